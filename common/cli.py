@@ -1,0 +1,92 @@
+"""The frame every command runs in: one-line errors, exit codes, `--debug`, `--version`.
+
+A command module makes its Typer with `new_app`, and its entry point calls `run_app`. Nothing else in the
+project turns an exception into an exit code.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from numaplan.common.errors import NumaplanError
+from numaplan.common.version import version
+
+INTERRUPTED = 130
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"numaplan {version()}")
+        raise typer.Exit
+
+
+def _set_debug(wanted: bool) -> bool:
+    if wanted:
+        os.environ["NUMAPLAN_DEBUG"] = "1"
+    return wanted
+
+
+Debug = Annotated[
+    bool, typer.Option("--debug", callback=_set_debug, is_eager=True, help="Show the traceback of an error.")
+]
+Version = Annotated[
+    bool,
+    typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+]
+
+# For commands that end in a program's own command line: everything after it is the program's.
+PASS_THROUGH = {"allow_interspersed_args": False, "ignore_unknown_options": False}
+
+
+def new_app(help_text: str) -> typer.Typer:
+    """A Typer with the conventions of all our commands (`--debug`, `--version`, no completion options)."""
+    app = typer.Typer(
+        help=help_text,
+        add_completion=False,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+    @app.callback()
+    def options(debug: Debug = False, version: Version = False) -> None:
+        pass
+
+    return app
+
+
+def run_app(app: typer.Typer, prog: str, args: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit code; errors become one line on stderr.
+
+    args: the words after the program's name (default: those of this process).
+    """
+    try:
+        result = app(args=args, prog_name=prog, standalone_mode=False)
+        sys.stdout.flush()
+    except NumaplanError as error:
+        return _fail(prog, str(error), error.exit_code)
+    except TyperException as error:
+        return _fail(prog, f"{error.format_message()} — see '{prog} --help'", 2)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail(prog, "interrupted", INTERRUPTED)
+    except (BrokenPipeError, SystemExit):
+        # The reader of our output has gone (`| head`): nothing more to say, and nothing to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        name = type(error).__name__
+        return _fail(prog, f"internal error: {name}: {error} — run it again with --debug and report it", 2)
+    return result if isinstance(result, int) else 0
+
+
+def _fail(prog: str, text: str, code: int) -> int:
+    if os.environ.get("NUMAPLAN_DEBUG"):
+        traceback.print_exc()
+    print(f"{prog}: error: {' '.join(text.split())}", file=sys.stderr)
+    return code

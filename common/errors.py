@@ -1,0 +1,39 @@
+"""The errors a user may see, and the exit code each one stands for.
+
+Every error is one line, `tool: error: what — what to do`. Raise one of these with both halves; anything
+else that reaches the command frame is a defect of ours and is reported as such.
+"""
+
+
+class NumaplanError(Exception):
+    """Base of every error that is told to the user in one line.
+
+    what: what is wrong, naming the file, offset, option or thread; mend: what the user can do about it.
+    """
+
+    exit_code = 2
+
+    def __init__(self, what: str, mend: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.mend = mend
+
+    def __str__(self) -> str:
+        text = f"{self.what} — {self.mend}" if self.mend else self.what
+        return " ".join(text.split())
+
+
+class UsageError(NumaplanError):
+    """Misuse or bad input (exit code 2)."""
+
+
+class NotSoError(NumaplanError):
+    """The thing asked about is not so: a check failed, a placement was not applied (exit code 1)."""
+
+    exit_code = 1
+
+
+class MachineLacksError(NumaplanError):
+    """The machine lacks something; `mend` says which command or setting gets it (exit code 3)."""
+
+    exit_code = 3

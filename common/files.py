@@ -1,0 +1,59 @@
+"""Files that are either whole or not there: outputs by rename, inputs within a size limit."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from numaplan.common.errors import UsageError
+
+# Plans, machines and matrices are small; a larger "document" is a mistaken path.
+DOCUMENT_LIMIT = 256 << 20
+
+
+@contextmanager
+def atomic_output(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary name beside `path`; rename it to `path` if the block succeeds, else remove it.
+
+    Raises UsageError if the folder does not exist, cannot be written, or the disk is full.
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise UsageError(f"{target}: is a directory", "name a file")
+    if target.exists() and not target.is_file():  # /dev/null, a pipe: nothing to rename over
+        yield target
+        return
+    temporary = target.parent / f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
+    try:
+        if not target.parent.is_dir():
+            raise UsageError(f"{target}: no folder {target.parent}", "create it first")
+        yield temporary
+        temporary.replace(target)
+    except OSError as error:
+        if error.filename not in (None, str(temporary), str(target)):
+            raise
+        raise UsageError(
+            f"{target}: {error.strerror or error}", "choose a path that can be written"
+        ) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def read_document(path: str | os.PathLike[str], what: str, limit: int = DOCUMENT_LIMIT) -> bytes:
+    """The content of a small file (`what` names its kind in errors); raises UsageError if it cannot be read."""
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}", f"give a readable {what}") from error
+    if len(data) > limit:
+        raise UsageError(f"{path}: larger than {limit >> 20} MiB", f"give a {what}")
+    return data
+
+
+def write_document(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a small file by rename, so that a reader never sees half of it."""
+    with atomic_output(path) as temporary:
+        temporary.write_bytes(data)

@@ -1,0 +1,114 @@
+"""What a recording backend is: a way to see which thread touched which address.
+
+A backend starts the program and yields blocks of samples keyed by (pid, tid) with CLOCK_MONOTONIC times;
+`profiler/record.py` turns them into a trace (thread and region identities, times from the start).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.profiler.machine import Machine
+
+
+@dataclass(frozen=True)
+class Capability:
+    """Whether a backend works here: `why` says why (not), `mend` is the exact command that would mend it."""
+
+    ok: bool
+    why: str
+    mend: str = ""
+
+
+@dataclass(frozen=True)
+class RecordRequest:
+    """What to record and how.
+
+    workdir: an empty private folder for intermediate files, removed by the caller; environment: the
+    program's whole environment, which already loads the preload library; period: one sample in so many accesses.
+    """
+
+    argv: Sequence[str]
+    workdir: Path
+    machine: Machine
+    environment: Mapping[str, str]
+    period: int = 1000
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SampleBlock:
+    """Equally long arrays, one entry a sample; -1 (0 for addresses) where the backend does not know.
+
+    time_ns: CLOCK_MONOTONIC, int64; event, level: codes of trace.schema EVENTS and LEVELS; latency: cycles.
+    Blocks come in any order of time.
+    """
+
+    time_ns: NDArray[np.int64]
+    pid: NDArray[np.int32]
+    tid: NDArray[np.int32]
+    cpu: NDArray[np.int16]
+    node: NDArray[np.int16]
+    addr: NDArray[np.uint64]
+    phys_addr: NDArray[np.uint64]
+    ip: NDArray[np.uint64]
+    event: NDArray[np.uint8]
+    is_write: NDArray[np.bool_]
+    level: NDArray[np.uint8]
+    latency: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.time_ns)
+
+
+@dataclass(frozen=True)
+class SeenThread:
+    """A thread as the backend saw it (for programs the preload library could not enter); times CLOCK_MONOTONIC."""
+
+    pid: int
+    tid: int
+    name: str = ""
+    parent_tid: int = -1
+    start_ns: int = -1
+    end_ns: int = -1
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a backend brought back. `exit_code` is the program's own (128+signal when it died of one).
+
+    start_ns: CLOCK_MONOTONIC when recording began; losses: (time_ns, events lost); counters: (time_ns, pid,
+    tid, event, value); notes: further facts for the trace's meta table, by name.
+    """
+
+    exit_code: int
+    start_ns: int
+    blocks: Iterable[SampleBlock]
+    threads: Sequence[SeenThread] = ()
+    losses: Sequence[tuple[int, int]] = ()
+    counters: Sequence[tuple[int, int, int, str, float]] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+
+# Called now and then while recording or converting: (what is being done, share done 0..1 or -1 when unknown).
+Progress = Callable[[str, float], None]
+
+
+class Backend(Protocol):
+    """One way of recording. Stateless: everything comes with the request."""
+
+    name: str
+    summary: str
+
+    def available(self, machine: Machine) -> Capability:
+        """Whether it works on this machine, without starting anything long."""
+
+    def record(self, request: RecordRequest, progress: Progress) -> Recording:
+        """Run the program to its end (or Ctrl-C) and return what was seen.
+
+        Raises UsageError (no such program), MachineLacksError.
+        """

@@ -1,0 +1,74 @@
+"""The tables of a trace.db, and the codes of its enumerated columns.
+
+A trace is one DuckDB file. Times are ns from the start of the recording. `samples.event` and `samples.level`
+are DuckDB enums whose codes are the positions in EVENTS and LEVELS; recording backends hand over codes.
+"""
+
+SCHEMA_VERSION = "1"
+
+EVENTS = ("load", "store", "llc_miss_local", "llc_miss_remote", "fault", "hint_fault")
+LEVELS = (
+    "unknown",
+    "l1",
+    "lfb",
+    "l2",
+    "l3",
+    "local_dram",
+    "remote_dram",
+    "remote_cache",
+    "pmem",
+    "cxl",
+    "io",
+    "uncached",
+)
+EVENT_CODE = {name: code for code, name in enumerate(EVENTS)}
+LEVEL_CODE = {name: code for code, name in enumerate(LEVELS)}
+
+REGION_KINDS = ("static", "heap", "mmap", "stack", "tls", "text", "file", "small", "other")
+
+# Column -> DuckDB type. -1 in an integer column stands for "not known".
+TABLES: dict[str, dict[str, str]] = {
+    "meta": {"key": "VARCHAR", "value": "VARCHAR"},
+    "machine": {"json": "VARCHAR"},
+    "threads": {
+        "thread": "INTEGER",
+        "process": "VARCHAR",
+        "path": "VARCHAR",
+        "tid": "INTEGER",
+        "pid": "INTEGER",
+        "name": "VARCHAR",
+        "start_ns": "BIGINT",
+        "end_ns": "BIGINT",
+    },
+    "regions": {
+        "region": "INTEGER",
+        "process": "VARCHAR",
+        "kind": "VARCHAR",
+        "name": "VARCHAR",
+        "build_id": "VARCHAR",
+        "start_addr": "UBIGINT",
+        "bytes": "UBIGINT",
+        "thread": "INTEGER",
+        "sequence": "INTEGER",
+        "start_ns": "BIGINT",
+        "end_ns": "BIGINT",
+    },
+    "samples": {
+        "time_ns": "BIGINT",
+        "thread": "INTEGER",
+        "cpu": "SMALLINT",
+        "node": "SMALLINT",
+        "addr": "UBIGINT",
+        "phys_addr": "UBIGINT",
+        "ip": "UBIGINT",
+        "event": "event_kind",
+        "is_write": "BOOLEAN",
+        "level": "memory_level",
+        "latency": "INTEGER",
+        "region": "INTEGER",
+    },
+    "counters": {"time_ns": "BIGINT", "thread": "INTEGER", "event": "VARCHAR", "value": "DOUBLE"},
+    "losses": {"time_ns": "BIGINT", "events": "BIGINT"},
+}
+
+ENUMS = {"event_kind": EVENTS, "memory_level": LEVELS}

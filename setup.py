@@ -1,0 +1,53 @@
+"""Compile the native parts. Each is a plain shared library (loaded by ctypes, LD_PRELOAD or QEMU), no Python module."""
+
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+CFLAGS = ["-std=c11", "-O2", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE"]
+
+# library -> (source folders, extra compiler flags, libraries)
+NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
+    "numaplan.profiler.native.emulate": (["profiler/native/emulate"], ["-O3"], []),
+    "numaplan.profiler.native.preload": (["profiler/native/preload"], [], ["dl", "pthread"]),
+    "numaplan.mapper.native.solver": (["mapper/native/solver"], ["-O3"], ["m"]),
+    "numaplan.launcher.native.enforce": (
+        ["profiler/native/preload", "launcher/native/enforce"],
+        ["-DNUMAPLAN_ENFORCE"],
+        ["dl", "pthread"],
+    ),
+    "numaplan.launcher.native.lab": (["launcher/native/lab"], ["-O3"], []),
+}
+
+
+class SharedLibrary(build_ext):
+    """Build `a.b.c` as the file a/b/c.so, without Python's headers, suffix or init symbol."""
+
+    def get_ext_filename(self, fullname: str) -> str:
+        return fullname.replace(".", "/") + ".so"
+
+    def get_export_symbols(self, ext: Extension) -> list[str]:
+        return ext.export_symbols
+
+
+def files(folders: list[str], pattern: str) -> list[str]:
+    return sorted(str(path) for folder in folders for path in Path(folder).glob(pattern))
+
+
+def library(name: str) -> Extension:
+    folders, flags, libraries = NATIVE[name]
+    return Extension(
+        name,
+        sources=files(folders, "*.c"),
+        depends=files(folders, "*.h"),
+        include_dirs=folders,
+        extra_compile_args=CFLAGS + flags,
+        libraries=libraries,
+    )
+
+
+setup(
+    ext_modules=[library(name) for name in NATIVE if files(NATIVE[name][0][-1:], "*.c")],
+    cmdclass={"build_ext": SharedLibrary},
+)

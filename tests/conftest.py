@@ -1,0 +1,23 @@
+"""Fixtures for all tests."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the checkout."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def shared_fixtures() -> Path:
+    """The development fixtures beside the checkout; skips where they are absent."""
+    place = Path(os.environ.get("NUMAPLAN_FIXTURES", REPOSITORY.parent / "shared" / "fixtures"))
+    if not place.is_dir():
+        pytest.skip(f"development fixtures are not here ({place})")
+    return place
