@@ -1,4 +1,4 @@
-"""Compile the native parts. Each is a plain shared library (loaded by ctypes, LD_PRELOAD or QEMU), no Python module."""
+"""Compile the native parts: plain shared libraries, loaded by ctypes, LD_PRELOAD or QEMU."""
 
 from pathlib import Path
 

@@ -42,7 +42,7 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def read_document(path: str | os.PathLike[str], what: str, limit: int = DOCUMENT_LIMIT) -> bytes:
-    """The content of a small file (`what` names its kind in errors); raises UsageError if it cannot be read."""
+    """The content of a small file; `what` names its kind in errors. Raises UsageError if it is unreadable."""
     try:
         with Path(path).open("rb") as file:
             data = file.read(limit + 1)

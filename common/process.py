@@ -1,4 +1,4 @@
-"""Run a user's program in the foreground as if we were not there: terminal, signals and exit code pass through."""
+"""Run a user's program in the foreground: its terminal, signals and exit code pass through us untouched."""
 
 import os
 import shutil

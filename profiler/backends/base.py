@@ -67,7 +67,7 @@ class SampleBlock:
 
 @dataclass(frozen=True)
 class SeenThread:
-    """A thread as the backend saw it (for programs the preload library could not enter); times CLOCK_MONOTONIC."""
+    """A thread as the backend saw it (where the preload library could not enter); times CLOCK_MONOTONIC."""
 
     pid: int
     tid: int

@@ -22,7 +22,7 @@ MAX_CPUS = 1 << 16
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One NUMA node: its operating-system id, its usable cpus (may be none), its memory (0: none or unknown)."""
+    """One NUMA node: its operating-system id, its usable cpus (may be none), its memory (0 none or unknown)."""
 
     id: int
     cpus: tuple[int, ...] = ()
@@ -30,7 +30,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Core(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One physical core: its hwthreads, the node it is in, and the id of its last-level cache (None: unknown)."""
+    """One physical core: its hwthreads, the node it is in, and the id of its last-level cache (None unknown)."""
 
     cpus: tuple[int, ...]
     node: int
@@ -57,7 +57,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dic
 
     @staticmethod
     def load(source: str) -> "Machine":
-        """The machine that `source` names: `local`, an hwloc XML file, a machine.json, a built-in name, or AxB.
+        """The machine that `source` names: `local`, an hwloc XML or machine.json file, a built-in name, AxB.
 
         Raises UsageError when it names nothing or what it names cannot be read.
         """
@@ -75,7 +75,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dic
 
     @staticmethod
     def from_json(data: bytes | str, where: str = "machine.json") -> "Machine":
-        """The machine of a machine.json's text; raises UsageError naming `where` and the field that is wrong."""
+        """The machine of a machine.json's text; raises UsageError naming `where` and the wrong field."""
         try:
             return msgspec.json.decode(data, type=Machine)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:

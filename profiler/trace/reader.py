@@ -1,0 +1,184 @@
+"""Read a trace.db: checked when opened, then tables as DataFrames and samples as blocks of arrays."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from numaplan.common import UsageError
+from numaplan.profiler.machine import Machine
+from numaplan.profiler.trace.schema import ENUMS, SCHEMA_VERSION, TABLES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BLOCK = 1 << 20
+DUCKDB_HEADERS = 3 * 4096  # the file header and two database headers before the first block
+_MAGIC = b"DUCK"
+
+
+class Trace:
+    """An open trace, read only. Use `Trace.open` as a context manager."""
+
+    def __init__(self, path: Path, connection: Any) -> None:
+        self.path = path
+        self._db = connection
+        rows = self.rows("SELECT key, value FROM meta")
+        self.meta: dict[str, str] = {str(key): str(value) for key, value in rows}
+
+    @staticmethod
+    def open(path: str | os.PathLike[str]) -> "Trace":
+        """Open a trace; raises UsageError when it is missing, cut short, of another schema or no trace."""
+        target = Path(path)
+        _check_start(target)
+        try:
+            trace = Trace(target, _connect(target))
+        except UsageError:
+            raise
+        except Exception as error:
+            raise _unreadable(target, error) from error
+        try:
+            trace._check()
+        except BaseException:
+            trace.close()
+            raise
+        return trace
+
+    def __enter__(self) -> "Trace":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the file."""
+        self._db.close()
+
+    @property
+    def machine(self) -> Machine:
+        """The machine it was recorded on (or for, when emulated)."""
+        rows = self.rows("SELECT json FROM machine")
+        if len(rows) != 1:
+            raise UsageError(f"{self.path}: holds {len(rows)} machines", "record it again")
+        return Machine.from_json(str(rows[0][0]), f"{self.path} (machine)")
+
+    def threads(self) -> "pd.DataFrame":
+        """The threads table, ordered by thread index."""
+        return self.query("SELECT * FROM threads ORDER BY thread")
+
+    def regions(self) -> "pd.DataFrame":
+        """The regions table, ordered by region index."""
+        return self.query("SELECT * FROM regions ORDER BY region")
+
+    def counters(self) -> "pd.DataFrame":
+        """The counters table."""
+        return self.query("SELECT * FROM counters ORDER BY time_ns, thread, event")
+
+    def losses(self) -> "pd.DataFrame":
+        """The losses table."""
+        return self.query("SELECT * FROM losses ORDER BY time_ns")
+
+    def query(self, sql: str, parameters: Sequence[object] = ()) -> "pd.DataFrame":
+        """The answer to a query as a DataFrame; raises UsageError when the file is damaged."""
+        try:
+            frame: pd.DataFrame = self._db.execute(sql, list(parameters)).df()
+        except Exception as error:
+            raise _unreadable(self.path, error) from error
+        return frame
+
+    def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """The answer to a query as tuples (cheaper to start than `query`: no pandas)."""
+        try:
+            answer: list[tuple[Any, ...]] = self._db.execute(sql, list(parameters)).fetchall()
+        except Exception as error:
+            raise _unreadable(self.path, error) from error
+        return answer
+
+    def arrays(self, sql: str, parameters: Sequence[object] = ()) -> dict[str, np.ndarray[Any, Any]]:
+        """The answer to a query as one numpy array a column (no pandas)."""
+        try:
+            found: dict[str, Any] = self._db.execute(sql, list(parameters)).fetchnumpy()
+        except Exception as error:
+            raise _unreadable(self.path, error) from error
+        return {name: np.ma.filled(values, 0) for name, values in found.items()}
+
+    def sample_blocks(
+        self, columns: Sequence[str], where: str = "", order: str = "", block: int = BLOCK
+    ) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
+        """Samples as dicts of equally long arrays, `block` rows at a time; event and level as codes.
+
+        where: an SQL condition on the samples table; order: SQL columns to order by (DuckDB sorts on disk when
+        they do not fit in memory). Never holds the whole table. Raises UsageError for an unknown column.
+        """
+        known = TABLES["samples"]
+        for column in columns:
+            if column not in known:
+                raise UsageError(f"samples have no column {column!r}", f"choose from {', '.join(known)}")
+        chosen = ", ".join(
+            f"enum_code({column}) AS {column}" if known[column] in ENUMS else column for column in columns
+        )
+        sql = f"SELECT {chosen} FROM samples"
+        if where:
+            sql += f" WHERE {where}"
+        if order:
+            sql += f" ORDER BY {order}"
+        cursor = self._db.cursor()
+        try:
+            for batch in cursor.sql(sql).to_arrow_reader(block):
+                yield {name: batch.column(name).to_numpy(zero_copy_only=False) for name in batch.schema.names}
+        except UsageError:
+            raise
+        except Exception as error:
+            raise _unreadable(self.path, error) from error
+        finally:
+            cursor.close()
+
+    def _check(self) -> None:
+        found = self.meta.get("schema")
+        if found != SCHEMA_VERSION:
+            raise UsageError(
+                f"{self.path}: trace schema {found}, this version reads {SCHEMA_VERSION}", "record it again"
+            )
+        sql = "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal"
+        there = {(str(table), str(column)) for table, column in self.rows(sql)}
+        for table, columns in TABLES.items():
+            for column in columns:
+                if (table, column) not in there:
+                    raise UsageError(f"{self.path}: no column {table}.{column}", "it is not a trace of ours")
+
+
+def _check_start(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            start = file.read(16)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}", "give a trace that 'nprof record' wrote") from error
+    if start[8:12] != _MAGIC:
+        raise UsageError(f"{path}: not a trace (no DuckDB file)", "give one that 'nprof record' wrote")
+
+
+def _connect(path: Path) -> Any:
+    import duckdb
+
+    connection = duckdb.connect(str(path), read_only=True)
+    try:
+        # The header says how many blocks there are; a file cut short would fail only when they are read.
+        row = connection.execute("SELECT block_size, total_blocks FROM pragma_database_size()").fetchone()
+        expected = DUCKDB_HEADERS + int(row[0]) * int(row[1]) if row else 0
+        found = path.stat().st_size
+        if found < expected:
+            raise UsageError(f"{path}: cut short ({found} of {expected} bytes)", "copy or record it again")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _unreadable(path: Path, error: Exception) -> UsageError:
+    text = str(error).partition("\n")[0]
+    return UsageError(f"{path}: the trace cannot be read: {text}", "it is damaged: copy or record it again")

@@ -1,0 +1,158 @@
+"""Write a trace.db: a temporary DuckDB file that takes its name when it is whole."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from numaplan.common import UsageError, atomic_output, version
+from numaplan.profiler.trace.schema import ENUMS, SCHEMA_VERSION, TABLES
+
+
+class TraceWriter:
+    """A trace being written; use as a context manager. The file appears only if the block succeeds.
+
+    Raises UsageError when the folder is missing, not writable or full.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._stack = ExitStack()
+        self._samples = 0
+
+    def __enter__(self) -> "TraceWriter":
+        import duckdb
+
+        self._temporary = self._stack.enter_context(atomic_output(self.path))
+        self._stack.callback(_remove_companions, self._temporary)
+        try:
+            self._db = duckdb.connect(str(self._temporary))
+            self._stack.callback(self._db.close)
+            for name, values in ENUMS.items():
+                self._db.execute(f"CREATE TYPE {name} AS ENUM {values!r}")
+            for table, columns in TABLES.items():
+                listed = ", ".join(f'"{column}" {kind}' for column, kind in columns.items())
+                self._db.execute(f"CREATE TABLE {table} ({listed})")
+            self.set_meta({"schema": SCHEMA_VERSION, "version": version()})
+        except BaseException as error:
+            self.__exit__(type(error), error, error.__traceback__)
+            raise self._told(error) from error
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            try:
+                self._db.execute("CHECKPOINT")
+                self._db.close()
+            except Exception as failure:
+                self._stack.__exit__(type(failure), failure, failure.__traceback__)
+                raise self._told(failure) from failure
+        self._stack.__exit__(kind, error, trace)
+
+    @property
+    def sample_count(self) -> int:
+        """Samples written so far."""
+        return self._samples
+
+    def set_meta(self, values: Mapping[str, object]) -> None:
+        """Add facts to the meta table (values are stored as text)."""
+        rows = [(key, str(value)) for key, value in values.items()]
+        self._run("INSERT INTO meta VALUES (?, ?)", rows)
+
+    def add_rows(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Append rows, each in the column order of schema.TABLES[table]; for the small tables."""
+        import pyarrow as pa
+
+        columns = TABLES[table]
+        listed = list(rows)
+        if not listed:
+            return
+        arrow = pa.table(
+            {name: [row[index] for row in listed] for index, name in enumerate(columns)},
+            schema=pa.schema([(name, _ARROW[kind]()) for name, kind in columns.items()]),
+        )
+        self._insert(table, arrow, ", ".join(f'"{name}"' for name in columns))
+
+    def add_samples(self, columns: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        """Append samples from equally long arrays, one a column; event and level as codes."""
+        import pyarrow as pa
+
+        count = len(columns["time_ns"])
+        if count == 0:
+            return
+        enums = {"event": "event_kind", "level": "memory_level"}
+        chosen = ", ".join(
+            f"enum_range(NULL::{enums[name]})[{name} + 1]::{enums[name]}" if name in enums else name
+            for name in TABLES["samples"]
+        )
+        self._insert("samples", pa.table({name: columns[name] for name in TABLES["samples"]}), chosen)
+        self._samples += count
+
+    def _insert(self, table: str, arrow: object, columns: str) -> None:
+        self._db.register("incoming", arrow)
+        try:
+            self._run(f"INSERT INTO {table} SELECT {columns} FROM incoming")
+        finally:
+            with suppress(Exception):
+                self._db.unregister("incoming")
+
+    def _run(self, statement: str, rows: list[tuple[str, str]] | None = None) -> None:
+        try:
+            if rows is None:
+                self._db.execute(statement)
+            else:
+                self._db.executemany(statement, rows)
+        except Exception as error:
+            raise self._told(error) from error
+
+    def _told(self, error: BaseException) -> BaseException:
+        import duckdb
+
+        if isinstance(error, duckdb.Error):
+            text = str(error).partition("\n")[0]
+            return UsageError(
+                f"{self.path}: the trace cannot be written: {text}", "free space or choose another place"
+            )
+        return error
+
+
+def _remove_companions(temporary: Path) -> None:
+    """Remove DuckDB's write-ahead log and spill folder of a file that has been given up or renamed."""
+    import shutil
+
+    for suffix in (".wal", ".tmp"):
+        companion = temporary.with_name(temporary.name + suffix)
+        if companion.is_dir():
+            shutil.rmtree(companion, ignore_errors=True)
+        with suppress(OSError):
+            companion.unlink()
+
+
+def _arrow_types() -> dict[str, Any]:
+    def kind(name: str) -> Any:
+        def make() -> Any:
+            import pyarrow as pa
+
+            return getattr(pa, name)()
+
+        return make
+
+    return {
+        "VARCHAR": kind("string"),
+        "INTEGER": kind("int32"),
+        "BIGINT": kind("int64"),
+        "UBIGINT": kind("uint64"),
+        "DOUBLE": kind("float64"),
+    }
+
+
+_ARROW = _arrow_types()
