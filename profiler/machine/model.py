@@ -22,7 +22,7 @@ MAX_CPUS = 1 << 16
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One NUMA node: its operating-system id, its usable cpus (may be none), its memory (0 none or unknown)."""
+    """One NUMA node: its operating-system id, usable cpus (may be none), memory (0 unknown)."""
 
     id: int
     cpus: tuple[int, ...] = ()
@@ -30,7 +30,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Core(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One physical core: its hwthreads, the node it is in, and the id of its last-level cache (None unknown)."""
+    """One physical core: its hwthreads, the node it is in, and its last-level cache (None unknown)."""
 
     cpus: tuple[int, ...]
     node: int

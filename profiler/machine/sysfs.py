@@ -1,0 +1,171 @@
+"""Read the machine from Linux's sysfs: this machine's, or a tree recorded elsewhere.
+
+This machine is read as we may use it (affinity, cpuset); a recorded tree is read as the machine was, unless
+the cpuset of the process that recorded it is asked for.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from numaplan.common import UsageError
+from numaplan.profiler.machine.cpusets import parse_list, parse_mask
+from numaplan.profiler.machine.model import Core, Machine, Node
+
+_FILE_LIMIT = 1 << 20
+_MEMORY = re.compile(r"MemTotal:\s*(\d{1,15})\s*kB")
+_NODE_FOLDER = re.compile(r"node(\d{1,6})")
+_CPU_FOLDER = re.compile(r"cpu(\d{1,6})")
+_MENDS = "give the root of a tree with sys/devices/system inside"
+
+
+def read_sysfs(root: str | os.PathLike[str] = "/", restrict: bool | None = None) -> Machine:
+    """The machine that the sysfs under `root` describes.
+
+    restrict: leave out cpus that our affinity (for a recorded tree: its cpuset) forbids; default: on this
+    machine only. Offline cpus are always left out; a forbidden memory counts as none, and a node that
+    keeps neither cpus nor memory that may be used is dropped. Raises UsageError if it cannot be read.
+    """
+    tree = Path(root)
+    local = str(tree) == "/"
+    cpus, mems = _allowed(tree, local) if (local if restrict is None else restrict) else (None, None)
+    online = _online_cpus(tree)
+    usable = online if cpus is None else online & cpus
+    found = _nodes(tree, usable)
+    if not found:
+        found = [Node(id=0, cpus=tuple(sorted(usable)), memory_bytes=_memory(tree / "proc/meminfo"))]
+    kept = [node for node in found if mems is None or node.cpus or node.id in mems]
+    nodes = [n if mems is None or n.id in mems else Node(id=n.id, cpus=n.cpus) for n in kept]
+    if not any(node.cpus for node in nodes):
+        raise UsageError(f"{tree}: no usable cpu in sysfs", _MENDS)
+    return Machine(
+        name="local" if local else tree.resolve().name,
+        nodes=tuple(nodes),
+        distances=_distances(tree, [node.id for node in found], [node.id for node in nodes]),
+        cores=_cores(tree, nodes),
+    )
+
+
+def _read(path: Path) -> str | None:
+    """A small file's text, or None when it is not there (sysfs leaves out what does not apply)."""
+    try:
+        with path.open("rb") as file:
+            return file.read(_FILE_LIMIT).decode("ascii", "replace")
+    except OSError:
+        return None
+
+
+def _ids(path: Path) -> tuple[int, ...] | None:
+    text = _read(path)
+    return None if text is None else parse_list(text, str(path))
+
+
+def _folders(folder: Path, pattern: re.Pattern[str]) -> list[tuple[int, Path]]:
+    try:
+        names = [(pattern.fullmatch(entry.name), entry) for entry in folder.iterdir()]
+    except OSError:
+        return []
+    return sorted((int(match[1]), entry) for match, entry in names if match)
+
+
+def _online_cpus(tree: Path) -> set[int]:
+    folder = tree / "sys/devices/system/cpu"
+    listed = _ids(folder / "online")
+    if listed:
+        return set(listed)
+    # Old kernels have no list: a cpu is online unless its own file says 0 (cpu0 often has no file).
+    cpus = {cpu for cpu, entry in _folders(folder, _CPU_FOLDER) if (_read(entry / "online") or "1")[0] != "0"}
+    if not cpus:
+        raise UsageError(f"{tree}: no cpus in {folder}", _MENDS)
+    return cpus
+
+
+def _nodes(tree: Path, usable: set[int]) -> list[Node]:
+    nodes = []
+    for node_id, folder in _folders(tree / "sys/devices/system/node", _NODE_FOLDER):
+        cpus = _ids(folder / "cpulist")
+        if cpus is None:
+            cpus = parse_mask(_read(folder / "cpumap") or "0", str(folder / "cpumap"))
+        memory = _memory(folder / "meminfo")
+        nodes.append(Node(id=node_id, cpus=tuple(c for c in cpus if c in usable), memory_bytes=memory))
+    return nodes
+
+
+def _memory(path: Path) -> int:
+    match = _MEMORY.search(_read(path) or "")
+    return int(match[1]) * 1024 if match else 0
+
+
+def _distances(tree: Path, found: Sequence[int], kept: Sequence[int]) -> tuple[tuple[float, ...], ...]:
+    """Rows of the kept nodes; columns of sysfs follow all nodes. Empty unless every row is complete."""
+    columns = [found.index(node) for node in kept]
+    rows = []
+    for node in kept:
+        text = _read(tree / f"sys/devices/system/node/node{node}/distance") or ""
+        values = text.replace("\0", "").split()
+        if len(values) != len(found) or not all(value.isdecimal() for value in values):
+            return ()
+        rows.append(tuple(float(values[column]) for column in columns))
+    return tuple(rows)
+
+
+def _cores(tree: Path, nodes: Sequence[Node]) -> tuple[Core, ...]:
+    node_of = {cpu: node.id for node in nodes for cpu in node.cpus}
+    cores: dict[int, Core] = {}
+    caches: dict[tuple[int, ...], int] = {}
+    for cpu in sorted(node_of):
+        folder = tree / f"sys/devices/system/cpu/cpu{cpu}"
+        siblings = _siblings(folder / "topology")
+        if siblings is None or cpu in cores:
+            continue
+        cpus = tuple(c for c in siblings if node_of.get(c) == node_of[cpu]) or (cpu,)
+        shared = _last_level(folder / "cache")
+        l3 = None if shared is None else caches.setdefault(shared, len(caches))
+        cores.update(dict.fromkeys(cpus, Core(cpus=cpus, node=node_of[cpu], l3=l3)))
+    return tuple(cores[cpu] for cpu in sorted(cores) if cores[cpu].cpus[0] == cpu)
+
+
+def _siblings(topology: Path) -> tuple[int, ...] | None:
+    for name in ("core_cpus_list", "thread_siblings_list"):
+        cpus = _ids(topology / name)
+        if cpus:
+            return cpus
+    mask = _read(topology / "thread_siblings")
+    return parse_mask(mask, str(topology)) if mask else None
+
+
+def _last_level(cache: Path) -> tuple[int, ...] | None:
+    """The cpus that share the outermost data cache, which identify it; None when sysfs does not say."""
+    best: tuple[int, tuple[int, ...]] | None = None
+    for _index, folder in _folders(cache, re.compile(r"index(\d{1,3})")):
+        level = (_read(folder / "level") or "").strip()
+        if not level.isdecimal() or (_read(folder / "type") or "").startswith("Instruction"):
+            continue
+        shared = _ids(folder / "shared_cpu_list")
+        if shared is None:
+            shared = parse_mask(_read(folder / "shared_cpu_map") or "0", str(folder))
+        if shared and (best is None or int(level) > best[0]):
+            best = int(level), shared
+    return best[1] if best else None
+
+
+def _allowed(tree: Path, local: bool) -> tuple[set[int] | None, set[int] | None]:
+    """Cpus and memory nodes we may use; None where nothing restricts them."""
+    if local:
+        status = _read(tree / "proc/self/status") or ""
+        mems = re.search(r"^Mems_allowed_list:\s*(\S+)", status, re.MULTILINE)
+        nodes = set(parse_list(mems[1], "/proc/self/status")) if mems else None
+        return set(os.sched_getaffinity(0)), nodes
+    name = (_read(tree / "proc/self/cpuset") or "").replace("\0", "").strip().lstrip("/")
+    for mount, prefix in (
+        ("dev/cpuset", ""),
+        ("sys/fs/cgroup/cpuset", "cpuset."),
+        ("sys/fs/cgroup", "cpuset."),
+    ):
+        folder = tree / mount / name
+        suffix = ".effective" if (folder / f"{prefix}cpus.effective").exists() else ""
+        cpus, nodes_listed = _ids(folder / f"{prefix}cpus{suffix}"), _ids(folder / f"{prefix}mems{suffix}")
+        if cpus and ".." not in name:
+            return set(cpus), set(nodes_listed) if nodes_listed else None
+    return None, None
