@@ -29,7 +29,7 @@ class RecordRequest:
     """What to record and how.
 
     workdir: an empty private folder for intermediate files, removed by the caller; environment: the
-    program's whole environment, which already loads the preload library; period: one sample in so many accesses.
+    program's whole environment, which already loads the preload library; period: in accesses per sample.
     """
 
     argv: Sequence[str]

@@ -1,0 +1,151 @@
+"""Make a trace of a recording: give every sample its thread and region, times from the start of the run."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.common import UsageError
+from numaplan.profiler.attribution import IntervalIndex
+from numaplan.profiler.backends import Progress, Recording, SampleBlock
+from numaplan.profiler.identity import Identity, RegionRecord
+from numaplan.profiler.machine import Machine
+from numaplan.profiler.threads import ThreadTable, merge_threads
+from numaplan.profiler.trace import TraceWriter
+
+
+def write_trace(
+    output: Path,
+    machine: Machine,
+    recording: Recording,
+    identity: Identity,
+    meta: Mapping[str, object],
+    progress: Progress,
+) -> tuple[int, int]:
+    """Write a recording as a trace; returns (samples, threads). Raises UsageError if there is no sample."""
+    table = ThreadTable(merge_threads(identity, recording.threads))
+    finder = RegionFinder(identity.regions)
+    start = recording.start_ns
+    last = start
+    with TraceWriter(output) as writer:
+        for block in recording.blocks:
+            if not len(block):
+                continue
+            last = max(last, int(block.time_ns.max()))
+            thread = table.find(block.tid, block.time_ns)
+            writer.add_samples(_columns(block, thread, finder.find(block), start))
+        if writer.sample_count == 0:
+            raise UsageError(
+                "no sample was recorded", "the program was too short for this --period, or this backend"
+            )
+        progress("writing the trace", -1)
+        ends = [record.end_ns for record in table.records]
+        last = max([last, *ends, *(time for time, *_ in recording.counters)])
+        writer.add_rows("machine", [(machine.to_json().decode(),)])
+        writer.add_rows("threads", _thread_rows(table, start))
+        writer.add_rows("regions", _region_rows(identity.regions, table, start))
+        writer.add_rows("counters", _counter_rows(recording, table, start))
+        writer.add_rows("losses", [(time - start, events) for time, events in recording.losses])
+        writer.set_meta({**meta, **_build_facts(identity), "duration_ns": last - start})
+        return writer.sample_count, len(table.records)
+
+
+class RegionFinder:
+    """Which region held an address of a process at a time."""
+
+    def __init__(self, regions: Sequence[RegionRecord]) -> None:
+        rows: dict[int, list[int]] = {}
+        for row, region in enumerate(regions):
+            rows.setdefault(region.pid, []).append(row)
+        self._rows = {pid: np.array(numbers, np.int32) for pid, numbers in rows.items()}
+        self._index = {
+            pid: IntervalIndex(
+                np.array([regions[row].start_addr for row in numbers], np.uint64),
+                np.array([regions[row].start_addr + regions[row].bytes for row in numbers], np.uint64),
+                [regions[row].start_ns for row in numbers],
+                [regions[row].end_ns for row in numbers],
+            )
+            for pid, numbers in rows.items()
+        }
+
+    def find(self, block: SampleBlock) -> NDArray[np.int32]:
+        """Region of each sample of a block, -1 where its address lies in none."""
+        answer = np.full(len(block), -1, np.int32)
+        for pid in np.unique(block.pid).tolist():
+            if pid not in self._index:
+                continue
+            chosen = np.flatnonzero(block.pid == pid)
+            row = self._index[pid].find(block.addr[chosen], block.time_ns[chosen])
+            answer[chosen] = np.where(row >= 0, self._rows[pid][np.maximum(row, 0)], -1)
+        return answer
+
+
+def _columns(
+    block: SampleBlock, thread: NDArray[np.int32], region: NDArray[np.int32], start: int
+) -> dict[str, NDArray[Any]]:
+    columns: dict[str, NDArray[Any]] = {
+        name: getattr(block, name)
+        for name in ("cpu", "node", "addr", "phys_addr", "ip", "event", "is_write", "level", "latency")
+    }
+    return {**columns, "time_ns": block.time_ns - start, "thread": thread, "region": region}
+
+
+def _since(time: int, start: int) -> int:
+    return time - start if time >= 0 else -1
+
+
+def _thread_rows(table: ThreadTable, start: int) -> list[tuple[object, ...]]:
+    return [
+        (
+            index,
+            record.process,
+            record.path,
+            record.tid,
+            record.pid,
+            record.name,
+            _since(record.start_ns, start),
+            _since(record.end_ns, start),
+        )
+        for index, record in enumerate(table.records)
+    ]
+
+
+def _region_rows(regions: Sequence[RegionRecord], table: ThreadTable, start: int) -> list[tuple[object, ...]]:
+    thread_of = {(record.process, record.path): index for index, record in enumerate(table.records)}
+    return [
+        (
+            index,
+            region.process,
+            region.kind,
+            region.name,
+            region.build_id,
+            region.start_addr,
+            region.bytes,
+            thread_of.get((region.process, region.thread_path), -1),
+            region.sequence,
+            _since(region.start_ns, start),
+            _since(region.end_ns, start),
+        )
+        for index, region in enumerate(regions)
+    ]
+
+
+def _counter_rows(recording: Recording, table: ThreadTable, start: int) -> list[tuple[object, ...]]:
+    if not recording.counters:
+        return []
+    tid = np.array([row[2] for row in recording.counters], np.int32)
+    time = np.array([row[0] for row in recording.counters], np.int64)
+    thread = table.find(tid, time).tolist()
+    return [
+        (stamp - start, index, event, value)
+        for index, (stamp, _pid, _tid, event, value) in zip(thread, recording.counters, strict=True)
+    ]
+
+
+def _build_facts(identity: Identity) -> dict[str, str]:
+    """The program's build id: that of the first process's executable."""
+    for process in identity.processes:
+        return {"build_id": process.build_id, "executable": Path(process.executable).name}
+    return {"build_id": ""}

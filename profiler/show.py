@@ -1,0 +1,54 @@
+"""How `nprof` draws its answers on a terminal."""
+
+from collections.abc import Sequence
+from shlex import join
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from numaplan.profiler.doctor import Check
+
+MOST_THREADS = 40
+
+
+def show_info(facts: dict[str, Any]) -> None:
+    """Print what `describe` found."""
+    console = Console()
+    total = sum(facts["samples"].values())
+    console.print(f"[bold]{join(facts['app']['argv'])}[/bold]", highlight=False)
+    machine = facts["machine"]
+    grid = Table.grid(padding=(0, 2))
+    grid.add_row("machine", f"{machine['name']}: {machine['nodes']} nodes, {machine['cpus']} cpus")
+    grid.add_row("backend", f"{facts['backend']}, period {facts['period']} ({facts['backend_why']})")
+    grid.add_row("duration", f"{facts['duration_ns'] / 1e9:.3f} s, exit code {facts['exit_code']}")
+    grid.add_row("samples", f"{total:,} of {facts['threads']} threads, {facts['losses']:,} lost")
+    grid.add_row("events", _counts(facts["samples"], total))
+    grid.add_row("levels", _counts(facts["levels"], total))
+    grid.add_row("regions", _counts(facts["region_kinds"], total))
+    console.print(grid, highlight=False)
+    threads = Table("thread", "process", "path", "name", "samples", "share", box=None, padding=(0, 2))
+    for row in facts["per_thread"][:MOST_THREADS]:
+        share = f"{row['samples'] / total:.1%}" if total else "–"
+        threads.add_row(
+            str(row["thread"]), row["process"], row["path"], row["name"], f"{row['samples']:,}", share
+        )
+    console.print(threads, highlight=False)
+    if len(facts["per_thread"]) > MOST_THREADS:
+        console.print(f"… and {len(facts['per_thread']) - MOST_THREADS} more threads (--json lists all)")
+
+
+def _counts(counts: dict[str, int], total: int) -> str:
+    parts = [f"{name} {count:,} ({count / total:.1%})" for name, count in counts.items() if total]
+    return ", ".join(parts) or "none"
+
+
+def show_checks(checks: Sequence["Check"]) -> None:
+    """Print the doctor's findings: a mark, the name, why, and below it the command that mends a lack."""
+    console = Console()
+    for check in checks:
+        mark = "[green]ok[/green]  " if check.ok else "[red]lack[/red]"
+        console.print(f"{mark}  [bold]{check.name}[/bold]  {check.why}", highlight=False, soft_wrap=True)
+        if check.mend and not check.ok:
+            console.print(f"      mend: [cyan]{check.mend}[/cyan]", highlight=False, soft_wrap=True)
