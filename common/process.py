@@ -55,8 +55,8 @@ def run_program(
     try:
         # The terminal sends SIGINT and SIGTSTP to the whole foreground group; the program gets its own copy.
         previous[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
-        for number in _FORWARDED:
-            previous[number] = signal.signal(number, forward)
+        for chosen in _FORWARDED:
+            previous[chosen] = signal.signal(chosen, forward)
         child = subprocess.Popen(list(argv), env=dict(environment), pass_fds=tuple(pass_fds))
         if started is not None:
             started(child.pid)
@@ -67,5 +67,5 @@ def run_program(
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(f"{argv[0]}: {reason}", "give a program that runs on this machine") from error
     finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
+        for restored, handler in previous.items():
+            signal.signal(restored, handler)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """Whose was it: find the interval (a region's addresses, a thread's life) that held a key at a time.
 
-Regions come and go at the same addresses, and tids come back, so a lookup takes a position and a time. Positions
-are cut at every border into elementary pieces; within a piece the intervals that cover it are told apart by time.
+Regions come and go at the same addresses, and tids come back, so a lookup takes a position and a time.
+Positions are cut at every border into elementary pieces; within one, intervals are told apart by time.
 """
 
 from typing import Any
@@ -36,7 +36,7 @@ class IntervalIndex:
         self._death = death[self._owners]
         rank = np.searchsorted(self._times, birth[self._owners])
         self._keys = pieces[order] * self._stride + rank
-        self._previous = _enclosing(pieces[order], birth[self._owners], self._death)
+        self._previous = _enclosing(pieces[order], self._death)
 
     @property
     def _stride(self) -> int:
@@ -71,9 +71,7 @@ def _ranges(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64
     return starts + np.arange(len(starts))
 
 
-def _enclosing(
-    pieces: NDArray[np.int64], birth: NDArray[np.int64], death: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _enclosing(pieces: NDArray[np.int64], death: NDArray[np.int64]) -> NDArray[np.int64]:
     """For each entry (sorted by piece, birth) the latest earlier one of its piece that outlives it, or -1."""
     previous = np.full(len(pieces), -1, np.int64)
     same = np.flatnonzero(pieces[1:] == pieces[:-1]) + 1

@@ -112,7 +112,7 @@ class Trace:
     ) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
         """Samples as dicts of equally long arrays, `block` rows at a time; event and level as codes.
 
-        where: an SQL condition on the samples table; order: SQL columns to order by (DuckDB sorts on disk when
+        where: an SQL condition on the samples table; order: SQL columns to order by (sorted on disk when
         they do not fit in memory). Never holds the whole table. Raises UsageError for an unknown column.
         """
         known = TABLES["samples"]

@@ -1,0 +1,62 @@
+# `make` lists the targets.
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# Debian's own Python if it is new enough, else the first on PATH that is.
+PYTHON ?= $(shell for p in /usr/bin/python3 python3 python3.13 python3.12 python3.11; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+NATIVE := $(wildcard */native/*/*.c */native/*/*.h)
+TYPING := build/typing/numaplan
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help setup packages demo test lint bench fuzz lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: packages $(STAMP) ## install what is missing and put the tools into .venv/bin
+
+packages:
+	@sh scripts/system-packages.sh build record
+
+$(VENV)/.dependencies: requirements.lock
+	@PY='$(PYTHON)'; [ -n "$$PY" ] || PY=$$(command -v /usr/bin/python3 || command -v python3); \
+	"$$PY" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+		{ echo "setup: error: Python 3.11 or newer is needed — install it, or say make PYTHON=/path/to/python3" >&2; exit 3; }; \
+	[ -x $(BIN)/python ] || "$$PY" -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+$(STAMP): $(VENV)/.dependencies pyproject.toml setup.py $(NATIVE)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: setup ## record a real program, plan it, launch it, show the proof
+	@sh scripts/demo.sh
+
+test: setup ## run all tests that this machine can
+	@sh scripts/system-packages.sh test
+	$(PYTEST)
+
+lint: setup ## check style and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	@mkdir -p $(TYPING)
+	@for room in common profiler analyzer mapper launcher; do ln -sfn ../../../$$room $(TYPING)/$$room; done
+	$(BIN)/mypy
+
+bench: setup ## measure speed and accuracy against named peers
+	$(BIN)/python -m benchmarks
+
+fuzz: setup ## damage recordings at random and decode them, for longer than the tests do
+	$(BIN)/python -m tests.replay.fuzz
+
+lock: ## write requirements.lock anew from pyproject.toml
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--no-header --no-annotate --upgrade --extra dev pyproject.toml -o requirements.lock
+
+clean: ## remove everything that the targets made
+	rm -rf $(VENV) build dist demo *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name '*.so' -path '*/native/*' -delete
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,34 @@
+#!/bin/sh
+# The main job on a real program: record, plan, launch, show. Each step prints the command a user would type.
+set -eu
+cd "$(dirname "$0")/.."
+PATH="$PWD/.venv/bin:$PATH"
+mkdir -p demo
+
+say() { printf '\n\033[1m# %s\033[0m\n' "$*"; }
+run() {
+    printf '\033[36m$ %s\033[0m\n' "$*"
+    "$@"
+}
+
+say "A program: a stencil of 8 threads whose neighbours have ids far apart; main initialises all memory"
+run cc -O2 -g -pthread examples/stencil.c -o demo/stencil
+
+say "Record one run (every 100th access)"
+run nprof record --period 100 -o demo/trace.db -- demo/stencil
+run nprof info demo/trace.db
+
+say "Plan it for a machine of 4 nodes with 2 cpus each"
+run nmap plan demo/trace.db --machine 4x2 -o demo/plan.json
+run nmap show demo/plan.json
+
+say "The plan against the usual placements"
+run nmap compare demo/trace.db --machine 4x2
+
+say "Launch with the plan on this machine (re-mapped, since it is another machine than the plan's)"
+run nlaunch --plan demo/plan.json --remap --report demo/applied.json -- demo/stencil
+run cat demo/applied.json
+
+say "Everything on one page"
+run nmap report demo/trace.db --plan demo/plan.json -o demo/report.html
+printf '\nOpen it in a browser: %s\n' "$PWD/demo/report.html"
