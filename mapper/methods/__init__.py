@@ -1,1 +1,48 @@
-""""""
+"""The table of mapping methods: what `--method` may name.
+
+Every method is a function of a Problem that returns the node position (0..K-1) of each thread. A module is
+imported when its method is asked for.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import NamedTuple
+
+from numaplan.common import UsageError
+from numaplan.mapper.problem import Nodes, Problem
+
+
+class Method(NamedTuple):
+    """One line of the table; module and function say where it is."""
+
+    name: str
+    module: str
+    summary: str
+    source: str
+
+    def function(self) -> Callable[[Problem], Nodes]:
+        """The method itself."""
+        module = import_module(f"numaplan.mapper.methods.{self.module}")
+        function: Callable[[Problem], Nodes] = getattr(module, self.name)
+        return function
+
+
+_TABLE = (
+    Method("best", "best", "multilevel and tabu search from all the others' placements", "numaplan"),
+    Method("cmlb", "cmlb", "greedy by communication within a window of load", "Zhang et al., CMLB"),
+    Method("eagermap", "eagermap", "greedy groups by communication", "Cruz et al., EagerMap"),
+    Method("treematch", "treematch", "least weight between groups, exhaustive then greedy", "Jeannot et al."),
+    Method("compact", "simple", "fill node after node in order of creation", "baseline"),
+    Method("scatter", "simple", "deal threads out one at a time", "baseline"),
+    Method("interleave", "simple", "deal threads out in pairs", "baseline"),
+    Method("random", "simple", "shuffled by the seed", "baseline"),
+)
+
+METHODS: dict[str, Method] = {method.name: method for method in _TABLE}
+
+
+def find_method(name: str) -> Method:
+    """The method of a name; raises UsageError with the known names."""
+    if name not in METHODS:
+        raise UsageError(f"unknown method {name!r}", f"take one of {', '.join(METHODS)}")
+    return METHODS[name]

@@ -1,0 +1,75 @@
+"""What a placement costs (methods: costs; CMLB paper, Eq. 6-9)."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from numaplan.common import UsageError
+from numaplan.mapper.metrics import Metrics
+from numaplan.mapper.problem import Floats, Nodes, Problem, check_comm, check_loads
+from numaplan.profiler.machine import Machine
+
+
+def evaluate(comm: ArrayLike, loads: ArrayLike | None, machine: Machine, nodes: ArrayLike) -> Metrics:
+    """Costs of placing thread i on the node with id nodes[i].
+
+    comm: (N, N); loads: (N,); nodes: (N,) ids of nodes that have cpus. Raises UsageError for input that
+    map_threads would refuse, or a node that is not there.
+    """
+    matrix = check_comm(comm)
+    load = check_loads(loads, len(matrix))
+    places = node_indices(machine, nodes, len(matrix))
+    rows = [machine.index_of_node(node.id) for node in machine.cpu_nodes]
+    return costs_of(matrix, load, machine.distance_matrix[np.ix_(rows, rows)], places)
+
+
+def node_indices(machine: Machine, nodes: ArrayLike, threads: int) -> Nodes:
+    """(N,) positions among the machine's nodes with cpus of node ids; raises UsageError for others."""
+    ids = np.asarray(nodes)
+    if ids.shape != (threads,):
+        raise UsageError(f"{ids.size} nodes for {threads} threads", "give one node a thread")
+    index = {node.id: position for position, node in enumerate(machine.cpu_nodes)}
+    for thread, node in enumerate(ids.tolist()):
+        if node not in index:
+            raise UsageError(f"thread {thread}: no node {node} with cpus on this machine", "correct the node")
+    return np.array([index[node] for node in ids.tolist()], dtype=np.int64)
+
+
+def node_traffic(matrix: Floats, places: Nodes, count: int) -> Floats:
+    """(K, K) communication between nodes, both directions summed; the diagonal holds local pairs twice."""
+    seated: NDArray[np.float64] = np.zeros((len(places), count))
+    seated[np.arange(len(places)), places] = 1.0
+    return seated.T @ (matrix @ seated)
+
+
+def costs_of(matrix: Floats, load: Floats, distances: Floats, places: Nodes) -> Metrics:
+    """Metrics of checked input; places: (N,) positions in 0..K-1, distances: (K, K)."""
+    count = len(distances)
+    traffic = node_traffic(matrix, places, count)
+    # Off-diagonal entries are added up, not subtracted from the total: remote may be tiny beside local.
+    between = traffic * (1.0 - np.eye(count))
+    remote = float(between.sum()) / 2
+    total = float(traffic.sum()) / 2
+    sums = np.bincount(places, weights=load, minlength=count)
+    threads = np.bincount(places, minlength=count)
+    return Metrics(
+        remote_comm=remote,
+        remote_share=remote / total if total > 0 else 0.0,
+        hop_cost=float((traffic * distances).sum()) / 2,
+        load_std=float(sums.std()),
+        load_std_mean=float((sums / np.maximum(threads, 1)).std()),
+        node_loads=tuple(sums.tolist()),
+    )
+
+
+def objective_value(problem: Problem, places: Nodes) -> float:
+    """What the problem's objective asks to be small: hop cost, or communication between nodes."""
+    traffic = node_traffic(problem.comm, places, problem.nodes)
+    return float((traffic * problem.costs).sum()) / 2
+
+
+def imbalance(problem: Problem, places: Nodes) -> float:
+    """The largest relative deviation of a node's load from its target (0 when nothing is loaded)."""
+    sums = np.bincount(places, weights=problem.loads, minlength=problem.nodes)
+    targets = problem.targets
+    deviations = np.abs(sums - targets)[targets > 0] / targets[targets > 0]
+    return float(deviations.max(initial=0.0))

@@ -1,0 +1,47 @@
+"""Threads to nodes: the one call behind every method."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from numaplan.mapper.methods import find_method
+from numaplan.mapper.problem import TOLERANCE, Nodes, new_problem
+from numaplan.profiler.machine import Machine
+
+
+def map_threads(
+    comm: ArrayLike,
+    loads: ArrayLike | None,
+    machine: Machine | str | dict[str, Any],
+    method: str = "best",
+    objective: str = "balanced",
+    seed: int = 0,
+    *,
+    effort: str = "normal",
+    tolerance: float = TOLERANCE,
+) -> Nodes:
+    """Place every thread on a node of the machine.
+
+    comm: (N, N) symmetric communication, the diagonal is ignored; loads: (N,) memory load of each thread (None:
+    all equal); machine: a Machine, its dict form, or what Machine.load takes; method: a name in
+    `numaplan.mapper.methods.METHODS`; objective: `balanced`, `remote` or `hop`; effort: `fast`, `normal` or
+    `max`; tolerance: how far a node's load may be off its target, relatively (objective `balanced`).
+
+    Returns (N,) node ids; each node gets its exact number of threads (problem.node_sizes). The same input and
+    seed give the same answer. Raises UsageError for input that cannot be right, naming row and column.
+    """
+    chosen = find_method(method)
+    place = as_machine(machine)
+    problem = new_problem(
+        comm, loads, place, objective=objective, seed=seed, effort=effort, tolerance=tolerance
+    )
+    ids = np.array([node.id for node in place.cpu_nodes], dtype=np.int64)
+    return ids[chosen.function()(problem)]
+
+
+def as_machine(machine: Machine | str | dict[str, Any]) -> Machine:
+    """The machine, however it was given."""
+    if isinstance(machine, str):
+        return Machine.load(machine)
+    return Machine.from_dict(machine) if isinstance(machine, dict) else machine

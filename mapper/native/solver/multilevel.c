@@ -1,0 +1,224 @@
+/* Coarsen by pairing elements that talk most, place the bundles, and refine while the bundles are taken apart.
+ *
+ * Only elements of the highest class pair, and a node with s of them offers s/2 slots for pairs and s mod 2 for a
+ * single one, so that every level has exact seats.
+ */
+#include "solver.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct coarsening {
+    int top, pairs;  /* the class that pairs; how many pairs there are */
+    int *quota;      /* pairs that each node can hold */
+    int *mate, *map; /* partner of each element (itself: none), its bundle */
+};
+
+static int top_class(const struct graph *graph) {
+    int top = 0;
+    for (int i = 0; i < graph->n; i++)
+        if (graph->class[i] > top) top = graph->class[i];
+    return top;
+}
+
+static void count_pairs(const struct graph *graph, int k, const int *node, struct coarsening *plan) {
+    plan->top = top_class(graph);
+    plan->pairs = 0;
+    memset(plan->quota, 0, (size_t)k * sizeof *plan->quota);
+    for (int i = 0; i < graph->n; i++) plan->quota[node[i]] += graph->class[i] == plan->top;
+    for (int x = 0; x < k; x++) plan->pairs += plan->quota[x] /= 2;
+}
+
+/* The free element that talks most to i; ties go to the first met from a random place on. */
+static int heaviest_partner(const struct graph *graph, const struct coarsening *plan, struct rng *rng, int i,
+                            bool fresh, const int *node) {
+    int n = graph->n, partner = -1, start = rng_below(rng, n);
+    const double *row = graph->comm + (size_t)i * (size_t)n;
+    double heaviest = -1;
+    for (int step = 0, j = start; step < n; step++, j = j + 1 == n ? 0 : j + 1) {
+        if (!(row[j] > heaviest) || plan->mate[j] >= 0 || graph->class[j] != plan->top || j == i) continue;
+        if (!fresh && node[j] != node[i]) continue;
+        partner = j;
+        heaviest = row[j];
+    }
+    return partner;
+}
+
+static void pair_up(const struct graph *graph, struct coarsening *plan, struct rng *rng, bool fresh, const int *node) {
+    int n = graph->n, left = plan->pairs, *order = plan->map; /* the map is not needed yet */
+    for (int i = 0; i < n; i++) {
+        int j = rng_below(rng, i + 1);
+        order[i] = order[j];
+        order[j] = i;
+        plan->mate[i] = -1;
+    }
+    for (int step = 0; step < n; step++) {
+        int i = order[step], j = -1;
+        if (plan->mate[i] >= 0) continue;
+        bool open = graph->class[i] == plan->top && (fresh ? left > 0 : plan->quota[node[i]] > 0);
+        if (open) j = heaviest_partner(graph, plan, rng, i, fresh, node);
+        if (j < 0) continue;
+        plan->mate[i] = j;
+        plan->mate[j] = i;
+        left--;
+        if (!fresh) plan->quota[node[i]]--;
+    }
+}
+
+struct level {
+    struct graph graph;
+    double *comm, *load;
+    int *class, *node;
+};
+
+static void level_free(struct level *level) {
+    free(level->comm);
+    free(level->load);
+    free(level->class);
+    free(level->node);
+}
+
+static bool level_new(struct level *level, int n) {
+    size_t count = (size_t)n;
+    level->comm = calloc(count * count, sizeof *level->comm);
+    level->load = calloc(count, sizeof *level->load);
+    level->class = calloc(count, sizeof *level->class);
+    level->node = calloc(count, sizeof *level->node);
+    level->graph = (struct graph){n, level->comm, level->load, level->class};
+    return level->comm && level->load && level->class && level->node;
+}
+
+/* Number the bundles and say which of the level's elements each element went into. */
+static int number_bundles(const struct graph *graph, struct coarsening *plan) {
+    int count = 0;
+    for (int i = 0; i < graph->n; i++) {
+        int j = plan->mate[i];
+        plan->map[i] = j >= 0 && j < i ? plan->map[j] : count++;
+    }
+    return count;
+}
+
+static void fill_level(const struct graph *graph, const struct coarsening *plan, const int *node,
+                       struct level *level) {
+    size_t n = (size_t)graph->n, m = (size_t)level->graph.n;
+    for (size_t i = 0; i < n; i++) {
+        size_t bundle = (size_t)plan->map[i];
+        level->load[bundle] += graph->load[i];
+        level->class[bundle] = graph->class[i] + (plan->mate[i] >= 0);
+        level->node[bundle] = node[i];
+        const double *row = graph->comm + i * n;
+        double *sum = level->comm + bundle * m;
+        for (size_t j = 0; j < n; j++) sum[plan->map[j]] += row[j];
+    }
+    for (size_t i = 0; i < m; i++) level->comm[i * m + i] = 0;
+}
+
+/* Any placement of the bundles into the slots that the nodes offer: in order. quota: pairs each node can hold. */
+static void seat_bundles(const struct graph *graph, const struct coarsening *plan, const int *node, int k,
+                         struct level *level, int *single) {
+    memset(single, 0, (size_t)k * sizeof *single);
+    for (int i = 0; i < graph->n; i++) single[node[i]] += graph->class[i] == plan->top;
+    for (int x = 0; x < k; x++) single[x] %= 2;
+    int pair_node = 0, single_node = 0;
+    for (int b = 0; b < level->graph.n; b++) {
+        if (level->class[b] > plan->top) {
+            while (!plan->quota[pair_node]) pair_node++;
+            plan->quota[level->node[b] = pair_node]--;
+        } else if (level->class[b] == plan->top) {
+            while (!single[single_node]) single_node++;
+            single[level->node[b] = single_node]--;
+        }
+    }
+}
+
+static bool refine(const struct graph *graph, const struct rules *rules, struct rng *rng, long iterations,
+                   long patience, int *node) {
+    struct state *state = state_new(graph, rules, node);
+    bool done = state && tabu_search(state, rng, iterations, patience, false);
+    if (done) memcpy(node, state->node, (size_t)graph->n * sizeof *node);
+    state_free(state);
+    return done;
+}
+
+static bool place_coarsest(const struct graph *graph, const struct rules *rules, const struct effort *effort,
+                           struct rng *rng, int *node) {
+    size_t bytes = (size_t)graph->n * sizeof *node;
+    struct state *state = state_new(graph, rules, node);
+    int *best = malloc(bytes), *trial = malloc(bytes);
+    bool done = state && best && trial;
+    double best_cost = INFINITY, best_imbalance = INFINITY;
+    for (int try = 0; done && try < effort->coarse_tries; try++) {
+        memcpy(trial, node, bytes);
+        done = grow_placement(graph, rules->k, rng, trial);
+        if (!done) break;
+        state_set(state, trial);
+        done = tabu_search(state, rng, effort->coarse_iterations, effort->coarse_patience, false);
+        if (better(rules, state->imbalance, state->cost, best_imbalance, best_cost) || try == 0) {
+            best_cost = state->cost;
+            best_imbalance = state->imbalance;
+            memcpy(best, state->node, bytes);
+        }
+    }
+    if (done) memcpy(node, best, bytes);
+    state_free(state);
+    free(best);
+    free(trial);
+    return done;
+}
+
+/* At a coarse level bundles are too heavy to meet the tolerance; asking for it would spoil the communication. */
+static struct rules coarse_rules(const struct rules *rules, const struct graph *graph) {
+    struct rules coarse = *rules;
+    double heaviest = 0, least = INFINITY;
+    for (int i = 0; i < graph->n; i++) heaviest = fmax(heaviest, graph->load[i]);
+    for (int x = 0; x < rules->k; x++)
+        if (rules->target[x] > 0) least = fmin(least, rules->target[x]);
+    if (rules->balanced && isfinite(least)) coarse.tolerance = fmax(rules->tolerance, fmin(0.5, heaviest / least / 4));
+    return coarse;
+}
+
+static bool through_level(const struct graph *graph, const struct rules *rules, const struct effort *effort,
+                          struct rng *rng, bool fresh, int *node, struct coarsening *plan) {
+    struct level level = {0};
+    pair_up(graph, plan, rng, fresh, node);
+    bool done = level_new(&level, number_bundles(graph, plan));
+    if (done) {
+        fill_level(graph, plan, node, &level);
+        if (fresh) {
+            int *single = malloc((size_t)rules->k * sizeof *single);
+            if ((done = single)) seat_bundles(graph, plan, node, rules->k, &level, single);
+            free(single);
+        }
+    }
+    if (done) {
+        struct rules coarse = coarse_rules(rules, &level.graph);
+        done = multilevel(&level.graph, &coarse, effort, rng, fresh, level.node);
+    }
+    for (int i = 0; done && i < graph->n; i++) node[i] = level.node[plan->map[i]];
+    level_free(&level);
+    return done && refine(graph, rules, rng, effort->fine_iterations, effort->fine_patience, node);
+}
+
+bool multilevel(const struct graph *graph, const struct rules *rules, const struct effort *effort, struct rng *rng,
+                bool fresh, int *node) {
+    size_t n = (size_t)graph->n;
+    struct coarsening plan = {0};
+    plan.quota = malloc((size_t)rules->k * sizeof *plan.quota);
+    plan.mate = malloc(n * sizeof *plan.mate);
+    plan.map = malloc(n * sizeof *plan.map);
+    bool done = plan.quota && plan.mate && plan.map;
+    if (done) {
+        count_pairs(graph, rules->k, node, &plan);
+        if (graph->n > effort->coarse_per_node * rules->k && 3 * plan.pairs > graph->n && plan.top + 2 < MAX_LEVELS)
+            done = through_level(graph, rules, effort, rng, fresh, node, &plan);
+        else if (fresh)
+            done = place_coarsest(graph, rules, effort, rng, node);
+        else
+            done = refine(graph, rules, rng, effort->coarse_iterations, effort->coarse_patience, node);
+    }
+    free(plan.quota);
+    free(plan.mate);
+    free(plan.map);
+    return done;
+}

@@ -1,0 +1,159 @@
+/* Tabu search over swaps: always take the best swap that does not undo a recent one, remember the best placement.
+ *
+ * Loads enter as a penalty whose price rises while the placement is out of balance and falls while it is in, so that
+ * the search crosses the border of what is allowed again and again.
+ */
+#include "solver.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct choice {
+    int i, j;
+    double value;
+};
+
+struct search {
+    struct state *state;
+    struct rng *rng;
+    long iteration, *banned; /* banned[i * k + x]: element i may not go to node x until then */
+    double *gap;             /* of each member of a block: what its leaving for the other node saves */
+    double price, weight;    /* of imbalance, of communication */
+    double best_cost, best_imbalance;
+};
+
+/* Value of a swap whose communication part is known; sets *allowed. */
+static double judge(const struct search *search, int i, int j, double cost, bool *allowed) {
+    const struct state *state = search->state;
+    int k = state->rules->k, a = state->node[i], b = state->node[j];
+    double imbalance = search->price > 0 ? swap_imbalance(state, i, j) : 0;
+    *allowed = search->banned[(size_t)i * (size_t)k + (size_t)b] <= search->iteration &&
+               search->banned[(size_t)j * (size_t)k + (size_t)a] <= search->iteration;
+    if (!*allowed)
+        *allowed = better(state->rules, state->imbalance + imbalance, state->cost + cost, search->best_imbalance,
+                          search->best_cost);
+    return search->weight * cost + search->price * imbalance;
+}
+
+/* Least value that any swap between the blocks' nodes can have through balance alone. */
+static double balance_floor(const struct search *search, int a, int b) {
+    const struct state *state = search->state;
+    if (!(search->price > 0)) return 0;
+    return -search->price * (node_imbalance(state->rules, a, state->sum[a]) +
+                             node_imbalance(state->rules, b, state->sum[b]));
+}
+
+/* Look through the swaps between two blocks; bounds skip rows and pairs that cannot win. */
+static void scan_blocks(struct search *search, const struct block *left, const struct block *right,
+                        struct choice *best) {
+    const struct state *state = search->state;
+    const double *cost = state->rules->cost, weight = search->weight;
+    size_t n = (size_t)state->graph->n, k = (size_t)state->rules->k, a = (size_t)left->node, b = (size_t)right->node;
+    const double *gain_a = state->gain + a * n, *gain_b = state->gain + b * n;
+    double pair = weight * (2 * cost[a * k + b] - cost[a * k + a] - cost[b * k + b]);
+    double floor = balance_floor(search, left->node, right->node), least = INFINITY, *gap = search->gap;
+    for (int q = right->start; q < right->end; q++) {
+        size_t j = (size_t)state->member[q];
+        gap[q] = weight * (gain_a[j] - gain_b[j]) + floor;
+        least = fmin(least, gap[q]);
+    }
+    /* Where swapped elements talk, the pair's term comes on top; it lowers the value only on odd distances. */
+    bool bounded = pair >= 0;
+    for (int p = left->start; p < left->end; p++) {
+        int i = state->member[p];
+        double leave = weight * (gain_b[i] - gain_a[i]);
+        if (bounded && leave + least >= best->value) continue;
+        const double *row = state->graph->comm + (size_t)i * n;
+        for (int q = right->start; q < right->end; q++) {
+            if (bounded && leave + gap[q] >= best->value) continue;
+            int j = state->member[q];
+            double communication = leave + gap[q] - floor + pair * row[j];
+            if (communication + floor >= best->value) continue;
+            bool allowed;
+            double value = judge(search, i, j, weight > 0 ? communication / weight : 0, &allowed);
+            if (allowed && value < best->value) *best = (struct choice){i, j, value};
+        }
+    }
+}
+
+static struct choice best_swap(struct search *search) {
+    const struct state *state = search->state;
+    struct choice best = {-1, -1, INFINITY};
+    for (int x = 0; x < state->blocks; x++)
+        for (int y = x + 1; y < state->blocks; y++)
+            if (state->block[x].class == state->block[y].class && state->block[x].node != state->block[y].node)
+                scan_blocks(search, &state->block[x], &state->block[y], &best);
+    return best;
+}
+
+static void apply(struct search *search, struct choice swap, int tenure) {
+    struct state *state = search->state;
+    int k = state->rules->k, a = state->node[swap.i], b = state->node[swap.j];
+    long until = search->iteration + 1 + tenure + rng_below(search->rng, tenure + 1);
+    search->banned[(size_t)swap.i * (size_t)k + (size_t)a] = until;
+    search->banned[(size_t)swap.j * (size_t)k + (size_t)b] = until;
+    state_swap(state, swap.i, swap.j);
+}
+
+/* A price at which the imbalance of a typical swap weighs as much as its communication. */
+static double first_price(const struct state *state) {
+    double all = 0;
+    size_t cells = (size_t)state->graph->n * (size_t)state->rules->k;
+    for (size_t cell = 0; cell < cells; cell++) all += state->gain[cell];
+    return 1e-9 + 2 * all / (double)cells;
+}
+
+static void follow_balance(struct search *search, int *inside, int *outside) {
+    bool balanced = search->state->imbalance <= search->state->rules->limit + 1e-11;
+    *inside = balanced ? *inside + 1 : 0;
+    *outside = balanced ? 0 : *outside + 1;
+    if (*inside >= 6) search->price *= 0.7, *inside = 0;
+    if (*outside >= 6) search->price *= 1.5, *outside = 0;
+    search->price = fmin(fmax(search->price, 1e-12), 1e12);
+}
+
+static void run(struct search *search, long iterations, long patience, int *best_node) {
+    struct state *state = search->state;
+    size_t bytes = (size_t)state->graph->n * sizeof *best_node;
+    int inside = 0, outside = 0, tenure = state->graph->n / 8 < 2 ? 2 : state->graph->n / 8;
+    if (tenure > 12) tenure = 12;
+    bool follow = search->weight > 0 && search->price > 0;
+    for (long last = 0; search->iteration < iterations && search->iteration - last < patience; search->iteration++) {
+        if (search->weight == 0 && state->imbalance == 0) break;
+        struct choice swap = best_swap(search);
+        if (swap.i < 0) {
+            if (search->iteration - last > 2 * tenure + 2) break; /* nothing to swap at all */
+            continue;
+        }
+        apply(search, swap, tenure);
+        if (better(state->rules, state->imbalance, state->cost, search->best_imbalance, search->best_cost)) {
+            search->best_imbalance = state->imbalance;
+            search->best_cost = state->cost;
+            memcpy(best_node, state->node, bytes);
+            last = search->iteration;
+        }
+        if (follow) follow_balance(search, &inside, &outside);
+    }
+}
+
+bool tabu_search(struct state *state, struct rng *rng, long iterations, long patience, bool loads_only) {
+    size_t n = (size_t)state->graph->n, k = (size_t)state->rules->k;
+    struct search search = {.state = state, .rng = rng, .weight = loads_only ? 0 : 1};
+    search.banned = calloc(n * k, sizeof *search.banned);
+    search.gap = malloc(n * sizeof *search.gap);
+    int *best_node = malloc(n * sizeof *best_node);
+    bool ready = search.banned && search.gap && best_node;
+    if (ready) {
+        memcpy(best_node, state->node, n * sizeof *best_node);
+        search.best_cost = loads_only ? INFINITY : state->cost;
+        search.best_imbalance = state->imbalance;
+        if (state->rules->balanced) search.price = loads_only ? 1 : first_price(state);
+        run(&search, iterations, patience, best_node);
+        state_set(state, best_node);
+    }
+    free(search.banned);
+    free(search.gap);
+    free(best_node);
+    return ready;
+}

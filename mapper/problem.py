@@ -1,0 +1,167 @@
+"""What a mapping method is asked: who talks to whom, who loads memory how much, and how many seats each node has.
+
+Everything is checked here once, so that methods need not; nodes are numbered 0..K-1 in the order of the
+machine's nodes that have cpus.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from numaplan.common import UsageError
+from numaplan.profiler.machine import Machine
+
+OBJECTIVES = ("balanced", "remote", "hop")
+EFFORTS = ("fast", "normal", "max")
+TOLERANCE = 0.05
+MAX_THREADS = 16384  # a dense matrix of that size takes 2 GiB
+_SYMMETRY = 1e-9  # relative; sums of the same numbers in another order differ by less
+
+Floats = NDArray[np.float64]
+Nodes = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One mapping task.
+
+    comm: (N, N) symmetric, zero diagonal; loads: (N,); sizes: (K,) threads each node gets, summing to N;
+    distances: (K, K) symmetric; targets: (K,) the load each node should carry; tolerance: how far, relative to
+    the target, a node's load may be off for the objective `balanced`.
+    """
+
+    comm: Floats
+    loads: Floats
+    sizes: Nodes
+    distances: Floats
+    targets: Floats
+    objective: str = "balanced"
+    seed: int = 0
+    effort: str = "normal"
+    tolerance: float = TOLERANCE
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def threads(self) -> int:
+        """N, the number of threads."""
+        return len(self.loads)
+
+    @cached_property
+    def nodes(self) -> int:
+        """K, the number of nodes that have cpus."""
+        return len(self.sizes)
+
+    @cached_property
+    def costs(self) -> Floats:
+        """(K, K) what one unit of communication between two nodes costs under the objective."""
+        return self.distances if self.objective == "hop" else 1.0 - np.eye(self.nodes)
+
+
+def new_problem(
+    comm: ArrayLike,
+    loads: ArrayLike | None,
+    machine: Machine,
+    *,
+    objective: str = "balanced",
+    seed: int = 0,
+    effort: str = "normal",
+    tolerance: float = TOLERANCE,
+) -> Problem:
+    """Check everything and make the task; raises UsageError naming the row and column, thread or option."""
+    if objective not in OBJECTIVES:
+        raise UsageError(f"unknown objective {objective!r}", f"take one of {', '.join(OBJECTIVES)}")
+    if effort not in EFFORTS:
+        raise UsageError(f"unknown effort {effort!r}", f"take one of {', '.join(EFFORTS)}")
+    if not 0 <= tolerance <= 1:
+        raise UsageError(f"tolerance {tolerance}", "give a share between 0 and 1, such as 0.05")
+    matrix = check_comm(comm)
+    load = check_loads(loads, len(matrix))
+    seats = np.array([len(node.cpus) for node in machine.cpu_nodes], dtype=np.int64)
+    if not len(seats):
+        raise UsageError("the machine has no node with cpus", "give another --machine")
+    rows = [machine.index_of_node(node.id) for node in machine.cpu_nodes]
+    distances = machine.distance_matrix[np.ix_(rows, rows)]
+    return Problem(
+        comm=matrix,
+        loads=load,
+        sizes=node_sizes(len(matrix), seats),
+        distances=(distances + distances.T) / 2,
+        targets=load.sum() * (seats / seats.sum()),
+        objective=objective,
+        seed=seed,
+        effort=effort,
+        tolerance=tolerance,
+    )
+
+
+def node_sizes(threads: int, seats: Nodes) -> Nodes:
+    """(K,) how many threads each node gets: proportional to its seats, the remainder by largest fraction.
+
+    Equal nodes get N div K, the first N mod K one more (as EagerMap's groups); more threads than seats
+    oversubscribe in proportion.
+    """
+    shares = threads * seats
+    sizes: Nodes = shares // seats.sum()
+    fractions = shares - sizes * seats.sum()
+    order = np.argsort(-fractions, kind="stable")
+    sizes[order[: threads - int(sizes.sum())]] += 1
+    return sizes
+
+
+def check_comm(comm: ArrayLike) -> Floats:
+    """The matrix as (N, N) float64 with a zero diagonal; raises UsageError naming row and column."""
+    if hasattr(comm, "toarray"):
+        comm = comm.toarray()
+    try:
+        matrix = np.array(comm, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"communication matrix: {error}", "give N rows of N numbers") from error
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        shape = " x ".join(map(str, matrix.shape)) or "a single number"
+        raise UsageError(f"communication matrix: {shape}, not square", "give N rows of N numbers")
+    if not 1 <= len(matrix) <= MAX_THREADS:
+        raise UsageError(f"communication matrix: {len(matrix)} threads", f"give 1 to {MAX_THREADS}")
+    if not (matrix.min() >= 0 and matrix.max() < np.inf):
+        row, column = np.argwhere(~((matrix >= 0) & (matrix < np.inf)))[0]
+        raise UsageError(
+            f"communication matrix: {matrix[row, column]:g} at row {row}, column {column}",
+            "entries must be finite and not negative",
+        )
+    if not np.array_equal(matrix, matrix.T):
+        _check_symmetric(matrix)
+        matrix = matrix / 2 + matrix.T / 2
+    np.fill_diagonal(matrix, 0.0)
+    return matrix
+
+
+def _check_symmetric(matrix: Floats) -> None:
+    wrong = np.abs(matrix - matrix.T) > _SYMMETRY * np.maximum(matrix, matrix.T)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise UsageError(
+            f"communication matrix: not symmetric: {matrix[row, column]:g} at row {row}, column {column} but "
+            f"{matrix[column, row]:g} at row {column}, column {row}",
+            "add the matrix to its transpose",
+        )
+
+
+def check_loads(loads: ArrayLike | None, threads: int) -> Floats:
+    """The loads as (N,) float64 (equal ones when None); raises UsageError naming the thread."""
+    if loads is None:
+        return np.ones(threads)
+    try:
+        vector = np.array(loads, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"loads: {error}", "give one number a thread") from error
+    if vector.shape != (threads,):
+        raise UsageError(
+            f"{vector.size} loads for {threads} threads in the communication matrix", "give one number a thread"
+        )
+    good = (vector >= 0) & (vector < np.inf)
+    if not good.all():
+        thread = int(np.argmin(good))
+        raise UsageError(f"loads: {vector[thread]:g} at row {thread}", "loads must be finite and not negative")
+    return vector
