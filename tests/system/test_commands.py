@@ -1,36 +1,19 @@
 """The commands as a user meets them: help, versions, one-line errors and exit codes."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-BIN = Path(sys.executable).parent
+from tests.system.commands import one_line_error, run, succeed
+
 pytestmark = pytest.mark.system
-
-
-def run(*words: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [str(BIN / str(words[0])), *map(str, words[1:])]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120, check=False)
-
-
-def one_line_error(result: subprocess.CompletedProcess[str], prog: str, code: int) -> str:
-    assert result.returncode == code, result.stderr
-    lines = [line for line in result.stderr.splitlines() if line]
-    errors = [line for line in lines if line.startswith(f"{prog}: error: ")]
-    assert len(errors) == 1, result.stderr
-    assert "Traceback" not in result.stderr
-    return errors[0]
 
 
 @pytest.mark.parametrize("prog", ["nprof", "nmap", "nlaunch", "nlab", "numaplan"])
 def test_help_and_version(prog: str) -> None:
-    shown = run(prog, "--help")
-    assert shown.returncode == 0
-    assert "Example" in shown.stdout
-    assert run(prog, "--version").stdout.startswith("numaplan ")
+    assert b"Example" in succeed(prog, "--help")
+    assert succeed(prog, "--version").startswith(b"numaplan ")
 
 
 @pytest.mark.parametrize(
@@ -59,6 +42,6 @@ def test_misuse_is_one_line_and_exit_code_2(prog: str, words: list[str], tmp_pat
 
 
 def test_the_umbrella_reaches_every_tool() -> None:
-    assert json.loads(run("numaplan", "machine", "2x2", "--json").stdout)["name"] == "2x2"
+    assert json.loads(succeed("numaplan", "machine", "2x2", "--json"))["name"] == "2x2"
     for command in ("record", "plan", "launch", "lab"):
-        assert run("numaplan", command, "--help").returncode == 0
+        succeed("numaplan", command, "--help")

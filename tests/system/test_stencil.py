@@ -1,0 +1,95 @@
+"""The main job on the example whose truth is known from its source: record, analyze, plan, launch."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.system.commands import compiled, needs, succeed
+
+pytestmark = [pytest.mark.system, pytest.mark.slow]
+
+THREADS = 8
+CELLS, ITERATIONS = 4096, 60
+
+
+def strip_of(thread: int) -> int:
+    """The strip of a thread, as examples/stencil.c has it."""
+    return thread // 2 if thread % 2 == 0 else (THREADS + 1) // 2 + thread // 2
+
+
+@pytest.fixture(scope="module")
+def stencil(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(repository / "examples" / "stencil.c", tmp_path_factory.mktemp("stencil"))
+
+
+@pytest.fixture(scope="module")
+def trace(stencil: Path) -> Path:
+    needs("qemu-x86_64")
+    output = stencil.parent / "trace.db"
+    succeed(
+        "nprof", "record", "--backend", "emulate", "--period", "1", "-o", output, "--",
+        stencil, str(THREADS), str(CELLS), str(ITERATIONS),
+    )  # fmt: skip
+    return output
+
+
+def test_the_trace_knows_all_threads(trace: Path) -> None:
+    facts = json.loads(succeed("nprof", "info", trace, "--json"))
+    assert facts["threads"] == THREADS
+    assert [row["path"] for row in facts["per_thread"]] == ["0", *(f"0.{k}" for k in range(1, THREADS))]
+    assert facts["unattributed"] == 0
+    assert facts["losses"] == 0
+    assert facts["period"] == 1
+
+
+def test_communication_is_between_neighbouring_strips(trace: Path) -> None:
+    analysis = json.loads(succeed("nmap", "analyze", trace, "--json"))
+    comm = np.array(analysis["comm"])
+    strips = np.array([strip_of(thread) for thread in range(THREADS)])
+    neighbours = np.abs(strips[:, None] - strips[None, :]) == 1
+    assert comm[neighbours].sum() / comm.sum() > 0.9
+    known = neighbours.astype(float)
+    above = np.triu_indices(THREADS, 1)
+    assert np.corrcoef(comm[above], known[above])[0, 1] > 0.95
+    # Every pair of neighbours exchanges as much as every other.
+    pairs = comm[neighbours]
+    assert pairs.min() > 0.8 * pairs.max()
+
+
+def test_loads_follow_the_refined_strips(trace: Path) -> None:
+    loads = np.array(json.loads(succeed("nmap", "analyze", trace, "--json"))["loads"])
+    odd = np.array([strip_of(thread) % 2 == 1 for thread in range(THREADS)])
+    assert loads[odd].min() > 1.2 * np.delete(loads, 0)[~odd[1:]].max()
+
+
+def test_the_plan_groups_exactly_the_neighbours(trace: Path, stencil: Path) -> None:
+    plan_file = stencil.parent / "plan.json"
+    succeed("nmap", "plan", trace, "--machine", "4x2", "-o", plan_file)
+    plan = json.loads(plan_file.read_bytes())
+    groups: dict[int, set[int]] = {}
+    for row in plan["threads"]:
+        groups.setdefault(row["node"], set()).add(strip_of(row["thread"]))
+    assert sorted(sorted(group) for group in groups.values()) == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    baselines = plan["predicted"]["baselines"]
+    assert plan["predicted"]["remote_comm"] < baselines["compact"]["remote_comm"]
+    assert plan["predicted"]["remote_comm"] < baselines["scatter"]["remote_comm"]
+    # One thread a line and no timestamps: the same trace gives the same bytes.
+    again = stencil.parent / "again.json"
+    succeed("nmap", "plan", trace, "--machine", "4x2", "-o", again)
+    assert plan_file.read_bytes() == again.read_bytes()
+
+
+def test_the_planned_run_prints_what_the_plain_run_prints(trace: Path, stencil: Path) -> None:
+    plan_file, report = stencil.parent / "p.json", stencil.parent / "applied.json"
+    words = [str(stencil), str(THREADS), str(CELLS), str(ITERATIONS)]
+    succeed("nmap", "plan", trace, "--machine", "4x2", "-o", plan_file)
+    plain = subprocess.run(words, capture_output=True, check=True, timeout=60).stdout
+    planned = succeed("nlaunch", "--plan", plan_file, "--remap", "--report", report, "--", *words)
+    assert planned == plain
+    applied = json.loads(report.read_bytes())
+    assert applied["ok"] is True
+    assert len(applied["threads"]) == THREADS
+    assert all(row["planned"] == row["applied"] for row in applied["threads"])
