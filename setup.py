@@ -10,7 +10,9 @@ CFLAGS = ["-std=c11", "-O2", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror", "-D_G
 # library -> (source folders, extra compiler flags, libraries)
 NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
     "numaplan.profiler.native.emulate": (["profiler/native/emulate"], ["-O3"], []),
+    "numaplan.profiler.native.perfdata": (["profiler/native/perfdata"], ["-O3"], []),
     "numaplan.profiler.native.preload": (["profiler/native/preload"], [], ["dl", "pthread"]),
+    "numaplan.analyzer.native.communication": (["analyzer/native/communication"], ["-O3"], []),
     "numaplan.mapper.native.solver": (["mapper/native/solver"], ["-O3"], ["m"]),
     "numaplan.launcher.native.enforce": (
         ["profiler/native/preload", "launcher/native/enforce"],
@@ -18,14 +20,29 @@ NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
         ["dl", "pthread"],
     ),
     "numaplan.launcher.native.lab": (["launcher/native/lab"], ["-O3"], []),
+    "numaplan.launcher.native.labguest": (["launcher/native/labguest"], [], []),
 }
+PROGRAMS = {"numaplan.launcher.native.labguest"}  # executables; all others are shared libraries
 
 
 class SharedLibrary(build_ext):
-    """Build `a.b.c` as the file a/b/c.so, without Python's headers, suffix or init symbol."""
+    """Build `a.b.c` as a/b/c.so (a/b/c.elf for programs), without Python's headers, suffix or init symbol."""
 
     def get_ext_filename(self, fullname: str) -> str:
-        return fullname.replace(".", "/") + ".so"
+        return fullname.replace(".", "/") + (".elf" if fullname in PROGRAMS else ".so")
+
+    def build_extension(self, ext: Extension) -> None:
+        link = self.compiler.link_shared_object
+        if ext.name in PROGRAMS:
+            self.compiler.link_shared_object = self._link_program
+        try:
+            super().build_extension(ext)
+        finally:
+            self.compiler.link_shared_object = link
+
+    def _link_program(self, objects: list[str], output: str, **options: object) -> None:
+        libraries = options.get("libraries")
+        self.compiler.link_executable(objects, output, libraries=libraries, target_lang="c")
 
     def get_export_symbols(self, ext: Extension) -> list[str]:
         return ext.export_symbols

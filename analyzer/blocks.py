@@ -1,0 +1,112 @@
+"""Events between threads counted block by block in C (analyzer/native/communication), called by ctypes."""
+
+import ctypes
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.common import MachineLacksError, UsageError
+
+MAX_THREADS = 4096
+TABLE_BYTES = 128 << 20  # a scale's memory; beyond it only a fixed share of the blocks is followed
+
+Counts = NDArray[np.float64]
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    path = Path(__file__).resolve().parent / "native" / "communication.so"
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise MachineLacksError(
+            f"native part missing: {error}", "reinstall, or run 'python setup.py build_ext --inplace'"
+        ) from None
+    pointer, number = ctypes.c_void_p, ctypes.c_uint32
+    library.counter_new.argtypes = [number, number, pointer, pointer, number, ctypes.c_uint64]
+    library.counter_new.restype = pointer
+    library.counter_add.argtypes = [pointer, ctypes.c_size_t, pointer, pointer, pointer, pointer]
+    library.counter_events.argtypes = [pointer, number, pointer]
+    library.counter_pairs.argtypes = [pointer, number, pointer]
+    library.counter_facts.argtypes = [pointer, number, pointer, pointer]
+    library.counter_free.argtypes = [pointer]
+    for name in ("counter_events", "counter_pairs", "counter_facts", "counter_free"):
+        getattr(library, name).restype = None
+    return library
+
+
+class BlockCounter:
+    """Last-writer events at several block sizes, in one pass over samples in order of time.
+
+    shifts: log2 of the block sizes; pairs: for each whether to remember who ever touched and wrote a block;
+    groups: into how many matrices the caller splits the samples. Raises UsageError for too many threads.
+    """
+
+    def __init__(
+        self, threads: int, shifts: Sequence[int], pairs: Sequence[bool], groups: int, table_bytes: int
+    ) -> None:
+        if not 1 <= threads <= MAX_THREADS:
+            raise UsageError(f"{threads} threads", f"1 to {MAX_THREADS} can be counted")
+        self.threads, self.groups = threads, groups
+        sizes = np.array(shifts, np.uint8)
+        chosen = np.array(pairs, np.uint8)
+        self._library = _library()
+        self._handle: Any = self._library.counter_new(
+            threads, len(sizes), sizes.ctypes.data, chosen.ctypes.data, groups, table_bytes
+        )
+        if not self._handle:
+            raise MemoryError("communication tables")
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self._library.counter_free(self._handle)
+            self._handle = None
+
+    def add(
+        self,
+        addr: NDArray[np.uint64],
+        thread: NDArray[np.uint16],
+        is_write: NDArray[np.uint8],
+        group: NDArray[np.uint8],
+    ) -> None:
+        """Count samples, equally long contiguous arrays; threads and groups are checked to be in range."""
+        count = len(addr)
+        if count == 0:
+            return
+        if not len(thread) == len(is_write) == len(group) == count:
+            raise ValueError("arrays of different length")
+        if int(thread.max()) >= self.threads or int(group.max()) >= self.groups:
+            raise ValueError("thread or group out of range")
+        failed = self._library.counter_add(
+            self._handle,
+            count,
+            addr.ctypes.data,
+            thread.ctypes.data,
+            is_write.ctypes.data,
+            group.ctypes.data,
+        )
+        if failed:
+            raise MemoryError("communication tables")
+
+    def events(self, scale: int) -> Counts:
+        """(groups, N, N) events [writer, reader] at one scale."""
+        return self._matrices(self._library.counter_events, scale)
+
+    def block_pairs(self, scale: int) -> Counts:
+        """(groups, N, N) blocks that one of two threads wrote and the other touched, grouped by block."""
+        return self._matrices(self._library.counter_pairs, scale)
+
+    def blocks(self, scale: int) -> tuple[int, int]:
+        """How many blocks are followed at one scale, and how many each of them stands for."""
+        followed, thinned = ctypes.c_uint64(), ctypes.c_uint32()
+        self._library.counter_facts(self._handle, scale, ctypes.byref(followed), ctypes.byref(thinned))
+        return followed.value, 1 << thinned.value
+
+    def _matrices(self, function: Any, scale: int) -> Counts:
+        answer = np.empty((self.groups, self.threads, self.threads))
+        function(self._handle, scale, answer.ctypes.data)
+        return answer
