@@ -1,4 +1,4 @@
-"""Sets of cpus and nodes as Linux and hwloc write them: lists (`0-3,8`) and hexadecimal masks (`0x3,00000001`)."""
+"""Sets of cpus and nodes as Linux and hwloc write them: lists (`0-3,8`) and masks (`0x3,00000001`)."""
 
 import re
 from collections.abc import Iterator

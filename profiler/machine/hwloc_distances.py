@@ -15,7 +15,7 @@ Rows = tuple[tuple[float, ...], ...]
 def read_distances(root: Xml.Element, nodes: Sequence[int], where: str) -> Rows:
     """(K, K) distances in the order of `nodes` (os ids); empty when the file has none that cover them all.
 
-    A matrix follows its own list of nodes, by os index or by gp_index. Raises UsageError when one is malformed.
+    A matrix follows its own list of nodes, by os index or by gp_index. Raises UsageError for a malformed one.
     """
     found = [matrix for element in root.iter("distances2") if (matrix := _format_2(element, root, where))]
     found = found or [matrix for matrix in _format_1(root, where) if matrix]

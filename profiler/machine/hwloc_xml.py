@@ -34,7 +34,7 @@ def parse_hwloc_xml(data: bytes, where: str) -> Machine:
     """The machine an hwloc XML file describes; `where` names it in errors.
 
     Several nodes can be near to the same cpus: these go to the one with the narrowest locality, main memory
-    first, then the lowest id; the others become memory-only. Raises UsageError for anything that is no topology.
+    first, then the lowest id; the others become memory-only. Raises UsageError for what is no topology.
     """
     root = _parse(data, where)
     top = next((child for child in root if child.tag == "object"), None)

@@ -1,0 +1,54 @@
+"""The arrays that samples are decoded into: equally long, growing as blocks of records come."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+NAMES = ("time", "pid", "tid", "cpu", "ip", "addr", "phys_addr", "period", "weight", "data_src")
+_SIGNED = ("time", "pid", "tid", "cpu")
+_FIRST_ROOM = 1 << 12
+_MOST_EXPECTED = 1 << 26
+
+Column = NDArray[np.generic]
+
+
+class Columns:
+    """Columns of samples. Those no sample fills stay zero and cost no memory: nobody touches their pages."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._room = 0
+        self._filled: set[str] = set()
+        self._arrays: dict[str, Column] = {}
+        self._allocate(_FIRST_ROOM)
+
+    def _allocate(self, room: int) -> None:
+        self._room = room
+        for name in (*NAMES, "event"):
+            kind = np.int32 if name == "event" else np.int64 if name in _SIGNED else np.uint64
+            fresh: Column = np.zeros(room, dtype=kind)
+            if name in self._filled:
+                fresh[: self.count] = self._arrays[name][: self.count]
+            self._arrays[name] = fresh
+
+    def expect(self, samples: int) -> None:
+        """Take address space for so many samples; memory is taken only as they come."""
+        samples = min(samples, _MOST_EXPECTED)
+        if samples > self._room:
+            self._allocate(samples)
+
+    def reserve(self, more: int) -> None:
+        """Make room for `more` further samples."""
+        if self.count + more > self._room:
+            self._allocate(max(self.count + more, self._room * 2))
+
+    def fill(self, name: str) -> Column:
+        """The whole array of a column that is about to be written."""
+        self._filled.add(name)
+        return self._arrays[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._arrays
+
+    def finish(self) -> dict[str, Column]:
+        """The columns, cut to the samples they hold."""
+        return {name: array[: self.count] for name, array in self._arrays.items()}

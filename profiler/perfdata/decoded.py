@@ -1,0 +1,127 @@
+"""Decode perf.data files: the one entry, `decode_perf`, and what it returns."""
+
+import mmap
+import os
+from collections.abc import Mapping as MappingView
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.common import UsageError
+from numaplan.profiler.perfdata.errors import PerfDataError
+from numaplan.profiler.perfdata.reader import Reader
+from numaplan.profiler.perfdata.records import Mapping, ThreadSpan
+
+_MEND = "give a file that perf record wrote"
+_LARGEST_TID = 1 << 22  # the kernel's PID_MAX_LIMIT
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A recording. Times are in ns of the file's own clock (`header["clockid"]` names it when it is known).
+
+    samples: equally long arrays `time pid tid cpu` (int64), `ip addr phys_addr period weight data_src`
+    (uint64; 0 where the event has none) and `event` (index into `events`), every sample in file order; maps:
+    mappings in file order; losses: (time, events lost there); lost: how many events were lost in all; execs:
+    (time, pid) of each exec; header: what perf wrote about machine, command and events, by name; warnings:
+    what could not be read.
+    """
+
+    samples: MappingView[str, NDArray[Any]]
+    events: tuple[str, ...]
+    maps: tuple[Mapping, ...]
+    losses: tuple[tuple[int, int], ...]
+    execs: tuple[tuple[int, int], ...]
+    lost: int
+    header: MappingView[str, Any]
+    warnings: tuple[str, ...]
+    lives: tuple[ThreadSpan, ...] = field(repr=False)
+
+    @cached_property
+    def threads(self) -> tuple[ThreadSpan, ...]:
+        """Every life of every thread, also of those that only samples tell of."""
+        known = {(span.pid, span.tid) for span in self.lives}
+        pids, tids = self.samples["pid"], self.samples["tid"]
+        told = np.zeros(_LARGEST_TID + 1, dtype=np.bool_)
+        told[[span.tid for span in self.lives if 0 <= span.tid <= _LARGEST_TID]] = True
+        inside = (tids >= 0) & (tids <= _LARGEST_TID)
+        untold = np.flatnonzero(~inside | ~told[np.where(inside, tids, 0)])
+        pairs = np.unique(np.stack([pids[untold], tids[untold]], axis=1), axis=0).tolist()
+        return self.lives + tuple(ThreadSpan(p, t) for p, t in pairs if (p, t) not in known)
+
+
+def decode_perf(path: str | os.PathLike[str]) -> Decoded:
+    """Decode a perf.data file, or the directory that `perf record --threads` writes.
+
+    Damage that leaves something to read becomes a warning. Raises PerfDataError, naming the offset, when
+    nothing can be read, and UsageError when the file cannot be opened.
+    """
+    place = Path(path)
+    first = place / "data" if place.is_dir() else place
+    data = _open(first)
+    reader = Reader(data, str(first))
+    reader.read(data)
+    if place.is_dir():
+        for part in sorted(place.glob("data.*"), key=_number):
+            more = _open(part)
+            reader.read_stream(more, 0, len(more), str(part))
+    reader.finish()
+    return _decoded(reader)
+
+
+def _number(part: Path) -> tuple[int, str]:
+    digits = part.suffix[1:]
+    return (int(digits) if digits.isdecimal() else 0, part.name)
+
+
+def _open(path: Path) -> NDArray[np.uint8]:
+    try:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size == 0 or not path.is_file():
+                return np.frombuffer(file.read(), dtype=np.uint8)
+            return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}", _MEND) from error
+
+
+def _decoded(reader: Reader) -> Decoded:
+    header = dict(reader.header)
+    events = tuple(reader.events.names(header))
+    header.update(
+        pipe=reader.head.pipe,
+        byte_order="little" if reader.head.order == "<" else "big",
+        unfinished=reader.head.unfinished,
+        records=reader.counts,
+        attrs=[
+            {"name": name, "type": attr.type, "config": attr.config, "sample_type": attr.sample_type}
+            for name, attr in zip(events, reader.events.attrs, strict=True)
+        ],
+    )
+    clocks = {attr.clockid for attr in reader.events.attrs if "use_clockid" in attr.flags}
+    if len(clocks) == 1:
+        header["clockid"] = clocks.pop()
+    if not events:
+        raise PerfDataError(f"{reader.name}: no events in it (offset {reader.head.data_start})", _MEND)
+    return Decoded(
+        samples=reader.samples.columns.finish(),
+        events=events,
+        maps=tuple(reader.records.maps),
+        losses=tuple(reader.records.losses),
+        execs=tuple(reader.records.execs),
+        lost=_lost(reader),
+        header=header,
+        warnings=tuple(reader.warnings),
+        lives=tuple(reader.records.threads()),
+    )
+
+
+def _lost(reader: Reader) -> int:
+    """LOST and LOST_SAMPLES say the same since perf 6.0; before, the latter are what the sampler dropped."""
+    in_ring = sum(events for _time, events in reader.records.losses)
+    dropped = reader.records.lost_samples
+    version = str(reader.header.get("version", "")).split(".", 1)[0]
+    return max(in_ring, dropped) if version.isdecimal() and int(version) >= 6 else in_ring + dropped

@@ -1,0 +1,181 @@
+"""Walk the records of a perf.data file and hand each to who understands it."""
+
+import struct
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.profiler.perfdata import native, records
+from numaplan.profiler.perfdata.compressed import Inflater
+from numaplan.profiler.perfdata.errors import PerfDataError
+from numaplan.profiler.perfdata.events import Events
+from numaplan.profiler.perfdata.features import EVENT_DESC, read_event_desc, read_feature
+from numaplan.profiler.perfdata.header import read_head
+from numaplan.profiler.perfdata.samples import SampleDecoder
+
+Buffer = NDArray[np.uint8]
+
+ATTR, EVENT_TYPE, TRACING_DATA, AUXTRACE_INFO, AUXTRACE = 64, 65, 66, 70, 71
+EVENT_UPDATE, TIME_CONV, FEATURE, COMPRESSED, COMPRESSED2 = 78, 79, 80, 81, 83
+_STOPS = (ATTR, EVENT_TYPE, TRACING_DATA, AUXTRACE_INFO, AUXTRACE, EVENT_UPDATE, TIME_CONV, FEATURE)
+_BLOCK = 1 << 14  # records a walk: their bytes stay in the cache until they are decoded
+_EXPECTED_RATIO = 8
+_MEND = "record again"
+
+
+class Reader:
+    """Reads one recording: `read` the file, `read_stream` further ones of a directory, take the parts."""
+
+    def __init__(self, data: Buffer, name: str) -> None:
+        self.warnings: list[str] = []
+        self.head = read_head(data.data, name, self.warnings)
+        self.header: dict[str, Any] = {}
+        order = self.head.order
+        self.events = Events(self.head.attrs, order)
+        self.samples = SampleDecoder(order)
+        self.records = records.RecordReader(order)
+        self.name = name
+        self._order = order
+        self._inflater: Inflater | None = None
+        self._walker = native.Walker(_treatment(), (order == "<") != (sys.byteorder == "little"), _BLOCK)
+        self._events_changed()
+        self._read_features(data)
+
+    @property
+    def counts(self) -> dict[int, int]:
+        """Records by type; those of type 256 and above count as 256."""
+        return {kind: int(count) for kind, count in enumerate(self._walker.counts) if count}
+
+    def read(self, data: Buffer) -> None:
+        """Read the records of the file; damage ends it with a warning, or an error if nothing came before."""
+        start, end = self.head.data_start, self.head.data_end
+        ratio = _EXPECTED_RATIO if "compressed" in self.header else 1
+        self.samples.expect((end - start) * ratio)
+        self.read_stream(data, start, end, self.name)
+
+    def read_stream(self, data: Buffer, start: int, end: int, name: str) -> None:
+        """Read records from start to end of `data`; `name` names it in warnings."""
+        try:
+            damage = self._walk(data, start, end, outer=True)
+        except PerfDataError as error:
+            damage = error.what
+        if self._inflater is not None and self._inflater.rest and not damage:
+            damage = f"{name}: the compressed data end within a record"
+        if damage:
+            if not self._walker.counts.any():
+                raise PerfDataError(damage, _MEND)
+            self.warnings.append(f"{damage}; what stands before was read")
+
+    def finish(self) -> None:
+        """Put what was left out into the warnings."""
+        if self.samples.short:
+            self.warnings.append(f"{self.samples.short} samples are shorter than their event says: left out")
+        if self.samples.strange:
+            self.warnings.append(f"{self.samples.strange} samples belong to no known event: left out")
+        if self.records.damaged:
+            self.warnings.append(f"{self.records.damaged} records are too short for their kind: left out")
+
+    def _events_changed(self) -> None:
+        self.samples.set_events(self.events.attrs)
+        self.records.set_events(self.events.attrs)
+
+    def _read_features(self, data: Buffer) -> None:
+        for number, (offset, size) in self.head.features.items():
+            self._take_feature(number, data[offset : offset + size].tobytes())
+        offset, size = self.head.event_types
+        if 0 < size <= len(data) and offset <= len(data) - size:
+            self.events.add_types(data[offset : offset + size].tobytes())
+
+    def _take_feature(self, number: int, content: bytes) -> None:
+        if number == EVENT_DESC:
+            self.events.describe(read_event_desc(content, self._order, self.warnings))
+        else:
+            read_feature(number, content, self._order, self.header, self.warnings)
+
+    def _walk(self, buffer: Buffer, at: int, end: int, outer: bool) -> str:
+        """Read records from `at` on; returns what is wrong where it had to stop, or "" at the end."""
+        while True:
+            outcome, at, samples, others = self._walker.walk(buffer, at, end)
+            self.samples.decode(buffer, samples)
+            for position in others.tolist():
+                self.records.read(self._record(buffer, position))
+            if outcome == native.STOPPED:
+                following = self._special(buffer, at, outer)
+                if following > end:
+                    return f"{self.name}: data of the record at offset {at} reach beyond the end"
+                at = following
+            elif outcome != native.FULL:
+                return self._ended(outcome, buffer, at, end, outer)
+
+    def _ended(self, outcome: int, buffer: Buffer, at: int, end: int, outer: bool) -> str:
+        if outcome == native.AT_END or (outcome == native.PAST_END and not outer):
+            if self._inflater is not None and not outer:
+                self._inflater.keep(buffer[at:end])
+            return ""
+        place = f"{self.name}: record at offset {at}" + ("" if outer else " of the decompressed data")
+        problem = "has an impossible size" if outcome == native.TOO_SMALL else "reaches beyond the end"
+        return f"{place} {problem}"
+
+    def _record(self, buffer: Buffer, at: int) -> bytes:
+        return buffer[at : at + self._size(buffer, at)].tobytes()
+
+    def _size(self, buffer: Buffer, at: int) -> int:
+        return int(struct.unpack_from(self._order + "H", buffer.data, at + 6)[0])
+
+    def _special(self, buffer: Buffer, at: int, outer: bool) -> int:
+        """Take a record that changes how the following ones are read; returns where the next one is."""
+        record = self._record(buffer, at)
+        (kind,) = struct.unpack_from(self._order + "I", record)
+        self._walker.counts[kind] += 1
+        following = at + len(record)
+        if kind in (COMPRESSED, COMPRESSED2):
+            if outer:
+                self._inflate(record, kind, at)
+        elif kind == AUXTRACE and len(record) >= 16:
+            following += int(struct.unpack_from(self._order + "Q", record, 8)[0])
+        elif kind == TRACING_DATA and len(record) >= 12:
+            following += (int(struct.unpack_from(self._order + "I", record, 8)[0]) + 7) & ~7
+        else:
+            self._take_fact(kind, record, at)
+        return following
+
+    def _take_fact(self, kind: int, record: bytes, at: int) -> None:
+        if kind == ATTR:
+            if not self.events.add_record(record):
+                self.warnings.append(f"the event at offset {at} does not fit in its record: left out")
+            self._events_changed()
+        elif kind == EVENT_UPDATE:
+            self.events.update(record)
+        elif kind == EVENT_TYPE:
+            self.events.add_types(record[8:])
+        elif kind == FEATURE and len(record) >= 16:
+            self._take_feature(int(struct.unpack_from(self._order + "Q", record, 8)[0]), record[16:])
+        elif kind == AUXTRACE_INFO:
+            self.header["auxtrace"] = True
+        elif kind == TIME_CONV and len(record) >= 32:
+            shift, multiplier, zero = struct.unpack_from(self._order + "3Q", record, 8)
+            self.header["time_conv"] = {"shift": shift, "mult": multiplier, "zero": zero}
+
+    def _inflate(self, record: bytes, kind: int, at: int) -> None:
+        payload = memoryview(record)[8:]
+        if kind == COMPRESSED2:
+            if len(record) < 16:
+                raise PerfDataError(f"{self.name}: compressed record at offset {at} without data", _MEND)
+            (size,) = struct.unpack_from(self._order + "Q", record, 8)
+            payload = memoryview(record)[16 : 16 + min(size, len(record))]
+        self._inflater = self._inflater or Inflater(self.name)
+        for buffer in self._inflater.buffers(payload, at):
+            damage = self._walk(buffer, 0, len(buffer), outer=False)
+            if damage:
+                raise PerfDataError(damage, _MEND)
+
+
+def _treatment() -> list[int]:
+    treatment = [native.SKIP] * native.COUNTED_TYPES
+    for kind in records.REPORTED:
+        treatment[kind] = native.REPORT
+    for kind in (*_STOPS, COMPRESSED, COMPRESSED2):
+        treatment[kind] = native.STOP
+    return treatment

@@ -1,0 +1,142 @@
+"""Records that are no samples: who lived when, what was mapped where, what was lost."""
+
+import struct
+from dataclasses import dataclass
+
+from numaplan.profiler.perfdata import attrs as a
+from numaplan.profiler.perfdata.attrs import Attr
+from numaplan.profiler.perfdata.layout import tail_of
+
+MMAP, LOST, COMM, EXIT, FORK, MMAP2, LOST_SAMPLES = 1, 2, 3, 4, 7, 10, 13
+REPORTED = (MMAP, LOST, COMM, EXIT, FORK, MMAP2, LOST_SAMPLES)
+_MISC_BUILD_ID = 1 << 14
+_MISC_EXEC = 1 << 13
+
+
+@dataclass
+class ThreadSpan:
+    """One life of a thread, in times of the file's clock; -1: it was there before, or lived on.
+
+    name: the last one it had; parents are -1 when unknown.
+    """
+
+    pid: int
+    tid: int
+    name: str = ""
+    parent_pid: int = -1
+    parent_tid: int = -1
+    start: int = -1
+    end: int = -1
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """A file or anonymous memory mapped into a process from `time` on; pid -1 is the kernel."""
+
+    time: int
+    pid: int
+    tid: int
+    addr: int
+    length: int
+    offset: int
+    filename: str
+    protection: int = -1
+    build_id: str = ""
+
+
+class RecordReader:
+    """Reads records in file order and keeps what they said.
+
+    losses: (time, events lost) of LOST records; lost_samples: the sum of LOST_SAMPLES; execs: (time, pid) of
+    each exec; damaged: records too short for their kind.
+    """
+
+    def __init__(self, order: str) -> None:
+        self.maps: list[Mapping] = []
+        self.losses: list[tuple[int, int]] = []
+        self.lost_samples = 0
+        self.execs: list[tuple[int, int]] = []
+        self.damaged = 0
+        self._order = order
+        self._spans: list[ThreadSpan] = []
+        self._living: dict[int, ThreadSpan] = {}
+        self._tails: list[dict[int, int]] = []
+
+    def set_events(self, attrs: list[Attr]) -> None:
+        """The events as known so far; records of a file all have the tail of its first event."""
+        self._tails = [tail_of(attr) for attr in attrs[:1]]
+
+    def threads(self) -> list[ThreadSpan]:
+        """Every life of every thread that a record told of, in the order they began."""
+        return self._spans
+
+    def read(self, data: bytes) -> None:
+        """Take one whole record."""
+        kind, misc = struct.unpack_from(self._order + "IH", data)
+        try:
+            self._read(kind, misc, data)
+        except struct.error:
+            self.damaged += 1
+
+    def _read(self, kind: int, misc: int, data: bytes) -> None:
+        order, time = self._order, self._time(data)
+        if kind == COMM:
+            pid, tid = struct.unpack_from(order + "2i", data, 8)
+            self._named(pid, tid, _text(data, 16), time, bool(misc & _MISC_EXEC))
+        elif kind in (FORK, EXIT):
+            pid, parent, tid, parent_tid, when = struct.unpack_from(order + "4iQ", data, 8)
+            if kind == FORK:
+                self._began(ThreadSpan(pid, tid, "", parent, parent_tid, _signed(when)))
+            elif tid in self._living:
+                self._living.pop(tid).end = _signed(when)
+        elif kind == LOST:
+            self.losses.append((time, struct.unpack_from(order + "Q", data, 16)[0]))
+        elif kind == LOST_SAMPLES:
+            self.lost_samples += struct.unpack_from(order + "Q", data, 8)[0]
+        else:
+            self._mapped(kind, misc, data, time)
+
+    def _began(self, span: ThreadSpan) -> None:
+        # A tid can come back, also in another process: a new life begins.
+        parent = self._living.get(span.parent_tid)
+        span.name = parent.name if parent else ""
+        self._living[span.tid] = span
+        self._spans.append(span)
+
+    def _named(self, pid: int, tid: int, name: str, time: int, by_exec: bool) -> None:
+        span = self._living.get(tid)
+        if span is None or span.pid != pid:
+            span = ThreadSpan(pid, tid, start=time if by_exec and time > 0 else -1)
+            self._living[tid] = span
+            self._spans.append(span)
+        span.name = name
+        if by_exec:
+            self.execs.append((time, pid))
+
+    def _mapped(self, kind: int, misc: int, data: bytes, time: int) -> None:
+        pid, tid, addr, length, offset = struct.unpack_from(self._order + "2i3Q", data, 8)
+        protection, build_id, name_at = -1, "", 40
+        if kind == MMAP2:
+            if misc & _MISC_BUILD_ID:
+                size = min(data[40], 20) if len(data) > 64 else 0
+                build_id = data[44 : 44 + size].hex()
+            (protection,) = struct.unpack_from(self._order + "I", data, 64)
+            name_at = 72
+        name = _text(data, name_at)
+        self.maps.append(Mapping(time, pid, tid, addr, length, offset, name, protection, build_id))
+
+    def _time(self, data: bytes) -> int:
+        """The time in the record's tail, -1 when it has none."""
+        distance = self._tails[0].get(a.TIME) if self._tails else None
+        if distance is None or distance > len(data) - 8:
+            return -1
+        return _signed(struct.unpack_from(self._order + "Q", data, len(data) - distance)[0])
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >> 63 else value
+
+
+def _text(data: bytes, at: int) -> str:
+    """A string up to its NUL, or to the end of a record that forgot it."""
+    return data[at:].split(b"\0", 1)[0].decode("utf-8", "replace")

@@ -1,0 +1,134 @@
+"""Sample records into columns, a block at a time."""
+
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.profiler.perfdata.attrs import Attr
+from numaplan.profiler.perfdata.columns import Columns
+from numaplan.profiler.perfdata.layout import Layout, id_offset, layout_of
+from numaplan.profiler.perfdata.native import IdTable, Ints, column, gather
+from numaplan.profiler.perfdata.skipping import field_lengths
+
+Buffer = NDArray[np.uint8]
+Flags = NDArray[np.bool_]
+_SMALLEST_FIELD = 8
+
+
+class SampleDecoder:
+    """Decodes the samples of the given events into `columns`, in the order they come.
+
+    short: how many were left out because a field reaches beyond its record; strange: because no event has
+    their id.
+    """
+
+    def __init__(self, order: str) -> None:
+        self.columns = Columns()
+        self.short = 0
+        self.strange = 0
+        self._order = order
+        self._swap = (order == "<") != (sys.byteorder == "little")
+        self._layouts: list[Layout] = []
+        self._layout_of_event = np.zeros(0, dtype=np.int32)
+        self._id_offset: int | None = None
+        self._ids = IdTable({})
+
+    def set_events(self, attrs: Sequence[Attr]) -> None:
+        """The events as known so far; in a pipe they come between the records."""
+        layouts = [layout_of(attr, self._order) for attr in attrs]
+        self._layouts = list(dict.fromkeys(layouts))
+        self._layout_of_event = np.array([self._layouts.index(one) for one in layouts], dtype=np.int32)
+        offsets = {id_offset(attr) for attr in attrs}
+        self._id_offset = offsets.pop() if len(attrs) > 1 and len(offsets) == 1 else None
+        ids = {number: index for index, attr in reversed(list(enumerate(attrs))) for number in attr.ids}
+        # What perf makes up itself carries the id 0 and belongs to the first event.
+        self._ids = IdTable({0: 0, **ids})
+
+    def expect(self, data_bytes: int) -> None:
+        """Prepare for the samples that so many bytes of records can hold."""
+        sizes = [sum(section.size for section in layout.sections) for layout in self._layouts]
+        self.columns.expect(data_bytes // min(sizes, default=data_bytes + 1))
+
+    def decode(self, buffer: Buffer, samples: Ints) -> None:
+        """Append the samples whose records start at `samples` and lie within `buffer`."""
+        if not self._layouts:
+            self.strange += len(samples)
+        elif len(samples):
+            sizes = column(buffer, samples + 6, 2, self._swap).astype(np.int64)
+            self.columns.reserve(len(samples))
+            if self._id_offset is None:
+                self._decode_alike(buffer, samples, sizes)
+            else:
+                self._decode_by_id(buffer, samples, sizes, self._id_offset)
+
+    def _decode_alike(self, buffer: Buffer, samples: Ints, sizes: Ints) -> None:
+        starts, good = self._locate(self._layouts[0], buffer, samples, sizes)
+        if good is not None:
+            self.short += int(len(good) - good.sum())
+            starts = [start[good] for start in starts]
+        self._copy(self._layouts[0], buffer, starts, None)
+        self.columns.count += len(starts[0])
+
+    def _decode_by_id(self, buffer: Buffer, samples: Ints, sizes: Ints, id_at: int) -> None:
+        whole = sizes >= id_at + 8
+        if not whole.all():
+            self.short += int(len(whole) - whole.sum())
+            samples, sizes = samples[whole], sizes[whole]
+        events = self._ids.find(column(buffer, samples + id_at, 8, self._swap))
+        known = events >= 0
+        if not known.all():
+            self.strange += int(len(known) - known.sum())
+            samples, sizes, events = samples[known], sizes[known], events[known]
+        kept = self._decode_events(buffer, samples, sizes, events)
+        first, self.columns.count = self.columns.count, self.columns.count + len(kept)
+        self.columns.fill("event")[first : self.columns.count] = kept
+
+    def _decode_events(
+        self, buffer: Buffer, samples: Ints, sizes: Ints, events: NDArray[np.int32]
+    ) -> NDArray[np.int32]:
+        """Copies the samples' fields and returns the events of those that were whole."""
+        kinds = self._layout_of_event[events]
+        good = np.ones(len(samples), dtype=np.bool_)
+        located: list[tuple[Layout, Ints, list[Ints]]] = []
+        for kind, layout in enumerate(self._layouts):
+            rows = np.flatnonzero(kinds == kind)
+            starts, fits = self._locate(layout, buffer, samples[rows], sizes[rows])
+            if fits is not None:
+                good[rows] = fits
+                rows, starts = rows[fits], [start[fits] for start in starts]
+            located.append((layout, rows, starts))
+        target = None if good.all() and len(self._layouts) == 1 else np.cumsum(good) - 1
+        for layout, rows, starts in located:
+            self._copy(layout, buffer, starts, None if target is None else target[rows])
+        self.short += int(len(good) - good.sum())
+        return events[good]
+
+    def _locate(
+        self, layout: Layout, buffer: Buffer, samples: Ints, sizes: Ints
+    ) -> tuple[list[Ints], Flags | None]:
+        """Where each section of each sample starts, and which samples hold all their sections (None: all)."""
+        starts, ends = [samples], samples + sizes
+        end = samples + layout.sections[0].size
+        bad = end > ends
+        for section in layout.sections[1:]:
+            # A sample found bad stays at its own start, where there is always something to read.
+            bad |= end + _SMALLEST_FIELD > ends
+            at = np.where(bad, samples, end)
+            start = at + field_lengths(section.after, layout, buffer, at, self._swap)
+            end = start + section.size
+            bad |= end > ends
+            starts.append(start)
+        return starts, ~bad if bad.any() else None
+
+    def _copy(self, layout: Layout, buffer: Buffer, starts: list[Ints], rows: Ints | None) -> None:
+        columns, first = self.columns, self.columns.count
+        for section, start in zip(layout.sections, starts, strict=True):
+            fields = [
+                (offset, width, columns.fill(name), first)
+                for name, offset, width in section.columns
+                if name in columns
+            ]
+            if fields and len(start):
+                gather(buffer, start, rows, fields, self._swap)
