@@ -1,0 +1,103 @@
+"""The control file: one entry a process, shared by all processes of a job (native/preload/processes.c)."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+MAGIC = b"NUMAPLCT"
+VERSION = 1
+CAPACITY = 16384
+NAME = "control"
+
+HEADER = np.dtype(
+    [
+        ("magic", "S8"),
+        ("version", "<u4"),
+        ("entry_bytes", "<u4"),
+        ("capacity", "<u4"),
+        ("used", "<u4"),
+        ("images", "<u4"),
+        ("spare", "<u4", 9),
+    ]
+)
+ENTRY = np.dtype(
+    [
+        ("pid", "<u4"),
+        ("parent", "<u4"),
+        ("number", "<u4"),
+        ("rank", "<u4"),
+        ("children", "<u4"),
+        ("in_job", "<u4"),
+        ("hash", "<u8"),
+        ("start_ns", "<u8"),
+        ("end_ns", "<u8"),
+        ("parent_image", "<u4"),
+        ("spare", "<u4", 3),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessEntry:
+    """One process.
+
+    parent: index of the parent's entry, -1 for the first; parent_image: log it was forked from, 0 none.
+    """
+
+    name: str
+    pid: int
+    parent: int
+    start_ns: int
+    end_ns: int
+    parent_image: int
+
+
+def create_control(workdir: Path) -> None:
+    """Write an empty control file; its zeros are written out, so that touching them cannot fail later."""
+    header = np.zeros(1, HEADER)
+    header["magic"], header["version"] = MAGIC, VERSION
+    header["entry_bytes"], header["capacity"] = ENTRY.itemsize, CAPACITY
+    (workdir / NAME).write_bytes(header.tobytes() + bytes(CAPACITY * ENTRY.itemsize))
+
+
+def read_control(workdir: Path) -> list[ProcessEntry]:
+    """The processes in order of birth; empty when the file is missing or not a control file."""
+    try:
+        data = (workdir / NAME).read_bytes()[: HEADER.itemsize + CAPACITY * ENTRY.itemsize]
+    except OSError:
+        return []
+    if len(data) < HEADER.itemsize:
+        return []
+    header = np.frombuffer(data, HEADER, 1)[0]
+    if header["magic"] != MAGIC or header["version"] != VERSION or header["entry_bytes"] != ENTRY.itemsize:
+        return []
+    count = min(int(header["used"]), (len(data) - HEADER.itemsize) // ENTRY.itemsize)
+    rows = np.frombuffer(data, ENTRY, count, HEADER.itemsize)
+    found: list[ProcessEntry] = []
+    for index in range(count):
+        row = rows[index]
+        # Parents stand before their children; anything else did not come from the library.
+        parent = int(row["parent"]) - 1
+        parent = parent if parent < index else -1
+        found.append(
+            ProcessEntry(
+                _name(int(row["rank"]), found[parent].name if parent >= 0 else "", int(row["number"])),
+                int(row["pid"]),
+                parent,
+                _signed(int(row["start_ns"])),
+                _signed(int(row["end_ns"])) or -1,
+                int(row["parent_image"]),
+            )
+        )
+    return found
+
+
+def _name(rank: int, parent: str, number: int) -> str:
+    if rank:
+        return f"r{rank - 1}"
+    return f"{parent}.{number}" if parent else "p0"
+
+
+def _signed(value: int) -> int:
+    return min(value, (1 << 63) - 1)

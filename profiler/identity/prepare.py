@@ -1,0 +1,45 @@
+"""The environment in which a program loads the preload library."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from numaplan.common import MachineLacksError, UsageError
+from numaplan.profiler.identity.control import create_control
+
+LIBRARY = Path(__file__).resolve().parent.parent / "native" / "preload.so"
+
+# Programs that only carry the one that is meant: they load the library too and must not count as processes.
+CARRIERS = "perf:qemu-x86_64:qemu-aarch64"
+
+
+def prepare(workdir: Path, environment: Mapping[str, str], library: Path = LIBRARY) -> dict[str, str]:
+    """The environment with the preload library in front of an existing LD_PRELOAD, logging into `workdir`.
+
+    Creates the control file there. Raises MachineLacksError when the library was not built.
+    """
+    if not library.is_file():
+        raise MachineLacksError(f"{library.name}: the native library is not built", "run 'make setup'")
+    workdir = workdir.resolve()
+    create_control(workdir)
+    loaded = environment.get("LD_PRELOAD", "").strip()
+    return {
+        **environment,
+        "LD_PRELOAD": f"{_loadable(library, workdir)}:{loaded}".rstrip(":"),
+        "NUMAPLAN_LOG": str(workdir),
+        "NUMAPLAN_SKIP": CARRIERS,
+    }
+
+
+def _loadable(library: Path, workdir: Path) -> Path:
+    """A path that LD_PRELOAD can carry: the linker splits it at spaces and colons and expands `$`."""
+    if not set(" :$") & set(str(library)):
+        return library
+    link = workdir / library.name
+    if set(" :$") & set(str(link)):
+        raise UsageError(
+            f"{workdir}: a library cannot be loaded from a path with a space, colon or dollar",
+            "set TMPDIR to a folder without them",
+        )
+    link.unlink(missing_ok=True)
+    link.symlink_to(library)
+    return link

@@ -1,0 +1,158 @@
+/* The event log of one process image: a file mapped shared, so that a killed process loses nothing.
+ *
+ * No descriptor stays open (programs close and reuse descriptors they did not open), and the file is grown by
+ * writing zeros ahead of the records (a full disk then stops the log, where a sparse mapping would be a SIGBUS).
+ */
+#include "preload.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SLOT = 64, HEADER_SLOTS = 2, CHUNK = 32 * 1024, ZEROS = 4096, PATIENCE = 100000 };
+#define LOG_LIMIT ((uint64_t)128 << 20)
+
+struct header {
+    char magic[8];
+    uint32_t version, slot_bytes;
+    uint32_t entry, image, pid, parent_image;
+    uint64_t start_ns, fork_ns;
+    _Atomic uint64_t cursor;  /* slots claimed, those of the header included */
+    _Atomic uint64_t dropped; /* records for which there was no room */
+    uint64_t spare[8];
+};
+_Static_assert(sizeof(struct header) == HEADER_SLOTS * SLOT, "the reader relies on it");
+
+static struct header *head;
+static _Atomic uint64_t grown; /* bytes of the file that can be touched */
+static _Atomic bool broken;
+static char path[NP_PATH];
+
+uint64_t np_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static bool append_zeros(uint64_t offset, int flags) {
+    static const char zeros[ZEROS];
+    struct iovec pieces[CHUNK / ZEROS];
+    for (int i = 0; i < CHUNK / ZEROS; i++) pieces[i] = (struct iovec){(void *)zeros, ZEROS};
+    int file = open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (file < 0) return false;
+    bool done = pwritev(file, pieces, CHUNK / ZEROS, (off_t)offset) == CHUNK;
+    close(file);
+    return done;
+}
+
+static bool map_log(void) {
+    int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0) return false;
+    /* By system call: mmap is our own wrapper, which would log it. */
+    const int shared = MAP_SHARED | MAP_NORESERVE;
+    long memory = syscall(SYS_mmap, NULL, LOG_LIMIT, PROT_READ | PROT_WRITE, shared, file, 0);
+    close(file);
+    head = memory == -1 ? NULL : (struct header *)memory;
+    return head != NULL;
+}
+
+bool np_log_open(void) {
+    if (head) return true;
+    if (atomic_load(&broken) || !np_directory) return false;
+    uint32_t image = np_next_image();
+    int length = snprintf(path, sizeof path, "%s/image-%08u.log", np_directory, image);
+    bool fits = image && length > 0 && (size_t)length < sizeof path;
+    if (!fits || !append_zeros(0, O_WRONLY | O_CREAT | O_EXCL) || !map_log()) {
+        atomic_store(&broken, true);
+        return false;
+    }
+    atomic_store(&grown, CHUNK);
+    head->version = 1;
+    head->slot_bytes = SLOT;
+    head->entry = np_process_entry();
+    head->image = image;
+    head->pid = (uint32_t)getpid();
+    head->parent_image = np_inherited_image();
+    head->fork_ns = np_fork_time();
+    head->start_ns = np_now();
+    atomic_store(&head->cursor, HEADER_SLOTS);
+    memcpy(head->magic, "NUMAPLID", sizeof head->magic);
+    return true;
+}
+
+void np_log_forget(void) {
+    if (head) syscall(SYS_munmap, head, LOG_LIMIT);
+    head = NULL;
+    atomic_store(&broken, false);
+}
+
+uint32_t np_log_image(void) { return head ? head->image : 0; }
+
+static bool wait_for(uint64_t bytes) {
+    for (int tries = 0; atomic_load_explicit(&grown, memory_order_acquire) < bytes; tries++) {
+        if (atomic_load(&broken) || tries == PATIENCE) return false;
+        sched_yield();
+    }
+    return true;
+}
+
+/* Who claims the first byte of a chunk grows the file by it: exactly one thread, without a lock. */
+static NP_COLD void grow(uint64_t begin, uint64_t end) {
+    for (uint64_t chunk = (begin + CHUNK - 1) / CHUNK * CHUNK; chunk < end; chunk += CHUNK) {
+        if (chunk == 0) continue;
+        if (!wait_for(chunk) || !append_zeros(chunk, O_WRONLY)) {
+            atomic_store(&broken, true);
+            return;
+        }
+        atomic_store_explicit(&grown, chunk + CHUNK, memory_order_release);
+    }
+}
+
+static struct np_record *claim(uint64_t slots) {
+    uint64_t begin = atomic_fetch_add(&head->cursor, slots) * SLOT, end = begin + slots * SLOT;
+    if (end <= LOG_LIMIT) {
+        if (begin / CHUNK != (end - 1) / CHUNK || begin % CHUNK == 0) grow(begin, end);
+        if (wait_for(end)) return (struct np_record *)((char *)head + begin);
+    }
+    atomic_fetch_add(&head->dropped, 1);
+    return NULL;
+}
+
+/* The check word is stored last: a record that its thread did not finish does not verify. */
+static void commit(struct np_record *to, const struct np_record *from) {
+    const size_t skip = sizeof from->check;
+    memcpy((char *)to + skip, (const char *)from + skip, sizeof *from - skip);
+    uint32_t check = (uint32_t)np_hash(NP_HASH_START, (const char *)from + skip, sizeof *from - skip);
+    atomic_store_explicit(&to->check, check ? check : 1, memory_order_release);
+}
+
+void np_log(uint16_t kind, uint32_t thread, uint32_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e) {
+    int saved = errno;
+    struct np_record record = {.kind = kind, .thread = thread, .a = a, .b = b, .c = c, .d = d, .e = e};
+    struct np_record *to = np_log_open() ? claim(1) : NULL;
+    if (to) {
+        record.time_ns = np_now();
+        commit(to, &record);
+    }
+    errno = saved;
+}
+
+void np_log_text(uint16_t kind, uint32_t a, uint64_t b, uint64_t c, uint64_t e, const char *text, size_t bytes) {
+    int saved = errno;
+    uint16_t slots = (uint16_t)((bytes + SLOT - 1) / SLOT);
+    struct np_record record = {.kind = kind, .text_slots = slots, .a = a, .b = b, .c = c, .e = e, .text_bytes = bytes};
+    struct np_record *to = np_log_open() ? claim(1 + (uint64_t)slots) : NULL;
+    if (to) {
+        memcpy(to + 1, text, bytes);
+        record.thread = np_thread_number();
+        record.time_ns = np_now();
+        commit(to, &record);
+    }
+    errno = saved;
+}

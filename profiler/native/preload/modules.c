@@ -1,0 +1,188 @@
+/* The executable and its libraries: load bias, segments, build id.
+ *
+ * dlopen is not wrapped: it looks at its caller to find libraries ($ORIGIN, RUNPATH), and would find us. Instead
+ * the linker's counters of loads and unloads are looked at whenever something else is logged.
+ */
+#include "preload.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MODULES = 1024 };
+
+struct module {
+    uintptr_t bias, start, end;
+    uint64_t name_hash; /* of the file's basename */
+    uint32_t seen;      /* scan that saw it last, 0: a free entry */
+};
+
+static struct module modules[MODULES];
+static _Atomic uint32_t module_count, scans;
+static _Atomic bool scanning;
+static _Atomic uint64_t loads_seen = UINT64_MAX;
+static uint64_t last_scan_ns;
+
+static int count_loads(struct dl_phdr_info *info, size_t size, void *loads) {
+    (void)size;
+    *(uint64_t *)loads = info->dlpi_adds << 32 ^ info->dlpi_subs;
+    return 1;
+}
+
+static const char *path_of(const struct dl_phdr_info *info, char *buffer) {
+    if (info->dlpi_name && *info->dlpi_name) return info->dlpi_name;
+    ssize_t length = readlink("/proc/self/exe", buffer, NP_PATH - 1);
+    buffer[length > 0 ? length : 0] = 0;
+    return buffer;
+}
+
+static size_t find_build_id(const struct dl_phdr_info *info, const unsigned char **id) {
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        if (header->p_type != PT_NOTE) continue;
+        const char *at = (const char *)(info->dlpi_addr + header->p_vaddr), *end = at + header->p_memsz;
+        while (end - at >= (ptrdiff_t)sizeof(ElfW(Nhdr))) {
+            const ElfW(Nhdr) *note = (const void *)at;
+            const char *name = at + sizeof *note, *content = name + ((note->n_namesz + 3u) & ~3u);
+            if (content > end || (size_t)(end - content) < note->n_descsz) break;
+            if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && !memcmp(name, "GNU", 4)) {
+                *id = (const unsigned char *)content;
+                return note->n_descsz < NP_BUILD_ID ? note->n_descsz : NP_BUILD_ID;
+            }
+            at = content + ((note->n_descsz + 3u) & ~3u);
+        }
+    }
+    return 0;
+}
+
+static void log_module(const struct dl_phdr_info *info, const char *path, const unsigned char *id, size_t id_bytes,
+                       bool executable) {
+    static char text[NP_BUILD_ID + NP_PATH];
+    size_t length = strnlen(path, NP_PATH);
+    memcpy(text, id, id_bytes);
+    memcpy(text + id_bytes, path, length);
+    np_log_text(NP_MODULE, executable, info->dlpi_addr, last_scan_ns, id_bytes, text, id_bytes + length);
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        if (header->p_type == PT_LOAD)
+            np_log(NP_SEGMENT, NP_NO_THREAD, header->p_flags, info->dlpi_addr, info->dlpi_addr + header->p_vaddr,
+                   header->p_memsz, header->p_offset);
+    }
+}
+
+static void span_of(const struct dl_phdr_info *info, struct module *module) {
+    module->start = UINTPTR_MAX;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        if (header->p_type != PT_LOAD) continue;
+        uintptr_t start = info->dlpi_addr + header->p_vaddr, end = start + header->p_memsz;
+        if (start < module->start) module->start = start;
+        if (end > module->end) module->end = end;
+    }
+}
+
+static struct module *entry_for(const struct dl_phdr_info *info, uint64_t name_hash, bool *known) {
+    struct module *place = NULL;
+    uint32_t count = atomic_load(&module_count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct module *module = &modules[i];
+        *known = module->seen && module->bias == info->dlpi_addr && module->name_hash == name_hash;
+        if (*known) return module;
+        if (!module->seen && !place) place = module;
+    }
+    *known = false;
+    if (!place && count < MODULES) {
+        place = &modules[count];
+        atomic_store(&module_count, count + 1);
+    }
+    return place;
+}
+
+static int see_module(struct dl_phdr_info *info, size_t size, void *first) {
+    (void)size;
+    static char buffer[NP_PATH]; /* one scan at a time; threads may have small stacks */
+    const char *path = path_of(info, buffer), *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    bool known, executable = *(bool *)first;
+    *(bool *)first = false;
+    uint64_t name_hash = np_hash(NP_HASH_START, name, strlen(name));
+    struct module *module = entry_for(info, name_hash, &known);
+    if (!module) return 1;
+    uint32_t scan = atomic_load(&scans);
+    if (!known) {
+        struct module fresh = {.bias = info->dlpi_addr, .name_hash = name_hash};
+        const unsigned char *id = NULL;
+        size_t id_bytes = find_build_id(info, &id);
+        span_of(info, &fresh);
+        *module = fresh;
+        if (NP_RECORDING) log_module(info, path, id ? id : (const unsigned char *)"", id_bytes, executable);
+        np_enforce_module(info->dlpi_addr, name_hash, id, id_bytes);
+    }
+    module->seen = scan;
+    return 0;
+}
+
+static void forget_unloaded(uint32_t scan) {
+    for (uint32_t i = 0; i < atomic_load(&module_count); i++) {
+        if (!modules[i].seen || modules[i].seen == scan) continue;
+        if (NP_RECORDING) np_log(NP_MODULE_END, NP_NO_THREAD, 0, modules[i].bias, 0, 0, 0);
+        modules[i] = (struct module){0};
+    }
+}
+
+void np_modules_scan(void) {
+    if (!NP_RECORDING && !np_enforce_wants_regions()) return;
+    uint64_t loads = 0;
+    bool idle = false;
+    dl_iterate_phdr(count_loads, &loads);
+    if (loads == atomic_load(&loads_seen) || !atomic_compare_exchange_strong(&scanning, &idle, true)) return;
+    uint32_t scan = atomic_fetch_add(&scans, 1) + 1;
+    bool first = true;
+    uint64_t started = np_now();
+    if (dl_iterate_phdr(see_module, &first) == 0) forget_unloaded(scan);
+    last_scan_ns = started;
+    atomic_store(&loads_seen, loads);
+    atomic_store(&scanning, false);
+}
+
+/* Another thread may have been scanning when this one forked. */
+void np_modules_fork(void) { atomic_store(&scanning, false); }
+
+bool np_module_of(uintptr_t address, uint64_t *name_hash, uintptr_t *bias) {
+    for (uint32_t i = 0; i < atomic_load(&module_count); i++) {
+        if (address < modules[i].start || address >= modules[i].end) continue;
+        *name_hash = modules[i].name_hash;
+        *bias = modules[i].bias;
+        return true;
+    }
+    return false;
+}
+
+/* Anonymous memory at the end of the process: the heaps of small blocks, and whatever no hook saw made. */
+void np_areas_log(void) {
+    static char buffer[16384];
+    int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return;
+    size_t have = 0;
+    ssize_t got;
+    while ((got = read(file, buffer + have, sizeof buffer - 1 - have)) > 0) {
+        have += (size_t)got;
+        buffer[have] = 0;
+        char *line = buffer, *newline;
+        for (; (newline = strchr(line, '\n')); line = newline + 1) {
+            unsigned long start, end, inode;
+            char mode[5], name[16];
+            *newline = 0;
+            int fields = sscanf(line, "%lx-%lx %4s %*x %*x:%*x %lu %15s", &start, &end, mode, &inode, name);
+            bool anonymous = fields == 4 || (fields == 5 && !strcmp(name, "[heap]"));
+            if (anonymous && inode == 0 && mode[0] == 'r' && mode[1] == 'w')
+                np_log(NP_AREA, NP_NO_THREAD, 0, start, end - start, 0, 0);
+        }
+        have = (size_t)(buffer + have - line);
+        memmove(buffer, line, have);
+        if (have == sizeof buffer - 1) break;
+    }
+    close(file);
+}

@@ -1,0 +1,144 @@
+/* Who this process is in its job: fork path or rank, kept in a control file that all processes map.
+ *
+ * A process finds itself by pid (it was forked by a process of ours and has exec'd since) or adds itself as the
+ * next child of its parent (vfork, posix_spawn, clone: nobody of ours ran in it before).
+ */
+#include "preload.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct control { /* 64 bytes, then the entries */
+    char magic[8];
+    uint32_t version, entry_bytes, capacity;
+    _Atomic uint32_t used;   /* may pass capacity: processes for which there was no room */
+    _Atomic uint32_t images; /* logs opened so far */
+    uint32_t spare[9];
+};
+_Static_assert(sizeof(struct control) == 64, "the writer relies on it");
+
+const char *np_directory;
+static char directory[NP_PATH];
+static struct control *control;
+static struct np_entry *entries, *self;
+static uint64_t fork_ns;
+static uint32_t inherited; /* log whose regions this image began with (fork), 0 after exec */
+static __thread uint32_t next_child __attribute__((tls_model("initial-exec")));
+
+struct np_entry *np_process(void) { return self; }
+uint32_t np_process_entry(void) { return (uint32_t)(self - entries); }
+uint32_t np_next_image(void) { return atomic_fetch_add(&control->images, 1) + 1; }
+uint64_t np_fork_time(void) { return fork_ns; }
+uint32_t np_inherited_image(void) { return inherited; }
+
+static bool map_control(void) {
+    char path[NP_PATH + 16];
+    strcpy(path, directory);
+    strcat(path, "/control");
+    int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0) return false;
+    struct stat facts;
+    void *memory = MAP_FAILED;
+    if (fstat(file, &facts) == 0 && (size_t)facts.st_size > sizeof *control)
+        memory = mmap(NULL, (size_t)facts.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (memory == MAP_FAILED) return false;
+    control = memory;
+    size_t room = ((size_t)facts.st_size - sizeof *control) / sizeof *entries;
+    bool good = !memcmp(control->magic, "NUMAPLCT", 8) && control->version == 1 &&
+                control->entry_bytes == sizeof *entries && control->capacity <= room;
+    if (!good) munmap(memory, (size_t)facts.st_size), control = NULL;
+    else entries = (struct np_entry *)(control + 1);
+    return good;
+}
+
+/* The newest entry of a pid, NULL when no process of ours has it. */
+static struct np_entry *find(uint32_t pid) {
+    uint32_t used = atomic_load(&control->used);
+    for (uint32_t i = used < control->capacity ? used : control->capacity; i-- > 0;)
+        if (atomic_load_explicit(&entries[i].pid, memory_order_acquire) == pid) return &entries[i];
+    return NULL;
+}
+
+static uint32_t rank_of_environment(void) {
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = getenv(names[i]);
+        if (!value || !*value) continue;
+        /* Slurm's batch script has a SLURM_PROCID too; only srun's tasks are ranks. */
+        if (i == 3 && !getenv("SLURM_STEP_NUM_TASKS")) continue;
+        char *end;
+        unsigned long rank = strtoul(value, &end, 10);
+        if (!*end && rank < UINT32_MAX - 1) return (uint32_t)rank + 1;
+    }
+    return 0;
+}
+
+static void name_entry(struct np_entry *entry, struct np_entry *parent, uint32_t number, bool exec) {
+    uint32_t rank = exec && !(parent && parent->in_job) ? rank_of_environment() : 0;
+    char root[16] = "p0";
+    entry->parent = parent ? (uint32_t)(parent - entries) + 1 : 0;
+    entry->number = number;
+    entry->rank = rank;
+    entry->in_job = rank || (parent && parent->in_job);
+    if (rank) {
+        char *at = root + 1;
+        uint32_t digits = 1, value = rank - 1;
+        root[0] = 'r';
+        while (value / digits >= 10) digits *= 10;
+        for (; digits; digits /= 10) *at++ = (char)('0' + value / digits % 10);
+        *at = 0;
+    }
+    bool first = rank || !parent;
+    entry->hash = first ? np_hash(NP_HASH_START, root, strlen(root)) : np_hash_child(parent->hash, number);
+}
+
+static struct np_entry *add(struct np_entry *parent, uint32_t number, bool exec) {
+    uint32_t at = atomic_fetch_add(&control->used, 1);
+    if (at >= control->capacity) return NULL;
+    struct np_entry *entry = &entries[at];
+    if (parent && !number) number = atomic_fetch_add(&parent->children, 1) + 1;
+    name_entry(entry, parent, number, exec);
+    entry->start_ns = np_now();
+    atomic_store_explicit(&entry->pid, (uint32_t)getpid(), memory_order_release);
+    return entry;
+}
+
+bool np_processes_open(void) {
+    const char *from = getenv("NUMAPLAN_LOG");
+    if (!from || from[0] != '/' || strlen(from) >= sizeof directory) return false;
+    strcpy(directory, from);
+    if (!map_control()) return false;
+    np_directory = directory;
+    struct np_entry *parent = find((uint32_t)getppid());
+    self = find((uint32_t)getpid());
+    /* An entry of our pid under another living parent belongs to a process that is gone. */
+    if (self && parent && self->parent != (uint32_t)(parent - entries) + 1) self = NULL;
+    if (!parent && atomic_load(&control->used)) parent = &entries[0]; /* what lies between is not ours to see */
+    if (!self) self = add(parent, 0, true);
+    return self != NULL;
+}
+
+/* The child's number is taken before fork, by the thread that forks, as thread numbers are. */
+void np_fork_prepare(void) {
+    if (self) next_child = atomic_fetch_add(&self->children, 1) + 1;
+}
+
+void np_fork_child(void) {
+    if (!self) return;
+    struct np_entry *parent = self;
+    if (np_log_image()) inherited = np_log_image();
+    np_log_forget();
+    fork_ns = np_now();
+    self = add(parent, next_child, false);
+    if (self) self->parent_image = inherited;
+    else np_directory = NULL;
+}
+
+void np_process_end(void) {
+    if (self) atomic_store(&self->end_ns, np_now());
+}

@@ -1,0 +1,198 @@
+/* Large blocks: heap blocks and mappings of at least NP_LARGE bytes, named by call site, thread and sequence.
+ *
+ * A small block costs one compare; a small free one look into a filter.
+ */
+#include "preload.h"
+
+#include <dlfcn.h>
+#include <malloc.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static void *(*real_malloc)(size_t);
+static void *(*real_calloc)(size_t, size_t);
+static void *(*real_realloc)(void *, size_t);
+static void *(*real_aligned)(size_t, size_t);
+static void *(*real_memalign)(size_t, size_t);
+static int (*real_posix_memalign)(void **, size_t, size_t);
+static void *(*real_valloc)(size_t);
+static void *(*real_pvalloc)(size_t);
+static void (*real_free)(void *);
+static void *(*real_mmap)(void *, size_t, int, int, int, off_t);
+static int (*real_munmap)(void *, size_t);
+static void *(*real_mremap)(void *, size_t, size_t, int, ...);
+
+/* What is allocated while dlsym looks for the real functions (by dlsym itself, in one thread). */
+static _Alignas(16) char early[8192];
+static size_t early_used;
+static bool resolving;
+
+static bool is_early(const void *block) { return (const char *)block >= early && (const char *)block < early + sizeof early; }
+
+static void *early_block(size_t bytes) {
+    size_t size = (bytes + 31) & ~(size_t)15;
+    if (bytes > sizeof early || early_used + size > sizeof early) return NULL;
+    char *block = early + early_used + 16;
+    memcpy(block - 16, &bytes, sizeof bytes);
+    early_used += size;
+    return block;
+}
+
+static NP_COLD void resolve(void) {
+    if (resolving) return;
+    resolving = true;
+    *(void **)&real_calloc = dlsym(RTLD_NEXT, "calloc");
+    *(void **)&real_realloc = dlsym(RTLD_NEXT, "realloc");
+    *(void **)&real_aligned = dlsym(RTLD_NEXT, "aligned_alloc");
+    *(void **)&real_memalign = dlsym(RTLD_NEXT, "memalign");
+    *(void **)&real_posix_memalign = dlsym(RTLD_NEXT, "posix_memalign");
+    *(void **)&real_valloc = dlsym(RTLD_NEXT, "valloc");
+    *(void **)&real_pvalloc = dlsym(RTLD_NEXT, "pvalloc");
+    *(void **)&real_free = dlsym(RTLD_NEXT, "free");
+    *(void **)&real_mmap = dlsym(RTLD_NEXT, "mmap");
+    *(void **)&real_munmap = dlsym(RTLD_NEXT, "munmap");
+    *(void **)&real_mremap = dlsym(RTLD_NEXT, "mremap");
+    *(void **)&real_malloc = dlsym(RTLD_NEXT, "malloc"); /* last: its presence says that all are there */
+    resolving = false;
+}
+
+#define READY() (__builtin_expect(real_malloc != NULL, 1) || (resolve(), real_malloc != NULL))
+
+static bool wanted(void) { return np_active() && (NP_RECORDING || np_enforce_wants_regions()); }
+
+/* A malloc replacement maps through us what libc's malloc maps by itself. */
+static bool from_allocator(uintptr_t site) {
+    uint64_t name, allocator_name;
+    uintptr_t bias, allocator;
+    return np_module_of((uintptr_t)real_malloc, &allocator_name, &allocator) && np_module_of(site, &name, &bias) &&
+           bias == allocator && name == allocator_name;
+}
+
+NP_COLD void np_region_made(enum np_region kind, uintptr_t address, size_t bytes, uintptr_t site) {
+    if (!address || !wanted()) return;
+    int saved = errno;
+    np_modules_scan();
+    if (kind != NP_HEAP && from_allocator(site)) kind = NP_ARENA;
+    uint32_t sequence = np_self.known && kind != NP_ARENA ? ++np_self.sequence : 0;
+    if (kind == NP_HEAP) np_live_add(address);
+    if (NP_RECORDING) np_log(NP_ALLOC, np_thread_number(), kind, address, bytes, site, sequence);
+    np_enforce_region(kind, address, bytes, site);
+    errno = saved;
+}
+
+NP_COLD void np_region_gone(enum np_region kind, uintptr_t address, size_t bytes) {
+    if (NP_RECORDING) np_log(NP_FREE, np_thread_number(), kind, address, bytes, 0, 0);
+    np_enforce_region_gone(address);
+}
+
+static inline void *made(void *block, size_t bytes, uintptr_t site) {
+    if (__builtin_expect(bytes >= NP_LARGE, 0)) np_region_made(NP_HEAP, (uintptr_t)block, bytes, site);
+    return block;
+}
+
+static inline bool gone(void *block) {
+    bool large = np_live_remove((uintptr_t)block);
+    if (__builtin_expect(large, 0)) np_region_gone(NP_HEAP, (uintptr_t)block, 0);
+    return large;
+}
+
+NP_HOT void *malloc(size_t bytes) {
+    if (!READY()) return early_block(bytes);
+    return made(real_malloc(bytes), bytes, NP_CALLER);
+}
+
+void *calloc(size_t count, size_t size) {
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes)) return errno = ENOMEM, NULL;
+    if (!READY()) return early_block(bytes); /* never used before, so zero */
+    return made(real_calloc(count, size), bytes, NP_CALLER);
+}
+
+NP_HOT void free(void *block) {
+    if (!block || __builtin_expect(is_early(block), 0)) return;
+    gone(block);
+    if (READY()) real_free(block);
+}
+
+static NP_COLD void *realloc_early(void *block, size_t bytes) {
+    size_t old;
+    memcpy(&old, (char *)block - 16, sizeof old);
+    void *moved = malloc(bytes);
+    if (moved) memcpy(moved, block, old < bytes ? old : bytes);
+    return moved;
+}
+
+static void *reallocate(void *block, size_t bytes, uintptr_t site) {
+    if (block && is_early(block)) return realloc_early(block, bytes);
+    if (!READY()) return early_block(bytes);
+    /* Gone before it really is: another thread may get its address at once. */
+    size_t old = block && gone(block) ? malloc_usable_size(block) : 0;
+    void *moved = real_realloc(block, bytes);
+    if (!moved && bytes && old) made(block, old, site);
+    return made(moved, bytes, site);
+}
+
+void *realloc(void *block, size_t bytes) { return reallocate(block, bytes, NP_CALLER); }
+
+void *reallocarray(void *block, size_t count, size_t size) {
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes)) return errno = ENOMEM, NULL;
+    return reallocate(block, bytes, NP_CALLER);
+}
+
+void *aligned_alloc(size_t alignment, size_t bytes) {
+    return READY() && real_aligned ? made(real_aligned(alignment, bytes), bytes, NP_CALLER) : NULL;
+}
+
+void *memalign(size_t alignment, size_t bytes) {
+    return READY() && real_memalign ? made(real_memalign(alignment, bytes), bytes, NP_CALLER) : NULL;
+}
+
+int posix_memalign(void **block, size_t alignment, size_t bytes) {
+    if (!READY() || !real_posix_memalign) return ENOMEM;
+    int error = real_posix_memalign(block, alignment, bytes);
+    if (!error) made(*block, bytes, NP_CALLER);
+    return error;
+}
+
+void *valloc(size_t bytes) { return READY() && real_valloc ? made(real_valloc(bytes), bytes, NP_CALLER) : NULL; }
+
+void *pvalloc(size_t bytes) { return READY() && real_pvalloc ? made(real_pvalloc(bytes), bytes, NP_CALLER) : NULL; }
+
+static enum np_region kind_of(int flags) { return flags & MAP_ANONYMOUS ? NP_MMAP : NP_FILE; }
+
+static void *map(void *hint, size_t bytes, int protection, int flags, int file, off_t offset, uintptr_t site) {
+    if (!READY()) return errno = ENOMEM, MAP_FAILED;
+    void *memory = real_mmap(hint, bytes, protection, flags, file, offset);
+    if (bytes >= NP_LARGE && memory != MAP_FAILED) np_region_made(kind_of(flags), (uintptr_t)memory, bytes, site);
+    return memory;
+}
+
+void *mmap(void *hint, size_t bytes, int protection, int flags, int file, off_t offset) {
+    return map(hint, bytes, protection, flags, file, offset, NP_CALLER);
+}
+
+void *mmap64(void *hint, size_t bytes, int protection, int flags, int file, off64_t offset) {
+    return map(hint, bytes, protection, flags, file, offset, NP_CALLER);
+}
+
+int munmap(void *memory, size_t bytes) {
+    if (!READY()) return errno = EINVAL, -1;
+    if (bytes >= NP_LARGE && wanted()) np_region_gone(NP_MMAP, (uintptr_t)memory, bytes);
+    return real_munmap(memory, bytes);
+}
+
+void *mremap(void *memory, size_t old, size_t bytes, int flags, ...) {
+    va_list more;
+    va_start(more, flags);
+    void *to = va_arg(more, void *);
+    va_end(more);
+    if (!READY()) return errno = EINVAL, MAP_FAILED;
+    void *moved = real_mremap(memory, old, bytes, flags, to);
+    if (moved == MAP_FAILED) return moved;
+    if (old >= NP_LARGE && wanted()) np_region_gone(NP_MMAP, (uintptr_t)memory, old);
+    if (bytes >= NP_LARGE) np_region_made(NP_MMAP, (uintptr_t)moved, bytes, NP_CALLER);
+    return moved;
+}

@@ -1,0 +1,93 @@
+/* When the library begins and ends its work in a process. */
+#include "preload.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { ASLEEP, WAKING, AWAKE, NOT_OURS };
+enum { PROCESS_TEXT = 32 * 1024 };
+
+static _Atomic int state;
+static _Atomic bool ended;
+static pid_t here; /* a vfork child runs in our memory, but has nothing to end */
+
+/* NUMAPLAN_SKIP: names of programs that only carry ours (perf, the emulator), joined by colons. */
+static bool skipped(void) {
+    const char *list = getenv("NUMAPLAN_SKIP"), *name = program_invocation_short_name;
+    size_t length = strlen(name);
+    while (list && *list) {
+        size_t word = strcspn(list, ":");
+        if (word == length && !memcmp(list, name, length)) return true;
+        list += word + (list[word] == ':');
+    }
+    return false;
+}
+
+void np_log_process(void) {
+    static char text[PROCESS_TEXT];
+    ssize_t path = readlink("/proc/self/exe", text, NP_PATH - 1);
+    size_t used = path > 0 ? (size_t)path : 0;
+    text[used++] = 0;
+    int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t got;
+    while (file >= 0 && used < sizeof text && (got = read(file, text + used, sizeof text - used)) > 0) used += (size_t)got;
+    if (file >= 0) close(file);
+    np_log_text(NP_PROCESS, 0, 0, 0, 0, text, used);
+}
+
+static void forked(void) {
+    if (atomic_load(&state) != AWAKE) return;
+    here = getpid();
+    np_fork_child();
+    np_modules_fork();
+    np_threads_start(true);
+    np_enforce_fork();
+}
+
+static NP_COLD bool wake(void) {
+    int expected = ASLEEP;
+    extern char **environ;
+    if (!environ) return false; /* libc is not ready */
+    if (!atomic_compare_exchange_strong(&state, &expected, WAKING)) return false;
+    int saved = errno;
+    here = getpid();
+    bool ours = !skipped() && np_processes_open();
+    if (ours) {
+        pthread_atfork(np_fork_prepare, NULL, forked);
+        np_enforce_start();
+        if (NP_RECORDING) np_log_process();
+        np_threads_start(false);
+        atomic_store(&state, AWAKE);
+        np_modules_scan();
+    } else {
+        atomic_store(&state, NOT_OURS);
+    }
+    errno = saved;
+    return ours;
+}
+
+bool np_active(void) {
+    int now = atomic_load_explicit(&state, memory_order_acquire);
+    return now == AWAKE || (now == ASLEEP && wake());
+}
+
+__attribute__((constructor(101))) static void at_load(void) { np_active(); }
+
+__attribute__((destructor(101))) static void at_exit(void) {
+    if (atomic_load(&state) != AWAKE || getpid() != here || atomic_exchange(&ended, true)) return;
+    np_modules_scan();
+    if (NP_RECORDING && np_log_image()) np_areas_log();
+    np_enforce_end();
+    np_process_end();
+}
+
+_Noreturn void _exit(int code) {
+    at_exit();
+    for (;;) syscall(SYS_exit_group, code);
+}
+
+_Noreturn void _Exit(int code) { _exit(code); }

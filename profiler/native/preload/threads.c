@@ -1,0 +1,250 @@
+/* Threads: each is its creation path. The parent takes the child's number before it creates it, and the child
+ * is named (and, in enforce.so, bound) before the first instruction of its function.
+ */
+#include "preload.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <threads.h>
+#include <unistd.h>
+
+struct start { /* what a new thread must know; taken from a fixed pool, so that no arena is made in the thread */
+    _Atomic bool used;
+    bool from_heap;
+    union {
+        void *(*posix)(void *);
+        int (*c11)(void *);
+    } function;
+    void *argument;
+    struct np_thread self;
+    uint32_t parent;
+    uintptr_t stack;    /* 0 when pthread makes it */
+    size_t stack_bytes;
+};
+
+enum { POOL = 1024, PAGE = 4096 };
+static struct start pool[POOL];
+static _Atomic uint32_t pool_hint, threads_made;
+static size_t default_stack;
+
+__thread struct np_thread np_self;
+
+static int (*real_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+static int (*real_c11_create)(thrd_t *, thrd_start_t, void *);
+static int (*real_setname)(pthread_t, const char *);
+static int (*real_clone)(int (*)(void *), void *, int, void *, ...);
+
+#define RESOLVE(pointer, name) \
+    do \
+        if (!(pointer)) *(void **)&(pointer) = dlsym(RTLD_NEXT, name); \
+    while (0)
+
+uint32_t np_thread_number(void) { return np_self.known ? np_self.number : NP_NO_THREAD; }
+
+static struct start *take_start(void) {
+    uint32_t hint = atomic_fetch_add(&pool_hint, 1);
+    for (uint32_t i = 0; i < POOL; i++) {
+        struct start *start = &pool[(hint + i) % POOL];
+        bool expected = false;
+        if (atomic_compare_exchange_strong(&start->used, &expected, true)) return start;
+    }
+    struct start *start = calloc(1, sizeof *start);
+    if (start) start->from_heap = true;
+    return start;
+}
+
+static void give_back(struct start *start) {
+    if (start->from_heap) free(start);
+    else atomic_store_explicit(&start->used, false, memory_order_release);
+}
+
+static void name_child(struct start *start) {
+    uint32_t child = np_self.known ? ++np_self.children : 0;
+    start->parent = np_thread_number();
+    start->self = (struct np_thread){.known = np_self.known, .number = atomic_fetch_add(&threads_made, 1) + 1};
+    start->self.hash = np_hash_child(np_self.hash, child);
+    start->self.children = child; /* until born: which child of its parent it is */
+}
+
+/* glibc puts the thread's descriptor at the top of the stack that it makes. */
+static void find_stack(struct start *start) {
+    if (start->stack) return;
+    uintptr_t top = ((uintptr_t)pthread_self() + PAGE) & ~(uintptr_t)(PAGE - 1);
+    start->stack = top - start->stack_bytes;
+}
+
+static void born(struct start *start) {
+    uint32_t child = start->self.children;
+    start->self.children = 0;
+    np_self = start->self;
+    if (!np_self.known) return;
+    find_stack(start);
+    np_log(NP_THREAD_START, np_self.number, (uint32_t)gettid(), (uint64_t)start->parent << 32 | child,
+           (uint64_t)pthread_self(), start->stack, start->stack_bytes);
+    np_enforce_thread(np_self.number, np_self.hash, start->stack, start->stack_bytes);
+}
+
+static void log_name(uint16_t kind, uint32_t thread, const char name[16], uint64_t handle) {
+    uint64_t words[2];
+    memcpy(words, name, sizeof words);
+    np_log(kind, thread, 0, words[0], words[1], handle, 0);
+}
+
+static void died(void *unused) {
+    (void)unused;
+    if (!np_self.known) return;
+    char name[16] = "";
+    prctl(PR_GET_NAME, name);
+    np_enforce_thread_end(np_self.number);
+    log_name(NP_THREAD_END, np_self.number, name, 0);
+}
+
+static void *run_posix(void *package) {
+    struct start start = *(struct start *)package;
+    give_back(package);
+    born(&start);
+    void *result;
+    pthread_cleanup_push(died, NULL);
+    result = start.function.posix(start.argument);
+    pthread_cleanup_pop(1);
+    return result;
+}
+
+static int run_c11(void *package) {
+    struct start start = *(struct start *)package;
+    give_back(package);
+    born(&start);
+    int result;
+    pthread_cleanup_push(died, NULL);
+    result = start.function.c11(start.argument);
+    pthread_cleanup_pop(1);
+    return result;
+}
+
+static void stack_of(const pthread_attr_t *attributes, struct start *start) {
+    start->stack = 0;
+    start->stack_bytes = default_stack;
+    if (!attributes) return;
+    void *address;
+    size_t bytes;
+    pthread_attr_getstacksize(attributes, &start->stack_bytes);
+    if (pthread_attr_getstack(attributes, &address, &bytes) == 0 && (uintptr_t)address + bytes != 0)
+        start->stack = (uintptr_t)address;
+}
+
+/* NULL when the thread cannot be followed (no memory, or this process is not seen). */
+static struct start *prepare(const pthread_attr_t *attributes) {
+    if (!np_active() || !np_log_open()) return NULL;
+    np_modules_scan();
+    struct start *start = take_start();
+    if (!start) return NULL;
+    stack_of(attributes, start);
+    name_child(start);
+    return start;
+}
+
+static void not_created(struct start *start) {
+    if (np_self.known) np_self.children--;
+    give_back(start);
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*function)(void *), void *argument) {
+    RESOLVE(real_create, "pthread_create");
+    struct start *start = prepare(attributes);
+    if (!start) return real_create(thread, attributes, function, argument);
+    start->function.posix = function;
+    start->argument = argument;
+    int error = real_create(thread, attributes, run_posix, start);
+    if (error) not_created(start);
+    return error;
+}
+
+int thrd_create(thrd_t *thread, thrd_start_t function, void *argument) {
+    RESOLVE(real_c11_create, "thrd_create");
+    struct start *start = prepare(NULL);
+    if (!start) return real_c11_create(thread, function, argument);
+    start->function.c11 = function;
+    start->argument = argument;
+    int error = real_c11_create(thread, run_c11, start);
+    if (error != thrd_success) not_created(start);
+    return error;
+}
+
+int pthread_setname_np(pthread_t thread, const char *name) {
+    RESOLVE(real_setname, "pthread_setname_np");
+    int error = real_setname(thread, name);
+    if (error || !np_active()) return error;
+    char padded[16] = "";
+    strncpy(padded, name, sizeof padded - 1);
+    log_name(NP_THREAD_NAME, np_thread_number(), padded, (uint64_t)thread);
+    return 0;
+}
+
+/* A thread made by clone() may share its creator's thread-local storage: it must not touch np_self. */
+static int run_clone(void *package) {
+    struct start *start = package;
+    np_log(NP_THREAD_START, start->self.number, (uint32_t)gettid(),
+           (uint64_t)start->parent << 32 | start->self.children, 0, 0, 0);
+    np_enforce_thread(start->self.number, start->self.hash, 0, 0);
+    int result = start->function.c11(start->argument);
+    np_enforce_thread_end(start->self.number);
+    np_log(NP_THREAD_END, start->self.number, 0, 0, 0, 0, 0);
+    return result;
+}
+
+int clone(int (*function)(void *), void *stack, int flags, void *argument, ...) {
+    va_list more;
+    va_start(more, argument);
+    void *parent_tid = va_arg(more, void *), *tls = va_arg(more, void *), *child_tid = va_arg(more, void *);
+    va_end(more);
+    RESOLVE(real_clone, "clone");
+    bool thread = stack && (flags & CLONE_VM) && (flags & CLONE_THREAD) && np_active() && np_self.known;
+    if (!thread || !np_log_open()) return real_clone(function, stack, flags, argument, parent_tid, tls, child_tid);
+    /* The package lies at the top of the new stack, which lives as long as the thread. */
+    uintptr_t top = ((uintptr_t)stack - sizeof(struct start)) & ~(uintptr_t)63;
+    struct start *start = (struct start *)top;
+    memset(start, 0, sizeof *start);
+    start->function.c11 = function;
+    start->argument = argument;
+    name_child(start);
+    int tid = real_clone(run_clone, start, flags, start, parent_tid, tls, child_tid);
+    if (tid < 0) np_self.children--;
+    return tid;
+}
+
+static void main_stack(uintptr_t *start, size_t *bytes) {
+    pthread_attr_t attributes;
+    void *address = NULL;
+    if (pthread_getattr_np(pthread_self(), &attributes)) return;
+    if (pthread_attr_getstack(&attributes, &address, bytes) == 0) *start = (uintptr_t)address;
+    pthread_attr_destroy(&attributes);
+}
+
+/* The calling thread is this process's main thread: at start, or in the child of a fork (whose birth the control
+ * file tells: it may exec at once, and then needs no log).
+ */
+void np_threads_start(bool forked) {
+    static uintptr_t stack;
+    static size_t bytes;
+    static bool asked;
+    if (!asked) {
+        pthread_attr_t attributes;
+        if (pthread_getattr_default_np(&attributes) == 0) {
+            pthread_attr_getstacksize(&attributes, &default_stack);
+            pthread_attr_destroy(&attributes);
+        }
+        main_stack(&stack, &bytes);
+        asked = true;
+    }
+    np_self = (struct np_thread){.known = true, .hash = np_hash(NP_HASH_START, "0", 1)};
+    atomic_store(&threads_made, 0);
+    if (!forked)
+        np_log(NP_THREAD_START, 0, (uint32_t)gettid(), (uint64_t)NP_NO_THREAD << 32, (uint64_t)pthread_self(), stack,
+               bytes);
+    np_enforce_thread(0, np_self.hash, stack, bytes);
+}
