@@ -7,18 +7,44 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from numaplan.analyzer.analysis import Analysis as Analysis
+    from numaplan.analyzer.analysis import ThreadInfo as ThreadInfo
+    from numaplan.analyzer.analysis import analyze_trace as analyze_trace
     from numaplan.analyzer.communication import RULES as RULES
     from numaplan.analyzer.communication import communication_matrix as communication_matrix
     from numaplan.analyzer.communication import measure as measure
     from numaplan.analyzer.counter import Communication as Communication
     from numaplan.analyzer.counter import CommunicationCounter as CommunicationCounter
+    from numaplan.analyzer.pages import PageAccesses as PageAccesses
+    from numaplan.analyzer.pages import page_accesses as page_accesses
+    from numaplan.analyzer.phases import Phase as Phase
+    from numaplan.analyzer.phases import access_load_vector as access_load_vector
+    from numaplan.analyzer.phases import describe_phases as describe_phases
+    from numaplan.analyzer.phases import divide_phases as divide_phases
+    from numaplan.analyzer.timeline import Timeline as Timeline
+    from numaplan.analyzer.timeline import access_timeline as access_timeline
+    from numaplan.analyzer.timeline import cycles_to_ns as cycles_to_ns
+    from numaplan.analyzer.timeline import remove_outliers as remove_outliers
 
 _WHERE = {
+    "Analysis": "analysis",
+    "ThreadInfo": "analysis",
+    "analyze_trace": "analysis",
     "RULES": "communication",
     "communication_matrix": "communication",
     "measure": "communication",
     "Communication": "counter",
     "CommunicationCounter": "counter",
+    "PageAccesses": "pages",
+    "page_accesses": "pages",
+    "Phase": "phases",
+    "access_load_vector": "phases",
+    "describe_phases": "phases",
+    "divide_phases": "phases",
+    "Timeline": "timeline",
+    "access_timeline": "timeline",
+    "cycles_to_ns": "timeline",
+    "remove_outliers": "timeline",
 }
 
 __all__ = sorted(_WHERE)

@@ -1,0 +1,152 @@
+"""Everything about a trace that a planner or a report asks for, in one pass over its samples."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.analyzer.blocks import MAX_THREADS
+from numaplan.analyzer.counter import Communication, CommunicationCounter
+from numaplan.analyzer.phases import Phase, access_load_vector, describe_phases, divide_phases, scaled_loads
+from numaplan.analyzer.samples import TraceSamples
+from numaplan.analyzer.timeline import SLICE_NS, Timeline, TimelineCounter
+from numaplan.common import UsageError
+from numaplan.profiler import Trace
+
+MANY_DRAM = 50  # samples a thread from which misses of the last cache are enough to tell loads apart
+FEWEST_SLICES = 400
+SAMPLES_A_SLICE = 20  # fewer on average and the lowest slices are chance
+DOUBTFUL = 0.5
+FEW_EVENTS = 20  # events a pair of threads that is needed to tell pairs apart
+
+
+@dataclass(frozen=True)
+class ThreadInfo:
+    """One thread: its identity, its samples, and those of them that missed the last cache."""
+
+    thread: int
+    process: str
+    path: str
+    name: str
+    samples: int
+    dram_samples: int
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What a trace says. Threads without samples stay in, with zeros.
+
+    comm: (N, N) symmetric, zero diagonal, in events; standard_error: (N, N); loads: (N,) access load vector
+    (CMLB Eq. 3, scaled to accesses seen); load_source: `dram` or `all`, what loads and timeline count;
+    confidence: 0..1, how far the matrix would come out the same from other samples; notes: what a reader
+    must know to trust it rightly.
+    """
+
+    threads: list[ThreadInfo]
+    comm: NDArray[np.float64]
+    standard_error: NDArray[np.float64]
+    loads: NDArray[np.float64]
+    load_source: str
+    timeline: Timeline
+    phases: list[Phase]
+    confidence: float
+    events: int
+    samples: int
+    shared_samples: int
+    period: int
+    notes: list[str] = field(default_factory=list)
+    layers: dict[str, float] = field(default_factory=dict)
+
+
+def analyze_trace(trace: Trace, *, slice_ns: int = 0) -> Analysis:
+    """Analyze a trace; slice_ns: width of the timeline's slices (0: 1 ms, or what suits the samples).
+
+    Raises UsageError when the trace has no threads, too many, or no samples.
+    """
+    samples = TraceSamples(trace)
+    count = samples.threads
+    if not 1 <= count <= MAX_THREADS:
+        raise UsageError(f"{trace.path}: {count} threads", f"1 to {MAX_THREADS} can be analyzed")
+    if not samples.count:
+        raise UsageError(f"{trace.path}: no sample belongs to a thread", "record it again")
+    period = _period(trace)
+    use_dram = samples.dram_count >= MANY_DRAM * count
+    counted = samples.dram_count if use_dram else samples.count
+    width = slice_ns or _slice_width(samples.last_ns - samples.first_ns, counted)
+    timeline = TimelineCounter(count, samples.first_ns, samples.last_ns, width)
+    counter = CommunicationCounter(count, exact=period == 1)
+    seen = np.zeros((2, count), np.int64)
+    shared = 0
+    for piece in samples.pieces():
+        seen[0] += np.bincount(piece.thread, minlength=count)
+        seen[1] += np.bincount(piece.thread[piece.dram], minlength=count)
+        chosen = piece.dram if use_dram else slice(None)
+        timeline.add(piece.time_ns[chosen], piece.thread[chosen])
+        shared += int(piece.shared.sum())
+        counter.add(piece.thread[piece.shared], piece.key[piece.shared], piece.is_write[piece.shared])
+    found = counter.result()
+    line = timeline.result()
+    ranges = divide_phases(line.smoothed)
+    return Analysis(
+        threads=_thread_infos(trace, seen),
+        comm=found.matrix,
+        standard_error=found.standard_error,
+        loads=scaled_loads(access_load_vector(line.per_thread, ranges), seen[1 if use_dram else 0]),
+        load_source="dram" if use_dram else "all",
+        timeline=line,
+        phases=describe_phases(line.per_thread, ranges),
+        confidence=found.confidence,
+        events=found.events,
+        samples=samples.count,
+        shared_samples=shared,
+        period=period,
+        notes=_notes(trace, found, seen, use_dram),
+        layers=found.weights,
+    )
+
+
+def _slice_width(span_ns: int, counted: int) -> int:
+    """1 ms as in the paper; less for a short run, more where samples are sparse."""
+    sparse = span_ns * SAMPLES_A_SLICE // max(1, counted)
+    return max(1, min(SLICE_NS, span_ns // FEWEST_SLICES), sparse)
+
+
+def _period(trace: Trace) -> int:
+    text = trace.meta.get("period", "")
+    return int(text) if text.isdigit() else 0
+
+
+def _thread_infos(trace: Trace, seen: NDArray[np.int64]) -> list[ThreadInfo]:
+    rows = trace.rows("SELECT thread, process, path, name FROM threads ORDER BY thread")
+    return [
+        ThreadInfo(int(thread), str(process), str(path), str(name or ""), *seen[:, int(thread)].tolist())
+        for thread, process, path, name in rows
+    ]
+
+
+def _notes(trace: Trace, found: Communication, seen: NDArray[np.int64], use_dram: bool) -> list[str]:
+    """What a reader must know, most important first."""
+    count = seen.shape[1]
+    notes = []
+    if count == 1:
+        notes.append("one thread only: there is no communication to place by")
+    elif found.events == 0:
+        notes.append("no communication was seen: no block was written by one thread and touched by another")
+    elif found.confidence < DOUBTFUL:
+        notes.append(
+            f"the communication matrix is doubtful (confidence {found.confidence:.2f}): record longer or "
+            "with a smaller --period"
+        )
+    elif found.events < FEW_EVENTS * count:
+        notes.append(f"only {found.events} communication events were seen: small entries are mostly chance")
+    if not use_dram:
+        notes.append("loads count all accesses: too few samples missed the last cache")
+    silent = int((seen[0] == 0).sum())
+    if silent:
+        notes.append(f"{silent} of {count} threads have no sample")
+    lost = trace.rows("SELECT coalesce(sum(events), 0) FROM losses")[0][0]
+    if lost:
+        notes.append(f"{int(lost)} samples were lost while recording")
+    if trace.meta.get("backend") == "faults":
+        notes.append("recorded from page faults: first touches only, too little to tell who communicates")
+    return notes

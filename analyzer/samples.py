@@ -1,0 +1,174 @@
+"""Samples of a trace as the analyses take them: filtered, keyed by process, in order of time, in pieces."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Trace
+
+PIECE = 1 << 22  # samples held at once
+HISTOGRAM = 1 << 14
+COLUMNS = ("time_ns", "thread", "addr", "is_write", "event", "level", "region", "ip")
+PRIVATE_KINDS = ("stack", "tls", "text")
+# Threads that wait for each other in these exchange no data of the program.
+RUNTIMES = (
+    "libgomp.so",
+    "libomp.so",
+    "libiomp",
+    "libpthread",
+    "ld-linux",
+    "ld-2",
+    "libnumaplan",
+    "enforce.so",
+)
+PROCESS_SHIFT = 48  # user addresses lie below; above it stands the process
+DRAM_EVENTS = tuple(EVENT_CODE[name] for name in ("llc_miss_local", "llc_miss_remote"))
+DRAM_LEVELS = tuple(LEVEL_CODE[name] for name in ("local_dram", "remote_dram"))
+ACCESSES = tuple(EVENT_CODE[name] for name in ("load", "store"))
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Samples one after another in time, equally long arrays; those without a thread are left out.
+
+    key: address made distinct by process; shared: whether the sample may tell of communication; dram:
+    whether it missed the last cache.
+    """
+
+    time_ns: NDArray[np.int64]
+    thread: NDArray[np.int32]
+    key: NDArray[np.uint64]
+    is_write: NDArray[np.bool_]
+    shared: NDArray[np.bool_]
+    dram: NDArray[np.bool_]
+
+
+class TraceSamples:
+    """The samples of one trace, and what is counted of them beforehand.
+
+    events: samples by (event code, level code); count, first_ns, last_ns: of those that belong to a thread.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self.threads = int(trace.rows("SELECT coalesce(max(thread) + 1, 0) FROM threads")[0][0])
+        rows = trace.rows(
+            "SELECT enum_code(event), enum_code(level), count(*), min(time_ns), max(time_ns) FROM samples "
+            f"WHERE {self._condition} GROUP BY ALL"
+        )
+        self.events = {(int(row[0]), int(row[1])): int(row[2]) for row in rows}
+        self.count = sum(self.events.values())
+        self.first_ns = min((int(row[3]) for row in rows), default=0)
+        self.last_ns = max((int(row[4]) for row in rows), default=0)
+        self._only_accesses = any(event in ACCESSES for event, _ in self.events)
+        self._regions = _RegionRules(trace, self.threads)
+
+    @property
+    def _condition(self) -> str:
+        return f"thread >= 0 AND thread < {self.threads}"
+
+    @property
+    def dram_count(self) -> int:
+        """Samples that missed the last cache."""
+        return sum(
+            number
+            for (event, level), number in self.events.items()
+            if event in DRAM_EVENTS or level in DRAM_LEVELS
+        )
+
+    def pieces(self) -> Iterator[Piece]:
+        """All samples in order of time, about PIECE at a time."""
+        for low, high in self._spans():
+            blocks = list(
+                self._trace.sample_blocks(
+                    COLUMNS, where=f"{self._condition} AND time_ns >= {low} AND time_ns < {high}"
+                )
+            )
+            if blocks:
+                yield self._piece(
+                    {name: np.concatenate([block[name] for block in blocks]) for name in COLUMNS}
+                )
+
+    def _spans(self) -> Iterator[tuple[int, int]]:
+        """Half-open spans of time with about PIECE samples each."""
+        end = self.last_ns + 1
+        if self.count <= PIECE:
+            yield self.first_ns, end
+            return
+        width = -(-(end - self.first_ns) // HISTOGRAM)
+        rows = self._trace.rows(
+            f"SELECT (time_ns - {self.first_ns}) // {width} AS bin, count(*) FROM samples "
+            f"WHERE {self._condition} GROUP BY bin ORDER BY bin"
+        )
+        low, held = self.first_ns, 0
+        for number, count in rows:
+            if held and held + count > PIECE:
+                border = self.first_ns + int(number) * width
+                yield low, border
+                low, held = border, 0
+            held += int(count)
+        yield low, end
+
+    def _piece(self, columns: dict[str, NDArray[Any]]) -> Piece:
+        time = columns["time_ns"]
+        if len(time) > 1 and bool((time[1:] < time[:-1]).any()):
+            order = np.argsort(time, kind="stable")
+            columns = {name: values[order] for name, values in columns.items()}
+        event = columns["event"]
+        key, shared = self._regions.apply(columns)
+        if self._only_accesses:
+            shared &= np.isin(event, ACCESSES)
+        return Piece(
+            time_ns=columns["time_ns"],
+            thread=columns["thread"],
+            key=key,
+            is_write=columns["is_write"],
+            shared=shared,
+            dram=np.isin(event, DRAM_EVENTS) | np.isin(columns["level"], DRAM_LEVELS),
+        )
+
+
+class _RegionRules:
+    """Which samples to leave out by their region or instruction, and what to add to an address as its key."""
+
+    def __init__(self, trace: Trace, threads: int) -> None:
+        columns = trace.arrays("SELECT thread, process FROM threads ORDER BY thread")
+        names = {name: number for number, name in enumerate(dict.fromkeys(columns["process"].tolist()))}
+        self._process = np.zeros(threads, np.uint64)
+        self._process[columns["thread"]] = [names[name] for name in columns["process"].tolist()]
+        regions = trace.rows(
+            "SELECT region, process, kind, name, start_addr, bytes FROM regions ORDER BY region"
+        )
+        size = 1 + max((int(row[0]) for row in regions), default=-1)
+        self._private = np.zeros(size + 1, bool)  # the last entry is that of region -1
+        self._offset = np.zeros(size + 1, np.uint64)
+        self._moved = np.zeros(size + 1, bool)
+        self._runtime: list[tuple[int, int, int]] = []
+        shared_files: dict[tuple[str, int], int] = {}
+        for region, process, kind, name, start, length in regions:
+            module = str(name).partition(":")[0]
+            runtime = module.startswith(RUNTIMES)
+            self._private[region] = kind in PRIVATE_KINDS or (kind == "static" and runtime)
+            if kind == "text" and runtime:
+                self._runtime.append((names.get(process, 0), int(start), int(start) + int(length)))
+            if kind == "file":
+                # One file in several processes is one memory: all take the address of the first.
+                number = names.get(process, 0)
+                home = shared_files.setdefault((name, length), (number << PROCESS_SHIFT) + int(start))
+                self._offset[region] = (home - int(start)) % (1 << 64)
+                self._moved[region] = True
+
+    def apply(self, columns: dict[str, NDArray[Any]]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """(key, whether it may tell of communication) of each sample."""
+        region = np.where(columns["region"] < len(self._private) - 1, columns["region"], -1)
+        addr, ip = columns["addr"], columns["ip"]
+        process = self._process[columns["thread"]]
+        shift = np.where(self._moved[region], self._offset[region], process << np.uint64(PROCESS_SHIFT))
+        usable = ~self._private[region] & (addr != 0)
+        for number, start, end in self._runtime:
+            inside = (ip >= np.uint64(start)) & (ip < np.uint64(end))
+            usable &= ~(inside & (process == np.uint64(number)))
+        return addr + shift, usable
