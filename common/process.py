@@ -38,11 +38,13 @@ def run_program(
     environment: Mapping[str, str],
     *,
     started: Callable[[int], None] | None = None,
+    before_exec: Callable[[], None] | None = None,
     pass_fds: Sequence[int] = (),
 ) -> int:
     """Run argv to its end and return its exit code; Ctrl-C reaches the program, not us.
 
-    started: called with the child's pid once it runs. Raises UsageError when it cannot be started.
+    started: called with the child's pid once it runs; before_exec: called in the child, which becomes the
+    program when it returns. Raises UsageError when it cannot be started.
     """
     previous: dict[int, object] = {}
     child: subprocess.Popen[bytes] | None = None
@@ -57,7 +59,9 @@ def run_program(
         previous[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
         for chosen in _FORWARDED:
             previous[chosen] = signal.signal(chosen, forward)
-        child = subprocess.Popen(list(argv), env=dict(environment), pass_fds=tuple(pass_fds))
+        child = subprocess.Popen(
+            list(argv), env=dict(environment), pass_fds=tuple(pass_fds), preexec_fn=before_exec
+        )
         if started is not None:
             started(child.pid)
         return exit_code_of(child.wait())
