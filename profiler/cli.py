@@ -40,7 +40,7 @@ def record_command(
 
     Example: nprof record --period 1000 -o trace.db -- ./app -n 8
     """
-    from numaplan.profiler.record import RecordOptions, record
+    from numaplan.profiler.recording import RecordOptions, record
 
     options = RecordOptions(
         output=output,

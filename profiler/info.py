@@ -15,7 +15,7 @@ def describe(trace: Trace) -> dict[str, Any]:
     """The content of `nprof info --json` (schema numaplan/info/1); counts are of samples, times in ns."""
     meta = trace.meta
     by_event = dict(trace.rows("SELECT event::VARCHAR, count(*) FROM samples GROUP BY 1"))
-    by_level = trace.rows("SELECT level::VARCHAR, count(*) FROM samples GROUP BY 1 ORDER BY level")
+    by_level = trace.rows("SELECT level::VARCHAR, count(*) FROM samples GROUP BY level ORDER BY level")
     by_region = trace.rows(
         "SELECT coalesce(r.kind, 'unknown'), count(*) FROM samples s LEFT JOIN regions r USING (region)"
         " GROUP BY 1 ORDER BY 2 DESC, 1"

@@ -1,7 +1,7 @@
 """What a recording backend is: a way to see which thread touched which address.
 
 A backend starts the program and yields blocks of samples keyed by (pid, tid) with CLOCK_MONOTONIC times;
-`profiler/record.py` turns them into a trace (thread and region identities, times from the start).
+`profiler/recording.py` turns them into a trace (thread and region identities, times from the start).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
