@@ -7,8 +7,8 @@ project turns an exception into an exit code.
 import os
 import sys
 import traceback
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
@@ -39,20 +39,30 @@ Version = Annotated[
     typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
 ]
 
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+
 # For commands that end in a program's own command line: everything after it is the program's.
 PASS_THROUGH = {"allow_interspersed_args": False, "ignore_unknown_options": False}
 
 
+_STYLE: dict[str, Any] = {
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": "rich",
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+
+
+def new_command(function: Callable[..., Any], **settings: Any) -> typer.Typer:
+    """A Typer of a single command, in the same style; `settings` are those of `Typer.command`."""
+    app = typer.Typer(**_STYLE)
+    app.command(**settings)(function)
+    return app
+
+
 def new_app(help_text: str) -> typer.Typer:
     """A Typer with the conventions of all our commands (`--debug`, `--version`, no completion options)."""
-    app = typer.Typer(
-        help=help_text,
-        add_completion=False,
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        rich_markup_mode="rich",
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
+    app = typer.Typer(help=help_text, no_args_is_help=True, **_STYLE)
 
     @app.callback()
     def options(debug: Debug = False, version: Version = False) -> None:

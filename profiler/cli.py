@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from numaplan.common.cli import PASS_THROUGH, Debug, new_app, run_app
+from numaplan.common.cli import PASS_THROUGH, Debug, Json, new_app, run_app
 from numaplan.profiler.backends.base import Progress
 
 app = new_app(
@@ -17,7 +17,6 @@ app = new_app(
 )
 
 TraceFile = Annotated[Path, typer.Argument(metavar="TRACE", help="A trace.db that 'nprof record' wrote.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
 
 @app.command("record", context_settings=PASS_THROUGH)

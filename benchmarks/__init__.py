@@ -1,0 +1,1 @@
+"""Speed and accuracy against named peers, each a ratio measured in one run. `python -m benchmarks --help`."""

@@ -1,0 +1,84 @@
+"""`python -m benchmarks [NAME…]`: run benchmarks and print what they measured."""
+
+import sys
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+
+from numaplan.common import NumaplanError, UsageError
+from numaplan.common.cli import Debug, Json, new_command, run_app
+
+# name -> (module with `run() -> dict`, what it measures)
+BENCHMARKS = {
+    "emulation": (
+        "benchmarks.emulation",
+        "accesses a second under emulation, and the slowdown against native",
+    ),
+    "perfdata": ("benchmarks.perfdata", "decoding speed against perf script"),
+    "communication": ("benchmarks.communication", "accuracy on real codes, speed against one stable argsort"),
+    "mapping": ("benchmarks.mapping", "cost and time of every mapping method against the peers"),
+    "launcher": ("benchmarks.launcher", "what launching with a plan costs"),
+    "lab": ("benchmarks.lab", "boot time and the cost of counting"),
+}
+DEFAULT = ("emulation", "perfdata", "communication", "mapping", "launcher")
+
+
+def benchmarks_command(
+    names: Annotated[
+        list[str], typer.Argument(metavar="[NAME]...", help="Which; default: all but lab.")
+    ] = [],
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Measure speed and accuracy, as ratios against named peers in the same run.
+
+    Names: emulation, perfdata, communication, mapping, launcher, lab.
+
+    Example: python -m benchmarks emulation mapping
+    """
+    for name in names:
+        if name not in BENCHMARKS:
+            raise UsageError(f"no benchmark {name!r}", f"choose from {', '.join(BENCHMARKS)}")
+    results: dict[str, Any] = {}
+    for name in names or DEFAULT:
+        module, what = BENCHMARKS[name]
+        print(f"{name}: {what}", file=sys.stderr)
+        try:
+            results[name] = import_module(module).run()
+        except NumaplanError as error:
+            results[name] = {"skipped": str(error)}
+        if not as_json:
+            _show(name, results[name])
+    if as_json:
+        import msgspec
+
+        print(msgspec.json.encode({"schema": "numaplan/benchmarks/1", **results}).decode())
+
+
+def _show(name: str, result: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("measured", name, box=None, padding=(0, 2))
+    for path, value in _leaves(result):
+        shown = f"{value:.4g}" if isinstance(value, float) else str(value)
+        table.add_row(path, shown)
+    Console().print(table, highlight=False)
+
+
+def _leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:
+    if isinstance(value, dict):
+        return [leaf for key, inner in value.items() for leaf in _leaves(inner, f"{path} {key}".strip())]
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return [leaf for index, inner in enumerate(value) for leaf in _leaves(inner, f"{path} {index}")]
+    return [(path, value)]
+
+
+def main() -> None:
+    """Entry point."""
+    sys.exit(run_app(new_command(benchmarks_command), "benchmarks"))
+
+
+if __name__ == "__main__":
+    main()
