@@ -1,0 +1,157 @@
+"""The `emulate` backend: the program under QEMU user mode with our plugin, which sees every load and store.
+
+Works everywhere and needs no privilege. Threads take turns (see native/emulate/turns.c), a cache model
+decides the level, and the i-th thread alive is taken to run on the i-th cpu of the request's machine, wrapping.
+
+Contract with the preload library: programs that the recorded one starts by exec or posix_spawn are to be
+emulated as well. The guest finds NUMAPLAN_EMULATE_PREFIX in its environment: QEMU's command line up to where
+the program goes, joined by '\\x1f'. The library's exec wrappers put these words, `-0 ARGV0` and the program's
+resolved path before the arguments, follow scripts to their interpreter, and take LD_PRELOAD out of the
+environment, which the prefix gives to the program by `-E`: QEMU itself must not be preloaded.
+"""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from numaplan.common import MachineLacksError, NumaplanError, UsageError
+from numaplan.common.process import run_program
+from numaplan.profiler.backends.base import Capability, Progress, Recording, RecordRequest, SeenThread
+from numaplan.profiler.backends.emulate_filter import runtime_filter
+from numaplan.profiler.backends.emulate_guest import (
+    architecture_of,
+    find_qemu,
+    resolve_program,
+    split_environment,
+)
+from numaplan.profiler.backends.emulate_options import OPTIONS, EmulateOptions, read_options
+from numaplan.profiler.backends.emulate_spool import COUNTERS, ProcessSpool, read_processes, sample_blocks
+from numaplan.profiler.machine import Machine
+
+__all__ = ["OPTIONS", "PREFIX_VARIABLE", "EmulateBackend", "seats_of"]
+
+PREFIX_VARIABLE = "NUMAPLAN_EMULATE_PREFIX"
+PLUGIN = Path(__file__).resolve().parent.parent / "native" / "emulate.so"
+MAX_PERIOD = 1 << 40
+
+
+def seats_of(machine: Machine) -> list[tuple[int, int]]:
+    """(cpu, node id) of each thread, wrapping; raises UsageError for a machine without cpus."""
+    seats = [(cpu, machine.node_of_cpu[cpu]) for cpu in machine.cpus]
+    if not seats:
+        raise UsageError("this machine has no cpus for threads to run on", "name another machine")
+    return seats
+
+
+def host_architecture() -> str:
+    """QEMU's name of the architecture this Python runs on."""
+    import sys
+
+    return architecture_of(sys.executable) or "x86_64"
+
+
+def plugin_words(request: RecordRequest, options: EmulateOptions) -> str:
+    """The value of QEMU's -plugin; commas in paths are doubled, as its option parser wants."""
+    nodes = sorted({node for _, node in seats_of(request.machine)})
+    slots = ":".join(str(nodes.index(node)) for _, node in seats_of(request.machine))
+    words = [str(PLUGIN), f"dir={request.workdir.resolve()}", f"period={request.period}", f"slots={slots}"]
+    return ",".join(word.replace(",", ",,") for word in (*words, *options.plugin))
+
+
+def command_of(request: RecordRequest, options: EmulateOptions) -> tuple[list[str], dict[str, str]]:
+    """QEMU's command line and environment; raises UsageError, MachineLacksError."""
+    program, argv = resolve_program(request.argv, request.environment.get("PATH"))
+    architecture = architecture_of(program)
+    if not architecture:
+        raise UsageError(f"{program}: not a program that can be emulated", "give an ELF program or a script")
+    host, guest = split_environment(request.environment)
+    cpu = ["-cpu", "max"] if architecture == "x86_64" else []
+    prefix = [find_qemu(architecture), *cpu, "-plugin", plugin_words(request, options)]
+    if architecture == host_architecture():
+        prefix += guest  # libraries of the host's architecture are of no use to another
+    host[PREFIX_VARIABLE] = "\x1f".join(prefix)
+    return [*prefix, "-0", argv[0], program, *argv[1:]], host
+
+
+class EmulateBackend:
+    """QEMU user mode with our plugin."""
+
+    name = "emulate"
+    summary = "every load and store, by emulation (QEMU user mode); needs no hardware and no privilege"
+
+    def available(self, machine: Machine) -> Capability:
+        """Whether QEMU with plugins and our plugin are there."""
+        try:
+            seats_of(machine)
+            qemu = find_qemu(host_architecture())
+        except NumaplanError as error:
+            return Capability(False, error.what, error.mend)
+        if not PLUGIN.exists():
+            return Capability(False, "the emulation plugin is not built", "reinstall numaplan")
+        return Capability(True, f"{qemu} runs our plugin")
+
+    def record(self, request: RecordRequest, progress: Progress) -> Recording:
+        """Run the program under QEMU; samples are read from request.workdir while the blocks are taken.
+
+        Raises UsageError (no such program, an option, a full disk), MachineLacksError (no QEMU with plugins).
+        """
+        if not 1 <= request.period <= MAX_PERIOD:
+            raise UsageError(f"period {request.period}", f"give 1 to {MAX_PERIOD}")
+        options = read_options(request.options)
+        if not PLUGIN.exists():
+            raise MachineLacksError("the emulation plugin is not built", "reinstall numaplan")
+        command, environment = command_of(request, options)
+        start = time.monotonic_ns()
+        progress("recording", -1)
+        exit_code = run_program(command, environment)
+        end = time.monotonic_ns()
+        processes = read_processes(request.workdir)
+        if not processes:
+            raise UsageError(
+                f"{request.argv[0]}: QEMU did not run it (exit code {exit_code})", "see its message above"
+            )
+        keep = runtime_filter(request.workdir, options.drop_runtime)
+        return Recording(
+            exit_code=exit_code,
+            start_ns=start,
+            blocks=sample_blocks(
+                processes, seats_of(request.machine), keep, lambda share: progress("reading samples", share)
+            ),
+            threads=_threads(processes),
+            losses=_losses(processes, end),
+            counters=_counters(processes, end, options.cached),
+            notes={f"emulate.{key}": value for key, _, value in (w.partition("=") for w in options.plugin)},
+        )
+
+
+def _end_of(thread_end: int, end: int) -> int:
+    return thread_end if thread_end >= 0 else end
+
+
+def _threads(processes: Sequence[ProcessSpool]) -> list[SeenThread]:
+    return [
+        SeenThread(process.pid, int(row["tid"]), start_ns=int(row["start_ns"]), end_ns=int(row["end_ns"]))
+        for process in processes
+        for row in process.threads
+    ]
+
+
+def _losses(processes: Sequence[ProcessSpool], end: int) -> list[tuple[int, int]]:
+    return [
+        (_end_of(int(row["end_ns"]), end), int(row["lost"]))
+        for process in processes
+        for row in process.threads
+        if row["lost"]
+    ]
+
+
+def _counters(
+    processes: Sequence[ProcessSpool], end: int, cached: bool
+) -> list[tuple[int, int, int, str, float]]:
+    names = COUNTERS if cached else COUNTERS[:2]
+    return [
+        (_end_of(int(row["end_ns"]), end), process.pid, int(row["tid"]), name, float(row[name]))
+        for process in processes
+        for row in process.threads
+        for name in names
+    ]

@@ -1,0 +1,277 @@
+/* QEMU's side: options, translation, and the callbacks every access runs through. */
+#include "emulate.h"
+#include "qemu_plugin.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_API;
+
+struct options options = {.period = 1, .turn = 1000, .seed = 1, .cached = true, .fair = true};
+
+#define READS(info) ((info) >> 16 & 1)  /* checked in qemu_plugin_install */
+#define WRITES(info) ((info) >> 17 & 1) /* both for an atomic read-modify-write */
+#define RW(info) ((info) >> 16 & 3)
+
+/* Book what was done since the last decision. */
+static void settle(struct thread *t)
+{
+    int64_t done = t->granted - t->budget;
+    t->turn_left -= done;
+    t->gap_left -= done;
+    t->position += done;
+    t->idle = 0;
+    t->granted = t->budget = 0;
+}
+
+static void give_up_turn(struct thread *t)
+{
+    settle(t);
+    turn_release(t);
+}
+
+static void sample(struct thread *t, unsigned rw, uint64_t addr, uint64_t ip, enum level level)
+{
+    if (rw & QEMU_PLUGIN_MEM_R)
+        spool_sample(t, addr, ip, false, level);
+    if (rw == QEMU_PLUGIN_MEM_RW) {
+        t->position++;
+        level = options.cached ? LEVEL_L1 : LEVEL_UNKNOWN;
+    }
+    if (rw & QEMU_PLUGIN_MEM_W)
+        spool_sample(t, addr, ip, true, level);
+    t->gap_left = 1;
+    for (int draws = 0; draws < 2 && options.period > 1; draws++) /* mean: the period */
+        t->gap_left += (int64_t)(next_random(&t->random) % options.period);
+}
+
+static inline bool first_way_hits(const struct thread *t, uint64_t line, bool store)
+{
+    uint64_t first = t->l1[(line & (options.l1_sets - 1)) << options.l1_shift];
+    return (first ^ (line << 1 | 1)) <= (uint64_t)!store;
+}
+
+static void decide(struct thread *t, unsigned rw, uint64_t addr, uint64_t ip)
+{
+    enum level level = LEVEL_UNKNOWN;
+    uint64_t line = addr >> LINE_SHIFT;
+    t->record.loads += READS(rw << 16);
+    t->record.stores += WRITES(rw << 16);
+    t->turn_left--;
+    t->position++;
+    if (options.cached)
+        level = first_way_hits(t, line, rw >> 1) ? LEVEL_L1 : cache_miss(t, line, rw >> 1);
+    if (--t->gap_left <= 0)
+        sample(t, rw, addr, ip, level);
+}
+
+static void put_aside(struct thread *t, unsigned rw, uint64_t addr, uint64_t ip)
+{
+    if (t->late_count == t->late_room) {
+        uint32_t room = t->late_room ? t->late_room * 2 : 256;
+        struct late_access *grown = realloc(t->late, room * sizeof *grown);
+        if (grown == NULL) {
+            t->record.lost++;
+            return;
+        }
+        t->late = grown;
+        t->late_room = room;
+    }
+    t->late[t->late_count++] = (struct late_access){addr, ip, rw};
+}
+
+static void catch_up(struct thread *t)
+{
+    for (uint32_t i = 0; i < t->late_count; i++)
+        decide(t, t->late[i].rw, t->late[i].addr, t->late[i].ip);
+    t->late_count = 0;
+}
+
+/* An access with something to decide: not yet met, no turn, the turn's end, a sample. */
+static __attribute__((noinline)) void slow_access(uint32_t info, uint64_t addr, void *ip)
+{
+    struct thread *t = thread_self();
+    t->budget = t->budget < 0 ? 0 : t->budget;
+    settle(t);
+    if (unlikely(!t->holding || t->turn_left <= 0)) {
+        if (!(t->holding ? turn_pass(t) : turn_take(t))) {
+            put_aside(t, RW(info), addr, (uint64_t)ip);
+            return;
+        }
+        if (unlikely(t->late_count))
+            catch_up(t);
+    }
+    decide(t, RW(info), addr, (uint64_t)ip);
+    int64_t free_run = t->turn_left < t->gap_left - 1 ? t->turn_left : t->gap_left - 1;
+    t->budget = t->granted = free_run > 0 ? free_run : 0;
+}
+
+static void on_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void *ip)
+{
+    struct thread *t = self;
+    (void)vcpu;
+    if (unlikely(--t->budget < 0)) {
+        slow_access(info, addr, ip);
+        return;
+    }
+    t->record.loads += READS(info);
+    t->record.stores += WRITES(info);
+}
+
+static void on_cached_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void *ip)
+{
+    struct thread *t = self;
+    (void)vcpu;
+    if (unlikely(--t->budget < 0)) {
+        slow_access(info, addr, ip);
+        return;
+    }
+    t->record.loads += READS(info);
+    t->record.stores += WRITES(info);
+    if (unlikely(!first_way_hits(t, addr >> LINE_SHIFT, WRITES(info))))
+        cache_miss(t, addr >> LINE_SHIFT, WRITES(info));
+}
+
+/* A block that may run for ever without an access must not do so with the turn in hand. */
+static void on_idle_block(unsigned vcpu, void *instructions)
+{
+    struct thread *t = self;
+    (void)vcpu;
+    t->idle += (int64_t)(intptr_t)instructions;
+    if (unlikely(t->idle > (int64_t)options.turn * 2)) {
+        t->idle = 0;
+        if (t->holding && turn_wanted())
+            give_up_turn(t);
+    }
+}
+
+static void on_spin(unsigned vcpu, void *unused)
+{
+    struct thread *t = self;
+    (void)vcpu, (void)unused;
+    if (t->holding && turn_wanted()) {
+        t->spinning = true;
+        give_up_turn(t);
+    }
+}
+
+static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+    qemu_mem_cb on_memory = options.cached ? on_cached_access : on_access;
+    size_t count = qemu_plugin_tb_n_insns(tb);
+    bool accesses = !options.fair;
+    (void)id;
+    for (size_t i = 0; i < count; i++) {
+        struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+        const uint8_t *code = qemu_plugin_insn_data(insn);
+        size_t bytes = qemu_plugin_insn_size(insn);
+        void *ip = (void *)(uintptr_t)qemu_plugin_insn_vaddr(insn);
+        qemu_plugin_register_vcpu_mem_cb(insn, on_memory, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, ip);
+        accesses = accesses || guest_surely_accesses(code, bytes);
+        if (options.fair && guest_spins(code, bytes))
+            qemu_plugin_register_vcpu_insn_exec_cb(insn, on_spin, QEMU_PLUGIN_CB_NO_REGS, NULL);
+    }
+    if (!accesses)
+        qemu_plugin_register_vcpu_tb_exec_cb(tb, on_idle_block, QEMU_PLUGIN_CB_NO_REGS, (void *)(intptr_t)count);
+}
+
+static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3,
+                       uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8)
+{
+    struct thread *t = thread_self();
+    enum syscall_kind kind = guest_syscall(number);
+    (void)id, (void)vcpu, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
+    settle(t);
+    if ((kind == CALL_UNMAP || t->late_count) && (t->holding || turn_take(t))) {
+        catch_up(t);
+        if (kind == CALL_UNMAP && options.cached)
+            cache_forget_pages(a1, a2);
+    }
+    turn_release(t);
+    if (kind == CALL_FORK || kind == CALL_EXEC || (kind == CALL_AFFINITY && (a1 == 0 || a1 == t->record.tid)))
+        thread_unpin(t);
+    else if (kind == CALL_AFFINITY)
+        thread_unpin_other((uint32_t)a1);
+    else if (kind == CALL_EXIT)
+        thread_end(t);
+}
+
+static void on_syscall_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_t result)
+{
+    (void)id, (void)vcpu, (void)number, (void)result;
+    thread_pin_if_many(thread_self());
+}
+
+/* `NUMBER:NUMBER:…`: the node of each slot. */
+static bool read_slots(const char *text)
+{
+    options.slot_nodes = calloc(strlen(text) / 2 + 1, sizeof *options.slot_nodes);
+    if (options.slot_nodes == NULL)
+        return false;
+    for (char *end; *text; text = *end ? end + 1 : end) {
+        uint32_t node = (uint32_t)strtoul(text, &end, 10);
+        if (end == text || node >= 0x7fff)
+            return false;
+        options.slot_nodes[options.slots++] = node;
+        options.nodes = node >= options.nodes ? node + 1 : options.nodes;
+    }
+    return options.slots > 0;
+}
+
+static bool read_cache(const char *text, uint32_t *sets, uint32_t *ways)
+{
+    return sscanf(text, "%u:%u", sets, ways) == 2 && *sets > 0 && !(*sets & (*sets - 1)) && *ways > 0 && *ways <= 32;
+}
+
+static bool read_option(char *text)
+{
+    char *value = strchr(text, '=');
+    if (value == NULL)
+        return false;
+    *value++ = '\0';
+    if (!strcmp(text, "dir"))
+        return (size_t)snprintf(options.dir, sizeof options.dir, "%s", value) < sizeof options.dir;
+    if (!strcmp(text, "period"))
+        return (options.period = strtoull(value, NULL, 10)) > 0;
+    if (!strcmp(text, "turn"))
+        return (options.turn = strtoull(value, NULL, 10)) > 0;
+    if (!strcmp(text, "seed"))
+        return options.seed = strtoull(value, NULL, 10), true;
+    if (!strcmp(text, "cache"))
+        return options.cached = !strcmp(value, "on"), true;
+    if (!strcmp(text, "schedule"))
+        return options.fair = !strcmp(value, "fair"), true;
+    if (!strcmp(text, "slots"))
+        return read_slots(value);
+    if (!strcmp(text, "l1"))
+        return read_cache(value, &options.l1_sets, &options.l1_ways);
+    if (!strcmp(text, "l2"))
+        return read_cache(value, &options.l2_sets, &options.l2_ways);
+    return !strcmp(text, "l3") && read_cache(value, &options.l3_sets, &options.l3_ways);
+}
+
+PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv)
+{
+    const uint32_t r = QEMU_PLUGIN_MEM_R << 16, w = QEMU_PLUGIN_MEM_W << 16;
+    if (info->system_emulation || info->version.min > QEMU_PLUGIN_API || info->version.cur < QEMU_PLUGIN_API ||
+        qemu_plugin_mem_is_store(r) || !qemu_plugin_mem_is_store(w) || !qemu_plugin_mem_is_store(r | w)) {
+        fprintf(stderr, "numaplan: this QEMU's plugin interface is not the one known\n");
+        return 1;
+    }
+    for (int i = 0; i < argc; i++)
+        if (!read_option(argv[i])) {
+            fprintf(stderr, "numaplan: emulation option '%s' is not valid\n", argv[i]);
+            return 1;
+        }
+    while (1u << options.l1_shift < options.l1_ways)
+        options.l1_shift++;
+    guest_select(info->target_name);
+    turns_reset();
+    if (!threads_init() || (options.cached && !cache_init()))
+        return 1;
+    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
+    qemu_plugin_register_vcpu_syscall_cb(id, on_syscall);
+    qemu_plugin_register_vcpu_syscall_ret_cb(id, on_syscall_return);
+    return 0;
+}

@@ -1,0 +1,166 @@
+/* The files a process leaves: `emulate-PID-START.threads` (a header and its threads), `….samples`, `….windows`.
+ *
+ * Samples are collected in a window, which is appended to `samples` when full. The window is itself a mapping of a
+ * file, of room that was reserved before, and so are the threads: what was recorded is in the files even if the
+ * process is killed, and a full disk is an error code here, not a SIGBUS. (Mapping `samples` itself is five times
+ * slower: each new page is a fault into the file system.) No descriptor stays open: the guest program shares
+ * ours, may close them all, and may count on their numbers.
+ *
+ * A sample is two words: addr | level<<58 | store<<62, and ip | offset<<48; its time is that of the header before
+ * it plus the offset. A header is 1<<63 | thread index, and its time in ns. Unused room is zero.
+ */
+#include "emulate.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define VERSION 1
+#define HEADER_BYTES 4096
+#define RECORDS_AT_ONCE 64
+#define WINDOW_BYTES (UINT64_C(1) << 18)
+#define LOW48 ((UINT64_C(1) << 48) - 1)
+
+static struct process_header nowhere; /* while no file could be made */
+static struct process_header *header = &nowhere;
+static struct thread *records; /* the last group of records */
+static uint32_t records_left;
+static struct window window; /* fair schedule */
+static uint64_t samples_end, windows_end;
+static char stem[4200];
+
+static void failed(int problem)
+{
+    if (!header->error)
+        header->error = (uint32_t)problem;
+}
+
+static int open_file(const char *kind)
+{
+    char path[4300];
+    snprintf(path, sizeof path, "%s.%s", stem, kind);
+    return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+}
+
+/* Zeroed memory that is a part of a file. */
+static void *reserve(const char *kind, uint64_t offset, uint64_t bytes)
+{
+    int file = open_file(kind);
+    int problem = file < 0 ? errno : 0;
+    if (!problem)
+        do
+            problem = posix_fallocate(file, (off_t)offset, (off_t)bytes);
+        while (problem == EINTR);
+    void *room = problem ? MAP_FAILED
+                         : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, (off_t)offset);
+    if (!problem && room == MAP_FAILED)
+        problem = errno;
+    if (file >= 0)
+        close(file);
+    if (problem)
+        failed(problem);
+    return problem ? NULL : room;
+}
+
+/* Start this process's files; what a parent process had mapped stays its own. */
+void spool_open(void)
+{
+    int64_t now = monotonic_ns();
+    snprintf(stem, sizeof stem, "%s/emulate-%d-%lld", options.dir, (int)getpid(), (long long)now);
+    memset(&nowhere, 0, sizeof nowhere);
+    header = &nowhere;
+    window = (struct window){0};
+    records_left = 0;
+    samples_end = windows_end = 0;
+    struct process_header *mapped = reserve("threads", 0, HEADER_BYTES);
+    if (mapped == NULL)
+        return;
+    header = mapped;
+    header->version = VERSION;
+    header->pid = (uint32_t)getpid();
+    header->record_bytes = sizeof(struct thread);
+    header->start_ns = now;
+    memcpy(header->magic, "NPEMULAT", sizeof header->magic);
+}
+
+/* A zeroed thread in the file, or in plain memory when there is no room for it. NULL: no memory either. */
+struct thread *spool_new_thread(void)
+{
+    size_t bytes = RECORDS_AT_ONCE * sizeof(struct thread);
+    if (records_left == 0) {
+        records = reserve("threads", HEADER_BYTES + header->threads * sizeof(struct thread), bytes);
+        if (records == NULL)
+            records = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (records == MAP_FAILED)
+            return NULL;
+        records_left = RECORDS_AT_ONCE;
+    }
+    struct thread *t = &records[RECORDS_AT_ONCE - records_left--];
+    t->index = (uint32_t)header->threads++;
+    return t;
+}
+
+/* Append a full window to the file of samples and empty it. */
+static bool window_flush(struct window *w)
+{
+    uint64_t offset = __atomic_fetch_add(&samples_end, WINDOW_BYTES, __ATOMIC_RELAXED);
+    char *start = (char *)w->end - WINDOW_BYTES;
+    int file = open_file("samples");
+    ssize_t wrote = file < 0 ? -1 : 0;
+    for (uint64_t done = 0; wrote >= 0 && done < WINDOW_BYTES; done += (uint64_t)wrote)
+        if ((wrote = pwrite(file, start + done, WINDOW_BYTES - done, (off_t)(offset + done))) < 0 && errno == EINTR)
+            wrote = 0;
+    if (wrote < 0)
+        failed(errno);
+    if (file >= 0)
+        close(file);
+    if (wrote >= 0)
+        memset(start, 0, WINDOW_BYTES);
+    return wrote >= 0;
+}
+
+/* Make room in a window: a new one, or the old one emptied. */
+static bool window_next(struct window *w)
+{
+    if (header->error)
+        return false;
+    if (w->end) {
+        if (!window_flush(w))
+            return false;
+        w->next = w->end - WINDOW_BYTES / sizeof *w->next;
+        return true;
+    }
+    w->next = reserve("windows", __atomic_fetch_add(&windows_end, WINDOW_BYTES, __ATOMIC_RELAXED), WINDOW_BYTES);
+    w->end = w->next ? w->next + WINDOW_BYTES / sizeof *w->next : NULL;
+    return w->next != NULL;
+}
+
+static void start_block(struct thread *t, struct window *w)
+{
+    t->turn_base += t->position;
+    t->position = 0;
+    *w->next++ = UINT64_C(1) << 63 | t->index;
+    *w->next++ = (uint64_t)t->turn_base;
+    t->block_open = true;
+}
+
+/* Write one sample of a thread that has the turn, at its present time. */
+void spool_sample(struct thread *t, uint64_t addr, uint64_t ip, bool store, enum level level)
+{
+    struct window *w = options.fair ? &window : &t->own;
+    if (unlikely(w->end - w->next < 4)) {
+        if (!window_next(w)) {
+            t->record.lost++;
+            return;
+        }
+        t->block_open = false;
+    }
+    if (unlikely(!t->block_open || t->position >> 16))
+        start_block(t, w);
+    w->next[0] = (addr & LOW48) | (uint64_t)level << 58 | (uint64_t)store << 62;
+    w->next[1] = (ip & LOW48) | (uint64_t)t->position << 48;
+    w->next += 2;
+}
