@@ -82,7 +82,8 @@ def run_app(app: typer.Typer, prog: str, args: Sequence[str] | None = None) -> i
     except NumaplanError as error:
         return _fail(prog, str(error), error.exit_code)
     except TyperException as error:
-        return _fail(prog, f"{error.format_message()} — see '{prog} --help'", 2)
+        told = error.format_message().rstrip(".") or "no command given"
+        return _fail(prog, f"{told} — see '{prog} --help'", 2)
     except (KeyboardInterrupt, typer.Abort):
         return _fail(prog, "interrupted", INTERRUPTED)
     except (BrokenPipeError, SystemExit):

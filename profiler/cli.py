@@ -21,7 +21,7 @@ TraceFile = Annotated[Path, typer.Argument(metavar="TRACE", help="A trace.db tha
 
 @app.command("record", context_settings=PASS_THROUGH)
 def record_command(
-    argv: Annotated[list[str], typer.Argument(metavar="[--] APP [ARGS]...", help="The program to run.")],
+    argv: Annotated[list[str], typer.Argument(metavar="APP", help="The program, and its arguments.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The trace to write.")] = Path("trace.db"),
     backend: Annotated[str, typer.Option(help="auto, faults or emulate; see 'nprof doctor'.")] = "auto",
     period: Annotated[int, typer.Option(help="One sample in so many accesses; 1 is all.", min=1)] = 1000,
