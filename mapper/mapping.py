@@ -23,8 +23,8 @@ def map_threads(
 ) -> Nodes:
     """Place every thread on a node of the machine.
 
-    comm: (N, N) symmetric communication, the diagonal is ignored; loads: (N,) memory load of each thread (None:
-    all equal); machine: a Machine, its dict form, or what Machine.load takes; method: a name in
+    comm: (N, N) symmetric communication, the diagonal is ignored; loads: (N,) memory load of each thread
+    (None: all equal); machine: a Machine, its dict form, or what Machine.load takes; method: a name in
     `numaplan.mapper.methods.METHODS`; objective: `balanced`, `remote` or `hop`; effort: `fast`, `normal` or
     `max`; tolerance: how far a node's load may be off its target, relatively (objective `balanced`).
 

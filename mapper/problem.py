@@ -1,12 +1,11 @@
-"""What a mapping method is asked: who talks to whom, who loads memory how much, and how many seats each node has.
+"""What a mapping method is asked: who talks to whom, who loads memory, how many seats a node has.
 
 Everything is checked here once, so that methods need not; nodes are numbered 0..K-1 in the order of the
 machine's nodes that have cpus.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,8 +28,9 @@ class Problem:
     """One mapping task.
 
     comm: (N, N) symmetric, zero diagonal; loads: (N,); sizes: (K,) threads each node gets, summing to N;
-    distances: (K, K) symmetric; targets: (K,) the load each node should carry; tolerance: how far, relative to
-    the target, a node's load may be off for the objective `balanced`.
+    distances: (K, K) symmetric; targets: (K,) the load each node should carry; tolerance: how far, relative
+    to the target, a node's load may be off for the objective `balanced`; starts: placements with these
+    sizes that `best` must not be worse than.
     """
 
     comm: Floats
@@ -42,7 +42,7 @@ class Problem:
     seed: int = 0
     effort: str = "normal"
     tolerance: float = TOLERANCE
-    options: dict[str, Any] = field(default_factory=dict)
+    starts: tuple[Nodes, ...] = ()
 
     @cached_property
     def threads(self) -> int:
@@ -69,6 +69,7 @@ def new_problem(
     seed: int = 0,
     effort: str = "normal",
     tolerance: float = TOLERANCE,
+    starts: tuple[Nodes, ...] = (),
 ) -> Problem:
     """Check everything and make the task; raises UsageError naming the row and column, thread or option."""
     if objective not in OBJECTIVES:
@@ -94,6 +95,7 @@ def new_problem(
         seed=seed,
         effort=effort,
         tolerance=tolerance,
+        starts=starts,
     )
 
 
@@ -158,10 +160,13 @@ def check_loads(loads: ArrayLike | None, threads: int) -> Floats:
         raise UsageError(f"loads: {error}", "give one number a thread") from error
     if vector.shape != (threads,):
         raise UsageError(
-            f"{vector.size} loads for {threads} threads in the communication matrix", "give one number a thread"
+            f"{vector.size} loads for {threads} threads in the communication matrix",
+            "give one number a thread",
         )
     good = (vector >= 0) & (vector < np.inf)
     if not good.all():
         thread = int(np.argmin(good))
-        raise UsageError(f"loads: {vector[thread]:g} at row {thread}", "loads must be finite and not negative")
+        raise UsageError(
+            f"loads: {vector[thread]:g} at row {thread}", "loads must be finite and not negative"
+        )
     return vector

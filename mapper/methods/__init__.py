@@ -13,12 +13,13 @@ from numaplan.mapper.problem import Nodes, Problem
 
 
 class Method(NamedTuple):
-    """One line of the table; module and function say where it is."""
+    """One line of the table; the function has the method's name. most_threads: limit of its use (0: none)."""
 
     name: str
     module: str
     summary: str
     source: str
+    most_threads: int = 0
 
     def function(self) -> Callable[[Problem], Nodes]:
         """The method itself."""

@@ -1,9 +1,12 @@
-"""The method to use: multilevel search with tabu refinement in native code, never worse than the other methods.
+"""The method to use: multilevel tabu search in native code, never worse than the other methods.
 
 Threads that talk are bundled in pairs, pairs of pairs and so on; the bundles are placed, and swaps of equal
 bundles improve the placement at every level while the bundles are taken apart again, so seats are exact
-throughout. The search starts from the other methods' placements as well as afresh, and returns the best of all.
+throughout. The search starts from the other methods' placements as well as afresh, and returns the best of
+all.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -19,11 +22,11 @@ def best(problem: Problem) -> Nodes:
 
     if problem.nodes == 1 or problem.threads == 1:
         return compact(problem)
-    return solve(problem, np.array([start(problem) for start in starts_for(problem)])).places
+    return solve(problem, np.array([*problem.starts, *_starts(problem)])).places
 
 
-def starts_for(problem: Problem) -> list:
-    starts = [compact, scatter, interleave]
+def _starts(problem: Problem) -> list[Nodes]:
+    methods: list[Callable[[Problem], Nodes]] = [compact, scatter, interleave]
     if problem.effort != "fast":
-        starts += [eagermap, cmlb]
-    return starts
+        methods += [eagermap, cmlb]
+    return [method(problem) for method in methods]

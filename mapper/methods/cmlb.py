@@ -1,14 +1,17 @@
 """CMLB: greedy groups by communication that refuse a thread whose load would spoil the group's balance.
 
-Source: the CMLB paper, Algorithms 2-5, with the corrections of print errors that its own figure needs: the early
-return of Algorithm 5 (lines 7-11) is not taken, a group makes per-1 picks, and the seats counted are those left
-after the candidate's own. Where the paper is silent: ties go to the lowest thread, sizes of nodes are those
-of the problem. O(N^2 log N).
+Source: the CMLB paper, Algorithms 2-5, with the corrections of print errors that its own figure needs: the
+early return of Algorithm 5 (lines 7-11) is not taken, a group makes per-1 picks, and the seats counted are
+those left after the candidate's own. Where the paper is silent: ties go to the lowest thread, sizes of
+nodes are those of the problem. O(N^2 log N).
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from numaplan.mapper.problem import Floats, Nodes, Problem
+
+Flags = NDArray[np.bool_]
 
 
 def cmlb(problem: Problem) -> Nodes:
@@ -39,7 +42,7 @@ def _one_group(problem: Problem, remaining: Nodes, size: int, target: float) -> 
     return group, remaining
 
 
-def _fitting(loads: Floats, room: float, seats: int, target: float) -> Floats:
+def _fitting(loads: Floats, room: float, seats: int, target: float) -> Flags:
     """Which candidates leave room that the seats after them can fill (Algorithm 5).
 
     loads: those of all candidates; room: target minus the group's load; seats: free after the candidate.

@@ -1,7 +1,7 @@
 """EagerMap: greedy groups by communication, level by level from the leaves of the machine up.
 
-Source: Cruz, Diener, Pilla, Navaux: "An Efficient Algorithm for Communication-Based Task Mapping"; semantics as
-the published program has them. O(N^2) a level with running sums.
+Source: Cruz, Diener, Pilla, Navaux: "An Efficient Algorithm for Communication-Based Task Mapping";
+semantics as the published program has them. O(N^2) a level with running sums.
 """
 
 from collections.abc import Sequence

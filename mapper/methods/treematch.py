@@ -1,9 +1,9 @@
 """TreeMatch: at each level the partition into equal groups that leaves least weight between them.
 
-Source: Jeannot, Mercier, Tessier: "Process Placement in Multicore Clusters: Algorithmic Issues and Practical
-Techniques". Exhaustive while the candidate groups number less than LIMIT (30,000 in the published program) and
-the search ends within STEPS; above it greedy, one prime factor of the size at a time, as the number of candidates
-explodes with the size. The partition is not unique: compare costs.
+Source: Jeannot, Mercier, Tessier: "Process Placement in Multicore Clusters: Algorithmic Issues and
+Practical Techniques". Exhaustive while the candidate groups number less than LIMIT (30,000 in the published
+program) and the search ends within STEPS; above it greedy, one prime factor of the size at a time, as the
+number of candidates explodes with the size. The partition is not unique: compare costs.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def treematch(problem: Problem) -> Nodes:
 
 
 def treematch_tree(comm: Floats, arities: Sequence[int]) -> list[list[int]]:
-    """Thread of each unit of a machine with the given arities, root first; the threads must number its units."""
+    """Thread of each unit of a machine with the given arities, root first; as many threads as units."""
     weights = comm
     units = [[thread] for thread in range(len(comm))]
     for arity in [arity for arity in arities if arity > 1][:0:-1]:
@@ -42,7 +42,7 @@ def treematch_tree(comm: Floats, arities: Sequence[int]) -> list[list[int]]:
 
 
 def best_groups(weights: Floats, sizes: Sequence[int]) -> list[list[int]]:
-    """Groups of the given sizes with least weight between them, exact or greedy by the number of candidates."""
+    """Groups of the given sizes with least weight between them, exact or greedy by number of candidates."""
     if comb(len(weights), max(sizes)) < LIMIT:
         exact = _exhaustive(weights, sizes)
         if exact is not None:

@@ -1,0 +1,159 @@
+"""Judge a plan by what the program does today."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from numaplan.common import UsageError
+from numaplan.mapper.cost import imbalance, node_indices, objective_value
+from numaplan.mapper.metrics import Metrics
+from numaplan.mapper.plan import Plan
+from numaplan.mapper.planner import PlanOptions, make_plan, predict, problem_for
+from numaplan.mapper.problem import TOLERANCE, Nodes, Problem
+from numaplan.mapper.workload import Workload
+from numaplan.profiler import Machine
+
+SCHEMA = "numaplan/check/1"
+WORST_PAIRS = 10
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """ok: whether the baseline is still good enough; regress: how much worse than today's best, relatively.
+
+    lines: for people, the verdict first, then the thread pairs that cost most; today: today's best plan.
+    """
+
+    ok: bool
+    name: str
+    regress: float
+    allowed: float
+    baseline: Metrics
+    best: Metrics
+    reason: str
+    lines: Sequence[str]
+    today: Plan
+
+
+class _Document(msgspec.Struct):
+    schema: str
+    ok: bool
+    baseline: Metrics
+    best: Metrics
+    regress: float
+    allowed: float
+    reason: str
+
+
+def parse_share(text: str) -> float:
+    """A share given as `5%` or `0.05`; raises UsageError for anything else or a negative one."""
+    try:
+        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise UsageError(f"--max-regress {text}", "give a share, such as 5% or 0.05")
+    return value
+
+
+def check_plan_today(
+    plan: Plan, workload: Workload, machine: Machine, allowed: float, *, seed: int, effort: str, name: str
+) -> Verdict:
+    """Cost the plan on today's workload against the best placement of today.
+
+    Raises UsageError when the plan does not know today's threads: then there is nothing to compare.
+    """
+    recorded = plan.provenance.get("options", {})
+    tolerance = recorded.get("tolerance", TOLERANCE) if isinstance(recorded, dict) else TOLERANCE
+    options = PlanOptions(objective=plan.objective, effort=effort, seed=seed, tolerance=float(tolerance))
+    places = node_indices(machine, _nodes_of(plan, workload, name), len(workload.threads))
+    problem = problem_for(workload, machine, options)
+    today = make_plan(workload, machine, options).plan
+    best_places = node_indices(machine, [thread.node for thread in today.threads], problem.threads)
+    regress = _regress(problem, places, best_places)
+    unbalanced = _unbalanced(problem, places, best_places)
+    ok = regress <= allowed and not unbalanced
+    reason = unbalanced or f"costs {regress:.1%} more than today's best placement, {allowed:.1%} allowed"
+    verdict = f"{name}: {'still good' if ok else 'worse than it need be'}: {reason}"
+    return Verdict(
+        ok=ok,
+        name=name,
+        regress=regress,
+        allowed=allowed,
+        baseline=_metrics(predict(problem, places, machine, machine)),
+        best=_metrics(today.predicted),
+        reason=reason,
+        lines=[verdict, *_worst_pairs(problem, places, workload)],
+        today=today,
+    )
+
+
+def to_document(verdict: Verdict) -> str:
+    """The answer of `nmap check --json`."""
+    content = {field: getattr(verdict, field) for field in _Document.__struct_fields__ if field != "schema"}
+    return msgspec.json.encode(_Document(schema=SCHEMA, **content)).decode()
+
+
+def junit_xml(verdict: Verdict) -> bytes:
+    """The verdict as one JUnit test case."""
+    from xml.etree import ElementTree
+
+    suite = ElementTree.Element(
+        "testsuite", name="numaplan", tests="1", failures="0" if verdict.ok else "1", errors="0", skipped="0"
+    )
+    case = ElementTree.SubElement(suite, "testcase", classname="nmap.check", name=verdict.name)
+    if not verdict.ok:
+        failure = ElementTree.SubElement(case, "failure", message=verdict.reason, type="regression")
+        failure.text = "\n".join(verdict.lines)
+    ElementTree.indent(suite)
+    text: bytes = ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
+    return text + b"\n"
+
+
+def _nodes_of(plan: Plan, workload: Workload, name: str) -> list[int]:
+    planned = {(thread.process, thread.path): thread.node for thread in plan.threads}
+    unknown = [key for key in workload.threads if key not in planned]
+    if unknown:
+        process, path = unknown[0]
+        raise UsageError(
+            f"{name}: {len(unknown)} of today's {len(workload.threads)} threads are not in it"
+            f" (first: {process} {path})",
+            "record with as many threads as planned, or plan again",
+        )
+    return [planned[key] for key in workload.threads]
+
+
+def _metrics(costs: Metrics) -> Metrics:
+    return Metrics(**{field: getattr(costs, field) for field in Metrics.__struct_fields__})
+
+
+def _regress(problem: Problem, places: Nodes, best: Nodes) -> float:
+    """How much dearer; where the best costs nothing, the share of all communication."""
+    now, least = objective_value(problem, places), objective_value(problem, best)
+    if now <= least:
+        return 0.0 if now == least else (now - least) / least
+    return (now - least) / (least if least > 0 else float(problem.comm.sum()) / 2)
+
+
+def _unbalanced(problem: Problem, places: Nodes, best: Nodes) -> str:
+    if problem.objective != "balanced":
+        return ""
+    off = imbalance(problem, places)
+    if off <= max(problem.tolerance, imbalance(problem, best)) + 1e-9:
+        return ""
+    return f"a node's load is {off:.1%} off its share, {problem.tolerance:.1%} allowed"
+
+
+def _worst_pairs(problem: Problem, places: Nodes, workload: Workload) -> list[str]:
+    costs = np.triu(problem.comm * (problem.costs - problem.costs.min())[np.ix_(places, places)], 1)
+    worst = np.argsort(-costs, axis=None, kind="stable")[:WORST_PAIRS]
+    lines = []
+    for first, second in zip(*(part.tolist() for part in np.unravel_index(worst, costs.shape)), strict=True):
+        if costs[first, second] > 0:
+            (p, a), (q, b) = workload.threads[first], workload.threads[second]
+            lines.append(
+                f"  {p} {a} on one node, {q} {b} on another: communication {problem.comm[first, second]:g}"
+            )
+    return lines

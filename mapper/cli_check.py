@@ -1,0 +1,62 @@
+"""`nmap check`: does the plan in the repository still fit what the program does today?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from numaplan.common.cli import Debug
+from numaplan.mapper.cli_plan import Comm, Effort, Loads, Seed, TraceFile, say
+
+
+def check_command(
+    baseline: Annotated[Path, typer.Option("--baseline", help="The plan to judge.", show_default=False)],
+    trace: TraceFile = None,
+    comm: Comm = None,
+    loads: Loads = None,
+    max_regress: Annotated[str, typer.Option(help="How much worse than today's best it may be.")] = "5%",
+    junit: Annotated[Path | None, typer.Option(help="Write the verdict as JUnit XML.")] = None,
+    update: Annotated[
+        bool, typer.Option("--update", help="Write today's best plan over the baseline.")
+    ] = False,
+    seed: Seed = 0,
+    effort: Effort = "normal",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document and nothing else.")
+    ] = False,
+    debug: Debug = False,
+) -> int:
+    """Judge a plan by today's trace: exit 0 when it is still good, 1 when it has become worse, 2 on misuse.
+
+    Example: nmap check trace.db --baseline plan.json --max-regress 5% --junit check.xml
+    """
+    from numaplan.mapper.check import check_plan_today, junit_xml, parse_share, to_document
+    from numaplan.mapper.cli_plan import read_input
+    from numaplan.mapper.plan import Plan
+
+    allowed = parse_share(max_regress)
+    plan = Plan.load(baseline)
+    machine = plan.machine.machine()
+    name = str(baseline)
+    workload, _ = read_input(trace, comm, loads, None if trace else _AS_PLANNED)
+    for note in workload.notes:
+        say(note)
+    verdict = check_plan_today(plan, workload, machine, allowed, seed=seed, effort=effort, name=name)
+    if junit is not None:
+        from numaplan.common import write_document
+
+        write_document(junit, junit_xml(verdict))
+    if update:
+        verdict.today.save(baseline)
+        say(f"{baseline}: now today's best plan")
+    print(to_document(verdict) if as_json else "\n".join(verdict.lines))
+    return 0 if verdict.ok or update else 1
+
+
+# With matrices the machine is the baseline's; the reader of inputs wants some machine to be named.
+_AS_PLANNED = "1x1"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("check")(check_command)

@@ -1,0 +1,113 @@
+"""`nmap plan`, and the options that all commands share which take a trace or matrices."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from numaplan.common import UsageError
+from numaplan.common.cli import Debug
+
+if TYPE_CHECKING:
+    from numaplan.mapper.workload import Workload
+    from numaplan.profiler.machine import Machine
+
+TraceFile = Annotated[
+    Path | None, typer.Argument(metavar="[TRACE]", help="A trace.db that 'nprof record' wrote.")
+]
+Comm = Annotated[Path | None, typer.Option("--comm", help="A communication matrix, instead of a trace.")]
+Loads = Annotated[Path | None, typer.Option("--loads", help="A load vector to go with --comm.")]
+MachineName = Annotated[
+    str | None,
+    typer.Option(
+        "--machine", help="What 'nmap machine' takes; default: the machine in the trace.", show_default=False
+    ),
+]
+Objective = Annotated[str, typer.Option(help="balanced, remote or hop.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same plan.")]
+Effort = Annotated[str, typer.Option(help="How hard to search: fast, normal or max.")]
+
+
+def plan_command(
+    trace: TraceFile = None,
+    comm: Comm = None,
+    loads: Loads = None,
+    machine: MachineName = None,
+    method: Annotated[str, typer.Option(help="A method of 'nmap compare'.")] = "best",
+    objective: Objective = "balanced",
+    output: Annotated[Path, typer.Option("-o", "--output", help="The plan to write.")] = Path("plan.json"),
+    seed: Seed = 0,
+    effort: Effort = "normal",
+    tolerance: Annotated[
+        float, typer.Option(help="How far a node's load may be off its share (objective balanced).")
+    ] = 0.05,
+    nodes: Annotated[str, typer.Option(help="Use only these nodes, such as 0,2.")] = "",
+    smt: Annotated[str, typer.Option(help="share: use all hwthreads; avoid: one a core.")] = "share",
+    debug: Debug = False,
+) -> None:
+    """Plan where the threads and the memory of a recorded program should live.
+
+    Example: nmap plan trace.db --machine 4x2 -o plan.json
+    """
+    from numaplan.mapper.planner import PlanOptions, make_plan
+
+    options = PlanOptions(
+        method=method,
+        objective=objective,
+        effort=effort,
+        seed=seed,
+        tolerance=tolerance,
+        nodes=_node_list(nodes),
+        smt=smt,
+    )
+    workload, target = read_input(trace, comm, loads, machine)
+    planned = make_plan(workload, target, options)
+    planned.plan.save(output)
+    for note in planned.notes:
+        say(note)
+    from numaplan.mapper.summary import summary
+
+    print("\n".join(summary(planned.plan, output)))
+
+
+def read_input(
+    trace: Path | None, comm: Path | None, loads: Path | None, machine: str | None, *, pages: bool = True
+) -> "tuple[Workload, Machine]":
+    """The workload and the machine that the options name; raises UsageError for none or too many."""
+    from numaplan.mapper.workload import workload_of_files, workload_of_trace
+    from numaplan.profiler.machine import Machine
+
+    if (trace is None) == (comm is None):
+        what = "neither a trace nor --comm" if comm is None else "both a trace and --comm"
+        raise UsageError(f"{what} given", "give one: 'nmap plan trace.db' or 'nmap plan --comm comm.csv …'")
+    if comm is not None:
+        if machine is None:
+            raise UsageError("a matrix does not say for which machine", "add --machine, such as 4x2 or local")
+        return workload_of_files(comm, loads), Machine.load(machine)
+    if loads is not None:
+        raise UsageError("--loads goes with --comm", "a trace has its own loads")
+    assert trace is not None
+    target = Machine.load(machine) if machine else None
+    workload = workload_of_trace(trace, pages=pages)
+    if target is None:
+        assert workload.machine is not None
+        target = workload.machine
+    return workload, target
+
+
+def _node_list(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(",")) if text else ()
+    except ValueError:
+        raise UsageError(f"--nodes {text}", "give node ids separated by commas, such as 0,2") from None
+
+
+def say(text: str) -> None:
+    """A word to people, on stderr."""
+    print(f"nmap: {text}", file=sys.stderr)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("plan")(plan_command)

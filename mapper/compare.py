@@ -1,0 +1,108 @@
+"""All methods side by side on one workload."""
+
+from time import perf_counter
+
+import msgspec
+import numpy as np
+
+from numaplan.common import UsageError
+from numaplan.mapper.bounds import lower_bound
+from numaplan.mapper.cost import costs_of, imbalance, objective_value
+from numaplan.mapper.methods import METHODS, find_method
+from numaplan.mapper.metrics import Metrics
+from numaplan.mapper.problem import OBJECTIVES, Problem, new_problem
+from numaplan.mapper.workload import Workload
+from numaplan.profiler import Machine
+
+SCHEMA = "numaplan/compare/1"
+
+
+class Comparison(Metrics, frozen=True, kw_only=True):
+    """One method on one objective: its placement (node ids), costs, seconds, and how it stands.
+
+    value: what the objective asks to be small; ratio: value over the best row's (1 when both are 0, null
+    when only the best is); lower_bound: no placement has a smaller value; imbalance: greatest relative
+    deviation of a node's load from its share.
+    """
+
+    method: str
+    objective: str
+    nodes: tuple[int, ...]
+    seconds: float
+    value: float
+    lower_bound: float
+    imbalance: float
+    ratio: float | None = None
+
+
+class _Document(msgspec.Struct):
+    schema: str
+    methods: list[Comparison]
+
+
+def compare(
+    workload: Workload, machine: Machine, methods: str, objective: str, *, seed: int, effort: str
+) -> list[Comparison]:
+    """Rows in the order of objectives and methods; raises UsageError for names that are not known."""
+    names = [*METHODS] if methods == "all" else [name.strip() for name in methods.split(",")]
+    chosen = [find_method(name) for name in names]
+    objectives = OBJECTIVES if objective == "all" else (objective,)
+    rows: list[Comparison] = []
+    for goal in objectives:
+        problem = new_problem(
+            workload.comm, workload.loads, machine, objective=goal, seed=seed, effort=effort
+        )
+        ids = np.array([node.id for node in machine.cpu_nodes])
+        bound = lower_bound(problem)
+        group = [
+            _run(problem, ids, method.name, bound) for method in chosen if _applies(problem, method.name)
+        ]
+        if not group:
+            raise UsageError(f"{methods}: not for {problem.threads} threads", "choose other --methods")
+        rows += _with_ratios(group, problem)
+    return rows
+
+
+def to_document(rows: list[Comparison]) -> str:
+    """The answer of `nmap compare --json`."""
+    return msgspec.json.encode(_Document(SCHEMA, rows)).decode()
+
+
+def _applies(problem: Problem, name: str) -> bool:
+    limit = METHODS[name].most_threads
+    return not limit or problem.threads <= limit
+
+
+def _run(
+    problem: Problem, ids: "np.ndarray[tuple[int], np.dtype[np.int64]]", name: str, bound: float
+) -> Comparison:
+    function = find_method(name).function()
+    start = perf_counter()
+    places = function(problem)
+    seconds = perf_counter() - start
+    costs = costs_of(problem.comm, problem.loads, problem.distances, places)
+    return Comparison(
+        method=name,
+        objective=problem.objective,
+        nodes=tuple(ids[places].tolist()),
+        seconds=seconds,
+        value=objective_value(problem, places),
+        lower_bound=bound,
+        imbalance=imbalance(problem, places),
+        **msgspec.structs.asdict(costs),
+    )
+
+
+def _with_ratios(rows: list[Comparison], problem: Problem) -> list[Comparison]:
+    """Ratios to the best row; for `balanced` the best is among those that are (nearest to) balanced."""
+    limit = float("inf")
+    if problem.objective == "balanced":
+        limit = max(problem.tolerance, min(row.imbalance for row in rows)) + 1e-9
+    best = min(row.value for row in rows if row.imbalance <= limit)
+    return [msgspec.structs.replace(row, ratio=_ratio(row.value, best)) for row in rows]
+
+
+def _ratio(value: float, best: float) -> float | None:
+    if best > 0:
+        return value / best
+    return 1.0 if value == best else None

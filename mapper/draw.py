@@ -1,0 +1,108 @@
+"""Machines, plans and comparisons drawn on a terminal."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.columns import Columns
+from rich.console import Console, Group
+from rich.panel import Panel
+from rich.table import Table
+
+from numaplan.mapper.plan import Plan
+from numaplan.mapper.summary import summary
+from numaplan.profiler.machine import Machine, Node
+
+if TYPE_CHECKING:
+    from numaplan.mapper.compare import Comparison
+
+MOST_NODES = 16  # wider tables of distances are of no use on a terminal
+MOST_REGIONS = 20
+
+
+def show_machine(machine: Machine) -> None:
+    """Nodes as boxes, then the distances."""
+    console = Console()
+    console.print(
+        f"[bold]{machine.name or 'machine'}[/bold]: {len(machine.nodes)} nodes, {len(machine.cpus)} cpus"
+    )
+    console.print(Columns([_node_box(node) for node in machine.nodes]), highlight=False)
+    if 1 < len(machine.nodes) <= MOST_NODES:
+        table = Table("distance", *map(str, machine.node_ids), box=None)
+        for node, row in zip(machine.node_ids, machine.distance_matrix.tolist(), strict=True):
+            table.add_row(str(node), *(f"{value:g}" for value in row))
+        console.print(table, highlight=False)
+
+
+def _node_box(node: Node) -> Panel:
+    lines = [f"cpus {ranges(node.cpus)}" if node.cpus else "no cpus"]
+    if node.memory_bytes:
+        lines.append(_size(node.memory_bytes))
+    return Panel("\n".join(lines), title=f"node {node.id}", expand=False)
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Numbers as `0-3,8`."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and number == parts[-1][1] + 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.4g} {unit}"
+        count /= 1024
+    return f"{count:.4g} TiB"
+
+
+def show_plan(plan: Plan) -> None:
+    """The summary, threads by node as boxes, then the memory."""
+    console = Console()
+    lines = [line for line in summary(plan) if not line.startswith("  node")]
+    console.print("\n".join(lines), highlight=False, markup=False)
+    console.print(Columns([_threads_box(plan, node) for node in plan.machine.nodes]), highlight=False)
+    if plan.memory:
+        table = Table("memory", "bytes", "policy", "nodes", box=None)
+        for region in plan.memory[:MOST_REGIONS]:
+            nodes = ranges(sorted({run.node for run in region.runs}))
+            name = f"{region.region.kind} {region.region.name}"
+            table.add_row(name, _size(region.region.bytes), region.policy, nodes)
+        if len(plan.memory) > MOST_REGIONS:
+            table.add_row(f"… {len(plan.memory) - MOST_REGIONS} more")
+        console.print(table, highlight=False)
+
+
+def _threads_box(plan: Plan, node: Node) -> Panel:
+    table = Table("thread", "cpus", "load", box=None)
+    total = sum(thread.load for thread in plan.threads)
+    for thread in plan.threads:
+        if thread.node == node.id:
+            name = thread.path if thread.process == "p0" else f"{thread.process}:{thread.path}"
+            share = f"{thread.load / total:.1%}" if total else "–"
+            table.add_row(name, ranges(thread.cpus), share)
+    title = f"node {node.id}" if node.cpus else f"node {node.id} (memory only)"
+    return Panel(Group(table) if table.row_count else "no threads", title=title, expand=False)
+
+
+def show_comparison(rows: "Sequence[Comparison]") -> None:
+    """One table an objective, the best value marked."""
+    console = Console()
+    for objective in dict.fromkeys(row.objective for row in rows):
+        table = Table(
+            "method", "remote", "share", "hop cost", "load std", "(means)", "off balance", "ratio", "ms",
+            title=f"objective {objective}", title_justify="left",
+        )  # fmt: skip
+        for row in rows:
+            if row.objective != objective:
+                continue
+            ratio = f"{row.ratio:.3f}" if row.ratio is not None else "∞"
+            table.add_row(
+                row.method, f"{row.remote_comm:.6g}", f"{row.remote_share:.1%}", f"{row.hop_cost:.6g}",
+                f"{row.load_std:.4g}", f"{row.load_std_mean:.4g}", f"{row.imbalance:.1%}", ratio,
+                f"{row.seconds * 1e3:.2f}",
+            )  # fmt: skip
+        console.print(table, highlight=False)

@@ -1,0 +1,125 @@
+"""Communication matrices and load vectors in files: comm.csv and loads.csv, and sparse matrices.
+
+comm.csv: N rows of N numbers, comma separated, no header; loads.csv: one number a row. Matrices of others
+may be counted in directions: they are made symmetric, and the reader says so.
+"""
+
+import io
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from numaplan.common import UsageError, read_document, write_document
+from numaplan.mapper.problem import MAX_THREADS, Floats, check_comm, check_loads
+
+MATRIX_LIMIT = 1 << 30  # bytes of text
+_COMM_MEND = "give N rows of N numbers, comma separated, no header"
+
+
+class CommFile(NamedTuple):
+    """A matrix as read, (N, N) symmetric with zero diagonal, and what had to be done to it (may be empty)."""
+
+    comm: Floats
+    note: str
+
+
+def read_comm(path: str | Path) -> CommFile:
+    """Read a communication matrix (.csv; .npz and .mtx: sparse); raises UsageError naming row and column."""
+    name = str(path)
+    if name.endswith((".npz", ".mtx")):
+        matrix = _read_sparse(Path(path))
+    else:
+        matrix = _read_csv(read_document(path, "communication matrix", MATRIX_LIMIT), name)
+    try:
+        return CommFile(check_comm(matrix), "")
+    except UsageError as error:
+        if "not symmetric" not in error.what:
+            raise UsageError(f"{name}: {error.what}", error.mend) from error
+    note = f"{name}: not symmetric; both directions of each pair were added and halved"
+    return CommFile(check_comm(matrix / 2 + matrix.T / 2), note)
+
+
+def read_loads(path: str | Path) -> Floats:
+    """Read a load vector, one number a row; raises UsageError naming the row."""
+    rows = _rows(read_document(path, "load vector"), str(path))
+    if len(rows) == 1 and "," in rows[0]:
+        rows = rows[0].split(",")
+    values = [_number(text, f"{path}: row {row}") for row, text in enumerate(rows)]
+    if not values:
+        raise UsageError(f"{path}: empty", "give one number a row")
+    try:
+        return check_loads(values, len(values))
+    except UsageError as error:
+        raise UsageError(f"{path}: {error.what}", error.mend) from error
+
+
+def write_comm(path: str | Path, comm: Floats) -> None:
+    """Write a matrix as comm.csv, every digit kept."""
+    lines = (",".join(map(_text, row)) for row in comm.tolist())
+    write_document(path, ("\n".join(lines) + "\n").encode())
+
+
+def write_loads(path: str | Path, loads: Floats) -> None:
+    """Write a load vector as loads.csv, every digit kept."""
+    write_document(path, ("\n".join(map(_text, loads.tolist())) + "\n").encode())
+
+
+def _text(value: float) -> str:
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+
+
+def _rows(data: bytes, where: str) -> list[str]:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{where}: not text (byte {error.start})", _COMM_MEND) from error
+    return [line for line in (line.strip() for line in text.splitlines()) if line]
+
+
+def _number(text: str, where: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        shown = text.strip()[:20]
+        raise UsageError(f"{where}: {shown!r} is not a number", "correct the file") from None
+
+
+def _read_csv(data: bytes, where: str) -> Floats:
+    rows = _rows(data, where)
+    if not 1 <= len(rows) <= MAX_THREADS:
+        raise UsageError(f"{where}: {len(rows)} rows", f"1 to {MAX_THREADS} threads can be placed")
+    matrix = np.empty((len(rows), len(rows)))
+    for number, line in enumerate(rows):
+        fields = line.rstrip(",").split(",")
+        if len(fields) != len(rows):
+            raise UsageError(
+                f"{where}: row {number} has {len(fields)} columns in a matrix of {len(rows)} rows", _COMM_MEND
+            )
+        try:
+            matrix[number] = fields
+        except ValueError:
+            for column, field in enumerate(fields):
+                _number(field, f"{where}: row {number}, column {column}")
+            raise UsageError(f"{where}: row {number} cannot be read", _COMM_MEND) from None
+    return matrix
+
+
+def _read_sparse(path: Path) -> Floats:
+    from scipy import io as scipy_io
+    from scipy import sparse
+
+    data = read_document(path, "sparse matrix", MATRIX_LIMIT)
+    try:
+        if path.suffix == ".npz":
+            loaded = sparse.load_npz(io.BytesIO(data))
+        else:
+            loaded = scipy_io.mmread(io.BytesIO(data))
+        rows, columns = loaded.shape
+        if rows != columns or not 1 <= rows <= MAX_THREADS:
+            raise ValueError(f"{rows} x {columns}, not a square of at most {MAX_THREADS}")
+        return np.asarray(sparse.csr_array(loaded).toarray(), dtype=np.float64)
+    except (ValueError, TypeError, KeyError, OSError, EOFError, OverflowError, NotImplementedError) as error:
+        raise UsageError(f"{path}: {error}", "give a scipy .npz or a Matrix Market file") from error
+    except Exception as error:  # zipfile's own errors, which are of many kinds
+        raise UsageError(f"{path}: {error}", "give a scipy .npz or a Matrix Market file") from error

@@ -1,0 +1,172 @@
+"""Where pages should live: from who touched which page to runs of a region on a node.
+
+A page's home is the node whose threads touch it most; pages that many nodes read and hardly anyone writes are
+interleaved, so that no one memory controller serves them all; neighbours with one home become one run.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from numaplan.mapper.capacity import fit_capacity
+from numaplan.mapper.plan import PlanRegion, RegionKey, Run
+from numaplan.profiler.machine import Machine
+
+PAGE = 4096
+MAX_RUNS = 64  # of one region
+MAX_REGIONS = 2000
+READ_MOSTLY = 0.05  # share of writes below which replicated reading is what counts
+SPREAD = 0.6  # a page is everybody's when no node has more than this share of its accesses
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class PageStats:
+    """Accesses counted by (region, page of the region, thread); equally long arrays. regions: their keys."""
+
+    regions: Sequence[RegionKey]
+    region: Ints
+    page: Ints
+    thread: Ints
+    accesses: Ints
+    writes: Ints
+
+
+@dataclass(frozen=True)
+class PagePlan:
+    """The regions' placement, and what share of the counted accesses it makes local (-1: none counted)."""
+
+    memory: tuple[PlanRegion, ...]
+    local_share: float
+
+
+def place_pages(
+    stats: PageStats, thread_nodes: ArrayLike, machine: Machine, *, max_runs: int = MAX_RUNS
+) -> PagePlan:
+    """Place the pages of every counted region.
+
+    thread_nodes: (N,) node id of each thread. Regions with most accesses come first in the plan; at most
+    MAX_REGIONS. Nodes' memory is not overfilled: what does not fit goes to the next best node by accesses,
+    then by distance.
+    """
+    column = {node.id: place for place, node in enumerate(machine.nodes)}
+    node_of = np.array([column[node] for node in np.asarray(thread_nodes).tolist()], dtype=np.int64)
+    by_region = np.argsort(stats.region, kind="stable")
+    borders = np.searchsorted(stats.region[by_region], np.arange(len(stats.regions) + 1))
+    found = (
+        _node_table(
+            stats, number, by_region[borders[number] : borders[number + 1]], node_of, column, max_runs
+        )
+        for number in _busiest(stats)
+    )
+    tables = [table for table in found if table is not None]
+    fit_capacity(tables, machine)
+    memory = tuple(_plan_region(table, machine) for table in tables)
+    counted = sum(float(table.accesses.sum()) for table in tables)
+    local = sum(table.local_accesses() for table in tables)
+    return PagePlan(memory, local / counted if counted else -1.0)
+
+
+@dataclass
+class RunTable:
+    """One region cut into runs: first[i]..first[i+1] pages on home[i]; accesses: (R, nodes) of each run."""
+
+    key: RegionKey
+    first: Ints  # (R + 1,) page numbers; the last is the region's end
+    accesses: NDArray[np.float64]
+    home: Ints
+    interleave: tuple[int, ...] = ()
+
+    def bytes_of(self) -> Ints:
+        """Size of each run."""
+        return np.minimum(self.first[1:] * PAGE, self.key.bytes) - self.first[:-1] * PAGE
+
+    def local_accesses(self) -> float:
+        """Accesses from the node that a page is on."""
+        if self.interleave:
+            return float(self.accesses[:, list(self.interleave)].sum()) / len(self.interleave)
+        return float(self.accesses[np.arange(len(self.home)), self.home].sum())
+
+
+def _busiest(stats: PageStats) -> list[int]:
+    totals = np.bincount(stats.region, weights=stats.accesses, minlength=len(stats.regions))
+    order = np.argsort(-totals, kind="stable")[:MAX_REGIONS]
+    return [int(number) for number in order if totals[number] > 0]
+
+
+def _node_table(
+    stats: PageStats, number: int, rows: Ints, node_of: Ints, column: Mapping[int, int], max_runs: int
+) -> RunTable | None:
+    """Runs of one region with their accesses by node; rows: where the region stands in the statistics."""
+    key = stats.regions[number]
+    thread, page = stats.thread[rows], stats.page[rows]
+    rows = rows[(thread >= 0) & (thread < len(node_of)) & (page >= 0) & (page * PAGE < key.bytes)]
+    if not len(rows):
+        return None
+    pages, place = np.unique(stats.page[rows], return_inverse=True)
+    counts = np.zeros((len(pages), len(column)))
+    np.add.at(counts, (place, node_of[stats.thread[rows]]), stats.accesses[rows])
+    ends = -(-key.bytes // PAGE)
+    if _shared_reading(counts, float(stats.writes[rows].sum())):
+        users = tuple(int(node) for node in np.flatnonzero(counts.sum(axis=0) > 0))
+        bounds = np.array([0, ends])
+        return RunTable(key, bounds, counts.sum(axis=0, keepdims=True), np.array([users[0]]), users)
+    first, totals = _merge(pages, counts, max_runs)
+    return RunTable(key, np.append(first, ends), totals, totals.argmax(axis=1))
+
+
+def _shared_reading(counts: NDArray[np.float64], writes: float) -> bool:
+    """Whether most accesses of a region are to pages that many nodes read and hardly anyone writes."""
+    totals = counts.sum(axis=1)
+    everybodys = counts.max(axis=1) <= SPREAD * totals
+    busy = totals[everybodys].sum() > totals.sum() / 2
+    return bool(busy and writes <= READ_MOSTLY * totals.sum())
+
+
+def _merge(pages: Ints, counts: NDArray[np.float64], limit: int) -> tuple[Ints, NDArray[np.float64]]:
+    """First page of each run, and its accesses; pages never seen go with the one before them.
+
+    While there are too many runs, pages are judged in ever larger granules.
+    """
+    granule = 1
+    while True:
+        cells, place = np.unique(pages // granule, return_inverse=True)
+        sums = np.zeros((len(cells), counts.shape[1]))
+        np.add.at(sums, place, counts)
+        home = sums.argmax(axis=1)
+        starts = np.flatnonzero(np.append(True, home[1:] != home[:-1]))
+        if len(starts) <= limit:
+            first = cells[starts] * granule
+            first[0] = 0
+            return first, np.add.reduceat(sums, starts, axis=0)
+        granule *= 2
+
+
+def _plan_region(table: RunTable, machine: Machine) -> PlanRegion:
+    ids = machine.node_ids
+    if table.interleave:
+        return PlanRegion(region=table.key, policy="interleave", runs=_equal_parts(table, ids))
+    keep = np.append(True, table.home[1:] != table.home[:-1])  # neighbours may have come together since
+    first = np.append(table.first[:-1][keep], table.first[-1])
+    ends = np.minimum(first[1:] * PAGE, table.key.bytes)
+    runs = tuple(
+        Run(offset=start * PAGE, bytes=end - start * PAGE, node=ids[home])
+        for start, end, home in zip(
+            first[:-1].tolist(), ends.tolist(), table.home[keep].tolist(), strict=True
+        )
+    )
+    return PlanRegion(region=table.key, policy="bind", runs=runs)
+
+
+def _equal_parts(table: RunTable, ids: Sequence[int]) -> tuple[Run, ...]:
+    """One run a node, page aligned, over the whole region (fewer when it has fewer pages)."""
+    pages = int(table.first[-1])
+    nodes = table.interleave[:pages]
+    cuts = [pages * part // len(nodes) for part in range(len(nodes) + 1)]
+    return tuple(
+        Run(offset=a * PAGE, bytes=min(b * PAGE, table.key.bytes) - a * PAGE, node=ids[node])
+        for node, a, b in zip(nodes, cuts[:-1], cuts[1:], strict=True)
+    )

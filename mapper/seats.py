@@ -1,0 +1,75 @@
+"""After the nodes: which cpu of its node each thread gets.
+
+Threads that share most get the same last-level cache, then the same core; every thread has a cpu of its own
+while there are enough, and a core of its own while there are enough cores. More threads than cpus share in
+turn.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from numaplan.mapper.methods.best import best
+from numaplan.mapper.problem import Floats, Nodes, Problem, node_sizes
+from numaplan.profiler.machine import Machine
+
+Cores = list[tuple[int, ...]]
+
+
+def assign_cpus(comm: Floats, machine: Machine, nodes: Sequence[int]) -> list[tuple[int, ...]]:
+    """The cpus of each thread: comm (N, N) symmetric, nodes (N,) ids. One cpu a thread."""
+    cpus: list[tuple[int, ...]] = [()] * len(nodes)
+    places = np.asarray(nodes)
+    for node in machine.cpu_nodes:
+        threads = np.flatnonzero(places == node.id)
+        if len(threads):
+            for thread, cpu in _seat(comm, threads, _caches(machine, node.id, node.cpus)).items():
+                cpus[thread] = (cpu,)
+    return cpus
+
+
+def _caches(machine: Machine, node: int, cpus: Sequence[int]) -> list[Cores]:
+    """Cores of a node by last-level cache; every cpu is a core of its own where the machine does not say."""
+    groups: dict[int, Cores] = {}
+    known: set[int] = set()
+    for core in machine.cores:
+        if core.node == node:
+            groups.setdefault(-1 if core.l3 is None else core.l3, []).append(tuple(core.cpus))
+            known.update(core.cpus)
+    loose = [(cpu,) for cpu in cpus if cpu not in known]
+    if loose:
+        groups.setdefault(-1, []).extend(loose)
+    return list(groups.values())
+
+
+def _seat(comm: Floats, threads: Nodes, caches: list[Cores]) -> dict[int, int]:
+    """Cpu of each thread of a node."""
+    cores = sum(len(cache) for cache in caches)
+    # While cores suffice a core counts as one seat, so that threads spread over cores before they share one.
+    seats = [len(cache) if len(threads) <= cores else sum(len(core) for core in cache) for cache in caches]
+    seated: dict[int, int] = {}
+    for cache, members in zip(caches, _divide(comm, threads, seats), strict=True):
+        width = [1 if len(members) <= len(cache) else len(core) for core in cache]
+        for core, sharers in zip(cache, _divide(comm, members, width), strict=True):
+            for turn, thread in enumerate(sharers.tolist()):
+                seated[thread] = core[turn % len(core)]
+    return seated
+
+
+def _divide(comm: Floats, threads: Nodes, seats: Sequence[int]) -> list[Nodes]:
+    """Threads by unit, in proportion to the units' seats, least communication between units."""
+    sizes = node_sizes(len(threads), np.asarray(seats, dtype=np.int64))
+    if len(sizes) == 1 or len(threads) < 2 or sizes.max() == 1:
+        return np.split(threads, np.cumsum(sizes)[:-1])
+    count = len(sizes)
+    problem = Problem(
+        comm=np.ascontiguousarray(comm[np.ix_(threads, threads)]),
+        loads=np.zeros(len(threads)),
+        sizes=sizes,
+        distances=1.0 - np.eye(count),
+        targets=np.zeros(count),
+        objective="remote",
+        effort="fast",
+    )
+    places = best(problem)
+    return [threads[places == unit] for unit in range(count)]

@@ -1,0 +1,138 @@
+"""What a plan is made for: a program's threads, their communication and loads, and who touched which page.
+
+Read from a trace (by the analyzer) or from comm.csv and loads.csv.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from numaplan.common import UsageError
+from numaplan.mapper.matrix_file import read_comm, read_loads
+from numaplan.mapper.pages import PAGE, PageStats
+from numaplan.mapper.plan import RegionKey
+from numaplan.mapper.problem import Floats
+from numaplan.profiler import Machine, Trace
+
+PLACED_KINDS = ("static", "heap", "mmap")  # stacks and tls follow their thread, the rest is not the program's
+
+
+@dataclass(frozen=True)
+class Workload:
+    """threads: (process, creation path) of each row of comm (N, N) and loads (N,); sources: their digests."""
+
+    threads: Sequence[tuple[str, str]]
+    comm: Floats
+    loads: Floats
+    sources: dict[str, str]
+    argv: tuple[str, ...] = ()
+    build_id: str = ""
+    pages: PageStats | None = None
+    machine: Machine | None = None
+    notes: tuple[str, ...] = field(default=())
+
+
+def workload_of_files(comm: Path, loads: Path | None) -> Workload:
+    """Of a matrix and a load vector; thread i is the i-th that the main thread made (OpenMP's numbering)."""
+    matrix, note = read_comm(comm)
+    vector = read_loads(loads) if loads else np.ones(len(matrix))
+    if len(vector) != len(matrix):
+        raise UsageError(
+            f"{loads}: {len(vector)} loads for {len(matrix)} threads in {comm}", "give one number a thread"
+        )
+    sources = {"comm": _digest(comm), **({"loads": _digest(loads)} if loads else {})}
+    return Workload(
+        threads=[("p0", f"0.{i}" if i else "0") for i in range(len(matrix))],
+        comm=matrix,
+        loads=vector,
+        sources=sources,
+        notes=(note,) if note else (),
+    )
+
+
+def workload_of_trace(path: Path, *, pages: bool = True) -> Workload:
+    """Of a trace; raises UsageError when it cannot be read or shows no thread."""
+    from numaplan.analyzer import analyze_trace
+
+    with Trace.open(path) as trace:
+        analysis = analyze_trace(trace)
+        threads = [(thread.process, thread.path) for thread in analysis.threads]
+        if not threads:
+            raise UsageError(f"{path}: no thread in it", "record the program again")
+        return Workload(
+            threads=threads,
+            comm=analysis.comm,
+            loads=analysis.loads,
+            sources={"trace": _digest(path)},
+            argv=_argv(trace),
+            build_id=trace.meta.get("build_id", ""),
+            pages=read_page_stats(trace, [thread.thread for thread in analysis.threads]) if pages else None,
+            machine=trace.machine,
+            notes=tuple(analysis.notes),
+        )
+
+
+def read_page_stats(trace: Trace, threads: Sequence[int]) -> PageStats:
+    """Accesses by region, page and thread; threads: the trace's thread of each row of the matrix.
+
+    Counted from when the first thread beside the main one starts: initialisation by one thread says nothing
+    of who will use the memory.
+    """
+    kinds = ", ".join(f"'{kind}'" for kind in PLACED_KINDS)
+    found = trace.arrays(
+        f"SELECT s.region::BIGINT region, ((s.addr - r.start_addr) // {PAGE})::BIGINT page,"
+        " s.thread::BIGINT thread, count(*)::BIGINT accesses, sum(s.is_write::INTEGER)::BIGINT writes"
+        f" FROM samples s JOIN regions r USING (region) WHERE s.thread >= 0 AND r.kind IN ({kinds})"
+        f" AND r.bytes >= {PAGE} AND s.addr >= r.start_addr"
+        " AND s.time_ns >= (SELECT coalesce(min(start_ns), 0) FROM threads WHERE path <> '0')"
+        " GROUP BY ALL ORDER BY ALL"
+    )
+    keys = _region_keys(trace)
+    numbers, region = np.unique(found["region"], return_inverse=True)
+    row_of = np.full(max(threads, default=-1) + 2, -1)
+    row_of[threads] = np.arange(len(threads))
+    thread = row_of[np.minimum(found["thread"], len(row_of) - 1)]
+    return PageStats(
+        regions=[keys[number] for number in numbers.tolist()],
+        region=region,
+        page=found["page"],
+        thread=thread,
+        accesses=found["accesses"],
+        writes=found["writes"],
+    )
+
+
+def _region_keys(trace: Trace) -> dict[int, RegionKey]:
+    rows = trace.rows(
+        "SELECT r.region, r.kind, r.name, r.bytes, r.build_id, r.process, coalesce(t.path, ''), r.sequence"
+        " FROM regions r LEFT JOIN threads t ON r.thread = t.thread"
+    )
+    return {
+        number: RegionKey(
+            kind=kind,
+            name=name,
+            bytes=size,
+            build_id=build_id,
+            process=process,
+            thread=path,
+            sequence=sequence,
+        )
+        for number, kind, name, size, build_id, process, path, sequence in rows
+    }
+
+
+def _argv(trace: Trace) -> tuple[str, ...]:
+    try:
+        words = json.loads(trace.meta.get("argv", "[]"))
+    except ValueError:
+        return ()
+    return tuple(map(str, words)) if isinstance(words, list) else ()
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
