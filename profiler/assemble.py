@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from numaplan.common import UsageError
 from numaplan.profiler.attribution import IntervalIndex
 from numaplan.profiler.backends import Progress, Recording, SampleBlock
-from numaplan.profiler.identity import Identity, RegionRecord
+from numaplan.profiler.identity import Identity, RegionRecord, ThreadRecord
 from numaplan.profiler.machine import Machine
 from numaplan.profiler.threads import ThreadTable, merge_threads
 from numaplan.profiler.trace import TraceWriter
@@ -44,7 +44,7 @@ def write_trace(
         ends = [record.end_ns for record in table.records]
         last = max([last, *ends, *(time for time, *_ in recording.counters)])
         writer.add_rows("machine", [(machine.to_json().decode(),)])
-        writer.add_rows("threads", _thread_rows(table, start))
+        writer.add_rows("threads", _thread_rows(table, _images(identity), start))
         writer.add_rows("regions", _region_rows(identity.regions, table, start))
         writer.add_rows("counters", _counter_rows(recording, table, start))
         writer.add_rows("losses", [(time - start, events) for time, events in recording.losses])
@@ -96,7 +96,18 @@ def _since(time: int, start: int) -> int:
     return time - start if time >= 0 else -1
 
 
-def _thread_rows(table: ThreadTable, start: int) -> list[tuple[object, ...]]:
+def _images(identity: Identity) -> dict[str, str]:
+    """The name of each process's executable."""
+    return {process.process: Path(process.executable).name for process in identity.processes}
+
+
+def _name(record: ThreadRecord, images: Mapping[str, str]) -> str:
+    """A thread's name; where it has none of its own (an emulated one is named after QEMU) its executable's."""
+    own = "" if record.name.startswith("qemu-") else record.name
+    return own or images.get(record.process, "")
+
+
+def _thread_rows(table: ThreadTable, images: Mapping[str, str], start: int) -> list[tuple[object, ...]]:
     return [
         (
             index,
@@ -104,7 +115,7 @@ def _thread_rows(table: ThreadTable, start: int) -> list[tuple[object, ...]]:
             record.path,
             record.tid,
             record.pid,
-            record.name,
+            _name(record, images),
             _since(record.start_ns, start),
             _since(record.end_ns, start),
         )
