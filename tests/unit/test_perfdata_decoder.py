@@ -1,0 +1,260 @@
+"""The decoder against files that the tests write themselves: every layout, both byte orders, pipes, zstd."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from numaplan.common import UsageError
+from numaplan.profiler.perfdata import PerfDataError, decode_perf
+from tests.replay.builder import COMPRESSED2, SAMPLE_ORDER, VERSION, Builder, Event
+
+COLUMNS = ("time", "pid", "tid", "cpu", "ip", "addr", "phys_addr", "period", "data_src")
+BASIC = ("ip", "tid", "time", "addr", "id", "cpu", "period")
+NOT_TOGETHER = ("weight", "weight_struct")
+
+values = st.fixed_dictionaries(
+    {
+        **{
+            name: st.integers(0, 2**63 - 1)
+            for name in ("time", "ip", "addr", "phys_addr", "period", "data_src")
+        },
+        **{name: st.integers(0, 2**31 - 1) for name in ("pid", "tid", "cpu", "weight")},
+        "callchain": st.lists(st.integers(0, 2**64 - 1), max_size=4),
+        "raw": st.binary(max_size=20),
+        "branch_stack": st.sampled_from([(), (1, 2, 3), (1, 2, 3, 4, 5, 6)]),
+        "regs_user": st.integers(0, 1),
+        "regs_intr": st.integers(0, 1),
+        "stack_user": st.sampled_from([b"", b"\xff" * 16, b"x" * 64]),
+        "read": st.integers(0, 3),
+    }
+)
+kinds = st.lists(st.sampled_from([name for name, _bit in SAMPLE_ORDER]), unique=True).filter(
+    lambda names: not all(name in names for name in NOT_TOGETHER)
+)
+events = st.builds(
+    Event,
+    fields=kinds,
+    size=st.sampled_from([96, 104, 112, 120, 128, 136, 144]),
+    read_format=st.integers(0, 31),
+    regs_user=st.sampled_from([0, 0b1011, 2**40 - 1]),
+    branch_type=st.sampled_from([0, 1 << 17]),
+)
+
+
+def write(folder: Path, data: bytes) -> Path:
+    path = folder / "perf.data"
+    path.write_bytes(data)
+    return path
+
+
+def check(decoded: Any, event: Event, expected: list[dict[str, Any]]) -> None:
+    samples = decoded.samples
+    assert not decoded.warnings
+    assert len(samples["time"]) == len(expected)
+    for name in COLUMNS:
+        present = ("tid" if name == "pid" else name) in event.fields
+        assert samples[name].tolist() == [one[name] if present else 0 for one in expected], name
+    weighed = set(NOT_TOGETHER) & set(event.fields)
+    assert samples["weight"].tolist() == [one["weight"] if weighed else 0 for one in expected]
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(event=events, samples=st.lists(values, min_size=1, max_size=6), data=st.data())
+def test_every_layout_reads_back(
+    tmp_path: Path, event: Event, samples: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    if "regs_intr" in event.fields and event.size < 104:
+        event.size = 104
+    event.regs_intr = 0b111
+    builder = Builder([event], order=data.draw(st.sampled_from("<>")))
+    for one in samples:
+        builder.sample(0, one)
+    form = data.draw(st.sampled_from(["file", "pipe", "zstd", "zstd pipe"]))
+    if "zstd" in form:
+        builder.compress(cut=data.draw(st.integers(1, 60)))
+    content = builder.pipe() if "pipe" in form else builder.file()
+    check(decode_perf(write(tmp_path, content)), event, samples)
+
+
+@pytest.mark.parametrize("field", ["id", "identifier"])
+def test_events_of_different_layout_are_told_apart_by_id(tmp_path: Path, field: str) -> None:
+    loads = Event((*BASIC, "weight", "data_src"), ids=(10, 11), name="loads")
+    stores = Event((*BASIC, "callchain", "phys_addr"), ids=(20, 21), name="stores")
+    for event in (loads, stores):
+        event.fields = [field if name == "id" else name for name in event.fields]
+    builder = Builder([loads, stores])
+    for index in range(40):
+        event = index % 3 == 0
+        builder.sample(
+            event,
+            {
+                "id": 20 + index % 2 if event else 10,
+                "tid": index,
+                "addr": index,
+                "callchain": [1] * (index % 5),
+                "weight": 7,
+                "phys_addr": 9,
+            },
+        )
+    decoded = decode_perf(write(tmp_path, builder.file()))
+    assert decoded.events == ("loads", "stores")
+    assert decoded.samples["event"].tolist() == [int(index % 3 == 0) for index in range(40)]
+    assert decoded.samples["tid"].tolist() == list(range(40))
+    assert decoded.samples["weight"].tolist() == [0 if index % 3 == 0 else 7 for index in range(40)]
+    assert decoded.samples["phys_addr"].tolist() == [9 if index % 3 == 0 else 0 for index in range(40)]
+
+
+def test_samples_of_unknown_events_are_left_out_and_counted(tmp_path: Path) -> None:
+    builder = Builder([Event(BASIC, ids=(1,)), Event(BASIC, ids=(2,))])
+    for number in (1, 2, 99, 1, 0):  # what perf makes up itself has the id 0
+        builder.sample(0, {"id": number, "addr": number})
+    decoded = decode_perf(write(tmp_path, builder.file()))
+    assert decoded.samples["addr"].tolist() == [1, 2, 1, 0]
+    assert decoded.warnings == ("1 samples belong to no known event: left out",)
+
+
+def test_threads_maps_losses_and_names(tmp_path: Path) -> None:
+    builder = Builder([Event(BASIC, name="mem-loads,ldlat=30")])
+    builder.features[VERSION] = builder.text_feature("6.1.5")
+    builder.comm(5, 5, "perf", 90)
+    builder.comm(5, 5, "app", 100, by_exec=True)
+    builder.fork(5, 6, 5, 110)
+    builder.comm(5, 6, "worker", 111)
+    builder.mmap2(5, 0x400000, 0x1000, "/bin/app", 105, build_id="ab" * 20)
+    builder.sample(0, {"pid": 5, "tid": 9, "time": 112})
+    builder.lost(17, 113)
+    builder.end(5, 6, 5, 120)
+    builder.fork(7, 6, 5, 130)  # the tid comes back in another process
+    builder.record(13, builder.pack("Q", 17) + builder.tail({"time": 140}))
+    decoded = decode_perf(write(tmp_path, builder.file()))
+    lives = [(t.pid, t.tid, t.name, t.start, t.end) for t in decoded.threads]
+    assert lives == [
+        (5, 5, "app", -1, -1),
+        (5, 6, "worker", 110, 120),
+        (7, 6, "app", 130, -1),
+        (5, 9, "", -1, -1),
+    ]
+    assert decoded.execs == ((100, 5),)
+    assert [(m.pid, m.addr, m.length, m.filename, m.build_id, m.time) for m in decoded.maps] == [
+        (5, 0x400000, 0x1000, "/bin/app", "ab" * 20, 105)
+    ]
+    assert decoded.losses == ((113, 17),)
+    assert decoded.lost == 17  # since 6.0 LOST_SAMPLES repeats LOST
+    assert decoded.events == ("mem-loads,ldlat=30",)
+    assert decoded.header["version"] == "6.1.5"
+
+
+def test_old_recordings_lose_samples_twice(tmp_path: Path) -> None:
+    builder = Builder([Event(BASIC)])
+    builder.features[VERSION] = builder.text_feature("4.4.1")
+    builder.lost(3, 10)
+    builder.record(13, builder.pack("Q", 4) + builder.tail({}))
+    assert decode_perf(write(tmp_path, builder.file())).lost == 7
+
+
+def test_an_unfinished_recording_is_read_to_its_end(tmp_path: Path) -> None:
+    builder = Builder([Event(BASIC, type=1, config=2)])
+    for index in range(10):
+        builder.sample(0, {"addr": index})
+    whole = builder.file(size_in_header=0)
+    cut = whole[: whole.index(b"".join(builder.records)) + 64 * 9 + 20]
+    decoded = decode_perf(write(tmp_path, cut))
+    assert decoded.samples["addr"].tolist() == list(range(9))
+    assert decoded.events == ("page-faults:HG",)  # no EVENT_DESC in it: perf's own name
+    assert decoded.header["unfinished"]
+    assert len(decoded.warnings) == 2
+
+
+def test_unknown_records_are_skipped_and_trailing_data_passed_over(tmp_path: Path) -> None:
+    builder = Builder([Event(BASIC)])
+    builder.sample(0, {"addr": 1})
+    builder.record(200, b"x" * 24)
+    builder.record(1 << 20, b"")
+    builder.records.append(builder.record(71, builder.pack("Q", 13) + b"\0" * 32) + b"?" * 13)
+    builder.records.pop(-2)
+    builder.sample(0, {"addr": 2})
+    assert decode_perf(write(tmp_path, builder.pipe())).samples["addr"].tolist() == [1, 2]
+
+
+def test_compressed2_and_plain_records_between(tmp_path: Path) -> None:
+    builder = Builder([Event(BASIC)])
+    for index in range(300):
+        builder.sample(0, {"addr": index})
+    builder.compress(cut=100, kind=COMPRESSED2)
+    builder.record(68, b"")
+    decoded = decode_perf(write(tmp_path, builder.file()))
+    assert decoded.samples["addr"].tolist() == list(range(300))
+    assert not decoded.warnings
+
+
+def test_a_directory_of_several_files(tmp_path: Path) -> None:
+    builder = Builder([Event(BASIC)])
+    builder.sample(0, {"addr": 1})
+    write(tmp_path, b"").unlink()
+    (tmp_path / "data").write_bytes(builder.file())
+    for index in (10, 2, 0):
+        part = Builder(builder.events)
+        part.sample(0, {"addr": 100 + index})
+        (tmp_path / f"data.{index}").write_bytes(part.records[0])
+    assert decode_perf(tmp_path).samples["addr"].tolist() == [1, 100, 102, 110]
+
+
+def test_more_samples_than_a_block(tmp_path: Path) -> None:
+    builder = Builder([Event(("identifier", "addr"), ids=(1,)), Event(("identifier", "addr"), ids=(2,))])
+    one = np.zeros(
+        70000, dtype=[("type", "<u4"), ("misc", "<u2"), ("size", "<u2"), ("id", "<u8"), ("addr", "<u8")]
+    )
+    one["type"], one["size"], one["id"], one["addr"] = 9, 24, 1 + np.arange(70000) % 2, np.arange(70000)
+    builder.records.append(one.tobytes())
+    decoded = decode_perf(write(tmp_path, builder.file()))
+    np.testing.assert_array_equal(decoded.samples["addr"], np.arange(70000))
+    np.testing.assert_array_equal(decoded.samples["event"], np.arange(70000) % 2)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "offset 0: empty"),
+        (b"\x1f\x8b\x08" + b"\0" * 100, "offset 0"),
+        (b"PERFILE2", "cut short"),
+        (b"PERFILE2" + b"\x68" + b"\0" * 40, "cut short"),
+        (Builder([Event(BASIC)]).file()[:104], "data section at offset"),
+        (b"PERFILE2" + b"\x10" + b"\0" * 7, "no events"),
+    ],
+)
+def test_files_with_nothing_to_read(tmp_path: Path, content: bytes, words: str) -> None:
+    with pytest.raises(PerfDataError, match=words):
+        decode_perf(write(tmp_path, content))
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        decode_perf(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("size", [0, 7, 60000])
+def test_an_impossible_record_size_ends_the_reading(tmp_path: Path, size: int) -> None:
+    builder = Builder([Event(BASIC)])
+    builder.sample(0, {"addr": 1})
+    builder.records.append(builder.pack("IHH", 9, 0, size) + b"\0" * 56)
+    decoded = decode_perf(write(tmp_path, builder.file()))
+    assert decoded.samples["addr"].tolist() == [1]
+    assert "record at offset" in decoded.warnings[0]
+
+
+def test_a_zstd_bomb_is_refused(tmp_path: Path) -> None:
+    builder = Builder([Event(BASIC)])
+    builder.sample(0, {"addr": 1})
+    empty = builder.pack("IHH", 68, 0, 8)
+    builder.records.append(empty * 40_000_000)
+    first = builder.records[0]
+    builder.records = builder.records[1:]
+    builder.compress(cut=60000)
+    builder.records.insert(0, first)
+    decoded = decode_perf(write(tmp_path, builder.file()))
+    assert decoded.samples["addr"].tolist() == [1]
+    assert "without bound" in decoded.warnings[0]
