@@ -37,7 +37,7 @@ class ThreadRecord:
 class RegionRecord:
     """A piece of memory; where regions overlap, the one that began last is meant.
 
-    kind: `static`, `heap`, `mmap`, `file`, `stack`, `small` (malloc's small blocks), `text`; name:
+    kind: `static`, `heap`, `mmap`, `file`, `stack`, `small` (malloc's small blocks), `text`, `other`; name:
     `module:symbol`, `module+0xOFFSET` of the call site, or the thread's path for a stack; build_id: of the
     static region's module, else of the program; thread_path, sequence: who made it and as which of its large
     blocks (from 1).

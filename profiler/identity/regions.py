@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from numaplan.profiler.identity import log as events
 from numaplan.profiler.identity.image import Image
 from numaplan.profiler.identity.log import Record
+from numaplan.profiler.identity.prepare import LIBRARY
 from numaplan.profiler.identity.records import ModuleRecord, RegionRecord
 from numaplan.profiler.identity.static import static_objects
 
@@ -141,6 +142,11 @@ def _stacks(image: Image) -> Iterator[RegionRecord]:
 
 def _module_regions(image: Image, module: ModuleRecord) -> Iterator[RegionRecord]:
     times = (module.start_ns, module.end_ns)
+    if module.name == LIBRARY.name:  # ours, not the program's
+        yield from (
+            _region(image, "other", module.name, s.start_addr, s.bytes, times) for s in module.segments
+        )
+        return
     objects = static_objects(module.path)
     writable = [s for s in module.segments if s.flags & WRITABLE]
     for segment in module.segments:

@@ -143,14 +143,14 @@ void np_log(uint16_t kind, uint32_t thread, uint32_t a, uint64_t b, uint64_t c, 
     errno = saved;
 }
 
-void np_log_text(uint16_t kind, uint32_t a, uint64_t b, uint64_t c, uint64_t e, const char *text, size_t bytes) {
+void np_log_text(const struct np_record *fields, const void *text, size_t bytes) {
     int saved = errno;
-    uint16_t slots = (uint16_t)((bytes + SLOT - 1) / SLOT);
-    struct np_record record = {.kind = kind, .text_slots = slots, .a = a, .b = b, .c = c, .e = e, .text_bytes = bytes};
-    struct np_record *to = np_log_open() ? claim(1 + (uint64_t)slots) : NULL;
+    struct np_record record = *fields;
+    record.text_slots = (uint16_t)((bytes + SLOT - 1) / SLOT);
+    record.text_bytes = bytes;
+    struct np_record *to = np_log_open() ? claim(1 + (uint64_t)record.text_slots) : NULL;
     if (to) {
         memcpy(to + 1, text, bytes);
-        record.thread = np_thread_number();
         record.time_ns = np_now();
         commit(to, &record);
     }

@@ -64,7 +64,11 @@ static void log_module(const struct dl_phdr_info *info, const char *path, const 
     size_t length = strnlen(path, NP_PATH);
     memcpy(text, id, id_bytes);
     memcpy(text + id_bytes, path, length);
-    np_log_text(NP_MODULE, executable, info->dlpi_addr, last_scan_ns, id_bytes, text, id_bytes + length);
+    struct np_record record = {.kind = NP_MODULE, .thread = np_thread_number(), .a = executable};
+    record.b = info->dlpi_addr;
+    record.c = last_scan_ns;
+    record.e = id_bytes;
+    np_log_text(&record, text, id_bytes + length);
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *header = &info->dlpi_phdr[i];
         if (header->p_type == PT_LOAD)

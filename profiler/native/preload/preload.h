@@ -36,13 +36,13 @@ enum {
 /* ---- log.c: records of 64 bytes in a shared file mapping; profiler/identity/log.py reads them ---- */
 
 enum np_kind {
-    NP_PROCESS = 1,  /* a: argument count; text: executable, arguments, each ended by a NUL */
+    NP_PROCESS = 1,  /* text: executable, arguments, each ended by a NUL */
     NP_THREAD_START, /* a: tid, b: parent's number << 32 | child number, c: pthread_t, d: stack start, e: stack bytes */
     NP_THREAD_END,   /* b, c: name */
     NP_THREAD_NAME,  /* b, c: name, d: pthread_t */
     NP_ALLOC,        /* a: enum np_region, b: address, c: bytes, d: return address, e: sequence */
     NP_FREE,         /* a: enum np_region, b: address, c: bytes (mappings only) */
-    NP_MODULE,       /* a: is the executable, b: load bias, c: time of the scan before, d: e: length of build id; text: build id, path */
+    NP_MODULE,       /* a: is the executable, b: load bias, c: time of the scan before, e: length of the build id; text: build id, path */
     NP_SEGMENT,      /* a: flags, b: load bias, c: address, d: bytes, e: file offset */
     NP_MODULE_END,   /* b: load bias */
     NP_AREA,         /* b: address, c: bytes: anonymous memory found at the end */
@@ -67,7 +67,7 @@ bool np_log_open(void);       /* lazily: a forked child that only execs never ha
 void np_log_forget(void);     /* in a forked child: the mapping is the parent's */
 uint32_t np_log_image(void);  /* number of this process image's log, 0 when none is open */
 void np_log(uint16_t kind, uint32_t thread, uint32_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
-void np_log_text(uint16_t kind, uint32_t a, uint64_t b, uint64_t c, uint64_t e, const char *text, size_t bytes);
+void np_log_text(const struct np_record *fields, const void *text, size_t bytes);
 uint64_t np_now(void);
 
 /* ---- processes.c: the control file that all processes of a job map ---- */
@@ -160,7 +160,7 @@ static inline uint64_t np_hash_child(uint64_t hash, uint32_t number) {
 void np_enforce_start(void);
 void np_enforce_fork(void);
 void np_enforce_thread(uint32_t number, uint64_t path_hash, uintptr_t stack, size_t stack_bytes);
-void np_enforce_thread_end(uint32_t number);
+void np_enforce_thread_end(uint32_t number, uint64_t path_hash);
 void np_enforce_region(enum np_region kind, uintptr_t address, size_t bytes, uintptr_t site);
 void np_enforce_region_gone(uintptr_t address);
 void np_enforce_module(uintptr_t bias, uint64_t name_hash, const void *build_id, size_t build_id_bytes);
@@ -172,7 +172,7 @@ static inline void np_enforce_fork(void) {}
 static inline void np_enforce_thread(uint32_t number, uint64_t path_hash, uintptr_t stack, size_t stack_bytes) {
     (void)number, (void)path_hash, (void)stack, (void)stack_bytes;
 }
-static inline void np_enforce_thread_end(uint32_t number) { (void)number; }
+static inline void np_enforce_thread_end(uint32_t number, uint64_t path_hash) { (void)number, (void)path_hash; }
 static inline void np_enforce_region(enum np_region kind, uintptr_t address, size_t bytes, uintptr_t site) {
     (void)kind, (void)address, (void)bytes, (void)site;
 }

@@ -36,7 +36,7 @@ void np_log_process(void) {
     ssize_t got;
     while (file >= 0 && used < sizeof text && (got = read(file, text + used, sizeof text - used)) > 0) used += (size_t)got;
     if (file >= 0) close(file);
-    np_log_text(NP_PROCESS, 0, 0, 0, 0, text, used);
+    np_log_text(&(struct np_record){.kind = NP_PROCESS}, text, used);
 }
 
 static void forked(void) {

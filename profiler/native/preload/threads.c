@@ -100,7 +100,7 @@ static void died(void *unused) {
     if (!np_self.known) return;
     char name[16] = "";
     prctl(PR_GET_NAME, name);
-    np_enforce_thread_end(np_self.number);
+    np_enforce_thread_end(np_self.number, np_self.hash);
     log_name(NP_THREAD_END, np_self.number, name, 0);
 }
 
@@ -192,7 +192,7 @@ static int run_clone(void *package) {
            (uint64_t)start->parent << 32 | start->self.children, 0, 0, 0);
     np_enforce_thread(start->self.number, start->self.hash, 0, 0);
     int result = start->function.c11(start->argument);
-    np_enforce_thread_end(start->self.number);
+    np_enforce_thread_end(start->self.number, start->self.hash);
     np_log(NP_THREAD_END, start->self.number, 0, 0, 0, 0, 0);
     return result;
 }

@@ -1,0 +1,67 @@
+"""What a launch will do, and commands of other tools that come near it; runs nothing."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from numaplan.mapper import Plan, PlanThread
+from numaplan.mapper.plan import PlanRegion
+
+SHOWN = 64  # threads and regions listed one by one
+
+
+def explain(plan: Plan, argv: Sequence[str]) -> str:
+    """Lines for people: threads' cpus, regions' nodes, and equivalents for numactl, taskset, OpenMP."""
+    lines = [
+        f"{len(plan.threads)} threads by {plan.method}, {len(plan.memory)} memory regions",
+        "",
+        "threads:",
+    ]
+    lines += [
+        f"  {_thread_name(thread)}: node {thread.node}, cpus {_ranges(thread.cpus)}"
+        for thread in plan.threads[:SHOWN]
+    ]
+    if len(plan.threads) > SHOWN:
+        lines.append(f"  … and {len(plan.threads) - SHOWN} more")
+    if plan.memory:
+        lines += ["", "memory:", *(f"  {_region(region)}" for region in plan.memory[:SHOWN])]
+    if len(plan.memory) > SHOWN:
+        lines.append(f"  … and {len(plan.memory) - SHOWN} more")
+    return "\n".join([*lines, "", "near equivalents without nlaunch:", *_equivalents(plan, " ".join(argv))])
+
+
+def _thread_name(thread: PlanThread) -> str:
+    return thread.path if thread.process == "p0" else f"{thread.process}/{thread.path}"
+
+
+def _region(region: PlanRegion) -> str:
+    key = region.region
+    by_node: dict[int, int] = defaultdict(int)
+    for run in region.runs:
+        by_node[run.node] += run.bytes
+    where = ", ".join(f"{count} bytes on node {node}" for node, count in sorted(by_node.items()))
+    return f"{key.kind} {key.name} ({key.bytes} bytes): {region.policy} {where}"
+
+
+def _equivalents(plan: Plan, command: str) -> list[str]:
+    nodes = sorted({thread.node for thread in plan.threads})
+    cpus = sorted({cpu for thread in plan.threads for cpu in thread.cpus})
+    team = [t for t in plan.threads if t.process == "p0" and (t.path == "0" or t.path.count(".") == 1)]
+    team.sort(key=lambda thread: int(thread.path.partition(".")[2] or 0))
+    places = ",".join("{" + ",".join(str(cpu) for cpu in thread.cpus) + "}" for thread in team)
+    memory_nodes = sorted({run.node for region in plan.memory for run in region.runs}) or nodes
+    return [
+        f"  numactl --cpunodebind={_ranges(nodes)} --membind={_ranges(memory_nodes)} {command}",
+        f"  taskset -c {_ranges(cpus)} {command}",
+        f"  OMP_PROC_BIND=true OMP_PLACES='{places}' {command}",
+    ]
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """`0-3,8` of 0, 1, 2, 3, 8."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and parts[-1][1] == number - 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)

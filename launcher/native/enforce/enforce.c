@@ -1,0 +1,152 @@
+/* The plan against what the preload library sees: each thread and each block looked up when it is born. */
+#include "enforce.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct placed { /* where a planned region is in this process, by its number in the plan */
+    _Atomic uintptr_t address;
+    size_t bytes;
+};
+
+struct living { /* a planned thread of this process that has not ended, by its number in the plan */
+    _Atomic pid_t tid;
+    uint32_t thread;
+};
+
+static struct nf_form form;
+static bool loaded, memory_here;
+static struct placed *placed;
+static struct living *living;
+
+/* No process of the plan hashes to 0; one for which the control file had no room is in no plan. */
+static uint64_t process_hash(void) { return np_process() ? np_process()->hash : 0; }
+
+static void find_memory(void) {
+    memory_here = false;
+    for (uint32_t i = 0; i < form.header->regions && !memory_here; i++)
+        memory_here = form.regions[i].process == process_hash();
+}
+
+void np_enforce_start(void) {
+    nf_affinity_start();
+    const char *path = getenv("NUMAPLAN_PLAN");
+    if (!path) return;
+    loaded = nf_load(path, &form);
+    if (!loaded) {
+        np_log(NP_BAD_FORM, 0, 0, 0, 0, 0, 0);
+        return;
+    }
+    placed = calloc((size_t)form.header->regions + 1, sizeof *placed);
+    living = calloc((size_t)form.header->threads + 1, sizeof *living);
+    loaded = placed && living;
+    if (loaded) find_memory();
+}
+
+bool np_enforce_wants_regions(void) { return loaded && memory_here; }
+
+/* ---- threads ---- */
+
+static void watch(const struct nf_thread *plan, uint32_t thread) {
+    struct living *entry = &living[plan - form.threads];
+    entry->thread = thread;
+    atomic_store(&entry->tid, gettid());
+}
+
+/* What a thread gets that the plan does not name: what its process, or else any process, says of such. */
+static const struct nf_thread *unplanned(void) {
+    const struct nf_thread *here = nf_find_thread(&form, process_hash(), 0);
+    return here ? here : nf_find_thread(&form, 0, 0);
+}
+
+void np_enforce_thread(uint32_t number, uint64_t path, uintptr_t stack, size_t stack_bytes) {
+    if (!loaded) return;
+    int saved = errno;
+    const struct nf_thread *plan = nf_find_thread(&form, process_hash(), path);
+    const struct nf_thread *bind = plan ? plan : unplanned();
+    int error = bind ? nf_bind(&form.cpus[bind->first_cpu], bind->cpus) : 0;
+    /* The main thread's stack is the kernel's: it grows, and is on its cpu's node by first touch. */
+    if (plan && plan->node >= 0 && number != 0 && stack) nf_place_stack(stack, stack_bytes, plan->node);
+    if (plan) watch(plan, number);
+    nf_log_affinity(number, path, error, plan != NULL, false, 0);
+    errno = saved;
+}
+
+void np_enforce_thread_end(uint32_t number, uint64_t path) {
+    const struct nf_thread *plan = loaded ? nf_find_thread(&form, process_hash(), path) : NULL;
+    if (!plan) return;
+    nf_log_affinity(number, plan->path, 0, true, true, 0);
+    atomic_store(&living[plan - form.threads].tid, 0);
+}
+
+/* ---- memory ---- */
+
+static void place(const struct nf_region *region, uintptr_t address, size_t bytes) {
+    uint64_t number = (uint64_t)(region - form.regions);
+    int error = nf_place(&form, region, address, bytes);
+    np_log(NP_APPLIED_REGION, np_thread_number(), (uint32_t)error, number, address, bytes, 0);
+    placed[number].bytes = bytes;
+    atomic_store(&placed[number].address, address);
+}
+
+void np_enforce_region(enum np_region kind, uintptr_t address, size_t bytes, uintptr_t site) {
+    uint64_t module;
+    uintptr_t bias;
+    if (!np_enforce_wants_regions() || !np_self.known || kind == NP_ARENA) return;
+    const struct nf_region *region = nf_find_region(&form, process_hash(), np_self.hash, np_self.sequence);
+    if (!region || (int)region->kind != (int)kind || !np_module_of(site, &module, &bias)) return;
+    if (region->module == module && region->offset == site - bias) place(region, address, bytes);
+}
+
+void np_enforce_region_gone(uintptr_t address) {
+    for (uint32_t i = 0; loaded && i < form.header->regions; i++) {
+        uintptr_t expected = address;
+        if (atomic_load_explicit(&placed[i].address, memory_order_relaxed) != address) continue;
+        if (!atomic_compare_exchange_strong(&placed[i].address, &expected, 0)) continue;
+        int saved = errno;
+        nf_verify(&form, &form.regions[i], address, placed[i].bytes);
+        nf_unplace(address, placed[i].bytes);
+        errno = saved;
+        return;
+    }
+}
+
+static bool same_build(const struct nf_region *region, const void *build_id, size_t bytes) {
+    uint64_t first = 0;
+    if (build_id) memcpy(&first, build_id, bytes < sizeof first ? bytes : sizeof first);
+    return !region->build_id || region->build_id == first;
+}
+
+void np_enforce_module(uintptr_t bias, uint64_t name, const void *build_id, size_t build_id_bytes) {
+    if (!np_enforce_wants_regions()) return;
+    for (uint32_t i = 0; i < form.header->regions; i++) {
+        const struct nf_region *region = &form.regions[i];
+        if (region->kind != NF_STATIC || region->process != process_hash() || region->module != name) continue;
+        if (same_build(region, build_id, build_id_bytes)) place(region, bias + region->offset, region->bytes);
+    }
+}
+
+/* ---- fork and end ---- */
+
+/* A child is another process: what was placed and who lived there was its parent's. */
+void np_enforce_fork(void) {
+    if (!loaded) return;
+    memset(placed, 0, ((size_t)form.header->regions + 1) * sizeof *placed);
+    for (uint32_t i = 0; i < form.header->threads; i++)
+        if (living[i].tid != gettid()) living[i].tid = 0;
+    find_memory();
+}
+
+void np_enforce_end(void) {
+    if (!loaded) return;
+    for (uint32_t i = 0; i < form.header->threads; i++) {
+        pid_t tid = atomic_exchange(&living[i].tid, 0);
+        if (tid) nf_log_affinity(living[i].thread, form.threads[i].path, 0, true, true, tid);
+    }
+    for (uint32_t i = 0; i < form.header->regions; i++) {
+        uintptr_t address = atomic_exchange(&placed[i].address, 0);
+        if (address) nf_verify(&form, &form.regions[i], address, placed[i].bytes);
+    }
+}

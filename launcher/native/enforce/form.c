@@ -1,0 +1,110 @@
+/* The compact form of a plan: checked as a whole when it is loaded, so that nothing later can leave its bounds. */
+#include "enforce.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { VERSION = 1 };
+#define FORM_LIMIT ((size_t)1 << 30)
+
+static bool check_threads(const struct nf_form *form) {
+    for (uint32_t i = 0; i < form->header->threads; i++) {
+        const struct nf_thread *thread = &form->threads[i];
+        if (thread->first_cpu > form->header->cpus || thread->cpus > form->header->cpus - thread->first_cpu) return false;
+        if (thread->node < -1 || thread->node > NF_MAX_NODE) return false;
+    }
+    for (uint32_t i = 0; i < form->header->cpus; i++)
+        if (form->cpus[i] > NF_MAX_CPU) return false;
+    return true;
+}
+
+static bool check_runs(const struct nf_form *form, const struct nf_region *region) {
+    if (region->first_run > form->header->runs || region->runs > form->header->runs - region->first_run) return false;
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < region->runs; i++) {
+        const struct nf_run *run = &form->runs[region->first_run + i];
+        if (run->offset < end || run->bytes == 0 || run->node > NF_MAX_NODE) return false;
+        if (run->offset > region->bytes || run->bytes > region->bytes - run->offset) return false;
+        end = run->offset + run->bytes;
+    }
+    return true;
+}
+
+static bool check_regions(const struct nf_form *form) {
+    for (uint32_t i = 0; i < form->header->regions; i++) {
+        const struct nf_region *region = &form->regions[i];
+        if (region->kind < NF_HEAP || region->kind > NF_STATIC) return false;
+        if (region->policy < NF_BIND || region->policy > NF_NEXT_TOUCH) return false;
+        if (region->bytes > (uint64_t)1 << 56 || !check_runs(form, region)) return false;
+    }
+    return true;
+}
+
+bool nf_check(const void *memory, size_t bytes, struct nf_form *form) {
+    const struct nf_header *header = form->header = memory;
+    if (bytes < sizeof *header || memcmp(header->magic, "NUMAPLPF", 8) || header->version != VERSION) return false;
+    /* Counts are 32 bits and sizes at most 64, so that these sums cannot wrap. */
+    uint64_t regions = sizeof *header + (uint64_t)header->threads * sizeof(struct nf_thread);
+    uint64_t runs = regions + (uint64_t)header->regions * sizeof(struct nf_region);
+    uint64_t cpus = runs + (uint64_t)header->runs * sizeof(struct nf_run);
+    if (header->bytes != bytes || cpus + (uint64_t)header->cpus * sizeof(uint32_t) != bytes) return false;
+    const char *base = memory;
+    form->threads = (const void *)(base + sizeof *header);
+    form->regions = (const void *)(base + regions);
+    form->runs = (const void *)(base + runs);
+    form->cpus = (const void *)(base + cpus);
+    return check_threads(form) && check_regions(form);
+}
+
+bool nf_load(const char *path, struct nf_form *form) {
+    struct stat facts;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return false;
+    void *memory = MAP_FAILED;
+    bool usable = fstat(file, &facts) == 0 && facts.st_size > 0 && (size_t)facts.st_size <= FORM_LIMIT;
+    /* A private copy: what was checked cannot change any more. */
+    if (usable)
+        memory = (void *)syscall(SYS_mmap, NULL, facts.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t have = 0;
+    ssize_t got = 1;
+    while (memory != MAP_FAILED && have < (size_t)facts.st_size && got > 0) {
+        got = read(file, (char *)memory + have, (size_t)facts.st_size - have);
+        if (got > 0) have += (size_t)got;
+    }
+    close(file);
+    if (memory == MAP_FAILED) return false;
+    bool good = have == (size_t)facts.st_size && nf_check(memory, have, form);
+    if (good) mprotect(memory, have, PROT_READ);
+    else syscall(SYS_munmap, memory, facts.st_size);
+    return good;
+}
+
+static int order(uint64_t one, uint64_t other) { return (one > other) - (one < other); }
+
+static int order_threads(const void *one, const void *other) {
+    const struct nf_thread *a = one, *b = other;
+    int by_process = order(a->process, b->process);
+    return by_process ? by_process : order(a->path, b->path);
+}
+
+static int order_regions(const void *one, const void *other) {
+    const struct nf_region *a = one, *b = other;
+    int by_process = order(a->process, b->process), by_thread = order(a->thread, b->thread);
+    return by_process ? by_process : by_thread ? by_thread : order(a->sequence, b->sequence);
+}
+
+const struct nf_thread *nf_find_thread(const struct nf_form *form, uint64_t process, uint64_t path) {
+    const struct nf_thread key = {.process = process, .path = path};
+    return bsearch(&key, form->threads, form->header->threads, sizeof key, order_threads);
+}
+
+const struct nf_region *nf_find_region(const struct nf_form *form, uint64_t process, uint64_t thread,
+                                       uint32_t sequence) {
+    const struct nf_region key = {.process = process, .thread = thread, .sequence = sequence};
+    return bsearch(&key, form->regions, form->header->regions, sizeof key, order_regions);
+}

@@ -1,0 +1,119 @@
+/* Memory: policies by run, and where the pages are. Raw system calls: libnuma is not everywhere. */
+#include "enforce.h"
+
+#include <linux/mempolicy.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { BATCH = 1024, NODES = 64, MAX_QUERIED = 1 << 18 };
+enum { WORD = 8 * sizeof(unsigned long), MASK_WORDS = (NF_MAX_NODE + 1) / WORD };
+enum { UNTOUCHED = 0xffff };
+
+static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
+
+static int set_policy(uintptr_t start, uintptr_t end, int mode, const unsigned long *mask) {
+    if (start >= end) return 0;
+    unsigned long bits = mask ? NF_MAX_NODE + 2 : 0; /* the kernel takes one off */
+    unsigned flags = mask ? MPOL_MF_MOVE : 0;
+    return syscall(SYS_mbind, start, end - start, mode, mask, bits, flags) ? errno : 0;
+}
+
+/* A page belongs to the run that its first planned byte is in. */
+static uintptr_t page_of(uintptr_t address) { return address & ~(uintptr_t)(page_bytes() - 1); }
+
+static uintptr_t end_of(uintptr_t start, size_t bytes, size_t offset, size_t length) {
+    uintptr_t end = start + offset + length;
+    return offset + length >= bytes ? page_of(end + page_bytes() - 1) : page_of(end);
+}
+
+static int place_runs(const struct nf_form *form, const struct nf_region *region, uintptr_t address, size_t bytes) {
+    int first_error = 0;
+    for (uint32_t i = 0; i < region->runs; i++) {
+        const struct nf_run *run = &form->runs[region->first_run + i];
+        if (run->offset >= bytes) break; /* smaller today */
+        size_t length = run->bytes < bytes - run->offset ? run->bytes : bytes - run->offset;
+        unsigned long mask[MASK_WORDS] = {0};
+        mask[run->node / WORD] = 1ul << run->node % WORD;
+        int mode = region->policy == NF_PREFERRED ? MPOL_PREFERRED : MPOL_BIND;
+        uintptr_t end = end_of(address, bytes, run->offset, length);
+        int error = set_policy(page_of(address + run->offset), end, mode, mask);
+        if (error && !first_error) first_error = error;
+    }
+    return first_error;
+}
+
+static int interleave(const struct nf_form *form, const struct nf_region *region, uintptr_t address, size_t bytes) {
+    unsigned long mask[MASK_WORDS] = {0};
+    for (uint32_t i = 0; i < region->runs; i++) {
+        uint32_t node = form->runs[region->first_run + i].node;
+        mask[node / WORD] |= 1ul << node % WORD;
+    }
+    return region->runs ? set_policy(page_of(address), end_of(address, bytes, 0, bytes), MPOL_INTERLEAVE, mask) : 0;
+}
+
+int nf_place(const struct nf_form *form, const struct nf_region *region, uintptr_t address, size_t bytes) {
+    if (region->policy == NF_NEXT_TOUCH) return 0; /* fresh pages go where they are first touched */
+    if (region->policy == NF_INTERLEAVE) return interleave(form, region, address, bytes);
+    return place_runs(form, region, address, bytes);
+}
+
+void nf_place_stack(uintptr_t address, size_t bytes, int node) {
+    unsigned long mask[MASK_WORDS] = {0};
+    mask[(unsigned)node / WORD] = 1ul << (unsigned)node % WORD;
+    set_policy(page_of(address), page_of(address + bytes), MPOL_PREFERRED, mask);
+}
+
+void nf_unplace(uintptr_t address, size_t bytes) {
+    set_policy(page_of(address), end_of(address, bytes, 0, bytes), MPOL_DEFAULT, NULL);
+}
+
+/* ---- where the pages are ---- */
+
+static unsigned pages_on[NODES + 1][NODES + 1]; /* [node of the plan][node found]; the last: none, or too high */
+static _Atomic bool verifying;
+
+static uint32_t node_wanted(const struct nf_form *form, const struct nf_region *region, uint64_t offset, uint32_t *run) {
+    const struct nf_run *runs = &form->runs[region->first_run];
+    while (*run < region->runs && offset >= runs[*run].offset + runs[*run].bytes) ++*run;
+    return *run < region->runs && offset >= runs[*run].offset && runs[*run].node < NODES ? runs[*run].node : NODES;
+}
+
+static void count_batch(void **pages, const uint32_t *wanted, size_t count) {
+    static int status[BATCH];
+    memset(status, 0xff, sizeof status);
+    syscall(SYS_move_pages, 0, count, pages, NULL, status, 0);
+    for (size_t i = 0; i < count; i++) {
+        int node = status[i];
+        pages_on[wanted[i]][node >= 0 && node < NODES ? node : NODES]++;
+    }
+}
+
+static void log_counts(const struct nf_form *form, const struct nf_region *region, uint64_t bytes_each) {
+    uint64_t number = (uint64_t)(region - form->regions);
+    for (uint32_t plan = 0; plan <= NODES; plan++)
+        for (uint32_t found = 0; found <= NODES; found++) {
+            if (!pages_on[plan][found]) continue;
+            uint32_t nodes = (plan == NODES ? UNTOUCHED : plan) << 16 | (found == NODES ? UNTOUCHED : found);
+            np_log(NP_REGION_PAGES, np_thread_number(), nodes, number, pages_on[plan][found] * bytes_each, 0, 0);
+        }
+}
+
+/* Looks at every page, or at evenly spaced ones of a region with very many. */
+void nf_verify(const struct nf_form *form, const struct nf_region *region, uintptr_t address, size_t bytes) {
+    static void *pages[BATCH];
+    static uint32_t wanted[BATCH];
+    bool idle = false;
+    while (!atomic_compare_exchange_weak(&verifying, &idle, true)) idle = false, sched_yield();
+    memset(pages_on, 0, sizeof pages_on);
+    uintptr_t start = page_of(address), end = end_of(address, bytes, 0, bytes);
+    size_t page = page_bytes(), stride = ((end - start) / page / MAX_QUERIED + 1) * page, used = 0;
+    uint32_t run = 0;
+    for (uintptr_t at = start; at < end; at += stride) {
+        pages[used] = (void *)at;
+        wanted[used++] = node_wanted(form, region, at > address ? at - address : 0, &run);
+        if (used == BATCH || end - at <= stride) count_batch(pages, wanted, used), used = 0;
+    }
+    log_counts(form, region, stride);
+    atomic_store(&verifying, false);
+}

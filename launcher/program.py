@@ -1,0 +1,91 @@
+"""What is to be launched: the ELF file that will really run, its build id, where its static data is."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from numaplan.profiler.identity import build_id_of, static_objects
+
+_MAX_DEPTH = 4  # scripts whose interpreter is a script; the kernel's own limit
+
+
+def executable_of(program: str, depth: int = 0) -> str:
+    """The ELF file behind a program: itself, or the interpreter that a script names (also by env)."""
+    try:
+        with Path(program).open("rb") as file:
+            line = file.readline(256)
+    except OSError:
+        return program
+    if not line.startswith(b"#!") or depth == _MAX_DEPTH:
+        return program
+    words = os.fsdecode(line[2:]).split()
+    if not words:
+        return program
+    if Path(words[0]).name == "env":
+        names = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+        found = shutil.which(names[0]) if names else None
+        return executable_of(found, depth + 1) if found else program
+    return executable_of(words[0], depth + 1)
+
+
+def is_static(executable: str) -> bool:
+    """Whether the ELF file has no dynamic linker, so that nothing can be preloaded into it."""
+    return _interpreter(executable) == ""
+
+
+def _interpreter(executable: str) -> str | None:
+    """The dynamic linker that an ELF file names; empty when static, None when it is not readable ELF."""
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        with Path(executable).open("rb") as file:
+            found: Any = ELFFile(file).iter_segments("PT_INTERP")
+            names = [str(segment.get_interp_name()) for segment in found]
+    except (OSError, ELFError, ValueError, AttributeError):
+        return None
+    return names[0] if names else ""
+
+
+class StaticData:
+    """Finds static objects by module and symbol, in the program and in the libraries it is linked with."""
+
+    def __init__(self, executable: str, environment: Mapping[str, str]) -> None:
+        self._executable = executable
+        self._environment = dict(environment)
+        self._libraries: dict[str, str] | None = None
+
+    def locate(self, module: str, symbol: str) -> tuple[int, str] | None:
+        """(address in the file, build id in hex) or None."""
+        path = self._path(module)
+        for item in static_objects(path) if path else ():
+            if item.name == symbol:
+                return item.address, build_id_of(path)
+        return None
+
+    def _path(self, module: str) -> str:
+        real = os.path.realpath(self._executable)
+        if module == Path(real).name:
+            return real
+        if self._libraries is None:
+            self._libraries = _linked(real, self._environment)
+        return self._libraries.get(module, "")
+
+
+def _linked(executable: str, environment: dict[str, str]) -> dict[str, str]:
+    """Basename -> path of the libraries that the dynamic linker would load; runs nothing of the program."""
+    linker = _interpreter(executable)
+    if not linker:
+        return {}
+    try:
+        listing = subprocess.run(
+            [linker, "--list", executable], env=environment, capture_output=True, timeout=10, check=False
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    paths = re.findall(rb"(?:=>\s*)?(/\S+)\s+\(0x", listing)
+    return {Path(os.fsdecode(path)).name: os.fsdecode(path) for path in paths}

@@ -1,0 +1,221 @@
+"""applied.json: what was planned, what was applied, and why they differ; and the one line that says so."""
+
+import os
+from typing import Any
+
+import msgspec
+
+from numaplan.launcher.compact import Compact
+from numaplan.launcher.observed import Observed, SeenRegion
+from numaplan.mapper import Plan, PlanRegion, PlanThread, RegionKey
+
+SCHEMA = "numaplan/applied/1"
+GOOD_SHARE = 0.99  # of a region's touched bytes on the planned node
+LISTED = 1000  # unplanned threads listed by name
+
+
+class AppliedThread(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A thread of the plan; applied: the cpus it had when last looked at, empty if it never appeared."""
+
+    path: str
+    planned: tuple[int, ...]
+    applied: tuple[int, ...]
+    process: str = "p0"
+
+
+class AppliedRegion(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes by node id; actual has touched pages only. misplaced: bytes on another node than planned."""
+
+    region: RegionKey
+    planned: dict[str, int]
+    actual: dict[str, int]
+    misplaced: int
+    appeared: bool
+
+
+class Unplanned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A thread that lived and is not in the plan."""
+
+    path: str
+    applied: tuple[int, ...]
+    process: str = "p0"
+
+
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole of applied.json. missing: planned threads that never appeared, as `process/path`."""
+
+    schema: str = SCHEMA
+    ok: bool
+    summary: str
+    exit_code: int
+    threads: tuple[AppliedThread, ...]
+    memory: tuple[AppliedRegion, ...]
+    unplanned: tuple[Unplanned, ...]
+    missing: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+    def to_json(self) -> bytes:
+        """The file's text."""
+        content: dict[str, Any] = msgspec.to_builtins(self)
+        return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
+
+
+def make_report(
+    plan: Plan, form: Compact, observed: Observed, exit_code: int, notes: tuple[str, ...]
+) -> Applied:
+    """Compare the plan with what was observed.
+
+    notes: reasons known before the start that concern the result (another build, an affinity variable).
+    """
+    threads = tuple(_thread(thread, observed) for thread in plan.threads)
+    rows = {id(region): row for row, region in enumerate(form.regions)}
+    memory = tuple(
+        _region(region, observed.regions.get(rows[id(region)]) if id(region) in rows else None)
+        for region in plan.memory
+        if region.region.kind != "stack"
+    )
+    missing = tuple(
+        f"{thread.process}/{thread.path}" for thread in plan.threads if _key(thread) not in observed.threads
+    )
+    planned_processes = {thread.process for thread in plan.threads}
+    unplanned = tuple(
+        Unplanned(path=seen.path, process=seen.process, applied=seen.cpus)
+        for seen in list(observed.threads.values())
+        if not seen.planned and seen.process in planned_processes
+    )
+    reasons = [*notes, *_thread_reasons(plan, observed), *_memory_reasons(plan, form, observed, memory)]
+    right = sum(set(thread.planned) == set(thread.applied) for thread in threads)
+    if observed.lost:
+        reasons.append(f"{observed.lost} events were lost (disk full?): the report is not complete")
+    good_memory = all(region.appeared and _well_placed(region) for region in memory)
+    return Applied(
+        ok=right == len(threads) and not unplanned and good_memory and not observed.bad_form,
+        summary=_summary(right, len(threads), memory),
+        exit_code=exit_code,
+        threads=threads,
+        memory=memory,
+        unplanned=unplanned[:LISTED],
+        missing=missing,
+        reasons=tuple(dict.fromkeys(reasons)),
+    )
+
+
+def warning_of(applied: Applied, plan: Plan) -> str:
+    """One line on what the plan and the run do not have in common; empty when there is nothing to say."""
+    parts: list[str] = []
+    if applied.unplanned:
+        parts.append(f"{len(applied.unplanned)} threads are not in the plan ({_some(applied.unplanned)})")
+    if applied.missing:
+        names = ", ".join(name.removeprefix("p0/") for name in applied.missing[:3])
+        more = ", …" if len(applied.missing) > 3 else ""
+        parts.append(
+            f"{len(applied.missing)} of {len(plan.threads)} planned threads never appeared ({names}{more})"
+        )
+    absent = sum(not region.appeared for region in applied.memory)
+    if absent:
+        parts.append(f"{absent} of {len(applied.memory)} planned regions never appeared")
+    return "; ".join([*parts, *applied.reasons[:3]])
+
+
+def _some(unplanned: tuple[Unplanned, ...]) -> str:
+    names = [item.path if item.process == "p0" else f"{item.process}/{item.path}" for item in unplanned[:3]]
+    return ", ".join(names) + (", …" if len(unplanned) > 3 else "")
+
+
+def _key(thread: PlanThread) -> tuple[str, str]:
+    return thread.process, thread.path
+
+
+def _thread(thread: PlanThread, observed: Observed) -> AppliedThread:
+    seen = observed.threads.get(_key(thread))
+    applied = seen.cpus if seen is not None else ()
+    return AppliedThread(path=thread.path, planned=thread.cpus, applied=applied, process=thread.process)
+
+
+def _region(region: PlanRegion, seen: SeenRegion | None) -> AppliedRegion:
+    planned: dict[str, int] = {}
+    for run in region.runs:
+        planned[str(run.node)] = planned.get(str(run.node), 0) + run.bytes
+    actual: dict[str, int] = {}
+    misplaced = 0
+    for (wanted, found), count in (seen.pages if seen else {}).items():
+        if found < 0:
+            continue
+        actual[str(found)] = actual.get(str(found), 0) + count
+        spread = region.policy == "interleave" and str(found) in planned
+        if wanted >= 0 and wanted != found and not spread and region.policy != "next-touch":
+            misplaced += count
+    return AppliedRegion(
+        region=region.region, planned=planned, actual=actual, misplaced=misplaced, appeared=seen is not None
+    )
+
+
+def _well_placed(region: AppliedRegion) -> bool:
+    return region.misplaced <= (1 - GOOD_SHARE) * max(sum(region.actual.values()), 1)
+
+
+def _thread_reasons(plan: Plan, observed: Observed) -> list[str]:
+    reasons: list[str] = []
+    if not observed.processes:
+        reasons.append("the program did not load the library (static, setuid, or it never started)")
+    if observed.bad_form:
+        reasons.append("the library refused the plan's compact form")
+    for thread in plan.threads:
+        seen = observed.threads.get(_key(thread))
+        if seen is None or set(seen.cpus) == set(thread.cpus):
+            continue
+        if seen.error:
+            why = f"{os.strerror(seen.error)} (offline, or outside this process's cpuset?)"
+        else:
+            why = "the program set its own affinity"
+        reasons.append(f"thread {thread.path} is not on cpus {_listed(thread.cpus)}: {why}")
+    return reasons
+
+
+def _memory_reasons(
+    plan: Plan, form: Compact, observed: Observed, memory: tuple[AppliedRegion, ...]
+) -> list[str]:
+    reasons = [
+        f"{region.region.kind} {region.region.name}: {why}"
+        for region, why in form.skipped
+        if region.region.kind != "stack"
+    ]
+    for row, region in enumerate(form.regions):
+        seen = observed.regions.get(row)
+        name = f"{region.region.kind} {region.region.name}"
+        if seen is not None and seen.error:
+            reasons.append(f"{name}: {os.strerror(seen.error)}")
+        if seen is not None and seen.bytes and seen.bytes != region.region.bytes:
+            reasons.append(f"{name}: {seen.bytes} bytes today, {region.region.bytes} in the plan")
+    reasons += [
+        f"{item.region.kind} {item.region.name}: {_size(item.misplaced)} on other nodes"
+        for item in memory
+        if not _well_placed(item)
+    ]
+    if any(region.policy == "next-touch" for region in plan.memory):
+        reasons.append("next-touch regions were left to first touch")
+    return reasons
+
+
+def _summary(right: int, threads: int, memory: tuple[AppliedRegion, ...]) -> str:
+    text = f"{right}/{threads} threads"
+    touched = sum(sum(region.actual.values()) for region in memory)
+    if not memory:
+        return f"{text} as planned"
+    misplaced = sum(region.misplaced for region in memory)
+    share = (touched - misplaced) / touched if touched else 0.0
+    text += f", {int(share * 1000) / 10:g} % of {_size(touched)} as planned"
+    return f"{text}; {_size(misplaced)} on another node than planned" if misplaced else text
+
+
+def _size(count: int) -> str:
+    value, unit = float(count), "B"
+    for larger in ("KB", "MB", "GB", "TB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.3g} {unit}" if value < 1000 else f"{value:.0f} {unit}"
+
+
+def _listed(cpus: tuple[int, ...]) -> str:
+    return ",".join(str(cpu) for cpu in cpus)
