@@ -30,40 +30,95 @@ static void count_pairs(const struct graph *graph, int k, const int *node, struc
     for (int x = 0; x < k; x++) plan->pairs += plan->quota[x] /= 2;
 }
 
-/* The free element that talks most to i; ties go to the first met from a random place on. */
-static int heaviest_partner(const struct graph *graph, const struct coarsening *plan, struct rng *rng, int i,
+static bool may_pair(const struct graph *graph, const struct coarsening *plan, int i, int j, bool fresh,
+                     const int *node) {
+    return plan->mate[j] < 0 && graph->class[j] == plan->top && j != i && (fresh || node[j] == node[i]);
+}
+
+/* The free element that may pair with i and talks most to `to`, measured by what it says in all. */
+static int heaviest_partner(const struct graph *graph, const struct coarsening *plan, const double *talk, int i, int to,
                             bool fresh, const int *node) {
-    int n = graph->n, partner = -1, start = rng_below(rng, n);
-    const double *row = graph->comm + (size_t)i * (size_t)n;
-    double heaviest = -1;
-    for (int step = 0, j = start; step < n; step++, j = j + 1 == n ? 0 : j + 1) {
-        if (!(row[j] > heaviest) || plan->mate[j] >= 0 || graph->class[j] != plan->top || j == i) continue;
-        if (!fresh && node[j] != node[i]) continue;
+    int n = graph->n, partner = -1;
+    const double *row = graph->comm + (size_t)to * (size_t)n;
+    double heaviest = 0;
+    for (int j = 0; j < n; j++) {
+        if (!(row[j] * talk[j] > heaviest) || !may_pair(graph, plan, i, j, fresh, node)) continue;
         partner = j;
-        heaviest = row[j];
+        heaviest = row[j] * talk[j];
     }
     return partner;
 }
 
-static void pair_up(const struct graph *graph, struct coarsening *plan, struct rng *rng, bool fresh, const int *node) {
-    int n = graph->n, left = plan->pairs, *order = plan->map; /* the map is not needed yet */
+/* A partner for i: one that talks to it; or to the one it talks to most, or to that one's partner; or anyone. */
+static int find_partner(const struct graph *graph, const struct coarsening *plan, const double *talk, struct rng *rng,
+                        int i, bool fresh, const int *node) {
+    int n = graph->n, j = heaviest_partner(graph, plan, talk, i, i, fresh, node), friend = -1;
+    if (j >= 0) return j;
+    const double *row = graph->comm + (size_t)i * (size_t)n;
+    for (int l = 0; l < n; l++)
+        if (row[l] > 0 && (friend < 0 || row[l] > row[friend])) friend = l;
+    if (friend >= 0) j = heaviest_partner(graph, plan, talk, i, friend, fresh, node);
+    if (j < 0 && friend >= 0 && plan->mate[friend] >= 0)
+        j = heaviest_partner(graph, plan, talk, i, plan->mate[friend], fresh, node);
+    if (j >= 0) return j;
+    for (int step = 0, l = rng_below(rng, n); step < n; step++, l = l + 1 == n ? 0 : l + 1)
+        if (may_pair(graph, plan, i, l, fresh, node)) return l;
+    return -1;
+}
+
+/* Those with fewest partners to choose from come first, in random order among equals. talk: 1 / all it says. */
+static void choosing_order(const struct graph *graph, struct rng *rng, double *talk, int *order, int *rank) {
+    int n = graph->n, count[66] = {0};
     for (int i = 0; i < n; i++) {
-        int j = rng_below(rng, i + 1);
-        order[i] = order[j];
-        order[j] = i;
-        plan->mate[i] = -1;
+        const double *row = graph->comm + (size_t)i * (size_t)n;
+        double sum = 0, most = 0;
+        for (int j = 0; j < n; j++) {
+            sum += row[j];
+            most = fmax(most, row[j]);
+        }
+        double partners = most > 0 ? sum / most : 64; /* counted by weight */
+        rank[i] = partners < 64 ? (int)partners : 64;
+        talk[i] = sum > 0 ? 1 / sum : 1;
+        count[rank[i] + 1]++;
     }
+    for (int r = 1; r < 66; r++) count[r] += count[r - 1];
+    int shift = rng_below(rng, n);
+    for (int step = 0; step < n; step++) {
+        int i = step + shift < n ? step + shift : step + shift - n;
+        int first = count[rank[i]]++;
+        order[first] = i;
+    }
+    for (int from = 0; from < n;) { /* shuffle each run of equals */
+        int to = from;
+        while (to < n && rank[order[to]] == rank[order[from]]) to++;
+        for (int p = from; p < to; p++) {
+            int q = p + rng_below(rng, to - p), held = order[p];
+            order[p] = order[q];
+            order[q] = held;
+        }
+        from = to;
+    }
+}
+
+static bool pair_up(const struct graph *graph, struct coarsening *plan, struct rng *rng, bool fresh, const int *node) {
+    int n = graph->n, left = plan->pairs, *order = plan->map; /* the map is not needed yet */
+    double *talk = malloc((size_t)n * sizeof *talk);
+    if (!talk) return false;
+    choosing_order(graph, rng, talk, order, plan->mate);
+    for (int i = 0; i < n; i++) plan->mate[i] = -1;
     for (int step = 0; step < n; step++) {
         int i = order[step], j = -1;
         if (plan->mate[i] >= 0) continue;
         bool open = graph->class[i] == plan->top && (fresh ? left > 0 : plan->quota[node[i]] > 0);
-        if (open) j = heaviest_partner(graph, plan, rng, i, fresh, node);
+        if (open) j = find_partner(graph, plan, talk, rng, i, fresh, node);
         if (j < 0) continue;
         plan->mate[i] = j;
         plan->mate[j] = i;
         left--;
         if (!fresh) plan->quota[node[i]]--;
     }
+    free(talk);
+    return true;
 }
 
 struct level {
@@ -181,8 +236,7 @@ static struct rules coarse_rules(const struct rules *rules, const struct graph *
 static bool through_level(const struct graph *graph, const struct rules *rules, const struct effort *effort,
                           struct rng *rng, bool fresh, int *node, struct coarsening *plan) {
     struct level level = {0};
-    pair_up(graph, plan, rng, fresh, node);
-    bool done = level_new(&level, number_bundles(graph, plan));
+    bool done = pair_up(graph, plan, rng, fresh, node) && level_new(&level, number_bundles(graph, plan));
     if (done) {
         fill_level(graph, plan, node, &level);
         if (fresh) {

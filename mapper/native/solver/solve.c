@@ -22,7 +22,7 @@ struct run {
 
 static struct budget budget_for(int n, int effort) {
     static const struct budget table[3] = {
-        {1, 0, 0, {8, 2, 60, 30, 40, 8}},
+        {2, 6, 4, {4, 4, 60, 20, 10, 6}},
         {4, 40, 20, {4, 3, 200, 60, 200, 40}},
         {16, 800, 200, {4, 6, 800, 200, 2000, 400}},
     };
@@ -82,6 +82,7 @@ static bool take_starts(struct run *run, const struct budget *budget, int starts
     if (run->rules->balanced && run->best_imbalance > 0) done = find_limit(run, 8);
     for (int s = 0; done && s < starts; s++) {
         state_set(run->state, start + (size_t)s * n);
+        if (n > 32 && run->state->cost > 1.2 * run->best_cost) continue; /* a long way down, for little */
         done = tabu_search(run->state, &run->rng, budget->levels.fine_iterations, budget->levels.fine_patience, false);
         keep(run);
     }
@@ -101,7 +102,7 @@ static void kick(struct run *run, int swaps) {
 static bool improve(struct run *run, const struct budget *budget, int round) {
     struct state *state = run->state;
     size_t n = (size_t)state->graph->n;
-    if (n > 16 && round % 2 == 0) {
+    if (n > 16 && (budget->fresh < 4 || round % 2 == 0)) {
         memcpy(run->trial, run->best, n * sizeof *run->trial);
         if (!multilevel(state->graph, run->rules, &budget->levels, &run->rng, false, run->trial)) return false;
         state_set(state, run->trial);
@@ -119,8 +120,13 @@ static bool search(struct run *run, const struct budget *budget, int starts, con
     if (!take_starts(run, budget, starts, start)) return false;
     for (int fresh = 0; fresh < budget->fresh; fresh++) {
         memcpy(run->trial, run->best, bytes);
-        if (!multilevel(run->state->graph, run->rules, &budget->levels, &run->rng, true, run->trial)) return false;
+        if (!(fresh % 2 ? multilevel(run->state->graph, run->rules, &budget->levels, &run->rng, true, run->trial)
+                        : bisect_placement(run->state->graph, run->rules, &run->rng, run->trial)))
+            return false;
         state_set(run->state, run->trial);
+        if (fresh % 2 == 0 && !tabu_search(run->state, &run->rng, budget->levels.fine_iterations,
+                                           budget->levels.fine_patience, false))
+            return false;
         keep(run);
     }
     for (int round = 0, idle = 0; round < budget->rounds && idle < budget->idle; round++) {

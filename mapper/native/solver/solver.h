@@ -73,6 +73,9 @@ bool tabu_search(struct state *state, struct rng *rng, long iterations, long pat
 /* Rearrange node[] within its slots by growing the nodes one after the other from random seeds. */
 bool grow_placement(const struct graph *graph, int k, struct rng *rng, int *node);
 
+/* Make node[] anew, with the same number of elements on each node, by recursive bisection; all of class 0. */
+bool bisect_placement(const struct graph *graph, const struct rules *rules, struct rng *rng, int *node);
+
 /* How much work a run through the levels does. */
 struct effort {
     int coarse_per_node; /* stop coarsening at so many elements a node */

@@ -87,6 +87,44 @@ static struct choice best_swap(struct search *search) {
     return best;
 }
 
+/* Best swaps, block pair by block pair, until no pair has one that gains; only pairs that changed are looked at. */
+static void descend(struct search *search, bool *settled) {
+    struct state *state = search->state;
+    int blocks = state->blocks;
+    memset(settled, 0, (size_t)blocks * (size_t)blocks * sizeof *settled);
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int x = 0; x < blocks; x++)
+            for (int y = x + 1; y < blocks; y++) {
+                const struct block *left = &state->block[x], *right = &state->block[y];
+                if (settled[x * blocks + y] || left->class != right->class || left->node == right->node) continue;
+                for (;;) {
+                    struct choice swap = {-1, -1, -1e-12 * (state->cost + search->price * state->imbalance)};
+                    scan_blocks(search, left, right, &swap);
+                    if (swap.i < 0) break;
+                    state_swap(state, swap.i, swap.j);
+                    changed = true;
+                    for (int z = 0; z < blocks; z++) {
+                        settled[(z < x ? z : x) * blocks + (z < x ? x : z)] = false;
+                        settled[(z < y ? z : y) * blocks + (z < y ? y : z)] = false;
+                    }
+                }
+                settled[x * blocks + y] = true;
+            }
+    }
+}
+
+/* Descend; while the result is out of balance, raise the price of that and go on. */
+static void descend_balanced(struct search *search, bool *settled) {
+    double price = search->price;
+    for (int round = 0; round < 8; round++) {
+        descend(search, settled);
+        if (!(price > 0) || search->state->imbalance <= search->state->rules->limit + 1e-11) break;
+        search->price *= 4;
+    }
+    search->price = price;
+}
+
 static void apply(struct search *search, struct choice swap, int tenure) {
     struct state *state = search->state;
     int k = state->rules->k, a = state->node[swap.i], b = state->node[swap.j];
@@ -143,17 +181,28 @@ bool tabu_search(struct state *state, struct rng *rng, long iterations, long pat
     search.banned = calloc(n * k, sizeof *search.banned);
     search.gap = malloc(n * sizeof *search.gap);
     int *best_node = malloc(n * sizeof *best_node);
-    bool ready = search.banned && search.gap && best_node;
+    bool *settled = malloc((size_t)state->blocks * (size_t)state->blocks * sizeof *settled);
+    bool ready = search.banned && search.gap && best_node && settled;
     if (ready) {
-        memcpy(best_node, state->node, n * sizeof *best_node);
-        search.best_cost = loads_only ? INFINITY : state->cost;
-        search.best_imbalance = state->imbalance;
         if (state->rules->balanced) search.price = loads_only ? 1 : first_price(state);
+        search.best_cost = search.best_imbalance = -INFINITY; /* a ban is lifted by a record only; none holds yet */
+        memcpy(best_node, state->node, n * sizeof *best_node);
+        double before = state->cost, imbalance = state->imbalance;
+        descend_balanced(&search, settled);
+        search.best_cost = state->cost;
+        search.best_imbalance = state->imbalance;
+        if (!loads_only && better(state->rules, imbalance, before, state->imbalance, state->cost)) {
+            search.best_cost = before;
+            search.best_imbalance = imbalance;
+        } else {
+            memcpy(best_node, state->node, n * sizeof *best_node);
+        }
         run(&search, iterations, patience, best_node);
         state_set(state, best_node);
     }
     free(search.banned);
     free(search.gap);
     free(best_node);
+    free(settled);
     return ready;
 }

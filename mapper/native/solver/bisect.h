@@ -1,0 +1,18 @@
+/* Multilevel bisection of a graph: what its two parts share. */
+#ifndef NUMAPLAN_BISECT_H
+#define NUMAPLAN_BISECT_H
+
+#include "solver.h"
+
+/* comm: n x n, symmetric, zero diagonal; weight: threads in each vertex. */
+struct cut_graph {
+    int n;
+    double *comm;
+    int *weight;
+};
+
+/* Improve a cut by moving one vertex at a time (Fiduccia and Mattheyses). side[]: 0 or 1; wanted: weight of side 0;
+ * slack: how far off it may end. Returns the cut, or a negative number without memory. */
+double refine_cut(const struct cut_graph *graph, int wanted, int slack, int passes, signed char *side);
+
+#endif
