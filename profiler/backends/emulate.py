@@ -1,7 +1,7 @@
 """The `emulate` backend: the program under QEMU user mode with our plugin, which sees every load and store.
 
 Works everywhere and needs no privilege. Threads take turns (see native/emulate/turns.c), a cache model
-decides the level, and the i-th thread alive is taken to run on the i-th cpu of the request's machine, wrapping.
+decides the level, and a process's i-th thread is taken to run on the machine's i-th cpu, wrapping.
 
 Contract with the preload library: programs that the recorded one starts by exec or posix_spawn are to be
 emulated as well. The guest finds NUMAPLAN_EMULATE_PREFIX in its environment: QEMU's command line up to where
@@ -13,6 +13,8 @@ environment, which the prefix gives to the program by `-E`: QEMU itself must not
 import time
 from collections.abc import Sequence
 from pathlib import Path
+
+import numpy as np
 
 from numaplan.common import MachineLacksError, NumaplanError, UsageError
 from numaplan.common.process import run_program
@@ -53,8 +55,8 @@ def host_architecture() -> str:
 def plugin_words(request: RecordRequest, options: EmulateOptions) -> str:
     """The value of QEMU's -plugin; commas in paths are doubled, as its option parser wants."""
     nodes = sorted({node for _, node in seats_of(request.machine)})
-    slots = ":".join(str(nodes.index(node)) for _, node in seats_of(request.machine))
-    words = [str(PLUGIN), f"dir={request.workdir.resolve()}", f"period={request.period}", f"slots={slots}"]
+    cpus = ":".join(str(nodes.index(node)) for _, node in seats_of(request.machine))
+    words = [str(PLUGIN), f"dir={request.workdir.resolve()}", f"period={request.period}", f"cpus={cpus}"]
     return ",".join(word.replace(",", ",,") for word in (*words, *options.plugin))
 
 
@@ -132,7 +134,7 @@ def _threads(processes: Sequence[ProcessSpool]) -> list[SeenThread]:
     return [
         SeenThread(process.pid, int(row["tid"]), start_ns=int(row["start_ns"]), end_ns=int(row["end_ns"]))
         for process in processes
-        for row in process.threads
+        for row in np.sort(process.threads, order="birth")
     ]
 
 

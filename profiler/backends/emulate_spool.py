@@ -44,14 +44,14 @@ COUNTERS = (
     "remote_cache_hits",
     "coherence",
 )
-RECORD = [("tid", "<u4"), ("slot", "<u4"), ("start_ns", "<i8"), ("end_ns", "<i8")] + [
+RECORD = [("tid", "<u4"), ("birth", "<u4"), ("start_ns", "<i8"), ("end_ns", "<i8")] + [
     (name, "<u8") for name in (*COUNTERS, "lost")
 ]
 
 
 @dataclass(frozen=True)
 class ProcessSpool:
-    """One process's files. threads: structured array (tid, slot, times, counts); error: errno or 0."""
+    """One process's files. threads: structured array (tid, birth, times, counts); error: errno or 0."""
 
     stem: Path
     pid: int
@@ -131,7 +131,7 @@ def _convert(
     good &= known[block]
     block, first, second = block[good], first[good], second[good]
     thread = thread_of[block]
-    seat = np.array(seats, np.int16).reshape(-1, 2)[process.threads["slot"].astype(np.int64) % len(seats)]
+    seat = np.array(seats, np.int16).reshape(-1, 2)[process.threads["birth"].astype(np.int64) % len(seats)]
     level = (first >> np.uint64(58) & np.uint64(15)).astype(np.uint8)
     level[level >= len(LEVELS)] = 0
     store = (first >> np.uint64(62) & np.uint64(1)).astype(np.bool_)
@@ -161,7 +161,8 @@ def sample_blocks(
 ) -> Iterator[SampleBlock]:
     """Blocks of samples of all processes.
 
-    seats: (cpu, node) of each slot, wrapping; keep(pid, ip) -> which samples stay (None: all of them).
+    seats: (cpu, node) of each thread by order of birth, wrapping; keep(pid, ip) -> which samples stay
+    (None: all of them).
     """
     total = sum(process.bytes() for process in processes) or 1
     done = 0

@@ -275,7 +275,7 @@ static enum level shared_access(struct thread *t, uint64_t line, bool store)
 {
     struct cache *c = &shared[t->node];
     uint32_t set = (uint32_t)line & c->set_mask, tag = tag_of(c, line);
-    const uint64_t me = UINT64_C(1) << t->record.slot % 64;
+    const uint64_t me = UINT64_C(1) << t->slot % 64;
     struct page *page = page_touch(line >> (PAGE_SHIFT - LINE_SHIFT), t->node);
     uint64_t *base = c->sharers + (size_t)set * c->stride;
     unsigned way = find(c, set, tag);

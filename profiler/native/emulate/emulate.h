@@ -31,7 +31,7 @@ enum level { LEVEL_UNKNOWN = 0, LEVEL_L1 = 1, LEVEL_L2 = 3, LEVEL_L3 = 4, LEVEL_
 /* One thread as backends/emulate_spool.py reads it; at the start of `struct thread`, which lies in the file. */
 struct thread_record {
     uint32_t tid;
-    uint32_t slot;    /* its place on the machine: the slot-th cpu, wrapping */
+    uint32_t birth;   /* how many threads the process had made before: it sits on the birth-th cpu, wrapping */
     int64_t start_ns; /* CLOCK_MONOTONIC */
     int64_t end_ns;   /* -1 while it lives */
     uint64_t loads, stores;
@@ -81,6 +81,7 @@ struct thread {
     int64_t position;  /* accesses since then: the time within the turn */
     uint64_t random;
     uint32_t index; /* of its record */
+    uint32_t slot;  /* of its private caches, reused after its end */
     uint32_t node;
     bool holding;    /* has the turn */
     bool block_open; /* the turn's header is written */
@@ -101,7 +102,7 @@ struct options {
     bool cached, fair;
     uint32_t l1_ways, l1_sets, l2_ways, l2_sets, l3_ways, l3_sets;
     uint32_t l1_shift; /* log2 of the L1's stride */
-    uint32_t *slot_nodes, slots, nodes;
+    uint32_t *cpu_nodes, cpus, nodes;
 };
 
 extern struct options options;
@@ -116,13 +117,15 @@ bool guest_spins(const uint8_t *code, size_t bytes);
 
 /* threads.c */
 bool threads_init(void);
-struct thread *thread_self(void);
+struct thread *thread_self(unsigned vcpu);
+void thread_born(unsigned vcpu);
 void thread_end(struct thread *t);
 void thread_pin_if_many(struct thread *t);
 void thread_unpin(struct thread *t);
 void thread_unpin_other(uint32_t tid);
 struct thread *thread_at(uint32_t slot);
 uint32_t thread_slots(void);
+bool threads_alone(void);
 
 /* turns.c */
 void turns_reset(void);

@@ -89,9 +89,9 @@ static void catch_up(struct thread *t)
 }
 
 /* An access with something to decide: not yet met, no turn, the turn's end, a sample. */
-static __attribute__((noinline)) void slow_access(uint32_t info, uint64_t addr, void *ip)
+static __attribute__((noinline)) void slow_access(unsigned vcpu, uint32_t info, uint64_t addr, void *ip)
 {
-    struct thread *t = thread_self();
+    struct thread *t = thread_self(vcpu);
     t->budget = t->budget < 0 ? 0 : t->budget;
     settle(t);
     if (unlikely(!t->holding || t->turn_left <= 0)) {
@@ -110,9 +110,8 @@ static __attribute__((noinline)) void slow_access(uint32_t info, uint64_t addr, 
 static void on_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void *ip)
 {
     struct thread *t = self;
-    (void)vcpu;
     if (unlikely(--t->budget < 0)) {
-        slow_access(info, addr, ip);
+        slow_access(vcpu, info, addr, ip);
         return;
     }
     t->record.loads += READS(info);
@@ -122,9 +121,8 @@ static void on_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, 
 static void on_cached_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void *ip)
 {
     struct thread *t = self;
-    (void)vcpu;
     if (unlikely(--t->budget < 0)) {
-        slow_access(info, addr, ip);
+        slow_access(vcpu, info, addr, ip);
         return;
     }
     t->record.loads += READS(info);
@@ -156,6 +154,12 @@ static void on_spin(unsigned vcpu, void *unused)
     }
 }
 
+static void on_birth(qemu_plugin_id_t id, unsigned vcpu)
+{
+    (void)id;
+    thread_born(vcpu);
+}
+
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
     qemu_mem_cb on_memory = options.cached ? on_cached_access : on_access;
@@ -179,9 +183,9 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3,
                        uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8)
 {
-    struct thread *t = thread_self();
+    struct thread *t = thread_self(vcpu);
     enum syscall_kind kind = guest_syscall(number);
-    (void)id, (void)vcpu, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
+    (void)id, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
     settle(t);
     if ((kind == CALL_UNMAP || t->late_count) && (t->holding || turn_take(t))) {
         catch_up(t);
@@ -199,24 +203,24 @@ static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint6
 
 static void on_syscall_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_t result)
 {
-    (void)id, (void)vcpu, (void)number, (void)result;
-    thread_pin_if_many(thread_self());
+    (void)id, (void)number, (void)result;
+    thread_pin_if_many(thread_self(vcpu));
 }
 
-/* `NUMBER:NUMBER:…`: the node of each slot. */
-static bool read_slots(const char *text)
+/* `NUMBER:NUMBER:…`: the node of each cpu. */
+static bool read_cpus(const char *text)
 {
-    options.slot_nodes = calloc(strlen(text) / 2 + 1, sizeof *options.slot_nodes);
-    if (options.slot_nodes == NULL)
+    options.cpu_nodes = calloc(strlen(text) / 2 + 1, sizeof *options.cpu_nodes);
+    if (options.cpu_nodes == NULL)
         return false;
     for (char *end; *text; text = *end ? end + 1 : end) {
         uint32_t node = (uint32_t)strtoul(text, &end, 10);
         if (end == text || node >= 0x7fff)
             return false;
-        options.slot_nodes[options.slots++] = node;
+        options.cpu_nodes[options.cpus++] = node;
         options.nodes = node >= options.nodes ? node + 1 : options.nodes;
     }
-    return options.slots > 0;
+    return options.cpus > 0;
 }
 
 static bool read_cache(const char *text, uint32_t *sets, uint32_t *ways)
@@ -242,8 +246,8 @@ static bool read_option(char *text)
         return options.cached = !strcmp(value, "on"), true;
     if (!strcmp(text, "schedule"))
         return options.fair = !strcmp(value, "fair"), true;
-    if (!strcmp(text, "slots"))
-        return read_slots(value);
+    if (!strcmp(text, "cpus"))
+        return read_cpus(value);
     if (!strcmp(text, "l1"))
         return read_cache(value, &options.l1_sets, &options.l1_ways);
     if (!strcmp(text, "l2"))
@@ -270,6 +274,7 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_inf
     turns_reset();
     if (!threads_init() || (options.cached && !cache_init()))
         return 1;
+    qemu_plugin_register_vcpu_init_cb(id, on_birth);
     qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
     qemu_plugin_register_vcpu_syscall_cb(id, on_syscall);
     qemu_plugin_register_vcpu_syscall_ret_cb(id, on_syscall_return);

@@ -13,7 +13,9 @@ static pthread_mutex_t birth = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t at_end;
 static struct thread *by_slot[MAX_THREADS];
 static uint32_t slots;
+static uint32_t births, birth_of[MAX_THREADS]; /* by vcpu */
 static bool open_files, many;
+static unsigned living;
 static int process_cpu = -1;
 
 struct thread *thread_at(uint32_t slot)
@@ -27,7 +29,13 @@ uint32_t thread_slots(void)
     return __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
 }
 
-/* Lowest slot without a living thread: short-lived threads then spread over the machine as a scheduler would. */
+/* Whether another thread may be on its way to its next access. */
+bool threads_alone(void)
+{
+    return __atomic_load_n(&living, __ATOMIC_RELAXED) < 2;
+}
+
+/* Lowest slot without a living thread. */
 static uint32_t free_slot(void)
 {
     uint32_t slot = 0;
@@ -44,7 +52,13 @@ static void no_memory(void)
     _exit(125);
 }
 
-static struct thread *attach(void)
+/* QEMU makes a vcpu when the parent makes the thread: the order of births, whoever runs first. */
+void thread_born(unsigned vcpu)
+{
+    birth_of[vcpu % MAX_THREADS] = __atomic_fetch_add(&births, 1, __ATOMIC_RELAXED);
+}
+
+static struct thread *attach(unsigned vcpu)
 {
     pthread_mutex_lock(&birth);
     if (!open_files)
@@ -55,10 +69,11 @@ static struct thread *attach(void)
         no_memory();
     uint32_t slot = free_slot();
     t->record.tid = (uint32_t)gettid();
-    t->record.slot = slot;
+    t->record.birth = birth_of[vcpu % MAX_THREADS];
+    t->slot = slot;
     t->record.start_ns = monotonic_ns();
     t->record.end_ns = -1;
-    t->node = options.slot_nodes[slot % options.slots];
+    t->node = options.cpu_nodes[t->record.birth % options.cpus];
     t->random = (options.seed + 1) * UINT64_C(0xd1342543de82ef95) + (t->index + 1) * UINT64_C(0x9e3779b97f4a7c15);
     t->gap_left = 1 + (int64_t)(next_random(&t->random) % options.period);
     if (options.cached && !cache_attach(t, by_slot[slot]))
@@ -69,6 +84,7 @@ static struct thread *attach(void)
     if (slot >= slots)
         __atomic_store_n(&slots, slot + 1, __ATOMIC_RELEASE);
     many |= t->index > 0;
+    __atomic_fetch_add(&living, 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&birth);
     pthread_setspecific(at_end, t);
     self = t;
@@ -76,9 +92,9 @@ static struct thread *attach(void)
     return t;
 }
 
-struct thread *thread_self(void)
+struct thread *thread_self(unsigned vcpu)
 {
-    return likely(self != &nobody) ? self : attach();
+    return likely(self != &nobody) ? self : attach(vcpu);
 }
 
 /* The thread makes no further access. Also the destructor of its host thread, for guests whose calls we do not know. */
@@ -90,6 +106,7 @@ void thread_end(struct thread *t)
     pthread_mutex_lock(&birth);
     t->record.end_ns = monotonic_ns();
     t->ended = true;
+    __atomic_fetch_sub(&living, 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&birth);
 }
 
@@ -139,13 +156,16 @@ static void forked(void)
     pthread_mutex_init(&birth, NULL);
     memset(by_slot, 0, slots * sizeof *by_slot);
     slots = 0;
+    living = 0;
     open_files = many = false;
     process_cpu = -1;
     turns_reset();
     cache_forked();
     self = &nobody;
     if (parent != &nobody) {
-        struct thread *t = attach();
+        birth_of[0] = 0;
+        births = 1;
+        struct thread *t = attach(0);
         t->turn_base = parent->turn_base + parent->position;
     }
 }

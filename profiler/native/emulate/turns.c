@@ -173,6 +173,9 @@ bool turn_pass(struct thread *t)
         begin(t);
         return true;
     }
+    /* Threads that come back from system calls need the cpu that we are pinned to, to get in line at all. */
+    if (!turn_wanted() && !threads_alone())
+        sched_yield();
     lock();
     token.turns++;
     finish(t);
