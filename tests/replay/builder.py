@@ -238,7 +238,7 @@ class Builder:
 
 
 def many_samples(count: int, seed: int = 0) -> tuple[Event, NDArray[np.void]]:
-    """An event and `count` samples of it as the records of a file, for measuring: fast, little-endian only."""
+    """An event and `count` samples of it as the records of a file, for measuring; little-endian."""
     event = Event(
         ("ip", "tid", "time", "addr", "id", "cpu", "period", "weight", "data_src"), ids=range(100, 108)
     )
