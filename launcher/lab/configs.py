@@ -1,0 +1,115 @@
+"""The configurations the lab can run a program under: what differs is only who places threads and memory."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from numaplan.common import UsageError
+from numaplan.launcher.lab.guest import Job
+from numaplan.profiler.machine import Machine
+
+_NLAUNCH = "import sys; from numaplan.launcher.cli import main; sys.argv[0] = 'nlaunch'; sys.exit(main())"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What configurations may need: the plan, the online policy, a folder for nlaunch's report."""
+
+    plan: str = ""
+    online: str = ""
+    folder: Path = Path()
+
+    @property
+    def report(self) -> Path:
+        """Where nlaunch writes what it applied."""
+        return self.folder / "applied.json"
+
+
+def _default(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
+    return job
+
+
+def _no_autonuma(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
+    return replace(job, balancing=False)
+
+
+def _interleave(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
+    return replace(job, interleave=True)
+
+
+def _compact(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
+    return replace(job, cpus=[cpu for node in machine.cpu_nodes for cpu in node.cpus])
+
+
+def _scatter(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
+    deepest = max(len(node.cpus) for node in machine.cpu_nodes)
+    turns = [[node.cpus[k] for node in machine.cpu_nodes if k < len(node.cpus)] for k in range(deepest)]
+    return replace(job, cpus=[cpu for turn in turns for cpu in turn])
+
+
+def _plan(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
+    return _launched(job, "--plan", options.plan, "--remap", "--quiet", "--report", str(options.report))
+
+
+def _online(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
+    return _launched(job, "--online", options.online, "--report", str(options.report))
+
+
+def _launched(job: Job, *words: str) -> Job:
+    """The same program started by nlaunch, which runs in the guest as it would on the real machine."""
+    argv = [sys.executable, "-c", _NLAUNCH, *words, "--", *job.argv]
+    return replace(job, program=sys.executable, argv=argv, exclude=True)
+
+
+CONFIGS: dict[str, tuple[Callable[[Job, Machine, Options], Job], str]] = {
+    "default": (_default, "the kernel places all (AutoNUMA on)"),
+    "no-autonuma": (_no_autonuma, "the kernel places all, AutoNUMA off"),
+    "interleave": (_interleave, "pages interleaved over all nodes"),
+    "compact": (_compact, "the k-th thread on the k-th cpu, nodes filled in turn"),
+    "scatter": (_scatter, "threads dealt to the nodes in turn"),
+    "plan": (_plan, "nlaunch with the plan"),
+    "online": (_online, "nlaunch with an online policy"),
+}
+
+
+def parse_configs(text: str, options: Options) -> list[str]:
+    """Names from a comma-separated list; raises UsageError for those unknown or lacking what they need."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    unknown = [name for name in names if name not in CONFIGS]
+    if unknown or not names:
+        raise UsageError(
+            f"no configuration {', '.join(unknown) or text!r}", f"there are {', '.join(CONFIGS)}"
+        )
+    if "plan" in names and not options.plan:
+        raise UsageError("configuration 'plan' needs a plan", "give --plan plan.json")
+    if "online" in names and not options.online:
+        raise UsageError("configuration 'online' needs a policy", "give --online nimar")
+    return list(dict.fromkeys(names))
+
+
+def default_configs(options: Options) -> list[str]:
+    """What is compared when the user does not say."""
+    names = ["default", "no-autonuma", "interleave", "compact"]
+    return names + (["plan"] if options.plan else []) + (["online"] if options.online else [])
+
+
+def is_launcher(argv: Sequence[str]) -> bool:
+    """Whether a command line starts nlaunch, whose own accesses are not the program's."""
+    name = Path(argv[0]).name if argv else ""
+    return name == "nlaunch" or (name == "numaplan" and list(argv[1:2]) == ["launch"])
+
+
+def make_job(
+    name: str,
+    program: str,
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    directory: str,
+    machine: Machine,
+    options: Options,
+    timeout: float = 0.0,
+) -> Job:
+    """The job that runs a program under a configuration."""
+    job = Job(program, list(argv), environment, directory, timeout=timeout, exclude=is_launcher(argv))
+    return CONFIGS[name][0](job, machine, options)

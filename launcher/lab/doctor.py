@@ -1,0 +1,101 @@
+"""`nlab doctor`: what the lab needs, whether it is here, and the command that mends it where it is not."""
+
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from numaplan.common import NumaplanError
+from numaplan.launcher.lab.fetch import QEMU_PACKAGE
+from numaplan.launcher.lab.kernel import installed_kernel
+from numaplan.launcher.lab.places import QEMU, cache_folder, native_part
+from numaplan.launcher.lab.session import USUAL_MIB, available_mib
+
+SCHEMA = "numaplan/lab-doctor/1"
+NEWEST_QEMU = 8  # from 9 on QEMU refuses plugins of interface version 1
+_INSTALL = f"as root: apt-get install {QEMU_PACKAGE}"
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One thing needed: whether it is fine, what was found, and what mends it."""
+
+    name: str
+    ok: bool
+    found: str
+    mend: str = ""
+
+
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
+    """All checks (`numaplan/lab-doctor/1`)."""
+
+    schema: str = SCHEMA
+    ok: bool
+    checks: list[Check]
+
+
+def diagnose() -> Diagnosis:
+    """Check everything; never raises for what is lacking."""
+    checks = [_qemu(), _devices(), _kernel(), _native(), _memory(), _temporary()]
+    return Diagnosis(ok=all(check.ok for check in checks), checks=checks)
+
+
+def _output(*command: str) -> str:
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return (done.stdout + done.stderr).decode(errors="replace")
+
+
+def _qemu() -> Check:
+    if shutil.which(QEMU) is None:
+        return Check("qemu", False, "not installed", _INSTALL)
+    version = re.search(r"version (\d+)\.(\d+)", _output(QEMU, "--version"))
+    if version is None:
+        return Check("qemu", False, "does not tell its version", _INSTALL)
+    if int(version[1]) > NEWEST_QEMU:
+        return Check("qemu", False, f"version {version[1]}.{version[2]}", "use QEMU 7.2 to 8.2")
+    return Check("qemu", True, f"version {version[1]}.{version[2]}")
+
+
+def _devices() -> Check:
+    if "-plugin" not in _output(QEMU, "-help"):
+        return Check("qemu plugins", False, "this QEMU is built without", _INSTALL)
+    listed = _output(QEMU, "-device", "help")
+    lacking = [name for name in ("virtio-9p-pci", "virtio-serial-pci") if f'"{name}"' not in listed]
+    if lacking:
+        return Check("qemu devices", False, f"no {', '.join(lacking)}", _INSTALL)
+    return Check("qemu plugins and devices", True, "all there")
+
+
+def _kernel() -> Check:
+    try:
+        kernel = installed_kernel()
+    except NumaplanError as error:
+        return Check("kernel", False, str(error.what), error.mend)
+    return Check("kernel", True, f"{kernel.version} in {cache_folder()}")
+
+
+def _native() -> Check:
+    try:
+        parts = [native_part(name).name for name in ("lab.so", "labguest.elf")]
+    except NumaplanError as error:
+        return Check("native parts", False, str(error.what), error.mend)
+    return Check("native parts", True, ", ".join(parts))
+
+
+def _memory() -> Check:
+    available = available_mib()
+    found = f"{available} MiB available, {USUAL_MIB + 512} MiB usual"
+    return Check("memory", available > USUAL_MIB + 512, found, "free memory, or give --memory 1G")
+
+
+def _temporary() -> Check:
+    folder = Path(tempfile.gettempdir())
+    free = shutil.disk_usage(folder).free >> 20
+    return Check(
+        "temporary files", free > 64, f"{free} MiB free in {folder}", "set TMPDIR to a folder with space"
+    )

@@ -1,0 +1,279 @@
+"""A booted guest: starts QEMU, talks to the agent in it, runs jobs, and leaves nothing behind."""
+
+import os
+import resource
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import NoReturn
+
+from numaplan.common import NotSoError
+from numaplan.launcher.lab.guest_machine import GuestShape
+from numaplan.launcher.lab.initramfs import initial_files
+from numaplan.launcher.lab.kernel import installed_kernel
+from numaplan.launcher.lab.places import native_part
+from numaplan.launcher.lab.qemu import command_line, spawn
+from numaplan.launcher.lab.streams import Intake, Outlet
+
+BOOT_LIMIT = 180.0  # seconds; a boot takes about three on an idle host
+GRACE = 30.0  # seconds beyond a job's own time limit before the guest is given up
+FRAME_LIMIT = 1 << 20
+PORTS = ("control", "stdin", "stdout", "stderr")
+TIMED_OUT = 124  # as timeout(1) has it
+VMSTAT = (
+    "numa_pages_migrated",
+    "pgmigrate_success",
+    "numa_hint_faults",
+    "numa_hint_faults_local",
+    "numa_pte_updates",
+    "pgfault",
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the agent is to run: a program as the user would run it here, and how the kernel is to treat it.
+
+    cpus: the k-th thread made is put on the k-th of these, over and over (empty: the kernel decides).
+    exclude: the first process is a launcher, not the program; its own accesses are not counted.
+    """
+
+    program: str
+    argv: Sequence[str]
+    environment: Mapping[str, str]
+    directory: str
+    timeout: float = 0.0
+    cpus: Sequence[int] = ()
+    interleave: bool = False
+    balancing: bool = True
+    exclude: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended: `exit_code` as a shell tells it, `numbers` what the kernel counted meanwhile."""
+
+    exit_code: int
+    late: bool
+    seconds: float
+    numbers: Mapping[str, int]
+    counts: bytes
+
+
+class GuestError(NotSoError):
+    """The guest itself failed (not the program in it)."""
+
+
+class Guest:
+    """One booted machine; a context manager. Jobs run one after another."""
+
+    def __init__(self, shape: GuestShape, counted: bool = True) -> None:
+        self.shape = shape
+        self._directory = tempfile.TemporaryDirectory(prefix="numaplan-lab-")
+        self._folder = Path(self._directory.name)
+        self._counted = counted
+        self._process: subprocess.Popen[bytes] | None = None
+        self._sockets: dict[str, socket.socket] = {}
+        self.boot_seconds = 0.0
+
+    def __enter__(self) -> "Guest":
+        try:
+            self._boot()
+        except BaseException:
+            self._destroy()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._shut_down()
+        self._destroy()
+
+    def cpu_seconds(self) -> float:
+        """Processor time QEMU has used so far."""
+        assert self._process is not None
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def resident_mib(self) -> int:
+        """The most memory QEMU has held so far, in MiB."""
+        assert self._process is not None
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        return next(int(line.split()[1]) >> 10 for line in status.splitlines() if line.startswith("VmHWM"))
+
+    def run(self, job: Job, stdin: int = -1, stdout: int = -1, stderr: int = -1, trace: str = "") -> Outcome:
+        """Run a job to its end with its streams on these descriptors (-1: none).
+
+        stdin can be given to one job of a guest only; trace: a file to which the kernel's trace of births of
+        tasks is written ("": none). Raises GuestError when the guest fails, and when the
+        program could not be started.
+        """
+        self._outlets["stdout"].direct(stdout)
+        self._outlets["stderr"].direct(stderr)
+        self._send(job_frame(job, stdin >= 0, trace))
+        if stdin >= 0:
+            Intake(stdin, self._sockets["stdin"])
+        answer = self._receive(job.timeout + GRACE if job.timeout else None)
+        for name, outlet in self._outlets.items():
+            if not outlet.wait(int(answer[name]), GRACE):
+                raise GuestError(
+                    f"the guest's {name} stopped short", "run it again with --debug and report it"
+                )
+        if answer["event"] == "failed":
+            reason = os.strerror(int(answer["error"]))
+            raise GuestError(
+                f"{job.argv[0]}: {reason} (in the guest)", "give a program that runs on this machine"
+            )
+        return self._outcome(answer)
+
+    def _outcome(self, answer: Mapping[str, str]) -> Outcome:
+        status = int(answer["status"])
+        late = answer["late"] == "1"
+        code = os.waitstatus_to_exitcode(status)
+        return Outcome(
+            exit_code=TIMED_OUT if late else 128 - code if code < 0 else code,
+            late=late,
+            seconds=int(answer["milliseconds"]) / 1000,
+            numbers={key: int(value) for key, value in answer.items() if key in VMSTAT},
+            counts=(self._folder / "counts").read_bytes() if self._counted else b"",
+        )
+
+    def _boot(self) -> None:
+        started = time.monotonic()
+        kernel = installed_kernel()
+        initrd = self._folder / "initrd"
+        initrd.write_bytes(initial_files(native_part("labguest.elf"), kernel.modules))
+        theirs = {}
+        for name in PORTS:
+            self._sockets[name], theirs[name] = socket.socketpair()
+        plugin = native_part("lab.so") if self._counted else None
+        ports = [(name, end.fileno()) for name, end in theirs.items()]
+        command = command_line(self.shape, kernel.image, initrd, self._folder, ports, plugin)
+        with (self._folder / "qemu").open("wb") as errors:
+            self._process = spawn(command, [number for _, number in ports], errors.fileno())
+        for end in theirs.values():
+            end.close()  # so that its end is ours to see when QEMU goes
+        self._outlets = {name: Outlet(self._sockets[name]) for name in ("stdout", "stderr")}
+        self._receive(BOOT_LIMIT)
+        self._check_calibration()
+        self.boot_seconds = time.monotonic() - started
+
+    def _check_calibration(self) -> None:
+        if not self._counted:
+            return
+        with suppress(FileNotFoundError):
+            text = (self._folder / "calibration").read_text()
+            if text.startswith("ok "):
+                return
+        raise GuestError(
+            "the plugin could not learn which memory is whose", "report it with 'nlab doctor --json'"
+        )
+
+    def _send(self, payload: bytes) -> None:
+        try:
+            self._sockets["control"].sendall(struct.pack("<I", len(payload)) + payload)
+        except OSError:
+            self._fail()
+
+    def _receive(self, limit: float | None) -> dict[str, str]:
+        control = self._sockets["control"]
+        control.settimeout(limit)
+        try:
+            (length,) = struct.unpack("<I", self._receive_exactly(4))
+            if length > FRAME_LIMIT:
+                raise GuestError(f"a frame of {length} bytes from the guest", "report it")
+            fields = self._receive_exactly(length).decode().split("\0")
+        except TimeoutError:
+            raise GuestError(f"the guest did not answer within {limit:.0f} s", self._last_words()) from None
+        return dict(zip(fields[0:-1:2], fields[1:-1:2], strict=True))
+
+    def _receive_exactly(self, count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            with suppress(ConnectionError):
+                if more := self._sockets["control"].recv(count - len(data)):
+                    data += more
+                    continue
+            self._fail()
+        return data
+
+    def _fail(self) -> NoReturn:
+        assert self._process is not None
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(2.0)
+        raise GuestError("the guest stopped", self._last_words())
+
+    def _last_words(self) -> str:
+        """What QEMU or the guest's kernel said last."""
+        for name in ("qemu", "console"):
+            with suppress(OSError):
+                lines = (self._folder / name).read_text(errors="replace").split("\n")
+                if spoken := [line.strip() for line in lines if line.strip()]:
+                    return f"it said: {spoken[-1][:300]}"
+        return "it said nothing; try again with a smaller machine"
+
+    def _shut_down(self) -> None:
+        """The agent powers off when the control port closes, after writing back all files."""
+        assert self._process is not None
+        self._sockets["control"].shutdown(socket.SHUT_WR)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(GRACE)
+
+    def _destroy(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        for end in self._sockets.values():
+            end.close()
+        self._directory.cleanup()
+
+
+def job_frame(job: Job, use_stdin: bool, trace: str = "") -> bytes:
+    """A job as the agent reads it: keys and values in turn, each ended by a zero byte."""
+    mask = os.umask(0)
+    os.umask(mask)
+    pairs: list[tuple[str, object]] = [("program", job.program), ("cwd", job.directory), ("umask", mask)]
+    pairs += [("uid", os.getuid()), ("gid", os.getgid()), *(("group", group) for group in os.getgroups())]
+    pairs += [
+        ("timeout_ms", round(job.timeout * 1000)),
+        ("stdin", int(use_stdin)),
+        ("exclude", int(job.exclude)),
+    ]
+    pairs += [("interleave", int(job.interleave)), ("balancing", int(job.balancing))]
+    pairs += [("trace", trace)] if trace else []
+    pairs += [("cpu", cpu) for cpu in job.cpus] + [("rlimit", text) for text in _limits()]
+    pairs += [("env", f"{name}={value}") for name, value in job.environment.items()]
+    pairs += [("arg", word) for word in job.argv]
+    return b"".join(os.fsencode(f"{key}\0{value}\0") for key, value in pairs)
+
+
+def _limits() -> Iterator[str]:
+    for name in ("RLIMIT_STACK", "RLIMIT_NOFILE", "RLIMIT_CORE", "RLIMIT_FSIZE"):
+        number = getattr(resource, name)
+        soft, hard = resource.getrlimit(number)
+        yield f"{number}:{soft % (1 << 64)}:{hard % (1 << 64)}"
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Inside, SIGTERM and SIGHUP end the lab as Ctrl-C does: with the guest gone and nothing left behind."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    previous = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

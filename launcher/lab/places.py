@@ -1,0 +1,23 @@
+"""Where the lab keeps its files: the user's cache folder, and the native parts beside the package."""
+
+import os
+from importlib.resources import files
+from pathlib import Path
+
+from numaplan.common import MachineLacksError
+
+QEMU = "qemu-system-x86_64"
+
+
+def cache_folder() -> Path:
+    """The lab's folder in the user's cache (XDG_CACHE_HOME, else ~/.cache); it need not exist."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "numaplan" / "lab"
+
+
+def native_part(name: str) -> Path:
+    """A file built into `launcher/native` (lab.so, …); raises MachineLacksError if it is missing."""
+    path = Path(str(files("numaplan.launcher"))) / "native" / name
+    if not path.is_file():
+        raise MachineLacksError(f"{path}: the lab's native part is not built", "install the package again")
+    return path

@@ -1,0 +1,152 @@
+"""Counted runs in one guest: a program under one configuration after another."""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from numaplan.common import UsageError
+from numaplan.common.process import find_program
+from numaplan.launcher.lab.configs import Options, make_job
+from numaplan.launcher.lab.counts import parse_counts
+from numaplan.launcher.lab.guest import Guest, Outcome, interruptible
+from numaplan.launcher.lab.guest_machine import GuestShape, dense, scaled, shape_guest, with_cpus_per_node
+from numaplan.launcher.lab.results import LabRun, lab_run
+from numaplan.launcher.lab.threads import read_threads
+from numaplan.profiler.machine import Machine
+
+USUAL_MIB = 2048
+_UNITS = {"M": 1, "G": 1024}
+_REPORT_LIMIT = 64 << 20
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run where.
+
+    machine: what `Machine.load` takes; scale: "KxC" or nothing; cpus_per_node: 0 for all; memory: of the
+    whole guest, as "2G" or "1500M", nothing for the usual; timeout: seconds a run, 0 for no limit.
+    """
+
+    argv: Sequence[str]
+    machine: str
+    scale: str = ""
+    cpus_per_node: int = 0
+    memory: str = ""
+    timeout: float = 0.0
+    plan: str = ""
+    online: str = ""
+    by_thread: bool = False
+
+
+def guest_shape(request: Request) -> GuestShape:
+    """The guest a request asks for; raises UsageError or MachineLacksError when it cannot be."""
+    machine = Machine.load(request.machine)
+    if request.scale:
+        machine = scaled(machine, request.scale)
+    if request.cpus_per_node:
+        machine = with_cpus_per_node(machine, request.cpus_per_node)
+    machine = dense(machine)
+    memory = parse_memory(request.memory) if request.memory else max(USUAL_MIB, 128 * len(machine.nodes))
+    return shape_guest(machine, memory, available_mib())
+
+
+def parse_memory(text: str) -> int:
+    """MiB of a size such as 2G or 1500M."""
+    number, unit = text[:-1], text[-1:].upper()
+    if unit not in _UNITS or not number.isdecimal() or len(number) > 6:
+        raise UsageError(f"--memory {text}: not a size", "give for example 2G or 1500M")
+    return int(number) * _UNITS[unit]
+
+
+def available_mib() -> int:
+    """Memory that a guest could take here: what the kernel says is available, and our cgroup's limit."""
+    fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+    available = int(fields["MemAvailable"].split()[0]) >> 10
+    with suppress(OSError, ValueError):
+        limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
+        available = min(available, (limit - int(Path("/sys/fs/cgroup/memory.current").read_text())) >> 20)
+    return available
+
+
+class Session:
+    """A booted guest and the program to run in it."""
+
+    def __init__(self, guest: Guest, request: Request, folder: Path) -> None:
+        self.guest = guest
+        self._request = request
+        self._folder = folder
+        plan = os.path.abspath(request.plan) if request.plan else ""  # noqa: PTH100 - links stay as they are
+        self._options = Options(plan, request.online, folder)
+        self._program = find_program(request.argv)
+
+    def run(self, config: str, stdin: int = -1, stdout: int = -1, stderr: int = -1) -> LabRun:
+        """Run the program once under a configuration, its streams on these descriptors (-1: none)."""
+        trace = self._folder / "trace"
+        for left_over in (self._options.report, trace):
+            left_over.unlink(missing_ok=True)
+        machine = self.guest.shape.machine
+        job = make_job(
+            config,
+            self._program,
+            self._request.argv,
+            os.environ,
+            str(Path.cwd()),
+            machine,
+            self._options,
+            self._request.timeout,
+        )
+        outcome = self.guest.run(job, stdin, stdout, stderr, str(trace) if self._request.by_thread else "")
+        run = self._result(config, outcome)
+        run.applied = self._applied()
+        return run
+
+    def _result(self, config: str, outcome: Outcome) -> LabRun:
+        machine = self.guest.shape.machine
+        counts = parse_counts(outcome.counts, len(machine.cpus), len(machine.nodes))
+        run = lab_run(
+            machine,
+            counts,
+            config=config,
+            argv=self._request.argv,
+            kernel=outcome.numbers,
+            exit_code=outcome.exit_code,
+            timed_out=outcome.late,
+            seconds=outcome.seconds,
+        )
+        if self._request.by_thread:
+            run.threads = read_threads(self._folder / "trace", counts.tasks)
+        return run
+
+    def _applied(self) -> dict[str, Any] | None:
+        """nlaunch's report, where this configuration makes one."""
+        try:
+            if self._options.report.stat().st_size > _REPORT_LIMIT:
+                return None
+            content: dict[str, Any] = msgspec.json.decode(self._options.report.read_bytes())
+        except (OSError, msgspec.MsgspecError):
+            return None
+        return content
+
+
+@contextmanager
+def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Session]:
+    """Check the request, boot its guest, and take it down at the end, whatever happens."""
+    find_program(request.argv)
+    if request.plan:
+        from numaplan.mapper import Plan
+
+        Plan.load(request.plan)  # tell of a bad plan before a boot, not after
+    shape = guest_shape(request)
+    with interruptible(), tempfile.TemporaryDirectory(prefix="numaplan-lab-") as folder:
+        say(
+            f"booting {len(shape.machine.nodes)} nodes, {len(shape.machine.cpus)} cpus, {shape.total_mib} MiB"
+        )
+        with Guest(shape) as guest:
+            say(f"booted in {guest.boot_seconds:.1f} s")
+            yield Session(guest, request, Path(folder))

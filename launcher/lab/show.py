@@ -1,0 +1,112 @@
+"""What people see of the lab's answers: tables on a terminal, CSV for spreadsheets."""
+
+import csv
+import io
+import sys
+from typing import TextIO
+
+from numaplan.launcher.lab.doctor import Diagnosis
+from numaplan.launcher.lab.results import ConfigResult, LabCompare, LabRun, Spread
+
+_COLUMNS = (
+    ("local share", "local_share", "{:.1%}"),
+    ("remote", "remote", "{:,.0f}"),
+    ("mean distance", "mean_distance", "{:.2f}"),
+    ("imbalance", "traffic_imbalance", "{:.2f}"),
+    ("migrated", "migrated", "{:,.0f}"),
+    ("hint faults", "hint_faults", "{:,.0f}"),
+    ("seconds", "seconds", "{:.2f}"),
+)
+_MAX_CPUS = 64  # a longer table is for --json or --counts
+
+
+def show_run(run: LabRun, out: TextIO) -> None:
+    """The table cpu x node of a run, then its costs."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(file=out, highlight=False, width=None if out.isatty() else 120)
+    table = Table(title=f"user accesses on {run.machine}, {run.config}", title_justify="left")
+    table.add_column("cpu (node)", justify="right")
+    for node in run.nodes:
+        table.add_column(f"node {node}", justify="right")
+    rows = list(zip(run.cpus, run.cpu_nodes, run.accesses, strict=True))
+    for cpu, home, accesses in rows[:_MAX_CPUS]:
+        cells = [_cell(value, node == home) for node, value in zip(run.nodes, accesses, strict=True)]
+        table.add_row(f"{cpu} ({home})", *cells)
+    console.print(table)
+    if len(rows) > _MAX_CPUS:
+        console.print(f"and {len(rows) - _MAX_CPUS} more cpus: see --counts or --json")
+    for thread in run.threads or []:
+        shares = ", ".join(f"node {n}: {v:,}" for n, v in zip(run.nodes, thread.accesses, strict=True) if v)
+        places = " ".join(str(cpu) for cpu in thread.cpus)
+        console.print(f"thread {thread.path} ({thread.name}) on cpus {places}: {shares}", markup=False)
+    console.print(
+        f"local share {run.local_share:.1%} of {run.local + run.remote:,}; remote {run.remote:,}; mean distance "
+        f"{run.mean_distance:.2f}; node imbalance {run.traffic_imbalance:.2f}; migrated {run.migrated:,} pages; "
+        f"hint faults {run.hint_faults:,}; {run.seconds:.2f} s in the guest",
+        soft_wrap=True,
+    )
+
+
+def _cell(value: int, local: bool) -> str:
+    return f"[bold]{value:,}[/bold]" if local else f"{value:,}"
+
+
+def show_compare(result: LabCompare, out: TextIO) -> None:
+    """One row a configuration: each metric's median, with the spread of the local share."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(file=out, highlight=False, width=None if out.isatty() else 140)
+    table = Table(title=f"{' '.join(result.argv)} on {result.machine}", title_justify="left")
+    table.add_column("configuration")
+    table.add_column("runs", justify="right")
+    for title, _, _ in _COLUMNS:
+        table.add_column(title, justify="right")
+    for name, config in result.configs.items():
+        table.add_row(name, str(len(config.runs)), *cells(config))
+    console.print(table)
+
+
+def cells(config: ConfigResult) -> list[str]:
+    """A configuration's metrics as text, in the order of `titles`."""
+    texts = []
+    for _, name, form in _COLUMNS:
+        spread: Spread = getattr(config, name)
+        text = form.format(spread.median)
+        if name == "local_share" and len(config.runs) > 1:
+            text += f" ({form.format(spread.min)}–{form.format(spread.max)})"
+        texts.append(text)
+    return texts
+
+
+def titles() -> list[str]:
+    """Headings of `cells`."""
+    return [title for title, _, _ in _COLUMNS]
+
+
+def show_diagnosis(diagnosis: Diagnosis) -> None:
+    """One line a check, the mending command under what is lacking."""
+    for check in diagnosis.checks:
+        print(f"{'ok     ' if check.ok else 'LACKING'} {check.name}: {check.found}")
+        if not check.ok:
+            print(f"        → {check.mend}")
+
+
+def counts_csv(run: LabRun) -> bytes:
+    """`cpu,cpu_node,node,accesses`, one row a pair that had any."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["cpu", "cpu_node", "node", "accesses"])
+    for cpu, home, accesses in zip(run.cpus, run.cpu_nodes, run.accesses, strict=True):
+        writer.writerows(
+            [cpu, home, node, value] for node, value in zip(run.nodes, accesses, strict=True) if value
+        )
+    return text.getvalue().encode()
+
+
+def say(text: str) -> None:
+    """Progress, where a person watches."""
+    if sys.stderr.isatty():
+        print(f"nlab: {text}", file=sys.stderr)

@@ -1,0 +1,69 @@
+"""The program's streams between the guest's serial ports (here: sockets) and descriptors of this process."""
+
+import os
+import select
+import socket
+import threading
+from contextlib import suppress
+
+_CHUNK = 1 << 18
+
+
+class Outlet:
+    """Moves all that arrives on a socket to a descriptor, and knows how much that was.
+
+    A descriptor whose reader has gone (EPIPE) or whose disk is full takes no more; the rest is dropped
+    and `error` says why.
+    """
+
+    def __init__(self, source: socket.socket) -> None:
+        self.error: OSError | None = None
+        self._source = source
+        self._target = -1
+        self._moved = 0
+        self._change = threading.Condition()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def direct(self, target: int) -> None:
+        """Where to from now on (-1: nowhere); counts from 0 again."""
+        with self._change:
+            self._target, self._moved, self.error = target, 0, None
+
+    def wait(self, count: int, limit: float) -> bool:
+        """Wait until `count` bytes have been passed on; False if they do not come within `limit` seconds."""
+        with self._change:
+            return self._change.wait_for(lambda: self._moved >= count, limit)
+
+    def _run(self) -> None:
+        with suppress(OSError):
+            while data := self._source.recv(_CHUNK):
+                self._write(data)
+                with self._change:
+                    self._moved += len(data)
+                    self._change.notify_all()
+
+    def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        try:
+            while view and self._target >= 0 and self.error is None:
+                view = view[os.write(self._target, view) :]
+        except BlockingIOError:
+            select.select([], [self._target], [])
+            self._write(bytes(view))
+        except OSError as error:
+            self.error = error
+
+
+class Intake:
+    """Moves a descriptor's content to a socket, then closes that direction: the program sees the end."""
+
+    def __init__(self, source: int, target: socket.socket) -> None:
+        self._source, self._target = source, target
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        with suppress(OSError, ValueError):
+            while data := os.read(self._source, _CHUNK):
+                self._target.sendall(data)
+        with suppress(OSError):
+            self._target.shutdown(socket.SHUT_WR)

@@ -1,0 +1,101 @@
+#include "rows.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TABLE_SIZE 4096u /* rows a vcpu; programs with more tasks share the last one */
+#define EXCLUDED_MAX 64
+
+struct table {
+    unsigned cpu;
+    unsigned used;
+    struct row *slots[TABLE_SIZE]; /* open addressing by task */
+    struct row rest;               /* tasks that found no room, and those before the first switch */
+};
+
+struct row *rows_current[VCPUS_MAX];
+static struct table *tables;
+static unsigned table_count;
+static uint64_t excluded[EXCLUDED_MAX];
+static unsigned excluded_count;
+
+bool rows_open(unsigned vcpus) {
+    table_count = vcpus < VCPUS_MAX ? vcpus : VCPUS_MAX;
+    tables = calloc(table_count, sizeof *tables);
+    for (unsigned v = 0; tables && v < table_count; v++) {
+        tables[v].cpu = v;
+        rows_current[v] = &tables[v].rest;
+    }
+    return tables != NULL;
+}
+
+static struct row *row_of(struct table *table, uint64_t task) {
+    unsigned slot = (unsigned)((task >> 6) * UINT64_C(0x9e3779b97f4a7c15) >> 52) % TABLE_SIZE;
+    while (table->slots[slot] && table->slots[slot]->task != task)
+        slot = (slot + 1) % TABLE_SIZE;
+    if (table->slots[slot])
+        return table->slots[slot];
+    struct row *row = table->used < TABLE_SIZE / 2 ? calloc(1, sizeof *row) : NULL;
+    if (!row)
+        return &table->rest;
+    row->task = task;
+    table->used++;
+    return table->slots[slot] = row;
+}
+
+void rows_switch(unsigned vcpu, uint64_t task) {
+    if (vcpu < table_count)
+        rows_current[vcpu] = row_of(&tables[vcpu], task);
+}
+
+void rows_set_cpu(unsigned vcpu, unsigned cpu) {
+    if (vcpu < table_count)
+        tables[vcpu].cpu = cpu;
+}
+
+void rows_reset(void) {
+    excluded_count = 0;
+    for (unsigned v = 0; v < table_count; v++) {
+        memset(tables[v].rest.accesses, 0, sizeof tables[v].rest.accesses);
+        for (unsigned i = 0; i < TABLE_SIZE; i++)
+            if (tables[v].slots[i])
+                memset(tables[v].slots[i]->accesses, 0, sizeof tables[v].slots[i]->accesses);
+    }
+}
+
+void rows_exclude(uint64_t task) {
+    if (excluded_count < EXCLUDED_MAX)
+        excluded[excluded_count++] = task;
+}
+
+static bool is_excluded(uint64_t task) {
+    for (unsigned i = 0; i < excluded_count; i++)
+        if (excluded[i] == task)
+            return true;
+    return false;
+}
+
+static void write_row(FILE *file, unsigned cpu, const struct row *row) {
+    uint64_t total = 0;
+    for (unsigned node = 0; node <= NODES_MAX; node++)
+        total += row->accesses[node];
+    if (total == 0)
+        return;
+    fprintf(file, "%u %" PRIx64 " %d", cpu, row->task, is_excluded(row->task));
+    for (unsigned node = 0; node <= NODES_MAX; node++)
+        if (row->accesses[node])
+            fprintf(file, " %u:%" PRIu64, node, row->accesses[node]);
+    fputc('\n', file);
+}
+
+void rows_write(FILE *file) {
+    fputs("numaplan-lab-counts 1\n", file);
+    for (unsigned v = 0; v < table_count; v++) {
+        write_row(file, tables[v].cpu, &tables[v].rest);
+        for (unsigned i = 0; i < TABLE_SIZE; i++)
+            if (tables[v].slots[i])
+                write_row(file, tables[v].cpu, tables[v].slots[i]);
+    }
+    fputs("end\n", file);
+}

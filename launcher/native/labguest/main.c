@@ -1,0 +1,46 @@
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/reboot.h>
+#include <unistd.h>
+
+#include "guest.h"
+
+void power_off(void) {
+    sync();
+    reboot(RB_POWER_OFF);
+    for (;;)
+        pause();
+}
+
+void die(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("numaplan lab: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    power_off();
+}
+
+static void send_ready(int control) {
+    struct frame frame = {0};
+    frame_add(&frame, "event", "ready");
+    frame_send(control, &frame);
+    frame_clear(&frame);
+}
+
+int main(void) {
+    boot_load_modules();
+    boot_enter_host_tree();
+    int control = boot_open_port(PORT_CONTROL);
+    mark_open();
+    calibrate();
+    signal(SIGPIPE, SIG_IGN);
+    send_ready(control);
+    struct frame frame = {0};
+    while (frame_read(control, &frame))
+        run_job(&frame, control);
+    power_off();
+}
