@@ -12,8 +12,10 @@ static void cut_graph_free(struct cut_graph *graph) {
     free(graph->weight);
 }
 
-static bool cut_graph_new(struct cut_graph *graph, int n) {
+static bool cut_graph_new(struct cut_graph *graph, int n, uint64_t *work) {
+    *work += 2 * (uint64_t)n * (uint64_t)n;
     graph->n = n;
+    graph->work = work;
     graph->comm = calloc((size_t)n * (size_t)n, sizeof *graph->comm);
     graph->weight = calloc((size_t)n, sizeof *graph->weight);
     if (graph->comm && graph->weight) return true;
@@ -111,7 +113,7 @@ static double cut_multilevel(const struct cut_graph *graph, struct rng *rng, int
     if (map && order) count = match(graph, rng, limit, map, order);
     if (count && 20 * count > 19 * graph->n) {
         cut = first_cut(graph, rng, wanted, slack, side); /* nothing left to pair */
-    } else if (count && cut_graph_new(&coarse, count)) {
+    } else if (count && cut_graph_new(&coarse, count, graph->work)) {
         contract(graph, map, &coarse);
         signed char *coarse_side = malloc((size_t)count);
         if (coarse_side) cut = cut_multilevel(&coarse, rng, wanted, limit, false, coarse_side);
@@ -130,6 +132,7 @@ struct splitting {
     struct rng *rng;
     const int *sizes, *nodes; /* threads of each node; the nodes in an order that keeps near ones together */
     int *result;
+    uint64_t *work;
 };
 
 static bool split(const struct splitting *task, int *members, int count, int low, int high) {
@@ -140,7 +143,7 @@ static bool split(const struct splitting *task, int *members, int count, int low
     int middle = (low + high) / 2, wanted = 0, left = 0;
     for (int x = low; x < middle; x++) wanted += task->sizes[task->nodes[x]];
     struct cut_graph part;
-    if (!cut_graph_new(&part, count ? count : 1)) return false;
+    if (!cut_graph_new(&part, count ? count : 1, task->work)) return false;
     size_t n = (size_t)task->graph->n, m = (size_t)count;
     for (size_t a = 0; a < m; a++) {
         const double *row = task->graph->comm + (size_t)members[a] * n;
@@ -179,21 +182,27 @@ static void chain_nodes(const struct rules *rules, struct rng *rng, int *nodes) 
     }
 }
 
-bool bisect_placement(const struct graph *graph, const struct rules *rules, struct rng *rng, int *node) {
+bool bisect_placement(const struct graph *graph, const struct rules *rules, struct rng *rng, int most, int *node) {
     size_t n = (size_t)graph->n, k = (size_t)rules->k;
     int *sizes = calloc(k, sizeof *sizes), *nodes = malloc(k * sizeof *nodes), *members = malloc(n * sizeof *members);
-    bool done = sizes && nodes && members;
+    bool *chosen = calloc(k, sizeof *chosen), done = sizes && nodes && members && chosen;
     if (done) {
+        int count = 0, parts = most < rules->k ? most : rules->k;
+        chain_nodes(rules, rng, nodes);
+        if (parts < rules->k) /* any nodes, in the order of the chain */
+            for (int x = 0, left = parts; x < rules->k; x++)
+                if (rng_below(rng, rules->k - x) < left) nodes[parts - left--] = nodes[x];
+        for (int x = 0; x < parts; x++) chosen[nodes[x]] = true;
         for (size_t i = 0; i < n; i++) {
             sizes[node[i]]++;
-            members[i] = (int)i;
+            if (chosen[node[i]]) members[count++] = (int)i;
         }
-        chain_nodes(rules, rng, nodes);
-        struct splitting task = {graph, rng, sizes, nodes, node};
-        done = split(&task, members, graph->n, 0, rules->k);
+        struct splitting task = {graph, rng, sizes, nodes, node, rules->work};
+        done = split(&task, members, count, 0, parts);
     }
     free(sizes);
     free(nodes);
     free(members);
+    free(chosen);
     return done;
 }

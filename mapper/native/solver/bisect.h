@@ -9,6 +9,7 @@ struct cut_graph {
     int n;
     double *comm;
     int *weight;
+    uint64_t *work; /* elements looked at, as in struct rules */
 };
 
 /* Improve a cut by moving one vertex at a time (Fiduccia and Mattheyses). side[]: 0 or 1; wanted: weight of side 0;

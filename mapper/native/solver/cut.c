@@ -43,6 +43,7 @@ static int best_move(const struct pass *pass, int reach) {
 
 static void move(struct pass *pass, int i) {
     const struct cut_graph *graph = pass->graph;
+    *graph->work += 2 * (uint64_t)graph->n;
     const double *row = graph->comm + (size_t)i * (size_t)graph->n;
     int from = pass->side[i];
     pass->cut -= pass->gain[i];

@@ -172,7 +172,8 @@ int numaplan_exact(int n, int k, const double *comm, const double *cost, const d
                    double tolerance, const int *sizes, uint64_t steps, int *node, double *outcome) {
     int result = -1, *class = calloc((size_t)n, sizeof *class);
     struct graph graph = {n, comm, load, class};
-    struct rules rules = {k, false, target != NULL, cost, target ? target : load, tolerance, 0};
+    uint64_t work = 0;
+    struct rules rules = {k, false, target != NULL, cost, target ? target : load, tolerance, 0, &work, 0};
     struct branch branch = {.graph = &graph, .rules = &rules, .steps = steps};
     struct state *start = class ? state_new(&graph, &rules, node) : NULL;
     if (start && allocate(&branch, (size_t)n, (size_t)k)) {

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What each effort spends; per level of `effort`: fast, normal, max. */
+/* What an effort spends: placements made anew (by bisection, or through the levels), improvements tried, how many of
+ * them in vain before giving up, and what each run through the levels does. */
 struct budget {
-    int fresh, rounds;    /* placements made anew; improvements tried */
-    int idle;             /* improvements in vain before giving up */
+    int bisections, fresh, rounds, idle;
     struct effort levels;
 };
 
@@ -22,13 +22,20 @@ struct run {
 
 static struct budget budget_for(int n, int effort) {
     static const struct budget table[3] = {
-        {2, 6, 4, {4, 4, 60, 20, 10, 6}},
-        {4, 40, 20, {4, 3, 200, 60, 200, 40}},
-        {16, 800, 200, {4, 6, 800, 200, 2000, 400}},
+        {1, 1, 6, 4, {4, 4, 60, 20, 10, 6}},
+        {5, 3, 40, 20, {4, 3, 200, 60, 200, 40}},
+        {16, 12, 800, 200, {4, 6, 800, 200, 2000, 400}},
     };
     struct budget budget = table[effort < 0 ? 0 : effort > 2 ? 2 : effort];
+    if (effort <= 0 && n > 64) budget.fresh = 0, budget.rounds = n > 128 ? 0 : 3;
     if (n <= 64 && effort > 0) budget.levels.fine_iterations *= 4, budget.levels.fine_patience *= 4;
     return budget;
+}
+
+/* About as many elements as a second of a partitioner's time would show, by the size of the task. */
+static uint64_t work_allowed(int n, int effort) {
+    double normal = 2e6 * pow(n, 0.75);
+    return (uint64_t)(effort <= 0 ? normal / 4 : effort == 1 ? normal : 60 * normal);
 }
 
 /* Keep the scratch placement if it is the best so far. */
@@ -98,38 +105,51 @@ static void kick(struct run *run, int swaps) {
     }
 }
 
-/* One attempt: from the best placement through the levels again, or with a few random swaps. */
+/* One attempt: from the best placement through the levels again, with a few nodes split anew, or randomly kicked. */
 static bool improve(struct run *run, const struct budget *budget, int round) {
     struct state *state = run->state;
-    size_t n = (size_t)state->graph->n;
-    if (n > 16 && (budget->fresh < 4 || round % 2 == 0)) {
-        memcpy(run->trial, run->best, n * sizeof *run->trial);
+    int n = state->graph->n, k = run->rules->k, kind = n <= 16 ? 2 : budget->fresh < 2 ? 0 : round % 3;
+    memcpy(run->trial, run->best, (size_t)n * sizeof *run->trial);
+    if (kind == 0) {
         if (!multilevel(state->graph, run->rules, &budget->levels, &run->rng, false, run->trial)) return false;
         state_set(state, run->trial);
-    } else {
-        state_set(state, run->best);
-        kick(run, 2 + rng_below(&run->rng, 2 + (int)n / 8));
-        if (!tabu_search(state, &run->rng, budget->levels.fine_iterations, budget->levels.fine_patience, false))
-            return false;
+        return true;
     }
-    return true;
+    if (kind == 1) {
+        int nodes = n / k < 5 ? k : 2 + rng_below(&run->rng, k < 6 ? k - 1 : 5);
+        if (!bisect_placement(state->graph, run->rules, &run->rng, nodes, run->trial)) return false;
+    }
+    state_set(state, run->trial);
+    if (kind == 2) kick(run, 2 + rng_below(&run->rng, 2 + n / 8));
+    return tabu_search(state, &run->rng, budget->levels.fine_iterations, budget->levels.fine_patience, false);
+}
+
+static bool make_fresh(struct run *run, const struct budget *budget, bool bisect) {
+    struct state *state = run->state;
+    if (!bisect) {
+        if (!multilevel(state->graph, run->rules, &budget->levels, &run->rng, true, run->trial)) return false;
+        state_set(state, run->trial);
+        return true;
+    }
+    if (!bisect_placement(state->graph, run->rules, &run->rng, state->rules->k, run->trial)) return false;
+    state_set(state, run->trial);
+    return tabu_search(state, &run->rng, budget->levels.fine_iterations, budget->levels.fine_patience, false);
+}
+
+/* Whether anything may still get better, and work is left. */
+static bool go_on(const struct run *run) {
+    return *run->rules->work < run->rules->allowed && (run->best_cost > 0 || run->best_imbalance > 0);
 }
 
 static bool search(struct run *run, const struct budget *budget, int starts, const int *start) {
     size_t bytes = (size_t)run->state->graph->n * sizeof *run->trial;
     if (!take_starts(run, budget, starts, start)) return false;
-    for (int fresh = 0; fresh < budget->fresh; fresh++) {
+    for (int fresh = 0; fresh < budget->bisections + budget->fresh && go_on(run); fresh++) {
         memcpy(run->trial, run->best, bytes);
-        if (!(fresh % 2 ? multilevel(run->state->graph, run->rules, &budget->levels, &run->rng, true, run->trial)
-                        : bisect_placement(run->state->graph, run->rules, &run->rng, run->trial)))
-            return false;
-        state_set(run->state, run->trial);
-        if (fresh % 2 == 0 && !tabu_search(run->state, &run->rng, budget->levels.fine_iterations,
-                                           budget->levels.fine_patience, false))
-            return false;
+        if (!make_fresh(run, budget, fresh < budget->bisections)) return false;
         keep(run);
     }
-    for (int round = 0, idle = 0; round < budget->rounds && idle < budget->idle; round++) {
+    for (int round = 0, idle = 0; round < budget->rounds && idle < budget->idle && go_on(run); round++) {
         if (!improve(run, budget, round)) return false;
         idle = keep(run) ? 0 : idle + 1;
     }
@@ -144,7 +164,9 @@ int numaplan_solve(int n, int k, const double *comm, const double *cost, const d
                    double *outcome) {
     int result = -1, *class = calloc((size_t)n, sizeof *class);
     struct graph graph = {n, comm, load, class};
-    struct rules rules = {k, true, target != NULL, cost, target ? target : load, tolerance, 0};
+    uint64_t work = 0;
+    struct rules rules = {k, true, target != NULL, cost, target ? target : load, tolerance, 0, &work,
+                          work_allowed(n, effort)};
     for (int x = 0; x < k; x++)
         for (int y = 0; y < k; y++) rules.flat &= cost[x * k + y] == (x == y ? 0.0 : 1.0);
     struct run run = {NULL, &rules, {seed}, malloc((size_t)n * sizeof(int)), malloc((size_t)n * sizeof(int)),

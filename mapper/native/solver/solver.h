@@ -22,7 +22,8 @@ struct graph {
 
 /* Where and by which rule. cost: k x k, symmetric, per unit of communication. target, tolerance: wanted load of each
  * node and how far off it may be, relative to the target; balanced: whether loads count at all. limit: the imbalance
- * below which a placement counts as balanced (0 where one within tolerance is known). */
+ * below which a placement counts as balanced (0 where one within tolerance is known). work: elements looked at so far,
+ * allowed: how many may be; counted, not timed, so that the same input gives the same answer on any machine. */
 struct rules {
     int k;
     bool flat;
@@ -31,6 +32,7 @@ struct rules {
     const double *target;
     double tolerance;
     double limit;
+    uint64_t *work, allowed;
 };
 
 struct rng {
@@ -73,8 +75,9 @@ bool tabu_search(struct state *state, struct rng *rng, long iterations, long pat
 /* Rearrange node[] within its slots by growing the nodes one after the other from random seeds. */
 bool grow_placement(const struct graph *graph, int k, struct rng *rng, int *node);
 
-/* Make node[] anew, with the same number of elements on each node, by recursive bisection; all of class 0. */
-bool bisect_placement(const struct graph *graph, const struct rules *rules, struct rng *rng, int *node);
+/* Make node[] anew, with the same number of elements on each node, by recursive bisection; all of class 0. Only the
+ * elements of `most` random nodes are placed anew when there are more nodes. Returns false without memory. */
+bool bisect_placement(const struct graph *graph, const struct rules *rules, struct rng *rng, int most, int *node);
 
 /* How much work a run through the levels does. */
 struct effort {

@@ -60,6 +60,7 @@ static void sum_up(struct state *state) {
     const struct graph *graph = state->graph;
     const struct rules *rules = state->rules;
     int n = graph->n, k = rules->k;
+    *rules->work += (uint64_t)n * (uint64_t)n * (rules->flat ? 1 : (uint64_t)k) / 4; /* vectors of four */
     memset(state->gain, 0, (size_t)n * (size_t)k * sizeof *state->gain);
     memset(state->sum, 0, (size_t)k * sizeof *state->sum);
     for (int j = 0; j < n; j++) {
@@ -165,6 +166,7 @@ void state_swap(struct state *state, int i, int j) {
         state->sum[b] += graph->load[i] - graph->load[j];
     }
     const double *row_i = graph->comm + (size_t)i * n, *row_j = graph->comm + (size_t)j * n;
+    *rules->work += (rules->flat ? 2 : (uint64_t)k) * n / 4;
     for (int x = 0; x < k; x++) {
         double step = rules->cost[x * k + b] - rules->cost[x * k + a];
         if (step == 0) continue;

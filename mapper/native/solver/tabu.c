@@ -60,11 +60,13 @@ static void scan_blocks(struct search *search, const struct block *left, const s
     }
     /* Where swapped elements talk, the pair's term comes on top; it lowers the value only on odd distances. */
     bool bounded = pair >= 0;
+    uint64_t looked = (uint64_t)(right->end - right->start + left->end - left->start);
     for (int p = left->start; p < left->end; p++) {
         int i = state->member[p];
         double leave = weight * (gain_b[i] - gain_a[i]);
         if (bounded && leave + least >= best->value) continue;
         const double *row = state->graph->comm + (size_t)i * n;
+        looked += (uint64_t)(right->end - right->start);
         for (int q = right->start; q < right->end; q++) {
             if (bounded && leave + gap[q] >= best->value) continue;
             int j = state->member[q];
@@ -75,6 +77,7 @@ static void scan_blocks(struct search *search, const struct block *left, const s
             if (allowed && value < best->value) *best = (struct choice){i, j, value};
         }
     }
+    *state->rules->work += looked;
 }
 
 static struct choice best_swap(struct search *search) {
@@ -158,7 +161,7 @@ static void run(struct search *search, long iterations, long patience, int *best
     if (tenure > 12) tenure = 12;
     bool follow = search->weight > 0 && search->price > 0;
     for (long last = 0; search->iteration < iterations && search->iteration - last < patience; search->iteration++) {
-        if (search->weight == 0 && state->imbalance == 0) break;
+        if (search->weight == 0 ? state->imbalance == 0 : *state->rules->work > state->rules->allowed) break;
         struct choice swap = best_swap(search);
         if (swap.i < 0) {
             if (search->iteration - last > 2 * tenure + 2) break; /* nothing to swap at all */
