@@ -15,12 +15,16 @@ CARRIERS = "perf:qemu-x86_64:qemu-aarch64"
 def prepare(workdir: Path, environment: Mapping[str, str], library: Path = LIBRARY) -> dict[str, str]:
     """The environment with the preload library in front of an existing LD_PRELOAD, logging into `workdir`.
 
-    Creates the control file there. Raises MachineLacksError when the library was not built.
+    Creates the control file there. Raises MachineLacksError when the library was not built, UsageError when
+    the folder cannot be written.
     """
     if not library.is_file():
         raise MachineLacksError(f"{library.name}: the native library is not built", "run 'make setup'")
     workdir = workdir.resolve()
-    create_control(workdir)
+    try:
+        create_control(workdir)
+    except OSError as error:
+        raise UsageError(f"{workdir}: {error.strerror}", "set TMPDIR to a folder with room") from error
     loaded = environment.get("LD_PRELOAD", "").strip()
     return {
         **environment,

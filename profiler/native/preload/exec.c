@@ -27,7 +27,7 @@ struct call { /* what exec is given instead */
     const char *path;
     char **argv, **envp;
     char head[HEAD]; /* first line of a script */
-    char program[NP_PATH];
+    char program[NP_PATH], self[NP_PATH];
 };
 
 static size_t count(char *const *list) {
@@ -93,9 +93,20 @@ static const char *search(const char *file, char found[NP_PATH]) {
     return file;
 }
 
+/* To the emulator, /proc/self/exe would be itself. */
+static void resolve_self(struct call *call) {
+    if (strcmp(call->path, "/proc/self/exe")) return;
+    ssize_t length = readlink(call->path, call->self, sizeof call->self - 1);
+    if (length > 0) {
+        call->self[length] = 0;
+        call->path = call->self;
+    }
+}
+
 /* words: room for WORDS + 4 + the arguments; text: a copy of the prefix. */
 static bool rewrite(struct call *call, char *const *argv, char *text, char **words) {
     char *script = NULL, *program = NULL, *argument = "", inner[HEAD];
+    resolve_self(call);
     int kind = kind_of(call->path, call->head);
     if (kind == '#') {
         script = (char *)call->path;

@@ -10,13 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { SLOT = 64, HEADER_SLOTS = 2, CHUNK = 32 * 1024, ZEROS = 4096, PATIENCE = 100000 };
-#define LOG_LIMIT ((uint64_t)128 << 20)
+enum { MOST_RECORDING = 128 << 20, MOST_ENFORCING = 32 << 20 };
 
 struct header {
     char magic[8];
@@ -32,6 +33,7 @@ _Static_assert(sizeof(struct header) == HEADER_SLOTS * SLOT, "the reader relies 
 static struct header *head;
 static _Atomic uint64_t grown; /* bytes of the file that can be touched */
 static _Atomic bool broken;
+static uint64_t limit; /* bytes mapped */
 static char path[NP_PATH];
 
 uint64_t np_now(void) {
@@ -44,6 +46,9 @@ static bool append_zeros(uint64_t offset, int flags) {
     static const char zeros[ZEROS];
     struct iovec pieces[CHUNK / ZEROS];
     for (int i = 0; i < CHUNK / ZEROS; i++) pieces[i] = (struct iovec){(void *)zeros, ZEROS};
+    /* Beyond the program's file size limit a write would be a signal to it. */
+    struct rlimit size;
+    if (getrlimit(RLIMIT_FSIZE, &size) == 0 && size.rlim_cur < offset + CHUNK) return false;
     int file = open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0) return false;
     bool done = pwritev(file, pieces, CHUNK / ZEROS, (off_t)offset) == CHUNK;
@@ -51,12 +56,22 @@ static bool append_zeros(uint64_t offset, int flags) {
     return done;
 }
 
+/* A program with little address space of its own keeps it. */
+static uint64_t bytes_to_map(void) {
+    uint64_t most = NP_RECORDING ? MOST_RECORDING : MOST_ENFORCING;
+    struct rlimit space;
+    if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY && space.rlim_cur / 32 < most)
+        most = space.rlim_cur / 32;
+    return most / CHUNK * CHUNK;
+}
+
 static bool map_log(void) {
+    limit = bytes_to_map();
     int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (file < 0) return false;
+    if (file < 0 || limit == 0) return false;
     /* By system call: mmap is our own wrapper, which would log it. */
     const int shared = MAP_SHARED | MAP_NORESERVE;
-    long memory = syscall(SYS_mmap, NULL, LOG_LIMIT, PROT_READ | PROT_WRITE, shared, file, 0);
+    long memory = syscall(SYS_mmap, NULL, limit, PROT_READ | PROT_WRITE, shared, file, 0);
     close(file);
     head = memory == -1 ? NULL : (struct header *)memory;
     return head != NULL;
@@ -87,7 +102,7 @@ bool np_log_open(void) {
 }
 
 void np_log_forget(void) {
-    if (head) syscall(SYS_munmap, head, LOG_LIMIT);
+    if (head) syscall(SYS_munmap, head, limit);
     head = NULL;
     atomic_store(&broken, false);
 }
@@ -116,7 +131,7 @@ static NP_COLD void grow(uint64_t begin, uint64_t end) {
 
 static struct np_record *claim(uint64_t slots) {
     uint64_t begin = atomic_fetch_add(&head->cursor, slots) * SLOT, end = begin + slots * SLOT;
-    if (end <= LOG_LIMIT) {
+    if (end <= limit) {
         if (begin / CHUNK != (end - 1) / CHUNK || begin % CHUNK == 0) grow(begin, end);
         if (wait_for(end)) return (struct np_record *)((char *)head + begin);
     }

@@ -15,7 +15,7 @@
 enum { MODULES = 1024 };
 
 struct module {
-    uintptr_t bias, start, end;
+    uintptr_t bias, start, end; /* start to end: its code */
     uint64_t name_hash; /* of the file's basename */
     uint32_t seen;      /* scan that saw it last, 0: a free entry */
 };
@@ -81,7 +81,7 @@ static void span_of(const struct dl_phdr_info *info, struct module *module) {
     module->start = UINTPTR_MAX;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-        if (header->p_type != PT_LOAD) continue;
+        if (header->p_type != PT_LOAD || !(header->p_flags & PF_X)) continue;
         uintptr_t start = info->dlpi_addr + header->p_vaddr, end = start + header->p_memsz;
         if (start < module->start) module->start = start;
         if (end > module->end) module->end = end;
@@ -154,9 +154,9 @@ void np_modules_scan(void) {
 /* Another thread may have been scanning when this one forked. */
 void np_modules_fork(void) { atomic_store(&scanning, false); }
 
-bool np_module_of(uintptr_t address, uint64_t *name_hash, uintptr_t *bias) {
+bool np_module_of(uintptr_t code, uint64_t *name_hash, uintptr_t *bias) {
     for (uint32_t i = 0; i < atomic_load(&module_count); i++) {
-        if (address < modules[i].start || address >= modules[i].end) continue;
+        if (code < modules[i].start || code >= modules[i].end) continue;
         *name_hash = modules[i].name_hash;
         *bias = modules[i].bias;
         return true;

@@ -31,7 +31,6 @@ enum {
 #define NP_NO_THREAD UINT32_MAX
 #define NP_HOT __attribute__((hot))
 #define NP_COLD __attribute__((cold, noinline))
-#define NP_CALLER ((uintptr_t)__builtin_return_address(0))
 
 /* ---- log.c: records of 64 bytes in a shared file mapping; profiler/identity/log.py reads them ---- */
 
@@ -122,16 +121,12 @@ uint32_t np_thread_number(void);
 bool np_live_add(uintptr_t address);
 bool np_live_remove(uintptr_t address); /* false (fast) when it is not one */
 
-/* ---- regions.c ---- */
-
-void np_region_made(enum np_region kind, uintptr_t address, size_t bytes, uintptr_t site);
-void np_region_gone(enum np_region kind, uintptr_t address, size_t bytes);
 
 /* ---- modules.c ---- */
 
 void np_modules_scan(void); /* cheap when nothing was loaded or unloaded */
 void np_modules_fork(void);
-bool np_module_of(uintptr_t address, uint64_t *name_hash, uintptr_t *bias);
+bool np_module_of(uintptr_t code, uint64_t *name_hash, uintptr_t *bias);
 void np_areas_log(void);
 
 /* ---- names ---- */

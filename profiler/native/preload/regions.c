@@ -58,6 +58,14 @@ static NP_COLD void resolve(void) {
     resolving = false;
 }
 
+enum { FRAME_WORDS = 16 };
+
+struct call { /* where a hook was called from: the code, and the stack above the return address */
+    uintptr_t site;
+    const uintptr_t *frame;
+};
+
+#define CALLER ((struct call){(uintptr_t)__builtin_return_address(0), __builtin_dwarf_cfa()})
 #define READY() (__builtin_expect(real_malloc != NULL, 1) || (resolve(), real_malloc != NULL))
 
 static bool wanted(void) { return np_active() && (NP_RECORDING || np_enforce_wants_regions()); }
@@ -70,11 +78,26 @@ static bool from_allocator(uintptr_t site) {
            bias == allocator && name == allocator_name;
 }
 
-NP_COLD void np_region_made(enum np_region kind, uintptr_t address, size_t bytes, uintptr_t site) {
+/* operator new calls malloc, and says nothing of who wants the block: its own caller does, a few words up. */
+static uintptr_t through_new(struct call call) {
+    static const char *const libraries[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
+    uint64_t name, other;
+    uintptr_t bias;
+    bool is_new = false;
+    if (!np_module_of(call.site, &name, &bias)) return call.site;
+    for (size_t i = 0; i < sizeof libraries / sizeof *libraries && !is_new; i++)
+        is_new = name == np_hash(NP_HASH_START, libraries[i], strlen(libraries[i]));
+    for (int i = 0; is_new && i < FRAME_WORDS; i++)
+        if (np_module_of(call.frame[i], &other, &bias) && other != name) return call.frame[i];
+    return call.site;
+}
+
+static NP_COLD void region_made(enum np_region kind, uintptr_t address, size_t bytes, struct call call) {
     if (!address || !wanted()) return;
     int saved = errno;
     np_modules_scan();
-    if (kind != NP_HEAP && from_allocator(site)) kind = NP_ARENA;
+    if (kind != NP_HEAP && from_allocator(call.site)) kind = NP_ARENA;
+    uintptr_t site = through_new(call);
     uint32_t sequence = np_self.known && kind != NP_ARENA ? ++np_self.sequence : 0;
     if (kind == NP_HEAP) np_live_add(address);
     if (NP_RECORDING) np_log(NP_ALLOC, np_thread_number(), kind, address, bytes, site, sequence);
@@ -82,32 +105,32 @@ NP_COLD void np_region_made(enum np_region kind, uintptr_t address, size_t bytes
     errno = saved;
 }
 
-NP_COLD void np_region_gone(enum np_region kind, uintptr_t address, size_t bytes) {
+static NP_COLD void region_gone(enum np_region kind, uintptr_t address, size_t bytes) {
     if (NP_RECORDING) np_log(NP_FREE, np_thread_number(), kind, address, bytes, 0, 0);
     np_enforce_region_gone(address);
 }
 
-static inline void *made(void *block, size_t bytes, uintptr_t site) {
-    if (__builtin_expect(bytes >= NP_LARGE, 0)) np_region_made(NP_HEAP, (uintptr_t)block, bytes, site);
+static inline void *made(void *block, size_t bytes, struct call call) {
+    if (__builtin_expect(bytes >= NP_LARGE, 0)) region_made(NP_HEAP, (uintptr_t)block, bytes, call);
     return block;
 }
 
 static inline bool gone(void *block) {
     bool large = np_live_remove((uintptr_t)block);
-    if (__builtin_expect(large, 0)) np_region_gone(NP_HEAP, (uintptr_t)block, 0);
+    if (__builtin_expect(large, 0)) region_gone(NP_HEAP, (uintptr_t)block, 0);
     return large;
 }
 
 NP_HOT void *malloc(size_t bytes) {
     if (!READY()) return early_block(bytes);
-    return made(real_malloc(bytes), bytes, NP_CALLER);
+    return made(real_malloc(bytes), bytes, CALLER);
 }
 
 void *calloc(size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) return errno = ENOMEM, NULL;
     if (!READY()) return early_block(bytes); /* never used before, so zero */
-    return made(real_calloc(count, size), bytes, NP_CALLER);
+    return made(real_calloc(count, size), bytes, CALLER);
 }
 
 NP_HOT void free(void *block) {
@@ -124,63 +147,63 @@ static NP_COLD void *realloc_early(void *block, size_t bytes) {
     return moved;
 }
 
-static void *reallocate(void *block, size_t bytes, uintptr_t site) {
+static void *reallocate(void *block, size_t bytes, struct call call) {
     if (block && is_early(block)) return realloc_early(block, bytes);
     if (!READY()) return early_block(bytes);
     /* Gone before it really is: another thread may get its address at once. */
     size_t old = block && gone(block) ? malloc_usable_size(block) : 0;
     void *moved = real_realloc(block, bytes);
-    if (!moved && bytes && old) made(block, old, site);
-    return made(moved, bytes, site);
+    if (!moved && bytes && old) made(block, old, call);
+    return made(moved, bytes, call);
 }
 
-void *realloc(void *block, size_t bytes) { return reallocate(block, bytes, NP_CALLER); }
+void *realloc(void *block, size_t bytes) { return reallocate(block, bytes, CALLER); }
 
 void *reallocarray(void *block, size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) return errno = ENOMEM, NULL;
-    return reallocate(block, bytes, NP_CALLER);
+    return reallocate(block, bytes, CALLER);
 }
 
 void *aligned_alloc(size_t alignment, size_t bytes) {
-    return READY() && real_aligned ? made(real_aligned(alignment, bytes), bytes, NP_CALLER) : NULL;
+    return READY() && real_aligned ? made(real_aligned(alignment, bytes), bytes, CALLER) : NULL;
 }
 
 void *memalign(size_t alignment, size_t bytes) {
-    return READY() && real_memalign ? made(real_memalign(alignment, bytes), bytes, NP_CALLER) : NULL;
+    return READY() && real_memalign ? made(real_memalign(alignment, bytes), bytes, CALLER) : NULL;
 }
 
 int posix_memalign(void **block, size_t alignment, size_t bytes) {
     if (!READY() || !real_posix_memalign) return ENOMEM;
     int error = real_posix_memalign(block, alignment, bytes);
-    if (!error) made(*block, bytes, NP_CALLER);
+    if (!error) made(*block, bytes, CALLER);
     return error;
 }
 
-void *valloc(size_t bytes) { return READY() && real_valloc ? made(real_valloc(bytes), bytes, NP_CALLER) : NULL; }
+void *valloc(size_t bytes) { return READY() && real_valloc ? made(real_valloc(bytes), bytes, CALLER) : NULL; }
 
-void *pvalloc(size_t bytes) { return READY() && real_pvalloc ? made(real_pvalloc(bytes), bytes, NP_CALLER) : NULL; }
+void *pvalloc(size_t bytes) { return READY() && real_pvalloc ? made(real_pvalloc(bytes), bytes, CALLER) : NULL; }
 
 static enum np_region kind_of(int flags) { return flags & MAP_ANONYMOUS ? NP_MMAP : NP_FILE; }
 
-static void *map(void *hint, size_t bytes, int protection, int flags, int file, off_t offset, uintptr_t site) {
+static void *map(void *hint, size_t bytes, int protection, int flags, int file, off_t offset, struct call call) {
     if (!READY()) return errno = ENOMEM, MAP_FAILED;
     void *memory = real_mmap(hint, bytes, protection, flags, file, offset);
-    if (bytes >= NP_LARGE && memory != MAP_FAILED) np_region_made(kind_of(flags), (uintptr_t)memory, bytes, site);
+    if (bytes >= NP_LARGE && memory != MAP_FAILED) region_made(kind_of(flags), (uintptr_t)memory, bytes, call);
     return memory;
 }
 
 void *mmap(void *hint, size_t bytes, int protection, int flags, int file, off_t offset) {
-    return map(hint, bytes, protection, flags, file, offset, NP_CALLER);
+    return map(hint, bytes, protection, flags, file, offset, CALLER);
 }
 
 void *mmap64(void *hint, size_t bytes, int protection, int flags, int file, off64_t offset) {
-    return map(hint, bytes, protection, flags, file, offset, NP_CALLER);
+    return map(hint, bytes, protection, flags, file, offset, CALLER);
 }
 
 int munmap(void *memory, size_t bytes) {
     if (!READY()) return errno = EINVAL, -1;
-    if (bytes >= NP_LARGE && wanted()) np_region_gone(NP_MMAP, (uintptr_t)memory, bytes);
+    if (bytes >= NP_LARGE && wanted()) region_gone(NP_MMAP, (uintptr_t)memory, bytes);
     return real_munmap(memory, bytes);
 }
 
@@ -192,7 +215,7 @@ void *mremap(void *memory, size_t old, size_t bytes, int flags, ...) {
     if (!READY()) return errno = EINVAL, MAP_FAILED;
     void *moved = real_mremap(memory, old, bytes, flags, to);
     if (moved == MAP_FAILED) return moved;
-    if (old >= NP_LARGE && wanted()) np_region_gone(NP_MMAP, (uintptr_t)memory, old);
-    if (bytes >= NP_LARGE) np_region_made(NP_MMAP, (uintptr_t)moved, bytes, NP_CALLER);
+    if (old >= NP_LARGE && wanted()) region_gone(NP_MMAP, (uintptr_t)memory, old);
+    if (bytes >= NP_LARGE) region_made(NP_MMAP, (uintptr_t)moved, bytes, CALLER);
     return moved;
 }
