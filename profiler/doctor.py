@@ -105,7 +105,7 @@ def _privilege() -> Check:
     held = [name for name, number in known.items() if has_capability(number)]
     if held:
         return Check("perf_event_paranoid", True, f"level {level}, which {held[0]} overrides")
-    # From 2 on kernel addresses, from 1 on whole-system and raw events are refused; 3 and 4 are distributions'.
+    # At 2 the kernel's own addresses are refused; 3 and 4 are distributions' and refuse everything.
     ok = level <= 2
     why = f"level {level}: " + (
         "own programs can be recorded" if ok else "nothing can be recorded without root"

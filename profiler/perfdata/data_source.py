@@ -65,17 +65,17 @@ def levels(data_src: Sources) -> NDArray[np.uint8]:
 
 def is_load(data_src: Sources) -> NDArray[np.bool_]:
     """Which accesses are loads."""
-    return np.not_equal(data_src & np.uint64(_LOAD), 0)
+    return (data_src & np.uint64(_LOAD)).astype(np.bool_)
 
 
 def is_store(data_src: Sources) -> NDArray[np.bool_]:
     """Which accesses are stores."""
-    return np.not_equal(data_src & np.uint64(_STORE), 0)
+    return (data_src & np.uint64(_STORE)).astype(np.bool_)
 
 
 def is_hitm(data_src: Sources) -> NDArray[np.bool_]:
     """Which accesses found the line modified in another cache."""
-    return np.not_equal(data_src & np.uint64(_HITM), 0)
+    return (data_src & np.uint64(_HITM)).astype(np.bool_)
 
 
 @cache

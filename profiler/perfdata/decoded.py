@@ -1,6 +1,5 @@
 """Decode perf.data files: the one entry, `decode_perf`, and what it returns."""
 
-import mmap
 import os
 from collections.abc import Mapping as MappingView
 from dataclasses import dataclass, field
@@ -11,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.common import UsageError
 from numaplan.profiler.perfdata.errors import PerfDataError
 from numaplan.profiler.perfdata.reader import Reader
 from numaplan.profiler.perfdata.records import Mapping, ThreadSpan
+from numaplan.profiler.perfdata.source import Source
 
 _MEND = "give a file that perf record wrote"
 _LARGEST_TID = 1 << 22  # the kernel's PID_MAX_LIMIT
@@ -62,13 +61,13 @@ def decode_perf(path: str | os.PathLike[str]) -> Decoded:
     """
     place = Path(path)
     first = place / "data" if place.is_dir() else place
-    data = _open(first)
-    reader = Reader(data, str(first))
-    reader.read(data)
+    source = Source(first)
+    reader = Reader(source)
+    reader.read(source)
     if place.is_dir():
         for part in sorted(place.glob("data.*"), key=_number):
-            more = _open(part)
-            reader.read_stream(more, 0, len(more), str(part))
+            more = Source(part)
+            reader.read_stream(more, 0, len(more.data))
     reader.finish()
     return _decoded(reader)
 
@@ -76,16 +75,6 @@ def decode_perf(path: str | os.PathLike[str]) -> Decoded:
 def _number(part: Path) -> tuple[int, str]:
     digits = part.suffix[1:]
     return (int(digits) if digits.isdecimal() else 0, part.name)
-
-
-def _open(path: Path) -> NDArray[np.uint8]:
-    try:
-        with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_size == 0 or not path.is_file():
-                return np.frombuffer(file.read(), dtype=np.uint8)
-            return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}", _MEND) from error
 
 
 def _decoded(reader: Reader) -> Decoded:

@@ -2,6 +2,7 @@
 
 import struct
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from numaplan.profiler.perfdata.events import Events
 from numaplan.profiler.perfdata.features import EVENT_DESC, read_event_desc, read_feature
 from numaplan.profiler.perfdata.header import read_head
 from numaplan.profiler.perfdata.samples import SampleDecoder
+from numaplan.profiler.perfdata.source import Source
 
 Buffer = NDArray[np.uint8]
 
@@ -28,41 +30,43 @@ _MEND = "record again"
 class Reader:
     """Reads one recording: `read` the file, `read_stream` further ones of a directory, take the parts."""
 
-    def __init__(self, data: Buffer, name: str) -> None:
+    def __init__(self, source: Source) -> None:
+        self.name = source.name
         self.warnings: list[str] = []
-        self.head = read_head(data.data, name, self.warnings)
+        self.head = read_head(source.data.data, source.name, self.warnings)
         self.header: dict[str, Any] = {}
         order = self.head.order
         self.events = Events(self.head.attrs, order)
         self.samples = SampleDecoder(order)
         self.records = records.RecordReader(order)
-        self.name = name
         self._order = order
         self._inflater: Inflater | None = None
         self._walker = native.Walker(_treatment(), (order == "<") != (sys.byteorder == "little"), _BLOCK)
         self._events_changed()
-        self._read_features(data)
+        self._read_features(source.data)
+        self._passed: Callable[[int], None] = source.passed
 
     @property
     def counts(self) -> dict[int, int]:
         """Records by type; those of type 256 and above count as 256."""
         return {kind: int(count) for kind, count in enumerate(self._walker.counts) if count}
 
-    def read(self, data: Buffer) -> None:
+    def read(self, source: Source) -> None:
         """Read the records of the file; damage ends it with a warning, or an error if nothing came before."""
         start, end = self.head.data_start, self.head.data_end
         ratio = _EXPECTED_RATIO if "compressed" in self.header else 1
         self.samples.expect((end - start) * ratio)
-        self.read_stream(data, start, end, self.name)
+        self.read_stream(source, start, end)
 
-    def read_stream(self, data: Buffer, start: int, end: int, name: str) -> None:
-        """Read records from start to end of `data`; `name` names it in warnings."""
+    def read_stream(self, source: Source, start: int, end: int) -> None:
+        """Read records from start to end of a file without a header of its own, or of the first one."""
+        self.name, self._passed = source.name, source.passed
         try:
-            damage = self._walk(data, start, end, outer=True)
+            damage = self._walk(source.data, start, end, outer=True)
         except PerfDataError as error:
             damage = error.what
         if self._inflater is not None and self._inflater.rest and not damage:
-            damage = f"{name}: the compressed data end within a record"
+            damage = f"{self.name}: the compressed data end within a record"
         if damage:
             if not self._walker.counts.any():
                 raise PerfDataError(damage, _MEND)
@@ -101,6 +105,8 @@ class Reader:
             self.samples.decode(buffer, samples)
             for position in others.tolist():
                 self.records.read(self._record(buffer, position))
+            if outer:
+                self._passed(at)
             if outcome == native.STOPPED:
                 following = self._special(buffer, at, outer)
                 if following > end:
