@@ -47,7 +47,7 @@ class EmulateOptions:
 
 def _cache_shape(name: str, text: str) -> str:
     """`SETS:WAYS` for `SIZE:WAYS`; raises UsageError when no such cache can be modelled."""
-    match = re.fullmatch(r"(\d{1,9})([KMG]?)B?:(\d{1,3})", text.strip().upper())
+    match = re.fullmatch(r"([0-9]{1,9})([KMG]?)B?:([0-9]{1,3})", text.strip().upper())
     low, high = _SETS[name]
     mend = f"give SIZE:WAYS such as {DEFAULTS[name]}, with {low} to {high} sets of up to {_WAYS} ways"
     if match is None:
@@ -68,7 +68,7 @@ def _checked(name: str, value: str) -> str:
         return value
     if name in _NUMBERS:
         low, high = _NUMBERS[name]
-        if not re.fullmatch(r"\d{1,19}", value) or not low <= int(value) <= high:
+        if not re.fullmatch(r"[0-9]{1,19}", value) or not low <= int(value) <= high:
             raise UsageError(f"{name}={value}: not a number in range", f"give {low} to {high}")
         return str(int(value))
     return _cache_shape(name, value)
