@@ -50,7 +50,13 @@ def compare(
     rows: list[Comparison] = []
     for goal in objectives:
         problem = new_problem(
-            workload.comm, workload.loads, machine, objective=goal, seed=seed, effort=effort
+            workload.comm,
+            workload.loads,
+            machine,
+            objective=goal,
+            seed=seed,
+            effort=effort,
+            phases=workload.phases,
         )
         ids = np.array([node.id for node in machine.cpu_nodes])
         bound = lower_bound(problem)

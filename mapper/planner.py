@@ -93,6 +93,7 @@ def problem_for(
         effort=options.effort,
         tolerance=options.tolerance,
         starts=starts,
+        phases=workload.phases,
     )
 
 

@@ -30,7 +30,7 @@ class Problem:
     comm: (N, N) symmetric, zero diagonal; loads: (N,); sizes: (K,) threads each node gets, summing to N;
     distances: (K, K) symmetric; targets: (K,) the load each node should carry; tolerance: how far, relative
     to the target, a node's load may be off for the objective `balanced`; starts: placements with these
-    sizes that `best` must not be worse than.
+    sizes that `best` must not be worse than; phases: (P, N) loads by phase of the run, where known.
     """
 
     comm: Floats
@@ -43,6 +43,7 @@ class Problem:
     effort: str = "normal"
     tolerance: float = TOLERANCE
     starts: tuple[Nodes, ...] = ()
+    phases: Floats | None = None
 
     @cached_property
     def threads(self) -> int:
@@ -70,6 +71,7 @@ def new_problem(
     effort: str = "normal",
     tolerance: float = TOLERANCE,
     starts: tuple[Nodes, ...] = (),
+    phases: Floats | None = None,
 ) -> Problem:
     """Check everything and make the task; raises UsageError naming the row and column, thread or option."""
     if objective not in OBJECTIVES:
@@ -96,6 +98,7 @@ def new_problem(
         effort=effort,
         tolerance=tolerance,
         starts=starts,
+        phases=phases,
     )
 
 

@@ -14,13 +14,13 @@ LIBRARY = Path(__file__).parent / "native" / "solver.so"
 
 
 class Solution(NamedTuple):
-    """A placement ((N,) positions 0..K-1), how far it is out of balance (0: within tolerance), its cost.
+    """A placement ((N,) positions 0..K-1), the tolerance that was asked of its loads in the end, its cost.
 
     proven: whether the solver has shown that nothing is better.
     """
 
     places: Nodes
-    imbalance: float
+    tolerance: float
     cost: float
     proven: bool = False
 

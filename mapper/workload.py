@@ -6,7 +6,7 @@ Read from a trace (by the analyzer) or from comm.csv and loads.csv.
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +23,8 @@ PLACED_KINDS = ("static", "heap", "mmap")  # stacks and tls follow their thread,
 
 @dataclass(frozen=True)
 class Workload:
-    """threads: (process, creation path) of each row of comm (N, N) and loads (N,); sources: their digests."""
+    """threads: (process, creation path) of each row of comm (N, N) and loads (N,); sources: their digests;
+    phases: (P, N) loads by phase of the run."""
 
     threads: Sequence[tuple[str, str]]
     comm: Floats
@@ -33,7 +34,8 @@ class Workload:
     build_id: str = ""
     pages: PageStats | None = None
     machine: Machine | None = None
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
+    phases: Floats | None = None
 
 
 def workload_of_files(comm: Path, loads: Path | None) -> Workload:
@@ -73,6 +75,7 @@ def workload_of_trace(path: Path, *, pages: bool = True) -> Workload:
             pages=read_page_stats(trace, [thread.thread for thread in analysis.threads]) if pages else None,
             machine=trace.machine,
             notes=tuple(analysis.notes),
+            phases=np.array([phase.loads for phase in analysis.phases]) if analysis.phases else None,
         )
 
 

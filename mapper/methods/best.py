@@ -10,9 +10,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from numaplan.mapper.methods.choicemap import choicemap
 from numaplan.mapper.methods.cmlb import cmlb
+from numaplan.mapper.methods.deloc import deloc
 from numaplan.mapper.methods.eagermap import eagermap
 from numaplan.mapper.methods.simple import compact, interleave, scatter
+from numaplan.mapper.methods.spectral import spectral
+from numaplan.mapper.methods.treematch import treematch
 from numaplan.mapper.problem import Nodes, Problem
 
 
@@ -28,5 +32,7 @@ def best(problem: Problem) -> Nodes:
 def _starts(problem: Problem) -> list[Nodes]:
     methods: list[Callable[[Problem], Nodes]] = [compact, scatter, interleave]
     if problem.effort != "fast":
-        methods += [eagermap, cmlb]
+        methods += [eagermap, cmlb, choicemap]
+    if problem.effort == "max":
+        methods += [deloc, spectral, treematch]
     return [method(problem) for method in methods]

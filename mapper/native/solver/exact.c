@@ -28,7 +28,7 @@ static double forced_imbalance(const struct branch *branch, int depth) {
     const double *least = branch->suffix + (size_t)depth * (size_t)(branch->graph->n + 1);
     for (int x = 0; x < rules->k; x++) {
         double filled = branch->sum[x] + least[branch->free[x]];
-        if (filled > rules->target[x]) forced += node_imbalance(rules, x, filled);
+        if (filled > rules->target[x]) forced = fmax(forced, node_imbalance(rules, x, filled));
     }
     return forced;
 }
@@ -64,11 +64,16 @@ static bool represented(const struct branch *branch, const int *sizes, int x) {
     return false;
 }
 
+/* That of the node that is furthest off. */
+static double greatest_imbalance(const struct rules *rules, const double *sum) {
+    double greatest = 0;
+    for (int x = 0; rules->balanced && x < rules->k; x++) greatest = fmax(greatest, node_imbalance(rules, x, sum[x]));
+    return greatest;
+}
+
 static void take(struct branch *branch, double cost) {
-    double imbalance = 0;
-    for (int x = 0; branch->rules->balanced && x < branch->rules->k; x++)
-        imbalance += node_imbalance(branch->rules, x, branch->sum[x]);
-    if (!better(branch->rules, imbalance, cost, branch->best_imbalance, branch->best_cost)) return;
+    double imbalance = greatest_imbalance(branch->rules, branch->sum);
+    if (!better(imbalance, cost, branch->best_imbalance, branch->best_cost)) return;
     branch->best_imbalance = imbalance;
     branch->best_cost = cost;
     memcpy(branch->best, branch->node, (size_t)branch->graph->n * sizeof *branch->best);
@@ -166,19 +171,19 @@ static void release(struct branch *branch) {
     free(branch->suffix);
 }
 
-/* The least imbalance, then the least cost. Arguments as for numaplan_solve; sizes: k, threads of each node; node: a
+/* The least deviation of any node's load beyond the tolerance, then the least cost. Arguments as for numaplan_solve; sizes: k, threads of each node; node: a
  * placement to start from, and the result. Returns 1 when proven, 0 when `steps` were not enough, -1 without memory. */
 int numaplan_exact(int n, int k, const double *comm, const double *cost, const double *load, const double *target,
                    double tolerance, const int *sizes, uint64_t steps, int *node, double *outcome) {
     int result = -1, *class = calloc((size_t)n, sizeof *class);
     struct graph graph = {n, comm, load, class};
     uint64_t work = 0;
-    struct rules rules = {k, false, target != NULL, cost, target ? target : load, tolerance, 0, &work, 0};
+    struct rules rules = {k, false, target != NULL, cost, target ? target : load, tolerance, &work, 0};
     struct branch branch = {.graph = &graph, .rules = &rules, .steps = steps};
     struct state *start = class ? state_new(&graph, &rules, node) : NULL;
     if (start && allocate(&branch, (size_t)n, (size_t)k)) {
         branch.best_cost = start->cost;
-        branch.best_imbalance = start->imbalance;
+        branch.best_imbalance = greatest_imbalance(&rules, start->sum);
         memcpy(branch.best, node, (size_t)n * sizeof *node);
         memcpy(branch.free, sizes, (size_t)k * sizeof *sizes);
         set_order(&branch);
@@ -186,7 +191,7 @@ int numaplan_exact(int n, int k, const double *comm, const double *cost, const d
         memset(branch.gain, 0, (size_t)k * (size_t)n * sizeof(double));
         result = place(&branch, sizes, 0, 0);
         memcpy(node, branch.best, (size_t)n * sizeof *node);
-        outcome[0] = branch.best_imbalance;
+        outcome[0] = tolerance;
         outcome[1] = branch.best_cost;
     }
     state_free(start);

@@ -209,7 +209,7 @@ static bool place_coarsest(const struct graph *graph, const struct rules *rules,
         if (!done) break;
         state_set(state, trial);
         done = tabu_search(state, rng, effort->coarse_iterations, effort->coarse_patience, false);
-        if (better(rules, state->imbalance, state->cost, best_imbalance, best_cost) || try == 0) {
+        if (better(state->imbalance, state->cost, best_imbalance, best_cost) || try == 0) {
             best_cost = state->cost;
             best_imbalance = state->imbalance;
             memcpy(best, state->node, bytes);

@@ -41,52 +41,76 @@ static uint64_t work_allowed(int n, int effort) {
 /* Keep the scratch placement if it is the best so far. */
 static bool keep(struct run *run) {
     const struct state *state = run->state;
-    if (run->rules->limit > state->imbalance && run->rules->balanced && state->imbalance < run->best_imbalance)
-        run->rules->limit = state->imbalance;
-    if (!better(run->rules, state->imbalance, state->cost, run->best_imbalance, run->best_cost)) return false;
+    if (!better(state->imbalance, state->cost, run->best_imbalance, run->best_cost)) return false;
     run->best_cost = state->cost;
     run->best_imbalance = state->imbalance;
     memcpy(run->best, state->node, (size_t)state->graph->n * sizeof *run->best);
     return true;
 }
 
-/* Find the least imbalance there is, starting from the best so far and from heaviest-first placements. */
-static bool find_limit(struct run *run, int tries) {
+/* The largest relative deviation of a node's load from its target. */
+static double deviation(const struct state *state) {
+    double most = 0;
+    for (int x = 0; x < state->rules->k; x++)
+        if (state->rules->target[x] > 0)
+            most = fmax(most, fabs(state->sum[x] - state->rules->target[x]) / state->rules->target[x]);
+    return most;
+}
+
+/* Look for a placement within the tolerance, from the given one; least: the deviation of the nearest found, which
+ * goes to nearest[]. Returns whether one is within. */
+static bool seek_balance(struct run *run, int *nearest, double *least) {
     struct state *state = run->state;
-    size_t n = (size_t)state->graph->n;
-    double least = run->best_imbalance;
-    int *balanced = malloc(n * sizeof *balanced);
-    if (!balanced) return false;
-    memcpy(balanced, run->best, n * sizeof *balanced);
-    for (int try = 0; try < tries && least > 0; try++) {
-        memcpy(run->trial, balanced, n * sizeof *run->trial);
-        for (size_t kick = 0; try > 0 && kick < 2 + n / 4; kick++) { /* swap random elements */
-            int i = rng_below(&run->rng, (int)n), j = rng_below(&run->rng, (int)n), node = run->trial[i];
+    int n = state->graph->n;
+    for (int try = 0; try < 6; try++) {
+        memcpy(run->trial, nearest, (size_t)n * sizeof *nearest);
+        for (int swap = 0; try > 0 && swap < 2 + n / 4; swap++) {
+            int i = rng_below(&run->rng, n), j = rng_below(&run->rng, n), node = run->trial[i];
             run->trial[i] = run->trial[j];
             run->trial[j] = node;
         }
         state_set(state, run->trial);
-        if (!tabu_search(state, &run->rng, 300 + (long)n, 60, true)) break;
-        if (state->imbalance < least) {
-            least = state->imbalance;
-            memcpy(balanced, state->node, n * sizeof *balanced);
+        if (!tabu_search(state, &run->rng, 300 + (long)n, 60, true)) return false;
+        if (deviation(state) < *least) {
+            *least = deviation(state);
+            memcpy(nearest, state->node, (size_t)n * sizeof *nearest);
         }
+        if (*least <= state->rules->tolerance) return true;
     }
-    run->rules->limit = least > 1e-12 ? least * 1.001 : 0;
-    state_set(state, balanced);
-    free(balanced);
-    keep(run);
-    return true;
+    return false;
+}
+
+/* Where no placement within the tolerance is found, widen it to the deviation of the nearest one that is. */
+static bool find_tolerance(struct run *run, int starts, const int *start) {
+    size_t n = (size_t)run->state->graph->n;
+    int *nearest = malloc(n * sizeof *nearest);
+    double least = INFINITY, wanted = run->rules->tolerance;
+    for (int s = 0; nearest && s < starts; s++) {
+        state_set(run->state, start + (size_t)s * n);
+        if (deviation(run->state) >= least) continue;
+        least = deviation(run->state);
+        memcpy(nearest, run->state->node, n * sizeof *nearest);
+    }
+    if (nearest && least > wanted && !seek_balance(run, nearest, &least)) {
+        do run->rules->tolerance = fmax(wanted, least * (1 - 1e-6)); /* is there anything nearer? */
+        while (seek_balance(run, nearest, &least) && least > wanted);
+        run->rules->tolerance = fmax(wanted, least * (1 + 1e-12));
+    }
+    if (nearest) {
+        state_set(run->state, nearest);
+        keep(run);
+    }
+    free(nearest);
+    return nearest != NULL;
 }
 
 static bool take_starts(struct run *run, const struct budget *budget, int starts, const int *start) {
     size_t n = (size_t)run->state->graph->n;
-    bool done = true;
+    bool done = !run->rules->balanced || find_tolerance(run, starts, start);
     for (int s = 0; s < starts; s++) {
         state_set(run->state, start + (size_t)s * n);
         keep(run);
     }
-    if (run->rules->balanced && run->best_imbalance > 0) done = find_limit(run, 8);
     for (int s = 0; done && s < starts; s++) {
         state_set(run->state, start + (size_t)s * n);
         if (n > 32 && run->state->cost > 1.2 * run->best_cost) continue; /* a long way down, for little */
@@ -158,14 +182,14 @@ static bool search(struct run *run, const struct budget *budget, int starts, con
 
 /* Place n threads on k nodes. comm: n x n, symmetric, zero diagonal; cost: k x k, symmetric; load: n; target: k, or
  * NULL when loads do not count; start: `starts` placements (at least one) that all have the wanted seats; node: the
- * result; outcome: its imbalance and cost. Returns 0, or -1 without memory. */
+ * result; outcome: the tolerance it keeps (the one asked for where that can be) and its cost. Returns 0, or -1 without memory. */
 int numaplan_solve(int n, int k, const double *comm, const double *cost, const double *load, const double *target,
                    double tolerance, int starts, const int *start, uint64_t seed, int effort, int *node,
                    double *outcome) {
     int result = -1, *class = calloc((size_t)n, sizeof *class);
     struct graph graph = {n, comm, load, class};
     uint64_t work = 0;
-    struct rules rules = {k, true, target != NULL, cost, target ? target : load, tolerance, 0, &work,
+    struct rules rules = {k, true, target != NULL, cost, target ? target : load, tolerance, &work,
                           work_allowed(n, effort)};
     for (int x = 0; x < k; x++)
         for (int y = 0; y < k; y++) rules.flat &= cost[x * k + y] == (x == y ? 0.0 : 1.0);
@@ -175,7 +199,7 @@ int numaplan_solve(int n, int k, const double *comm, const double *cost, const d
         struct budget budget = budget_for(n, effort);
         if (search(&run, &budget, starts, start)) {
             memcpy(node, run.best, (size_t)n * sizeof *node);
-            outcome[0] = run.best_imbalance;
+            outcome[0] = rules.tolerance;
             outcome[1] = run.best_cost;
             result = 0;
         }

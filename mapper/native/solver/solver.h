@@ -21,9 +21,8 @@ struct graph {
 };
 
 /* Where and by which rule. cost: k x k, symmetric, per unit of communication. target, tolerance: wanted load of each
- * node and how far off it may be, relative to the target; balanced: whether loads count at all. limit: the imbalance
- * below which a placement counts as balanced (0 where one within tolerance is known). work: elements looked at so far,
- * allowed: how many may be; counted, not timed, so that the same input gives the same answer on any machine. */
+ * node and how far off it may be, relative to the target; balanced: whether loads count at all. work: elements looked
+ * at so far, allowed: how many may be; counted, not timed, so that the same input gives the same answer on any machine. */
 struct rules {
     int k;
     bool flat;
@@ -31,7 +30,6 @@ struct rules {
     const double *cost;
     const double *target;
     double tolerance;
-    double limit;
     uint64_t *work, allowed;
 };
 
@@ -67,7 +65,7 @@ void state_swap(struct state *state, int i, int j);
 double node_imbalance(const struct rules *rules, int node, double load);
 
 /* Whether (imbalance, cost) a is better than b: nearer to balance first, then cheaper. */
-bool better(const struct rules *rules, double imbalance_a, double cost_a, double imbalance_b, double cost_b);
+bool better(double imbalance_a, double cost_a, double imbalance_b, double cost_b);
 
 /* Tabu search from the state's placement; leaves the best placement found in it. Returns false without memory. */
 bool tabu_search(struct state *state, struct rng *rng, long iterations, long patience, bool loads_only);

@@ -24,9 +24,8 @@ double node_imbalance(const struct rules *rules, int node, double load) {
     return excess > 1e-12 ? excess + 8 * excess * excess : 0;
 }
 
-bool better(const struct rules *rules, double imbalance_a, double cost_a, double imbalance_b, double cost_b) {
-    double over_a = fmax(0, imbalance_a - rules->limit), over_b = fmax(0, imbalance_b - rules->limit);
-    if (fabs(over_a - over_b) > 1e-11) return over_a < over_b;
+bool better(double imbalance_a, double cost_a, double imbalance_b, double cost_b) {
+    if (fabs(imbalance_a - imbalance_b) > 1e-11) return imbalance_a < imbalance_b;
     return cost_a < cost_b - 1e-13 * fabs(cost_b);
 }
 

@@ -31,7 +31,7 @@ static double judge(const struct search *search, int i, int j, double cost, bool
     *allowed = search->banned[(size_t)i * (size_t)k + (size_t)b] <= search->iteration &&
                search->banned[(size_t)j * (size_t)k + (size_t)a] <= search->iteration;
     if (!*allowed)
-        *allowed = better(state->rules, state->imbalance + imbalance, state->cost + cost, search->best_imbalance,
+        *allowed = better(state->imbalance + imbalance, state->cost + cost, search->best_imbalance,
                           search->best_cost);
     return search->weight * cost + search->price * imbalance;
 }
@@ -122,7 +122,7 @@ static void descend_balanced(struct search *search, bool *settled) {
     double price = search->price;
     for (int round = 0; round < 8; round++) {
         descend(search, settled);
-        if (!(price > 0) || search->state->imbalance <= search->state->rules->limit + 1e-11) break;
+        if (!(price > 0) || search->state->imbalance <= 1e-11) break;
         search->price *= 4;
     }
     search->price = price;
@@ -146,7 +146,7 @@ static double first_price(const struct state *state) {
 }
 
 static void follow_balance(struct search *search, int *inside, int *outside) {
-    bool balanced = search->state->imbalance <= search->state->rules->limit + 1e-11;
+    bool balanced = search->state->imbalance <= 1e-11;
     *inside = balanced ? *inside + 1 : 0;
     *outside = balanced ? 0 : *outside + 1;
     if (*inside >= 6) search->price *= 0.7, *inside = 0;
@@ -168,7 +168,7 @@ static void run(struct search *search, long iterations, long patience, int *best
             continue;
         }
         apply(search, swap, tenure);
-        if (better(state->rules, state->imbalance, state->cost, search->best_imbalance, search->best_cost)) {
+        if (better(state->imbalance, state->cost, search->best_imbalance, search->best_cost)) {
             search->best_imbalance = state->imbalance;
             search->best_cost = state->cost;
             memcpy(best_node, state->node, bytes);
@@ -194,7 +194,7 @@ bool tabu_search(struct state *state, struct rng *rng, long iterations, long pat
         descend_balanced(&search, settled);
         search.best_cost = state->cost;
         search.best_imbalance = state->imbalance;
-        if (!loads_only && better(state->rules, imbalance, before, state->imbalance, state->cost)) {
+        if (!loads_only && better(imbalance, before, state->imbalance, state->cost)) {
             search.best_cost = before;
             search.best_imbalance = imbalance;
         } else {
