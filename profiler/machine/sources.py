@@ -26,6 +26,10 @@ def load_machine(source: str) -> Machine:
     if not path.exists():
         known = ", ".join(["local", *BUILT_IN, "AxB"])
         raise UsageError(f"{source}: no such machine or file", f"give a file or one of {known}")
+    if path.is_dir():
+        from numaplan.profiler.machine.sysfs import read_sysfs
+
+        return read_sysfs(path)
     data = read_document(path, "machine.json or hwloc XML file")
     if data.lstrip()[:1] == b"<":
         from numaplan.profiler.machine.hwloc_xml import parse_hwloc_xml

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 NAMES = ("time", "pid", "tid", "cpu", "ip", "addr", "phys_addr", "period", "weight", "data_src")
 _SIGNED = ("time", "pid", "tid", "cpu")
+_KINDS: dict[str, type[np.generic]] = {"event": np.int32, "cpumode": np.uint8}
 _FIRST_ROOM = 1 << 12
 _MOST_EXPECTED = 1 << 26
 
@@ -23,8 +24,8 @@ class Columns:
 
     def _allocate(self, room: int) -> None:
         self._room = room
-        for name in (*NAMES, "event"):
-            kind = np.int32 if name == "event" else np.int64 if name in _SIGNED else np.uint64
+        for name in (*NAMES, *_KINDS):
+            kind = _KINDS.get(name, np.int64 if name in _SIGNED else np.uint64)
             fresh: Column = np.zeros(room, dtype=kind)
             if name in self._filled:
                 fresh[: self.count] = self._arrays[name][: self.count]

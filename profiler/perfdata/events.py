@@ -35,8 +35,11 @@ class Events:
         return True
 
     def describe(self, described: list[Attr]) -> None:
-        """Take the events of EVENT_DESC."""
+        """Take the events of EVENT_DESC, and from them the ids that could not be read elsewhere."""
         self._described = described
+        if [attr.config for attr in described] == [attr.config for attr in self.attrs]:
+            for attr, same in zip(self.attrs, described, strict=True):
+                attr.ids = attr.ids or same.ids
 
     def update(self, record: bytes) -> None:
         """Take an EVENT_UPDATE record."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from numaplan.profiler.perfdata.attrs import LARGEST, SMALLEST, Attr, parse_attr
 from numaplan.profiler.perfdata.errors import PerfDataError
 
-_MAGIC = {b"PERFILE2": "<", b"2ELIFREP": ">", b"PERFFILE": "<", b"ELIFFREP": ">"}
+_MAGIC = {b"PERFILE2": "<", b"2ELIFREP": ">"}
+_OLD_MAGIC = b"PERFFILE"  # before 3.4: the same bytes in both orders
 _PIPE_HEADER = 16
 _FILE_HEADER = 104
 _SECTION = 16
@@ -33,7 +34,7 @@ class Head:
 
 def read_head(data: memoryview, name: str, warnings: list[str]) -> Head:
     """The head of the file in `data`; raises PerfDataError when no record could be read with it."""
-    order = _MAGIC.get(bytes(data[:8]))
+    order = _byte_order(data)
     if order is None:
         raise PerfDataError(f"{name}: no perf.data file (offset 0: {_shown(data)})", _MEND)
     if len(data) < _PIPE_HEADER:
@@ -52,6 +53,14 @@ def read_head(data: memoryview, name: str, warnings: list[str]) -> Head:
     if not head.unfinished:
         head.features = _read_features(data, head, start + length, warnings)
     return head
+
+
+def _byte_order(data: memoryview) -> str | None:
+    magic = bytes(data[:8])
+    if magic == _OLD_MAGIC and len(data) >= _PIPE_HEADER:
+        (size,) = struct.unpack_from(">Q", data, 8)
+        return ">" if size in (_PIPE_HEADER, _FILE_HEADER) else "<"
+    return _MAGIC.get(magic)
 
 
 def _shown(data: memoryview) -> str:

@@ -19,7 +19,7 @@ _ORDER: tuple[tuple[int, tuple[tuple[str, int, int], ...]], ...] = (
     (a.TIME, (("time", 0, 8),)),
     (a.ADDR, (("addr", 0, 8),)),
     (a.ID, (("id", 0, 8),)),
-    (a.STREAM_ID, ()),
+    (a.STREAM_ID, (("stream_id", 0, 8),)),
     (a.CPU, (("cpu", 0, 4),)),
     (a.PERIOD, (("period", 0, 8),)),
     (a.READ, ()),
@@ -94,6 +94,6 @@ def tail_of(attr: a.Attr) -> dict[int, int]:
 
 
 def id_offset(attr: a.Attr) -> int | None:
-    """Where a sample of the event carries its id, from the start of the record."""
-    first = layout_of(attr, "<").sections[0]
-    return next((offset for name, offset, _width in first.columns if name == "id"), None)
+    """Where a sample of the event carries its id, from the start of the record; the stream's id will do."""
+    offsets = {name: offset for name, offset, _width in reversed(layout_of(attr, "<").sections[0].columns)}
+    return offsets.get("id", offsets.get("stream_id"))

@@ -95,6 +95,7 @@ class Reader:
     def _take_feature(self, number: int, content: bytes) -> None:
         if number == EVENT_DESC:
             self.events.describe(read_event_desc(content, self._order, self.warnings))
+            self._events_changed()
         else:
             read_feature(number, content, self._order, self.header, self.warnings)
 

@@ -15,6 +15,7 @@ from numaplan.profiler.perfdata.skipping import field_lengths
 Buffer = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
 _SMALLEST_FIELD = 8
+_CPUMODE = 7  # in the header's misc: kernel, user, hypervisor, guest kernel, guest user
 
 
 class SampleDecoder:
@@ -124,6 +125,10 @@ class SampleDecoder:
 
     def _copy(self, layout: Layout, buffer: Buffer, starts: list[Ints], rows: Ints | None) -> None:
         columns, first = self.columns, self.columns.count
+        modes = column(buffer, starts[0] + 4, 2, self._swap) & np.uint64(_CPUMODE)
+        columns.fill("cpumode")[first + rows if rows is not None else slice(first, first + len(modes))] = (
+            modes
+        )
         for section, start in zip(layout.sections, starts, strict=True):
             fields = [
                 (offset, width, columns.fill(name), first)

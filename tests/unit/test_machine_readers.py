@@ -1,5 +1,6 @@
 """Readers of machines: kernel lists and masks, sysfs trees, hwloc XML, the papers' machines."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,7 @@ def tree(tmp_path: Path) -> Tree:
 def test_a_recorded_tree(tree: Tree) -> None:
     machine = read_sysfs(tree.root)
     assert machine.name == "box"
+    assert Machine.load(str(tree.root)) == machine
     assert [(n.id, n.cpus, n.memory_bytes) for n in machine.nodes] == [
         (0, (0, 1, 4, 5), 1024000),
         (2, (2, 3, 6), 2048000),
@@ -251,6 +253,16 @@ WHOLE = xml(CORES + NODES + "</object>" + distances("os", "0 9 1") + "</topology
 def test_malformed_xml_is_an_error(data: bytes) -> None:
     with pytest.raises(UsageError):
         parse_hwloc_xml(data, "x.xml")
+
+
+@given(st.data())
+def test_mutated_xml_is_a_machine_or_an_error(data: st.DataObject) -> None:
+    content = bytearray(WHOLE)
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at : at + data.draw(st.integers(0, 8))] = data.draw(st.binary(max_size=8))
+    with suppress(UsageError):
+        assert parse_hwloc_xml(bytes(content), "x.xml").cpus
 
 
 def test_deep_nesting_does_no_harm() -> None:

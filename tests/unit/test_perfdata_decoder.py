@@ -258,3 +258,40 @@ def test_a_zstd_bomb_is_refused(tmp_path: Path) -> None:
     decoded = decode_perf(write(tmp_path, builder.file()))
     assert decoded.samples["addr"].tolist() == [1]
     assert "without bound" in decoded.warnings[0]
+
+
+def test_ids_come_from_event_desc_when_the_table_is_damaged(tmp_path: Path) -> None:
+    builder = Builder([Event(BASIC, ids=(1,), name="a"), Event(BASIC, ids=(2,), name="b")])
+    for number in (2, 1, 2):
+        builder.sample(0, {"id": number})
+    content = bytearray(builder.file())
+    entry = 104 + 16 + 128  # behind the ids: the first attr's section of ids
+    content[entry : entry + 8] = (1 << 40).to_bytes(8, "little")
+    decoded = decode_perf(write(tmp_path, bytes(content)))
+    assert decoded.samples["event"].tolist() == [1, 0, 1]
+    assert "not readable" in decoded.warnings[0]
+
+
+def test_stream_ids_tell_events_apart(tmp_path: Path) -> None:
+    fields = ("tid", "addr", "stream_id")
+    builder = Builder([Event(fields, ids=(1,)), Event(fields, ids=(2,))])
+    for event in (0, 1, 1):
+        builder.sample(event, {"stream_id": event + 1})
+    assert decode_perf(write(tmp_path, builder.file())).samples["event"].tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_the_first_magic(tmp_path: Path, order: str) -> None:
+    builder = Builder([Event(BASIC)], order=order)
+    builder.sample(0, {"addr": 77})
+    decoded = decode_perf(write(tmp_path, b"PERFFILE" + builder.file()[8:]))
+    assert decoded.samples["addr"].tolist() == [77]
+
+
+def test_guests_are_marked(tmp_path: Path) -> None:
+    builder = Builder([Event(BASIC)])
+    for mode in (2, 5, 1):
+        builder.sample(0, {})
+        kind, _misc, size = 9, 0, 64
+        builder.records[-1] = builder.pack("IHH", kind, mode | 1 << 14, size) + builder.records[-1][8:]
+    assert decode_perf(write(tmp_path, builder.file())).samples["cpumode"].tolist() == [2, 5, 1]
