@@ -56,7 +56,7 @@ def compact(plan: Plan, floating: dict[str, Sequence[int]], locate: Locate) -> C
     rows: list[tuple[tuple[int, ...], PlanRegion]] = []
     skipped: list[tuple[PlanRegion, str]] = []
     runs: list[tuple[int, int, int, int]] = []
-    for region in plan.memory:
+    for region in {region.region: region for region in reversed(plan.memory)}.values():  # each key once
         row = _region_row(region, locate, len(runs))
         if isinstance(row, str):
             skipped.append((region, row))

@@ -93,7 +93,7 @@ def make_form(
 
 def _floating(plan: Plan, machine: Machine, unplanned: str) -> dict[str, Sequence[int]]:
     """Cpus of threads that the plan does not name, by process; "": processes that it does not name."""
-    everything = machine.cpus
+    everything = tuple(sorted(os.sched_getaffinity(0) & set(machine.cpus))) or machine.cpus
     if unplanned == "inherit":
         return {}
     floating: dict[str, Sequence[int]] = {"": everything}

@@ -68,9 +68,9 @@ def make_report(
     notes: reasons known before the start that concern the result (another build, an affinity variable).
     """
     threads = tuple(_thread(thread, observed) for thread in plan.threads)
-    rows = {id(region): row for row, region in enumerate(form.regions)}
+    rows = {region.region: row for row, region in enumerate(form.regions)}
     memory = tuple(
-        _region(region, observed.regions.get(rows[id(region)]) if id(region) in rows else None)
+        _region(region, observed.regions.get(rows.get(region.region, -1)))
         for region in plan.memory
         if region.region.kind != "stack"
     )

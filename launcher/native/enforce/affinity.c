@@ -16,15 +16,23 @@ static unsigned char at_start[NF_MASK];
 static long at_start_bytes;
 static __thread bool bound __attribute__((tls_model("initial-exec")));
 
-void nf_affinity_start(void) { at_start_bytes = syscall(SYS_sched_getaffinity, 0, sizeof at_start, at_start); }
+static void fill(unsigned char mask[NF_MASK], const uint32_t *cpus, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) mask[cpus[i] / 8] |= (unsigned char)(1u << cpus[i] % 8);
+}
 
-/* Bind the calling thread; returns errno. The mask is no larger than its highest cpu needs. */
-int nf_bind(const uint32_t *cpus, uint32_t count) {
+void nf_affinity_start(const uint32_t *cpus, uint32_t count) {
+    unsigned char now[NF_MASK] = {0};
+    at_start_bytes = syscall(SYS_sched_getaffinity, 0, sizeof now, now);
+    if (count) fill(at_start, cpus, count);
+    else memcpy(at_start, now, sizeof now);
+}
+
+int nf_bind(const uint32_t *cpus, uint32_t count, bool planned) {
     unsigned char mask[NF_MASK] = {0};
     if (!count) return 0;
-    for (uint32_t i = 0; i < count; i++) mask[cpus[i] / 8] |= (unsigned char)(1u << cpus[i] % 8);
+    fill(mask, cpus, count);
     if (syscall(SYS_sched_setaffinity, 0, sizeof mask, mask)) return errno;
-    bound = true;
+    bound = planned;
     return 0;
 }
 

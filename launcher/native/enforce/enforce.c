@@ -31,7 +31,6 @@ static void find_memory(void) {
 }
 
 void np_enforce_start(void) {
-    nf_affinity_start();
     const char *path = getenv("NUMAPLAN_PLAN");
     if (!path) return;
     loaded = nf_load(path, &form);
@@ -42,7 +41,11 @@ void np_enforce_start(void) {
     placed = calloc((size_t)form.header->regions + 1, sizeof *placed);
     living = calloc((size_t)form.header->threads + 1, sizeof *living);
     loaded = placed && living;
-    if (loaded) find_memory();
+    if (!loaded) return;
+    find_memory();
+    /* A child began with the mask that we gave the thread that made it. */
+    const struct nf_thread *any = np_process_entry() ? nf_find_thread(&form, 0, 0) : NULL;
+    nf_affinity_start(any ? &form.cpus[any->first_cpu] : NULL, any ? any->cpus : 0);
 }
 
 bool np_enforce_wants_regions(void) { return loaded && memory_here; }
@@ -66,7 +69,7 @@ void np_enforce_thread(uint32_t number, uint64_t path, uintptr_t stack, size_t s
     int saved = errno;
     const struct nf_thread *plan = nf_find_thread(&form, process_hash(), path);
     const struct nf_thread *bind = plan ? plan : unplanned();
-    int error = bind ? nf_bind(&form.cpus[bind->first_cpu], bind->cpus) : 0;
+    int error = bind ? nf_bind(&form.cpus[bind->first_cpu], bind->cpus, plan != NULL) : 0;
     /* The main thread's stack is the kernel's: it grows, and is on its cpu's node by first touch. */
     if (plan && plan->node >= 0 && number != 0 && stack) nf_place_stack(stack, stack_bytes, plan->node);
     if (plan) watch(plan, number);

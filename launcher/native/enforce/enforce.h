@@ -78,8 +78,10 @@ void nf_verify(const struct nf_form *form, const struct nf_region *region, uintp
 
 /* ---- affinity.c ---- */
 
-void nf_affinity_start(void);
-int nf_bind(const uint32_t *cpus, uint32_t count);
+/* cpus: what the process would have without us; none: what it has now. */
+void nf_affinity_start(const uint32_t *cpus, uint32_t count);
+/* Bind the calling thread; returns errno. Only a planned thread is told another mask. */
+int nf_bind(const uint32_t *cpus, uint32_t count, bool planned);
 void nf_log_affinity(uint32_t thread, uint64_t path, int error, bool planned, bool later, pid_t tid);
 
 #pragma GCC visibility pop
