@@ -17,6 +17,7 @@ MANY_DRAM = 50  # samples a thread from which misses of the last cache are enoug
 FEWEST_SLICES = 400
 SAMPLES_A_SLICE = 20  # fewer on average and the lowest slices are chance
 DOUBTFUL = 0.5
+UNIFORM = 0.05
 FEW_EVENTS = 20  # events a pair of threads that is needed to tell pairs apart
 
 
@@ -124,6 +125,15 @@ def _thread_infos(trace: Trace, seen: NDArray[np.int64]) -> list[ThreadInfo]:
     ]
 
 
+def _is_uniform(found: Communication) -> bool:
+    """Whether entries differ no more than their errors, and little."""
+    upper = np.triu_indices(len(found.matrix), 1)
+    entries, errors = found.matrix[upper], found.standard_error[upper]
+    mean = float(entries.mean())
+    chance = float((errors**2).mean())
+    return len(entries) > 1 and float(entries.var()) < chance + (UNIFORM * mean) ** 2 and chance < mean**2 / 4
+
+
 def _notes(trace: Trace, found: Communication, seen: NDArray[np.int64], use_dram: bool) -> list[str]:
     """What a reader must know, most important first."""
     count = seen.shape[1]
@@ -132,6 +142,8 @@ def _notes(trace: Trace, found: Communication, seen: NDArray[np.int64], use_dram
         notes.append("one thread only: there is no communication to place by")
     elif found.events == 0:
         notes.append("no communication was seen: no block was written by one thread and touched by another")
+    elif _is_uniform(found):
+        notes.append("all pairs of threads communicate about equally: any balanced placement costs the same")
     elif found.confidence < DOUBTFUL:
         notes.append(
             f"the communication matrix is doubtful (confidence {found.confidence:.2f}): record longer or "

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from numaplan.common import MachineLacksError, UsageError
 
 MAX_THREADS = 4096
-TABLE_BYTES = 128 << 20  # a scale's memory; beyond it only a fixed share of the blocks is followed
+TABLE_BYTES = 64 << 20  # a scale's memory; beyond it only a fixed share of the blocks is followed
 
 Counts = NDArray[np.float64]
 
@@ -27,15 +27,17 @@ def _library() -> ctypes.CDLL:
             f"native part missing: {error}", "reinstall, or run 'python setup.py build_ext --inplace'"
         ) from None
     pointer, number = ctypes.c_void_p, ctypes.c_uint32
-    library.counter_new.argtypes = [number, number, pointer, pointer, number, ctypes.c_uint64]
+    wide = ctypes.c_uint64
+    library.counter_new.argtypes = [number, number, pointer, pointer, number, wide, wide, wide]
     library.counter_new.restype = pointer
-    library.counter_add.argtypes = [pointer, ctypes.c_size_t, pointer, pointer, pointer, pointer]
+    library.counter_add.argtypes = [pointer, ctypes.c_size_t, pointer, pointer, pointer]
     library.counter_events.argtypes = [pointer, number, pointer]
     library.counter_pairs.argtypes = [pointer, number, pointer]
+    library.counter_windowed.argtypes = [pointer, number, pointer]
     library.counter_facts.argtypes = [pointer, number, pointer, pointer]
     library.counter_free.argtypes = [pointer]
-    for name in ("counter_events", "counter_pairs", "counter_facts", "counter_free"):
-        getattr(library, name).restype = None
+    for name in ("events", "pairs", "windowed", "facts", "free"):
+        getattr(library, f"counter_{name}").restype = None
     return library
 
 
@@ -43,11 +45,21 @@ class BlockCounter:
     """Last-writer events at several block sizes, in one pass over samples in order of time.
 
     shifts: log2 of the block sizes; pairs: for each whether to remember who ever touched and wrote a block;
-    groups: into how many matrices the caller splits the samples. Raises UsageError for too many threads.
+    groups: into how many matrices the counts are split, events by turns of `event_window` samples, pairs by
+    block; pair_window: samples in which a pair in a block counts once.
+    Raises UsageError for too many threads.
     """
 
     def __init__(
-        self, threads: int, shifts: Sequence[int], pairs: Sequence[bool], groups: int, table_bytes: int
+        self,
+        threads: int,
+        shifts: Sequence[int],
+        pairs: Sequence[bool],
+        *,
+        groups: int = 1,
+        event_window: int = 1,
+        pair_window: int = 1,
+        table_bytes: int = TABLE_BYTES,
     ) -> None:
         if not 1 <= threads <= MAX_THREADS:
             raise UsageError(f"{threads} threads", f"1 to {MAX_THREADS} can be counted")
@@ -56,7 +68,14 @@ class BlockCounter:
         chosen = np.array(pairs, np.uint8)
         self._library = _library()
         self._handle: Any = self._library.counter_new(
-            threads, len(sizes), sizes.ctypes.data, chosen.ctypes.data, groups, table_bytes
+            threads,
+            len(sizes),
+            sizes.ctypes.data,
+            chosen.ctypes.data,
+            groups,
+            event_window,
+            pair_window,
+            table_bytes,
         )
         if not self._handle:
             raise MemoryError("communication tables")
@@ -66,28 +85,17 @@ class BlockCounter:
             self._library.counter_free(self._handle)
             self._handle = None
 
-    def add(
-        self,
-        addr: NDArray[np.uint64],
-        thread: NDArray[np.uint16],
-        is_write: NDArray[np.uint8],
-        group: NDArray[np.uint8],
-    ) -> None:
-        """Count samples, equally long contiguous arrays; threads and groups are checked to be in range."""
+    def add(self, addr: NDArray[np.uint64], thread: NDArray[np.uint16], is_write: NDArray[np.uint8]) -> None:
+        """Count the next samples in order of time: equally long contiguous arrays, threads in 0..N-1."""
         count = len(addr)
         if count == 0:
             return
-        if not len(thread) == len(is_write) == len(group) == count:
+        if not len(thread) == len(is_write) == count:
             raise ValueError("arrays of different length")
-        if int(thread.max()) >= self.threads or int(group.max()) >= self.groups:
-            raise ValueError("thread or group out of range")
+        if int(thread.max()) >= self.threads:
+            raise ValueError("thread out of range")
         failed = self._library.counter_add(
-            self._handle,
-            count,
-            addr.ctypes.data,
-            thread.ctypes.data,
-            is_write.ctypes.data,
-            group.ctypes.data,
+            self._handle, count, addr.ctypes.data, thread.ctypes.data, is_write.ctypes.data
         )
         if failed:
             raise MemoryError("communication tables")
@@ -99,6 +107,10 @@ class BlockCounter:
     def block_pairs(self, scale: int) -> Counts:
         """(groups, N, N) blocks that one of two threads wrote and the other touched, grouped by block."""
         return self._matrices(self._library.counter_pairs, scale)
+
+    def windowed_pairs(self, scale: int) -> Counts:
+        """(groups, N, N) the same counted once in each window of samples."""
+        return self._matrices(self._library.counter_windowed, scale)
 
     def blocks(self, scale: int) -> tuple[int, int]:
         """How many blocks are followed at one scale, and how many each of them stands for."""

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from numaplan.analyzer.blocks import TABLE_BYTES, BlockCounter
+from numaplan.analyzer.blocks import BlockCounter
 from numaplan.analyzer.counter import LINE_SHIFT, Communication, CommunicationCounter, check_threads
 from numaplan.analyzer.rules import SortedSamples, consecutive, count_pairs, last_two_writers, last_write
 from numaplan.common import UsageError
@@ -91,12 +91,11 @@ def _by_rule(
 ) -> Matrix:
     thread, addr, is_write, time = columns
     if rule == "last_writer":
-        counter = BlockCounter(threads, (shift,), (False,), 1, TABLE_BYTES)
+        counter = BlockCounter(threads, (shift,), (False,))
         counter.add(
             np.ascontiguousarray(addr),
             thread,
             np.ascontiguousarray(is_write).view(np.uint8),
-            np.zeros(len(thread), np.uint8),
         )
         directed: Matrix = counter.events(0)[0]
         return directed + directed.T

@@ -1,11 +1,12 @@
 """The communication matrix of a stream of samples, with its uncertainty; no parameter to set.
 
 At 1/1000 sampling two samples seldom hit one cache line, so events are counted over blocks of several sizes
-(2^6 to 2^14 bytes). Which size suits a program is told by the samples themselves: each size's matrix is made
-from the even and from the odd windows of the run, and counts by how well the two halves agree.
+(2^6 to 2^16 bytes): transfers, and pairs of threads in a block once a run and once a window. Which of these
+layers suit a program the samples tell themselves: a layer counts by how well its two halves agree, and by how
+well it agrees with the other layers. `benchmarks/communication.py` measures what that gains.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,10 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from numaplan.analyzer.blocks import MAX_THREADS, TABLE_BYTES, BlockCounter
 from numaplan.common import UsageError
 
-SHIFTS = (6, 8, 10, 12, 14)
+SHIFTS = (6, 8, 10, 12, 14, 16)
 LINE_SHIFT = 6
-FIRST_PAIRED = 8  # from this size on, pairs of threads that share a block are counted too, once a block
-WINDOW = 2048  # samples in a row that belong to one half
+FIRST_PAIRED = 8  # from this size on, pairs of threads that share a block are counted too
+EVENT_WINDOW = 512  # samples in a row that belong to one part of the run
+PAIR_WINDOW = 256  # samples a thread in which a pair in a block counts once
+ROUNDS = 3
 MANY_THREADS = 256  # from here on fewer groups, for memory
 
 Matrix = NDArray[np.float64]
@@ -58,44 +61,53 @@ class CommunicationCounter:
     """Counts communication over samples that come in blocks, in order of time.
 
     threads: N; exact: every access is in the samples (period 1), so only cache lines are counted, exactly.
-    Memory stays below about 1 GB whatever comes: beyond 8 M blocks of one size a share of them is followed.
+    Memory stays bounded whatever comes: beyond `table_bytes` for one size (0: 64 MiB, 128 for many threads) a
+    share of its blocks is followed.
     """
 
-    def __init__(self, threads: int, *, exact: bool = False, table_bytes: int = TABLE_BYTES) -> None:
+    def __init__(self, threads: int, *, exact: bool = False, table_bytes: int = 0) -> None:
         if not 1 <= threads <= MAX_THREADS:
             raise UsageError(f"{threads} threads", f"1 to {MAX_THREADS} can be counted")
         self.threads = threads
+        self._exact = exact
         self._shifts = (LINE_SHIFT,) if exact else SHIFTS
         self._paired = [not exact and shift >= FIRST_PAIRED for shift in self._shifts]
-        groups = 8 if threads <= MANY_THREADS else 2
-        self._counter = BlockCounter(threads, self._shifts, self._paired, groups, table_bytes)
-        self._seen = 0
+        self._counter = BlockCounter(
+            threads,
+            self._shifts,
+            self._paired,
+            groups=8 if threads <= MANY_THREADS else 2,
+            event_window=EVENT_WINDOW,
+            pair_window=PAIR_WINDOW * threads,
+            table_bytes=table_bytes or (TABLE_BYTES if threads <= 64 else 2 * TABLE_BYTES),
+        )
 
     def add(self, thread: ArrayLike, addr: ArrayLike, is_write: ArrayLike) -> None:
         """Count the next samples: equally long, in order of time, going on where the last call ended."""
-        threads = check_threads(thread, self.threads)
-        count = len(threads)
-        place = np.arange(self._seen, self._seen + count) // WINDOW
         self._counter.add(
             np.ascontiguousarray(addr, np.uint64),
-            threads,
+            check_threads(thread, self.threads),
             np.ascontiguousarray(np.asarray(is_write, bool)).view(np.uint8),
-            (place % self._counter.groups).astype(np.uint8),
         )
-        self._seen += count
 
     def layers(self) -> list[Layer]:
         """Every way of counting, with its reliability."""
-        found = []
+        counts: list[tuple[str, Matrix]] = []
         for scale, (shift, paired) in enumerate(zip(self._shifts, self._paired, strict=True)):
-            found.append(_layer(f"events of {1 << shift} B", self._counter.events(scale)))
+            size = f"{1 << shift} B"
+            counts.append((f"events, {size}", self._counter.events(scale)))
             if paired:
-                found.append(_layer(f"pairs of {1 << shift} B", self._counter.block_pairs(scale)))
-        return found
+                counts.append((f"pairs, {size}", self._counter.block_pairs(scale)))
+                counts.append((f"pairs in windows, {size}", self._counter.windowed_pairs(scale)))
+        return [_layer(name, directed) for name, directed in counts]
 
     def result(self) -> Communication:
         """The matrix of all samples so far."""
-        return combine(self.layers())
+        found = combine(self.layers())
+        if not self._exact:
+            return found
+        error = np.zeros_like(found.matrix)
+        return replace(found, standard_error=error, confidence=float(found.events > 0))
 
 
 def check_threads(thread: ArrayLike, threads: int) -> NDArray[np.uint16]:
@@ -130,31 +142,64 @@ def split_half(first: Matrix, second: Matrix) -> float:
 
 
 def combine(layers: list[Layer]) -> Communication:
-    """The layers in one matrix: each divided by its sum and weighted by its squared reliability.
+    """The layers in one matrix: each divided by its sum and weighted by how far it can be believed.
 
-    The result is scaled to the events of the layer that weighs most. Where nothing is reliable, all layers
-    count the same; where there are no events, everything is zero.
+    The weight is the layer's reliability times its agreement with the others (their mean correlation,
+    weighted the same way, in three rounds): noise lowers the first; a block size that mixes neighbouring
+    data, or one hot block, lowers the second. Where that leaves nothing all layers count the same. The
+    result is scaled to the events of the finest layer that has any.
     """
     threads = layers[0].groups.shape[1]
     sums = np.array([layer.groups.sum() for layer in layers])
     if not sums.any():
         empty = np.zeros((threads, threads))
         return Communication(empty, empty.copy(), 0.0, 0, {layer.name: 0.0 for layer in layers})
-    weights = np.where(sums > 0, np.array([layer.reliability for layer in layers]) ** 2, 0.0)
+    agreement = _correlations([layer.total for layer in layers])
+    reliability = np.array([layer.reliability for layer in layers])
+    weights = _consensus(agreement, reliability)
     if not weights.any():
         weights = (sums > 0).astype(float)
     weights /= weights.sum()
-    scale = sums[int(np.argmax(weights))]
-    shares = np.divide(weights * scale, sums, out=np.zeros_like(sums), where=sums > 0)
-    groups = sum(share * layer.groups for share, layer in zip(shares, layers, strict=True))
-    combined: Matrix = np.asarray(groups)
-    count = len(combined)
-    halves = split_half(combined[0::2].sum(axis=0), combined[1::2].sum(axis=0))
+    events = max(layer.groups.sum() for layer in layers if layer.name.startswith("events")) / 2
+    shares = np.divide(weights * 2 * events, sums, out=np.zeros_like(sums), where=sums > 0)
+    groups: Matrix = np.zeros_like(layers[0].groups)
+    for share, layer in zip(shares, layers, strict=True):
+        groups += share * layer.groups
+    # Parts of the run stand for other samples of it: their scatter is the error, whatever made it.
     return Communication(
-        matrix=combined.sum(axis=0),
-        standard_error=combined.std(axis=0, ddof=1) * np.sqrt(count),
-        # Half of the samples agree with the other half by `halves`; all of them with as many others by more.
-        confidence=2 * halves / (1 + halves),
-        events=int(max(layer.total.sum() for layer in layers) / 2),
+        matrix=groups.sum(axis=0),
+        standard_error=groups.std(axis=0, ddof=1) * np.sqrt(len(groups)),
+        confidence=_confidence(agreement, weights, groups),
+        events=int(events),
         weights={layer.name: float(weight) for layer, weight in zip(layers, weights, strict=True)},
     )
+
+
+def _correlations(matrices: list[Matrix]) -> Matrix:
+    """(L, L) correlations of matrices over their pairs, clipped to 0..1; 0 where one is flat."""
+    upper = np.triu_indices(len(matrices[0]), 1)
+    values: Matrix = np.array([matrix[upper] for matrix in matrices])
+    values -= values.mean(axis=1, keepdims=True) if values.shape[1] else 0.0
+    length = np.linalg.norm(values, axis=1, keepdims=True)
+    unit = np.divide(values, length, out=np.zeros_like(values), where=length > 0)
+    answer: Matrix = np.clip(unit @ unit.T, 0.0, 1.0)
+    return answer
+
+
+def _consensus(agreement: Matrix, reliability: Matrix) -> Matrix:
+    weights = reliability
+    for _ in range(ROUNDS):
+        if not weights.any():
+            break
+        weights = np.asarray(reliability * (agreement @ weights) / weights.sum())
+    return weights
+
+
+def _confidence(agreement: Matrix, weights: Matrix, groups: Matrix) -> float:
+    """How far the matrix can be believed: how well its halves agree, times how well its layers do."""
+    if groups.shape[1] == 2:
+        return 1.0
+    halves = split_half(groups[0::2].sum(axis=0), groups[1::2].sum(axis=0))
+    # Half of the samples agree with the other half by `halves`; all of them with as many others by more.
+    noise = 2 * halves / (1 + halves)
+    return float(np.sqrt(weights @ agreement @ weights) * noise)
