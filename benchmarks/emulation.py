@@ -2,8 +2,8 @@
 
     python -m benchmarks.emulation [--json]
 
-Each figure is that of a long run less a short one, so that start-up does not count, and the best of three, all in
-the same run. On a machine that is shared with others the figures by cpu time say more than those by the clock.
+Each figure is that of a long run less a short one, so that start-up does not count, and the best of three,
+all in the same run. On a machine shared with others, cpu time says more than the clock.
 """
 
 import json

@@ -2,6 +2,7 @@
 
 Works everywhere and needs no privilege. Threads take turns (see native/emulate/turns.c), a cache model
 decides the level, and a process's i-th thread is taken to run on the machine's i-th cpu, wrapping.
+An access is what QEMU makes of it: 16 bytes are two of 8, an atomic read-modify-write is a load and a store.
 
 Contract with the preload library: programs that the recorded one starts by exec or posix_spawn are to be
 emulated as well. The guest finds NUMAPLAN_EMULATE_PREFIX in its environment: QEMU's command line up to where

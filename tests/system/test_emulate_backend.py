@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -230,6 +231,32 @@ def test_static_programs(run: Run, tmp_path_factory: pytest.TempPathFactory) -> 
     seen = run("count", 2, 100, 50, 0, executable=static, identity=True)
     assert len(seen.of_area(2)["addr"]) == 300
     assert len(seen.recording.threads) == 3
+
+
+def test_programs_of_another_architecture(run: Run, tmp_path: Path) -> None:
+    if shutil.which("qemu-aarch64") is None:
+        pytest.skip("qemu-aarch64 (qemu-user) is not installed")
+    code = [
+        0xD2807D01,  # mov x1, #1000
+        0xF81F03E1,  # loop: stur x1, [sp, #-16]
+        0xF85F03E2,  # ldur x2, [sp, #-16]
+        0xF1000421,  # subs x1, x1, #1
+        0x54FFFFA1,  # b.ne loop
+        0xD2800BA8,  # mov x8, #93 (exit)
+        0xD2800060,  # mov x0, #3
+        0xD4000001,  # svc #0
+    ]
+    start, size = 0x400000, 0x78 + 4 * len(code)
+    ident = b"\x7fELF\2\1\1" + bytes(9)
+    header = struct.pack("<HHIQQQIHHHHHH", 2, 183, 1, start + 0x78, 64, 0, 0, 64, 56, 1, 0, 0, 0)
+    segment = struct.pack("<IIQQQQQQ", 1, 5, 0, start, start, size, size, 0x1000)
+    program = tmp_path / "arm"
+    program.write_bytes(ident + header + segment + struct.pack(f"<{len(code)}I", *code))
+    program.chmod(0o755)
+    seen = run(executable=program, identity=True)
+    assert seen.recording.exit_code == 3
+    assert list(seen.counter("loads").values()) == list(seen.counter("stores").values()) == [1000]
+    assert len(seen.samples["addr"]) == 2000
 
 
 def test_the_preload_library_itself_does_not_show(run: Run) -> None:

@@ -362,14 +362,14 @@ static enum level upgrade(struct thread *t, uint64_t line)
 static enum level access_line(struct thread *t, uint64_t line, bool store)
 {
     uint64_t *set = l1_set(t, line), wanted = line << 1 | 1;
-    uint32_t way = 0;
-    while (way < options.l1_ways && (set[way] ^ wanted) > 1)
-        way++;
+    uint32_t way = 0, room = options.l1_ways - 1;
+    for (; way < options.l1_ways && (set[way] ^ wanted) > 1; way++)
+        room = set[way] ? room : way;
     bool hit = way < options.l1_ways, owned = hit && set[way] == wanted;
     enum level level = LEVEL_L1;
     if (!hit) {
         level = private_miss(t, line, store, &owned);
-        way = options.l1_ways - 1;
+        way = room;
     } else if (store && !owned) {
         level = upgrade(t, line);
         owned = true;

@@ -187,7 +187,9 @@ static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint6
     enum syscall_kind kind = guest_syscall(number);
     (void)id, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
     settle(t);
-    if ((kind == CALL_UNMAP || t->late_count) && (t->holding || turn_take(t))) {
+    if (kind == CALL_UNMAP || t->late_count) {
+        while (!t->holding && !turn_take(t)) /* QEMU does not wait for threads in system calls, so this ends */
+            sched_yield();
         catch_up(t);
         if (kind == CALL_UNMAP && options.cached)
             cache_forget_pages(a1, a2);

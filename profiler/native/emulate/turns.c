@@ -19,6 +19,7 @@
 
 #define STALLED_NS 20000000
 #define LATE_LIMIT (1u << 16)
+#define LATE_BURST 512 /* accesses to put aside before waiting again */
 
 static struct {
     int32_t lock; /* 0 free, 1 taken, 2 taken and waited for */
@@ -154,6 +155,10 @@ bool turn_take(struct thread *t)
     }
     lock();
     token.turns++;
+    if (token.holder != NULL && t->late_count % LATE_BURST) {
+        unlock();
+        return false;
+    }
     if (token.holder == NULL) {
         token.holder = t;
         t->spinning = false;
