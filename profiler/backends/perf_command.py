@@ -15,12 +15,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from numaplan.common import MachineLacksError
+from numaplan.common import MachineLacksError, UsageError
 from numaplan.common.process import find_program, run_program
 
 INSTALL = "apt-get install linux-perf"
 _NOT_STARTED = 127
 _FLUSH_SECONDS = 120.0
+_LEAST_SPACE = 64 << 10
+_MORE_SPACE = "free some, or set TMPDIR to a folder with more"
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,8 @@ def run_recorded(
 ) -> PerfRun:
     """Run a program to its end (or Ctrl-C) under `perf record perf_options` and return how it went.
 
-    Raises UsageError when the program cannot be started, MachineLacksError when perf cannot record it; the
-    program is not run then.
+    Raises UsageError when the program cannot be started or the disk fills up, MachineLacksError when perf
+    cannot record it; the program is not run then.
     """
     find_program(argv, environment.get("PATH"))
     with _Watch(find_perf(), perf_options, output) as watch:
@@ -58,9 +60,17 @@ def run_recorded(
         finally:
             watch.hurry()
             watcher.join()
+        messages = watch.stop()
+        if _disk_full(output.parent):
+            raise UsageError(f"{output.parent}: no space left for the recording", _MORE_SPACE)
         if watch.problem:
             raise MachineLacksError(f"perf cannot record: {watch.problem}", "see 'nprof doctor'")
-        return PerfRun(code, watch.pid, watch.start_ns, watch.stop())
+        return PerfRun(code, watch.pid, watch.start_ns, messages)
+
+
+def _disk_full(folder: Path) -> bool:
+    """Whether nothing more can be written to a folder: perf then stops without saying so."""
+    return shutil.disk_usage(folder).free < _LEAST_SPACE
 
 
 class _Watch:
@@ -71,9 +81,10 @@ class _Watch:
         self.start_ns = -1
         self.problem = ""
         self._command = [perf, "record", "-q", *options, "-o", str(output)]
-        self._log = output.with_name(output.name + ".log")
+        # Not a file: the disk may be what is full.
+        self._log = os.memfd_create("perf-messages")
         self._perf: subprocess.Popen[bytes] | None = None
-        self._fds: set[int] = set()
+        self._fds: set[int] = {self._log}
         self._pid_out, self._pid_in = self._pipe()
         self._go_out, self._go_in = self._pipe()
 
@@ -126,17 +137,16 @@ class _Watch:
         control_out, control_in = self._pipe()
         answer_out, answer_in = self._pipe()
         control = ["-D", "-1", f"--control=fd:{control_out},{answer_in}", "-p", str(self.pid)]
-        with self._log.open("wb") as log:
-            # Its own group: Ctrl-C is for the program, and perf must outlive it to write what it saw.
-            self._perf = subprocess.Popen(
-                [*self._command, *control],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={**os.environ, "LC_ALL": "C"},
-                pass_fds=(control_out, answer_in),
-                process_group=0,
-            )
+        # Its own group: Ctrl-C is for the program, and perf must outlive it to write what it saw.
+        self._perf = subprocess.Popen(
+            [*self._command, *control],
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            env={**os.environ, "LC_ALL": "C"},
+            pass_fds=(control_out, answer_in),
+            process_group=0,
+        )
         self._close(control_out)
         self._close(answer_in)
         with suppress(BrokenPipeError):
@@ -147,7 +157,8 @@ class _Watch:
 
     def stop(self) -> str:
         """End perf, wait until its file is written, and return what it said."""
-        assert self._perf is not None
+        if self._perf is None:
+            return ""
         if self._perf.poll() is None:
             self._perf.send_signal(signal.SIGINT)
         try:
@@ -158,6 +169,6 @@ class _Watch:
         return self._last_words()
 
     def _last_words(self) -> str:
-        text = self._log.read_bytes()[:4096].decode("utf-8", "replace")
+        text = os.pread(self._log, 4096, 0).decode("utf-8", "replace")
         lines = [line.strip() for line in text.splitlines()]
         return " ".join(line for line in lines if line and not line.startswith("["))[:300]

@@ -24,10 +24,10 @@ class Decoded:
     """A recording. Times are in ns of the file's own clock (`header["clockid"]` names it when it is known).
 
     samples: equally long arrays `time pid tid cpu` (int64), `ip addr phys_addr period weight data_src`
-    (uint64; 0 where the event has none), `event` (index into `events`) and `cpumode` (1 kernel, 2 user, 4 and 5
-    a guest's), every sample in file order; maps: mappings in file order; losses: (time, events lost there);
-    lost: how many events were lost in all; execs: (time, pid) of each exec; header: what perf wrote about
-    machine, command and events, by name; warnings: what could not be read.
+    (uint64; 0 where the event has none), `event` (index into `events`) and `cpumode` (1 kernel, 2 user, 4 and
+    5 a guest's), every sample in file order; maps: mappings in file order; losses: (time, events lost there);
+    lost: how many events were lost in all; execs: (time, pid) of each exec; header: what perf wrote about the
+    machine, the command and the events, by name; warnings: what could not be read.
     """
 
     samples: MappingView[str, NDArray[Any]]

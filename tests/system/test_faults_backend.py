@@ -188,6 +188,23 @@ def test_the_program_does_not_run_unrecorded(tmp_path: Path) -> None:
     assert not marker.exists()
 
 
+@pytest.mark.parametrize("left_kib", [0, 128])
+def test_a_full_disk_is_an_error(tmp_path: Path, machine: Machine, workload: str, left_kib: int) -> None:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("needs the right to mount a small tmpfs")
+    try:
+        (folder / "fill").write_bytes(b"x" * ((252 - left_kib) << 10))
+        with pytest.raises(UsageError, match="no space left"):
+            record(["/bin/sh", "-c", f"for i in 1 2 3 4 5 6 7 8 9; do {workload}; done"], folder, machine)
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
 def test_hint_faults_are_the_repeated_ones() -> None:
     pid = np.array([1, 1, 1, 2, 1])
     page = np.array([7, 7, 8, 7, 7], dtype=np.uint64)
