@@ -17,6 +17,7 @@ from numaplan.profiler.machine import Machine
 PAGE = 4096
 MAX_RUNS = 64  # of one region
 MAX_REGIONS = 2000
+LEAST_SHARE = 1e-3  # of all accesses; regions with less are not worth a line in the plan
 READ_MOSTLY = 0.05  # share of writes below which replicated reading is what counts
 SPREAD = 0.6  # a page is everybody's when no node has more than this share of its accesses
 
@@ -94,7 +95,7 @@ class RunTable:
 def _busiest(stats: PageStats) -> list[int]:
     totals = np.bincount(stats.region, weights=stats.accesses, minlength=len(stats.regions))
     order = np.argsort(-totals, kind="stable")[:MAX_REGIONS]
-    return [int(number) for number in order if totals[number] > 0]
+    return [int(number) for number in order if totals[number] > LEAST_SHARE * totals.sum()]
 
 
 def _node_table(

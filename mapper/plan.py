@@ -58,7 +58,7 @@ class PlanMachine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return machine
 
 
-class PlanThread(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PlanThread(msgspec.Struct, frozen=True, kw_only=True):
     """One thread: creation path, number in the matrix (-1: not in it), node, cpus it may run on, load.
 
     process: creation path or rank of the process that the thread is in.
@@ -72,7 +72,7 @@ class PlanThread(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     process: str = "p0"
 
 
-class RegionKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RegionKey(msgspec.Struct, frozen=True, kw_only=True):
     """What identifies a region from run to run; thread: creation path of the allocating or owning thread."""
 
     kind: str
@@ -104,7 +104,7 @@ class PlanRegion(msgspec.Struct, frozen=True, kw_only=True):
     runs: tuple[Run, ...] = ()
 
 
-class Predicted(Metrics, frozen=True, kw_only=True, omit_defaults=True):
+class Predicted(Metrics, frozen=True, kw_only=True):
     """What the plan should cost, and what compact and scatter would.
 
     local_share: share of the recorded accesses that the plan makes local, -1 when no accesses were known;

@@ -64,7 +64,9 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
     cpus = assign_cpus(problem.comm, usable, nodes)
     pages = place_pages(workload.pages, nodes, machine) if workload.pages else PagePlan((), -1.0)
     threads = tuple(
-        PlanThread(process=process, path=path, thread=i, node=nodes[i], cpus=cpus[i], load=float(load))
+        PlanThread(
+            process=process, path=path, thread=i, node=nodes[i], cpus=cpus[i], load=float(f"{load:.9g}")
+        )
         for i, ((process, path), load) in enumerate(zip(workload.threads, problem.loads, strict=True))
     )
     plan = Plan(
@@ -129,8 +131,8 @@ def _remarks(problem: Problem, places: Nodes) -> list[str]:
         off = imbalance(problem, places)
         if off > problem.tolerance + 1e-9:
             remarks.append(
-                f"no placement found keeps every node within {problem.tolerance:.0%} of its share of the"
-                f" load; this one is off by at most {off:.1%}"
+                f"no placement keeps every node within {problem.tolerance:.0%} of its share of the load;"
+                f" this one is near the closest found: off by at most {off:.1%}"
             )
     if not problem.comm.any():
         remarks.append("the threads do not communicate: any placement is as good as another for that")

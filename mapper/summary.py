@@ -1,9 +1,10 @@
 """A plan in a few lines for people: what it saves, and which threads go where."""
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from numaplan.mapper.plan import Plan, PlanThread, Predicted
+
+MOST_NODES = 16  # in one line
 
 
 def summary(plan: Plan, path: Path | None = None) -> list[str]:
@@ -14,7 +15,7 @@ def summary(plan: Plan, path: Path | None = None) -> list[str]:
     )
     lines = [
         f"{head}, method {plan.method}, objective {plan.objective}",
-        f"remote communication  {predicted.remote_share:7.1%}{_against(predicted)}{_gap(plan)}",
+        f"remote communication  {predicted.remote_share:7.1%}{_against(predicted)}{_bound(plan)}",
         f"load per node         {_loads(predicted)}",
     ]
     if predicted.local_share >= 0:
@@ -43,21 +44,19 @@ def _against(predicted: Predicted) -> str:
     return f"   ({', '.join(parts)})" if parts else ""
 
 
-def _gap(plan: Plan) -> str:
+def _bound(plan: Plan) -> str:
+    """What no placement can go below, as a share (objectives that count communication, not distance)."""
     predicted = plan.predicted
-    value = predicted.hop_cost if plan.objective == "hop" else predicted.remote_comm
-    if predicted.lower_bound < 0 or value <= 0:
+    if predicted.lower_bound < 0 or predicted.remote_share <= 0 or plan.objective == "hop":
         return ""
-    gap = 1 - predicted.lower_bound / value
-    return "   optimal" if gap < 1e-9 else f"   within {gap:.1%} of the lower bound"
+    share = predicted.lower_bound / predicted.remote_comm * predicted.remote_share
+    if share >= predicted.remote_share * (1 - 1e-9):
+        return "   the optimum"
+    return f"   no placement is below {share:.1%}"
 
 
 def _loads(predicted: Predicted) -> str:
     total = sum(predicted.node_loads)
     if not total:
         return "none"
-    return " ".join(f"{load / total:.1%}" for load in _first(predicted.node_loads, 16))
-
-
-def _first(values: Sequence[float], count: int) -> Iterable[float]:
-    return values[:count]
+    return " ".join(f"{load / total:.1%}" for load in predicted.node_loads[:MOST_NODES])

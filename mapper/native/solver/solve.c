@@ -80,7 +80,8 @@ static bool seek_balance(struct run *run, int *nearest, double *least) {
     return false;
 }
 
-/* Where no placement within the tolerance is found, widen it to the deviation of the nearest one that is. */
+/* Where no placement within the tolerance is found, widen it to what the nearest one found has and as much again as the
+ * tolerance is of that: one thread that is too heavy for any node must not cost all communication for nothing. */
 static bool find_tolerance(struct run *run, int starts, const int *start) {
     size_t n = (size_t)run->state->graph->n;
     int *nearest = malloc(n * sizeof *nearest);
@@ -94,7 +95,7 @@ static bool find_tolerance(struct run *run, int starts, const int *start) {
     if (nearest && least > wanted && !seek_balance(run, nearest, &least)) {
         do run->rules->tolerance = fmax(wanted, least * (1 - 1e-6)); /* is there anything nearer? */
         while (seek_balance(run, nearest, &least) && least > wanted);
-        run->rules->tolerance = fmax(wanted, least * (1 + 1e-12));
+        if (least > wanted) run->rules->tolerance = least * (1 + wanted) * (1 + 1e-12);
     }
     if (nearest) {
         state_set(run->state, nearest);
