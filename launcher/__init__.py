@@ -4,13 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from numaplan.launcher.launch import LaunchRequest, launch
-    from numaplan.launcher.remap import remap
+    from numaplan.launcher.launch import LaunchRequest, launch_program
+    from numaplan.launcher.remap import remap_plan
     from numaplan.launcher.report import Applied
 
-_HOME = {"Applied": "report", "LaunchRequest": "launch", "launch": "launch", "remap": "remap"}
+_HOME = {"Applied": "report", "LaunchRequest": "launch", "launch_program": "launch", "remap_plan": "remap"}
 
-__all__ = ["Applied", "LaunchRequest", "launch", "remap"]
+__all__ = ["Applied", "LaunchRequest", "launch_program", "remap_plan"]
 
 
 def __getattr__(name: str) -> object:

@@ -50,13 +50,13 @@ def nlaunch(
     version: Version = False,
 ) -> int:
     """Parse, launch, pass the exit code on."""
-    from numaplan.launcher.launch import UNPLANNED, LaunchRequest, launch, plan_for
+    from numaplan.launcher.launch import UNPLANNED, LaunchRequest, launch_program, plan_for
 
     if unplanned not in UNPLANNED:
         raise UsageError(f"--unplanned {unplanned}: no such choice", f"one of {', '.join(UNPLANNED)}")
     request = LaunchRequest(command, plan, report, remap, strict, unplanned, quiet)
     if not explain:
-        return launch(request)
+        return launch_program(request)
     from numaplan.common.process import find_program
     from numaplan.launcher.explain import explain as describe
     from numaplan.profiler.machine import Machine

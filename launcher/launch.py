@@ -10,7 +10,7 @@ from pathlib import Path
 from numaplan.common import UsageError, write_document
 from numaplan.common.process import find_program, run_program
 from numaplan.launcher.compact import Compact, compact
-from numaplan.launcher.remap import remap
+from numaplan.launcher.remap import remap_plan
 from numaplan.launcher.report import Applied, make_report, warning_of
 from numaplan.mapper import Plan
 from numaplan.profiler.identity import build_id_of, prepare
@@ -46,7 +46,7 @@ def plan_for(request: LaunchRequest, machine: Machine) -> Plan:
     if plan.machine.fingerprint == machine.fingerprint:
         return plan
     if request.remap:
-        return remap(plan, machine)
+        return remap_plan(plan, machine)
     theirs, ours = _shape(plan.machine.machine()), _shape(machine)
     raise UsageError(
         f"{request.plan_path}: made for another machine ({plan.machine.name}: {theirs}; here: {ours})",
@@ -54,7 +54,7 @@ def plan_for(request: LaunchRequest, machine: Machine) -> Plan:
     )
 
 
-def launch(request: LaunchRequest, environment: Mapping[str, str] | None = None) -> int:
+def launch_program(request: LaunchRequest, environment: Mapping[str, str] | None = None) -> int:
     """Run the program with its plan and return the exit code that the command ends with.
 
     Writes the report; one summary line, and one warning if there is something to warn of, go to stderr.

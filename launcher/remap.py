@@ -14,7 +14,7 @@ from numaplan.profiler.machine import Machine
 Group = list[PlanThread]
 
 
-def remap(plan: Plan, machine: Machine) -> Plan:
+def remap_plan(plan: Plan, machine: Machine) -> Plan:
     """The plan with every node, cpu and run translated to `machine`.
 
     Groups keep together; a group larger than a node is cut only while nodes would stay empty. Within a node

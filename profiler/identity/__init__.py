@@ -4,9 +4,9 @@
 """
 
 from numaplan.profiler.identity.control import read_control
+from numaplan.profiler.identity.environment import prepare
 from numaplan.profiler.identity.image import Image, read_image
 from numaplan.profiler.identity.log import Record, read_logs
-from numaplan.profiler.identity.prepare import prepare
 from numaplan.profiler.identity.read import read_identity
 from numaplan.profiler.identity.records import (
     Identity,

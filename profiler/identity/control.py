@@ -83,7 +83,7 @@ def read_control(workdir: Path) -> list[ProcessEntry]:
         found.append(
             ProcessEntry(
                 _name(int(row["rank"]), found[parent].name if parent >= 0 else "", int(row["number"])),
-                int(row["pid"]),
+                int(row["pid"]) & 0x7FFFFFFF,
                 parent,
                 _signed(int(row["start_ns"])),
                 _signed(int(row["end_ns"])) or -1,

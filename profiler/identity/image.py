@@ -7,6 +7,7 @@ from numaplan.profiler.identity import log as events
 from numaplan.profiler.identity.log import ImageLog, Record
 from numaplan.profiler.identity.records import ModuleRecord, RegionRecord, Segment, ThreadRecord
 
+INT32 = (1 << 31) - 1
 MAX_PATH = 4096  # characters of a creation path; deeper chains are cut off
 
 
@@ -96,7 +97,7 @@ def _read_threads(image: Image) -> None:
         if not path:
             continue
         image.paths[record.thread] = path
-        rows[record.thread] = ThreadRecord(image.process, path, pid, record.a, "", record.time_ns, -1)
+        rows[record.thread] = ThreadRecord(image.process, path, pid, record.a & INT32, "", record.time_ns, -1)
         if record.e:
             image.stacks[record.thread] = (record.d, record.e)
         handles[record.c] = record.thread
@@ -130,7 +131,7 @@ def _read_modules(image: Image) -> None:
             cut = min(record.e, 20)
             build_id, path = record.text[:cut].hex(), record.text[cut:].decode(errors="replace")
             # Loaded at some time since the scan before; at the first scan, since the start.
-            start = record.c or image.log.start_ns
+            start = min(record.c, record.time_ns) or image.log.start_ns
             module = ModuleRecord(
                 image.process, image.log.pid, path, build_id, record.b, bool(record.a), (), start, -1
             )

@@ -100,7 +100,7 @@ def read_log(path: Path) -> ImageLog | None:
     return ImageLog(
         int(header["entry"]),
         int(header["image"]),
-        int(header["pid"]),
+        int(header["pid"]) & 0x7FFFFFFF,
         int(header["parent_image"]),
         _signed(header["start_ns"]),
         _signed(header["fork_ns"]),

@@ -4,9 +4,9 @@ import bisect
 from collections.abc import Iterable, Iterator
 
 from numaplan.profiler.identity import log as events
+from numaplan.profiler.identity.environment import LIBRARY
 from numaplan.profiler.identity.image import Image
 from numaplan.profiler.identity.log import Record
-from numaplan.profiler.identity.prepare import LIBRARY
 from numaplan.profiler.identity.records import ModuleRecord, RegionRecord
 from numaplan.profiler.identity.static import static_objects
 
