@@ -22,18 +22,19 @@ NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
     "numaplan.launcher.native.lab": (["launcher/native/lab"], ["-O3"], []),
     "numaplan.launcher.native.labguest": (["launcher/native/labguest"], [], []),
 }
-PROGRAMS = {"numaplan.launcher.native.labguest"}  # executables; all others are shared libraries
+PROGRAMS = {"labguest"}  # executables; all others are shared libraries
 
 
 class SharedLibrary(build_ext):
     """Build `a.b.c` as a/b/c.so (a/b/c.elf for programs), without Python's headers, suffix or init symbol."""
 
     def get_ext_filename(self, fullname: str) -> str:
-        return fullname.replace(".", "/") + (".elf" if fullname in PROGRAMS else ".so")
+        # Asked with the whole name, and by the build in place with its last part alone.
+        return fullname.replace(".", "/") + (".elf" if last_part(fullname) in PROGRAMS else ".so")
 
     def build_extension(self, ext: Extension) -> None:
         link = self.compiler.link_shared_object
-        if ext.name in PROGRAMS:
+        if last_part(ext.name) in PROGRAMS:
             self.compiler.link_shared_object = self._link_program
         try:
             super().build_extension(ext)
@@ -46,6 +47,10 @@ class SharedLibrary(build_ext):
 
     def get_export_symbols(self, ext: Extension) -> list[str]:
         return ext.export_symbols
+
+
+def last_part(name: str) -> str:
+    return name.rpartition(".")[2]
 
 
 def files(folders: list[str], pattern: str) -> list[str]:
