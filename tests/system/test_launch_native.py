@@ -1,0 +1,114 @@
+"""The native parts under sanitizers: the parser of the compact form, the table of live blocks; leaks."""
+
+import random
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from numaplan.launcher.compact import compact
+from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
+from numaplan.profiler.identity import prepare, read_identity
+from numaplan.profiler.machine import Machine
+
+pytestmark = pytest.mark.system
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+def built(repository: Path, folder: Path, name: str, sources: list[str], sanitizer: str) -> Path:
+    """The test program with parts of the library compiled in; skips where gcc has no such sanitizer."""
+    program = folder / name
+    includes = [f"-I{repository / part}" for part in ("profiler/native/preload", "launcher/native/enforce")]
+    flags = ["-std=c11", "-O1", "-g", "-D_GNU_SOURCE", "-DNUMAPLAN_ENFORCE", f"-fsanitize={sanitizer}"]
+    files = [str(PROGRAMS / f"launch_{name}.c"), *(str(repository / source) for source in sources)]
+    command = ["gcc", *flags, "-fno-sanitize-recover=all", *includes, "-o", str(program), *files, "-lpthread"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "cannot find -l" in result.stderr or "cannot find lib" in result.stderr:
+        pytest.skip(f"gcc has no {sanitizer} sanitizer here")
+    assert result.returncode == 0, result.stderr
+    return program
+
+
+def form(rng: random.Random) -> bytes:
+    machine = Machine.load("4x2")
+    threads = tuple(
+        PlanThread(path="0" if n == 0 else f"0.{n}", thread=n, node=n % 4, cpus=(2 * (n % 4),), load=1.0)
+        for n in range(rng.randrange(1, 9))
+    )
+    memory = tuple(
+        PlanRegion(
+            region=RegionKey(kind="heap", name=f"app+{n:#x}", bytes=8192, thread="0", sequence=n),
+            policy=rng.choice(("bind", "interleave", "preferred", "next-touch")),
+            runs=tuple(Run(offset=4096 * k, bytes=4096, node=k) for k in range(rng.randrange(3))),
+        )
+        for n in range(rng.randrange(6))
+    )
+    plan = Plan(
+        app=PlanApp(threads=len(threads)),
+        machine=PlanMachine.of(machine),
+        method="best",
+        objective="remote",
+        threads=threads,
+        memory=memory,
+        predicted=Predicted(remote_comm=0, remote_share=0, hop_cost=0, load_std=0),
+    )
+    return compact(plan, {"": machine.cpus}, lambda _module, _symbol: None).data
+
+
+def mutated(rng: random.Random, data: bytes) -> bytes:
+    changed = bytearray(data)
+    for _ in range(rng.randrange(1, 5)):
+        at = rng.randrange(len(changed))
+        if rng.random() < 0.5:
+            changed[at] = rng.randrange(256)
+        else:
+            at &= ~3
+            changed[at : at + 4] = rng.choice((b"\xff" * 4, b"\0\0\0\x80", b"\0" * 4, b"\1\0\0\0"))
+    if rng.random() < 0.3:
+        del changed[rng.randrange(len(changed)) :]
+    if rng.random() < 0.3 and len(changed) >= 40:
+        changed[32:40] = len(changed).to_bytes(8, "little")  # a size that agrees gets further in
+    return bytes(changed)
+
+
+def test_no_form_makes_the_parser_leave_its_bounds(repository: Path, tmp_path: Path) -> None:
+    program = built(repository, tmp_path, "form", ["launcher/native/enforce/form.c"], "address,undefined")
+    rng = random.Random(7)
+    whole = [form(rng) for _ in range(200)]
+    forms = [*whole, *(mutated(rng, rng.choice(whole)) for _ in range(5000)), b"", whole[0][:63]]
+    stream = b"".join(struct.pack("<I", len(data)) + data for data in forms)
+    result = subprocess.run([program], input=stream, capture_output=True, timeout=60, check=False)
+    assert result.returncode == 0, result.stderr.decode()
+    taken, all_forms = (int(word) for word in result.stdout.partition(b",")[0].split(b" of "))
+    assert all_forms == len(forms)
+    assert 200 <= taken < len(forms) // 2
+
+
+@pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
+def test_the_table_of_live_blocks_is_exact(repository: Path, tmp_path: Path, sanitizer: str) -> None:
+    program = built(repository, tmp_path, "live", ["profiler/native/preload/live.c"], sanitizer)
+    # The thread sanitizer cannot map its shadow under some address space layouts.
+    command = [shutil.which("setarch") or "setarch", "-R", str(program)]
+    result = subprocess.run(command, capture_output=True, timeout=100, check=False)
+    assert (result.returncode, result.stdout) == (0, b"0 wrong\n"), result.stderr.decode()
+
+
+def test_a_thousand_threads_leak_nothing(tmp_path: Path) -> None:
+    if shutil.which("valgrind") is None:
+        pytest.skip("valgrind is not installed")
+    program = tmp_path / "many"
+    source = PROGRAMS / "launch_many.c"
+    subprocess.run(["gcc", "-std=c11", "-g", "-o", program, source, "-lpthread"], check=True)
+    preload = prepare(tmp_path, {})
+    command = ["valgrind", "-q", "--trace-children=no", "--leak-check=full", "--error-exitcode=9"]
+    result = subprocess.run(
+        [*command, str(program), "1000"],
+        env={**preload, "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert (result.returncode, result.stdout) == (0, b"499500 7\n"), result.stderr.decode()
+    assert len(read_identity(tmp_path).threads) == 1002  # it was there
