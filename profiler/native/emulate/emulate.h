@@ -129,7 +129,7 @@ bool threads_alone(void);
 
 /* turns.c */
 void turns_reset(void);
-bool turn_take(struct thread *t);
+bool turn_take(struct thread *t, bool patient);
 bool turn_pass(struct thread *t);
 void turn_release(struct thread *t);
 bool turn_wanted(void);

@@ -95,7 +95,7 @@ static __attribute__((noinline)) void slow_access(unsigned vcpu, uint32_t info, 
     t->budget = t->budget < 0 ? 0 : t->budget;
     settle(t);
     if (unlikely(!t->holding || t->turn_left <= 0)) {
-        if (!(t->holding ? turn_pass(t) : turn_take(t))) {
+        if (!(t->holding ? turn_pass(t) : turn_take(t, false))) {
             put_aside(t, RW(info), addr, (uint64_t)ip);
             return;
         }
@@ -188,8 +188,9 @@ static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint6
     (void)id, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
     settle(t);
     if (kind == CALL_UNMAP || t->late_count) {
-        while (!t->holding && !turn_take(t)) /* QEMU does not wait for threads in system calls, so this ends */
-            sched_yield();
+        while (!t->holding && !turn_take(t, true)) {
+            /* QEMU does not wait for threads in system calls: what stalls will move on. */
+        }
         catch_up(t);
         if (kind == CALL_UNMAP && options.cached)
             cache_forget_pages(a1, a2);

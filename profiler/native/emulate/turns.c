@@ -146,8 +146,8 @@ static bool wait_for_turn(struct thread *t)
     return true;
 }
 
-/* Get the turn; false when the access must be put aside. */
-bool turn_take(struct thread *t)
+/* Get the turn; false when the access must be put aside: after a stall, or soon after one unless `patient`. */
+bool turn_take(struct thread *t, bool patient)
 {
     if (!options.fair) {
         begin(t);
@@ -155,7 +155,7 @@ bool turn_take(struct thread *t)
     }
     lock();
     token.turns++;
-    if (token.holder != NULL && t->late_count % LATE_BURST) {
+    if (token.holder != NULL && !patient && t->late_count % LATE_BURST) {
         unlock();
         return false;
     }
