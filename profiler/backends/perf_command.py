@@ -22,7 +22,7 @@ INSTALL = "apt-get install linux-perf"
 _NOT_STARTED = 127
 _FLUSH_SECONDS = 120.0
 _LEAST_SPACE = 64 << 10
-_MORE_SPACE = "free some, or set TMPDIR to a folder with more"
+_MORE_SPACE = "free some, or write to a disk with more"
 
 
 @dataclass(frozen=True)
