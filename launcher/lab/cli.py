@@ -12,8 +12,8 @@ from numaplan.common.cli import PASS_THROUGH, new_app, run_app
 from numaplan.launcher.lab.session import Request
 
 app = new_app(
-    "Boot a real kernel with as many NUMA nodes as asked for, run a program in it, and count which cpu touched "
-    "memory of which node. No NUMA hardware, no root and no /dev/kvm needed.\n\n"
+    "Boot a real kernel with as many NUMA nodes as asked for, run a program in it, and count which cpu "
+    "touched memory of which node. No NUMA hardware, no root and no /dev/kvm needed.\n\n"
     "Example: nlab setup && nlab run --machine 4x2 -- ./app"
 )
 
@@ -82,17 +82,17 @@ def run(
 ) -> int:
     """Run a program once and count its accesses by cpu and node.
 
-    The program's output, input and exit code are its own (124 when --timeout ended it); the table goes to stderr.
-    With --json the program's output goes to stderr.
+    The program's output, input and exit code are its own (124 when --timeout ended it); the table goes to
+    stderr. With --json the program's output goes to stderr.
 
     Example: nlab run --machine 4x2 -- ./app 1000
     """
-    from numaplan.launcher.lab.configs import Options, parse_configs
+    from numaplan.launcher.lab.configs import parse_configs
     from numaplan.launcher.lab.session import open_session
     from numaplan.launcher.lab.show import counts_csv, say, show_run
 
     name = config or ("plan" if plan else "online" if online else "default")
-    parse_configs(name, Options(plan, online))
+    parse_configs(name, plan, online)
     request = Request(command, machine, scale, cpus_per_node, memory, timeout, plan, online, by_thread)
     sys.stdout.flush()
     with open_session(request, say) as session:
@@ -127,8 +127,9 @@ def compare(
 ) -> None:
     """Run a program under several configurations in one boot and show their costs side by side.
 
-    Configurations: default (the kernel places all, AutoNUMA on), no-autonuma, interleave, compact and scatter (threads
-    bound in order), plan (nlaunch --plan), online (nlaunch --online). The program's own output is dropped.
+    Configurations: default (the kernel places all, AutoNUMA on), no-autonuma, interleave, compact and
+    scatter (threads bound in order), plan (nlaunch --plan), online (nlaunch --online). The program's own
+    output is dropped.
 
     A gate compares medians: local_share, local, remote, hop_cost, mean_distance, traffic_imbalance, migrated,
     hint_faults, seconds.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
 from numaplan.common import NotSoError, UsageError
-from numaplan.launcher.lab.configs import Options, default_configs, parse_configs
+from numaplan.launcher.lab.configs import parse_configs
 from numaplan.launcher.lab.gate import Verdict, check_gate, gate_names
 from numaplan.launcher.lab.results import LabCompare, LabRun, summarize
 from numaplan.launcher.lab.session import Request, Session, open_session
@@ -20,8 +20,7 @@ def compare(
     configs: comma-separated names, or nothing for the usual ones. Raises UsageError before the boot for
     configurations and gates that cannot be.
     """
-    options = Options(request.plan, request.online)
-    names = parse_configs(configs, options) if configs else default_configs(options)
+    names = parse_configs(configs, request.plan, request.online)
     for gate in gates:
         if strangers := sorted(gate_names(gate) - set(names)):
             raise UsageError(f"gate {gate!r}: {strangers[0]!r} is not run", f"it can name {', '.join(names)}")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from numaplan.common import UsageError
 from numaplan.launcher.lab.guest import Job
+from numaplan.launcher.lab.planned import PlannedLaunch
 from numaplan.profiler.machine import Machine
 
 _NLAUNCH = "import sys; from numaplan.launcher.cli import main; sys.argv[0] = 'nlaunch'; sys.exit(main())"
@@ -14,16 +15,11 @@ _NLAUNCH = "import sys; from numaplan.launcher.cli import main; sys.argv[0] = 'n
 
 @dataclass(frozen=True)
 class Options:
-    """What configurations may need: the plan, the online policy, a folder for nlaunch's report."""
+    """What configurations may need: a launch prepared with the plan, the online policy, nlaunch's report."""
 
-    plan: str = ""
+    launch: PlannedLaunch | None = None
     online: str = ""
-    folder: Path = Path()
-
-    @property
-    def report(self) -> Path:
-        """Where nlaunch writes what it applied."""
-        return self.folder / "applied.json"
+    report: Path = Path("applied.json")
 
 
 def _default(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
@@ -49,7 +45,8 @@ def _scatter(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG0
 
 
 def _plan(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
-    return _launched(job, "--plan", options.plan, "--remap", "--quiet", "--report", str(options.report))
+    assert options.launch is not None
+    return replace(job, environment=options.launch.environment)
 
 
 def _online(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
@@ -57,7 +54,7 @@ def _online(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG00
 
 
 def _launched(job: Job, *words: str) -> Job:
-    """The same program started by nlaunch, which runs in the guest as it would on the real machine."""
+    """The same program started and attended by nlaunch, which runs in the guest."""
     argv = [sys.executable, "-c", _NLAUNCH, *words, "--", *job.argv]
     return replace(job, program=sys.executable, argv=argv, exclude=True)
 
@@ -68,30 +65,35 @@ CONFIGS: dict[str, tuple[Callable[[Job, Machine, Options], Job], str]] = {
     "interleave": (_interleave, "pages interleaved over all nodes"),
     "compact": (_compact, "the k-th thread on the k-th cpu, nodes filled in turn"),
     "scatter": (_scatter, "threads dealt to the nodes in turn"),
-    "plan": (_plan, "nlaunch with the plan"),
+    "plan": (_plan, "as nlaunch with the plan"),
     "online": (_online, "nlaunch with an online policy"),
 }
 
 
-def parse_configs(text: str, options: Options) -> list[str]:
-    """Names from a comma-separated list; raises UsageError for those unknown or lacking what they need."""
-    names = [name.strip() for name in text.split(",") if name.strip()]
+def parse_configs(text: str, plan: str, online: str) -> list[str]:
+    """Names from a comma-separated list, nothing for the usual ones.
+
+    Raises UsageError for names that are unknown, or that need a plan or policy which is not given.
+    """
+    usual = [
+        "default",
+        "no-autonuma",
+        "interleave",
+        "compact",
+        *["plan"] * bool(plan),
+        *["online"] * bool(online),
+    ]
+    names = [name.strip() for name in text.split(",") if name.strip()] if text else usual
     unknown = [name for name in names if name not in CONFIGS]
     if unknown or not names:
         raise UsageError(
             f"no configuration {', '.join(unknown) or text!r}", f"there are {', '.join(CONFIGS)}"
         )
-    if "plan" in names and not options.plan:
+    if "plan" in names and not plan:
         raise UsageError("configuration 'plan' needs a plan", "give --plan plan.json")
-    if "online" in names and not options.online:
+    if "online" in names and not online:
         raise UsageError("configuration 'online' needs a policy", "give --online nimar")
     return list(dict.fromkeys(names))
-
-
-def default_configs(options: Options) -> list[str]:
-    """What is compared when the user does not say."""
-    names = ["default", "no-autonuma", "interleave", "compact"]
-    return names + (["plan"] if options.plan else []) + (["online"] if options.online else [])
 
 
 def is_launcher(argv: Sequence[str]) -> bool:

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from numaplan.launcher.lab.gate import Verdict
 from numaplan.launcher.lab.results import LabCompare, LabRun
-from numaplan.launcher.lab.show import cells, titles
+from numaplan.launcher.lab.show import metric_cells, titles
 
 
 def junit(result: LabCompare, verdicts: Sequence[Verdict]) -> bytes:
@@ -62,7 +62,7 @@ def html(result: LabCompare, verdicts: Sequence[Verdict]) -> bytes:
     for name, config in result.configs.items():
         share = 100 * config.local_share.median
         bar = f'<div class="bar" title="{share:.1f} % local"><div style="width:{share:.2f}%"></div></div>'
-        values = "".join(f"<td>{escape(cell)}</td>" for cell in cells(config))
+        values = "".join(f"<td>{escape(cell)}</td>" for cell in metric_cells(config))
         rows.append(f"<tr><td>{escape(name)}</td><td>{bar}</td>{values}</tr>")
     items = "".join(
         f'<li class="{"ok" if verdict.ok else "bad"}">{escape(str(verdict))}</li>' for verdict in verdicts

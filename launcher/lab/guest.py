@@ -111,11 +111,13 @@ class Guest:
         status = Path(f"/proc/{self._process.pid}/status").read_text()
         return next(int(line.split()[1]) >> 10 for line in status.splitlines() if line.startswith("VmHWM"))
 
-    def run(self, job: Job, stdin: int = -1, stdout: int = -1, stderr: int = -1, trace: str = "") -> Outcome:
+    def run(
+        self, job: Job, stdin: int = -1, stdout: int = -1, stderr: int = -1, trace: Path | None = None
+    ) -> Outcome:
         """Run a job to its end with its streams on these descriptors (-1: none).
 
         stdin can be given to one job of a guest only; trace: a file to which the kernel's trace of births of
-        tasks is written ("": none). Raises GuestError when the guest fails, and when the
+        tasks is written. Raises GuestError when the guest fails, and when the
         program could not be started.
         """
         self._outlets["stdout"].direct(stdout)
@@ -238,7 +240,7 @@ class Guest:
         self._directory.cleanup()
 
 
-def job_frame(job: Job, use_stdin: bool, trace: str = "") -> bytes:
+def job_frame(job: Job, use_stdin: bool, trace: Path | None) -> bytes:
     """A job as the agent reads it: keys and values in turn, each ended by a zero byte."""
     mask = os.umask(0)
     os.umask(mask)

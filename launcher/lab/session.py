@@ -16,6 +16,7 @@ from numaplan.launcher.lab.configs import Options, make_job
 from numaplan.launcher.lab.counts import parse_counts
 from numaplan.launcher.lab.guest import Guest, Outcome, interruptible
 from numaplan.launcher.lab.guest_machine import GuestShape, dense, scaled, shape_guest, with_cpus_per_node
+from numaplan.launcher.lab.planned import PlannedLaunch
 from numaplan.launcher.lab.results import LabRun, lab_run
 from numaplan.launcher.lab.threads import read_threads
 from numaplan.profiler.machine import Machine
@@ -81,32 +82,37 @@ class Session:
         self.guest = guest
         self._request = request
         self._folder = folder
-        plan = os.path.abspath(request.plan) if request.plan else ""  # noqa: PTH100 - links stay as they are
-        self._options = Options(plan, request.online, folder)
         self._program = find_program(request.argv)
 
     def run(self, config: str, stdin: int = -1, stdout: int = -1, stderr: int = -1) -> LabRun:
         """Run the program once under a configuration, its streams on these descriptors (-1: none)."""
-        trace = self._folder / "trace"
-        for left_over in (self._options.report, trace):
-            left_over.unlink(missing_ok=True)
-        machine = self.guest.shape.machine
-        job = make_job(
-            config,
-            self._program,
-            self._request.argv,
-            os.environ,
-            str(Path.cwd()),
-            machine,
-            self._options,
-            self._request.timeout,
-        )
-        outcome = self.guest.run(job, stdin, stdout, stderr, str(trace) if self._request.by_thread else "")
-        run = self._result(config, outcome)
-        run.applied = self._applied()
+        with tempfile.TemporaryDirectory(prefix="run-", dir=self._folder) as name:
+            folder = Path(name)
+            options = self._options(config, folder)
+            job = make_job(
+                config,
+                self._program,
+                self._request.argv,
+                os.environ,
+                str(Path.cwd()),
+                self.guest.shape.machine,
+                options,
+                self._request.timeout,
+            )
+            trace = folder / "trace" if self._request.by_thread else None
+            outcome = self.guest.run(job, stdin, stdout, stderr, trace)
+            run = self._result(config, outcome, trace)
+            run.applied = _applied(options, outcome.exit_code)
         return run
 
-    def _result(self, config: str, outcome: Outcome) -> LabRun:
+    def _options(self, config: str, folder: Path) -> Options:
+        launch = None
+        if config == "plan":
+            machine = self.guest.shape.machine
+            launch = PlannedLaunch(self._request.plan, self._program, machine, os.environ, folder)
+        return Options(launch, self._request.online, folder / "applied.json")
+
+    def _result(self, config: str, outcome: Outcome, trace: Path | None) -> LabRun:
         machine = self.guest.shape.machine
         counts = parse_counts(outcome.counts, len(machine.cpus), len(machine.nodes))
         run = lab_run(
@@ -119,19 +125,22 @@ class Session:
             timed_out=outcome.late,
             seconds=outcome.seconds,
         )
-        if self._request.by_thread:
-            run.threads = read_threads(self._folder / "trace", counts.tasks)
+        if trace is not None:
+            run.threads = read_threads(trace, counts.tasks)
         return run
 
-    def _applied(self) -> dict[str, Any] | None:
-        """nlaunch's report, where this configuration makes one."""
-        try:
-            if self._options.report.stat().st_size > _REPORT_LIMIT:
-                return None
-            content: dict[str, Any] = msgspec.json.decode(self._options.report.read_bytes())
-        except (OSError, msgspec.MsgspecError):
+
+def _applied(options: Options, exit_code: int) -> dict[str, Any] | None:
+    """nlaunch's report, where this configuration makes one."""
+    if options.launch is not None:
+        return options.launch.report(exit_code)
+    try:
+        if options.report.stat().st_size > _REPORT_LIMIT:
             return None
-        return content
+        content: dict[str, Any] = msgspec.json.decode(options.report.read_bytes())
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return content
 
 
 @contextmanager

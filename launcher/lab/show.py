@@ -65,11 +65,11 @@ def show_compare(result: LabCompare, out: TextIO) -> None:
     for title, _, _ in _COLUMNS:
         table.add_column(title, justify="right")
     for name, config in result.configs.items():
-        table.add_row(name, str(len(config.runs)), *cells(config))
+        table.add_row(name, str(len(config.runs)), *metric_cells(config))
     console.print(table)
 
 
-def cells(config: ConfigResult) -> list[str]:
+def metric_cells(config: ConfigResult) -> list[str]:
     """A configuration's metrics as text, in the order of `titles`."""
     texts = []
     for _, name, form in _COLUMNS:
@@ -82,7 +82,7 @@ def cells(config: ConfigResult) -> list[str]:
 
 
 def titles() -> list[str]:
-    """Headings of `cells`."""
+    """Headings of `metric_cells`."""
     return [title for title, _, _ in _COLUMNS]
 
 

@@ -78,7 +78,7 @@ def _name(tasks: Mapping[int, _Task], counted: Mapping[int, NDArray[np.int64]]) 
     roots = [task for task in tasks.values() if task.parent == AGENT]
     if roots and roots[0].address not in counted:  # a launcher, whose accesses are not the program's
         children = [task for task in tasks.values() if task.parent == roots[0].tid and not task.is_thread]
-        roots = sorted(children, key=lambda task: -int(np.sum(counted.get(task.address, 0))))
+        roots = sorted(children, key=lambda task: (-int(np.sum(counted.get(task.address, 0))), -task.tid))
     named: list[_Task] = []
     for task in tasks.values():
         parent = tasks.get(task.parent)
