@@ -31,7 +31,8 @@ def junit(result: LabCompare, verdicts: Sequence[Verdict]) -> bytes:
     root = ElementTree.Element("testsuites")
     root.append(suite)
     ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+    text: str = ElementTree.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'.encode()
 
 
 _PAGE = Template("""<!doctype html>
@@ -53,7 +54,7 @@ $gates
 <p>Accesses in millions; the outlined cells are local. First run of each configuration.</p>
 <div class="maps">$maps</div>
 </body></html>
-""")
+""")  # noqa: E501
 
 
 def html(result: LabCompare, verdicts: Sequence[Verdict]) -> bytes:
@@ -84,9 +85,13 @@ def _map(name: str, run: LabRun) -> str:
     lines = []
     for cpu, home, accesses in zip(run.cpus, run.cpu_nodes, run.accesses, strict=True):
         shades = "".join(
-            f'<td{" class=local" if node == home else ""} style="background:rgba(42,90,160,{value / most * 0.6:.3f})">'
-            f"{value / 1e6:.2f}</td>"
+            _shaded(value, value / most, node == home)
             for node, value in zip(run.nodes, accesses, strict=True)
         )
         lines.append(f"<tr><td>cpu {cpu}</td>{shades}</tr>")
     return f"<div><h3>{escape(name)}</h3><table><tr><th></th>{head}</tr>{''.join(lines)}</table></div>"
+
+
+def _shaded(value: int, weight: float, local: bool) -> str:
+    kind = " class=local" if local else ""
+    return f'<td{kind} style="background:rgba(42,90,160,{weight * 0.6:.3f})">{value / 1e6:.2f}</td>'

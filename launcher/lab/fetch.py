@@ -1,4 +1,4 @@
-"""`nlab setup`: get QEMU and a kernel. All files go under the user's cache folder, but for QEMU's own package."""
+"""`nlab setup`: get QEMU and a kernel. All files go under the user's cache folder but for QEMU's package."""
 
 import fcntl
 import os
@@ -22,8 +22,9 @@ _KERNEL_NAME = re.compile(r"Depends: (linux-image-[0-9][a-z0-9.+-]*)")
 def set_up(packages: Sequence[Path], renew: bool, say: Callable[[str], None]) -> Kernel:
     """Install QEMU where it is missing, fetch and unpack a kernel where there is none (or `renew`).
 
-    packages: kernel packages (.deb) to use instead of fetching one. Raises MachineLacksError with the command that
-    mends what cannot be done here. Killed at any moment, it leaves nothing that a later run would take for whole.
+    packages: kernel packages (.deb) to use instead of fetching one. Raises MachineLacksError with the command
+    that mends what cannot be done here. Killed at any moment, it leaves nothing that a later run would take
+    for whole.
     """
     if shutil.which(QEMU) is None:
         _install_qemu(say)

@@ -1,7 +1,7 @@
 """A planned launch in the guest: what `nlaunch` does before and after a program, done on this side.
 
-The plan is translated and the library's environment made here, where Python is some forty times as fast as in the
-guest; the library then enforces and logs in the guest, in the same files; the report is made from that log.
+The plan is translated and the library's environment made here, where Python is some forty times as fast as
+in the guest; the library then enforces and logs in the guest; the report is made from that log.
 """
 
 from collections.abc import Mapping

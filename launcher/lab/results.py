@@ -41,8 +41,8 @@ class LabRun(msgspec.Struct, kw_only=True):
     accesses: [cpu][node], in the order of `cpus` and `nodes`; local_share: of all accesses with a known node,
     0 when there are none; hop_cost: sum of accesses times distance (local counts 10); mean_distance: that per
     access; node_traffic: accesses to each node's memory; traffic_imbalance: the largest over the mean;
-    unknown: accesses to pages of no node; kernel: what the kernel counted meanwhile; seconds: in the guest; said:
-    the last line of a failed program's stderr (comparisons only); applied: nlaunch's report.
+    unknown: accesses to pages of no node; kernel: what the kernel counted meanwhile; seconds: in the guest;
+    said: the last line of a failed program's stderr (comparisons only); applied: nlaunch's report.
     """
 
     schema: str = RUN_SCHEMA

@@ -41,11 +41,20 @@ def show_run(run: LabRun, out: TextIO) -> None:
         shares = ", ".join(f"node {n}: {v:,}" for n, v in zip(run.nodes, thread.accesses, strict=True) if v)
         places = " ".join(str(cpu) for cpu in thread.cpus)
         console.print(f"thread {thread.path} ({thread.name}) on cpus {places}: {shares}", markup=False)
-    console.print(
-        f"local share {run.local_share:.1%} of {run.local + run.remote:,}; remote {run.remote:,}; mean distance "
-        f"{run.mean_distance:.2f}; node imbalance {run.traffic_imbalance:.2f}; migrated {run.migrated:,} pages; "
-        f"hint faults {run.hint_faults:,}; {run.seconds:.2f} s in the guest",
-        soft_wrap=True,
+    console.print(_costs(run), soft_wrap=True)
+
+
+def _costs(run: LabRun) -> str:
+    return "; ".join(
+        [
+            f"local share {run.local_share:.1%} of {run.local + run.remote:,}",
+            f"remote {run.remote:,}",
+            f"mean distance {run.mean_distance:.2f}",
+            f"node imbalance {run.traffic_imbalance:.2f}",
+            f"migrated {run.migrated:,} pages",
+            f"hint faults {run.hint_faults:,}",
+            f"{run.seconds:.2f} s in the guest",
+        ]
     )
 
 
