@@ -1,5 +1,7 @@
 """What a placement costs (methods: costs; CMLB paper, Eq. 6-9)."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -9,7 +11,9 @@ from numaplan.mapper.problem import Floats, Nodes, Problem, check_comm, check_lo
 from numaplan.profiler.machine import Machine
 
 
-def evaluate(comm: ArrayLike, loads: ArrayLike | None, machine: Machine, nodes: ArrayLike) -> Metrics:
+def evaluate(
+    comm: ArrayLike, loads: ArrayLike | None, machine: Machine | str | dict[str, Any], nodes: ArrayLike
+) -> Metrics:
     """Costs of placing thread i on the node with id nodes[i].
 
     comm: (N, N); loads: (N,); nodes: (N,) ids of nodes that have cpus. Raises UsageError for input that
@@ -17,9 +21,22 @@ def evaluate(comm: ArrayLike, loads: ArrayLike | None, machine: Machine, nodes: 
     """
     matrix = check_comm(comm)
     load = check_loads(loads, len(matrix))
-    places = node_indices(machine, nodes, len(matrix))
+    target = as_machine(machine)
+    places = node_indices(target, nodes, len(matrix))
+    return costs_of(matrix, load, cpu_distances(target), places)
+
+
+def as_machine(machine: Machine | str | dict[str, Any]) -> Machine:
+    """The machine, however it was given: itself, its dict form, or what Machine.load takes."""
+    if isinstance(machine, str):
+        return Machine.load(machine)
+    return Machine.from_dict(machine) if isinstance(machine, dict) else machine
+
+
+def cpu_distances(machine: Machine) -> Floats:
+    """(K, K) distances between the nodes that have cpus."""
     rows = [machine.index_of_node(node.id) for node in machine.cpu_nodes]
-    return costs_of(matrix, load, machine.distance_matrix[np.ix_(rows, rows)], places)
+    return machine.distance_matrix[np.ix_(rows, rows)]
 
 
 def node_indices(machine: Machine, nodes: ArrayLike, threads: int) -> Nodes:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from numaplan.mapper.cost import as_machine
 from numaplan.mapper.methods import find_method
 from numaplan.mapper.problem import TOLERANCE, Nodes, new_problem
 from numaplan.profiler.machine import Machine
@@ -38,10 +39,3 @@ def map_threads(
     )
     ids = np.array([node.id for node in place.cpu_nodes], dtype=np.int64)
     return ids[chosen.function()(problem)]
-
-
-def as_machine(machine: Machine | str | dict[str, Any]) -> Machine:
-    """The machine, however it was given."""
-    if isinstance(machine, str):
-        return Machine.load(machine)
-    return Machine.from_dict(machine) if isinstance(machine, dict) else machine

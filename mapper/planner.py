@@ -7,7 +7,7 @@ import numpy as np
 
 from numaplan.common import UsageError, version
 from numaplan.mapper.bounds import lower_bound
-from numaplan.mapper.cost import costs_of, imbalance
+from numaplan.mapper.cost import costs_of, cpu_distances, imbalance
 from numaplan.mapper.methods import find_method
 from numaplan.mapper.pages import PagePlan, place_pages
 from numaplan.mapper.plan import Plan, PlanApp, PlanMachine, PlanThread, Predicted
@@ -103,8 +103,7 @@ def predict(
     problem: Problem, places: Nodes, usable: Machine, machine: Machine, local_share: float = -1.0
 ) -> Predicted:
     """Costs of a placement and of the baselines; loads are given for every node with cpus of `machine`."""
-    rows = [machine.index_of_node(node.id) for node in machine.cpu_nodes]
-    distances = machine.distance_matrix[np.ix_(rows, rows)]
+    distances = cpu_distances(machine)
     ids = [node.id for node in machine.cpu_nodes]
     column = np.array([ids.index(node.id) for node in usable.cpu_nodes])
 

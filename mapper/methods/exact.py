@@ -1,8 +1,8 @@
 """The optimum with a proof, by branch and bound in native code, for few threads.
 
 For `balanced` the least deviation of any node's load comes first, and where it is beyond the tolerance that
-much and the tolerance's share of it more is allowed; then the least communication. Exponential: MOST_THREADS is
-what a few seconds allow on hard instances with four nodes.
+much and the tolerance's share of it more is allowed; then the least communication. Exponential: MOST_THREADS
+is what a few seconds allow on hard instances with four nodes.
 """
 
 from dataclasses import replace

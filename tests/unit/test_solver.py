@@ -1,0 +1,146 @@
+"""The native search: against the optimum with proof, and on input that breaks arithmetic."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from numaplan.mapper import METHODS, evaluate, map_threads
+from numaplan.mapper.bounds import lower_bound
+from numaplan.mapper.cost import imbalance, objective_value
+from numaplan.mapper.methods.best import best
+from numaplan.mapper.methods.exact import exact
+from numaplan.mapper.problem import Problem, new_problem
+from numaplan.profiler import Machine
+
+OBJECTIVES = ("balanced", "remote", "hop")
+
+
+def random_problem(threads: int, nodes: int, seed: int, objective: str, effort: str = "normal") -> Problem:
+    """Random weights, log-normal loads, nodes of unequal distances."""
+    rng = np.random.default_rng(seed)
+    comm = np.triu(rng.lognormal(0, 1.5, (threads, threads)) * (rng.random((threads, threads)) < 0.6), 1)
+    far = np.triu(rng.integers(12, 40, (nodes, nodes)), 1)
+    machine = Machine.from_dict({
+        "schema": "numaplan/machine/1",
+        "nodes": [{"id": k, "cpus": [2 * k, 2 * k + 1]} for k in range(nodes)],
+        "distances": (far + far.T + 10 * np.eye(nodes)).tolist(),
+    })  # fmt: skip
+    loads = rng.lognormal(0, 0.7, threads)
+    return new_problem(comm + comm.T, loads, machine, objective=objective, seed=seed, effort=effort)
+
+
+def widened(problem: Problem, nearest: float) -> float:
+    """The deviation that is allowed when the nearest to balance has this one."""
+    if nearest <= problem.tolerance + 1e-9:
+        return problem.tolerance + 1e-9
+    return nearest * (1 + problem.tolerance) + 1e-9
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    threads=st.integers(2, 9),
+    nodes=st.integers(2, 4),
+    seed=st.integers(0, 10_000),
+    objective=st.sampled_from(OBJECTIVES),
+)
+def test_best_is_optimal_for_few_threads(threads: int, nodes: int, seed: int, objective: str) -> None:
+    problem = random_problem(threads, nodes, seed, objective)
+    found, optimum = best(problem), exact(problem)
+    assert objective_value(problem, found) == pytest.approx(objective_value(problem, optimum), rel=1e-9)
+    if objective == "balanced":
+        assert imbalance(problem, found) <= widened(problem, imbalance(problem, optimum))
+    assert lower_bound(problem) <= objective_value(problem, optimum) * (1 + 1e-9)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    objective=st.sampled_from(OBJECTIVES),
+    effort=st.sampled_from(["fast", "normal"]),
+)
+def test_best_is_never_worse_than_any_other(seed: int, objective: str, effort: str) -> None:
+    rng = np.random.default_rng(seed)
+    problem = random_problem(int(rng.integers(2, 40)), int(rng.integers(2, 6)), seed, objective, effort)
+    placements = {
+        name: method.function()(problem) for name, method in METHODS.items() if not method.most_threads
+    }
+    off = {name: imbalance(problem, places) for name, places in placements.items()}
+    limit = widened(problem, min(off.values())) if objective == "balanced" else np.inf
+    assert off["best"] <= limit
+    value = objective_value(problem, placements["best"])
+    for name, places in placements.items():
+        if effort == "normal" and off[name] <= limit:
+            assert value <= objective_value(problem, places) * (1 + 1e-9), name
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("effort", ["fast", "normal"])
+def test_same_seed_same_answer(objective: str, effort: str) -> None:
+    problem = random_problem(70, 4, 5, objective, effort)
+    assert best(problem).tolist() == best(problem).tolist()
+
+
+def test_starts_bound_the_result() -> None:
+    problem = random_problem(40, 4, 7, "remote", "fast")
+    good = best(random_problem(40, 4, 7, "remote", "normal"))
+    from dataclasses import replace
+
+    again = best(replace(problem, starts=(good,)))
+    assert objective_value(problem, again) <= objective_value(problem, good) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("threads,machine", [(128, "8x16"), (256, "4x64")])
+def test_shuffled_rings_and_trees_come_out_cut_where_they_are_thin(threads: int, machine: str) -> None:
+    order = np.random.default_rng(1).permutation(threads)
+    ring = np.zeros((threads, threads))
+    ring[order, np.roll(order, 1)] = ring[np.roll(order, 1), order] = 1.0
+    nodes = int(machine.split("x")[0])
+    assert evaluate(ring, None, machine, map_threads(ring, None, machine)).remote_comm == nodes
+
+
+def test_large_tasks_work() -> None:
+    rng = np.random.default_rng(0)
+    comm = np.triu(rng.random((1024, 1024)) * (rng.random((1024, 1024)) < 0.02), 1)
+    nodes = map_threads(comm + comm.T, None, "16x64", effort="fast")
+    assert np.bincount(nodes).tolist() == [64] * 16
+
+
+def test_balance_is_met_where_it_can_be() -> None:
+    rng = np.random.default_rng(4)
+    comm: NDArray[np.float64] = np.kron(np.eye(4), np.ones((8, 8))) + 0.01
+    loads = np.sort(rng.lognormal(0, 0.5, 32))
+    nodes = map_threads(comm, loads, "4x8")
+    costs = evaluate(comm, loads, "4x8", nodes)
+    target = loads.sum() / 4
+    assert max(abs(load - target) for load in costs.node_loads) <= 0.05 * target * (1 + 1e-9)
+
+
+def test_one_hopeless_load_does_not_cost_the_communication() -> None:
+    comm = np.kron(np.eye(4), 100 * np.ones((2, 2)))[:8, :8]
+    order = np.array([0, 4, 1, 5, 2, 6, 3, 7])
+    comm = comm[np.ix_(np.argsort(order), np.argsort(order))]
+    loads = [1000.0, 1, 1, 1.01, 1, 1, 0.99, 1]
+    assert evaluate(comm, loads, "4x2", map_threads(comm, loads, "4x2")).remote_comm == 0
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("method", [name for name, method in METHODS.items() if not method.most_threads])
+def test_extreme_numbers(method: str, objective: str) -> None:
+    comm = np.full((8, 8), 1e-300)
+    for pair in ((0, 5), (1, 6), (2, 7), (3, 4)):
+        comm[pair], comm[pair[::-1]] = 1e300, 1e300
+    for loads in (np.full(8, 1e-300), np.full(8, 1e300), np.zeros(8)):
+        nodes = map_threads(comm, loads, "4x2", method, objective)
+        assert np.bincount(nodes).tolist() == [2, 2, 2, 2]
+        if method in ("best", "eagermap", "treematch"):
+            assert nodes[0] == nodes[5] and nodes[1] == nodes[6]
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+def test_degenerate_shapes(method: str) -> None:
+    assert map_threads([[0.0]], [1.0], "4x2", method).tolist() == [0]
+    assert map_threads(np.ones((3, 3)), None, "1x2", method).tolist() == [0, 0, 0]
+    assert sorted(map_threads(np.ones((3, 3)), None, "8x1", method).tolist()) == [0, 1, 2]
+    assert np.bincount(map_threads(np.zeros((6, 6)), None, "3x2", method)).tolist() == [2, 2, 2]
