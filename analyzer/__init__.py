@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from numaplan.analyzer.phases import access_load_vector as access_load_vector
     from numaplan.analyzer.phases import describe_phases as describe_phases
     from numaplan.analyzer.phases import divide_phases as divide_phases
+    from numaplan.analyzer.regions import RegionUse as RegionUse
+    from numaplan.analyzer.regions import region_uses as region_uses
+    from numaplan.analyzer.summary import placement_summary as placement_summary
     from numaplan.analyzer.timeline import Timeline as Timeline
     from numaplan.analyzer.timeline import access_timeline as access_timeline
     from numaplan.analyzer.timeline import cycles_to_ns as cycles_to_ns
@@ -41,6 +44,9 @@ _WHERE = {
     "access_load_vector": "phases",
     "describe_phases": "phases",
     "divide_phases": "phases",
+    "RegionUse": "regions",
+    "region_uses": "regions",
+    "placement_summary": "summary",
     "Timeline": "timeline",
     "access_timeline": "timeline",
     "cycles_to_ns": "timeline",

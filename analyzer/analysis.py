@@ -14,6 +14,7 @@ from numaplan.common import UsageError
 from numaplan.profiler import Trace
 
 MANY_DRAM = 50  # samples a thread from which misses of the last cache are enough to tell loads apart
+LEAST_MISSES = 0.01
 FEWEST_SLICES = 400
 SAMPLES_A_SLICE = 20  # fewer on average and the lowest slices are chance
 DOUBTFUL = 0.5
@@ -71,7 +72,7 @@ def analyze_trace(trace: Trace, *, slice_ns: int = 0) -> Analysis:
     if not samples.count:
         raise UsageError(f"{trace.path}: no sample belongs to a thread", "record it again")
     period = _period(trace)
-    use_dram = samples.dram_count >= MANY_DRAM * count
+    use_dram = _misses_tell_load(samples)
     counted = samples.dram_count if use_dram else samples.count
     width = slice_ns or _slice_width(samples.last_ns - samples.first_ns, counted)
     timeline = TimelineCounter(count, samples.first_ns, samples.last_ns, width)
@@ -110,6 +111,15 @@ def _slice_width(span_ns: int, counted: int) -> int:
     """1 ms as in the paper; less for a short run, more where samples are sparse."""
     sparse = span_ns * SAMPLES_A_SLICE // max(1, counted)
     return max(1, min(SLICE_NS, span_ns // FEWEST_SLICES), sparse)
+
+
+def _misses_tell_load(samples: TraceSamples) -> bool:
+    """Whether there are enough misses of the last cache to tell the threads' loads apart.
+
+    Where hardly an access misses, the few that do are first touches, mostly by the thread that initialises.
+    """
+    share = 1.0 if samples.has_miss_events else samples.dram_count / samples.count
+    return samples.dram_count >= MANY_DRAM * samples.threads and share >= LEAST_MISSES
 
 
 def _period(trace: Trace) -> int:
@@ -152,7 +162,7 @@ def _notes(trace: Trace, found: Communication, seen: NDArray[np.int64], use_dram
     elif found.events < FEW_EVENTS * count:
         notes.append(f"only {found.events} communication events were seen: small entries are mostly chance")
     if not use_dram:
-        notes.append("loads count all accesses: too few samples missed the last cache")
+        notes.append("loads count all accesses: too few of them missed the last cache")
     silent = int((seen[0] == 0).sum())
     if silent:
         notes.append(f"{silent} of {count} threads have no sample")

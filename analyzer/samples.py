@@ -22,6 +22,7 @@ RUNTIMES = (
     "ld-linux",
     "ld-2",
     "libnumaplan",
+    "preload.so",
     "enforce.so",
 )
 PROCESS_SHIFT = 48  # user addresses lie below; above it stands the process
@@ -78,6 +79,11 @@ class TraceSamples:
             for (event, level), number in self.events.items()
             if event in DRAM_EVENTS or level in DRAM_LEVELS
         )
+
+    @property
+    def has_miss_events(self) -> bool:
+        """Whether misses were sampled as events of their own, and not only seen as levels of accesses."""
+        return any(event in DRAM_EVENTS for event, _ in self.events)
 
     def pieces(self) -> Iterator[Piece]:
         """All samples in order of time, about PIECE at a time."""
@@ -151,7 +157,7 @@ class _RegionRules:
         for region, process, kind, name, start, length in regions:
             module = str(name).partition(":")[0]
             runtime = module.startswith(RUNTIMES)
-            self._private[region] = kind in PRIVATE_KINDS or (kind == "static" and runtime)
+            self._private[region] = kind in PRIVATE_KINDS or runtime
             if kind == "text" and runtime:
                 self._runtime.append((names.get(process, 0), int(start), int(start) + int(length)))
             if kind == "file":

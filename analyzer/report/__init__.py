@@ -1,1 +1,7 @@
-""""""
+"""What was found, written: the JSON document, CSV files, a terminal view and one HTML page."""
+
+from numaplan.analyzer.report.document import analysis_document, write_csv_files
+from numaplan.analyzer.report.page import write_report
+from numaplan.analyzer.report.terminal import show_analysis
+
+__all__ = ["analysis_document", "show_analysis", "write_csv_files", "write_report"]

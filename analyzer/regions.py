@@ -1,0 +1,89 @@
+"""How each region of memory is used: size, who touched it first, who shares it, read-mostly or not."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from numaplan.analyzer.pages import DATA_KINDS, PageAccesses
+from numaplan.profiler import Trace
+
+READ_MOSTLY = 0.05  # share of writes after the first toucher's own
+
+
+@dataclass(frozen=True)
+class RegionUse:
+    """One region with samples. Counts are samples; threads are indices.
+
+    sharers, writers: how many threads touched and wrote it; first_toucher: of its earliest sample;
+    main_thread, main_share: who touches it most, and that thread's share; read_mostly: hardly written but by
+    its first toucher; shared_writes: share of its samples in pages that one thread writes and others touch.
+    """
+
+    region: int
+    process: str
+    kind: str
+    name: str
+    bytes: int
+    sequence: int
+    samples: int
+    writes: int
+    sharers: int
+    writers: int
+    first_toucher: int
+    main_thread: int
+    main_share: float
+    read_mostly: bool
+    shared_writes: float
+
+
+def region_uses(trace: Trace, pages: PageAccesses) -> list[RegionUse]:
+    """Every data region with samples, most touched first; pages: of the same trace (`page_accesses`)."""
+    kinds = ", ".join(f"'{kind}'" for kind in DATA_KINDS)
+    rows = trace.rows(
+        "SELECT region, process, kind, name, bytes, sequence FROM regions "
+        f"WHERE kind IN ({kinds}) ORDER BY region"
+    )
+    borders = np.searchsorted(pages.region, [int(row[0]) for row in rows] + [np.iinfo(np.int32).max])
+    ends = np.searchsorted(pages.region, [int(row[0]) for row in rows], side="right")
+    found = []
+    for row, start, end in zip(rows, borders.tolist(), ends.tolist(), strict=False):
+        if end > start:
+            identity = (int(row[0]), str(row[1]), str(row[2]), str(row[3]), int(row[4]), int(row[5]))
+            found.append(_use(identity, pages, slice(start, end)))
+    return sorted(found, key=lambda use: (-use.samples, use.region))
+
+
+def _use(identity: tuple[int, str, str, str, int, int], pages: PageAccesses, part: slice) -> RegionUse:
+    thread, count, writes = pages.thread[part], pages.count[part], pages.writes[part]
+    touched = np.bincount(thread, weights=count)
+    wrote = np.bincount(thread, weights=writes)
+    first = int(thread[np.argmin(pages.first_ns[part])])
+    total = float(touched.sum())
+    by_others = float(wrote.sum() - wrote[first])
+    region, process, kind, name, size, sequence = identity
+    return RegionUse(
+        region=region,
+        process=process,
+        kind=kind,
+        name=name,
+        bytes=size,
+        sequence=sequence,
+        samples=int(total),
+        writes=int(wrote.sum()),
+        sharers=int((touched > 0).sum()),
+        writers=int((wrote > 0).sum()),
+        first_toucher=first,
+        main_thread=int(np.argmax(touched)),
+        main_share=float(touched.max() / total),
+        read_mostly=by_others <= READ_MOSTLY * total,
+        shared_writes=_shared_writes(pages, part) / total,
+    )
+
+
+def _shared_writes(pages: PageAccesses, part: slice) -> float:
+    """Samples in pages that someone writes and more than one thread touches (one entry a page and thread)."""
+    page, place = np.unique(pages.page[part], return_inverse=True)
+    threads = np.bincount(place, minlength=len(page))
+    written = np.bincount(place, weights=pages.writes[part], minlength=len(page)) > 0
+    samples = np.bincount(place, weights=pages.count[part], minlength=len(page))
+    return float(samples[(threads > 1) & written].sum())

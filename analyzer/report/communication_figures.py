@@ -1,0 +1,131 @@
+"""Figures of who communicates with whom: thread by thread, and node by node."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.analyzer.report.plan_view import PlanView
+
+Matrix = NDArray[np.float64]
+Figure = dict[str, Any]
+
+MOST_CELLS = 384  # threads shown one by one; beyond, neighbours are merged
+MOST_LABELS = 32
+MOST_WRITTEN = 8  # nodes up to which the numbers stand in the cells
+
+
+def communication_figures(comm: Matrix, names: list[str], view: PlanView | None) -> list[Figure]:
+    """Heat maps in thread order and, with a plan, in the order of its nodes."""
+    about = (
+        "Events seen in the samples: a thread touched memory that another one had written. Colour grows with "
+        "the square root, so that weak pairs stay visible."
+    )
+    figures = [_heat_map("communication", "Communication between threads", about, comm, names, [])]
+    if view is not None:
+        order = view.order
+        ordered = [names[index] for index in order.tolist()]
+        title = "The same, threads ordered by the plan's nodes"
+        about = "Lines separate nodes. What lies inside the squares on the diagonal stays on one node."
+        figures.append(
+            _heat_map("communication-plan", title, about, comm[np.ix_(order, order)], ordered, view.borders)
+        )
+    return figures
+
+
+def _heat_map(
+    name: str, title: str, about: str, comm: Matrix, names: list[str], borders: list[int]
+) -> Figure:
+    count = len(comm)
+    bundle = -(-count // MOST_CELLS)
+    starts = np.arange(0, count, bundle)
+    cells = np.add.reduceat(np.add.reduceat(comm, starts, axis=0), starts, axis=1)
+    if bundle > 1:
+        about += f" One cell stands for {bundle} by {bundle} threads."
+    shown = [names[start] for start in starts.tolist()]
+    step = -(-len(shown) // MOST_LABELS)
+    axis = {
+        "tickvals": list(range(0, len(shown), step)),
+        "ticktext": shown[::step],
+        "range": [-0.5, len(shown) - 0.5],
+        "constrain": "domain",
+        "showgrid": False,
+        "zeroline": False,
+        "title": {"text": "thread"},
+    }
+    lines = []
+    for border in borders:
+        at = border / bundle - 0.5
+        lines.append({"type": "line", "x0": at, "x1": at, "y0": -0.5, "y1": len(shown) - 0.5})
+        lines.append({"type": "line", "y0": at, "y1": at, "x0": -0.5, "x1": len(shown) - 0.5})
+    return {
+        "id": name,
+        "title": title,
+        "about": about,
+        "shape": "square",
+        "data": [
+            {
+                "type": "heatmap",
+                "z": rounded(cells),
+                "x": list(range(len(shown))),
+                "y": list(range(len(shown))),
+                "text": shown,
+                "zmin": 0,
+                "zmax": float(cells.max()) or 1.0,
+                "_ramp": "root",
+                "_names": shown,
+                "_unit": "events",
+                "colorbar": {"title": {"text": "events"}},
+            }
+        ],
+        "layout": {
+            "xaxis": axis,
+            "yaxis": {**axis, "range": [len(shown) - 0.5, -0.5], "scaleanchor": "x"},
+            "shapes": lines,
+        },
+    }
+
+
+def node_figure(
+    name: str, title: str, about: str, pair: dict[str, Matrix], nodes: list[int], unit: str
+) -> Figure:
+    """Two node by node matrices side by side on one scale; pair: the caption of each and its values."""
+    most = max(float(matrix.max(initial=0.0)) for matrix in pair.values()) or 1.0
+    names = [f"node {node}" for node in nodes]
+    data: list[dict[str, Any]] = []
+    layout: dict[str, Any] = {"annotations": []}
+    for index, (caption, matrix) in enumerate(pair.items()):
+        tag = "" if index == 0 else str(index + 1)
+        low, high = (0.0, 0.44) if index == 0 else (0.56, 1.0)
+        trace: dict[str, Any] = {
+            "type": "heatmap",
+            "z": rounded(matrix),
+            "x": names,
+            "y": names,
+            "zmin": 0,
+            "zmax": most,
+            "xaxis": f"x{tag}",
+            "yaxis": f"y{tag}",
+            "_ramp": "linear",
+            "_names": names,
+            "_unit": unit,
+            "showscale": index == 0,
+            "colorbar": {"title": {"text": unit}},
+        }
+        if len(nodes) <= MOST_WRITTEN:
+            trace["texttemplate"] = "%{z:.3~s}"
+        data.append(trace)
+        kind = {"type": "category", "showgrid": False}
+        layout[f"xaxis{tag}"] = {**kind, "domain": [low, high], "title": {"text": caption}}
+        layout[f"yaxis{tag}"] = {**kind, "autorange": "reversed", "anchor": f"x{tag}"}
+    layout["yaxis2"]["showticklabels"] = False
+    return {"id": name, "title": title, "about": about, "shape": "wide", "data": data, "layout": layout}
+
+
+def rounded(values: Matrix) -> list[Any]:
+    """Values with four digits, as the page needs no more."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        digits = 3 - np.floor(np.log10(np.where(values > 0, values, 1.0)))
+    factor = 10.0**digits
+    answer: list[Any] = np.where(values > 0, np.round(values * factor) / factor, values).tolist()
+    return answer

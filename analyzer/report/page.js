@@ -1,0 +1,116 @@
+"use strict";
+// Draws the figures that the page carries as JSON. Names that begin with an underscore are ours: they say what a
+// trace means (a ramp, a node), and become colours here, so that light and dark differ in one place only.
+
+const LIGHT = {
+  ramp: ["#f3f6fa", "#c9dcef", "#8fb9de", "#4c8fc7", "#1f62a0", "#0b3563"],
+  nodes: ["#2563a8", "#d97706", "#0f8a6a", "#b4457e", "#6d55b5", "#7a8b1a", "#c2412d", "#8794a3"],
+  ink: "#1b2430", soft: "#5b6675", line: "#dde2e9", border: "#d2560b", card: "#ffffff",
+};
+const DARK = {
+  ramp: ["#1d2530", "#20405f", "#256394", "#3d8bc6", "#7fb8e6", "#dcefff"],
+  nodes: ["#6ea8e6", "#f0a548", "#3fc19c", "#e07fb2", "#a693e8", "#b5c54a", "#ee7d68", "#7c8a9a"],
+  ink: "#e4e9f0", soft: "#9aa6b5", line: "#2d3643", border: "#ff9a4d", card: "#1a2029",
+};
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
+const narrow = window.matchMedia("(max-width: 860px)");
+
+async function inflate(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).text();
+}
+
+function colorscale(kind, theme) {
+  const last = theme.ramp.length - 1;
+  return theme.ramp.map((color, index) => [kind === "root" ? (index / last) ** 2 : index / last, color]);
+}
+
+function styledTrace(trace, theme) {
+  const styled = { ...trace };
+  const node = (index) => theme.nodes[index % theme.nodes.length];
+  if ("_ramp" in trace) {
+    styled.colorscale = colorscale(trace._ramp, theme);
+    styled.colorbar = { thickness: 12, outlinewidth: 0, tickformat: "~s", ...trace.colorbar };
+    if (narrow.matches) styled.colorbar = { ...styled.colorbar, title: undefined, thickness: 8 };
+    styled.xgap = styled.ygap = trace._names.length <= 40 && !trace._lanes ? 1 : 0;
+    const unit = trace._unit;
+    if (trace._lanes) {
+      styled.hovertemplate = "thread %{text}, %{x:.4s} ms: %{z:.3s} " + unit + "<extra></extra>";
+      styled.text = trace.z.map((row, y) => row.map(() => trace._names[y]));
+    } else {
+      styled.text = undefined;
+      styled.customdata = trace.z.map((row, y) => row.map((_, x) => [trace._names[y], trace._names[x]]));
+      styled.hovertemplate = "%{customdata[0]} – %{customdata[1]}: %{z:.3s} " + unit + "<extra></extra>";
+    }
+  } else if ("_nodes" in trace) {
+    const color = Array.isArray(trace._nodes) ? trace._nodes.map(node) : node(trace._nodes);
+    if (trace.type === "scatter") styled.line = { width: 1.5, ...trace.line, color };
+    else styled.marker = { color, line: { width: 0 } };
+  }
+  return styled;
+}
+
+function styledLayout(layout, theme) {
+  const styled = {
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    font: { family: "system-ui, sans-serif", size: 12, color: theme.ink },
+    margin: { l: 8, r: 8, t: 12, b: 8 }, showlegend: false,
+    hoverlabel: { bgcolor: theme.card, bordercolor: theme.line, font: { color: theme.ink } },
+    ...layout,
+  };
+  for (const key of Object.keys(styled).filter((name) => /^[xy]axis\d*$/.test(name)))
+    styled[key] = { automargin: true, gridcolor: theme.line, zeroline: false, linecolor: theme.line, ...styled[key] };
+  styled.shapes = (layout.shapes || []).map((shape) => ({
+    ...shape,
+    line: shape._thin ? { color: theme.soft, width: 1.2, dash: "dash" } : { color: theme.border, width: 1.5 },
+  }));
+  return styled;
+}
+
+function draw(figure, place) {
+  const theme = dark.matches ? DARK : LIGHT;
+  const data = figure.data.map((trace) => styledTrace(trace, theme));
+  const options = { responsive: true, displaylogo: false, displayModeBar: false };
+  return Plotly.react(place, data, styledLayout(figure.layout, theme), options);
+}
+
+function makeSection(figure, alone) {
+  const section = document.createElement("section");
+  section.id = figure.id;
+  section.className = figure.shape + (figure.shape === "tall" || alone ? " full" : "");
+  const title = document.createElement("h2");
+  title.textContent = figure.title;
+  const about = document.createElement("p");
+  about.className = "about";
+  about.textContent = figure.about;
+  const place = document.createElement("div");
+  place.className = "plot";
+  section.append(title, about, place);
+  document.getElementById("figures").append(section);
+  return place;
+}
+
+async function main() {
+  const figures = JSON.parse(document.getElementById("figure-data").textContent);
+  const script = document.createElement("script");
+  script.textContent = await inflate(document.getElementById("plotly-data").textContent);
+  document.head.append(script);
+  const places = figures.map((figure) =>
+    makeSection(figure, figures.filter((other) => other.shape === figure.shape).length === 1));
+  const drawAll = () => Promise.all(figures.map((figure, index) => draw(figure, places[index])));
+  await drawAll();
+  dark.addEventListener("change", drawAll);
+  narrow.addEventListener("change", drawAll);
+  document.body.dataset.charts = String(document.querySelectorAll(".plot .main-svg").length && places.length);
+  document.body.dataset.state = "drawn";
+}
+
+main().catch((error) => {
+  document.body.dataset.state = "failed";
+  const note = document.createElement("p");
+  note.className = "warnings";
+  note.textContent = "The charts could not be drawn (" + error.message + "). A browser from 2023 or later is needed.";
+  document.getElementById("figures").replaceChildren(note);
+  console.error(error);
+});

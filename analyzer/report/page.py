@@ -1,0 +1,137 @@
+"""One self-contained HTML page about a trace: no network, light and dark, small enough to mail."""
+
+import base64
+import gzip
+import os
+from functools import cache
+from html import escape
+from importlib import resources
+from shlex import join
+from string import Template
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from numaplan.analyzer.analysis import Analysis, analyze_trace
+from numaplan.analyzer.pages import PageAccesses, page_accesses
+from numaplan.analyzer.regions import region_uses
+from numaplan.analyzer.report.communication_figures import communication_figures, node_figure
+from numaplan.analyzer.report.load_figures import load_figures
+from numaplan.analyzer.report.plan_view import (
+    PlanView,
+    first_touch_homes,
+    node_accesses,
+    planned_homes,
+    view_plan,
+)
+from numaplan.analyzer.report.tables import key_figures, methods_table, regions_table, sentence_list
+from numaplan.analyzer.report.timeline_figures import timeline_figure
+from numaplan.analyzer.summary import placement_summary
+from numaplan.common import MachineLacksError, version, write_document
+from numaplan.profiler import Trace
+
+Figure = dict[str, Any]
+
+
+def write_report(
+    trace: Trace, output: str | os.PathLike[str], *, plan: dict[str, Any] | None = None, slice_ns: int = 0
+) -> None:
+    """Write the page of a trace, and of a plan for it (the content of a checked plan.json).
+
+    Raises UsageError when the trace has no samples, the plan fits none of its threads, or the file cannot
+    be written.
+    """
+    analysis = analyze_trace(trace, slice_ns=slice_ns)
+    pages = page_accesses(trace)
+    regions = region_uses(trace, pages)
+    view = view_plan(plan, analysis.threads, regions) if plan is not None else None
+    values = {
+        "title": escape(_command(trace)),
+        "subtitle": escape(_subtitle(trace, view)),
+        "key_figures": key_figures(analysis, trace.meta, view),
+        "summary": sentence_list(placement_summary(analysis, regions), "summary"),
+        "warnings": sentence_list(analysis.notes, "warnings"),
+        "methods": methods_table(view),
+        "regions": regions_table(regions, analysis, view),
+        "version": escape(version()),
+        "style": _part("page.css"),
+        "script": _part("page.js"),
+        "figures": _script_json(_figures(analysis, pages, view)),
+        "plotly": _packed_plotly(),
+    }
+    write_document(output, Template(_part("page.html")).substitute(values).encode())
+
+
+def _figures(analysis: Analysis, pages: PageAccesses, view: PlanView | None) -> list[Figure]:
+    names = _names(analysis)
+    figures = communication_figures(analysis.comm, names, view)
+    if view is not None:
+        figures += _traffic_figures(analysis, pages, view)
+    return [*figures, timeline_figure(analysis, names), *load_figures(analysis, names, view)]
+
+
+def _traffic_figures(analysis: Analysis, pages: PageAccesses, view: PlanView) -> list[Figure]:
+    count = len(view.nodes)
+    pair = {}
+    for caption, place in (("compact", view.compact), ("plan", view.place)):
+        seated = np.eye(count)[place]
+        pair[caption] = seated.T @ analysis.comm @ seated / 2
+    about = "Communication between threads of the row's and the column's node; off the diagonal it crosses."
+    figures = [node_figure("node-traffic", "Communication node to node", about, pair, view.nodes, "events")]
+    if len(pages):
+        homes = first_touch_homes(pages, view.compact)
+        memory = {
+            "compact": node_accesses(pages, view.compact, homes, count),
+            "plan": node_accesses(pages, view.place, planned_homes(view, pages), count),
+        }
+        about = (
+            "From threads on the row's node to memory on the column's: without a plan (compact, each page "
+            "where it was touched first) and with the plan's homes. Off the diagonal it is remote."
+        )
+        title = "Memory accesses node to node"
+        figures.append(node_figure("memory-traffic", title, about, memory, view.nodes, "samples"))
+    return figures
+
+
+def _names(analysis: Analysis) -> list[str]:
+    several = len({thread.process for thread in analysis.threads}) > 1
+    return [f"{thread.process}:{thread.path}" if several else thread.path for thread in analysis.threads]
+
+
+def _command(trace: Trace) -> str:
+    try:
+        words = msgspec.json.decode(trace.meta.get("argv", "[]"), type=list[str])
+    except msgspec.MsgspecError:
+        words = []
+    text = join(words) if words else trace.path.name
+    return text if len(text) <= 120 else text[:119] + "…"
+
+
+def _subtitle(trace: Trace, view: PlanView | None) -> str:
+    machine = trace.machine
+    text = f"recorded on {machine.name or 'a machine'} ({len(machine.nodes)} nodes, {len(machine.cpus)} cpus)"
+    if view is not None:
+        target = view.content["machine"]
+        text += f"; plan by {view.content['method']} for {target.get('name') or 'a machine'}"
+        text += f" ({len(view.nodes)} nodes)"
+    return text
+
+
+def _part(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _script_json(figures: list[Figure]) -> str:
+    """JSON that may stand inside a script element."""
+    return msgspec.json.encode(figures).decode().replace("<", "\\u003c").replace("\u2028", "\\u2028")
+
+
+@cache
+def _packed_plotly() -> str:
+    """plotly.js, gzip and base64: a third of its size; the page inflates it."""
+    try:
+        script = resources.files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
+    except (ModuleNotFoundError, OSError) as error:
+        raise MachineLacksError(f"plotly.js is missing: {error}", "pip install plotly") from None
+    return base64.b64encode(gzip.compress(script, 9, mtime=0)).decode()

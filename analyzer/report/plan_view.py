@@ -1,0 +1,153 @@
+"""A plan (the content of a plan.json) set against an analysis: who sits where, and where each page lives."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.analyzer.analysis import ThreadInfo
+from numaplan.analyzer.pages import PAGE, PageAccesses
+from numaplan.analyzer.regions import RegionUse
+from numaplan.common import UsageError
+
+Nodes = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class PlanView:
+    """A plan in the numbers of a trace.
+
+    nodes: ids of the nodes with cpus; place, compact: (N,) position among them of each thread with the plan,
+    and without one (threads in order fill node after node); homes: the plan's entry of each region index;
+    content: the plan itself.
+    """
+
+    nodes: list[int]
+    place: Nodes
+    compact: Nodes
+    homes: dict[int, dict[str, Any]]
+    content: dict[str, Any]
+
+    @property
+    def order(self) -> Nodes:
+        """(N,) threads ordered by node."""
+        return np.argsort(self.place, kind="stable")
+
+    @property
+    def borders(self) -> list[int]:
+        """Positions in `order` where the next node begins."""
+        return (np.flatnonzero(np.diff(self.place[self.order])) + 1).tolist()
+
+    def home_text(self, region: int) -> str:
+        """Where the plan puts a region, in words."""
+        entry = self.homes.get(region)
+        if entry is None:
+            return "first touch"
+        named = sorted({int(run["node"]) for run in entry["runs"]})
+        listed = ", ".join(str(node) for node in named[:6]) + (" …" if len(named) > 6 else "")
+        if entry["policy"] == "next-touch":
+            return "next touch"
+        if entry["policy"] == "interleave":
+            return f"interleaved over {listed}"
+        if len(named) == 1:
+            return f"node {listed}"
+        return f"nodes {listed} in {len(entry['runs'])} pieces"
+
+
+def view_plan(
+    content: dict[str, Any], threads: Sequence[ThreadInfo], regions: Sequence[RegionUse]
+) -> PlanView:
+    """Match a plan's threads and regions with those of a trace.
+
+    content: a checked plan.json. Raises UsageError when the plan is for none of the trace's threads.
+    """
+    nodes = [int(node["id"]) for node in content["machine"]["nodes"] if node.get("cpus")]
+    position = {node: index for index, node in enumerate(nodes)}
+    planned = {
+        (entry.get("process", "p0"), entry["path"]): position.get(int(entry["node"]), -1)
+        for entry in content["threads"]
+    }
+    place = np.array([planned.get((thread.process, thread.path), -1) for thread in threads], np.int64)
+    if not (place >= 0).any():
+        raise UsageError("the plan names none of the trace's threads", "give the plan made from this trace")
+    compact = _compact(len(threads), len(nodes))
+    homes: dict[int, dict[str, Any]] = {}
+    entries = {_key(entry["region"]): entry for entry in content.get("memory", ())}
+    for use in regions:
+        entry = entries.get((use.process, use.kind, use.name, use.bytes, use.sequence))
+        if entry is not None:
+            homes[use.region] = entry
+    # Threads that the plan leaves alone stay where they would be without it.
+    return PlanView(nodes, np.where(place >= 0, place, compact), compact, homes, content)
+
+
+def _key(region: dict[str, Any]) -> tuple[str, str, str, int, int]:
+    return (
+        region.get("process", "p0"),
+        region["kind"],
+        region["name"],
+        int(region["bytes"]),
+        int(region.get("sequence", 0)),
+    )
+
+
+def _compact(threads: int, nodes: int) -> Nodes:
+    sizes = np.full(nodes, threads // nodes)
+    sizes[: threads % nodes] += 1
+    return np.repeat(np.arange(nodes), sizes)
+
+
+def first_touch_homes(pages: PageAccesses, place: Nodes) -> Nodes:
+    """For each entry of `pages` the node position of the thread that touched the page first."""
+    number = _page_numbers(pages)
+    order = np.lexsort((pages.first_ns, number))
+    starts = np.flatnonzero(np.diff(number[order], prepend=-1))
+    first = pages.thread[order[starts]]
+    return place[first[number]]
+
+
+def planned_homes(view: PlanView, pages: PageAccesses) -> Nodes:
+    """For each entry of `pages` the node position where the plan puts the page (first touch where it is
+    silent; the node of whoever touches it most for next-touch)."""
+    homes = first_touch_homes(pages, view.place)
+    position = {node: index for index, node in enumerate(view.nodes)}
+    for region, entry in view.homes.items():
+        start, end = np.searchsorted(pages.region, [region, region + 1]).tolist()
+        part = slice(start, end)
+        runs = [run for run in entry["runs"] if int(run["node"]) in position]
+        if entry["policy"] == "next-touch":
+            homes[part] = _most_by(pages, part, view.place, len(view.nodes))
+        elif runs and entry["policy"] == "interleave":
+            named = np.array(sorted({position[int(run["node"])] for run in runs}))
+            homes[part] = named[pages.page[part] % len(named)]
+        elif runs:
+            offsets = np.array([int(run["offset"]) for run in runs])
+            ends = np.array([int(run["offset"]) + int(run["bytes"]) for run in runs])
+            target = np.array([position[int(run["node"])] for run in runs])
+            at = pages.page[part] * PAGE
+            run = np.maximum(np.searchsorted(offsets, at, side="right") - 1, 0)
+            inside = (at + PAGE > offsets[run]) & (at < ends[run])
+            homes[part] = np.where(inside, target[run], homes[part])
+    return homes
+
+
+def node_accesses(pages: PageAccesses, place: Nodes, homes: Nodes, nodes: int) -> NDArray[np.float64]:
+    """(K, K) samples from threads on the row's node in pages on the column's."""
+    pair = place[pages.thread] * nodes + homes
+    cells = np.bincount(pair, weights=pages.count, minlength=nodes * nodes).astype(np.float64)
+    return cells.reshape(nodes, nodes)
+
+
+def _page_numbers(pages: PageAccesses) -> Nodes:
+    """(entries,) a number for each (region, page), ascending; entries are sorted by both."""
+    new = (np.diff(pages.region, prepend=-1) != 0) | (np.diff(pages.page, prepend=-1) != 0)
+    return np.cumsum(new) - 1
+
+
+def _most_by(pages: PageAccesses, part: slice, place: Nodes, nodes: int) -> Nodes:
+    page, number = np.unique(pages.page[part], return_inverse=True)
+    votes = np.zeros((len(page), nodes))
+    np.add.at(votes, (number, place[pages.thread[part]]), pages.count[part])
+    return np.asarray(votes.argmax(axis=1)[number], np.int64)

@@ -1,0 +1,130 @@
+"""The page's key figures, lists and tables as HTML; every text from a trace or plan is escaped."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+from numaplan.analyzer.analysis import Analysis
+from numaplan.analyzer.regions import RegionUse
+from numaplan.analyzer.report.plan_view import PlanView
+from numaplan.analyzer.report.units import in_bytes, in_count, in_time
+
+MOST_REGIONS = 60
+
+
+def key_figures(analysis: Analysis, meta: dict[str, str], view: PlanView | None) -> str:
+    """A row of the figures that matter most."""
+    period = f"every {analysis.period:,}th access" if analysis.period > 1 else "every access"
+    figures = [
+        ("threads", str(len(analysis.threads)), ""),
+        ("samples", in_count(analysis.samples), period if analysis.period else ""),
+        ("run time", in_time(float(meta.get("duration_ns") or 0)), f"recorded by {meta.get('backend', '?')}"),
+        ("confidence of the matrix", f"{analysis.confidence:.2f}", f"{in_count(analysis.events)} events"),
+    ]
+    if view is not None:
+        predicted = view.content["predicted"]
+        compact = predicted.get("baselines", {}).get("compact")
+        against = f"compact {compact['remote_share']:.1%}" if compact else ""
+        figures.append(("communication between nodes", f"{predicted['remote_share']:.1%}", against))
+        if predicted.get("local_share", -1) >= 0:
+            figures.append(("local memory accesses", f"{predicted['local_share']:.1%}", "with the plan"))
+    return "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}<small>{escape(more)}</small></dd></div>"
+        for name, value, more in figures
+    )
+
+
+def sentence_list(sentences: Sequence[str], kind: str) -> str:
+    """Sentences as a list of a class; nothing when there are none."""
+    if not sentences:
+        return ""
+    return f'<ul class="{kind}">' + "".join(f"<li>{escape(text)}</li>" for text in sentences) + "</ul>"
+
+
+def regions_table(
+    regions: Sequence[RegionUse], analysis: Analysis, view: PlanView | None, titled: str = "Memory"
+) -> str:
+    """The most used regions: size, sharers, who touched first, where the plan puts them."""
+    if not regions:
+        return ""
+    head = ["region", "size", "samples", "threads", "writers", "first touched by", "most used by", "use"]
+    if view is not None:
+        head.append("home by the plan")
+    rows = []
+    for use in regions[:MOST_REGIONS]:
+        row = [
+            f"{use.kind} {use.name}" + (f" #{use.sequence}" if use.sequence > 0 else ""),
+            in_bytes(use.bytes),
+            in_count(use.samples),
+            str(use.sharers),
+            str(use.writers),
+            analysis.threads[use.first_toucher].path,
+            f"{analysis.threads[use.main_thread].path} ({use.main_share:.0%})",
+            _use_text(use),
+        ]
+        if view is not None:
+            row.append(view.home_text(use.region))
+        rows.append(row)
+    more = len(regions) - MOST_REGIONS
+    about = "Data regions by samples; stacks and instructions are left out."
+    if more > 0:
+        about += f" {more} smaller regions are not shown."
+    return _section("regions", titled, about, head, rows, {1, 2, 3, 4})
+
+
+def _use_text(use: RegionUse) -> str:
+    if use.sharers == 1:
+        return "private"
+    if use.read_mostly:
+        return "read-mostly"
+    return f"{use.shared_writes:.0%} write-shared"
+
+
+def methods_table(view: PlanView | None) -> str:
+    """The plan's costs against its baselines."""
+    if view is None:
+        return ""
+    predicted: dict[str, Any] = view.content["predicted"]
+    rows = [_method_row(f"plan ({view.content['method']})", predicted)]
+    rows += [_method_row(name, costs) for name, costs in predicted.get("baselines", {}).items()]
+    head = ["placement", "between nodes", "share", "hop cost", "load deviation", "largest node load"]
+    about = (
+        f"Communication in events, load in accesses; objective: {view.content['objective']}. Less is better."
+    )
+    return _section("methods", "The plan against other placements", about, head, rows, {1, 2, 3, 4, 5})
+
+
+def _method_row(name: str, costs: dict[str, Any]) -> list[str]:
+    loads = [float(value) for value in costs.get("node_loads", ())]
+    mean = sum(loads) / len(loads) if loads else 0.0
+    return [
+        name,
+        in_count(costs["remote_comm"]),
+        f"{costs['remote_share']:.1%}",
+        in_count(costs["hop_cost"]),
+        in_count(costs["load_std"]),
+        f"{max(loads) / mean - 1:+.1%} of the mean" if mean > 0 else "–",
+    ]
+
+
+def _section(
+    name: str, title: str, about: str, head: Sequence[str], rows: Iterable[Sequence[str]], numbers: set[int]
+) -> str:
+    columns = "".join(
+        f'<th scope="col"{_class(index, numbers)}>{escape(text)}</th>' for index, text in enumerate(head)
+    )
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td{_class(i, numbers)}>{escape(text)}</td>" for i, text in enumerate(row))
+        + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<section id="{name}"><h2>{escape(title)}</h2><p class="about">{escape(about)}</p>'
+        f'<div class="scroll"><table><thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>'
+        "</section>"
+    )
+
+
+def _class(index: int, numbers: set[int]) -> str:
+    return ' class="number"' if index in numbers else ""

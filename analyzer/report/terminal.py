@@ -1,0 +1,124 @@
+"""An analysis on a terminal: a heat map of communication, loads, phases, regions."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from numaplan.analyzer.analysis import Analysis
+from numaplan.analyzer.regions import RegionUse
+from numaplan.analyzer.report.document import phase_times
+from numaplan.analyzer.report.units import in_bytes, in_count, in_time
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+MOST_CELLS = 64  # threads that the heat map shows one by one
+MOST_ROWS = 16
+SHADES = " ░▒▓█"
+
+
+def show_analysis(analysis: Analysis, regions: Sequence[RegionUse], sentences: Sequence[str]) -> None:
+    """Print it, widest things first cut to the terminal's width."""
+    from rich.console import Console
+
+    console = Console()
+    count = len(analysis.threads)
+    console.print(
+        f"[bold]{count} threads, {in_count(analysis.samples)} samples, {in_count(analysis.events)} "
+        f"communication events, confidence {analysis.confidence:.2f}[/bold]",
+        highlight=False,
+    )
+    for sentence in sentences:
+        console.print(f"  • {sentence}", highlight=False, markup=False)
+    for note in analysis.notes:
+        console.print(f"  ! {note}", style="yellow", highlight=False, markup=False)
+    if analysis.comm.any():
+        console.print("\n[bold]Communication[/bold] (rows and columns: threads; darker is more)")
+        for line in heat_map(analysis.comm, console.encoding.lower().startswith("utf")):
+            console.print(line)
+    _show_threads(console, analysis)
+    _show_phases(console, analysis)
+    _show_regions(console, analysis, regions)
+
+
+def heat_map(comm: np.ndarray[tuple[int, ...], np.dtype[np.float64]], unicode: bool) -> "list[Text]":
+    """One line a thread, two characters a pair; threads are merged in bundles when there are many."""
+    from rich.text import Text
+
+    count = len(comm)
+    bundle = -(-count // MOST_CELLS)
+    starts = np.arange(0, count, bundle)
+    cells = np.add.reduceat(np.add.reduceat(comm, starts, axis=0), starts, axis=1)
+    share = np.sqrt(cells / cells.max())
+    width = len(str(count - 1))
+    lines = []
+    for start, row in zip(starts.tolist(), share.tolist(), strict=True):
+        line = Text(f"{start:>{width}} ")
+        for value in row:
+            level = round(value * (len(SHADES) - 1))
+            shade = SHADES[level] if unicode else " .:*#"[level]
+            line.append(shade * 2, style=f"rgb({60 + int(150 * value)},{110 + int(60 * value)},{200})")
+        lines.append(line)
+    return lines
+
+
+def _show_threads(console: "Console", analysis: Analysis) -> None:
+    from rich.table import Table
+
+    unit = "misses of the last cache" if analysis.load_source == "dram" else "all accesses"
+    table = Table(title=f"Load per thread ({unit}, in samples)", title_justify="left", box=None)
+    for name in ("thread", "name", "load", "", "samples"):
+        table.add_column(name, justify="right" if name in ("load", "samples") else "left")
+    most = float(analysis.loads.max(initial=0.0)) or 1.0
+    for thread, load in list(zip(analysis.threads, analysis.loads.tolist(), strict=True))[:MOST_ROWS]:
+        path = thread.path if thread.process == "p0" else f"{thread.process} {thread.path}"
+        bar = "█" * round(24 * load / most)
+        table.add_row(path, thread.name, in_count(load), bar, in_count(thread.samples))
+    console.print()
+    console.print(table)
+    _say_more(console, len(analysis.threads), "threads")
+
+
+def _show_phases(console: "Console", analysis: Analysis) -> None:
+    from rich.table import Table
+
+    if len(analysis.phases) < 2:
+        return
+    table = Table(title="Phases", title_justify="left", box=None)
+    for name in ("from", "to", "accesses a slice"):
+        table.add_column(name, justify="right")
+    for phase, (start, end) in list(zip(analysis.phases, phase_times(analysis), strict=True))[:MOST_ROWS]:
+        table.add_row(in_time(start), in_time(end), f"{phase.weight:.1f}")
+    console.print()
+    console.print(table)
+    _say_more(console, len(analysis.phases), "phases")
+
+
+def _show_regions(console: "Console", analysis: Analysis, regions: Sequence[RegionUse]) -> None:
+    from rich.table import Table
+
+    if not regions:
+        return
+    table = Table(title="Memory", title_justify="left", box=None)
+    for name in ("region", "size", "samples", "threads", "writers", "first", "most by"):
+        table.add_column(name, justify="left" if name == "region" else "right", overflow="fold")
+    for use in regions[:MOST_ROWS]:
+        table.add_row(
+            f"{use.kind} {use.name}",
+            in_bytes(use.bytes),
+            in_count(use.samples),
+            str(use.sharers),
+            str(use.writers),
+            analysis.threads[use.first_toucher].path,
+            f"{analysis.threads[use.main_thread].path} ({use.main_share:.0%})",
+        )
+    console.print()
+    console.print(table)
+    _say_more(console, len(regions), "regions")
+
+
+def _say_more(console: "Console", count: int, what: str) -> None:
+    if count > MOST_ROWS:
+        console.print(f"[dim]… {count - MOST_ROWS} more {what}: see --json or nmap report[/dim]")

@@ -1,0 +1,27 @@
+"""Numbers as people read them."""
+
+
+def in_count(value: float) -> str:
+    """A count: 950, 12.3 k, 4.56 M."""
+    for unit in ("", " k", " M", " G"):
+        if abs(value) < 1000:
+            return f"{value:.0f}" if not unit else f"{value:.3g}{unit}"
+        value /= 1000
+    return f"{value:.3g} T"
+
+
+def in_bytes(value: float) -> str:
+    """A size: 96 B, 64 KiB, 1.5 GiB."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.4g} {unit}"
+        value /= 1024
+    return f"{value:.4g} TiB"
+
+
+def in_time(ns: float) -> str:
+    """A time: 250 ns, 3.2 ms, 12.5 s."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if abs(ns) >= size:
+            return f"{ns / size:.4g} {unit}"
+    return f"{ns:.0f} ns"

@@ -1,0 +1,106 @@
+"""What matters for placement, in sentences."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from numaplan.analyzer.analysis import Analysis
+from numaplan.analyzer.regions import RegionUse
+
+STRONG = 0.5  # share of a thread's strongest partner from which another one counts as close
+MOST_GROUPS = 8
+MOST_PAIRS = 16
+
+
+def placement_summary(analysis: Analysis, regions: Sequence[RegionUse]) -> list[str]:
+    """Sentences on who belongs together, how uneven the load is, and what memory is shared."""
+    return [*_partners(analysis), *_load(analysis), *_memory(analysis, regions)]
+
+
+def _partners(analysis: Analysis) -> list[str]:
+    comm = analysis.comm
+    total = float(comm.sum()) / 2
+    if total <= 0 or len(comm) < 3:
+        return []
+    said = []
+    for group in close_groups(analysis)[:MOST_GROUPS]:
+        inside = float(comm[np.ix_(group, group)].sum()) / 2
+        names = thread_list([analysis.threads[index].path for index in group])
+        said.append(f"threads {names} exchange {inside / total:.0%} of all communication among themselves")
+    if not said:
+        said += _strongest_pairs(analysis, total)
+    strongest = comm.sum(axis=1)
+    first = int(np.argmax(strongest))
+    if strongest[first] > 2 * float(np.median(strongest)) > 0:
+        path = analysis.threads[first].path
+        said.append(f"thread {path} takes part in {strongest[first] / total:.0%} of all communication")
+    return said
+
+
+def _strongest_pairs(analysis: Analysis, total: float) -> list[str]:
+    """The fewest pairs that carry half of all communication, where that tells something."""
+    rows, columns = np.triu_indices(len(analysis.comm), 1)
+    pairs = analysis.comm[rows, columns]
+    order = np.argsort(-pairs, kind="stable")
+    needed = int(np.searchsorted(np.cumsum(pairs[order]), total / 2)) + 1
+    if needed > len(pairs) / 4 or needed > MOST_PAIRS:
+        return []
+    paths = [thread.path for thread in analysis.threads]
+    named = (f"{paths[rows[pair]]}–{paths[columns[pair]]}" for pair in order[:needed].tolist())
+    share = float(pairs[order[:needed]].sum()) / total
+    return [f"{share:.0%} of all communication is between {needed} pairs of threads: {', '.join(named)}"]
+
+
+def close_groups(analysis: Analysis) -> list[list[int]]:
+    """Threads connected by exchange that is strong for both of them; groups of 2 to N-1, heaviest first."""
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    comm = analysis.comm
+    peak = comm.max(axis=1, initial=0.0)
+    strong = (comm > 0) & (comm >= STRONG * peak[:, None]) & (comm >= STRONG * peak[None, :])
+    _, label = connected_components(csr_matrix(strong), directed=False)
+    groups = [np.flatnonzero(label == number).tolist() for number in range(int(label.max()) + 1)]
+    chosen = [group for group in groups if 1 < len(group) < len(comm)]
+    return sorted(chosen, key=lambda group: -float(comm[np.ix_(group, group)].sum()))
+
+
+def thread_list(paths: Sequence[str]) -> str:
+    """Creation paths as one reads them: at most eight, then how many more."""
+    shown = ", ".join(paths[:8])
+    return shown if len(paths) <= 8 else f"{shown} and {len(paths) - 8} more"
+
+
+def _load(analysis: Analysis) -> list[str]:
+    loads = analysis.loads
+    mean = float(loads.mean())
+    if mean <= 0 or len(loads) < 2:
+        return []
+    highest = int(np.argmax(loads))
+    if loads[highest] < 1.2 * mean:
+        return ["the threads access memory about equally often"]
+    path = analysis.threads[highest].path
+    return [f"load is uneven: thread {path} has {loads[highest] / mean:.1f} times the mean"]
+
+
+def _memory(analysis: Analysis, regions: Sequence[RegionUse]) -> list[str]:
+    total = sum(region.samples for region in regions)
+    if not total:
+        return []
+    said = []
+    shared = max(regions, key=lambda region: region.samples * region.shared_writes)
+    if shared.sharers > 1 and shared.shared_writes > 0:
+        said.append(
+            f"most write-shared accesses are in {shared.kind} {shared.name} ({shared.bytes / 1024:,.0f} KiB, "
+            f"{shared.sharers} threads)"
+        )
+    serial = [use for use in regions if use.sharers > 1 and use.main_thread != use.first_toucher]
+    share = sum(use.samples for use in serial) / total
+    if share > 0.1:
+        counts = np.bincount([use.first_toucher for use in serial], weights=[use.samples for use in serial])
+        path = analysis.threads[int(np.argmax(counts))].path
+        said.append(
+            f"{share:.0%} of accesses go to regions that another thread touched first, mostly thread {path}: "
+            "first touch would place them on its node"
+        )
+    return said
