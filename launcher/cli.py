@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from numaplan.common import UsageError
-from numaplan.common.cli import Debug, Version, run_app
+from numaplan.common.cli import Debug, Version, new_command, run_app
 
 HELP = """Run a program with its plan, and say what was applied.
 
@@ -19,16 +19,7 @@ or a plan that cannot be read or is for another machine, 3 when the machine lack
 
 Example: nlaunch --plan plan.json --report applied.json ./app 1000"""
 
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"], "allow_interspersed_args": False},
-)
 
-
-@app.command(help=HELP)
 def nlaunch(
     command: Annotated[
         list[str], typer.Argument(help="The program and its arguments.", metavar="APP [ARGS]...")
@@ -64,6 +55,11 @@ def nlaunch(
     find_program(command)
     print(describe(plan_for(request, Machine.load("local")), command))
     return 0
+
+
+app = new_command(
+    nlaunch, help=HELP, no_args_is_help=True, context_settings={"allow_interspersed_args": False}
+)
 
 
 def main() -> None:

@@ -6,15 +6,18 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from numaplan.common import UsageError, write_document
 from numaplan.common.process import find_program, run_program
 from numaplan.launcher.compact import Compact, compact
 from numaplan.launcher.remap import remap_plan
-from numaplan.launcher.report import Applied, make_report, warning_of
 from numaplan.mapper import Plan
-from numaplan.profiler.identity import build_id_of, prepare
+from numaplan.profiler.identity import prepare
 from numaplan.profiler.machine import Machine
+
+if TYPE_CHECKING:
+    from numaplan.launcher.report import Applied
 
 LIBRARY = Path(__file__).resolve().parent / "native" / "enforce.so"
 UNPLANNED = ("float", "anywhere", "inherit")
@@ -72,7 +75,9 @@ def launch_program(request: LaunchRequest, environment: Mapping[str, str] | None
         place.write_bytes(form.data)
         loaded["NUMAPLAN_PLAN"] = str(place.resolve())
         code = run_program([*request.argv], loaded)
+        # Only now: reading and comparing needs imports that would keep the program waiting.
         from numaplan.launcher.observed import read_observed
+        from numaplan.launcher.report import make_report
 
         notes = _notes(plan, program, environment)
         applied = make_report(plan, form, read_observed(workdir), code, notes)
@@ -106,6 +111,7 @@ def _floating(plan: Plan, machine: Machine, unplanned: str) -> dict[str, Sequenc
 
 def _notes(plan: Plan, program: str, environment: Mapping[str, str]) -> tuple[str, ...]:
     from numaplan.launcher.program import executable_of, is_static
+    from numaplan.profiler.identity import build_id_of
 
     notes = [
         f"{name} is set: the program's runtime binds too"
@@ -128,7 +134,9 @@ def _check_report_path(path: str) -> None:
         raise UsageError(f"{path}: is a directory", "name a file")
 
 
-def _tell(request: LaunchRequest, plan: Plan, applied: Applied, code: int) -> int:
+def _tell(request: LaunchRequest, plan: Plan, applied: "Applied", code: int) -> int:
+    from numaplan.launcher.report import warning_of
+
     if request.report_path:
         write_document(request.report_path, applied.to_json())
     warning = warning_of(applied, plan)

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from numaplan.profiler.identity import build_id_of, static_objects
-
 _MAX_DEPTH = 4  # scripts whose interpreter is a script; the kernel's own limit
 
 
@@ -61,6 +59,8 @@ class StaticData:
 
     def locate(self, module: str, symbol: str) -> tuple[int, str] | None:
         """(address in the file, build id in hex) or None."""
+        from numaplan.profiler.identity import build_id_of, static_objects
+
         path = self._path(module)
         for item in static_objects(path) if path else ():
             if item.name == symbol:

@@ -5,10 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-MAGIC = b"NUMAPLCT"
-VERSION = 1
-CAPACITY = 16384
-NAME = "control"
+from numaplan.profiler.identity.environment import CAPACITY, CONTROL, CONTROL_VERSION, MAGIC
 
 HEADER = np.dtype(
     [
@@ -53,24 +50,20 @@ class ProcessEntry:
     parent_image: int
 
 
-def create_control(workdir: Path) -> None:
-    """Write an empty control file; its zeros are written out, so that touching them cannot fail later."""
-    header = np.zeros(1, HEADER)
-    header["magic"], header["version"] = MAGIC, VERSION
-    header["entry_bytes"], header["capacity"] = ENTRY.itemsize, CAPACITY
-    (workdir / NAME).write_bytes(header.tobytes() + bytes(CAPACITY * ENTRY.itemsize))
-
-
 def read_control(workdir: Path) -> list[ProcessEntry]:
     """The processes in order of birth; empty when the file is missing or not a control file."""
     try:
-        data = (workdir / NAME).read_bytes()[: HEADER.itemsize + CAPACITY * ENTRY.itemsize]
+        data = (workdir / CONTROL).read_bytes()[: HEADER.itemsize + CAPACITY * ENTRY.itemsize]
     except OSError:
         return []
     if len(data) < HEADER.itemsize:
         return []
     header = np.frombuffer(data, HEADER, 1)[0]
-    if header["magic"] != MAGIC or header["version"] != VERSION or header["entry_bytes"] != ENTRY.itemsize:
+    if (
+        header["magic"] != MAGIC
+        or header["version"] != CONTROL_VERSION
+        or header["entry_bytes"] != ENTRY.itemsize
+    ):
         return []
     count = min(int(header["used"]), (len(data) - HEADER.itemsize) // ENTRY.itemsize)
     rows = np.frombuffer(data, ENTRY, count, HEADER.itemsize)

@@ -1,10 +1,23 @@
-"""The environment in which a program loads the preload library."""
+"""The environment in which a program loads the preload library, and its control file.
 
+The control file names the processes of a job; all of them map it.
+
+Imports nothing heavy: it stands between a user and the start of the program.
+"""
+
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 
 from numaplan.common import MachineLacksError, UsageError
-from numaplan.profiler.identity.control import create_control
+
+# The control file (native/preload/processes.c): a header of 64 bytes, entries of 64; control.py reads it.
+CONTROL = "control"
+MAGIC = b"NUMAPLCT"
+CONTROL_VERSION = 1
+CAPACITY = 16384
+_HEADER = struct.Struct("<8s5I36x")
+_ENTRY_BYTES = 64
 
 LIBRARY = Path(__file__).resolve().parent.parent / "native" / "preload.so"
 
@@ -22,7 +35,7 @@ def prepare(workdir: Path, environment: Mapping[str, str], library: Path = LIBRA
         raise MachineLacksError(f"{library.name}: the native library is not built", "run 'make setup'")
     workdir = workdir.resolve()
     try:
-        create_control(workdir)
+        _create_control(workdir)
     except OSError as error:
         raise UsageError(f"{workdir}: {error.strerror}", "set TMPDIR to a folder with room") from error
     loaded = environment.get("LD_PRELOAD", "").strip()
@@ -32,6 +45,12 @@ def prepare(workdir: Path, environment: Mapping[str, str], library: Path = LIBRA
         "NUMAPLAN_LOG": str(workdir),
         "NUMAPLAN_SKIP": CARRIERS,
     }
+
+
+def _create_control(workdir: Path) -> None:
+    """Write an empty control file; its zeros are written out, so that touching them cannot fail later."""
+    header = _HEADER.pack(MAGIC, CONTROL_VERSION, _ENTRY_BYTES, CAPACITY, 0, 0)
+    (workdir / CONTROL).write_bytes(header + bytes(CAPACITY * _ENTRY_BYTES))
 
 
 def _loadable(library: Path, workdir: Path) -> Path:

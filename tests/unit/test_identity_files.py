@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numaplan.common import MachineLacksError, UsageError
-from numaplan.profiler.identity import control, log, prepare, read_identity, static_objects
+from numaplan.profiler.identity import control, environment, log, prepare, read_identity, static_objects
 from numaplan.profiler.identity.static import build_id_of
 
 START = 1_000
@@ -52,8 +52,8 @@ def image(*records: bytes, entry: int = 0, number: int = 1, parent: int = 0, for
 
 def control_file(*entries: dict[str, int]) -> bytes:
     header = np.zeros(1, control.HEADER)
-    header["magic"], header["version"] = control.MAGIC, control.VERSION
-    header["entry_bytes"], header["capacity"] = control.ENTRY.itemsize, control.CAPACITY
+    header["magic"], header["version"] = environment.MAGIC, environment.CONTROL_VERSION
+    header["entry_bytes"], header["capacity"] = control.ENTRY.itemsize, environment.CAPACITY
     header["used"] = len(entries)
     rows = np.zeros(len(entries), control.ENTRY)
     for row, entry in zip(rows, entries, strict=True):
@@ -63,7 +63,7 @@ def control_file(*entries: dict[str, int]) -> bytes:
 
 
 def folder_of(folder: Path, controls: bytes, *images: bytes) -> Path:
-    (folder / control.NAME).write_bytes(controls)
+    (folder / environment.CONTROL).write_bytes(controls)
     for number, data in enumerate(images, 1):
         (folder / f"image-{number:08}.log").write_bytes(data)
     return folder

@@ -119,7 +119,17 @@ uint32_t np_thread_number(void);
 /* ---- live.c: addresses of large blocks that live ---- */
 
 bool np_live_add(uintptr_t address);
-bool np_live_remove(uintptr_t address); /* false (fast) when it is not one */
+bool np_live_remove(uintptr_t address); /* false when it is not one */
+
+enum { NP_LIVE_FILTER = 1 << 14 };
+extern _Atomic uint16_t np_live_filter[NP_LIVE_FILTER]; /* how many live blocks have this key */
+
+static inline uint64_t np_live_key(uintptr_t address) { return (uint64_t)(address >> 4) * 0x9E3779B97F4A7C15ull; }
+
+/* Never false for a live one; fast, as every free() asks. */
+static inline bool np_live_maybe(uintptr_t address) {
+    return atomic_load_explicit(&np_live_filter[np_live_key(address) >> 50], memory_order_relaxed) != 0;
+}
 
 
 /* ---- modules.c ---- */

@@ -122,6 +122,7 @@ static inline bool gone(void *block) {
 }
 
 NP_HOT void *malloc(size_t bytes) {
+    if (__builtin_expect(bytes < NP_LARGE && real_malloc, 1)) return real_malloc(bytes);
     if (!READY()) return early_block(bytes);
     return made(real_malloc(bytes), bytes, CALLER);
 }
@@ -133,10 +134,15 @@ void *calloc(size_t count, size_t size) {
     return made(real_calloc(count, size), bytes, CALLER);
 }
 
-NP_HOT void free(void *block) {
-    if (!block || __builtin_expect(is_early(block), 0)) return;
+static NP_COLD void free_rare(void *block) {
+    if (is_early(block) || !READY()) return;
     gone(block);
-    if (READY()) real_free(block);
+    real_free(block);
+}
+
+NP_HOT void free(void *block) {
+    if (__builtin_expect(real_free && !np_live_maybe((uintptr_t)block) && !is_early(block), 1)) real_free(block);
+    else free_rare(block);
 }
 
 static NP_COLD void *realloc_early(void *block, size_t bytes) {
