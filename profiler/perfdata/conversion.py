@@ -22,6 +22,7 @@ _BLOCK = 1 << 20
 _LARGEST_TID = 1 << 22
 _LARGEST_ADDRESS = 1 << 63
 _GUEST = 4  # cpumode from here on
+_MOST_KIB = 1 << 50
 _NONE = 255
 _LOAD, _STORE = EVENT_CODE["load"], EVENT_CODE["store"]
 _EXECUTABLE = 4  # a mapping's protection bit
@@ -184,7 +185,7 @@ def machine_of(decoded: Decoded) -> Machine:
             Node(
                 id=node["node"],
                 cpus=parse_list(node["cpus"], "numa_topology"),
-                memory_bytes=node["memory_kib"] * 1024,
+                memory_bytes=min(node["memory_kib"], _MOST_KIB) * 1024,
             )
             for node in sorted(topology, key=lambda node: int(node["node"]))
         )
