@@ -3,16 +3,15 @@
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 
 from numaplan.common.cli import new_app, run_app
-from numaplan.mapper import cli_check, cli_compare, cli_machine, cli_plan
+from numaplan.mapper import cli_analyze, cli_check, cli_compare, cli_machine, cli_plan
 
 app = new_app(
     "Plan which NUMA node each thread and each piece of memory should live on.\n\n"
     "Example: [bold]nmap plan trace.db -o plan.json[/bold], then [bold]nlaunch --plan plan.json ./app[/bold]."
 )
-for module in (cli_machine, cli_plan, cli_compare, cli_check):
+for module in (cli_machine, cli_analyze, cli_plan, cli_compare, cli_check):
     module.register(app)
 
 # What only the network scanner of the same name knows: scan types, ports, timing, addresses, networks.
@@ -39,15 +38,4 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
-    _add_analyzer_commands(words)
     sys.exit(run_app(app, "nmap"))
-
-
-def _add_analyzer_commands(words: Sequence[str]) -> None:
-    """`analyze` and `report` live with the analyzer's helpers; they are loaded when they may be wanted."""
-    if words and words[0] in {command.name for command in app.registered_commands}:
-        return
-    with suppress(ModuleNotFoundError):
-        from numaplan.mapper.cli_analyze import register
-
-        register(app)

@@ -89,20 +89,28 @@ def _threads_box(plan: Plan, node: Node) -> Panel:
 
 
 def show_comparison(rows: "Sequence[Comparison]") -> None:
-    """One table an objective, the best value marked."""
+    """One table an objective; ratio is to the best row, `off` how far a node's load is from its share."""
     console = Console()
     for objective in dict.fromkeys(row.objective for row in rows):
-        table = Table(
-            "method", "remote", "share", "hop cost", "load std", "(means)", "off balance", "ratio", "ms",
-            title=f"objective {objective}", title_justify="left",
-        )  # fmt: skip
+        table = Table(title=f"objective {objective}", title_justify="left", box=None, padding=(0, 1))
+        table.add_column("method", no_wrap=True)
+        for name in ("remote", "share", "hop cost", "load std", "of means", "off", "ratio", "ms"):
+            table.add_column(name, justify="right", no_wrap=True)
         for row in rows:
-            if row.objective != objective:
-                continue
-            ratio = f"{row.ratio:.3f}" if row.ratio is not None else "∞"
-            table.add_row(
-                row.method, f"{row.remote_comm:.6g}", f"{row.remote_share:.1%}", f"{row.hop_cost:.6g}",
-                f"{row.load_std:.4g}", f"{row.load_std_mean:.4g}", f"{row.imbalance:.1%}", ratio,
-                f"{row.seconds * 1e3:.2f}",
-            )  # fmt: skip
+            if row.objective == objective:
+                table.add_row(*_cells(row))
         console.print(table, highlight=False)
+
+
+def _cells(row: "Comparison") -> list[str]:
+    return [
+        row.method,
+        f"{row.remote_comm:.5g}",
+        f"{row.remote_share:.1%}",
+        f"{row.hop_cost:.5g}",
+        f"{row.load_std:.4g}",
+        f"{row.load_std_mean:.4g}",
+        f"{row.imbalance:.1%}",
+        f"{row.ratio:.3f}" if row.ratio is not None else "∞",
+        f"{row.seconds * 1e3:.2f}",
+    ]
