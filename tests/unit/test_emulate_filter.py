@@ -1,0 +1,70 @@
+"""Which samples of an emulated program are the runtime's rather than its own."""
+
+import ctypes.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from numaplan.profiler.backends import emulate_filter
+from numaplan.profiler.backends.emulate_filter import dropped_ranges, runtime_filter, thread_functions
+from numaplan.profiler.identity import Identity, ModuleRecord
+from numaplan.profiler.identity.records import Segment
+
+NATIVE = Path(emulate_filter.__file__).resolve().parent.parent / "native"
+
+
+def module(path: str, start: int = 0x1000, *, pid: int = 5, executable: bool = False) -> ModuleRecord:
+    segments = (Segment(start, 0x1000, 5), Segment(start + 0x1000, 0x1000, 6))
+    return ModuleRecord("p0", pid, path, "", start, executable, segments, 0, -1)
+
+
+@pytest.mark.parametrize(
+    "name", ["ld-linux-x86-64.so.2", "ld-2.31.so", "libgomp.so.1.0.0", "libomp.so.5", "libpthread-2.31.so"]
+)
+def test_code_of_loaders_and_thread_runtimes_is_dropped_unless_kept(name: str) -> None:
+    assert list(dropped_ranges(module(f"/lib/{name}"), True)) == [(0x1000, 0x2000)]
+    assert list(dropped_ranges(module(f"/lib/{name}"), False)) == []
+
+
+def test_our_own_library_is_always_dropped() -> None:
+    for drop_runtime in (True, False):
+        assert list(dropped_ranges(module(str(NATIVE / "preload.so")), drop_runtime))
+    assert not list(dropped_ranges(module("/elsewhere/preload.so"), True))
+
+
+@pytest.mark.parametrize("name", ["libm.so.6", "libcrypto.so.3", "libstdc++.so.6", "libldap.so.2", "app"])
+def test_other_code_stays(name: str) -> None:
+    assert list(dropped_ranges(module(f"/lib/{name}"), True)) == []
+
+
+def test_a_program_that_is_called_like_a_runtime_stays() -> None:
+    assert list(dropped_ranges(module("/usr/bin/ld.bfd", executable=True), True)) == []
+
+
+def test_of_the_c_library_only_the_thread_functions_are_dropped() -> None:
+    path = next((m for m in Path("/proc/self/maps").read_text().split() if "/libc.so.6" in m), None)
+    if path is None or ctypes.util.find_library("c") is None:
+        pytest.skip("this Python does not run on glibc")
+    functions = thread_functions(path)
+    assert len(functions) > 20
+    assert sum(end - start for start, end in functions) < 200_000
+    biased = set(dropped_ranges(module(path, 0x7F00_0000_0000), True))
+    assert biased == {(start + 0x7F00_0000_0000, end + 0x7F00_0000_0000) for start, end in functions}
+
+
+def test_damaged_libraries_have_no_thread_functions(tmp_path: Path) -> None:
+    path = tmp_path / "libc.so.6"
+    assert thread_functions(str(path)) == ()
+    path.write_bytes(b"\x7fELF\2\1\1" + bytes(57))
+    assert thread_functions(str(tmp_path / "." / "libc.so.6")) == ()
+
+
+def test_filtering_is_by_process_and_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    modules = (module("/lib/libgomp.so.1"), module("/lib/libomp.so", 0x1800), module("/lib/libm.so", 0x9000))
+    monkeypatch.setattr(emulate_filter, "read_identity", lambda _folder: Identity(modules=modules))
+    keep = runtime_filter(tmp_path, True)
+    chosen = keep(5, np.array([0xFFF, 0x1000, 0x1FFF, 0x2000, 0x27FF, 0x2800, 0x9000], np.uint64))
+    assert chosen is not None
+    assert chosen.tolist() == [True, False, False, False, False, True, True]
+    assert keep(6, np.array([0x1000], np.uint64)) is None
