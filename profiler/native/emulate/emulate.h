@@ -94,7 +94,7 @@ struct thread {
     struct window own; /* free schedule */
     struct late_access *late;
     uint32_t late_count, late_room;
-} __attribute__((aligned(64)));
+} __attribute__((aligned(512))); /* so that a few fill a page */
 
 struct options {
     char dir[4096];

@@ -20,9 +20,12 @@
 
 #define VERSION 1
 #define HEADER_BYTES 4096
-#define RECORDS_AT_ONCE 64
-#define WINDOW_BYTES (UINT64_C(1) << 18)
+/* Small, for programs of thousands of processes. */
+#define RECORDS_AT_ONCE 8
+#define WINDOW_BYTES (UINT64_C(1) << 16)
 #define LOW48 ((UINT64_C(1) << 48) - 1)
+
+_Static_assert(RECORDS_AT_ONCE * sizeof(struct thread) % HEADER_BYTES == 0, "mapped by the page");
 
 static struct process_header nowhere; /* while no file could be made */
 static struct process_header *header = &nowhere;
