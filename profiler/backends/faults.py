@@ -22,7 +22,7 @@ from numaplan.profiler.backends.base import (
     SampleBlock,
     SeenThread,
 )
-from numaplan.profiler.backends.perf_command import INSTALL, find_perf, run_recorded
+from numaplan.profiler.backends.perf_command import INSTALL, INTERRUPTED, find_perf, run_recorded
 from numaplan.profiler.machine import Machine
 from numaplan.profiler.machine.privileges import is_privileged, perf_mend
 from numaplan.profiler.perfdata import Decoded, decode_perf
@@ -64,6 +64,8 @@ class FaultsBackend:
         run = run_recorded(request.argv, request.environment, (*_OPTIONS, *ring), output)
         progress("reading the recording", -1.0)
         decoded = _decode(output, run.messages)
+        if run.exit_code == INTERRUPTED and run.pid not in {pid for _time, pid in decoded.execs}:
+            raise KeyboardInterrupt  # it came before the program's start
         kept = _own_samples(decoded, run.pid)
         notes = {"perf": str(decoded.header.get("version", "")), "perf_events": _EVENT}
         if run.messages or decoded.warnings:

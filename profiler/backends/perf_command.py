@@ -21,6 +21,7 @@ from numaplan.common.process import find_program, run_program
 INSTALL = "apt-get install linux-perf"
 _NOT_STARTED = 127
 _FLUSH_SECONDS = 120.0
+INTERRUPTED = 128 + signal.SIGINT
 _LEAST_SPACE = 64 << 10
 _MORE_SPACE = "free some, or write to a disk with more"
 
@@ -49,7 +50,7 @@ def run_recorded(
     """Run a program to its end (or Ctrl-C) under `perf record perf_options` and return how it went.
 
     Raises UsageError when the program cannot be started or the disk fills up, MachineLacksError when perf
-    cannot record it; the program is not run then.
+    cannot record it (the program is not run then), KeyboardInterrupt when Ctrl-C comes before its start.
     """
     find_program(argv, environment.get("PATH"))
     with _Watch(find_perf(), perf_options, output) as watch:
@@ -63,6 +64,8 @@ def run_recorded(
         messages = watch.stop()
         if _disk_full(output.parent):
             raise UsageError(f"{output.parent}: no space left for the recording", _MORE_SPACE)
+        if watch.problem and code == INTERRUPTED:
+            raise KeyboardInterrupt
         if watch.problem:
             raise MachineLacksError(f"perf cannot record: {watch.problem}", "see 'nprof doctor'")
         return PerfRun(code, watch.pid, watch.start_ns, messages)
@@ -110,6 +113,7 @@ class _Watch:
 
     def hold(self) -> None:
         """In the child: tell the pid, then wait; without a go the program must not run."""
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C before the start is for this child, too
         os.close(self._go_in)
         os.write(self._pid_in, f"{os.getpid()}\n".encode())
         if not os.read(self._go_out, 1):
