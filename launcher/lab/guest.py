@@ -6,7 +6,6 @@ import signal
 import socket
 import struct
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -73,12 +72,14 @@ class GuestError(NotSoError):
 
 
 class Guest:
-    """One booted machine; a context manager. Jobs run one after another."""
+    """One booted machine; a context manager. Jobs run one after another.
 
-    def __init__(self, shape: GuestShape, counted: bool = True) -> None:
+    folder: for the guest's files, empty; counted: whether the plugin is loaded.
+    """
+
+    def __init__(self, shape: GuestShape, folder: Path, counted: bool = True) -> None:
         self.shape = shape
-        self._directory = tempfile.TemporaryDirectory(prefix="numaplan-lab-")
-        self._folder = Path(self._directory.name)
+        self._folder = folder
         self._counted = counted
         self._process: subprocess.Popen[bytes] | None = None
         self._sockets: dict[str, socket.socket] = {}
@@ -166,9 +167,17 @@ class Guest:
         for end in theirs.values():
             end.close()  # so that its end is ours to see when QEMU goes
         self._outlets = {name: Outlet(self._sockets[name]) for name in ("stdout", "stderr")}
-        self._receive(BOOT_LIMIT)
+        self._check_topology(self._receive(BOOT_LIMIT))
         self._check_calibration()
         self.boot_seconds = time.monotonic() - started
+
+    def _check_topology(self, ready: Mapping[str, str]) -> None:
+        """The guest's kernel must have made of our tables what we meant."""
+        homes = {
+            int(key.removeprefix("cpu")): int(node) for key, node in ready.items() if key.startswith("cpu")
+        }
+        if homes != self.shape.machine.node_of_cpu:
+            raise GuestError(f"the guest numbered its cpus {homes}", "try --scale, and report it")
 
     def _check_calibration(self) -> None:
         if not self._counted:
@@ -237,7 +246,6 @@ class Guest:
             self._process.wait()
         for end in self._sockets.values():
             end.close()
-        self._directory.cleanup()
 
 
 def job_frame(job: Job, use_stdin: bool, trace: Path | None) -> bytes:

@@ -11,6 +11,7 @@ from numaplan.profiler.machine import Core, Machine, Node
 MAX_CPUS = 255  # beyond, the emulated chipset needs an interrupt remapper
 MAX_NODES = 64
 MIN_NODE_MIB = 96
+MAX_IDS = 1 << 30  # above every cpu id
 LEAST_DISTANCE, MOST_DISTANCE = 11, 254  # between nodes, as firmware tables hold them
 _HOLE_END_MIB = 3072  # memory beyond goes above 4 GiB
 _SCALE = re.compile(r"([1-9][0-9]{0,2})x([1-9][0-9]{0,2})")
@@ -48,7 +49,8 @@ def with_cpus_per_node(machine: Machine, cpus: int) -> Machine:
 
 
 def dense(machine: Machine) -> Machine:
-    """The machine as the guest can have it: nodes numbered 0.. in their order, cpus 0.. in theirs.
+    """The machine as the guest's kernel numbers it: cpus 0.. in their order, nodes 0.. in that of their first
+    cpu, those without cpus last. Node and cpu ids of most machines stay as they are.
 
     Raises UsageError for what no guest can have (no cpus, too many cpus or nodes).
     """
@@ -58,12 +60,20 @@ def dense(machine: Machine) -> Machine:
             f"{len(machine.nodes)} nodes with {len(number)} cpus do not fit in the lab",
             f"use --scale, up to {MAX_NODES} nodes and {MAX_CPUS} cpus",
         )
+    order = sorted(range(len(machine.nodes)), key=lambda row: min(machine.nodes[row].cpus, default=MAX_IDS))
     return _machine(
         machine.name,
-        [tuple(number[cpu] for cpu in node.cpus) for node in machine.nodes],
-        [node.memory_bytes for node in machine.nodes],
-        machine.distance_matrix,
+        [tuple(number[cpu] for cpu in machine.nodes[row].cpus) for row in order],
+        [machine.nodes[row].memory_bytes for row in order],
+        machine.distance_matrix[np.ix_(order, order)],
     )
+
+
+def renumbering(machine: Machine) -> str:
+    """How `dense` renumbers the nodes of a machine, for people; empty when it does not."""
+    order = sorted(machine.nodes, key=lambda node: min(node.cpus, default=MAX_IDS))
+    pairs = [f"{node.id} is {new}" for new, node in enumerate(order) if node.id != new]
+    return f"in the lab node {', '.join(pairs)}" if pairs else ""
 
 
 def _machine(name: str, cpus: list[tuple[int, ...]], memory: list[int], distances: np.ndarray) -> Machine:

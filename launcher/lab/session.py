@@ -1,6 +1,7 @@
 """Counted runs in one guest: a program under one configuration after another."""
 
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,7 +16,15 @@ from numaplan.common.process import find_program
 from numaplan.launcher.lab.configs import Options, make_job
 from numaplan.launcher.lab.counts import parse_counts
 from numaplan.launcher.lab.guest import Guest, Outcome, interruptible
-from numaplan.launcher.lab.guest_machine import GuestShape, dense, scaled, shape_guest, with_cpus_per_node
+from numaplan.launcher.lab.guest_machine import (
+    GuestShape,
+    dense,
+    renumbering,
+    scaled,
+    shape_guest,
+    with_cpus_per_node,
+)
+from numaplan.launcher.lab.places import own_folder
 from numaplan.launcher.lab.planned import PlannedLaunch
 from numaplan.launcher.lab.results import LabRun, lab_run
 from numaplan.launcher.lab.threads import read_threads
@@ -52,6 +61,8 @@ def guest_shape(request: Request) -> GuestShape:
         machine = scaled(machine, request.scale)
     if request.cpus_per_node:
         machine = with_cpus_per_node(machine, request.cpus_per_node)
+    if renamed := renumbering(machine):
+        print(f"nlab: {renamed}", file=sys.stderr)
     machine = dense(machine)
     memory = parse_memory(request.memory) if request.memory else max(USUAL_MIB, 128 * len(machine.nodes))
     return shape_guest(machine, memory, available_mib())
@@ -152,10 +163,10 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
 
         Plan.load(request.plan)  # tell of a bad plan before a boot, not after
     shape = guest_shape(request)
-    with interruptible(), tempfile.TemporaryDirectory(prefix="numaplan-lab-") as folder:
+    with interruptible(), own_folder() as folder:
         say(
             f"booting {len(shape.machine.nodes)} nodes, {len(shape.machine.cpus)} cpus, {shape.total_mib} MiB"
         )
-        with Guest(shape) as guest:
+        with Guest(shape, folder) as guest:
             say(f"booted in {guest.boot_seconds:.1f} s")
-            yield Session(guest, request, Path(folder))
+            yield Session(guest, request, folder)

@@ -79,8 +79,9 @@ static void probe_node(int pagemap, unsigned node) {
     munmap(area, bytes);
 }
 
-static void number_cpus(void) {
+static void number_cpus(struct frame *ready) {
     cpu_set_t all, one;
+    char key[32];
     if (sched_getaffinity(0, sizeof all, &all))
         die("sched_getaffinity: %s", strerror(errno));
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
@@ -91,14 +92,18 @@ static void number_cpus(void) {
         if (sched_setaffinity(0, sizeof one, &one))
             die("cpu %d cannot be used: %s", cpu, strerror(errno));
         mark_with(MARK_CPU, 1, (uint64_t[]){(uint64_t)cpu});
+        snprintf(key, sizeof key, "cpu%d", cpu);
+        unsigned node = 0;
+        syscall(SYS_getcpu, NULL, &node, NULL);
+        frame_add_number(ready, key, node);
     }
     sched_setaffinity(0, sizeof all, &all);
 }
 
-void calibrate(void) {
+void calibrate(struct frame *ready) {
     struct span spans[NODES_MAX] = {0};
     int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    number_cpus();
+    number_cpus(ready);
     read_spans(spans);
     for (unsigned node = 0; node < NODES_MAX; node++) {
         if (spans[node].first == spans[node].last)

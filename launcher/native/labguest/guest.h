@@ -25,9 +25,6 @@ void mark_open(void);
 void mark(unsigned slot);
 void mark_with(unsigned slot, unsigned count, const uint64_t *numbers);
 
-/* calibrate.c */
-void calibrate(void);
-
 /* frame.c: a frame is a 4-byte little-endian length, then strings that each end in NUL, as pairs of key and value */
 struct frame {
     char *data;
@@ -39,6 +36,9 @@ void frame_clear(struct frame *);
 void frame_add(struct frame *, const char *key, const char *value);
 void frame_add_number(struct frame *, const char *key, long long value);
 void frame_send(int fd, const struct frame *);
+
+/* calibrate.c */
+void calibrate(struct frame *ready); /* adds the node of each cpu */
 
 /* job.c: what the host asks to be run */
 struct job {

@@ -24,22 +24,16 @@ void die(const char *format, ...) {
     power_off();
 }
 
-static void send_ready(int control) {
-    struct frame frame = {0};
-    frame_add(&frame, "event", "ready");
-    frame_send(control, &frame);
-    frame_clear(&frame);
-}
-
 int main(void) {
     boot_load_modules();
     boot_enter_host_tree();
     int control = boot_open_port(PORT_CONTROL);
-    mark_open();
-    calibrate();
     signal(SIGPIPE, SIG_IGN);
-    send_ready(control);
+    mark_open();
     struct frame frame = {0};
+    frame_add(&frame, "event", "ready");
+    calibrate(&frame);
+    frame_send(control, &frame);
     while (frame_read(control, &frame))
         run_job(&frame, control);
     power_off();
