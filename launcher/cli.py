@@ -8,16 +8,18 @@ import typer
 from numaplan.common import UsageError
 from numaplan.common.cli import Debug, Version, new_command, run_app
 
-HELP = """Run a program with its plan, and say what was applied.
-
-Each thread is bound before its first instruction, planned memory is placed before it is first touched; at
-the end the threads' cpus and the pages' nodes are looked up and compared with the plan. The program's output,
-input, signals and exit code (128+signal when it died of one) are its own.
-
-Exit codes of nlaunch itself: 1 with --strict when something is not as planned, 2 for misuse, no such program,
-or a plan that cannot be read or is for another machine, 3 when the machine lacks something.
-
-Example: nlaunch --plan plan.json --report applied.json ./app 1000"""
+HELP = "\n\n".join(  # a paragraph each: the help is wrapped to the terminal
+    (
+        "Run a program with its plan, and say what was applied.",
+        "Each thread is bound before its first instruction, planned memory is placed before it is first"
+        " touched; at the end the threads' cpus and the pages' nodes are looked up and compared with the"
+        " plan. The program's output, input, signals and exit code (128+signal when it died of one) are its own.",
+        "Exit codes of nlaunch itself: 1 with --strict when something is not as planned, 2 for misuse, no"
+        " such program, or a plan that cannot be read or is for another machine, 3 when the machine lacks"
+        " something.",
+        "Example: nlaunch --plan plan.json --report applied.json ./app 1000",
+    )
+)
 
 
 def nlaunch(
@@ -58,7 +60,10 @@ def nlaunch(
 
 
 app = new_command(
-    nlaunch, help=HELP, no_args_is_help=True, context_settings={"allow_interspersed_args": False}
+    nlaunch,
+    help=HELP,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "allow_interspersed_args": False},
 )
 
 

@@ -270,6 +270,34 @@ def test_a_race_of_starts(tmp_path: Path, build: Build) -> None:
         assert result.returncode == 0, (result.stderr, applied["reasons"])
 
 
+def test_blocks_are_found_when_others_come_before_them(tmp_path: Path, build: Build) -> None:
+    plan = plan_for([build("shift")])
+    result, applied = nlaunch(plan, tmp_path, [build("shift"), "2"])
+    assert result.returncode == 0
+    blocks = {region["region"]["bytes"]: region["appeared"] for region in applied["memory"]}
+    # Until a block stands where the plan has another one, nothing shows that they have moved.
+    assert blocks[180000] and blocks[130000]
+    assert sum(region["appeared"] for region in applied["memory"]) >= 5
+
+
+def test_a_program_with_its_own_malloc(tmp_path: Path, build: Build) -> None:
+    argv = [build("allocator")]
+    plan = plan_for(argv)
+    assert [(r.region.kind, r.region.bytes) for r in plan.memory if r.region.kind != "static"] == [
+        ("mmap", 8 << 20)
+    ]
+    result, _ = nlaunch(plan, tmp_path, argv, "--strict")
+    assert (result.returncode, result.stdout) == (0, b"%d\n" % (36 << 20)), result.stderr
+
+
+def test_a_full_disk_costs_the_report_not_the_binding(tmp_path: Path, build: Build) -> None:
+    plan = plan_for([build("many"), "8"])
+    small = ["bash", "-c", f"ulimit -f 16; exec {build('many')} 8"]
+    result, applied = nlaunch(plan, tmp_path, small)
+    assert (result.returncode, result.stdout) == (0, b"28 7\n")
+    assert applied["ok"] is False
+
+
 @pytest.mark.parametrize("schedule", ["", "close"])
 def test_openmp_teams(tmp_path: Path, schedule: str) -> None:
     source = tmp_path / "team.c"

@@ -17,15 +17,18 @@ struct living { /* a planned thread of this process that has not ended, by its n
 };
 
 static struct nf_form form;
-static bool loaded, memory_here;
+static bool loaded, refused, threads_here, memory_here;
 static struct placed *placed;
 static struct living *living;
 
 /* No process of the plan hashes to 0; one for which the control file had no room is in no plan. */
 static uint64_t process_hash(void) { return np_process() ? np_process()->hash : 0; }
 
-static void find_memory(void) {
-    memory_here = false;
+/* What the plan says of this process. */
+static void find_process(void) {
+    threads_here = memory_here = false;
+    for (uint32_t i = 0; i < form.header->threads && !threads_here; i++)
+        threads_here = form.threads[i].path && form.threads[i].process == process_hash();
     for (uint32_t i = 0; i < form.header->regions && !memory_here; i++)
         memory_here = form.regions[i].process == process_hash();
 }
@@ -34,7 +37,8 @@ void np_enforce_start(void) {
     const char *path = getenv("NUMAPLAN_PLAN");
     if (!path) return;
     loaded = nf_load(path, &form);
-    if (!loaded) {
+    refused = !loaded;
+    if (refused) {
         np_log(NP_BAD_FORM, 0, 0, 0, 0, 0, 0);
         return;
     }
@@ -42,13 +46,15 @@ void np_enforce_start(void) {
     living = calloc((size_t)form.header->threads + 1, sizeof *living);
     loaded = placed && living;
     if (!loaded) return;
-    find_memory();
+    find_process();
     /* A child began with the mask that we gave the thread that made it. */
     const struct nf_thread *any = np_process_entry() ? nf_find_thread(&form, 0, 0) : NULL;
     nf_affinity_start(any ? &form.cpus[any->first_cpu] : NULL, any ? any->cpus : 0);
 }
 
 bool np_enforce_wants_regions(void) { return loaded && memory_here; }
+
+bool np_enforce_logs(void) { return refused || (loaded && (threads_here || memory_here)); }
 
 /* ---- threads ---- */
 
@@ -94,13 +100,38 @@ static void place(const struct nf_region *region, uintptr_t address, size_t byte
     atomic_store(&placed[number].address, address);
 }
 
+/* A block that came earlier or later than in the plan: the next of its size from the same place. */
+static const struct nf_region *find_shifted(const struct nf_region *block) {
+    uint32_t low = 0, high = form.header->regions;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct nf_region *at = &form.regions[middle];
+        bool before = at->process < block->process || (at->process == block->process && at->thread < block->thread);
+        if (before) low = middle + 1;
+        else high = middle;
+    }
+    for (; low < form.header->regions; low++) {
+        const struct nf_region *at = &form.regions[low];
+        if (at->process != block->process || at->thread != block->thread) break;
+        bool same = at->kind == block->kind && at->module == block->module && at->offset == block->offset;
+        if (same && at->bytes == block->bytes && !atomic_load(&placed[low].address)) return at;
+    }
+    return NULL;
+}
+
 void np_enforce_region(enum np_region kind, uintptr_t address, size_t bytes, uintptr_t site) {
     uint64_t module;
     uintptr_t bias;
     if (!np_enforce_wants_regions() || !np_self.known || kind == NP_ARENA) return;
-    const struct nf_region *region = nf_find_region(&form, process_hash(), np_self.hash, np_self.sequence);
-    if (!region || (int)region->kind != (int)kind || !np_module_of(site, &module, &bias)) return;
-    if (region->module == module && region->offset == site - bias) place(region, address, bytes);
+    if (!np_module_of(site, &module, &bias)) return;
+    struct nf_region block = {.process = process_hash(), .thread = np_self.hash, .module = module, .bytes = bytes};
+    block.offset = site - bias;
+    block.kind = (uint16_t)kind;
+    const struct nf_region *region = nf_find_region(&form, block.process, block.thread, np_self.sequence);
+    bool same = region && region->kind == block.kind && region->module == module && region->offset == block.offset;
+    if (region && !same) np_self.shifted = true;
+    if (!same) region = np_self.shifted ? find_shifted(&block) : NULL;
+    if (region) place(region, address, bytes);
 }
 
 void np_enforce_region_gone(uintptr_t address) {
@@ -139,7 +170,7 @@ void np_enforce_fork(void) {
     memset(placed, 0, ((size_t)form.header->regions + 1) * sizeof *placed);
     for (uint32_t i = 0; i < form.header->threads; i++)
         if (living[i].tid != gettid()) living[i].tid = 0;
-    find_memory();
+    find_process();
 }
 
 void np_enforce_end(void) {

@@ -79,7 +79,7 @@ static bool map_log(void) {
 
 bool np_log_open(void) {
     if (head) return true;
-    if (atomic_load(&broken) || !np_directory) return false;
+    if (atomic_load(&broken) || !np_directory || !(NP_RECORDING || np_enforce_logs())) return false;
     uint32_t image = np_next_image();
     int length = snprintf(path, sizeof path, "%s/image-%08u.log", np_directory, image);
     bool fits = image && length > 0 && (size_t)length < sizeof path;

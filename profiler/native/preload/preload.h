@@ -109,6 +109,7 @@ struct np_thread {
     uint32_t number;   /* in the process, main 0 */
     uint32_t children; /* created so far */
     uint32_t sequence; /* large blocks allocated so far */
+    bool shifted;      /* its blocks do not come in the plan's order (enforce.so) */
     uint64_t hash;     /* of the creation path */
 };
 
@@ -171,6 +172,7 @@ void np_enforce_region_gone(uintptr_t address);
 void np_enforce_module(uintptr_t bias, uint64_t name_hash, const void *build_id, size_t build_id_bytes);
 void np_enforce_end(void);
 bool np_enforce_wants_regions(void);
+bool np_enforce_logs(void); /* a process that the plan does not name needs no file */
 #else
 static inline void np_enforce_start(void) {}
 static inline void np_enforce_fork(void) {}
@@ -187,6 +189,7 @@ static inline void np_enforce_module(uintptr_t bias, uint64_t name_hash, const v
 }
 static inline void np_enforce_end(void) {}
 static inline bool np_enforce_wants_regions(void) { return false; }
+static inline bool np_enforce_logs(void) { return false; }
 #endif
 
 #pragma GCC visibility pop

@@ -137,9 +137,10 @@ static void stack_of(const pthread_attr_t *attributes, struct start *start) {
         start->stack = (uintptr_t)address;
 }
 
-/* NULL when the thread cannot be followed (no memory, or this process is not seen). */
+/* NULL when the thread cannot be followed (no memory, or this process is not ours to see). */
 static struct start *prepare(const pthread_attr_t *attributes) {
-    if (!np_active() || !np_log_open()) return NULL;
+    if (!np_active()) return NULL;
+    np_log_open(); /* by one thread, before there are several */
     np_modules_scan();
     struct start *start = take_start();
     if (!start) return NULL;
@@ -204,7 +205,8 @@ int clone(int (*function)(void *), void *stack, int flags, void *argument, ...) 
     va_end(more);
     RESOLVE(real_clone, "clone");
     bool thread = stack && (flags & CLONE_VM) && (flags & CLONE_THREAD) && np_active() && np_self.known;
-    if (!thread || !np_log_open()) return real_clone(function, stack, flags, argument, parent_tid, tls, child_tid);
+    if (!thread) return real_clone(function, stack, flags, argument, parent_tid, tls, child_tid);
+    np_log_open();
     /* The package lies at the top of the new stack, which lives as long as the thread. */
     uintptr_t top = ((uintptr_t)stack - sizeof(struct start)) & ~(uintptr_t)63;
     struct start *start = (struct start *)top;
