@@ -13,7 +13,8 @@ HELP = "\n\n".join(  # a paragraph each: the help is wrapped to the terminal
         "Run a program with its plan, and say what was applied.",
         "Each thread is bound before its first instruction, planned memory is placed before it is first"
         " touched; at the end the threads' cpus and the pages' nodes are looked up and compared with the"
-        " plan. The program's output, input, signals and exit code (128+signal when it died of one) are its own.",
+        " plan. The program's output, input, signals and exit code (128+signal when it died of one) are its"
+        " own.",
         "Exit codes of nlaunch itself: 1 with --strict when something is not as planned, 2 for misuse, no"
         " such program, or a plan that cannot be read or is for another machine, 3 when the machine lacks"
         " something.",
