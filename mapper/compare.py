@@ -5,7 +5,6 @@ from time import perf_counter
 import msgspec
 import numpy as np
 
-from numaplan.common import UsageError
 from numaplan.mapper.bounds import lower_bound
 from numaplan.mapper.cost import costs_of, imbalance, objective_value
 from numaplan.mapper.methods import METHODS, find_method
@@ -43,8 +42,9 @@ class _Document(msgspec.Struct):
 def compare(
     workload: Workload, machine: Machine, methods: str, objective: str, *, seed: int, effort: str
 ) -> list[Comparison]:
-    """Rows in the order of objectives and methods; raises UsageError for names that are not known."""
-    names = [*METHODS] if methods == "all" else [name.strip() for name in methods.split(",")]
+    """Rows in the order of objectives and methods; raises UsageError for names not known or not able."""
+    everything = methods == "all"
+    names = [*METHODS] if everything else [name.strip() for name in methods.split(",")]
     chosen = [find_method(name) for name in names]
     objectives = OBJECTIVES if objective == "all" else (objective,)
     rows: list[Comparison] = []
@@ -60,11 +60,8 @@ def compare(
         )
         ids = np.array([node.id for node in machine.cpu_nodes])
         bound = lower_bound(problem)
-        group = [
-            _run(problem, ids, method.name, bound) for method in chosen if _applies(problem, method.name)
-        ]
-        if not group:
-            raise UsageError(f"{methods}: not for {problem.threads} threads", "choose other --methods")
+        able = [method.name for method in chosen if not everything or _applies(problem, method.name)]
+        group = [_run(problem, ids, name, bound) for name in able]
         rows += _with_ratios(group, problem)
     return rows
 
@@ -75,8 +72,8 @@ def to_document(rows: list[Comparison]) -> str:
 
 
 def _applies(problem: Problem, name: str) -> bool:
-    limit = METHODS[name].most_threads
-    return not limit or problem.threads <= limit
+    method = METHODS[name]
+    return method.installed and (not method.most_threads or problem.threads <= method.most_threads)
 
 
 def _run(

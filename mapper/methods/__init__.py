@@ -6,6 +6,7 @@ imported when its method is asked for.
 
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 from typing import NamedTuple
 
 from numaplan.common import UsageError
@@ -13,13 +14,20 @@ from numaplan.mapper.problem import Nodes, Problem
 
 
 class Method(NamedTuple):
-    """One line of the table; the function has the method's name. most_threads: limit of its use (0: none)."""
+    """One line of the table; the function has the method's name. most_threads: limit of its use (0: none);
+    needs: a package that is not among our own requirements."""
 
     name: str
     module: str
     summary: str
     source: str
     most_threads: int = 0
+    needs: str = ""
+
+    @property
+    def installed(self) -> bool:
+        """Whether the package that the method needs is there (the methods of our own need none)."""
+        return not self.needs or find_spec(self.needs) is not None
 
     def function(self) -> Callable[[Problem], Nodes]:
         """The method itself."""
@@ -46,6 +54,9 @@ _TABLE = (
     Method("scatter", "simple", "deal threads out one at a time", "baseline"),
     Method("interleave", "simple", "deal threads out in pairs", "baseline"),
     Method("random", "simple", "shuffled by the seed", "baseline"),
+    Method("metis", "partitioners", "METIS, recursive bisection", "Karypis and Kumar", 0, "pymetis"),
+    Method("kahip", "partitioners", "KaHIP, preset eco", "Sanders and Schulz", 0, "kahip"),
+    Method("mtkahypar", "partitioners", "Mt-KaHyPar, preset default", "Gottesbüren et al.", 0, "mtkahypar"),
 )
 
 METHODS: dict[str, Method] = {method.name: method for method in _TABLE}
