@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping as MappingView
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -100,7 +100,7 @@ def _decoded(reader: Reader) -> Decoded:
     return Decoded(
         samples=reader.samples.columns.finish(),
         events=events,
-        maps=tuple(reader.records.maps),
+        maps=tuple(_with_build_id(one, reader.build_ids) for one in reader.records.maps),
         losses=tuple(reader.records.losses),
         execs=tuple(reader.records.execs),
         lost=_lost(reader),
@@ -108,6 +108,11 @@ def _decoded(reader: Reader) -> Decoded:
         warnings=tuple(reader.warnings),
         lives=tuple(reader.records.threads()),
     )
+
+
+def _with_build_id(mapping: Mapping, known: dict[str, str]) -> Mapping:
+    found = known.get(mapping.filename)
+    return replace(mapping, build_id=found) if found and not mapping.build_id else mapping
 
 
 def _lost(reader: Reader) -> int:

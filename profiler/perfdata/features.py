@@ -11,6 +11,8 @@ CMDLINE, EVENT_DESC, CPU_TOPOLOGY, NUMA_TOPOLOGY, BRANCH_STACK, PMU_MAPPINGS, GR
 AUXTRACE, STAT, CACHE, SAMPLE_TIME, MEM_TOPOLOGY, CLOCKID, DIR_FORMAT = range(18, 25)
 COMPRESSED, CLOCK_DATA = 27, 29
 _MOST_ITEMS = 1 << 16
+_MISC_BUILD_ID_SIZE = 1 << 15
+_BUILD_ID_NAME = 36  # header, pid, 20 bytes of id with its length behind it, padding
 
 
 class CutError(Exception):
@@ -138,6 +140,21 @@ def read_feature(number: int, data: bytes, order: str, header: dict[str, Any], w
         header[name] = reader(Cursor(data, order))
     except CutError:
         warnings.append(f"the feature {name} is damaged: left out")
+
+
+def read_build_ids(data: bytes, order: str) -> dict[str, str]:
+    """Build id by file name from the records of the feature BUILD_ID (or one of a pipe); stops at damage."""
+    found: dict[str, str] = {}
+    at = 0
+    while at + _BUILD_ID_NAME < len(data):
+        misc, size = struct.unpack_from(order + "2H", data, at + 4)
+        if size <= _BUILD_ID_NAME or size > len(data) - at:
+            break
+        length = min(data[at + 32], 20) if misc & _MISC_BUILD_ID_SIZE else 20
+        name = data[at + _BUILD_ID_NAME : at + size].split(b"\0", 1)[0].decode("utf-8", "replace")
+        found[name] = data[at + 12 : at + 12 + length].hex()
+        at += size
+    return found
 
 
 def read_event_desc(data: bytes, order: str, warnings: list[str]) -> list[Attr]:

@@ -12,16 +12,32 @@ from numaplan.profiler.perfdata import native, records
 from numaplan.profiler.perfdata.compressed import Inflater
 from numaplan.profiler.perfdata.errors import PerfDataError
 from numaplan.profiler.perfdata.events import Events
-from numaplan.profiler.perfdata.features import EVENT_DESC, read_event_desc, read_feature
+from numaplan.profiler.perfdata.features import (
+    BUILD_ID,
+    EVENT_DESC,
+    read_build_ids,
+    read_event_desc,
+    read_feature,
+)
 from numaplan.profiler.perfdata.header import read_head
 from numaplan.profiler.perfdata.samples import SampleDecoder
 from numaplan.profiler.perfdata.source import Source
 
 Buffer = NDArray[np.uint8]
 
-ATTR, EVENT_TYPE, TRACING_DATA, AUXTRACE_INFO, AUXTRACE = 64, 65, 66, 70, 71
+ATTR, EVENT_TYPE, TRACING_DATA, HEADER_BUILD_ID, AUXTRACE_INFO, AUXTRACE = 64, 65, 66, 67, 70, 71
 EVENT_UPDATE, TIME_CONV, FEATURE, COMPRESSED, COMPRESSED2 = 78, 79, 80, 81, 83
-_STOPS = (ATTR, EVENT_TYPE, TRACING_DATA, AUXTRACE_INFO, AUXTRACE, EVENT_UPDATE, TIME_CONV, FEATURE)
+_STOPS = (
+    ATTR,
+    EVENT_TYPE,
+    TRACING_DATA,
+    HEADER_BUILD_ID,
+    AUXTRACE_INFO,
+    AUXTRACE,
+    EVENT_UPDATE,
+    TIME_CONV,
+    FEATURE,
+)
 _BLOCK = 1 << 14  # records a walk: their bytes stay in the cache until they are decoded
 _EXPECTED_RATIO = 8
 _MEND = "record again"
@@ -35,6 +51,7 @@ class Reader:
         self.warnings: list[str] = []
         self.head = read_head(source.data.data, source.name, self.warnings)
         self.header: dict[str, Any] = {}
+        self.build_ids: dict[str, str] = {}
         order = self.head.order
         self.events = Events(self.head.attrs, order)
         self.samples = SampleDecoder(order)
@@ -96,6 +113,8 @@ class Reader:
         if number == EVENT_DESC:
             self.events.describe(read_event_desc(content, self._order, self.warnings))
             self._events_changed()
+        elif number == BUILD_ID:
+            self.build_ids.update(read_build_ids(content, self._order))
         else:
             read_feature(number, content, self._order, self.header, self.warnings)
 
@@ -159,6 +178,8 @@ class Reader:
             self.events.add_types(record[8:])
         elif kind == FEATURE and len(record) >= 16:
             self._take_feature(int(struct.unpack_from(self._order + "Q", record, 8)[0]), record[16:])
+        elif kind == HEADER_BUILD_ID:
+            self.build_ids.update(read_build_ids(record, self._order))
         elif kind == AUXTRACE_INFO:
             self.header["auxtrace"] = True
         elif kind == TIME_CONV and len(record) >= 32:
