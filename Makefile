@@ -29,7 +29,7 @@ $(VENV)/.dependencies: requirements.lock
 	@touch $@
 
 $(STAMP): $(VENV)/.dependencies pyproject.toml setup.py $(NATIVE)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 demo: setup ## record a real program, plan it, launch it, show the proof
