@@ -11,24 +11,11 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
 
 #define NO_WAY 64
-#define HOME_NONE UINT16_MAX
-
-struct page {
-    uint64_t number; /* + 1; 0 when empty */
-    uint64_t nodes : 48, home : 16;
-};
-
-static struct {
-    struct page *table;
-    uint64_t mask, used;
-} pages;
-
 static struct cache *shared; /* an L3 a node */
 static int32_t model_lock;   /* free schedule only: under the fair one, the turn is the lock */
 
@@ -50,12 +37,6 @@ void cache_forked(void)
     model_lock = 0;
 }
 
-static void *zeroed(size_t bytes)
-{
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
-}
-
 static bool cache_make(struct cache *c, uint32_t sets, uint32_t ways, bool with_sharers)
 {
     c->ways = ways;
@@ -70,73 +51,18 @@ static bool cache_make(struct cache *c, uint32_t sets, uint32_t ways, bool with_
     return c->tags && c->used && c->owned && (c->sharers || !with_sharers);
 }
 
-static bool pages_grow(void)
-{
-    uint64_t size = pages.table ? (pages.mask + 1) * 2 : 1 << 14;
-    struct page *old = pages.table, *table = zeroed(size * sizeof *table);
-    if (table == NULL)
-        return false;
-    for (uint64_t i = 0; old && i <= pages.mask; i++) {
-        if (old[i].number == 0)
-            continue;
-        uint64_t at = old[i].number * UINT64_C(0x9e3779b97f4a7c15) >> 20 & (size - 1);
-        while (table[at].number)
-            at = (at + 1) & (size - 1);
-        table[at] = old[i];
-    }
-    if (old)
-        munmap(old, (pages.mask + 1) * sizeof *old);
-    pages.table = table;
-    pages.mask = size - 1;
-    return true;
-}
-
-/* The entry of a page, or the empty one where it belongs. */
-static struct page *page_find(uint64_t number)
-{
-    uint64_t at = (number + 1) * UINT64_C(0x9e3779b97f4a7c15) >> 20 & pages.mask;
-    while (pages.table[at].number && pages.table[at].number != number + 1)
-        at = (at + 1) & pages.mask;
-    return &pages.table[at];
-}
-
-/* The entry of the page that a thread of `node` now touches; the nodes include this one. */
-static struct page *page_touch(uint64_t number, uint32_t node)
-{
-    struct page *page = page_find(number);
-    if (unlikely(page->number == 0)) {
-        if (pages.used * 2 > pages.mask && pages_grow())
-            page = page_find(number);
-        pages.used++;
-        page->number = number + 1;
-        page->home = HOME_NONE;
-    }
-    if (unlikely(page->home == HOME_NONE))
-        page->home = node & 0x7fff;
-    page->nodes |= UINT64_C(1) << node % 48;
-    return page;
-}
-
-/* Unmapped pages have no home any more: the next toucher places them anew. */
+/* The pages were unmapped. */
 void cache_forget_pages(uint64_t start, uint64_t bytes)
 {
-    if (!pages.table || bytes > UINT64_MAX - start - (1 << PAGE_SHIFT))
-        return;
     model_lock_take();
-    uint64_t first = start >> PAGE_SHIFT, end = (start + bytes + (1 << PAGE_SHIFT) - 1) >> PAGE_SHIFT;
-    bool sparse = end - first > pages.mask;
-    for (uint64_t i = sparse ? 0 : first; i < (sparse ? pages.mask + 1 : end); i++) {
-        struct page *page = sparse ? &pages.table[i] : page_find(i);
-        if (page->number > first && page->number <= end)
-            page->home = HOME_NONE;
-    }
+    pages_forget(start, bytes);
     model_lock_give();
 }
 
 bool cache_init(void)
 {
     shared = calloc(options.nodes, sizeof *shared);
-    bool made = shared && pages_grow();
+    bool made = shared && pages_init();
     for (uint32_t i = 0; made && i < options.nodes; i++)
         made = cache_make(&shared[i], options.l3_sets, options.l3_ways, true);
     return made;

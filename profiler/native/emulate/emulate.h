@@ -4,6 +4,7 @@
  * threads.c  guest threads: attach, exit, fork
  * turns.c    whose turn it is: one thread at a time owns all shared state
  * cache.c    the cache model that gives an access its level
+ * pages.c    which node each page lives on
  * spool.c    the files that Python reads
  * guest.c    what depends on the guest's architecture
  *
@@ -67,6 +68,11 @@ struct cache {
     uint32_t *used;    /* [sets], one bit a way: touched lately */
     uint32_t *owned;   /* [sets], one bit a way: written here, by nobody else since */
     uint32_t set_mask, set_shift, ways, stride;
+};
+
+struct page {
+    uint64_t number; /* + 1; 0 when empty */
+    uint64_t nodes : 48, home : 16; /* nodes that touched it, modulo 48; index of the first */
 };
 
 struct thread {
@@ -141,6 +147,12 @@ bool cache_attach(struct thread *t, const struct thread *previous);
 enum level cache_miss(struct thread *t, uint64_t line, bool store);
 void cache_forked(void);
 void cache_forget_pages(uint64_t start, uint64_t bytes);
+
+/* pages.c */
+bool pages_init(void);
+struct page *page_touch(uint64_t number, uint32_t node);
+void pages_forget(uint64_t start, uint64_t bytes);
+void *zeroed(size_t bytes);
 
 /* spool.c */
 void spool_open(void);
