@@ -340,3 +340,57 @@ def test_debian_program_gives_the_same_bytes(tmp_path: Path, name: str) -> None:
     result, applied = nlaunch(plan_for(argv, Machine.load("4x2")), tmp_path, argv, "--remap")
     assert (result.returncode, result.stdout) == (0, alone.stdout)
     assert all(thread["planned"] == thread["applied"] for thread in applied["threads"] if thread["applied"])
+
+
+def test_each_rank_gets_its_part_of_the_plan(tmp_path: Path, build: Build) -> None:
+    cpus = Machine.load("local").cpus
+    argv = [build("many"), "2"]
+    plan = plan_for(argv)
+    ranks = tuple(
+        msgspec.structs.replace(
+            thread, process=f"r{rank}", thread=-1, cpus=(cpus[rank % len(cpus)],), node=plan.threads[0].node
+        )
+        for rank in range(2)
+        for thread in plan.threads
+    )
+    app = msgspec.structs.replace(plan.app, threads=len(ranks))
+    plan = msgspec.structs.replace(plan, app=app, threads=ranks, memory=())
+    for rank in range(2):
+        _, applied = nlaunch(plan, tmp_path, argv, OMPI_COMM_WORLD_RANK=str(rank))
+        where = {
+            (thread["process"], tuple(thread["applied"]))
+            for thread in applied["threads"]
+            if thread["applied"]
+        }
+        assert where == {(f"r{rank}", (cpus[rank % len(cpus)],))}
+        assert {name.partition("/")[0] for name in applied["missing"]} == {f"r{1 - rank}"}
+
+
+def test_interrupt_from_the_terminal_ends_both(tmp_path: Path, build: Build) -> None:
+    plan_for([build("end"), "code", "0"]).save(tmp_path / "plan.json")
+    report = tmp_path / "applied.json"
+    command = [NLAUNCH, "--plan", tmp_path / "plan.json", "--report", report, build("end"), "hang"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        os.killpg(child.pid, signal.SIGINT)
+        assert child.wait(timeout=20) == 130
+    assert msgspec.json.decode(report.read_bytes())["exit_code"] == 130
+
+
+def test_a_killed_nlaunch_leaves_the_program_running(tmp_path: Path, build: Build) -> None:
+    plan_for([build("tree"), "2", "1"]).save(tmp_path / "plan.json")
+    command = [NLAUNCH, "--plan", tmp_path / "plan.json", build("tree"), "2", "1"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}
+    ) as child:
+        assert child.stdin is not None and child.stdout is not None
+        pid = int(child.stdout.readline().split()[1])
+        child.kill()
+        child.wait(timeout=20)
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        assert state in "SR"
+        child.stdin.close()
+        assert child.stdout.read() == b""  # the program ends when its input does, and closes this
