@@ -169,6 +169,20 @@ def test_the_cache_model_tells_cold_from_warm_lines(run: Run) -> None:
     assert (warm == LEVEL_CODE["local_dram"]).sum() == 0
 
 
+@pytest.mark.parametrize(("case", "level"), [("home", "remote_dram"), ("remap", "local_dram")])
+def test_the_first_toucher_decides_where_a_page_lives(run: Run, case: str, level: str) -> None:
+    seen = run(
+        case, 2, 8192, 0, 0
+    )  # thread 2, on node 1, reads 16384 words of pages that node 0 touched first
+    area = seen.of_area(2)
+    reads = area["level"][~area["is_write"]]
+    lines, pages = 16384 // 8, 16384 // 512
+    assert (reads == LEVEL_CODE[level]).sum() in (lines, lines - pages)  # without the lines that main wrote
+    assert (reads == LEVEL_CODE["l1"]).sum() == 16384 - lines
+    missed = seen.counter("llc_misses_remote" if case == "home" else "llc_misses_local")
+    assert missed[int(area["tid"][-1])] >= lines - pages
+
+
 def test_without_the_cache_model_levels_are_unknown(run: Run) -> None:
     seen = run("count", 1, 100, 100, 0, options={"cache": "off"})
     assert set(seen.samples["level"].tolist()) == {LEVEL_CODE["unknown"]}

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,19 @@ static void threads(long many, void *(*work)(void *))
         pthread_join(handles[i], NULL);
 }
 
+/* Main touches each page of the second thread's area first; with `again` it is mapped anew before that thread starts. */
+static void home(bool again)
+{
+    for (long at = 0; at < AREA; at += 4096)
+        kernel(area(2) + at, 0, 1, 0);
+    if (again) {
+        munmap(area(2), AREA);
+        if (mmap(area(2), AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != area(2))
+            exit(99);
+    }
+    threads(2, count);
+}
+
 static volatile sig_atomic_t ticks;
 static void tick(int number) { ticks += number == SIGALRM; }
 
@@ -136,6 +150,8 @@ int main(int argc, char **argv)
     if (!strcmp(name, "count")) threads(numbers[0], count);
     else if (!strcmp(name, "share")) threads(numbers[0], share);
     else if (!strcmp(name, "fork")) threads(numbers[0], forks);
+    else if (!strcmp(name, "home")) home(false);
+    else if (!strcmp(name, "remap")) home(true);
     else if (!strcmp(name, "timer")) timer();
     else if (!strcmp(name, "spin")) spinning();
     else if (!strcmp(name, "compute")) computing();
