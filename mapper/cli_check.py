@@ -31,14 +31,14 @@ def check_command(
     Example: nmap check trace.db --baseline plan.json --max-regress 5% --junit check.xml
     """
     from numaplan.mapper.check import check_plan_today, junit_xml, parse_share, to_document
-    from numaplan.mapper.cli_plan import read_input
+    from numaplan.mapper.cli_plan import read_workload
     from numaplan.mapper.plan import Plan
 
     allowed = parse_share(max_regress)
     plan = Plan.load(baseline)
     machine = plan.machine.machine()
     name = str(baseline)
-    workload, _ = read_input(trace, comm, loads, None if trace else _AS_PLANNED)
+    workload = read_workload(trace, comm, loads)
     for note in workload.notes:
         say(note)
     verdict = check_plan_today(plan, workload, machine, allowed, seed=seed, effort=effort, name=name)
@@ -51,10 +51,6 @@ def check_command(
         say(f"{baseline}: now today's best plan")
     print(to_document(verdict) if as_json else "\n".join(verdict.lines))
     return 0 if verdict.ok or update else 1
-
-
-# With matrices the machine is the baseline's; the reader of inputs wants some machine to be named.
-_AS_PLANNED = "1x1"
 
 
 def register(app: typer.Typer) -> None:

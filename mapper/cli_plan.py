@@ -75,25 +75,33 @@ def read_input(
     trace: Path | None, comm: Path | None, loads: Path | None, machine: str | None, *, pages: bool = True
 ) -> "tuple[Workload, Machine]":
     """The workload and the machine that the options name; raises UsageError for none or too many."""
-    from numaplan.mapper.workload import workload_of_files, workload_of_trace
     from numaplan.profiler.machine import Machine
 
-    if (trace is None) == (comm is None):
-        what = "neither a trace nor --comm" if comm is None else "both a trace and --comm"
-        raise UsageError(f"{what} given", "give one: 'nmap plan trace.db' or 'nmap plan --comm comm.csv …'")
-    if comm is not None:
-        if machine is None:
-            raise UsageError("a matrix does not say for which machine", "add --machine, such as 4x2 or local")
-        return workload_of_files(comm, loads), Machine.load(machine)
-    if loads is not None:
-        raise UsageError("--loads goes with --comm", "a trace has its own loads")
-    assert trace is not None
+    if trace is None and comm is not None and machine is None:
+        raise UsageError("a matrix does not say for which machine", "add --machine, such as 4x2 or local")
     target = Machine.load(machine) if machine else None
-    workload = workload_of_trace(trace, pages=pages)
+    workload = read_workload(trace, comm, loads, pages=pages)
     if target is None:
         assert workload.machine is not None
         target = workload.machine
     return workload, target
+
+
+def read_workload(
+    trace: Path | None, comm: Path | None, loads: Path | None, *, pages: bool = True
+) -> "Workload":
+    """The workload that the options name; raises UsageError for none or too many."""
+    from numaplan.mapper.workload import workload_of_files, workload_of_trace
+
+    if trace is not None and comm is not None:
+        raise UsageError("both a trace and --comm given", "give one of them")
+    if comm is not None:
+        return workload_of_files(comm, loads)
+    if trace is None:
+        raise UsageError("neither a trace nor --comm given", "name a trace.db, or give --comm comm.csv")
+    if loads is not None:
+        raise UsageError("--loads goes with --comm", "a trace has its own loads")
+    return workload_of_trace(trace, pages=pages)
 
 
 def _node_list(text: str) -> tuple[int, ...]:

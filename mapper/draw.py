@@ -63,7 +63,7 @@ def show_plan(plan: Plan) -> None:
     """The summary, threads by node as boxes, then the memory."""
     console = Console()
     lines = [line for line in summary(plan) if not line.startswith("  node")]
-    console.print("\n".join(lines), highlight=False, markup=False)
+    console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
     console.print(Columns([_threads_box(plan, node) for node in plan.machine.nodes]), highlight=False)
     if plan.memory:
         table = Table("memory", "bytes", "policy", "nodes", box=None)
