@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from numaplan.common import MachineLacksError, UsageError
 
-MAX_THREADS = 4096
+MAX_THREADS = 2048
 TABLE_BYTES = 64 << 20  # a scale's memory; beyond it only a fixed share of the blocks is followed
 
 Counts = NDArray[np.float64]

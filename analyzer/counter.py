@@ -165,14 +165,30 @@ def combine(layers: list[Layer]) -> Communication:
     groups: Matrix = np.zeros_like(layers[0].groups)
     for share, layer in zip(shares, layers, strict=True):
         groups += share * layer.groups
-    # Parts of the run stand for other samples of it: their scatter is the error, whatever made it.
+    matrix: Matrix = groups.sum(axis=0)
     return Communication(
-        matrix=groups.sum(axis=0),
-        standard_error=groups.std(axis=0, ddof=1) * np.sqrt(len(groups)),
+        matrix=matrix,
+        standard_error=_standard_error(layers, weights, float(matrix.sum())),
         confidence=_confidence(agreement, weights, groups),
         events=int(events),
         weights={layer.name: float(weight) for layer, weight in zip(layers, weights, strict=True)},
     )
+
+
+def _standard_error(layers: list[Layer], weights: Matrix, total: float) -> Matrix:
+    """(N, N) from the scatter of the events between parts of the run, which stand for other samples of it.
+
+    Pairs are split by block, whose scatter is the program's own unevenness, so they do not take part.
+    """
+    chosen = [index for index, layer in enumerate(layers) if layer.name.startswith("events")]
+    parts: Matrix = np.zeros_like(layers[0].groups)
+    for index in chosen:
+        events = float(layers[index].groups.sum())
+        if events > 0:
+            parts += weights[index] / events * layers[index].groups
+    scale = total / float(parts.sum()) if parts.any() else 0.0
+    scatter: Matrix = parts.std(axis=0, ddof=1) * np.sqrt(len(parts)) * scale
+    return scatter
 
 
 def _correlations(matrices: list[Matrix]) -> Matrix:

@@ -16,7 +16,8 @@ class RegionUse:
 
     sharers, writers: how many threads touched and wrote it; first_toucher: of its earliest sample;
     main_thread, main_share: who touches it most, and that thread's share; read_mostly: hardly written but by
-    its first toucher; shared_writes: share of its samples in pages that one thread writes and others touch.
+    its first toucher; shared_writes: share of its samples in pages that one thread writes and others touch;
+    foreign_first: share in pages that another thread touches most than the one that touched them first.
     """
 
     region: int
@@ -34,6 +35,7 @@ class RegionUse:
     main_share: float
     read_mostly: bool
     shared_writes: float
+    foreign_first: float
 
 
 def region_uses(trace: Trace, pages: PageAccesses) -> list[RegionUse]:
@@ -77,6 +79,7 @@ def _use(identity: tuple[int, str, str, str, int, int], pages: PageAccesses, par
         main_share=float(touched.max() / total),
         read_mostly=by_others <= READ_MOSTLY * total,
         shared_writes=_shared_writes(pages, part) / total,
+        foreign_first=_foreign_first(pages, part) / total,
     )
 
 
@@ -87,3 +90,13 @@ def _shared_writes(pages: PageAccesses, part: slice) -> float:
     written = np.bincount(place, weights=pages.writes[part], minlength=len(page)) > 0
     samples = np.bincount(place, weights=pages.count[part], minlength=len(page))
     return float(samples[(threads > 1) & written].sum())
+
+
+def _foreign_first(pages: PageAccesses, part: slice) -> float:
+    """Samples in pages whose first toucher is not the thread that touches them most."""
+    page, thread = pages.page[part], pages.thread[part]
+    starts = np.flatnonzero(np.diff(page, prepend=-1))
+    earliest = np.lexsort((pages.first_ns[part], page))[starts]
+    most = np.lexsort((-pages.count[part], page))[starts]
+    samples = np.add.reduceat(pages.count[part], starts)
+    return float(samples[thread[earliest] != thread[most]].sum())

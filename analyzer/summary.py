@@ -94,13 +94,12 @@ def _memory(analysis: Analysis, regions: Sequence[RegionUse]) -> list[str]:
             f"most write-shared accesses are in {shared.kind} {shared.name} ({shared.bytes / 1024:,.0f} KiB, "
             f"{shared.sharers} threads)"
         )
-    serial = [use for use in regions if use.sharers > 1 and use.main_thread != use.first_toucher]
-    share = sum(use.samples for use in serial) / total
-    if share > 0.1:
-        counts = np.bincount([use.first_toucher for use in serial], weights=[use.samples for use in serial])
-        path = analysis.threads[int(np.argmax(counts))].path
+    foreign = np.array([use.samples * use.foreign_first for use in regions])
+    if foreign.sum() > 0.1 * total:
+        worst = regions[int(np.argmax(foreign))]
         said.append(
-            f"{share:.0%} of accesses go to regions that another thread touched first, mostly thread {path}: "
-            "first touch would place them on its node"
+            f"{foreign.sum() / total:.0%} of accesses go to pages that another thread touched first, mostly "
+            f"in {worst.kind} {worst.name} (begun by thread {analysis.threads[worst.first_toucher].path}): "
+            "first touch would place them on the wrong node"
         )
     return said

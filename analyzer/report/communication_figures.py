@@ -11,8 +11,8 @@ Matrix = NDArray[np.float64]
 Figure = dict[str, Any]
 
 MOST_CELLS = 384  # threads shown one by one; beyond, neighbours are merged
-MOST_LABELS = 32
-MOST_WRITTEN = 8  # nodes up to which the numbers stand in the cells
+MOST_LABELS = 16
+MOST_WRITTEN = 4  # nodes up to which the numbers stand in the cells
 
 
 def communication_figures(comm: Matrix, names: list[str], view: PlanView | None) -> list[Figure]:

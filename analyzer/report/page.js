@@ -32,7 +32,10 @@ function styledTrace(trace, theme) {
   if ("_ramp" in trace) {
     styled.colorscale = colorscale(trace._ramp, theme);
     styled.colorbar = { thickness: 12, outlinewidth: 0, tickformat: "~s", ...trace.colorbar };
-    if (narrow.matches) styled.colorbar = { ...styled.colorbar, title: undefined, thickness: 8 };
+    if (narrow.matches) {
+      const below = { orientation: "h", len: 0.9, x: 0.5, y: -0.22, yanchor: "top" };
+      styled.colorbar = { ...styled.colorbar, title: undefined, thickness: 8, ...(trace._lanes ? {} : below) };
+    }
     styled.xgap = styled.ygap = trace._names.length <= 40 && !trace._lanes ? 1 : 0;
     const unit = trace._unit;
     if (trace._lanes) {
@@ -92,7 +95,7 @@ function makeSection(figure, alone) {
 }
 
 async function main() {
-  const figures = JSON.parse(document.getElementById("figure-data").textContent);
+  const figures = JSON.parse(await inflate(document.getElementById("figure-data").textContent));
   const script = document.createElement("script");
   script.textContent = await inflate(document.getElementById("plotly-data").textContent);
   document.head.append(script);

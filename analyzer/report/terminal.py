@@ -36,26 +36,29 @@ def show_analysis(analysis: Analysis, regions: Sequence[RegionUse], sentences: S
         console.print(f"  ! {note}", style="yellow", highlight=False, markup=False)
     if analysis.comm.any():
         console.print("\n[bold]Communication[/bold] (rows and columns: threads; darker is more)")
-        for line in heat_map(analysis.comm, console.encoding.lower().startswith("utf")):
+        for line in heat_map(analysis.comm, console.width, console.encoding.lower().startswith("utf")):
             console.print(line)
     _show_threads(console, analysis)
     _show_phases(console, analysis)
     _show_regions(console, analysis, regions)
 
 
-def heat_map(comm: np.ndarray[tuple[int, ...], np.dtype[np.float64]], unicode: bool) -> "list[Text]":
-    """One line a thread, two characters a pair; threads are merged in bundles when there are many."""
+def heat_map(
+    comm: np.ndarray[tuple[int, ...], np.dtype[np.float64]], width: int, unicode: bool
+) -> "list[Text]":
+    """One line a thread, two characters a pair; where the width is too small, several threads share them."""
     from rich.text import Text
 
     count = len(comm)
-    bundle = -(-count // MOST_CELLS)
+    label = len(str(count - 1))
+    cells_wide = max(1, min(MOST_CELLS, (width - label - 1) // 2))
+    bundle = -(-count // cells_wide)
     starts = np.arange(0, count, bundle)
     cells = np.add.reduceat(np.add.reduceat(comm, starts, axis=0), starts, axis=1)
     share = np.sqrt(cells / cells.max())
-    width = len(str(count - 1))
     lines = []
     for start, row in zip(starts.tolist(), share.tolist(), strict=True):
-        line = Text(f"{start:>{width}} ")
+        line = Text(f"{start:>{label}} ")
         for value in row:
             level = round(value * (len(SHADES) - 1))
             shade = SHADES[level] if unicode else " .:*#"[level]
@@ -78,7 +81,7 @@ def _show_threads(console: "Console", analysis: Analysis) -> None:
         table.add_row(path, thread.name, in_count(load), bar, in_count(thread.samples))
     console.print()
     console.print(table)
-    _say_more(console, len(analysis.threads), "threads")
+    _say_more(console, len(analysis.threads) - MOST_ROWS, "threads")
 
 
 def _show_phases(console: "Console", analysis: Analysis) -> None:
@@ -93,7 +96,7 @@ def _show_phases(console: "Console", analysis: Analysis) -> None:
         table.add_row(in_time(start), in_time(end), f"{phase.weight:.1f}")
     console.print()
     console.print(table)
-    _say_more(console, len(analysis.phases), "phases")
+    _say_more(console, len(analysis.phases) - MOST_ROWS, "phases")
 
 
 def _show_regions(console: "Console", analysis: Analysis, regions: Sequence[RegionUse]) -> None:
@@ -104,7 +107,9 @@ def _show_regions(console: "Console", analysis: Analysis, regions: Sequence[Regi
     table = Table(title="Memory", title_justify="left", box=None)
     for name in ("region", "size", "samples", "threads", "writers", "first", "most by"):
         table.add_column(name, justify="left" if name == "region" else "right", overflow="fold")
-    for use in regions[:MOST_ROWS]:
+    total = sum(use.samples for use in regions)
+    shown = [use for use in regions if use.samples * 1000 >= total][:MOST_ROWS]
+    for use in shown:
         table.add_row(
             f"{use.kind} {use.name}",
             in_bytes(use.bytes),
@@ -116,9 +121,9 @@ def _show_regions(console: "Console", analysis: Analysis, regions: Sequence[Regi
         )
     console.print()
     console.print(table)
-    _say_more(console, len(regions), "regions")
+    _say_more(console, len(regions) - len(shown), "regions")
 
 
-def _say_more(console: "Console", count: int, what: str) -> None:
-    if count > MOST_ROWS:
-        console.print(f"[dim]… {count - MOST_ROWS} more {what}: see --json or nmap report[/dim]")
+def _say_more(console: "Console", left: int, what: str) -> None:
+    if left > 0:
+        console.print(f"[dim]… {left} more {what}: see --json or nmap report[/dim]")

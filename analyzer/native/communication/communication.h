@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MAX_THREADS = 4096, MAX_SCALES = 16, MAX_GROUPS = 64 };
+enum { MAX_THREADS = 2048, MAX_SCALES = 16, MAX_GROUPS = 64 };
 
 /* Blocks of 2^shift bytes in an open-addressing table; a slot is `stride` words:
  *   key | tag (16 bits: 0 free, 1 never written, w + 2 last writer) and one bit a thread seen since

@@ -1,0 +1,130 @@
+"""Timeline, phases and load vector: the paper's steps on series worked out by hand."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from numaplan.analyzer import (
+    access_load_vector,
+    access_timeline,
+    cycles_to_ns,
+    describe_phases,
+    divide_phases,
+    remove_outliers,
+)
+from numaplan.common import UsageError
+
+
+def as_printed(series: list[float], min_width: int) -> list[list[float]]:
+    """Algorithm 1 line by line, but for the overrun of its last turn."""
+    num = int(len(series) * 0.05)
+    low_value = float(np.mean(sorted(series)[:num]))
+    left = right = 0
+    phases = []
+    while right < len(series):
+        if series[right] <= low_value and right - left >= min_width:
+            phases.append(series[left : right + 1])
+            left = right
+        right += 1
+    return phases
+
+
+@given(st.lists(st.integers(0, 20), min_size=20, max_size=400), st.integers(1, 60))
+def test_phases_are_those_of_the_printed_algorithm(series: list[int], width: int) -> None:
+    found = divide_phases(series, width, complete=False)
+    assert [series[start:end] for start, end in found] == as_printed([*map(float, series)], width)
+
+
+@given(st.lists(st.floats(0, 1e9), max_size=300), st.integers(1, 60))
+def test_phases_cover_the_series_and_share_only_borders(series: list[float], width: int) -> None:
+    found = divide_phases(series, width)
+    if not series:
+        assert found == []
+        return
+    assert found[0][0] == 0 and found[-1][1] == len(series)
+    for (_, end), (start, _) in pairwise(found):
+        assert start == end - 1
+    assert all(end - start > width for start, end in found[:-1])
+
+
+def test_three_humps_are_three_phases() -> None:
+    """Worked out: the lowest 22 of 450 values average 12.6: slices beside a valley are low too."""
+    hump = np.concatenate([np.linspace(10, 200, 75), np.linspace(200, 10, 75)])
+    series = np.concatenate([hump, hump, hump])
+    assert np.flatnonzero(series <= np.mean(np.sort(series)[:22])).tolist() == [
+        *(0, 1, 148, 149, 150, 151, 298, 299, 300, 301, 448, 449)
+    ]
+    assert divide_phases(series) == [(0, 149), (148, 299), (298, 450)]
+
+
+def test_low_slices_in_a_row_do_not_make_small_phases() -> None:
+    series = np.full(400, 50.0)
+    series[120:140] = 0
+    assert divide_phases(series) == [(0, 121), (120, 400)]
+    assert divide_phases(series, 300) == [(0, 400)]
+
+
+def test_what_follows_the_last_border_joins_it_when_short() -> None:
+    series = np.full(250, 9.0)
+    series[200] = 0
+    assert divide_phases(series) == [(0, 250)]
+    assert divide_phases(series, complete=False) == [(0, 201)]
+
+
+def test_outliers_are_replaced_by_interpolation() -> None:
+    series = np.full(40, 10.0)
+    series[[7, 8]] = [100, 400]
+    series[6], series[9] = 4, 10
+    cleaned = remove_outliers(series)
+    assert cleaned[[7, 8]].tolist() == [6, 8]
+    assert np.array_equal(np.delete(cleaned, [7, 8]), np.delete(series, [7, 8]))
+    assert remove_outliers([3.0, 9.0]).tolist() == [3, 9]
+
+
+def test_load_vector_weights_phases_by_their_accesses_a_slice() -> None:
+    cells = np.zeros((300, 2))
+    cells[:100, 0] = 4  # 4 a slice, thread 0
+    cells[100:, 1] = 1  # 1 a slice, thread 1
+    phases = describe_phases(cells, [(0, 100), (100, 300)])
+    assert [phase.weight for phase in phases] == [4, 1]
+    assert [phase.loads.tolist() for phase in phases] == [[400, 0], [0, 200]]
+    assert access_load_vector(cells, [(0, 100), (100, 300)]).tolist() == [4 * 400, 1 * 200]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 10**10), st.integers(0, 3)), min_size=1, max_size=200),
+    st.integers(10**6, 10**9),
+)
+def test_timeline_keeps_every_access(events: list[tuple[int, int]], width: int) -> None:
+    time, thread = (np.array(column) for column in zip(*events, strict=True))
+    line = access_timeline(time, thread, threads=4, slice_ns=width)
+    assert line.per_thread.sum(axis=0).tolist() == np.bincount(thread, minlength=4).tolist()
+    assert line.start_ns == time.min()
+    for stamp, number in events[:20]:
+        assert line.per_thread[(stamp - line.start_ns) // line.slice_ns, number] > 0
+
+
+def test_a_long_run_widens_its_slices_instead_of_filling_memory() -> None:
+    line = access_timeline([0, 10**15], [0, 1], threads=1024, slice_ns=1)
+    assert line.per_thread.size <= 1 << 25
+    assert line.per_thread.sum() == 2
+
+
+def test_clock_conversion_is_equation_1() -> None:
+    assert cycles_to_ns([0, 2_100_000], 2_100_000).tolist() == [0, 1_000_000]
+    with pytest.raises(UsageError, match="clock frequency"):
+        cycles_to_ns([1], 0)
+
+
+def test_misuse_is_said() -> None:
+    with pytest.raises(UsageError, match="differ in length"):
+        access_timeline([1, 2], [0], threads=1)
+    with pytest.raises(UsageError, match=r"not in 0\.\.1"):
+        access_timeline([1], [5], threads=2)
+    with pytest.raises(UsageError, match="finite"):
+        divide_phases([1.0, float("nan")])
+    assert len(access_timeline([], [], threads=2).per_thread) == 0

@@ -1,0 +1,248 @@
+"""Analyzing traces: what counts as communication, whose page is whose, and the commands that show it."""
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from numaplan.analyzer import analyze_trace, page_accesses, placement_summary, region_uses, samples
+from numaplan.analyzer.report import analysis_document
+from numaplan.analyzer.report.terminal import heat_map
+from numaplan.common import UsageError
+from numaplan.common.cli import new_app, run_app
+from numaplan.mapper import cli_analyze
+from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, Trace, TraceWriter
+
+Row = tuple[int, int, int, bool, int]  # time, thread, address, write, region
+HEAP, STACK, LIBRARY, FILE_A, FILE_B, TEXT = 0x10000, 0x800000, 0x900000, 0xA00000, 0xB00000, 0xC00000
+REGIONS = [
+    (0, "p0", "heap", "app+0x10", "b", HEAP, 1 << 20, 0, 1, 0, -1),
+    (1, "p0", "stack", "0", "b", STACK, 65536, 0, 0, 0, -1),
+    (2, "p0", "static", "libgomp.so.1:pool", "g", LIBRARY, 65536, -1, 0, 0, -1),
+    (3, "p0", "file", "/data/shared", "", FILE_A, 65536, -1, 0, 0, -1),
+    (4, "p0.1", "file", "/data/shared", "", FILE_B, 65536, -1, 0, 0, -1),
+    (5, "p0", "text", "libgomp.so.1:.text", "g", TEXT, 65536, -1, 0, 0, -1),
+]
+
+
+def write(
+    path: Path,
+    rows: Sequence[Row],
+    threads: Sequence[tuple[str, str]] = (("p0", "0"), ("p0", "0.1"), ("p0", "0.2")),
+    *,
+    level: str = "l1",
+    event: str = "",
+    ip: int = 0,
+    meta: dict[str, object] | None = None,
+) -> Path:
+    count = len(rows)
+    columns = [np.array(column) for column in zip(*rows, strict=True)] if rows else [np.zeros(0)] * 5
+    is_write = columns[3].astype(bool)
+    kind = np.where(is_write, EVENT_CODE["store"], EVENT_CODE["load"])
+    with TraceWriter(path) as writer:
+        writer.add_rows("machine", [(Machine.load("2x2").to_json().decode(),)])
+        numbered = enumerate(threads)
+        writer.add_rows("threads", [(i, p, name, 10 + i, 10, "worker", 0, -1) for i, (p, name) in numbered])
+        writer.add_rows("regions", REGIONS)
+        writer.add_samples(
+            {
+                "time_ns": columns[0].astype(np.int64),
+                "thread": columns[1].astype(np.int32),
+                "cpu": np.full(count, -1, np.int16),
+                "node": np.full(count, -1, np.int16),
+                "addr": columns[2].astype(np.uint64),
+                "phys_addr": np.zeros(count, np.uint64),
+                "ip": np.full(count, ip, np.uint64),
+                "event": np.full(count, EVENT_CODE[event], np.uint8) if event else kind.astype(np.uint8),
+                "is_write": is_write,
+                "level": np.full(count, LEVEL_CODE[level], np.uint8),
+                "latency": np.full(count, -1, np.int32),
+                "region": columns[4].astype(np.int32),
+            }
+        )
+        writer.set_meta({"backend": "test", "period": 1, **(meta or {})})
+    return path
+
+
+def exchange(addr: int, region: int, one: int = 0, other: int = 1, lines: int = 10) -> list[Row]:
+    """`one` writes some lines, then `other` reads them."""
+    rows = [(i, one, addr + 64 * i, True, region) for i in range(lines)]
+    return rows + [(100 + i, other, addr + 64 * i, False, region) for i in range(lines)]
+
+
+def comm_of(path: Path) -> np.ndarray:
+    with Trace.open(path) as trace:
+        return analyze_trace(trace).comm
+
+
+def test_heap_counts_but_stacks_and_runtimes_do_not(tmp_path: Path) -> None:
+    rows = (
+        exchange(HEAP, 0) + exchange(STACK, 1) + exchange(LIBRARY, 2, other=2) + exchange(0x5000, -1, 1, 2, 3)
+    )
+    comm = comm_of(write(tmp_path / "t.db", rows))
+    assert comm[0, 1] == comm[1, 0] == 10
+    assert comm[0, 2] == 0
+    assert comm[1, 2] == 3  # memory of no known region counts
+
+
+def test_instructions_of_a_waiting_runtime_do_not_count(tmp_path: Path) -> None:
+    assert not comm_of(write(tmp_path / "a.db", exchange(HEAP, 0), ip=TEXT + 8)).any()
+    assert comm_of(write(tmp_path / "b.db", exchange(HEAP, 0), ip=TEXT - 8)).any()
+
+
+def test_one_address_in_two_processes_is_two_pages(tmp_path: Path) -> None:
+    processes = [("p0", "0"), ("p0.1", "0")]
+    assert not comm_of(write(tmp_path / "a.db", exchange(HEAP, 0), processes)).any()
+    mapped = [row for row in exchange(FILE_A, 3) if row[1] == 0]
+    mapped += [row for row in exchange(FILE_B, 4) if row[1] == 1]
+    assert comm_of(write(tmp_path / "b.db", mapped, processes))[0, 1] == 10
+
+
+def test_order_of_time_and_not_of_the_file_decides(tmp_path: Path) -> None:
+    rows = exchange(HEAP, 0)
+    assert comm_of(write(tmp_path / "t.db", rows[::-1]))[0, 1] == 10
+
+
+def test_a_trace_taken_in_pieces_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    rows = [
+        (int(time), int(thread), HEAP + int(addr), bool(is_write), 0)
+        for time, thread, addr, is_write in zip(
+            rng.integers(0, 10**7, 4000),
+            rng.integers(0, 3, 4000),
+            rng.integers(0, 65536, 4000),
+            rng.random(4000) < 0.5,
+            strict=True,
+        )
+    ]
+    path = write(tmp_path / "t.db", rows, meta={"period": 1000})
+    with Trace.open(path) as trace:
+        whole = analyze_trace(trace)
+        monkeypatch.setattr(samples, "PIECE", 300)
+        monkeypatch.setattr(samples, "HISTOGRAM", 64)
+        pieces = list(samples.TraceSamples(trace).pieces())
+        parts = analyze_trace(trace)
+    assert len(pieces) > 8
+    assert sum(len(piece.key) for piece in pieces) == 4000
+    assert all((np.diff(piece.time_ns) >= 0).all() for piece in pieces)
+    assert np.allclose(whole.comm, parts.comm)
+    assert np.array_equal(whole.timeline.per_thread, parts.timeline.per_thread)
+
+
+def test_silent_threads_stay_in_and_are_told(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.db", [(5, 0, HEAP, True, 0)])
+    with Trace.open(path) as trace:
+        analysis = analyze_trace(trace)
+    assert analysis.comm.shape == (3, 3) and not analysis.comm.any()
+    assert analysis.loads.tolist() == [1, 0, 0]
+    assert analysis.confidence == 0
+    assert any("no communication was seen" in note for note in analysis.notes)
+    assert any("2 of 3 threads have no sample" in note for note in analysis.notes)
+
+
+def test_misses_of_the_last_cache_make_the_load_where_there_are_enough(tmp_path: Path) -> None:
+    rows = [(i * 1000, i % 3, HEAP + 64 * i, False, 0) for i in range(600)]
+    loaded = {}
+    for name, options in {"l1": {"level": "l1"}, "dram": {"level": "local_dram"}}.items():
+        with Trace.open(write(tmp_path / f"{name}.db", rows, **options)) as trace:
+            loaded[name] = analyze_trace(trace)
+    assert (loaded["l1"].load_source, loaded["dram"].load_source) == ("all", "dram")
+    assert loaded["dram"].loads.sum() == pytest.approx(600)
+    with Trace.open(write(tmp_path / "e.db", rows, event="llc_miss_remote")) as trace:
+        assert analyze_trace(trace).load_source == "dram"
+
+
+def test_pages_and_regions(tmp_path: Path) -> None:
+    rows = [
+        (1, 0, HEAP, True, 0),
+        (2, 1, HEAP + 8, False, 0),
+        (3, 1, HEAP + 16, False, 0),
+        (4, 2, HEAP + 4096, True, 0),
+        (5, 2, HEAP + 4096, True, 0),
+        (6, 0, STACK, True, 1),
+    ]
+    with Trace.open(write(tmp_path / "t.db", rows)) as trace:
+        pages = page_accesses(trace)
+        regions = region_uses(trace, pages)
+    table = list(zip(pages.region, pages.page, pages.thread, pages.count, pages.writes, strict=True))
+    assert table == [(0, 0, 0, 1, 1), (0, 0, 1, 2, 0), (0, 1, 2, 2, 2)]
+    (use,) = regions
+    assert (use.kind, use.samples, use.writes, use.sharers, use.writers) == ("heap", 5, 3, 3, 2)
+    assert (use.first_toucher, use.shared_writes, use.foreign_first) == (0, 3 / 5, 3 / 5)
+
+
+def test_a_trace_without_samples_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.db", [])
+    with Trace.open(path) as trace, pytest.raises(UsageError, match="no sample belongs to a thread"):
+        analyze_trace(trace)
+
+
+def nmap(*words: str) -> int:
+    app = new_app("test")
+    cli_analyze.register(app)
+    return run_app(app, "nmap", list(words))
+
+
+def test_analyze_prints_one_json_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "t.db", exchange(HEAP, 0))
+    assert nmap("analyze", str(path), "--json", "--to", str(tmp_path / "csv")) == 0
+    document: dict[str, Any] = msgspec.json.decode(capsys.readouterr().out)
+    assert document["schema"] == "numaplan/analysis/1"
+    assert document["threads"] == ["0", "0.1", "0.2"]
+    assert document["comm"] == [[0, 10, 0], [10, 0, 0], [0, 0, 0]]
+    assert document["loads"] == pytest.approx([10, 10, 0])
+    assert document["confidence"] == 1
+    for phase in document["phases"]:
+        assert {"start_ns", "end_ns", "weight", "loads"} <= phase.keys()
+    files = {
+        file.name: list(csv.reader(io.StringIO(file.read_text()))) for file in (tmp_path / "csv").iterdir()
+    }
+    assert files["comm.csv"] == [["0", "10", "0"], ["10", "0", "0"], ["0", "0", "0"]]
+    assert [row[0] for row in files["loads.csv"]] == ["10", "10", "0"]
+    assert files["timeline.csv"][0] == ["start_ns", "accesses 0", "accesses 0.1", "accesses 0.2"]
+    assert sum(float(row[1]) for row in files["timeline.csv"][1:]) == 10
+    assert files["phases.csv"][0][:3] == ["start_ns", "end_ns", "weight"]
+
+
+def test_analyze_draws_on_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "t.db", exchange(HEAP, 0))
+    assert nmap("analyze", str(path)) == 0
+    text = capsys.readouterr().out
+    assert "3 threads" in text and "heap app+0x10" in text and "20 samples" in text
+
+
+def test_the_heat_map_fits_its_width() -> None:
+    comm = np.roll(np.eye(300), 1, axis=1) + np.roll(np.eye(300), -1, axis=1)
+    lines = heat_map(comm, 80, True)
+    assert 1 < len(lines) <= 38 and all(len(line) <= 80 for line in lines)
+    assert len(heat_map(comm[:5, :5], 80, True)) == 5
+
+
+def test_errors_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert nmap("analyze", str(tmp_path / "none.db")) == 2
+    path = write(tmp_path / "t.db", exchange(HEAP, 0))
+    assert nmap("report", str(path), "-o", str(tmp_path / "no" / "r.html")) == 2
+    (tmp_path / "plan.json").write_text("[]")
+    assert nmap("report", str(path), "--plan", str(tmp_path / "plan.json")) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 3 and all(line.startswith("nmap: error: ") for line in lines)
+    assert not list(tmp_path.glob("*.html"))
+
+
+def test_the_summary_names_who_belongs_together(tmp_path: Path) -> None:
+    rows = []
+    threads = [("p0", "0" if i == 0 else f"0.{i}") for i in range(6)]
+    for one in (0, 2, 4):
+        rows += exchange(HEAP + one * 65536, 0, one, one + 1, 50)
+    with Trace.open(write(tmp_path / "t.db", rows, threads)) as trace:
+        analysis = analyze_trace(trace)
+        regions = region_uses(trace, page_accesses(trace))
+    said = placement_summary(analysis, regions)
+    assert any("threads 0.2, 0.3 exchange 33% of all communication" in sentence for sentence in said)
+    assert any("heap app+0x10" in sentence for sentence in said)
+    assert analysis_document(analysis, regions, said)["summary"] == said
