@@ -12,6 +12,7 @@ _PIPE_HEADER = 16
 _FILE_HEADER = 104
 _SECTION = 16
 _FEATURE_BITS = 256
+_HOSTNAME = 3
 _MOST_IDS = 1 << 24
 _MEND = "give a file that perf record wrote"
 
@@ -109,11 +110,19 @@ def _read_ids(data: memoryview, order: str, at: int, size: int, warnings: list[s
     return list(struct.unpack_from(f"{order}{size // 8}Q", data, at))
 
 
+def _feature_numbers(data: memoryview, order: str) -> list[int]:
+    """The bits set in the table, an array of the writer's longs: of 32 bits if only then HOSTNAME is set."""
+    choices = []
+    for form, width in (("4Q", 64), ("8I", 32)):
+        words = struct.unpack_from(order + form, data, 72)
+        choices.append([bit for bit in range(_FEATURE_BITS) if words[bit // width] >> bit % width & 1])
+    wide, narrow = choices
+    return narrow if _HOSTNAME in narrow and _HOSTNAME not in wide else wide
+
+
 def _read_features(data: memoryview, head: Head, at: int, warnings: list[str]) -> dict[int, tuple[int, int]]:
     """Sections of the features whose bits are set, in the order of the bits, behind the data."""
-    # The bitmap is an array of the writer's longs: in big-endian files each is reversed.
-    words = struct.unpack_from(head.order + "4Q", data, 72)
-    numbers = [bit for bit in range(_FEATURE_BITS) if words[bit // 64] >> bit % 64 & 1]
+    numbers = _feature_numbers(data, head.order)
     features = {}
     for index, number in enumerate(numbers):
         place = at + index * _SECTION

@@ -245,3 +245,13 @@ def test_build_ids_of_files_that_mappings_do_not_tell(tmp_path: Path, pipe: bool
         builder.features[2] = record
     decoded = decode_perf(write(tmp_path, builder.pipe() if pipe else builder.file()))
     assert [one.build_id for one in decoded.maps] == ["ab" * 16, ""]
+
+
+def test_the_feature_bits_of_a_32_bit_big_endian_writer(tmp_path: Path) -> None:
+    builder = Builder([Event(BASIC, name="my-event")], order=">")
+    builder.features[3] = builder.text_feature("box")
+    builder.sample(0, {"addr": 1})
+    content = bytearray(builder.file())
+    content[72:76], content[76:80] = content[76:80], content[72:76]
+    decoded = decode_perf(write(tmp_path, bytes(content)))
+    assert (decoded.header["hostname"], decoded.events) == ("box", ("my-event",))
