@@ -105,7 +105,7 @@ async function main() {
   await drawAll();
   dark.addEventListener("change", drawAll);
   narrow.addEventListener("change", drawAll);
-  document.body.dataset.charts = String(document.querySelectorAll(".plot .main-svg").length && places.length);
+  document.body.dataset.charts = String(places.filter((place) => place.querySelector(".main-svg")).length);
   document.body.dataset.state = "drawn";
 }
 
