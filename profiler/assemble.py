@@ -102,7 +102,7 @@ def _images(identity: Identity) -> dict[str, str]:
 
 
 def _name(record: ThreadRecord, images: Mapping[str, str]) -> str:
-    """A thread's name; where it has none of its own (an emulated one is named after QEMU) its executable's."""
+    """A thread's name; its executable's where it has none of its own (an emulated one is called QEMU)."""
     own = "" if record.name.startswith("qemu-") else record.name
     return own or images.get(record.process, "")
 

@@ -45,7 +45,7 @@ BACKENDS: dict[str, Callable[[], Backend]] = {
 def choose_backend(name: str, machine: Machine) -> tuple[Backend, str]:
     """The backend of that name, or the best that works here for `auto`, and why it was taken.
 
-    Raises UsageError for an unknown name, MachineLacksError (with the mending command) when it cannot work here.
+    Raises UsageError for an unknown name, MachineLacksError (with what mends it) when it cannot work here.
     """
     if name != "auto":
         if name not in BACKENDS:
