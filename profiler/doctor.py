@@ -12,7 +12,7 @@ from numaplan.common import NumaplanError
 from numaplan.profiler.backends import BACKENDS
 from numaplan.profiler.backends.perf_command import INSTALL, find_perf
 from numaplan.profiler.machine import Machine
-from numaplan.profiler.machine.privileges import (
+from numaplan.profiler.privileges import (
     CAP_PERFMON,
     CAP_SYS_ADMIN,
     has_capability,

@@ -24,8 +24,8 @@ from numaplan.profiler.backends.base import (
 )
 from numaplan.profiler.backends.perf_command import INSTALL, INTERRUPTED, find_perf, run_recorded
 from numaplan.profiler.machine import Machine
-from numaplan.profiler.machine.privileges import is_privileged, perf_mend
 from numaplan.profiler.perfdata import Decoded, decode_perf
+from numaplan.profiler.privileges import is_privileged, perf_mend
 from numaplan.profiler.trace.schema import EVENT_CODE, LEVEL_CODE
 
 _OPTIONS = ("-B", "-N", "-e", "page-faults", "-c", "1", "-d", "-k", "CLOCK_MONOTONIC", "--sample-cpu")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from numaplan.profiler import doctor
+from numaplan.profiler import doctor, privileges
 from numaplan.profiler.machine import Machine, Node, privileges
 from numaplan.profiler.sampler_hardware import samplers
 
