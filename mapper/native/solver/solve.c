@@ -20,15 +20,17 @@ struct run {
     double best_cost, best_imbalance;
 };
 
-static struct budget budget_for(int n, int effort) {
+static struct budget budget_for(int n, bool distances, int effort) {
     static const struct budget table[3] = {
         {1, 1, 6, 4, {4, 4, 60, 20, 10, 6}},
-        {5, 3, 40, 20, {4, 3, 200, 60, 200, 40}},
+        {5, 3, 36, 12, {4, 3, 200, 60, 200, 32}},
         {16, 12, 800, 200, {4, 6, 800, 200, 2000, 400}},
     };
     struct budget budget = table[effort < 0 ? 0 : effort > 2 ? 2 : effort];
     if (effort <= 0 && n > 64) budget.fresh = 0, budget.rounds = n > 128 ? 0 : 3;
-    if (n <= 64 && effort > 0) budget.levels.fine_iterations *= 4, budget.levels.fine_patience *= 4;
+    int longer = n > 64 || effort <= 0 ? 1 : n <= 32 && distances ? 4 : 2; /* distances make for more local optima */
+    budget.levels.fine_iterations *= longer;
+    budget.levels.fine_patience *= longer;
     return budget;
 }
 
@@ -130,10 +132,21 @@ static void kick(struct run *run, int swaps) {
     }
 }
 
+/* Two nodes of one size change all their threads: what single swaps cannot find where distances differ. */
+static void exchange_nodes(struct run *run) {
+    struct state *state = run->state;
+    const struct block *a = &state->block[rng_below(&run->rng, state->blocks)];
+    const struct block *b = &state->block[rng_below(&run->rng, state->blocks)];
+    if (a == b || a->end - a->start != b->end - b->start) return;
+    for (int slot = 0; slot < a->end - a->start; slot++)
+        state_swap(state, state->member[a->start + slot], state->member[b->start + slot]);
+}
+
 /* One attempt: from the best placement through the levels again, with a few nodes split anew, or randomly kicked. */
 static bool improve(struct run *run, const struct budget *budget, int round) {
     struct state *state = run->state;
     int n = state->graph->n, k = run->rules->k, kind = n <= 16 ? 2 : budget->fresh < 2 ? 0 : round % 3;
+    if (kind == 0 && n <= budget->levels.coarse_per_node * k) kind = 2; /* too few for another level */
     memcpy(run->trial, run->best, (size_t)n * sizeof *run->trial);
     if (kind == 0) {
         if (!multilevel(state->graph, run->rules, &budget->levels, &run->rng, false, run->trial)) return false;
@@ -145,6 +158,7 @@ static bool improve(struct run *run, const struct budget *budget, int round) {
         if (!bisect_placement(state->graph, run->rules, &run->rng, nodes, run->trial)) return false;
     }
     state_set(state, run->trial);
+    if (kind == 2 && !run->rules->flat && round % 2) exchange_nodes(run);
     if (kind == 2) kick(run, 2 + rng_below(&run->rng, 2 + n / 8));
     return tabu_search(state, &run->rng, budget->levels.fine_iterations, budget->levels.fine_patience, false);
 }
@@ -197,7 +211,7 @@ int numaplan_solve(int n, int k, const double *comm, const double *cost, const d
     struct run run = {NULL, &rules, {seed}, malloc((size_t)n * sizeof(int)), malloc((size_t)n * sizeof(int)),
                       INFINITY, INFINITY};
     if (class && run.best && run.trial && (run.state = state_new(&graph, &rules, start))) {
-        struct budget budget = budget_for(n, effort);
+        struct budget budget = budget_for(n, !rules.flat, effort);
         if (search(&run, &budget, starts, start)) {
             memcpy(node, run.best, (size_t)n * sizeof *node);
             outcome[0] = rules.tolerance;
