@@ -29,13 +29,16 @@ def record_command(
     cache: Annotated[bool, typer.Option(help="Emulation: model the caches to tell levels.")] = True,
     set_: Annotated[
         list[str],
-        typer.Option("--set", metavar="KEY=VALUE", help="An option of the backend; may be repeated."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Emulation: an option below; may be repeated."),
     ] = [],
     debug: Debug = False,
 ) -> int:
     """Run APP to its end and write a trace of its memory accesses.
 
     The program's output, input and exit code are its own. Ctrl-C keeps what was recorded.
+
+    For --set: turn=1000 (accesses a turn), schedule=fair|free, seed=1, l1=32K:8, l2=1M:16, l3=32M:16
+    (SIZE:WAYS), drop_runtime=yes|no (samples of the loader and of thread runtimes).
 
     Example: nprof record --period 1000 -o trace.db -- ./app -n 8
     """
@@ -50,9 +53,36 @@ def record_command(
     )
     with _progress() as progress:
         summary = record(argv, options, progress=progress, chosen=_say_choice)
-    lost = f", {summary.losses} lost" if summary.losses else ""
-    _say(f"{summary.samples} samples of {summary.threads} threads{lost} in {output}")
+    _say_summary(summary.samples, summary.threads, summary.losses, output)
     return summary.exit_code
+
+
+@app.command("import")
+def import_command(
+    recordings: Annotated[
+        list[str], typer.Argument(metavar="PERF.DATA", help="Recordings of one run; '-' reads from a pipe.")
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The trace to write.")] = Path("trace.db"),
+    machine: Annotated[
+        str, typer.Option(help="The machine recorded on; default: as the first file describes it.")
+    ] = "",
+    debug: Debug = False,
+) -> None:
+    """Make a trace of files that 'perf record -d' or 'perf mem record' wrote, here or elsewhere.
+
+    Also packed with gzip or xz, and the folders of 'perf record --threads'.
+
+    Example: nprof import perf.data -o trace.db
+    """
+    from numaplan.profiler.importing import import_recordings
+    from numaplan.profiler.machine import Machine
+
+    with _progress() as progress:
+        chosen = Machine.load(machine) if machine else None
+        summary = import_recordings(recordings, output, machine=chosen, progress=progress)
+    for warning in summary.warnings:
+        _say(f"warning: {warning}")
+    _say_summary(summary.samples, summary.threads, summary.losses, output)
 
 
 @app.command("info")
@@ -127,6 +157,11 @@ def _assignments(words: list[str]) -> dict[str, str]:
 
 def _say(text: str) -> None:
     print(f"nprof: {text}", file=sys.stderr)
+
+
+def _say_summary(samples: int, threads: int, losses: int, output: Path) -> None:
+    lost = f", {losses:,} lost" if losses else ""
+    _say(f"{samples:,} samples of {threads} threads{lost} in {output}")
 
 
 def _say_choice(backend: str, why: str) -> None:
