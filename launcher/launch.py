@@ -69,7 +69,8 @@ def launch_program(request: LaunchRequest, environment: Mapping[str, str] | None
     _check_report_path(request.report_path)
     with tempfile.TemporaryDirectory(prefix="nlaunch-") as folder:
         workdir = Path(folder)
-        form = make_form(plan, machine, program, request.unplanned, environment)
+        allowed = sorted(os.sched_getaffinity(0) & set(machine.cpus))
+        form = make_form(plan, machine, program, request.unplanned, environment, allowed)
         loaded = prepare(workdir, environment, LIBRARY)
         place = workdir / "plan.bin"
         place.write_bytes(form.data)
@@ -85,20 +86,29 @@ def launch_program(request: LaunchRequest, environment: Mapping[str, str] | None
 
 
 def make_form(
-    plan: Plan, machine: Machine, program: str, unplanned: str, environment: Mapping[str, str]
+    plan: Plan,
+    machine: Machine,
+    program: str,
+    unplanned: str,
+    environment: Mapping[str, str],
+    allowed: Sequence[int] = (),
 ) -> Compact:
-    """The plan's compact form for a program on this machine."""
+    """The plan's compact form for a program on this machine.
+
+    allowed: cpus that threads outside the plan may have, all of the machine's by default.
+    """
     from numaplan.launcher.program import StaticData, executable_of
 
+    floating = _floating(plan, machine, unplanned, allowed or machine.cpus)
     if not any(region.region.kind == "static" for region in plan.memory):
-        return compact(plan, _floating(plan, machine, unplanned), lambda _module, _symbol: None)
-    data = StaticData(executable_of(program), environment)
-    return compact(plan, _floating(plan, machine, unplanned), data.locate)
+        return compact(plan, floating, lambda _module, _symbol: None)
+    return compact(plan, floating, StaticData(executable_of(program), environment).locate)
 
 
-def _floating(plan: Plan, machine: Machine, unplanned: str) -> dict[str, Sequence[int]]:
+def _floating(
+    plan: Plan, machine: Machine, unplanned: str, everything: Sequence[int]
+) -> dict[str, Sequence[int]]:
     """Cpus of threads that the plan does not name, by process; "": processes that it does not name."""
-    everything = tuple(sorted(os.sched_getaffinity(0) & set(machine.cpus))) or machine.cpus
     if unplanned == "inherit":
         return {}
     floating: dict[str, Sequence[int]] = {"": everything}

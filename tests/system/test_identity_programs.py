@@ -4,34 +4,21 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from numaplan.profiler.identity import Identity, prepare, read_identity
+from tests.system.launching import Build, builder
 
 pytestmark = pytest.mark.system
-PROGRAMS = Path(__file__).parent / "programs"
 QEMU = shutil.which("qemu-x86_64")
-
-Build = Callable[[str], str]
 
 
 @pytest.fixture(scope="module")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """Compile tests/system/programs/launch_NAME.c once; gives the program's path."""
-    folder = tmp_path_factory.mktemp("programs")
-
-    def compiled(name: str) -> str:
-        program = folder / name
-        if not program.exists():
-            source = PROGRAMS / f"launch_{name}.c"
-            flags = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror"]
-            subprocess.run(["gcc", *flags, "-o", program, source, "-lpthread"], check=True)
-        return str(program)
-
-    return compiled
+    return builder(tmp_path_factory.mktemp("programs"))
 
 
 def seen(

@@ -22,9 +22,10 @@ static int set_policy(uintptr_t start, uintptr_t end, int mode, const unsigned l
 /* A page belongs to the run that its first planned byte is in. */
 static uintptr_t page_of(uintptr_t address) { return address & ~(uintptr_t)(page_bytes() - 1); }
 
-static uintptr_t end_of(uintptr_t start, size_t bytes, size_t offset, size_t length) {
-    uintptr_t end = start + offset + length;
-    return offset + length >= bytes ? page_of(end + page_bytes() - 1) : page_of(end);
+static uintptr_t page_after(uintptr_t address) { return page_of(address + page_bytes() - 1); }
+
+static uintptr_t start_of(uintptr_t address, uint64_t offset) {
+    return offset ? page_after(address + offset) : page_of(address);
 }
 
 static int place_runs(const struct nf_form *form, const struct nf_region *region, uintptr_t address, size_t bytes) {
@@ -36,8 +37,8 @@ static int place_runs(const struct nf_form *form, const struct nf_region *region
         unsigned long mask[MASK_WORDS] = {0};
         mask[run->node / WORD] = 1ul << run->node % WORD;
         int mode = region->policy == NF_PREFERRED ? MPOL_PREFERRED : MPOL_BIND;
-        uintptr_t end = end_of(address, bytes, run->offset, length);
-        int error = set_policy(page_of(address + run->offset), end, mode, mask);
+        uintptr_t end = page_after(address + run->offset + length);
+        int error = set_policy(start_of(address, run->offset), end, mode, mask);
         if (error && !first_error) first_error = error;
     }
     return first_error;
@@ -49,7 +50,7 @@ static int interleave(const struct nf_form *form, const struct nf_region *region
         uint32_t node = form->runs[region->first_run + i].node;
         mask[node / WORD] |= 1ul << node % WORD;
     }
-    return region->runs ? set_policy(page_of(address), end_of(address, bytes, 0, bytes), MPOL_INTERLEAVE, mask) : 0;
+    return region->runs ? set_policy(page_of(address), page_after(address + bytes), MPOL_INTERLEAVE, mask) : 0;
 }
 
 int nf_place(const struct nf_form *form, const struct nf_region *region, uintptr_t address, size_t bytes) {
@@ -65,7 +66,7 @@ void nf_place_stack(uintptr_t address, size_t bytes, int node) {
 }
 
 void nf_unplace(uintptr_t address, size_t bytes) {
-    set_policy(page_of(address), end_of(address, bytes, 0, bytes), MPOL_DEFAULT, NULL);
+    set_policy(page_of(address), page_after(address + bytes), MPOL_DEFAULT, NULL);
 }
 
 /* ---- where the pages are ---- */
@@ -106,7 +107,7 @@ void nf_verify(const struct nf_form *form, const struct nf_region *region, uintp
     bool idle = false;
     while (!atomic_compare_exchange_weak(&verifying, &idle, true)) idle = false, sched_yield();
     memset(pages_on, 0, sizeof pages_on);
-    uintptr_t start = page_of(address), end = end_of(address, bytes, 0, bytes);
+    uintptr_t start = page_of(address), end = page_after(address + bytes);
     size_t page = page_bytes(), stride = ((end - start) / page / MAX_QUERIED + 1) * page, used = 0;
     uint32_t run = 0;
     for (uintptr_t at = start; at < end; at += stride) {
