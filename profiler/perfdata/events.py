@@ -7,6 +7,7 @@ from numaplan.profiler.perfdata.attrs import SMALLEST, Attr, parse_attr
 from numaplan.profiler.perfdata.names import TRACEPOINT, event_name
 
 _UPDATE_NAME = 2
+_MOST_EVENTS = 4096  # of a pipe, where each one may come between samples
 _OLD_TYPE = struct.Struct("Q64s")
 
 
@@ -21,8 +22,8 @@ class Events:
         self._names_by_config: dict[int, str] = {}
 
     def add_record(self, record: bytes) -> bool:
-        """Take an ATTR record of a pipe; False when its attr does not fit in it."""
-        if len(record) < 8 + SMALLEST:
+        """Take an ATTR record of a pipe; False when its attr does not fit in it, or there are too many."""
+        if len(record) < 8 + SMALLEST or len(self.attrs) >= _MOST_EVENTS:
             return False
         (size,) = struct.unpack_from(self._order + "I", record, 12)
         size = size or SMALLEST

@@ -13,7 +13,6 @@ _FILE_HEADER = 104
 _SECTION = 16
 _FEATURE_BITS = 256
 _HOSTNAME = 3
-_MOST_IDS = 1 << 24
 _MEND = "give a file that perf record wrote"
 
 Bytes = bytes | memoryview
@@ -93,18 +92,23 @@ def _read_attrs(
     if at > len(data) or size > len(data) - at:
         raise PerfDataError(f"{name}: attrs at offset {at}, {size} bytes, beyond the end of the file", _MEND)
     attrs = []
+    room = len(data) // 8  # ids of honest files stand apart, so all together fit the file
     for place in range(at, at + size - entry + 1, entry):
         attr = parse_attr(bytes(data[place : place + attr_size]), order)
         ids_at, ids_size = struct.unpack_from(order + "2Q", data, place + attr_size)
-        attr.ids = _read_ids(data, order, ids_at, ids_size, warnings)
+        attr.ids = _read_ids(data, order, (ids_at, ids_size), room, warnings)
+        room -= len(attr.ids)
         attrs.append(attr)
     if not attrs:
         raise PerfDataError(f"{name}: no events (attrs at offset {at}, {size} bytes)", _MEND)
     return attrs
 
 
-def _read_ids(data: memoryview, order: str, at: int, size: int, warnings: list[str]) -> list[int]:
-    if at > len(data) or size > len(data) - at or size % 8 or size // 8 > _MOST_IDS:
+def _read_ids(
+    data: memoryview, order: str, section: tuple[int, int], room: int, warnings: list[str]
+) -> list[int]:
+    at, size = section
+    if at > len(data) or size > len(data) - at or size % 8 or size // 8 > room:
         warnings.append(f"ids of an event at offset {at}, {size} bytes: not readable, left out")
         return []
     return list(struct.unpack_from(f"{order}{size // 8}Q", data, at))

@@ -59,7 +59,7 @@ class Reader:
         self._order = order
         self._inflater: Inflater | None = None
         self._walker = native.Walker(_treatment(), (order == "<") != (sys.byteorder == "little"), _BLOCK)
-        self._events_changed()
+        self._events_changed = True
         self._read_features(source.data)
         self._passed: Callable[[int], None] = source.passed
 
@@ -72,6 +72,7 @@ class Reader:
         """Read the records of the file; damage ends it with a warning, or an error if nothing came before."""
         start, end = self.head.data_start, self.head.data_end
         ratio = _EXPECTED_RATIO if "compressed" in self.header else 1
+        self._settle_events()
         self.samples.expect((end - start) * ratio)
         self.read_stream(source, start, end)
 
@@ -98,9 +99,12 @@ class Reader:
         if self.records.damaged:
             self.warnings.append(f"{self.records.damaged} records are too short for their kind: left out")
 
-    def _events_changed(self) -> None:
-        self.samples.set_events(self.events.attrs)
-        self.records.set_events(self.events.attrs)
+    def _settle_events(self) -> None:
+        """Tell of new events when the next records need them: a pipe can bring thousands, one by one."""
+        if self._events_changed:
+            self.samples.set_events(self.events.attrs)
+            self.records.set_events(self.events.attrs)
+            self._events_changed = False
 
     def _read_features(self, data: Buffer) -> None:
         for number, (offset, size) in self.head.features.items():
@@ -112,7 +116,7 @@ class Reader:
     def _take_feature(self, number: int, content: bytes) -> None:
         if number == EVENT_DESC:
             self.events.describe(read_event_desc(content, self._order, self.warnings))
-            self._events_changed()
+            self._events_changed = True
         elif number == BUILD_ID:
             self.build_ids.update(read_build_ids(content, self._order))
         else:
@@ -122,6 +126,8 @@ class Reader:
         """Read records from `at` on; returns what is wrong where it had to stop, or "" at the end."""
         while True:
             outcome, at, samples, others = self._walker.walk(buffer, at, end)
+            if len(samples) or len(others):
+                self._settle_events()
             self.samples.decode(buffer, samples)
             for position in others.tolist():
                 self.records.read(self._record(buffer, position))
@@ -170,8 +176,10 @@ class Reader:
     def _take_fact(self, kind: int, record: bytes, at: int) -> None:
         if kind == ATTR:
             if not self.events.add_record(record):
-                self.warnings.append(f"the event at offset {at} does not fit in its record: left out")
-            self._events_changed()
+                self.warnings.append(
+                    f"the event at offset {at} does not fit in its record, or is one too many: left out"
+                )
+            self._events_changed = True
         elif kind == EVENT_UPDATE:
             self.events.update(record)
         elif kind == EVENT_TYPE:

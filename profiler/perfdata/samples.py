@@ -38,9 +38,10 @@ class SampleDecoder:
 
     def set_events(self, attrs: Sequence[Attr]) -> None:
         """The events as known so far; in a pipe they come between the records."""
-        layouts = [layout_of(attr, self._order) for attr in attrs]
-        self._layouts = list(dict.fromkeys(layouts))
-        self._layout_of_event = np.array([self._layouts.index(one) for one in layouts], dtype=np.int32)
+        kinds: dict[Layout, int] = {}
+        of_event = [kinds.setdefault(layout_of(attr, self._order), len(kinds)) for attr in attrs]
+        self._layouts = list(kinds)
+        self._layout_of_event = np.array(of_event, dtype=np.int32)
         offsets = {id_offset(attr) for attr in attrs}
         self._id_offset = offsets.pop() if len(attrs) > 1 and len(offsets) == 1 else None
         ids = {number: index for index, attr in reversed(list(enumerate(attrs))) for number in attr.ids}
@@ -93,8 +94,8 @@ class SampleDecoder:
         kinds = self._layout_of_event[events]
         good = np.ones(len(samples), dtype=np.bool_)
         located: list[tuple[Layout, Ints, list[Ints]]] = []
-        for kind, layout in enumerate(self._layouts):
-            rows = np.flatnonzero(kinds == kind)
+        for kind in np.unique(kinds).tolist():
+            layout, rows = self._layouts[kind], np.flatnonzero(kinds == kind)
             starts, fits = self._locate(layout, buffer, samples[rows], sizes[rows])
             if fits is not None:
                 good[rows] = fits

@@ -233,7 +233,8 @@ class Builder:
             parts.append(self.pack("IHH", ATTR, 0, 8 + len(body)) + body)
         for number, content in {EVENT_DESC: self.event_desc(), **self.features}.items():
             body = self.pack("Q", number) + content
-            parts.append(self.pack("IHH", FEATURE, 0, 8 + len(body)) + body)
+            if len(body) < 1 << 15:  # longer ones have no place in a record
+                parts.append(self.pack("IHH", FEATURE, 0, 8 + len(body)) + body)
         return b"".join(parts + self.records)
 
 

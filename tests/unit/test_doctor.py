@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from numaplan.profiler import doctor, privileges
-from numaplan.profiler.machine import Machine, Node, privileges
+from numaplan.profiler.machine import Machine, Node
 from numaplan.profiler.sampler_hardware import samplers
 
 TWO = Machine(nodes=(Node(id=0, cpus=(0,)), Node(id=1, cpus=(1,))))

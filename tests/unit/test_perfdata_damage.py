@@ -85,3 +85,27 @@ def test_a_zstd_bomb_is_refused(tmp_path: Path) -> None:
     decoded = decode_perf(write(tmp_path, builder.file()))
     assert decoded.samples["addr"].tolist() == [1]
     assert "without bound" in decoded.warnings[0]
+
+
+def test_ids_that_many_events_share_take_no_more_memory_than_the_file(tmp_path: Path) -> None:
+    builder = Builder([Event(BASIC, ids=(1,))] * 3000)
+    builder.sample(0, {"id": 1})
+    content = bytearray(builder.file())
+    attrs_at = int.from_bytes(content[24:32], "little")
+    for place in range(attrs_at + 128, attrs_at + 3000 * 144, 144):
+        content[place : place + 16] = (0).to_bytes(8, "little") + (len(content) // 8 * 8).to_bytes(
+            8, "little"
+        )
+    decoded = decode_perf(write(tmp_path, bytes(content)))
+    assert len(decoded.warnings) == 2999
+    assert len(decoded.events) == 3000
+
+
+def test_a_pipe_of_nothing_but_events(tmp_path: Path) -> None:
+    builder = Builder([Event(BASIC, ids=(index,), config=index) for index in range(6000)])
+    for _ in range(3):
+        builder.sample(0, {"id": 7})
+    content = builder.pipe()
+    decoded = decode_perf(write(tmp_path, content))
+    assert len(decoded.events) == 4096
+    assert decoded.samples["event"].tolist() == [7, 7, 7]
