@@ -5,6 +5,7 @@ may be counted in directions: they are made symmetric, and the reader says so.
 """
 
 import io
+import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -112,14 +113,32 @@ def _read_sparse(path: Path) -> Floats:
     data = read_document(path, "sparse matrix", MATRIX_LIMIT)
     try:
         if path.suffix == ".npz":
+            _check_archive(data)
             loaded = sparse.load_npz(io.BytesIO(data))
         else:
+            _check_market(data)
             loaded = scipy_io.mmread(io.BytesIO(data))
         rows, columns = loaded.shape
         if rows != columns or not 1 <= rows <= MAX_THREADS:
             raise ValueError(f"{rows} x {columns}, not a square of at most {MAX_THREADS}")
         return np.asarray(sparse.csr_array(loaded).toarray(), dtype=np.float64)
-    except (ValueError, TypeError, KeyError, OSError, EOFError, OverflowError, NotImplementedError) as error:
-        raise UsageError(f"{path}: {error}", "give a scipy .npz or a Matrix Market file") from error
-    except Exception as error:  # zipfile's own errors, which are of many kinds
-        raise UsageError(f"{path}: {error}", "give a scipy .npz or a Matrix Market file") from error
+    except Exception as error:  # damaged archives and headers raise errors of many kinds
+        text = str(error).partition("\n")[0]
+        raise UsageError(f"{path}: {text}", "give a scipy .npz or a Matrix Market file") from error
+
+
+def _check_archive(data: bytes) -> None:
+    """Refuse an archive whose members would unpack to more than a matrix may take."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        if sum(member.file_size for member in archive.infolist()) > MATRIX_LIMIT:
+            raise ValueError("unpacks to more than a matrix may take")
+
+
+def _check_market(data: bytes) -> None:
+    """Refuse a Matrix Market file that claims more than it can hold: the reader trusts its header."""
+    sizes = next((line for line in data.splitlines() if line.strip() and not line.startswith(b"%")), b"")
+    numbers = [int(field) for field in sizes.split()]
+    if len(numbers) == 2:  # a dense array: rows x columns entries
+        numbers.append(numbers[0] * numbers[1])
+    if len(numbers) != 3 or min(numbers) < 0 or numbers[2] > len(data) or max(numbers[:2]) > MAX_THREADS:
+        raise ValueError("its header claims more than the file holds, or cannot be read")

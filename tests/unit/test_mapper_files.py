@@ -1,6 +1,7 @@
 """comm.csv and loads.csv: round trips and refusals."""
 
 import json
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +66,22 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
         path.write_bytes(b"\x00rubbish")
         with pytest.raises(UsageError, match=name):
             read_comm(path)
+
+
+def test_sparse_files_that_claim_too_much(tmp_path: Path) -> None:
+    head = b"%%MatrixMarket matrix coordinate real general\n"
+    for sizes in (b"3 3 2000000000\n1 1 1\n", b"2000000000 2000000000 1\n1 1 1\n", b"3 3\n", b"x\n", b""):
+        (tmp_path / "comm.mtx").write_bytes(head + sizes)
+        with pytest.raises(UsageError, match=r"comm\.mtx"):
+            read_comm(tmp_path / "comm.mtx")
+    with zipfile.ZipFile(tmp_path / "comm.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("data.npy", bytes(1 << 20))
+    bomb = bytearray((tmp_path / "comm.npz").read_bytes())
+    place = bomb.index(b"PK\x01\x02") + 24
+    bomb[place : place + 4] = (0xF0000000).to_bytes(4, "little")  # the unpacked size that the index claims
+    (tmp_path / "comm.npz").write_bytes(bytes(bomb))
+    with pytest.raises(UsageError, match="unpacks to more"):
+        read_comm(tmp_path / "comm.npz")
 
 
 def test_sparse_files(tmp_path: Path) -> None:
