@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from numaplan.common.cli import Debug
+from numaplan.common.cli import Debug, Json
 
 TraceFile = Annotated[Path, typer.Argument(metavar="TRACE", help="A trace.db that 'nprof record' wrote.")]
 Slice = Annotated[
@@ -16,7 +16,7 @@ Slice = Annotated[
 
 def analyze_command(
     trace: TraceFile,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: Json = False,
     to: Annotated[
         Path | None,
         typer.Option("--to", help="Folder for comm.csv, loads.csv, phases.csv and timeline.csv."),
@@ -41,7 +41,7 @@ def analyze_command(
     if to is not None:
         for path in write_csv_files(analysis, to):
             print(f"nmap: wrote {path}", file=sys.stderr)
-    if json:
+    if as_json:
         document = analysis_document(analysis, regions, sentences)
         sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
     else:
