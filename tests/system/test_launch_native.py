@@ -10,7 +10,7 @@ import pytest
 
 from numaplan.launcher.compact import compact
 from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
-from numaplan.profiler.identity import prepare, read_identity
+from numaplan.profiler.identity import prepare, read_identity, read_logs
 from numaplan.profiler.machine import Machine
 
 pytestmark = pytest.mark.system
@@ -93,6 +93,20 @@ def test_the_table_of_live_blocks_is_exact(repository: Path, tmp_path: Path, san
     command = [shutil.which("setarch") or "setarch", "-R", str(program)]
     result = subprocess.run(command, capture_output=True, timeout=100, check=False)
     assert (result.returncode, result.stdout) == (0, b"0 wrong\n"), result.stderr.decode()
+
+
+@pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
+def test_records_of_many_threads_are_all_there(repository: Path, tmp_path: Path, sanitizer: str) -> None:
+    program = built(repository, tmp_path, "log", ["profiler/native/preload/log.c"], sanitizer)
+    command = [shutil.which("setarch") or "setarch", "-R", str(program), str(tmp_path)]
+    result = subprocess.run(command, capture_output=True, timeout=100, check=False)
+    assert result.returncode == 0, result.stderr.decode()
+    (log,) = read_logs(tmp_path)
+    assert log.lost == 0
+    for thread in range(4):
+        own = [record for record in log.records if record.thread == thread]
+        assert [record.b for record in own] == list(range(4000))
+        assert all(record.text == str(record.b).encode() * 20 for record in own if record.b % 10 == 0)
 
 
 def test_hundreds_of_threads_leak_nothing(tmp_path: Path) -> None:

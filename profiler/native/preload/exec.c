@@ -19,6 +19,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#if defined __aarch64__
+enum { OUR_MACHINE = EM_AARCH64 };
+#else
+enum { OUR_MACHINE = EM_X86_64 };
+#endif
+
 enum { WORDS = 64, HEAD = 256, SEPARATOR = '\x1f', EXTRA = WORDS + 8 };
 
 extern char **environ;
@@ -43,7 +49,9 @@ static const char *value_of(char *const *envp, const char *name) {
     return NULL;
 }
 
-/* 'e': an x86-64 program, '#': a script, 0: neither, left to the kernel. */
+/* 'e': a program for the machine that is emulated (and that this library is built for), '#': a script, 0: neither,
+ * left to the kernel.
+ */
 static int kind_of(const char *path, char head[HEAD]) {
     int file = access(path, X_OK) ? -1 : open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) return 0;
@@ -52,7 +60,7 @@ static int kind_of(const char *path, char head[HEAD]) {
     head[got > 0 ? got : 0] = 0;
     const Elf64_Ehdr *elf = (const void *)head;
     if (got >= (ssize_t)sizeof *elf && !memcmp(head, ELFMAG, SELFMAG))
-        return elf->e_ident[EI_CLASS] == ELFCLASS64 && elf->e_machine == EM_X86_64 ? 'e' : 0;
+        return elf->e_ident[EI_CLASS] == ELFCLASS64 && elf->e_machine == OUR_MACHINE ? 'e' : 0;
     return got > 2 && head[0] == '#' && head[1] == '!' ? '#' : 0;
 }
 
