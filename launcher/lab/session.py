@@ -91,7 +91,7 @@ class Session:
 
     def __init__(self, guest: Guest, request: Request, folder: Path) -> None:
         self.guest = guest
-        self._request = request
+        self.request = request
         self._folder = folder
         self._program = find_program(request.argv)
 
@@ -103,14 +103,14 @@ class Session:
             job = make_job(
                 config,
                 self._program,
-                self._request.argv,
+                self.request.argv,
                 os.environ,
                 str(Path.cwd()),
                 self.guest.shape.machine,
                 options,
-                self._request.timeout,
+                self.request.timeout,
             )
-            trace = folder / "trace" if self._request.by_thread else None
+            trace = folder / "trace" if self.request.by_thread else None
             outcome = self.guest.run(job, stdin, stdout, stderr, trace)
             run = self._result(config, outcome, trace)
             run.applied = _applied(options, outcome.exit_code)
@@ -120,8 +120,8 @@ class Session:
         launch = None
         if config == "plan":
             machine = self.guest.shape.machine
-            launch = PlannedLaunch(self._request.plan, self._program, machine, os.environ, folder)
-        return Options(launch, self._request.online, folder / "applied.json")
+            launch = PlannedLaunch(self.request.plan, self._program, machine, os.environ, folder)
+        return Options(launch, self.request.online, folder / "applied.json")
 
     def _result(self, config: str, outcome: Outcome, trace: Path | None) -> LabRun:
         machine = self.guest.shape.machine
@@ -130,7 +130,7 @@ class Session:
             machine,
             counts,
             config=config,
-            argv=self._request.argv,
+            argv=self.request.argv,
             kernel=outcome.numbers,
             exit_code=outcome.exit_code,
             timed_out=outcome.late,

@@ -1,0 +1,84 @@
+"""Gates on comparisons: what they say, and what they refuse."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from numaplan.common import UsageError
+from numaplan.launcher.lab.gate import check_gate, gate_names
+from numaplan.launcher.lab.results import METRICS, ConfigResult, Spread
+
+
+def config(**medians: float) -> ConfigResult:
+    spreads = {name: Spread(medians.get(name, 0.0), 0.0, 0.0) for name in METRICS}
+    return ConfigResult(runs=[], **spreads)
+
+
+CONFIGS = {
+    "default": config(local_share=0.25, remote=1000, seconds=2),
+    "no-autonuma": config(local_share=0.2, remote=900),
+    "plan": config(local_share=0.9, remote=100),
+}
+
+
+@pytest.mark.parametrize(
+    ("gate", "ok"),
+    [
+        ("plan.local_share >= default.local_share + 0.05", True),
+        ("plan.local_share>=default.local_share+0.66", False),
+        ("plan.remote <= 0.5 * default.remote", True),
+        ("plan.remote <= 5% * default.remote", False),
+        ("plan.remote / default.remote == 0.1", True),
+        ("no-autonuma.remote - default.remote < 0", True),
+        ("(plan.remote + 2) * 3 > 305", True),
+        ("default.seconds > 1e1", False),
+        ("1 - plan.local_share <= 10.1%", True),
+    ],
+)
+def test_gates_hold_or_not(gate: str, ok: bool) -> None:
+    assert check_gate(gate, CONFIGS).ok is ok
+
+
+@pytest.mark.parametrize(
+    ("gate", "why"),
+    [
+        ("", "is missing"),
+        ("plan.remote", "no comparison"),
+        ("plan.remote <", "is missing"),
+        ("plan.remote < < 1", "is missing"),
+        ("plan.remote < 1 1", "one too many"),
+        ("plan.speed < 1", "no metric 'speed'"),
+        ("plan < 1", "not understood"),
+        ("other.remote < 1", "was not run"),
+        ("(plan.remote < 1", "')' is missing"),
+        ("plan.remote / 0 < 1", "divides by zero"),
+        ("plan.remote < 1; import os", "not understood"),
+        ("1 < " + "(" * 2000, "too long"),
+    ],
+)
+def test_bad_gates_are_refused(gate: str, why: str) -> None:
+    with pytest.raises(UsageError, match=r".*") as caught:
+        check_gate(gate, CONFIGS)
+    assert why in str(caught.value)
+
+
+def test_names_are_found_without_running() -> None:
+    assert gate_names("plan.remote <= 0.5 * no-autonuma.remote") == {"plan", "no-autonuma"}
+
+
+@given(st.text(alphabet="plan.remote<>=+-*/()% 0123456789", max_size=60))
+def test_any_text_is_a_verdict_or_an_error(text: str) -> None:
+    try:
+        verdict = check_gate(text, CONFIGS)
+    except UsageError:
+        return
+    assert isinstance(verdict.ok, bool)
+
+
+@given(*(st.floats(0, 1e6).map(lambda value: round(value, 3)) for _ in range(3)))
+def test_arithmetic_is_pythons(a: float, b: float, c: float) -> None:
+    verdict = check_gate(f"{a:f} + {b:f} * {c:f} >= {a:f}", CONFIGS)
+    assert math.isclose(verdict.left, a + b * c)
+    assert verdict.ok
