@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from numaplan.analyzer.analysis import Analysis as Analysis
     from numaplan.analyzer.analysis import ThreadInfo as ThreadInfo
     from numaplan.analyzer.analysis import analyze_trace as analyze_trace
+    from numaplan.analyzer.changes import change_points as change_points
     from numaplan.analyzer.communication import RULES as RULES
     from numaplan.analyzer.communication import communication_matrix as communication_matrix
     from numaplan.analyzer.communication import measure as measure
@@ -33,6 +34,7 @@ _WHERE = {
     "Analysis": "analysis",
     "ThreadInfo": "analysis",
     "analyze_trace": "analysis",
+    "change_points": "changes",
     "RULES": "communication",
     "communication_matrix": "communication",
     "measure": "communication",

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numaplan.analyzer.blocks import MAX_THREADS
+from numaplan.analyzer.changes import change_points
 from numaplan.analyzer.counter import Communication, CommunicationCounter
 from numaplan.analyzer.phases import Phase, access_load_vector, describe_phases, divide_phases, scaled_loads
 from numaplan.analyzer.samples import TraceSamples
@@ -40,8 +41,9 @@ class Analysis:
 
     comm: (N, N) symmetric, zero diagonal, in events; standard_error: (N, N); loads: (N,) access load vector
     (CMLB Eq. 3, scaled to accesses seen); load_source: `dram` or `all`, what loads and timeline count;
-    confidence: 0..1, how far the matrix would come out the same from other samples; notes: what a reader
-    must know to trust it rightly.
+    phases: by Algorithm 1; changes: slices at which the threads' rates of access change; confidence: 0..1,
+    how far the matrix would come out the same from other samples and other ways of counting; notes: what a
+    reader must know to trust it rightly.
     """
 
     threads: list[ThreadInfo]
@@ -51,6 +53,7 @@ class Analysis:
     load_source: str
     timeline: Timeline
     phases: list[Phase]
+    changes: list[int]
     confidence: float
     events: int
     samples: int
@@ -97,6 +100,7 @@ def analyze_trace(trace: Trace, *, slice_ns: int = 0) -> Analysis:
         load_source="dram" if use_dram else "all",
         timeline=line,
         phases=describe_phases(line.per_thread, ranges),
+        changes=change_points(line.per_thread),
         confidence=found.confidence,
         events=found.events,
         samples=samples.count,

@@ -14,7 +14,7 @@ MOST_PAIRS = 16
 
 def placement_summary(analysis: Analysis, regions: Sequence[RegionUse]) -> list[str]:
     """Sentences on who belongs together, how uneven the load is, and what memory is shared."""
-    return [*_partners(analysis), *_load(analysis), *_memory(analysis, regions)]
+    return [*_partners(analysis), *_load(analysis), *_changes(analysis), *_memory(analysis, regions)]
 
 
 def _partners(analysis: Analysis) -> list[str]:
@@ -81,6 +81,16 @@ def _load(analysis: Analysis) -> list[str]:
         return ["the threads access memory about equally often"]
     path = analysis.threads[highest].path
     return [f"load is uneven: thread {path} has {loads[highest] / mean:.1f} times the mean"]
+
+
+def _changes(analysis: Analysis) -> list[str]:
+    line = analysis.timeline
+    times = [(line.start_ns + place * line.slice_ns) / 1e6 for place in analysis.changes]
+    if not times:
+        return []
+    shown = ", ".join(f"{time:,.0f}" for time in times[:MOST_GROUPS])
+    more = f" and {len(times) - MOST_GROUPS} more times" if len(times) > MOST_GROUPS else ""
+    return [f"the threads' rates of access change at {shown} ms{more}"]
 
 
 def _memory(analysis: Analysis, regions: Sequence[RegionUse]) -> list[str]:

@@ -16,6 +16,7 @@ def analysis_document(
     analysis: Analysis, regions: Sequence[RegionUse], sentences: Sequence[str]
 ) -> dict[str, Any]:
     """The document as plain values. Times are ns from the start of the recording."""
+    line = analysis.timeline
     return {
         "schema": SCHEMA,
         "threads": [thread.path for thread in analysis.threads],
@@ -30,7 +31,8 @@ def analysis_document(
             {"start_ns": start, "end_ns": end, "weight": phase.weight, "loads": phase.loads.tolist()}
             for phase, (start, end) in zip(analysis.phases, phase_times(analysis), strict=True)
         ],
-        "slice_ns": analysis.timeline.slice_ns,
+        "changes_ns": [line.start_ns + place * line.slice_ns for place in analysis.changes],
+        "slice_ns": line.slice_ns,
         "confidence": analysis.confidence,
         "events": analysis.events,
         "samples": analysis.samples,

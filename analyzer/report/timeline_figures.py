@@ -33,7 +33,8 @@ def timeline_figure(analysis: Analysis, names: list[str]) -> Figure:
     about = (
         f"{what[0].upper()}{what[1:]}, by slices of {span:g} ms"
         + (", estimated as samples times period." if analysis.period else ", in samples.")
-        + " The stepped line is the mean of each phase (CMLB, Algorithm 1). Below: each thread's own share."
+        + " The stepped line is the mean of each phase (CMLB, Algorithm 1). Dashed: the threads' rates change. "
+        "Below: each thread's own accesses."
     )
     step = -(-len(shown) // MOST_LABELS)
     return {
@@ -88,6 +89,10 @@ def timeline_figure(analysis: Analysis, names: list[str]) -> Figure:
                 "range": [len(shown) - 0.5, -0.5],
                 "showgrid": False,
             },
+            "shapes": [
+                {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": at, "x1": at, "_thin": True}
+                for at in (start + place * span for place in analysis.changes)
+            ],
             "showlegend": True,
             "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
         },

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numaplan.analyzer import (
     access_load_vector,
     access_timeline,
+    change_points,
     cycles_to_ns,
     describe_phases,
     divide_phases,
@@ -128,3 +129,30 @@ def test_misuse_is_said() -> None:
     with pytest.raises(UsageError, match="finite"):
         divide_phases([1.0, float("nan")])
     assert len(access_timeline([], [], threads=2).per_thread) == 0
+
+
+def rates(seed: int, *phases: tuple[int, list[float]]) -> np.ndarray:
+    """Poisson counts of threads: for each phase its slices and each thread's rate."""
+    rng = np.random.default_rng(seed)
+    return np.concatenate([rng.poisson(rate, (slices, len(rate))) for slices, rate in phases])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_changes_are_found_within_two_slices(seed: int) -> None:
+    """The second border leaves the sum of all threads as it is: Algorithm 1 cannot see it."""
+    cells = rates(seed, (150, [20, 0, 0, 0]), (200, [10, 10, 10, 10]), (150, [16, 4, 16, 4]))
+    found = change_points(cells)
+    assert len(found) == 2
+    assert abs(found[0] - 150) <= 2 and abs(found[1] - 350) <= 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_change_is_seen_in_chance(seed: int) -> None:
+    assert change_points(rates(seed, (1000, [3, 5, 0.1, 8]))) == []
+    assert change_points(np.zeros((50, 2))) == change_points(np.zeros((0, 3))) == change_points([[1.0]]) == []
+
+
+def test_a_long_timeline_is_cut_at_merged_slices() -> None:
+    cells = rates(1, (20_000, [2, 1]), (20_000, [1, 2]))
+    (place,) = change_points(cells)
+    assert abs(place - 20_000) <= 50
