@@ -26,16 +26,25 @@ class Image:
     threads: list[ThreadRecord] = field(default_factory=list)
     modules: list[ModuleRecord] = field(default_factory=list)
     regions: list[RegionRecord] = field(default_factory=list)
+    _sites: dict[int, tuple[int, int, str]] = field(default_factory=dict)
 
     def site(self, address: int, time_ns: int) -> str:
         """`module+0xOFFSET` of a code address, or `unknown+0xADDRESS` outside all modules."""
+        known = self._sites.get(address)
+        if known is None or not known[0] <= time_ns <= known[1]:
+            known = self._sites[address] = self._find_site(address, time_ns)
+        return known[2]
+
+    def _find_site(self, address: int, time_ns: int) -> tuple[int, int, str]:
+        """The name and the times from and to which it holds."""
         starts = self._spans()
         at = bisect.bisect_right(starts[0], address) - 1
         for index in range(at, max(at - 4, -1), -1):
             start, end, module = starts[1][index]
             if start <= address < end and (module.end_ns < 0 or time_ns <= module.end_ns):
-                return f"{module.name}+{address - module.bias:#x}"
-        return f"unknown+{address:#x}"
+                until = module.end_ns if module.end_ns >= 0 else events.LAST_TIME
+                return module.start_ns, until, f"{module.name}+{address - module.bias:#x}"
+        return time_ns, time_ns, f"unknown+{address:#x}"
 
     def _spans(self) -> tuple[list[int], list[tuple[int, int, ModuleRecord]]]:
         if not hasattr(self, "_span_cache"):
@@ -102,12 +111,11 @@ def _read_threads(image: Image) -> None:
             image.stacks[record.thread] = (record.d, record.e)
         handles[record.c] = record.thread
     for record in image.log.records:
-        name = _name(record)
         if record.kind == events.THREAD_END and record.thread in rows:
             row = rows[record.thread]
-            rows[record.thread] = replace(row, name=name or row.name, end_ns=record.time_ns)
+            rows[record.thread] = replace(row, name=_name(record) or row.name, end_ns=record.time_ns)
         elif record.kind == events.THREAD_NAME and record.d in handles:
-            rows[handles[record.d]] = replace(rows[handles[record.d]], name=name)
+            rows[handles[record.d]] = replace(rows[handles[record.d]], name=_name(record))
     image.threads = list(rows.values())
 
 

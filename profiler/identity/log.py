@@ -48,6 +48,7 @@ PROCESS, THREAD_START, THREAD_END, THREAD_NAME, ALLOC, FREE, MODULE, SEGMENT, MO
 APPLIED = 32  # and up: what enforce.so did
 
 NO_THREAD = (1 << 32) - 1
+LAST_TIME = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,27 +117,23 @@ def read_logs(workdir: Path) -> list[ImageLog]:
 
 
 def _records(rows: NDArray[Any], data: bytes) -> tuple[list[Record], int]:
-    valid = _verify(rows)
     torn = 0
     found: list[Record] = []
     skip_to = 0
     columns = [rows[name].tolist() for name in RECORD.names or ()]
-    for index, good in enumerate(valid.tolist()):
+    for index, (good, row) in enumerate(zip(_verify(rows).tolist(), zip(*columns, strict=True), strict=True)):
         if index < skip_to:
             continue
         if not good:
             torn += 1
             continue
-        _, kind, text_slots, time_ns, thread, a, b, c, d, e, text_bytes = [
-            column[index] for column in columns
-        ]
+        _, kind, text_slots, time_ns, thread, a, b, c, d, e, text_bytes = row
         text = b""
         if text_slots:
             skip_to = index + 1 + text_slots
             start = HEADER.itemsize + (index + 1) * SLOT
             text = data[start : start + min(text_bytes, text_slots * SLOT)]
-        time_ns = min(time_ns, (1 << 63) - 1)
-        found.append(Record(kind, time_ns, thread, a, b, c, d, e, text))
+        found.append(Record(kind, _signed(time_ns), thread, a, b, c, d, e, text))
     return found, torn
 
 
@@ -155,4 +152,4 @@ def _verify(rows: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _signed(value: Any) -> int:
-    return min(int(value), (1 << 63) - 1)
+    return int(value) & LAST_TIME
