@@ -2,8 +2,8 @@
 
 Algorithm 1 sees only the sum of all threads, and only where it comes down; a phase in which other threads
 work, or all work harder, passes it by. Here the run is cut where Poisson rates per thread on both sides
-explain the counts better than one rate does, as long as that gains more than chance would (BIC, widened by the
-measured dispersion); binary segmentation, the greatest gain first.
+explain the counts better than one rate does, as long as that gains more than chance would (BIC, widened by
+the measured dispersion); binary segmentation, the greatest gain first.
 """
 
 from heapq import heappop, heappush

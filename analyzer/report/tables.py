@@ -89,7 +89,7 @@ def methods_table(view: PlanView | None) -> str:
     rows += [_method_row(name, costs) for name, costs in predicted.get("baselines", {}).items()]
     head = ["placement", "between nodes", "share", "hop cost", "load deviation", "largest node load"]
     about = (
-        f"Communication in events, load in accesses; objective: {view.content['objective']}. Less is better."
+        f"Communication in events, load in samples; objective: {view.content['objective']}. Less is better."
     )
     return _section("methods", "The plan against other placements", about, head, rows, {1, 2, 3, 4, 5})
 

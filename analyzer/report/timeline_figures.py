@@ -33,8 +33,8 @@ def timeline_figure(analysis: Analysis, names: list[str]) -> Figure:
     about = (
         f"{what[0].upper()}{what[1:]}, by slices of {span:g} ms"
         + (", estimated as samples times period." if analysis.period else ", in samples.")
-        + " The stepped line is the mean of each phase (CMLB, Algorithm 1). Dashed: the threads' rates change. "
-        "Below: each thread's own accesses."
+        + " The stepped line is the mean of each phase (CMLB, Algorithm 1). Dashed: the threads' rates "
+        "change. Below: each thread's own accesses."
     )
     step = -(-len(shown) // MOST_LABELS)
     return {
