@@ -50,7 +50,7 @@ bench: setup ## measure speed and accuracy against named peers
 	$(BIN)/python -m benchmarks
 
 fuzz: setup ## damage recordings at random and decode them, for longer than the tests do
-	$(BIN)/python -m tests.replay.fuzz
+	$(BIN)/python -m tests.replay.fuzz 10000 1
 
 lock: ## write requirements.lock anew from pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

@@ -55,10 +55,14 @@ def run_program(
                 os.kill(child.pid, number)
 
     try:
-        # The terminal sends SIGINT and SIGTSTP to the whole foreground group; the program gets its own copy.
-        previous[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
-        for chosen in _FORWARDED:
-            previous[chosen] = signal.signal(chosen, forward)
+        # The terminal sends SIGINT to the whole foreground group: the program gets its own copy.
+        # What we were started with ignored (nohup) stays ignored in the program too.
+        wanted = [
+            number for number in (signal.SIGINT, *_FORWARDED) if signal.getsignal(number) != signal.SIG_IGN
+        ]
+        for chosen in wanted:
+            handler = forward if chosen != signal.SIGINT else (lambda *_: None)
+            previous[chosen] = signal.signal(chosen, handler)
         child = subprocess.Popen(
             list(argv), env=dict(environment), pass_fds=tuple(pass_fds), preexec_fn=before_exec
         )
@@ -71,5 +75,5 @@ def run_program(
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(f"{argv[0]}: {reason}", "give a program that runs on this machine") from error
     finally:
-        for restored, handler in previous.items():
-            signal.signal(restored, handler)  # type: ignore[arg-type]
+        for restored, original in previous.items():
+            signal.signal(restored, original)  # type: ignore[arg-type]

@@ -60,20 +60,20 @@ def choose_backend(name: str, machine: Machine) -> tuple[Backend, str]:
 
 def _choose_automatically(machine: Machine) -> tuple[Backend, str]:
     faults, emulate = BACKENDS["faults"](), BACKENDS["emulate"]()
-    fault_capability = faults.available(machine)
     from numaplan.profiler.backends.faults import hint_faults_live
 
-    if fault_capability.ok and hint_faults_live(machine):
+    if hint_faults_live(machine) and faults.available(machine).ok:
         return faults, "NUMA hint faults are live on this machine"
-    emulate_capability = emulate.available(machine)
-    if emulate_capability.ok:
+    emulation = emulate.available(machine)
+    if emulation.ok:
         return emulate, "no sampler of memory accesses here; emulation sees every access"
-    if fault_capability.ok:
+    first_touches = faults.available(machine)
+    if first_touches.ok:
         return faults, (
             "WARNING: only first touches are seen, too little for communication; "
-            f"{emulate_capability.mend or emulate_capability.why}"
+            f"{emulation.mend or emulation.why}"
         )
     raise MachineLacksError(
-        f"nothing to record with: faults: {fault_capability.why}; emulate: {emulate_capability.why}",
-        emulate_capability.mend or fault_capability.mend,
+        f"nothing to record with: faults: {first_touches.why}; emulate: {emulation.why}",
+        emulation.mend or first_touches.mend,
     )
