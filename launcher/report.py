@@ -42,7 +42,11 @@ class Unplanned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole of applied.json. missing: planned threads that never appeared, as `process/path`."""
+    """The whole of applied.json.
+
+    unplanned: the first of the threads that the plan does not name, unplanned_count: how many there were;
+    missing: planned threads that never appeared, as `process/path`.
+    """
 
     schema: str = SCHEMA
     ok: bool
@@ -51,6 +55,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     threads: tuple[AppliedThread, ...]
     memory: tuple[AppliedRegion, ...]
     unplanned: tuple[Unplanned, ...]
+    unplanned_count: int
     missing: tuple[str, ...]
     reasons: tuple[str, ...]
 
@@ -95,6 +100,7 @@ def make_report(
         threads=threads,
         memory=memory,
         unplanned=unplanned[:LISTED],
+        unplanned_count=len(unplanned),
         missing=missing,
         reasons=tuple(dict.fromkeys(reasons)),
     )
@@ -104,7 +110,9 @@ def warning_of(applied: Applied, plan: Plan) -> str:
     """One line on what the plan and the run do not have in common; empty when there is nothing to say."""
     parts: list[str] = []
     if applied.unplanned:
-        parts.append(f"{len(applied.unplanned)} threads are not in the plan ({_some(applied.unplanned)})")
+        count = applied.unplanned_count
+        verb = "thread is" if count == 1 else "threads are"
+        parts.append(f"{count} {verb} not in the plan ({_some(applied.unplanned)})")
     if applied.missing:
         names = ", ".join(name.removeprefix("p0/") for name in applied.missing[:3])
         more = ", …" if len(applied.missing) > 3 else ""

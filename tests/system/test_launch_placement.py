@@ -94,6 +94,7 @@ def test_ten_thousand_threads_of_which_few_are_planned(tmp_path: Path, build: Bu
     result, applied = nlaunch(plan, tmp_path, [build("many"), "10000"])
     assert result.stdout == b"%d 7\n" % (10000 * 9999 // 2)
     assert applied["missing"] == []
+    assert applied["unplanned_count"] == 10002 - len(plan.threads) > len(applied["unplanned"])
     assert all(thread["planned"] == thread["applied"] for thread in applied["threads"])
 
 

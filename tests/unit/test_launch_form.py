@@ -155,7 +155,7 @@ def test_what_went_wrong_is_said() -> None:
     assert [thread.path for thread in applied.unplanned] == ["0.9"]
     assert any("Invalid argument" in reason for reason in applied.reasons)
     line = warning_of(applied, plan)
-    assert "1 threads are not in the plan (0.9)" in line and "(0.3)" in line and "\n" not in line
+    assert "1 thread is not in the plan (0.9)" in line and "(0.3)" in line and "\n" not in line
     assert applied.summary.startswith("1/4 threads")
 
 
