@@ -56,7 +56,10 @@ def _bound(plan: Plan) -> str:
 
 
 def _loads(predicted: Predicted) -> str:
+    """Each node's share, and how far the shares spread beside the baselines'."""
     total = sum(predicted.node_loads)
     if not total:
         return "none"
-    return " ".join(f"{load / total:.1%}" for load in predicted.node_loads[:MOST_NODES])
+    shares = " ".join(f"{load / total:.1%}" for load in predicted.node_loads[:MOST_NODES])
+    others = [f"{name} {costs.load_std / total:.1%}" for name, costs in predicted.baselines.items()]
+    return f"{shares}   (deviation {predicted.load_std / total:.1%}; {', '.join(others)})"
