@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from numaplan.analyzer.phases import divide_phases as divide_phases
     from numaplan.analyzer.regions import RegionUse as RegionUse
     from numaplan.analyzer.regions import region_uses as region_uses
+    from numaplan.analyzer.sharing import FalseSharing as FalseSharing
+    from numaplan.analyzer.sharing import false_sharing as false_sharing
     from numaplan.analyzer.summary import placement_summary as placement_summary
     from numaplan.analyzer.timeline import Timeline as Timeline
     from numaplan.analyzer.timeline import access_timeline as access_timeline
@@ -48,6 +50,8 @@ _WHERE = {
     "divide_phases": "phases",
     "RegionUse": "regions",
     "region_uses": "regions",
+    "FalseSharing": "sharing",
+    "false_sharing": "sharing",
     "placement_summary": "summary",
     "Timeline": "timeline",
     "access_timeline": "timeline",

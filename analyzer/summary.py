@@ -6,15 +6,24 @@ import numpy as np
 
 from numaplan.analyzer.analysis import Analysis
 from numaplan.analyzer.regions import RegionUse
+from numaplan.analyzer.sharing import FalseSharing
 
 STRONG = 0.5  # share of a thread's strongest partner from which another one counts as close
 MOST_GROUPS = 8
 MOST_PAIRS = 16
 
 
-def placement_summary(analysis: Analysis, regions: Sequence[RegionUse]) -> list[str]:
-    """Sentences on who belongs together, how uneven the load is, and what memory is shared."""
-    return [*_partners(analysis), *_load(analysis), *_changes(analysis), *_memory(analysis, regions)]
+def placement_summary(
+    analysis: Analysis, regions: Sequence[RegionUse], lines: Sequence[FalseSharing] = ()
+) -> list[str]:
+    """Sentences on who belongs together, how uneven the load is, and what memory is shared, how."""
+    return [
+        *_partners(analysis),
+        *_load(analysis),
+        *_changes(analysis),
+        *_memory(analysis, regions),
+        *_false(regions, lines),
+    ]
 
 
 def _partners(analysis: Analysis) -> list[str]:
@@ -113,3 +122,17 @@ def _memory(analysis: Analysis, regions: Sequence[RegionUse]) -> list[str]:
             "first touch would place them on the wrong node"
         )
     return said
+
+
+def _false(regions: Sequence[RegionUse], lines: Sequence[FalseSharing]) -> list[str]:
+    total = sum(region.samples for region in regions)
+    if not lines or not total:
+        return []
+    names = {use.region: f"{use.kind} {use.name}" for use in regions}
+    worst = lines[0]
+    share = sum(line.samples for line in lines) / total
+    return [
+        f"false sharing: {len(lines)} cache line{'s' if len(lines) > 1 else ''} with {share:.1%} of accesses "
+        f"are used by several threads that keep to bytes of their own, the most at offset {worst.offset} of "
+        f"{names.get(worst.region, 'a region')} ({len(worst.threads)} threads): pad them apart"
+    ]

@@ -30,19 +30,20 @@ def analyze_command(
     """
     import msgspec
 
-    from numaplan.analyzer import analyze_trace, page_accesses, placement_summary, region_uses
+    from numaplan.analyzer import analyze_trace, false_sharing, page_accesses, placement_summary, region_uses
     from numaplan.analyzer.report import analysis_document, show_analysis, write_csv_files
     from numaplan.profiler import Trace
 
     with Trace.open(trace) as opened:
         analysis = analyze_trace(opened, slice_ns=round(slice_ms * 1e6))
         regions = region_uses(opened, page_accesses(opened))
-    sentences = placement_summary(analysis, regions)
+        lines = false_sharing(opened)
+    sentences = placement_summary(analysis, regions, lines)
     if to is not None:
         for path in write_csv_files(analysis, to):
             print(f"nmap: wrote {path}", file=sys.stderr)
     if as_json:
-        document = analysis_document(analysis, regions, sentences)
+        document = analysis_document(analysis, regions, lines, sentences)
         sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
     else:
         show_analysis(analysis, regions, sentences)

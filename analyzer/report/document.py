@@ -7,13 +7,17 @@ from typing import Any
 
 from numaplan.analyzer.analysis import Analysis
 from numaplan.analyzer.regions import RegionUse
+from numaplan.analyzer.sharing import FalseSharing
 from numaplan.common import UsageError, write_document
 
 SCHEMA = "numaplan/analysis/1"
 
 
 def analysis_document(
-    analysis: Analysis, regions: Sequence[RegionUse], sentences: Sequence[str]
+    analysis: Analysis,
+    regions: Sequence[RegionUse],
+    lines: Sequence[FalseSharing],
+    sentences: Sequence[str],
 ) -> dict[str, Any]:
     """The document as plain values. Times are ns from the start of the recording."""
     line = analysis.timeline
@@ -42,6 +46,7 @@ def analysis_document(
         "summary": list(sentences),
         "notes": list(analysis.notes),
         "regions": [asdict(region) for region in regions],
+        "false_sharing": [asdict(shared) for shared in lines],
     }
 
 

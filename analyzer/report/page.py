@@ -27,6 +27,7 @@ from numaplan.analyzer.report.plan_view import (
 )
 from numaplan.analyzer.report.tables import key_figures, methods_table, regions_table, sentence_list
 from numaplan.analyzer.report.timeline_figures import timeline_figure
+from numaplan.analyzer.sharing import false_sharing
 from numaplan.analyzer.summary import placement_summary
 from numaplan.common import MachineLacksError, version, write_document
 from numaplan.profiler import Trace
@@ -50,7 +51,7 @@ def write_report(
         "title": escape(_command(trace)),
         "subtitle": escape(_subtitle(trace, view)),
         "key_figures": key_figures(analysis, trace.meta, view),
-        "summary": sentence_list(placement_summary(analysis, regions), "summary"),
+        "summary": sentence_list(placement_summary(analysis, regions, false_sharing(trace)), "summary"),
         "warnings": sentence_list(analysis.notes, "warnings"),
         "methods": methods_table(view),
         "regions": regions_table(regions, analysis, view),

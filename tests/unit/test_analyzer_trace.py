@@ -10,7 +10,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from numaplan.analyzer import analyze_trace, page_accesses, placement_summary, region_uses, samples
+from numaplan.analyzer import (
+    analyze_trace,
+    false_sharing,
+    page_accesses,
+    placement_summary,
+    region_uses,
+    samples,
+)
 from numaplan.analyzer.report import analysis_document
 from numaplan.analyzer.report.terminal import heat_map
 from numaplan.common import UsageError
@@ -176,6 +183,40 @@ def test_pages_and_regions(tmp_path: Path) -> None:
     assert (use.first_toucher, use.shared_writes, use.foreign_first) == (0, 3 / 5, 3 / 5)
 
 
+def interleaved(line: int, words: dict[int, int], rounds: int = 40) -> list[Row]:
+    """Threads that read and write one word each of a line, in turn; words: offset of each thread."""
+    return [
+        (1000 + number, thread, line + words[thread], number % 2 == 0, 0)
+        for number, thread in enumerate(list(words) * rounds)
+    ]
+
+
+def test_false_sharing_is_told_from_true_sharing(tmp_path: Path) -> None:
+    start = [(i, 0, HEAP + i, True, 0) for i in range(0, 64, 4)]  # thread 0 initialises the whole line
+    false = interleaved(HEAP, {0: 0, 1: 8, 2: 16}, 400)
+    true = interleaved(HEAP + 128, {0: 8, 1: 8})
+    mixed = interleaved(HEAP + 256, {0: 0, 1: 8}) + interleaved(HEAP + 256, {0: 8, 1: 0})
+    private = [(i, 2, HEAP + 384 + i % 64, True, 0) for i in range(200)]
+    path = write(tmp_path / "t.db", start + false + true + mixed + private)
+    with Trace.open(path) as trace:
+        (line,) = false_sharing(trace)
+        said = placement_summary(analyze_trace(trace), region_uses(trace, page_accesses(trace)), [line])
+    assert (line.region, line.offset, line.threads) == (0, 0, [0, 1, 2])
+    assert line.samples == len(start) + len(false)
+    assert any(
+        "false sharing: 1 cache line" in sentence and "offset 0 of heap" in sentence for sentence in said
+    )
+
+
+def test_few_samples_are_no_evidence_of_false_sharing(tmp_path: Path) -> None:
+    rows = interleaved(HEAP, {0: 0, 1: 8}, 4)
+    reads = [
+        (time, thread, addr + 64, False, 0) for time, thread, addr, _, _ in interleaved(HEAP, {0: 0, 1: 8})
+    ]
+    with Trace.open(write(tmp_path / "t.db", rows + reads)) as trace:
+        assert false_sharing(trace) == []
+
+
 def test_a_trace_without_samples_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "t.db", [])
     with Trace.open(path) as trace, pytest.raises(UsageError, match="no sample belongs to a thread"):
@@ -245,4 +286,4 @@ def test_the_summary_names_who_belongs_together(tmp_path: Path) -> None:
     said = placement_summary(analysis, regions)
     assert any("threads 0.2, 0.3 exchange 33% of all communication" in sentence for sentence in said)
     assert any("heap app+0x10" in sentence for sentence in said)
-    assert analysis_document(analysis, regions, said)["summary"] == said
+    assert analysis_document(analysis, regions, [], said)["summary"] == said

@@ -1,0 +1,93 @@
+"""False sharing: cache lines that move between threads although no two of them use the same bytes."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from numaplan.analyzer.pages import DATA_KINDS
+from numaplan.profiler import Trace
+
+LINE = 64
+WORD = 4  # bytes; accesses are told apart by where they start
+OWNED = 0.95  # share of a word's samples by one thread, and of a line's samples in such words
+STEADY = 8  # samples of a line that a thread needs to count as one of its users
+SAMPLES_A_WORD = 4  # fewer, and threads may miss each other's words by chance
+MOST_LINES = 100
+
+
+@dataclass(frozen=True)
+class FalseSharing:
+    """A line whose users keep to words of their own: region index, offset of the line's start in the region
+    (negative where the region begins inside it), user threads, samples, writes."""
+
+    region: int
+    offset: int
+    threads: list[int]
+    samples: int
+    writes: int
+
+
+def false_sharing(trace: Trace) -> list[FalseSharing]:
+    """Falsely shared lines of data regions, most samples first, at most MOST_LINES.
+
+    Only lines with enough samples can be judged; the initialisation by another thread is allowed for.
+    """
+    kinds = ", ".join(f"'{kind}'" for kind in DATA_KINDS)
+    columns = trace.arrays(
+        f"""
+        WITH words AS (
+            SELECT s.region AS region, s.addr // {LINE} AS line, (s.addr % {LINE}) // {WORD} AS word,
+                   s.thread AS thread, count(*) AS samples, count(*) FILTER (s.is_write) AS writes
+            FROM samples s JOIN regions r ON s.region = r.region
+            WHERE r.kind IN ({kinds}) AND s.thread >= 0 AND s.addr >= r.start_addr GROUP BY ALL),
+        lines AS (
+            SELECT region, line FROM words GROUP BY ALL
+            HAVING count(DISTINCT thread) > 1 AND sum(samples) >= {2 * STEADY} AND sum(writes) > 0)
+        SELECT w.region::INTEGER AS region, (w.line * {LINE})::BIGINT - r.start_addr::BIGINT AS offset,
+               w.word::INTEGER AS word, w.thread::INTEGER AS thread, w.samples::BIGINT AS samples,
+               w.writes::BIGINT AS writes
+        FROM words w JOIN lines USING (region, line) JOIN regions r ON r.region = w.region
+        WHERE w.line < {1 << 57} AND r.start_addr < {1 << 62}
+        ORDER BY 1, 2, 3, 4
+        """
+    )
+    region, offset = columns["region"], columns["offset"]
+    new = (np.diff(region, prepend=-1) != 0) | (np.diff(offset, prepend=np.iinfo(np.int64).min) != 0)
+    starts = np.flatnonzero(new)
+    found = []
+    for start, end in pairwise([*starts.tolist(), len(region)]):
+        part = {name: values[start:end] for name, values in columns.items()}
+        users = _users(part)
+        if users:
+            found.append(
+                FalseSharing(
+                    int(region[start]),
+                    int(offset[start]),
+                    users,
+                    int(part["samples"].sum()),
+                    int(part["writes"].sum()),
+                )
+            )
+    return sorted(found, key=lambda line: (-line.samples, line.region, line.offset))[:MOST_LINES]
+
+
+def _users(part: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]) -> list[int]:
+    """The threads that share a line falsely; none where it is shared truly, or cannot be judged."""
+    threads, user = np.unique(part["thread"], return_inverse=True)
+    cells = np.zeros((LINE // WORD, len(threads)))
+    wrote = np.zeros_like(cells)
+    np.add.at(cells, (part["word"], user), part["samples"])
+    np.add.at(wrote, (part["word"], user), part["writes"])
+    owner = cells.argmax(axis=1)
+    place = np.arange(len(cells))
+    own = cells[place, owner]
+    owned = (own > 0) & (own >= OWNED * cells.sum(axis=1))
+    if own[owned].sum() < max(OWNED * cells.sum(), SAMPLES_A_WORD * owned.sum()):
+        return []
+    by_thread = np.bincount(owner[owned], weights=own[owned], minlength=len(threads))
+    writes = np.bincount(owner[owned], weights=wrote[place, owner][owned], minlength=len(threads))
+    steady = by_thread >= STEADY
+    if steady.sum() < 2 or not writes[steady].any():
+        return []
+    return [int(thread) for thread in threads[steady]]
