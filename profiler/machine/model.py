@@ -5,15 +5,18 @@ This is the content of a machine.json (design: data contracts). It says what is 
 """
 
 import hashlib
+import math
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from numaplan.common import UsageError
+
+if TYPE_CHECKING:  # nlaunch reads machines and must not wait for numpy
+    import numpy as np
+    from numpy.typing import NDArray
 
 SCHEMA = "numaplan/machine/1"
 LOCAL_DISTANCE = 10.0
@@ -111,14 +114,19 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dic
         return {cpu: node.id for node in self.nodes for cpu in node.cpus}
 
     @cached_property
-    def distance_matrix(self) -> NDArray[np.float64]:
-        """(K, K) distances in the order of `nodes`; 10 and 21 where the machine does not say."""
+    def distance_rows(self) -> tuple[tuple[float, ...], ...]:
+        """K rows of K distances in the order of `nodes`; 10 and 21 where the machine does not say."""
         if self.distances:
-            return np.array(self.distances, dtype=np.float64)
-        count = len(self.nodes)
-        matrix = np.full((count, count), REMOTE_DISTANCE)
-        np.fill_diagonal(matrix, LOCAL_DISTANCE)
-        return matrix
+            return self.distances
+        places = range(len(self.nodes))
+        return tuple(tuple(LOCAL_DISTANCE if a == b else REMOTE_DISTANCE for b in places) for a in places)
+
+    @cached_property
+    def distance_matrix(self) -> "NDArray[np.float64]":
+        """`distance_rows` as a (K, K) array."""
+        import numpy as np
+
+        return np.array(self.distance_rows, dtype=np.float64)
 
     def index_of_node(self, node_id: int) -> int:
         """Row of a node in the matrices; raises UsageError if there is no such node."""
@@ -134,7 +142,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dic
         """`sha256:…` over what a placement depends on (nodes, cpus, distances), not names or memory sizes."""
         facts = {
             "nodes": sorted((node.id, list(node.cpus)) for node in self.nodes),
-            "distances": self.distance_matrix.tolist(),
+            "distances": self.distance_rows,
         }
         return "sha256:" + hashlib.sha256(msgspec.json.encode(facts, order="sorted")).hexdigest()
 
@@ -167,5 +175,5 @@ def _check_matrix(name: str, rows: tuple[tuple[float, ...], ...], count: int) ->
         return
     if len(rows) != count or any(len(row) != count for row in rows):
         raise UsageError(f"machine: '{name}' is not {count} x {count}", "give one row and column a node")
-    if not all(np.isfinite(value) and value >= 0 for row in rows for value in row):
+    if not all(math.isfinite(value) and value >= 0 for row in rows for value in row):
         raise UsageError(f"machine: '{name}' has a negative or infinite entry", f"correct '{name}'")
