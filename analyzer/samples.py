@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Trace
 
-PIECE = 1 << 22  # samples held at once
+PIECE = 1 << 21  # samples held at once
 HISTOGRAM = 1 << 14
 COLUMNS = ("time_ns", "thread", "addr", "is_write", "event", "level", "region", "ip")
 PRIVATE_KINDS = ("stack", "tls", "text")
