@@ -52,7 +52,7 @@ def write_report(
         "subtitle": escape(_subtitle(trace, view)),
         "key_figures": key_figures(analysis, trace.meta, view),
         "summary": sentence_list(placement_summary(analysis, regions, false_sharing(trace)), "summary"),
-        "warnings": sentence_list(analysis.notes, "warnings"),
+        "warnings": sentence_list([*(view.mismatch if view else ()), *analysis.notes], "warnings"),
         "methods": methods_table(view),
         "regions": regions_table(regions, analysis, view),
         "version": escape(version()),

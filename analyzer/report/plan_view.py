@@ -40,6 +40,14 @@ class PlanView:
         """Positions in `order` where the next node begins."""
         return (np.flatnonzero(np.diff(self.place[self.order])) + 1).tolist()
 
+    @property
+    def mismatch(self) -> list[str]:
+        """What tells that the plan was made from another trace; empty when nothing does."""
+        planned = len(self.content["threads"])
+        if planned == len(self.place):
+            return []
+        return [f"the plan is for {planned} threads, this trace has {len(self.place)}: is it another run's?"]
+
     def home_text(self, region: int) -> str:
         """Where the plan puts a region, in words."""
         entry = self.homes.get(region)

@@ -128,4 +128,12 @@ def test_the_page_asks_for_nothing_from_the_network(tmp_path: Path) -> None:
     assert not re.search(r'(?:src|href)="(?!data:)', text)
     assert "@import" not in text and "url(" not in text
     assert EVIL not in text
+    assert "the plan is for" not in text
     assert "nodes 0, 1, 2, 3 in 4 pieces" in text
+
+
+def test_a_plan_of_another_run_is_told(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    with Trace.open(ring_trace(tmp_path / "trace.db", 8, 5000)) as trace:
+        write_report(trace, page, plan=plan_for(12))
+    assert "the plan is for 12 threads, this trace has 8" in page.read_text()
