@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import NoReturn
@@ -83,6 +84,7 @@ class Guest:
         self._counted = counted
         self._process: subprocess.Popen[bytes] | None = None
         self._sockets: dict[str, socket.socket] = {}
+        self._outlets: dict[str, Outlet] = {}
         self.boot_seconds = 0.0
 
     def __enter__(self) -> "Guest":
@@ -166,7 +168,9 @@ class Guest:
             self._process = spawn(command, [number for _, number in ports], errors.fileno())
         for end in theirs.values():
             end.close()  # so that its end is ours to see when QEMU goes
-        self._outlets = {name: Outlet(self._sockets[name]) for name in ("stdout", "stderr")}
+        for name in ("stdout", "stderr"):
+            closed = f"closed\0{name}\0".encode()
+            self._outlets[name] = Outlet(self._sockets[name], partial(self._send, closed))
         self._check_topology(self._receive(BOOT_LIMIT))
         self._check_calibration()
         self.boot_seconds = time.monotonic() - started

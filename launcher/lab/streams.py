@@ -4,6 +4,7 @@ import os
 import select
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 
 _CHUNK = 1 << 18
@@ -12,12 +13,12 @@ _CHUNK = 1 << 18
 class Outlet:
     """Moves all that arrives on a socket to a descriptor, and knows how much that was.
 
-    A descriptor whose reader has gone (EPIPE) or whose disk is full takes no more; the rest is dropped
-    and `error` says why.
+    A descriptor whose reader has gone (EPIPE) or whose disk is full takes no more: `broken` is called,
+    and the rest is dropped.
     """
 
-    def __init__(self, source: socket.socket) -> None:
-        self.error: OSError | None = None
+    def __init__(self, source: socket.socket, broken: Callable[[], None]) -> None:
+        self._broken = broken
         self._source = source
         self._target = -1
         self._moved = 0
@@ -27,7 +28,7 @@ class Outlet:
     def direct(self, target: int) -> None:
         """Where to from now on (-1: nowhere); counts from 0 again."""
         with self._change:
-            self._target, self._moved, self.error = target, 0, None
+            self._target, self._moved = target, 0
 
     def wait(self, count: int, limit: float) -> bool:
         """Wait until `count` bytes have been passed on; False if they do not come within `limit` seconds."""
@@ -45,13 +46,14 @@ class Outlet:
     def _write(self, data: bytes) -> None:
         view = memoryview(data)
         try:
-            while view and self._target >= 0 and self.error is None:
+            while view and self._target >= 0:
                 view = view[os.write(self._target, view) :]
         except BlockingIOError:
             select.select([], [self._target], [])
             self._write(bytes(view))
-        except OSError as error:
-            self.error = error
+        except OSError:
+            self._target = -1
+            self._broken()
 
 
 class Intake:

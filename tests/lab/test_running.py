@@ -83,6 +83,15 @@ def test_much_output_streams(lab: Path) -> None:
     assert not done.stdout.strip(b"\0")
 
 
+def test_a_reader_that_goes_ends_the_program_as_here(lab: Path) -> None:
+    command = [lab / "nlab", "run", "-m", "1x1", "--", "yes"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.read(2) == b"y\n"
+        process.stdout.close()
+        assert process.wait(100) == 128 + signal.SIGPIPE
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_interrupted_it_takes_its_guest_along(lab: Path, number: signal.Signals) -> None:
     with subprocess.Popen(

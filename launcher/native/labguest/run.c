@@ -26,6 +26,7 @@ struct pump {
 
 static struct pump to_program, from_out, from_err;
 static int ports[3] = {-1, -1, -1};
+static int children = -1; /* tells of children's ends */
 
 static long long now_ms(void) {
     struct timespec time;
@@ -114,6 +115,25 @@ static bool reap(pid_t program, int *status) {
     return ended;
 }
 
+/* The host tells, while a program runs, that nobody reads one of its streams any more: neither do we then, and the
+ * program learns it as it would have there. */
+static void close_stream(int control, struct pipes *ends) {
+    struct frame frame = {0};
+    size_t position = 0;
+    const char *key, *value;
+    if (!frame_read(control, &frame))
+        die("the host closed the control port");
+    while ((key = frame_next(&frame, &position)) && (value = frame_next(&frame, &position))) {
+        int *end = strcmp(value, "stderr") ? &ends->out : &ends->err;
+        if (strcmp(key, "closed") || *end < 0)
+            continue;
+        (end == &ends->err ? &from_err : &from_out)->source = -1;
+        close(*end);
+        *end = -1;
+    }
+    frame_clear(&frame);
+}
+
 static int wait_ms(const struct job *job, long long deadline) {
     long long left = deadline - now_ms();
     if (job->cpu_count > 0)
@@ -122,7 +142,7 @@ static int wait_ms(const struct job *job, long long deadline) {
 }
 
 /* Moves data until the program ends or its time is over; returns whether it ran out of time. */
-static bool attend(pid_t program, const struct job *job, struct pipes *ends, int children, int *status) {
+static bool attend(pid_t program, const struct job *job, struct pipes *ends, int control, int *status) {
     struct pinning pinning = {.first = program, .last = program, .next = 1};
     long long deadline = now_ms() + job->timeout_ms;
     bool late = false;
@@ -131,10 +151,12 @@ static bool attend(pid_t program, const struct job *job, struct pipes *ends, int
     pump_open(&from_err, ends->err, ports[2]);
     while (!reap(program, status)) {
         struct pollfd wants[] = {
-            {.fd = children, .events = POLLIN}, pump_wants(&to_program), pump_wants(&from_out), pump_wants(&from_err)};
+            {.fd = children, .events = POLLIN}, {.fd = control, .events = POLLIN}, pump_wants(&to_program), pump_wants(&from_out), pump_wants(&from_err)};
         poll(wants, sizeof wants / sizeof *wants, wait_ms(job, deadline));
         struct signalfd_siginfo info;
         (void)!read(children, &info, sizeof info);
+        if (wants[1].revents)
+            close_stream(control, ends);
         pump_step(&to_program);
         pump_step(&from_out);
         pump_step(&from_err);
@@ -152,8 +174,10 @@ static bool attend(pid_t program, const struct job *job, struct pipes *ends, int
 static void close_pipes(const struct pipes *ends) {
     if (ends->in >= 0)
         close(ends->in);
-    close(ends->out);
-    close(ends->err);
+    if (ends->out >= 0)
+        close(ends->out);
+    if (ends->err >= 0)
+        close(ends->err);
 }
 
 static void close_streams(void) {
@@ -172,8 +196,7 @@ static int watch_children(void) {
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static void run_and_report(const struct frame *request, const struct job *job, struct frame *answer) {
-    static int children = -1;
+static void run_and_report(const struct frame *request, const struct job *job, int control, struct frame *answer) {
     struct vmstat before, after;
     struct pipes ends;
     int status = 0, error = 0;
@@ -193,7 +216,7 @@ static void run_and_report(const struct frame *request, const struct job *job, s
     mark(MARK_EXCLUDE);
     long long started = now_ms();
     pid_t program = start_program(job, request, &ends, &error);
-    bool late = program >= 0 && attend(program, job, &ends, children, &status);
+    bool late = program >= 0 && attend(program, job, &ends, control, &status);
     mark(MARK_STOP);
     long long ended = now_ms();
     vmstat_read(&after);
@@ -216,10 +239,10 @@ static void run_and_report(const struct frame *request, const struct job *job, s
 void run_job(const struct frame *request, int control) {
     struct job job;
     struct frame answer = {0};
-    if (!job_parse(request, &job))
-        die("a job without a program");
-    run_and_report(request, &job, &answer);
-    frame_send(control, &answer);
+    if (job_parse(request, &job)) { /* else: news of a stream of a program that has ended meanwhile */
+        run_and_report(request, &job, control, &answer);
+        frame_send(control, &answer);
+    }
     frame_clear(&answer);
     job_free(&job);
 }
