@@ -112,9 +112,9 @@ def analyze_trace(trace: Trace, *, slice_ns: int = 0) -> Analysis:
 
 
 def _slice_width(span_ns: int, counted: int) -> int:
-    """1 ms as in the paper; less for a short run, more where samples are sparse."""
+    """1 ms as in the paper; more where samples are sparse, less for a short run."""
     sparse = span_ns * SAMPLES_A_SLICE // max(1, counted)
-    return max(1, min(SLICE_NS, span_ns // FEWEST_SLICES), sparse)
+    return max(1, min(max(SLICE_NS, sparse), span_ns // FEWEST_SLICES))
 
 
 def _misses_tell_load(samples: TraceSamples) -> bool:

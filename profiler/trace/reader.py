@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 BLOCK = 1 << 20
 DUCKDB_HEADERS = 3 * 4096  # the file header and two database headers before the first block
 _MAGIC = b"DUCK"
+_NUMBERS = {"BIGINT": np.int64, "INTEGER": np.int32, "SMALLINT": np.int16, "UBIGINT": np.uint64}
 
 
 class Trace:
@@ -119,9 +120,7 @@ class Trace:
         for column in columns:
             if column not in known:
                 raise UsageError(f"samples have no column {column!r}", f"choose from {', '.join(known)}")
-        chosen = ", ".join(
-            f"enum_code({column}) AS {column}" if known[column] in ENUMS else column for column in columns
-        )
+        chosen = ", ".join(_as_numbers(column, known[column]) for column in columns)
         sql = f"SELECT {chosen} FROM samples"
         if where:
             sql += f" WHERE {where}"
@@ -130,7 +129,7 @@ class Trace:
         cursor = self._db.cursor()
         try:
             for batch in cursor.sql(sql).to_arrow_reader(block):
-                yield {name: batch.column(name).to_numpy(zero_copy_only=False) for name in batch.schema.names}
+                yield {name: _array(batch.column(name), known[name]) for name in columns}
         except UsageError:
             raise
         except Exception as error:
@@ -150,6 +149,21 @@ class Trace:
             for column in columns:
                 if (table, column) not in there:
                     raise UsageError(f"{self.path}: no column {table}.{column}", "it is not a trace of ours")
+
+
+def _as_numbers(column: str, kind: str) -> str:
+    """An SQL expression that gives a column's values, truth values or enum codes as plain numbers."""
+    if kind in ENUMS:
+        return f"enum_code({column}) AS {column}"
+    return f"{column}::UTINYINT AS {column}" if kind == "BOOLEAN" else column
+
+
+def _array(column: Any, kind: str) -> np.ndarray[Any, Any]:
+    """An Arrow column of numbers without gaps as an array (Arrow's own conversion would load pandas)."""
+    numbers = np.dtype(_NUMBERS.get(kind, np.uint8))
+    start = column.offset * numbers.itemsize
+    values = np.frombuffer(column.buffers()[1], dtype=numbers, count=len(column), offset=start)
+    return values.astype(np.bool_) if kind == "BOOLEAN" else values
 
 
 def _check_start(path: Path) -> None:
