@@ -1,10 +1,10 @@
 """applied.json: what was planned, what was applied, and why they differ; and the one line that says so."""
 
 import os
-from typing import Any
 
 import msgspec
 
+from numaplan.common import reviewable_json
 from numaplan.launcher.compact import Compact
 from numaplan.launcher.observed import Observed, SeenRegion
 from numaplan.mapper import Plan, PlanRegion, PlanThread, RegionKey
@@ -61,8 +61,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_json(self) -> bytes:
         """The file's text."""
-        content: dict[str, Any] = msgspec.to_builtins(self)
-        return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
+        return reviewable_json(msgspec.to_builtins(self))
 
 
 def make_report(

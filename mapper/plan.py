@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from numaplan.common import UsageError, read_document, write_document
+from numaplan.common import UsageError, read_document, reviewable_json, write_document
 from numaplan.mapper.metrics import Metrics
 from numaplan.profiler.machine import Core, Machine, Node
 
@@ -158,7 +158,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_json(self) -> bytes:
         """The plan file's text."""
-        return _layout(msgspec.to_builtins(self))
+        return reviewable_json(msgspec.to_builtins(self))
 
 
 class _SchemaOnly(msgspec.Struct):
@@ -170,21 +170,3 @@ def _check_schema(data: bytes | str, where: str) -> None:
     if found != SCHEMA:
         what = f"schema {found!r}" if found else "no 'schema', so not a plan"
         raise UsageError(f"{where}: {what}", f"this version reads {SCHEMA}")
-
-
-def _layout(content: dict[str, Any]) -> bytes:
-    """JSON with one top-level key a line; lists of objects one entry a line."""
-    parts = [f"{_text(key)}: {_entry(value)}" for key, value in content.items()]
-    return ("{\n" + ",\n".join(parts) + "\n}\n").encode()
-
-
-def _entry(value: Any) -> str:
-    if isinstance(value, (list, tuple)) and value and isinstance(value[0], dict):
-        return "[\n  " + ",\n  ".join(_text(item) for item in value) + "\n]"
-    if isinstance(value, dict) and any(isinstance(item, (dict, list, tuple)) for item in value.values()):
-        return "{\n  " + ",\n  ".join(f"{_text(key)}: {_text(item)}" for key, item in value.items()) + "\n}"
-    return _text(value)
-
-
-def _text(value: Any) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=0).decode()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaplan.common import UsageError
+from numaplan.common import UsageError, reviewable_json
 
 if TYPE_CHECKING:  # nlaunch reads machines and must not wait for numpy
     import numpy as np
@@ -90,8 +90,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dic
         return {"schema": SCHEMA, **content}
 
     def to_json(self) -> bytes:
-        """A machine.json, indented, with stable key order."""
-        return msgspec.json.format(msgspec.json.encode(self.to_dict()), indent=2) + b"\n"
+        """A machine.json with stable key order, one node and one core a line."""
+        return reviewable_json(self.to_dict())
 
     @cached_property
     def node_ids(self) -> tuple[int, ...]:

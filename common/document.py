@@ -1,0 +1,23 @@
+"""JSON that people review: one top-level key a line, and in a list of objects one object a line."""
+
+from typing import Any
+
+import msgspec
+
+
+def reviewable_json(content: dict[str, Any]) -> bytes:
+    """The text of a JSON document of plain values, in the order of its keys."""
+    parts = [f"{_line(key)}: {_block(value)}" for key, value in content.items()]
+    return ("{\n" + ",\n".join(parts) + "\n}\n").encode()
+
+
+def _block(value: Any) -> str:
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], dict):
+        return "[\n  " + ",\n  ".join(_line(item) for item in value) + "\n]"
+    if isinstance(value, dict) and any(isinstance(item, (dict, list, tuple)) for item in value.values()):
+        return "{\n  " + ",\n  ".join(f"{_line(key)}: {_line(item)}" for key, item in value.items()) + "\n}"
+    return _line(value)
+
+
+def _line(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=0).decode()
