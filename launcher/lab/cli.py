@@ -1,5 +1,6 @@
 """`nlab`: run programs on a virtual NUMA machine and count every local and remote access."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -96,7 +97,7 @@ def run(
     request = Request(command, machine, scale, cpus_per_node, memory, timeout, plan, online, by_thread)
     sys.stdout.flush()
     with open_session(request, say) as session:
-        result = session.run(name, 0, 2 if json else 1, 2)
+        result = session.run(name, _stdin(), 2 if json else 1, 2)
     if counts:
         write_document(counts, counts_csv(result))
     if json:
@@ -152,6 +153,17 @@ def compare(
     if html:
         write_document(html, html_page(result, verdicts))
     comparing.raise_for(result, verdicts)
+
+
+def _stdin() -> int:
+    """Our standard input, or -1 where there is none to read: closed, or a terminal that is not ours now."""
+    try:
+        if os.isatty(0) and os.tcgetpgrp(0) != os.getpgrp():
+            return -1
+        os.fstat(0)
+    except OSError:
+        return -1
+    return 0
 
 
 def _print_json(document: msgspec.Struct) -> None:

@@ -1,5 +1,6 @@
 """`nlab doctor`: what the lab needs, whether it is here, and the command that mends it where it is not."""
 
+import platform
 import re
 import shutil
 import subprocess
@@ -38,7 +39,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
 
 def diagnose() -> Diagnosis:
     """Check everything; never raises for what is lacking."""
-    checks = [_qemu(), _devices(), _kernel(), _native(), _memory(), _temporary()]
+    checks = [_host(), _qemu(), _devices(), _kernel(), _native(), _memory(), _temporary()]
     return Diagnosis(ok=all(check.ok for check in checks), checks=checks)
 
 
@@ -48,6 +49,11 @@ def _output(*command: str) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return (done.stdout + done.stderr).decode(errors="replace")
+
+
+def _host() -> Check:
+    kind = platform.machine()
+    return Check("host", kind == "x86_64", kind, "use an x86_64 machine: programs run in the lab as they are")
 
 
 def _qemu() -> Check:

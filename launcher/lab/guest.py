@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import signal
 import socket
 import struct
@@ -15,11 +16,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import NoReturn
 
-from numaplan.common import NotSoError
+from numaplan.common import MachineLacksError, NotSoError
 from numaplan.launcher.lab.guest_machine import GuestShape
 from numaplan.launcher.lab.initramfs import initial_files
 from numaplan.launcher.lab.kernel import installed_kernel
-from numaplan.launcher.lab.places import native_part
+from numaplan.launcher.lab.places import QEMU, native_part
 from numaplan.launcher.lab.qemu import command_line, spawn
 from numaplan.launcher.lab.streams import Intake, Outlet
 
@@ -155,6 +156,8 @@ class Guest:
 
     def _boot(self) -> None:
         started = time.monotonic()
+        if shutil.which(QEMU) is None:
+            raise MachineLacksError(f"{QEMU} is not installed", "run 'nlab doctor'")
         kernel = installed_kernel()
         initrd = self._folder / "initrd"
         initrd.write_bytes(initial_files(native_part("labguest.elf"), kernel.modules))

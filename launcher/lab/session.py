@@ -27,7 +27,7 @@ from numaplan.launcher.lab.guest_machine import (
 from numaplan.launcher.lab.places import own_folder
 from numaplan.launcher.lab.planned import PlannedLaunch
 from numaplan.launcher.lab.results import LabRun, lab_run
-from numaplan.launcher.lab.threads import read_threads
+from numaplan.launcher.lab.threads import program_only, read_threads
 from numaplan.profiler.machine import Machine
 
 USUAL_MIB = 2048
@@ -110,9 +110,9 @@ class Session:
                 options,
                 self.request.timeout,
             )
-            trace = folder / "trace" if self.request.by_thread else None
+            trace = folder / "trace" if self.request.by_thread or job.exclude else None
             outcome = self.guest.run(job, stdin, stdout, stderr, trace)
-            run = self._result(config, outcome, trace)
+            run = self._result(config, outcome, trace, job.exclude)
             run.applied = _applied(options, outcome.exit_code)
         return run
 
@@ -123,9 +123,11 @@ class Session:
             launch = PlannedLaunch(self.request.plan, self._program, machine, os.environ, folder)
         return Options(launch, self.request.online, folder / "applied.json")
 
-    def _result(self, config: str, outcome: Outcome, trace: Path | None) -> LabRun:
+    def _result(self, config: str, outcome: Outcome, trace: Path | None, launched: bool) -> LabRun:
         machine = self.guest.shape.machine
         counts = parse_counts(outcome.counts, len(machine.cpus), len(machine.nodes))
+        if trace is not None and launched:
+            counts = program_only(trace, counts)
         run = lab_run(
             machine,
             counts,
@@ -136,7 +138,7 @@ class Session:
             timed_out=outcome.late,
             seconds=outcome.seconds,
         )
-        if trace is not None:
+        if trace is not None and self.request.by_thread:
             run.threads = read_threads(trace, counts.tasks)
         return run
 

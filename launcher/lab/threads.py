@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from numaplan.launcher.lab.counts import Counts
 from numaplan.launcher.lab.results import ThreadCounts
 
 AGENT = 1  # its process id
@@ -42,11 +43,7 @@ def read_threads(trace: Path, tasks: Mapping[int, NDArray[np.int64]]) -> list[Th
     Threads whose task had the same place in memory one after the other cannot be told apart and stand as one,
     their paths joined by `+`.
     """
-    try:
-        text = trace.read_text(errors="replace")
-    except OSError:
-        return []
-    family = _name(_read(text), tasks)
+    family = _name(_read(trace), tasks)
     shared: dict[int, list[_Task]] = {}
     for task in family:
         if task.address in tasks:
@@ -54,7 +51,22 @@ def read_threads(trace: Path, tasks: Mapping[int, NDArray[np.int64]]) -> list[Th
     return [_counts(members, tasks[address]) for address, members in shared.items()]
 
 
-def _read(text: str) -> dict[int, _Task]:
+def program_only(trace: Path, counts: Counts) -> Counts:
+    """The counts without those of tasks that are not the program's, where a launcher made others besides."""
+    own = {task.address for task in _name(_read(trace), counts.tasks)}
+    tasks = {address: accesses for address, accesses in counts.tasks.items() if address in own}
+    if not tasks:
+        return counts
+    accesses = sum(tasks.values(), np.zeros_like(counts.accesses))
+    left_out = int(counts.accesses.sum() - accesses.sum())
+    return Counts(accesses, tasks, counts.unknown, counts.excluded + left_out)
+
+
+def _read(trace: Path) -> dict[int, _Task]:
+    try:
+        text = trace.read_text(errors="replace")
+    except OSError:
+        return {}
     tasks: dict[int, _Task] = {}
     newest: dict[int, int] = {}  # the task that each creator is about to wake
     for line in text.splitlines():

@@ -176,6 +176,10 @@ def test_a_plan_halves_remote_accesses_and_the_gate_sees_it(
     assert planned["applied"]["ok"]
     assert ElementTree.parse(junit).getroot()[0].get("failures") == "0"
     assert b"no-autonuma" in page.read_bytes()
+    inside = nlab(
+        lab, "run", "-m", "4x2", "--json", "--", lab / "nlaunch", "--plan", plan, "--quiet", stencil
+    )  # fmt: skip
+    assert abs(msgspec.json.decode(inside.stdout)["local_share"] - planned["local_share"]) < 0.02
     failing = nlab(
         lab, "compare", "-m", "2x1", "--configs", "default", "--repeat", "1", "--junit", junit,
         "--gate", "default.local_share > 2", "--", "true",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numaplan.common import UsageError
 from numaplan.launcher.lab.counts import HEAD, UNKNOWN_NODE, parse_counts
 from numaplan.launcher.lab.results import LabRun, lab_run, summarize
-from numaplan.launcher.lab.threads import read_threads
+from numaplan.launcher.lab.threads import program_only, read_threads
 from numaplan.profiler.machine import Machine
 
 EXAMPLE = b"""numaplan-lab-counts 1
@@ -148,3 +148,19 @@ def test_a_launchers_child_is_the_program(tmp_path: Path) -> None:
     trace.write_text(TRACE)
     tasks = {address: np.array([[7], [0]]) for address in (0x2000, 0x3000, 0x4000)}  # 0x1000 is excluded
     assert {thread.path for thread in read_threads(trace, tasks)} == {"0", "0.1"}
+
+
+def test_other_children_of_a_launcher_are_left_out(tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    trace.write_text(TRACE)
+    data = b"""numaplan-lab-counts 1
+0 1000 1 0:1000
+1 2000 0 0:50
+1 3000 0 1:7
+2 4000 0 0:20
+end
+"""
+    counts = program_only(trace, parse_counts(data, 4, 2))
+    assert set(counts.tasks) == {0x2000, 0x4000}
+    assert int(counts.accesses.sum()) == 70
+    assert counts.excluded == 1007
