@@ -29,6 +29,10 @@ say "Launch with the plan on this machine (re-mapped, since it is another machin
 run nlaunch --plan demo/plan.json --remap --report demo/applied.json -- demo/stencil
 run cat demo/applied.json
 
+say "Proof: a real kernel with four nodes in QEMU, every access of the program counted"
+run nlab setup
+run nlab compare --machine 4x2 --plan demo/plan.json --configs default,no-autonuma,interleave,plan -- demo/stencil
+
 say "Everything on one page"
 run nmap report demo/trace.db --plan demo/plan.json -o demo/report.html
 printf '\nOpen it in a browser: %s\n' "$PWD/demo/report.html"
