@@ -20,6 +20,7 @@ FIRST_PAIRED = 8  # from this size on, pairs of threads that share a block are c
 EVENT_WINDOW = 512  # samples in a row that belong to one part of the run
 PAIR_WINDOW = 256  # samples a thread in which a pair in a block counts once
 ROUNDS = 3
+FLAT = 0.05  # spread over mean below which differences between entries are not followed
 MANY_THREADS = 256  # from here on fewer groups, for memory
 
 Matrix = NDArray[np.float64]
@@ -142,7 +143,8 @@ def split_half(first: Matrix, second: Matrix) -> float:
 
 
 def combine(layers: list[Layer]) -> Communication:
-    """The layers in one matrix: each divided by its sum and weighted by how far it can be believed.
+    """The layers in one matrix: each divided by the spread of its entries and weighted by how far it can be
+    believed. Spread and not sum, because a layer that is nearly flat tells little for its many counts.
 
     The weight is the layer's reliability times its agreement with the others (their mean correlation,
     weighted the same way, in three rounds): noise lowers the first; a block size that mixes neighbouring
@@ -159,6 +161,7 @@ def combine(layers: list[Layer]) -> Communication:
     weights = _consensus(agreement, reliability)
     if not weights.any():
         weights = (sums > 0).astype(float)
+    weights = weights * sums / _spreads(layers)
     weights /= weights.sum()
     events = max(layer.groups.sum() for layer in layers if layer.name.startswith("events")) / 2
     shares = np.divide(weights * 2 * events, sums, out=np.zeros_like(sums), where=sums > 0)
@@ -173,6 +176,14 @@ def combine(layers: list[Layer]) -> Communication:
         events=int(events),
         weights={layer.name: float(weight) for layer, weight in zip(layers, weights, strict=True)},
     )
+
+
+def _spreads(layers: list[Layer]) -> Matrix:
+    """(L,) standard deviation of each layer's entries, at least a share of their mean; 1 where it is empty."""
+    upper = np.triu_indices(layers[0].groups.shape[1], 1)
+    entries = [layer.total[upper] for layer in layers]
+    spreads = [max(float(values.std()), FLAT * float(values.mean())) for values in entries]
+    return np.array([spread or 1.0 for spread in spreads])
 
 
 def _standard_error(layers: list[Layer], weights: Matrix, total: float) -> Matrix:
