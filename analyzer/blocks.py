@@ -3,13 +3,13 @@
 import ctypes
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.common import MachineLacksError, UsageError
+from numaplan.common import UsageError
+from numaplan.common.native import load_native
 
 MAX_THREADS = 2048
 TABLE_BYTES = 64 << 20  # a scale's memory; beyond it only a fixed share of the blocks is followed
@@ -19,13 +19,7 @@ Counts = NDArray[np.float64]
 
 @cache
 def _library() -> ctypes.CDLL:
-    path = Path(__file__).resolve().parent / "native" / "communication.so"
-    try:
-        library = ctypes.CDLL(str(path))
-    except OSError as error:
-        raise MachineLacksError(
-            f"native part missing: {error}", "reinstall, or run 'python setup.py build_ext --inplace'"
-        ) from None
+    library = load_native(__file__, "communication")
     pointer, number = ctypes.c_void_p, ctypes.c_uint32
     wide = ctypes.c_uint64
     library.counter_new.argtypes = [number, number, pointer, pointer, number, wide, wide, wide]

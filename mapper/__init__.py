@@ -1,7 +1,8 @@
 """Mappings: methods behind one signature, their costs, page placement, the plan file."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from numaplan.common.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from numaplan.mapper.cost import evaluate as evaluate
@@ -47,10 +48,4 @@ _HOME = {
 }
 
 __all__ = sorted(_HOME)
-
-
-def __getattr__(name: str) -> Any:
-    """Import what is asked for when it is asked for: the commands must start fast."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"numaplan.mapper.{_HOME[name]}"), name)
+__getattr__ = lazy_exports(__name__, _HOME)

@@ -2,15 +2,13 @@
 
 import ctypes
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from numaplan.common import MachineLacksError, NumaplanError
+from numaplan.common import NumaplanError
+from numaplan.common.native import load_native
 from numaplan.mapper.problem import EFFORTS, Floats, Nodes, Problem
-
-LIBRARY = Path(__file__).parent / "native" / "solver.so"
 
 
 class Solution(NamedTuple):
@@ -27,12 +25,7 @@ class Solution(NamedTuple):
 
 @cache
 def _library() -> ctypes.CDLL:
-    try:
-        library = ctypes.CDLL(str(LIBRARY))
-    except OSError as error:
-        raise MachineLacksError(
-            f"the native solver cannot be loaded: {error}", "build it: python setup.py build_ext --inplace"
-        ) from error
+    library = load_native(__file__, "solver")
     pointer, number, real = ctypes.c_void_p, ctypes.c_int, ctypes.c_double
     library.numaplan_solve.argtypes = [
         *[number] * 2, *[pointer] * 4, real, number, pointer, ctypes.c_uint64, number, *[pointer] * 2

@@ -3,8 +3,9 @@
 The public names are loaded when first used, so that a command pays only for what it needs.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from numaplan.common.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from numaplan.profiler.identity import Identity as Identity
@@ -62,11 +63,4 @@ _WHERE = {
 }
 
 __all__ = sorted(_WHERE)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_exports(__name__, _WHERE)

@@ -4,8 +4,9 @@
 Names are loaded when first used: launching needs `prepare` alone, and fast.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from numaplan.common.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from numaplan.profiler.identity.control import read_control as read_control
@@ -43,9 +44,4 @@ _WHERE = {
 }
 
 __all__ = sorted(_WHERE)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+__getattr__ = lazy_exports(__name__, _WHERE)

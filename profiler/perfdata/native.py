@@ -3,12 +3,12 @@
 import ctypes
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.common import MachineLacksError
+from numaplan import profiler
+from numaplan.common.native import load_native
 
 SKIP, REPORT, STOP = 0, 1, 2
 AT_END, FULL, STOPPED, TOO_SMALL, PAST_END = range(5)
@@ -40,13 +40,7 @@ class _Field(ctypes.Structure):
 
 @cache
 def _library() -> ctypes.CDLL:
-    path = Path(__file__).resolve().parent.parent / "native" / "perfdata.so"
-    try:
-        library = ctypes.CDLL(str(path))
-    except OSError as error:
-        raise MachineLacksError(
-            f"native part missing: {error}", "reinstall, or run 'python setup.py build_ext --inplace'"
-        ) from None
+    library = load_native(profiler.__file__, "perfdata")
     pointer, number = ctypes.c_void_p, ctypes.c_int64
     library.perfdata_walk.argtypes = [ctypes.POINTER(_Walk)]
     library.perfdata_walk.restype = ctypes.c_int
