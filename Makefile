@@ -36,7 +36,7 @@ demo: setup ## record a real program, plan it, launch it, show the proof
 	@sh scripts/demo.sh
 
 test: setup ## run all tests that this machine can
-	@sh scripts/system-packages.sh test
+	@sh scripts/system-packages.sh test lab
 	$(PYTEST)
 
 lint: setup ## check style and types

@@ -9,8 +9,8 @@ set -u
 
 build="gcc libc6-dev make python3 python3-venv"
 record="qemu-user perf"
-test="pigz xz-utils zstd graphicsmagick python3-numpy libopenblas0-pthread musl-tools numactl hwloc util-linux"
-lab="qemu-system-x86 kmod busybox-static"
+test="pigz xz-utils zstd graphicsmagick python3-numpy libopenblas0-pthread musl-tools numactl hwloc util-linux chromium git valgrind"
+lab="qemu-system-x86"
 
 # Linux's perf has a name of its own in each distribution.
 perf_package() {
