@@ -59,10 +59,8 @@ static int match(const struct cut_graph *graph, struct rng *rng, int limit, int 
 static void contract(const struct cut_graph *graph, const int *map, struct cut_graph *coarse) {
     size_t n = (size_t)graph->n, m = (size_t)coarse->n;
     for (size_t i = 0; i < n; i++) {
-        const double *row = graph->comm + i * n;
-        double *sum = coarse->comm + (size_t)map[i] * m;
         coarse->weight[map[i]] += graph->weight[i];
-        for (size_t j = 0; j < n; j++) sum[map[j]] += row[j];
+        add_bundled(coarse->comm + (size_t)map[i] * m, map, graph->comm + i * n, n);
     }
     for (size_t i = 0; i < m; i++) coarse->comm[i * m + i] = 0;
 }

@@ -5,10 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { STRIDE = 16 };
+
 struct pass {
     const struct cut_graph *graph;
     signed char *side;
     double *gain; /* what moving the vertex takes off the cut; -INFINITY once it has moved */
+    double *sign; /* 1 on side 0, -1 on side 1 */
     int *moved;
     int count, wanted, weight; /* moves made; wanted and actual weight of side 0 */
     double cut;
@@ -16,27 +19,38 @@ struct pass {
 
 static void start_pass(struct pass *pass) {
     const struct cut_graph *graph = pass->graph;
+    size_t n = (size_t)graph->n;
+    double *to_zero = pass->gain, *to_one = pass->sign; /* what each vertex says to either side, at first */
+    memset(to_zero, 0, n * sizeof *to_zero);
+    memset(to_one, 0, n * sizeof *to_one);
     pass->weight = pass->count = 0;
     pass->cut = 0;
-    for (int i = 0; i < graph->n; i++) {
-        const double *row = graph->comm + (size_t)i * (size_t)graph->n;
-        double sums[2] = {0, 0};
-        for (int j = 0; j < graph->n; j++) sums[(int)pass->side[j]] += row[j];
-        int own = pass->side[i];
-        pass->gain[i] = sums[1 - own] - sums[own];
-        pass->cut += sums[1 - own] / 2;
-        if (own == 0) pass->weight += graph->weight[i];
+    for (size_t i = 0; i < n; i++) {
+        add_row(pass->side[i] ? to_one : to_zero, graph->comm + i * n, n);
+        if (pass->side[i] == 0) pass->weight += graph->weight[i];
+    }
+    for (size_t i = 0; i < n; i++) {
+        bool zero = pass->side[i] == 0;
+        pass->cut += (zero ? to_one[i] : to_zero[i]) / 2;
+        pass->gain[i] = zero ? to_one[i] - to_zero[i] : to_zero[i] - to_one[i];
+        pass->sign[i] = zero ? 1 : -1;
     }
 }
 
 /* The best vertex to move: any that keeps side 0 within `reach` of what is wanted, or brings it nearer. */
 static int best_move(const struct pass *pass, int reach) {
-    int best = -1, off = abs(pass->weight - pass->wanted);
-    for (int i = 0; i < pass->graph->n; i++) {
-        if (!(pass->gain[i] > -INFINITY) || (best >= 0 && pass->gain[i] <= pass->gain[best])) continue;
-        int weight = pass->weight + (pass->side[i] ? pass->graph->weight[i] : -pass->graph->weight[i]);
-        int then = abs(weight - pass->wanted);
-        if (then <= reach || then < off) best = i;
+    const double *gain = pass->gain;
+    int best = -1, off = abs(pass->weight - pass->wanted), n = pass->graph->n;
+    double most = -INFINITY;
+    for (int from = 0; from < n; from += STRIDE) {
+        int to = from + STRIDE < n ? from + STRIDE : n, any = 0;
+        for (int i = from; i < to; i++) any |= gain[i] > most; /* most strides hold nothing better */
+        for (int i = from; any && i < to; i++) {
+            if (!(gain[i] > most)) continue;
+            int weight = pass->weight + (pass->side[i] ? pass->graph->weight[i] : -pass->graph->weight[i]);
+            int then = abs(weight - pass->wanted);
+            if (then <= reach || then < off) best = i, most = gain[i];
+        }
     }
     return best;
 }
@@ -48,8 +62,9 @@ static void move(struct pass *pass, int i) {
     int from = pass->side[i];
     pass->cut -= pass->gain[i];
     pass->weight += from ? graph->weight[i] : -graph->weight[i];
-    for (int j = 0; j < graph->n; j++) pass->gain[j] += pass->side[j] == from ? 2 * row[j] : -2 * row[j];
+    add_signed(pass->gain, from ? -2 : 2, pass->sign, row, (size_t)graph->n);
     pass->side[i] = (signed char)(1 - from);
+    pass->sign[i] = -pass->sign[i];
     pass->gain[i] = -INFINITY;
     pass->moved[pass->count++] = i;
 }
@@ -81,8 +96,9 @@ double refine_cut(const struct cut_graph *graph, int wanted, int slack, int pass
     size_t n = (size_t)graph->n;
     struct pass pass = {.graph = graph, .side = side, .wanted = wanted, .cut = -1};
     pass.gain = malloc(n * sizeof *pass.gain);
+    pass.sign = malloc(n * sizeof *pass.sign);
     pass.moved = malloc(n * sizeof *pass.moved);
-    if (pass.gain && pass.moved) {
+    if (pass.gain && pass.sign && pass.moved) {
         int heaviest = 1;
         for (size_t i = 0; i < n; i++) heaviest = graph->weight[i] > heaviest ? graph->weight[i] : heaviest;
         for (int p = 0; p < passes; p++)
@@ -90,6 +106,7 @@ double refine_cut(const struct cut_graph *graph, int wanted, int slack, int pass
         pass.cut = fmax(pass.cut, 0); /* rounding */
     }
     free(pass.gain);
+    free(pass.sign);
     free(pass.moved);
     return pass.cut;
 }

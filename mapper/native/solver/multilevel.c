@@ -162,9 +162,7 @@ static void fill_level(const struct graph *graph, const struct coarsening *plan,
         level->load[bundle] += graph->load[i];
         level->class[bundle] = graph->class[i] + (plan->mate[i] >= 0);
         level->node[bundle] = node[i];
-        const double *row = graph->comm + i * n;
-        double *sum = level->comm + bundle * m;
-        for (size_t j = 0; j < n; j++) sum[plan->map[j]] += row[j];
+        add_bundled(level->comm + bundle * m, plan->map, graph->comm + i * n, n);
     }
     for (size_t i = 0; i < m; i++) level->comm[i * m + i] = 0;
 }

@@ -12,6 +12,13 @@
 
 enum { MAX_LEVELS = 24 };
 
+/* Loops over whole rows, compiled for wide vectors as well; the sums come out the same, bit for bit. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#define WIDE __attribute__((target_clones("avx2", "default")))
+#else
+#define WIDE
+#endif
+
 /* What is placed: comm is n x n, symmetric, zero diagonal; load n; class n, non-decreasing cost of a slot. */
 struct graph {
     int n;
@@ -52,6 +59,16 @@ struct state {
     double *gain, *sum;
     double cost, imbalance;
 };
+
+/* To sum[i]: row[i]; factor * row[i]; factor * (left[i] - right[i]); factor * sign[i] * row[i]. */
+void add_row(double *restrict sum, const double *restrict row, size_t n);
+void add_scaled(double *restrict sum, double factor, const double *restrict row, size_t n);
+void add_difference(double *restrict sum, double factor, const double *restrict left, const double *restrict right,
+                    size_t n);
+void add_signed(double *restrict sum, double factor, const double *restrict sign, const double *restrict row, size_t n);
+
+/* sum[map[i]] += row[i]. */
+void add_bundled(double *restrict sum, const int *restrict map, const double *restrict row, size_t n);
 
 uint64_t rng_next(struct rng *rng);
 int rng_below(struct rng *rng, int bound);

@@ -66,20 +66,20 @@ static void sum_up(struct state *state) {
         const double *row = graph->comm + (size_t)j * (size_t)n;
         state->sum[state->node[j]] += graph->load[j];
         if (rules->flat) { /* first the sums local to each node; below they become remote ones */
-            double *gain = state->gain + (size_t)state->node[j] * (size_t)n;
-            for (int i = 0; i < n; i++) gain[i] -= row[i];
+            add_row(state->gain + (size_t)state->node[j] * (size_t)n, row, (size_t)n);
             continue;
         }
         for (int x = 0; x < k; x++) {
-            double cost = rules->cost[x * k + state->node[j]], *gain = state->gain + (size_t)x * (size_t)n;
-            for (int i = 0; i < n; i++) gain[i] += cost * row[i];
+            double cost = rules->cost[x * k + state->node[j]];
+            if (cost != 0) add_scaled(state->gain + (size_t)x * (size_t)n, cost, row, (size_t)n);
         }
     }
     if (rules->flat)
         for (int i = 0; i < n; i++) {
             double all = 0;
-            for (int x = 0; x < k; x++) all -= state->gain[(size_t)x * (size_t)n + (size_t)i];
-            for (int x = 0; x < k; x++) state->gain[(size_t)x * (size_t)n + (size_t)i] += all;
+            double *gain = state->gain + i;
+            for (int x = 0; x < k; x++) all += gain[(size_t)x * (size_t)n];
+            for (int x = 0; x < k; x++) gain[(size_t)x * (size_t)n] = all - gain[(size_t)x * (size_t)n];
         }
     state->cost = state->imbalance = 0;
     for (int i = 0; i < n; i++) state->cost += state->gain[(size_t)state->node[i] * (size_t)n + (size_t)i] / 2;
@@ -125,13 +125,18 @@ void state_set(struct state *state, const int *node) {
     int n = state->graph->n, next[state->blocks];
     memcpy(state->node, node, (size_t)n * sizeof *node);
     for (int b = 0; b < state->blocks; b++) next[b] = state->block[b].start;
-    for (int i = 0; i < n; i++)
-        for (int b = 0; b < state->blocks; b++)
-            if (state->block[b].node == node[i] && state->block[b].class == state->graph->class[i]) {
-                state->position[i] = next[b]++;
-                state->member[state->position[i]] = i;
-                break;
-            }
+    for (int i = 0; i < n; i++) {
+        int low = 0, high = state->blocks - 1, key = order_key(state, i); /* blocks ascend by key */
+        while (low < high) {
+            int middle = (low + high) / 2;
+            if (state->block[middle].node * MAX_LEVELS + state->block[middle].class < key)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        state->position[i] = next[low]++;
+        state->member[state->position[i]] = i;
+    }
     sum_up(state);
 }
 
@@ -169,8 +174,7 @@ void state_swap(struct state *state, int i, int j) {
     for (int x = 0; x < k; x++) {
         double step = rules->cost[x * k + b] - rules->cost[x * k + a];
         if (step == 0) continue;
-        double *gain = state->gain + (size_t)x * n;
-        for (size_t r = 0; r < n; r++) gain[r] += step * (row_i[r] - row_j[r]);
+        add_difference(state->gain + (size_t)x * n, step, row_i, row_j, n);
     }
     state->node[i] = b;
     state->node[j] = a;

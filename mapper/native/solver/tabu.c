@@ -18,7 +18,7 @@ struct search {
     struct state *state;
     struct rng *rng;
     long iteration, *banned; /* banned[i * k + x]: element i may not go to node x until then */
-    double *gap;             /* of each member of a block: what its leaving for the other node saves */
+    double *leave, *gap;     /* of each position: what its leaving for the other node costs, see struct pairing */
     double price, weight;    /* of imbalance, of communication */
     double best_cost, best_imbalance;
 };
@@ -44,37 +44,67 @@ static double balance_floor(const struct search *search, int a, int b) {
                              node_imbalance(state->rules, b, state->sum[b]));
 }
 
-/* Look through the swaps between two blocks; bounds skip rows and pairs that cannot win. */
+/* Two blocks as scan_blocks sees them; positions in member[]. */
+struct pairing {
+    const struct block *left, *right;
+    double *leave, *gap; /* of each position: what leaving for the other node costs; the right side's with the floor */
+    double floor, pair;
+    bool bounded;
+};
+
+/* The swaps of the element at position p with all of the right block; those that cannot win are not judged. */
+static void scan_row(struct search *search, const struct pairing *pairing, int p, struct choice *best) {
+    const struct state *state = search->state;
+    const int *member = state->member;
+    const double *gap = pairing->gap, *row = state->graph->comm + (size_t)member[p] * (size_t)state->graph->n;
+    const double leave = pairing->leave[p], floor = pairing->floor, pair = pairing->pair;
+    const bool bounded = pairing->bounded;
+    double value = best->value;
+    for (int q = pairing->right->start, end = pairing->right->end; q < end; q++) {
+        if (bounded && leave + gap[q] >= value) continue;
+        double communication = leave + gap[q] - floor + pair * row[member[q]];
+        if (communication + floor >= value) continue;
+        bool allowed;
+        double judged = judge(search, member[p], member[q], search->weight > 0 ? communication / search->weight : 0,
+                              &allowed);
+        if (allowed && judged < value) {
+            value = judged;
+            *best = (struct choice){member[p], member[q], judged};
+        }
+    }
+}
+
+/* Look through the swaps between two blocks; bounds skip rows and pairs that cannot win. The row that gains most by
+ * leaving comes first, so that the bounds bite at once. */
 static void scan_blocks(struct search *search, const struct block *left, const struct block *right,
                         struct choice *best) {
     const struct state *state = search->state;
     const double *cost = state->rules->cost, weight = search->weight;
     size_t n = (size_t)state->graph->n, k = (size_t)state->rules->k, a = (size_t)left->node, b = (size_t)right->node;
     const double *gain_a = state->gain + a * n, *gain_b = state->gain + b * n;
-    double pair = weight * (2 * cost[a * k + b] - cost[a * k + a] - cost[b * k + b]);
-    double floor = balance_floor(search, left->node, right->node), least = INFINITY, *gap = search->gap;
+    const int *member = state->member;
+    struct pairing pairing = {left, right, search->leave, search->gap, balance_floor(search, left->node, right->node),
+                              weight * (2 * cost[a * k + b] - cost[a * k + a] - cost[b * k + b]), true};
+    double least = INFINITY, lowest = INFINITY, *gap = search->gap, *leave = search->leave;
+    int first = left->start;
     for (int q = right->start; q < right->end; q++) {
-        size_t j = (size_t)state->member[q];
-        gap[q] = weight * (gain_a[j] - gain_b[j]) + floor;
-        least = fmin(least, gap[q]);
+        gap[q] = weight * (gain_a[member[q]] - gain_b[member[q]]) + pairing.floor;
+        if (gap[q] < least) least = gap[q];
+    }
+    for (int p = left->start; p < left->end; p++) {
+        leave[p] = weight * (gain_b[member[p]] - gain_a[member[p]]);
+        if (leave[p] < lowest) lowest = leave[p], first = p;
     }
     /* Where swapped elements talk, the pair's term comes on top; it lowers the value only on odd distances. */
-    bool bounded = pair >= 0;
-    uint64_t looked = (uint64_t)(right->end - right->start + left->end - left->start);
-    for (int p = left->start; p < left->end; p++) {
-        int i = state->member[p];
-        double leave = weight * (gain_b[i] - gain_a[i]);
-        if (bounded && leave + least >= best->value) continue;
-        const double *row = state->graph->comm + (size_t)i * n;
-        looked += (uint64_t)(right->end - right->start);
-        for (int q = right->start; q < right->end; q++) {
-            if (bounded && leave + gap[q] >= best->value) continue;
-            int j = state->member[q];
-            double communication = leave + gap[q] - floor + pair * row[j];
-            if (communication + floor >= best->value) continue;
-            bool allowed;
-            double value = judge(search, i, j, weight > 0 ? communication / weight : 0, &allowed);
-            if (allowed && value < best->value) *best = (struct choice){i, j, value};
+    pairing.bounded = pairing.pair >= 0;
+    uint64_t across = (uint64_t)(right->end - right->start), looked = across + (uint64_t)(left->end - left->start);
+    if (!pairing.bounded || lowest + least < best->value) {
+        scan_row(search, &pairing, first, best);
+        looked += across;
+        for (int p = left->start; p < left->end; p++) {
+            if (p == first || (pairing.bounded && leave[p] + least >= best->value)) continue;
+            scan_row(search, &pairing, p, best);
+            looked += across;
         }
     }
     *state->rules->work += looked;
@@ -182,10 +212,11 @@ bool tabu_search(struct state *state, struct rng *rng, long iterations, long pat
     size_t n = (size_t)state->graph->n, k = (size_t)state->rules->k;
     struct search search = {.state = state, .rng = rng, .weight = loads_only ? 0 : 1};
     search.banned = calloc(n * k, sizeof *search.banned);
+    search.leave = malloc(n * sizeof *search.leave);
     search.gap = malloc(n * sizeof *search.gap);
     int *best_node = malloc(n * sizeof *best_node);
     bool *settled = malloc((size_t)state->blocks * (size_t)state->blocks * sizeof *settled);
-    bool ready = search.banned && search.gap && best_node && settled;
+    bool ready = search.banned && search.leave && search.gap && best_node && settled;
     if (ready) {
         if (state->rules->balanced) search.price = loads_only ? 1 : first_price(state);
         search.best_cost = search.best_imbalance = -INFINITY; /* a ban is lifted by a record only; none holds yet */
@@ -204,6 +235,7 @@ bool tabu_search(struct state *state, struct rng *rng, long iterations, long pat
         state_set(state, best_node);
     }
     free(search.banned);
+    free(search.leave);
     free(search.gap);
     free(best_node);
     free(settled);
