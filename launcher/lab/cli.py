@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from numaplan.common import MachineLacksError, write_document
+from numaplan.common import MachineLacksError, reviewable_json, write_document
 from numaplan.common.cli import PASS_THROUGH, new_app, run_app
 from numaplan.launcher.lab.session import Request
 
@@ -167,7 +167,7 @@ def _stdin() -> int:
 
 
 def _print_json(document: msgspec.Struct) -> None:
-    print(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+    print(reviewable_json(msgspec.to_builtins(document)).decode(), end="")
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 import csv
 import io
 import sys
+from shlex import join
 from typing import TextIO
 
 from numaplan.launcher.lab.doctor import Diagnosis
@@ -11,11 +12,11 @@ from numaplan.launcher.lab.results import ConfigResult, LabCompare, LabRun, Spre
 _COLUMNS = (
     ("local share", "local_share", "{:.1%}"),
     ("remote", "remote", "{:,.0f}"),
-    ("mean distance", "mean_distance", "{:.2f}"),
-    ("imbalance", "traffic_imbalance", "{:.2f}"),
-    ("migrated", "migrated", "{:,.0f}"),
-    ("hint faults", "hint_faults", "{:,.0f}"),
-    ("seconds", "seconds", "{:.2f}"),
+    ("mean dist.", "mean_distance", "{:.2f}"),
+    ("imbal.", "traffic_imbalance", "{:.2f}"),
+    ("moved", "migrated", "{:,.0f}"),
+    ("hints", "hint_faults", "{:,.0f}"),
+    ("s", "seconds", "{:.2f}"),
 )
 _MAX_CPUS = 64  # a longer table is for --json or --counts
 
@@ -23,10 +24,12 @@ _MAX_CPUS = 64  # a longer table is for --json or --counts
 def show_run(run: LabRun, out: TextIO) -> None:
     """The table cpu x node of a run, then its costs."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
-    console = Console(file=out, highlight=False, width=None if out.isatty() else 120)
-    table = Table(title=f"user accesses on {run.machine}, {run.config}", title_justify="left")
+    console = Console(file=out, highlight=False)
+    console.print(f"user accesses of [bold]{escape(join(run.argv))}[/bold] on {run.machine}, {run.config}")
+    table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("cpu (node)", justify="right")
     for node in run.nodes:
         table.add_column(f"node {node}", justify="right")
@@ -65,16 +68,19 @@ def _cell(value: int, local: bool) -> str:
 def show_compare(result: LabCompare, out: TextIO) -> None:
     """One row a configuration: each metric's median, with the spread of the local share."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
-    console = Console(file=out, highlight=False, width=None if out.isatty() else 140)
-    table = Table(title=f"{' '.join(result.argv)} on {result.machine}", title_justify="left")
-    table.add_column("configuration")
-    table.add_column("runs", justify="right")
+    console = Console(file=out, highlight=False)
+    runs = max((len(config.runs) for config in result.configs.values()), default=0)
+    repeats = f", medians of {runs} runs (least–most)" if runs > 1 else ""
+    console.print(f"[bold]{escape(join(result.argv))}[/bold] on {result.machine}{repeats}")
+    table = Table(box=None, padding=(0, 1, 0, 0))
+    table.add_column("config", no_wrap=True)
     for title, _, _ in _COLUMNS:
-        table.add_column(title, justify="right")
+        table.add_column(title, justify="right", no_wrap=True)
     for name, config in result.configs.items():
-        table.add_row(name, str(len(config.runs)), *metric_cells(config))
+        table.add_row(name, *metric_cells(config))
     console.print(table)
 
 
@@ -85,7 +91,7 @@ def metric_cells(config: ConfigResult) -> list[str]:
         spread: Spread = getattr(config, name)
         text = form.format(spread.median)
         if name == "local_share" and len(config.runs) > 1:
-            text += f" ({form.format(spread.min)}–{form.format(spread.max)})"
+            text += f" ({100 * spread.min:.1f}–{100 * spread.max:.1f})"
         texts.append(text)
     return texts
 
