@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from numaplan.analyzer.communication import measure as measure
     from numaplan.analyzer.counter import Communication as Communication
     from numaplan.analyzer.counter import CommunicationCounter as CommunicationCounter
+    from numaplan.analyzer.merging import Difference as Difference
+    from numaplan.analyzer.merging import compare_traces as compare_traces
+    from numaplan.analyzer.merging import merge_analyses as merge_analyses
     from numaplan.analyzer.pages import PageAccesses as PageAccesses
     from numaplan.analyzer.pages import page_accesses as page_accesses
     from numaplan.analyzer.phases import Phase as Phase
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
     from numaplan.analyzer.regions import region_uses as region_uses
     from numaplan.analyzer.sharing import FalseSharing as FalseSharing
     from numaplan.analyzer.sharing import false_sharing as false_sharing
+    from numaplan.analyzer.stability import RunAgreement as RunAgreement
+    from numaplan.analyzer.stability import compare_runs as compare_runs
+    from numaplan.analyzer.stability import match_threads as match_threads
     from numaplan.analyzer.summary import placement_summary as placement_summary
     from numaplan.analyzer.timeline import Timeline as Timeline
     from numaplan.analyzer.timeline import access_timeline as access_timeline
@@ -43,6 +49,9 @@ _WHERE = {
     "measure": "communication",
     "Communication": "counter",
     "CommunicationCounter": "counter",
+    "Difference": "merging",
+    "compare_traces": "merging",
+    "merge_analyses": "merging",
     "PageAccesses": "pages",
     "page_accesses": "pages",
     "Phase": "phases",
@@ -53,6 +62,9 @@ _WHERE = {
     "region_uses": "regions",
     "FalseSharing": "sharing",
     "false_sharing": "sharing",
+    "RunAgreement": "stability",
+    "compare_runs": "stability",
+    "match_threads": "stability",
     "placement_summary": "summary",
     "Timeline": "timeline",
     "access_timeline": "timeline",

@@ -139,13 +139,15 @@ def _thread_infos(trace: Trace, seen: NDArray[np.int64]) -> list[ThreadInfo]:
     ]
 
 
-def _is_uniform(found: Communication) -> bool:
-    """Whether entries differ no more than their errors, and little."""
-    upper = np.triu_indices(len(found.matrix), 1)
-    entries, errors = found.matrix[upper], found.standard_error[upper]
+def is_uniform(matrix: NDArray[np.float64], standard_error: NDArray[np.float64]) -> bool:
+    """Whether the pairs of an (N, N) matrix differ no more than their errors, and little."""
+    upper = np.triu_indices(len(matrix), 1)
+    entries, errors = matrix[upper], standard_error[upper]
+    if len(entries) < 2:
+        return False
     mean = float(entries.mean())
     chance = float((errors**2).mean())
-    return len(entries) > 1 and float(entries.var()) < chance + (UNIFORM * mean) ** 2 and chance < mean**2 / 4
+    return float(entries.var()) < chance + (UNIFORM * mean) ** 2 and chance < mean**2 / 4
 
 
 def _notes(trace: Trace, found: Communication, seen: NDArray[np.int64], use_dram: bool) -> list[str]:
@@ -156,7 +158,7 @@ def _notes(trace: Trace, found: Communication, seen: NDArray[np.int64], use_dram
         notes.append("one thread only: there is no communication to place by")
     elif found.events == 0:
         notes.append("no communication was seen: no block was written by one thread and touched by another")
-    elif _is_uniform(found):
+    elif is_uniform(found.matrix, found.standard_error):
         notes.append("all pairs of threads communicate about equally: any balanced placement costs the same")
     elif found.confidence < DOUBTFUL:
         notes.append(

@@ -179,7 +179,7 @@ def combine(layers: list[Layer]) -> Communication:
 
 
 def _spreads(layers: list[Layer]) -> Matrix:
-    """(L,) standard deviation of each layer's entries, at least a share of their mean; 1 where it is empty."""
+    """(L,) standard deviation of each layer's entries, at least a share of their mean; 1 where empty."""
     upper = np.triu_indices(layers[0].groups.shape[1], 1)
     entries = [layer.total[upper] for layer in layers]
     spreads = [max(float(values.std()), FLAT * float(values.mean())) for values in entries]

@@ -2,11 +2,14 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from numaplan.common.cli import Debug, Json
+
+if TYPE_CHECKING:
+    from numaplan.analyzer import Analysis, RunAgreement
 
 TraceFile = Annotated[Path, typer.Argument(metavar="TRACE", help="A trace.db that 'nprof record' wrote.")]
 Slice = Annotated[
@@ -14,8 +17,14 @@ Slice = Annotated[
 ]
 
 
+Traces = Annotated[
+    list[Path],
+    typer.Argument(metavar="TRACE...", help="Traces: several runs of one program, or a job's ranks."),
+]
+
+
 def analyze_command(
-    trace: TraceFile,
+    traces: Traces,
     as_json: Json = False,
     to: Annotated[
         Path | None,
@@ -26,27 +35,66 @@ def analyze_command(
 ) -> None:
     """Show who communicates with whom, how load is spread, and how memory is shared.
 
+    Of several runs of one program it says whether threads keep their roles from run to run, and shows the
+    mean of the runs if they do.
+
     Example: nmap analyze trace.db --to analysis/
     """
     import msgspec
 
-    from numaplan.analyzer import analyze_trace, false_sharing, page_accesses, placement_summary, region_uses
-    from numaplan.analyzer.report import analysis_document, show_analysis, write_csv_files
+    from numaplan.analyzer import (
+        analyze_trace,
+        false_sharing,
+        merge_analyses,
+        page_accesses,
+        placement_summary,
+        region_uses,
+    )
+    from numaplan.analyzer.report import (
+        analysis_document,
+        runs_document,
+        runs_sentences,
+        show_analysis,
+        write_csv_files,
+    )
     from numaplan.profiler import Trace
 
-    with Trace.open(trace) as opened:
-        analysis = analyze_trace(opened, slice_ns=round(slice_ms * 1e6))
+    with Trace.open(traces[0]) as opened:
+        first = analyze_trace(opened, slice_ns=round(slice_ms * 1e6))
         regions = region_uses(opened, page_accesses(opened))
         lines = false_sharing(opened)
-    sentences = placement_summary(analysis, regions, lines)
+    analyses = [first]
+    for path in traces[1:]:
+        with Trace.open(path) as opened:
+            analyses.append(analyze_trace(opened, slice_ns=first.timeline.slice_ns))
+    agreements = _agreements(analyses)
+    stable = all(agreement is None or agreement.verdict != "roles" for agreement in agreements)
+    analysis = merge_analyses(analyses) if stable else first
+    sentences = [*runs_sentences(agreements, stable), *placement_summary(analysis, regions, lines)]
     if to is not None:
-        for path in write_csv_files(analysis, to):
-            print(f"nmap: wrote {path}", file=sys.stderr)
+        for written in write_csv_files(analysis, to):
+            print(f"nmap: wrote {written}", file=sys.stderr)
     if as_json:
         document = analysis_document(analysis, regions, lines, sentences)
+        document |= runs_document(traces, analyses, agreements, stable)
         sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
     else:
         show_analysis(analysis, regions, sentences)
+
+
+def _agreements(analyses: "list[Analysis]") -> "list[RunAgreement | None]":
+    """Each further trace against the first; None for one that has no threads in common with it."""
+    from numaplan.analyzer import compare_runs
+    from numaplan.common import UsageError
+
+    names = [{(thread.process, thread.path) for thread in analysis.threads} for analysis in analyses]
+    found: list[RunAgreement | None] = []
+    for analysis, own in zip(analyses[1:], names[1:], strict=True):
+        shared = len(own & names[0])
+        if shared == 1 and (len(own) > 1 or len(names[0]) > 1):
+            raise UsageError("the traces have one thread in common", "give runs of one program, run alike")
+        found.append(compare_runs(analyses[0], analysis) if shared > 1 else None)
+    return found
 
 
 def report_command(
