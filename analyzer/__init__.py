@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numaplan.analyzer.analysis import ThreadInfo as ThreadInfo
     from numaplan.analyzer.analysis import analyze_trace as analyze_trace
     from numaplan.analyzer.changes import change_points as change_points
+    from numaplan.analyzer.changes import share_changes as share_changes
     from numaplan.analyzer.communication import RULES as RULES
     from numaplan.analyzer.communication import communication_matrix as communication_matrix
     from numaplan.analyzer.communication import measure as measure
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from numaplan.analyzer.merging import merge_analyses as merge_analyses
     from numaplan.analyzer.pages import PageAccesses as PageAccesses
     from numaplan.analyzer.pages import page_accesses as page_accesses
+    from numaplan.analyzer.phase_communication import communication_by_phase as communication_by_phase
     from numaplan.analyzer.phases import Phase as Phase
     from numaplan.analyzer.phases import access_load_vector as access_load_vector
     from numaplan.analyzer.phases import describe_phases as describe_phases
@@ -44,6 +46,7 @@ _WHERE = {
     "ThreadInfo": "analysis",
     "analyze_trace": "analysis",
     "change_points": "changes",
+    "share_changes": "changes",
     "RULES": "communication",
     "communication_matrix": "communication",
     "measure": "communication",
@@ -54,6 +57,7 @@ _WHERE = {
     "merge_analyses": "merging",
     "PageAccesses": "pages",
     "page_accesses": "pages",
+    "communication_by_phase": "phase_communication",
     "Phase": "phases",
     "access_load_vector": "phases",
     "describe_phases": "phases",

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from numaplan.analyzer.blocks import MAX_THREADS
 from numaplan.analyzer.changes import change_points
 from numaplan.analyzer.counter import Communication, CommunicationCounter
+from numaplan.analyzer.partners import partner_counter
 from numaplan.analyzer.phases import Phase, access_load_vector, describe_phases, divide_phases, scaled_loads
 from numaplan.analyzer.samples import TraceSamples
 from numaplan.analyzer.timeline import SLICE_NS, Timeline, TimelineCounter
@@ -41,7 +42,8 @@ class Analysis:
 
     comm: (N, N) symmetric, zero diagonal, in events; standard_error: (N, N); loads: (N,) access load vector
     (CMLB Eq. 3, scaled to accesses seen); load_source: `dram` or `all`, what loads and timeline count;
-    phases: by Algorithm 1; changes: slices at which the threads' rates of access change; confidence: 0..1,
+    phases: by Algorithm 1; changes: slices at which the threads' rates of access change; partner_changes:
+    slices at which threads begin to communicate with others than before; confidence: 0..1,
     how far the matrix would come out the same from other samples and other ways of counting; notes: what a
     reader must know to trust it rightly.
     """
@@ -61,6 +63,7 @@ class Analysis:
     period: int
     notes: list[str] = field(default_factory=list)
     layers: dict[str, float] = field(default_factory=dict)
+    partner_changes: list[int] = field(default_factory=list)
 
 
 def analyze_trace(trace: Trace, *, slice_ns: int = 0) -> Analysis:
@@ -80,6 +83,7 @@ def analyze_trace(trace: Trace, *, slice_ns: int = 0) -> Analysis:
     width = slice_ns or _slice_width(samples.last_ns - samples.first_ns, counted)
     timeline = TimelineCounter(count, samples.first_ns, samples.last_ns, width)
     counter = CommunicationCounter(count, exact=period == 1)
+    partners = partner_counter(timeline.result())
     seen = np.zeros((2, count), np.int64)
     shared = 0
     for piece in samples.pieces():
@@ -87,8 +91,10 @@ def analyze_trace(trace: Trace, *, slice_ns: int = 0) -> Analysis:
         seen[1] += np.bincount(piece.thread[piece.dram], minlength=count)
         chosen = piece.dram if use_dram else slice(None)
         timeline.add(piece.time_ns[chosen], piece.thread[chosen])
-        shared += int(piece.shared.sum())
-        counter.add(piece.thread[piece.shared], piece.key[piece.shared], piece.is_write[piece.shared])
+        told = piece.told()
+        shared += len(told.key)
+        counter.add(told.thread, told.key, told.is_write)
+        partners.add(told.time_ns, told.thread, told.key, told.is_write)
     found = counter.result()
     line = timeline.result()
     ranges = divide_phases(line.smoothed)
@@ -108,6 +114,7 @@ def analyze_trace(trace: Trace, *, slice_ns: int = 0) -> Analysis:
         period=period,
         notes=_notes(trace, found, seen, use_dram),
         layers=found.weights,
+        partner_changes=partners.changes(),
     )
 
 

@@ -73,6 +73,7 @@ def merge_analyses(analyses: Sequence[Analysis]) -> Analysis:
         timeline=timeline,
         phases=describe_phases(timeline.per_thread, ranges),
         changes=change_points(timeline.per_thread),
+        partner_changes=[],
         confidence=_merged_confidence(analyses, separate),
         events=sum(analysis.events for analysis in analyses),
         samples=sum(analysis.samples for analysis in analyses),

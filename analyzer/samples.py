@@ -46,6 +46,26 @@ class Piece:
     shared: NDArray[np.bool_]
     dram: NDArray[np.bool_]
 
+    def told(self) -> "Told":
+        """The samples that may tell of communication, as the counters take them."""
+        chosen = self.shared
+        return Told(
+            self.time_ns[chosen],
+            self.thread[chosen].astype(np.uint16),
+            np.ascontiguousarray(self.key[chosen]),
+            np.ascontiguousarray(self.is_write[chosen]).view(np.uint8),
+        )
+
+
+@dataclass(frozen=True)
+class Told:
+    """Samples in order of time that may tell of communication; equally long contiguous arrays."""
+
+    time_ns: NDArray[np.int64]
+    thread: NDArray[np.uint16]
+    key: NDArray[np.uint64]
+    is_write: NDArray[np.uint8]
+
 
 class TraceSamples:
     """The samples of one trace, and what is counted of them beforehand.

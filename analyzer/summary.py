@@ -93,13 +93,19 @@ def _load(analysis: Analysis) -> list[str]:
 
 
 def _changes(analysis: Analysis) -> list[str]:
+    kinds = {
+        "the threads' rates of access change": analysis.changes,
+        "threads begin to communicate with others": analysis.partner_changes,
+    }
+    return [f"{what} at {_times(analysis, places)}" for what, places in kinds.items() if places]
+
+
+def _times(analysis: Analysis, places: Sequence[int]) -> str:
     line = analysis.timeline
-    times = [(line.start_ns + place * line.slice_ns) / 1e6 for place in analysis.changes]
-    if not times:
-        return []
+    times = [(line.start_ns + place * line.slice_ns) / 1e6 for place in places]
     shown = ", ".join(f"{time:,.0f}" for time in times[:MOST_GROUPS])
     more = f" and {len(times) - MOST_GROUPS} more times" if len(times) > MOST_GROUPS else ""
-    return [f"the threads' rates of access change at {shown} ms{more}"]
+    return f"{shown} ms{more}"
 
 
 def _memory(analysis: Analysis, regions: Sequence[RegionUse]) -> list[str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from numaplan.common import UsageError
 from numaplan.common.cli import Debug, Json
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ def analyze_command(
         typer.Option("--to", help="Folder for comm.csv, loads.csv, phases.csv and timeline.csv."),
     ] = None,
     slice_ms: Slice = 0.0,
+    per_phase: Annotated[
+        bool, typer.Option("--per-phase", help="Add each phase's matrix to --json and --to (one trace only).")
+    ] = False,
     debug: Debug = False,
 ) -> None:
     """Show who communicates with whom, how load is spread, and how memory is shared.
@@ -44,6 +48,7 @@ def analyze_command(
 
     from numaplan.analyzer import (
         analyze_trace,
+        communication_by_phase,
         false_sharing,
         merge_analyses,
         page_accesses,
@@ -59,10 +64,13 @@ def analyze_command(
     )
     from numaplan.profiler import Trace
 
+    if per_phase and len(traces) > 1:
+        raise UsageError("--per-phase with several traces", "their phases differ: name one trace")
     with Trace.open(traces[0]) as opened:
         first = analyze_trace(opened, slice_ns=round(slice_ms * 1e6))
         regions = region_uses(opened, page_accesses(opened))
         lines = false_sharing(opened)
+        phases = [found.matrix for found in communication_by_phase(opened, first)] if per_phase else []
     analyses = [first]
     for path in traces[1:]:
         with Trace.open(path) as opened:
@@ -72,10 +80,10 @@ def analyze_command(
     analysis = merge_analyses(analyses) if stable else first
     sentences = [*runs_sentences(agreements, stable), *placement_summary(analysis, regions, lines)]
     if to is not None:
-        for written in write_csv_files(analysis, to):
+        for written in write_csv_files(analysis, to, phases):
             print(f"nmap: wrote {written}", file=sys.stderr)
     if as_json:
-        document = analysis_document(analysis, regions, lines, sentences)
+        document = analysis_document(analysis, regions, lines, sentences, phases)
         document |= runs_document(traces, analyses, agreements, stable)
         sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
     else:
@@ -85,7 +93,6 @@ def analyze_command(
 def _agreements(analyses: "list[Analysis]") -> "list[RunAgreement | None]":
     """Each further trace against the first; None for one that has no threads in common with it."""
     from numaplan.analyzer import compare_runs
-    from numaplan.common import UsageError
 
     names = [{(thread.process, thread.path) for thread in analysis.threads} for analysis in analyses]
     found: list[RunAgreement | None] = []

@@ -5,10 +5,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from numaplan.analyzer.analysis import Analysis
 from numaplan.analyzer.regions import RegionUse
 from numaplan.analyzer.sharing import FalseSharing
 from numaplan.common import UsageError, write_document
+
+Matrix = NDArray[np.float64]
 
 SCHEMA = "numaplan/analysis/1"
 
@@ -18,10 +23,14 @@ def analysis_document(
     regions: Sequence[RegionUse],
     lines: Sequence[FalseSharing],
     sentences: Sequence[str],
+    phase_comm: Sequence[Matrix] = (),
 ) -> dict[str, Any]:
-    """The document as plain values. Times are ns from the start of the recording."""
+    """The document as plain values. Times are ns from the start of the recording.
+
+    phase_comm: the (N, N) matrix of each phase, if the document shall hold them.
+    """
     line = analysis.timeline
-    return {
+    document: dict[str, Any] = {
         "schema": SCHEMA,
         "threads": [thread.path for thread in analysis.threads],
         "processes": [thread.process for thread in analysis.threads],
@@ -36,6 +45,7 @@ def analysis_document(
             for phase, (start, end) in zip(analysis.phases, phase_times(analysis), strict=True)
         ],
         "changes_ns": [line.start_ns + place * line.slice_ns for place in analysis.changes],
+        "partner_changes_ns": [line.start_ns + place * line.slice_ns for place in analysis.partner_changes],
         "slice_ns": line.slice_ns,
         "confidence": analysis.confidence,
         "events": analysis.events,
@@ -48,6 +58,9 @@ def analysis_document(
         "regions": [asdict(region) for region in regions],
         "false_sharing": [asdict(shared) for shared in lines],
     }
+    for phase, comm in zip(document["phases"], phase_comm, strict=False):
+        phase["comm"] = comm.tolist()
+    return document
 
 
 def phase_times(analysis: Analysis) -> list[tuple[int, int]]:
@@ -59,8 +72,10 @@ def phase_times(analysis: Analysis) -> list[tuple[int, int]]:
     ]
 
 
-def write_csv_files(analysis: Analysis, folder: Path) -> list[Path]:
+def write_csv_files(analysis: Analysis, folder: Path, phase_comm: Sequence[Matrix] = ()) -> list[Path]:
     """comm.csv (N rows of N), loads.csv (one a row), phases.csv and timeline.csv (with a header line).
+
+    phase_comm: matrices of the phases, written to comm-phase-1.csv and so on.
 
     Raises UsageError when the folder cannot be made or written.
     """
@@ -79,12 +94,14 @@ def write_csv_files(analysis: Analysis, folder: Path) -> list[Path]:
         (start, *cells)
         for start, cells in zip(line.slice_starts().tolist(), line.per_thread.tolist(), strict=True)
     )
-    files = {
+    files: dict[str, tuple[Sequence[str], Iterable[Sequence[float]]]] = {
         "comm.csv": ((), analysis.comm.tolist()),
         "loads.csv": ((), ([value] for value in analysis.loads.tolist())),
         "phases.csv": (("start_ns", "end_ns", "weight", *names), phases),
         "timeline.csv": (("start_ns", *(f"accesses {path}" for path in paths)), slices),
     }
+    for number, comm in enumerate(phase_comm, start=1):
+        files[f"comm-phase-{number}.csv"] = ((), comm.tolist())
     written = []
     for name, (header, rows) in files.items():
         write_document(folder / name, _csv(header, rows))
