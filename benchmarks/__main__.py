@@ -17,11 +17,12 @@ BENCHMARKS = {
     ),
     "perfdata": ("benchmarks.perfdata", "decoding speed against perf script"),
     "communication": ("benchmarks.communication", "accuracy on real codes, speed against one stable argsort"),
+    "kernels": ("benchmarks.kernels", "communication of kernels at period 1000 against all their accesses"),
     "mapping": ("benchmarks.mapping", "cost and time of every mapping method against the peers"),
     "launcher": ("benchmarks.launcher", "what launching with a plan costs"),
     "lab": ("benchmarks.lab", "boot time and the cost of counting"),
 }
-DEFAULT = ("emulation", "perfdata", "communication", "mapping", "launcher")
+DEFAULT = ("emulation", "perfdata", "communication", "kernels", "mapping", "launcher")
 
 
 def benchmarks_command(
@@ -33,7 +34,7 @@ def benchmarks_command(
 ) -> None:
     """Measure speed and accuracy, as ratios against named peers in the same run.
 
-    Names: emulation, perfdata, communication, mapping, launcher, lab.
+    Names: emulation, perfdata, communication, kernels, mapping, launcher, lab.
 
     Example: python -m benchmarks emulation mapping
     """

@@ -57,8 +57,8 @@ def _accuracy(traces: list[Trace], rule: str) -> dict[str, Any]:
                 truth[np.ix_(names, names)] = exact
                 columns = {**part, "thread": names[part["thread"]]}
                 found = communication_matrix(**columns, threads=len(exact), rule=rule)
-                costs.append(_plan_cost(found, truth))
-            correlations.append(_correlation(found, truth))
+                costs.append(plan_cost(found, truth))
+            correlations.append(correlation(found, truth))
         answer[label] = {
             "mean r": float(np.mean(correlations)),
             "least r": min(correlations),
@@ -68,7 +68,7 @@ def _accuracy(traces: list[Trace], rule: str) -> dict[str, Any]:
     return answer
 
 
-def _correlation(found: Matrix, exact: Matrix) -> float:
+def correlation(found: Matrix, exact: Matrix) -> float:
     """Pearson r over the pairs; 0 where nothing was found."""
     upper = np.triu_indices(len(exact), 1)
     if np.ptp(found[upper]) == 0:
@@ -85,7 +85,7 @@ def _thinned(trace: Trace, every: int) -> Trace:
     return {name: trace[name][chosen] for name in ("thread", "addr", "is_write", "time")}
 
 
-def _plan_cost(found: Matrix, exact: Matrix) -> float:
+def plan_cost(found: Matrix, exact: Matrix) -> float:
     """Remote communication of the plan from a sampled matrix over that of the plan from the exact one."""
     machine = f"{NODES}x{-(-len(exact) // NODES)}"
     costs = [
