@@ -12,9 +12,10 @@ static void cut_graph_free(struct cut_graph *graph) {
     free(graph->weight);
 }
 
-static bool cut_graph_new(struct cut_graph *graph, int n, uint64_t *work) {
+static bool cut_graph_new(struct cut_graph *graph, int n, bool wide, uint64_t *work) {
     *work += 2 * (uint64_t)n * (uint64_t)n;
     graph->n = n;
+    graph->wide = wide;
     graph->work = work;
     graph->comm = calloc((size_t)n * (size_t)n, sizeof *graph->comm);
     graph->weight = calloc((size_t)n, sizeof *graph->weight);
@@ -111,7 +112,7 @@ static double cut_multilevel(const struct cut_graph *graph, struct rng *rng, int
     if (map && order) count = match(graph, rng, limit, map, order);
     if (count && 20 * count > 19 * graph->n) {
         cut = first_cut(graph, rng, wanted, slack, side); /* nothing left to pair */
-    } else if (count && cut_graph_new(&coarse, count, graph->work)) {
+    } else if (count && cut_graph_new(&coarse, count, graph->wide, graph->work)) {
         contract(graph, map, &coarse);
         signed char *coarse_side = malloc((size_t)count);
         if (coarse_side) cut = cut_multilevel(&coarse, rng, wanted, limit, false, coarse_side);
@@ -130,6 +131,7 @@ struct splitting {
     struct rng *rng;
     const int *sizes, *nodes; /* threads of each node; the nodes in an order that keeps near ones together */
     int *result;
+    bool wide;
     uint64_t *work;
 };
 
@@ -141,7 +143,7 @@ static bool split(const struct splitting *task, int *members, int count, int low
     int middle = (low + high) / 2, wanted = 0, left = 0;
     for (int x = low; x < middle; x++) wanted += task->sizes[task->nodes[x]];
     struct cut_graph part;
-    if (!cut_graph_new(&part, count ? count : 1, task->work)) return false;
+    if (!cut_graph_new(&part, count ? count : 1, task->wide, task->work)) return false;
     size_t n = (size_t)task->graph->n, m = (size_t)count;
     for (size_t a = 0; a < m; a++) {
         const double *row = task->graph->comm + (size_t)members[a] * n;
@@ -180,7 +182,8 @@ static void chain_nodes(const struct rules *rules, struct rng *rng, int *nodes) 
     }
 }
 
-bool bisect_placement(const struct graph *graph, const struct rules *rules, struct rng *rng, int most, int *node) {
+bool bisect_placement(const struct graph *graph, const struct rules *rules, struct rng *rng, int most, bool wide,
+                      int *node) {
     size_t n = (size_t)graph->n, k = (size_t)rules->k;
     int *sizes = calloc(k, sizeof *sizes), *nodes = malloc(k * sizeof *nodes), *members = malloc(n * sizeof *members);
     bool *chosen = calloc(k, sizeof *chosen), done = sizes && nodes && members && chosen;
@@ -195,7 +198,7 @@ bool bisect_placement(const struct graph *graph, const struct rules *rules, stru
             sizes[node[i]]++;
             if (chosen[node[i]]) members[count++] = (int)i;
         }
-        struct splitting task = {graph, rng, sizes, nodes, node, rules->work};
+        struct splitting task = {graph, rng, sizes, nodes, node, wide, rules->work};
         done = split(&task, members, count, 0, parts);
     }
     free(sizes);

@@ -4,9 +4,11 @@
 
 #include "solver.h"
 
-/* comm: n x n, symmetric, zero diagonal; weight: threads in each vertex. */
+/* comm: n x n, symmetric, zero diagonal; weight: threads in each vertex; wide: let refinement stray far from balance
+ * on its way, which finds better cuts of trees and worse ones of grids. */
 struct cut_graph {
     int n;
+    bool wide;
     double *comm;
     int *weight;
     uint64_t *work; /* elements looked at, as in struct rules */

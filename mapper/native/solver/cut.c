@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STRIDE = 16 };
+enum { STRIDE = 16, WIDTH = 4 };
 
 struct pass {
     const struct cut_graph *graph;
@@ -101,6 +101,9 @@ double refine_cut(const struct cut_graph *graph, int wanted, int slack, int pass
     if (pass.gain && pass.sign && pass.moved) {
         int heaviest = 1;
         for (size_t i = 0; i < n; i++) heaviest = graph->weight[i] > heaviest ? graph->weight[i] : heaviest;
+        /* Wide passes may exchange whole branches; narrow ones end as near to what is wanted as can be. */
+        for (int p = 0; graph->wide && p < passes / 2; p++)
+            if (!run_pass(&pass, slack, slack + WIDTH * heaviest)) break;
         for (int p = 0; p < passes; p++)
             if (!run_pass(&pass, slack, slack > heaviest ? slack : heaviest)) break;
         pass.cut = fmax(pass.cut, 0); /* rounding */

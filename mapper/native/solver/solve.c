@@ -22,12 +22,12 @@ struct run {
 
 static struct budget budget_for(int n, bool distances, int effort) {
     static const struct budget table[3] = {
-        {1, 1, 6, 4, {4, 4, 60, 20, 10, 6}},
+        {2, 1, 6, 4, {4, 4, 60, 20, 10, 6}},
         {5, 3, 36, 12, {4, 3, 200, 60, 200, 32}},
         {16, 12, 800, 200, {4, 6, 800, 200, 2000, 400}},
     };
     struct budget budget = table[effort < 0 ? 0 : effort > 2 ? 2 : effort];
-    if (effort <= 0 && n > 64) budget.fresh = 0, budget.rounds = n > 128 ? 0 : 3;
+    if (effort <= 0 && n > 64) budget.bisections = n > 128 ? 6 : 4, budget.fresh = 0, budget.rounds = n > 128 ? 0 : 3;
     int longer = n > 64 || effort <= 0 ? 1 : n <= 32 && distances ? 4 : 2; /* distances make for more local optima */
     budget.levels.fine_iterations *= longer;
     budget.levels.fine_patience *= longer;
@@ -155,7 +155,7 @@ static bool improve(struct run *run, const struct budget *budget, int round) {
     }
     if (kind == 1) {
         int nodes = n / k < 5 ? k : 2 + rng_below(&run->rng, k < 6 ? k - 1 : 5);
-        if (!bisect_placement(state->graph, run->rules, &run->rng, nodes, run->trial)) return false;
+        if (!bisect_placement(state->graph, run->rules, &run->rng, nodes, rng_below(&run->rng, 2), run->trial)) return false;
     }
     state_set(state, run->trial);
     if (kind == 2 && !run->rules->flat && round % 2) exchange_nodes(run);
@@ -163,14 +163,14 @@ static bool improve(struct run *run, const struct budget *budget, int round) {
     return tabu_search(state, &run->rng, budget->levels.fine_iterations, budget->levels.fine_patience, false);
 }
 
-static bool make_fresh(struct run *run, const struct budget *budget, bool bisect) {
+static bool make_fresh(struct run *run, const struct budget *budget, int number) {
     struct state *state = run->state;
-    if (!bisect) {
+    if (number >= budget->bisections) {
         if (!multilevel(state->graph, run->rules, &budget->levels, &run->rng, true, run->trial)) return false;
         state_set(state, run->trial);
         return true;
     }
-    if (!bisect_placement(state->graph, run->rules, &run->rng, state->rules->k, run->trial)) return false;
+    if (!bisect_placement(state->graph, run->rules, &run->rng, state->rules->k, number % 2, run->trial)) return false;
     state_set(state, run->trial);
     return tabu_search(state, &run->rng, budget->levels.fine_iterations, budget->levels.fine_patience, false);
 }
@@ -185,7 +185,7 @@ static bool search(struct run *run, const struct budget *budget, int starts, con
     if (!take_starts(run, budget, starts, start)) return false;
     for (int fresh = 0; fresh < budget->bisections + budget->fresh && go_on(run); fresh++) {
         memcpy(run->trial, run->best, bytes);
-        if (!make_fresh(run, budget, fresh < budget->bisections)) return false;
+        if (!make_fresh(run, budget, fresh)) return false;
         keep(run);
     }
     for (int round = 0, idle = 0; round < budget->rounds && idle < budget->idle && go_on(run); round++) {

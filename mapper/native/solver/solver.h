@@ -91,8 +91,9 @@ bool tabu_search(struct state *state, struct rng *rng, long iterations, long pat
 bool grow_placement(const struct graph *graph, int k, struct rng *rng, int *node);
 
 /* Make node[] anew, with the same number of elements on each node, by recursive bisection; all of class 0. Only the
- * elements of `most` random nodes are placed anew when there are more nodes. Returns false without memory. */
-bool bisect_placement(const struct graph *graph, const struct rules *rules, struct rng *rng, int most, int *node);
+ * elements of `most` random nodes are placed anew when there are more nodes. wide: see bisect.h. Returns false without memory. */
+bool bisect_placement(const struct graph *graph, const struct rules *rules, struct rng *rng, int most, bool wide,
+                      int *node);
 
 /* How much work a run through the levels does. */
 struct effort {
