@@ -1,15 +1,15 @@
 """The command `nprof`: record a program, look at what was recorded, hand it on."""
 
+import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from numaplan.common import UsageError
 from numaplan.common.cli import PASS_THROUGH, Debug, Json, new_app, run_app
-from numaplan.profiler.backends.base import Progress
+from numaplan.profiler.show import terminal_progress
 
 app = new_app(
     "Record which thread of a program touches which memory.\n\n"
@@ -21,15 +21,36 @@ TraceFile = Annotated[Path, typer.Argument(metavar="TRACE", help="A trace.db tha
 
 @app.command("record", context_settings=PASS_THROUGH)
 def record_command(
-    argv: Annotated[list[str], typer.Argument(metavar="APP", help="The program, and its arguments.")],
+    argv: Annotated[list[str], typer.Argument(metavar="APP", help="The program, and its arguments.")] = [],
     output: Annotated[Path, typer.Option("-o", "--output", help="The trace to write.")] = Path("trace.db"),
-    backend: Annotated[str, typer.Option(help="auto, faults or emulate; see 'nprof doctor'.")] = "auto",
-    period: Annotated[int, typer.Option(help="One sample in so many accesses; 1 is all.", min=1)] = 1000,
+    backend: Annotated[
+        str, typer.Option(help="auto, pebs, ibs, spe, faults or emulate; see 'nprof doctor'.")
+    ] = "auto",
+    period: Annotated[
+        int | None, typer.Option(help="One sample in so many accesses (default 1000); 1 is all.", min=1)
+    ] = None,
     machine: Annotated[str, typer.Option(help="The machine to emulate (see 'nmap machine').")] = "local",
     cache: Annotated[bool, typer.Option(help="Emulation: model the caches to tell levels.")] = True,
+    freq: Annotated[int, typer.Option(help="Samples a second, instead of --period.", min=0)] = 0,
+    duration: Annotated[
+        str, typer.Option(metavar="TIME", help="Record only so long (10s, 2m); APP runs on.")
+    ] = "",
+    pid: Annotated[
+        list[str], typer.Option("--pid", "--attach", metavar="PID", help="Record running processes.")
+    ] = [],
+    all_cpus: Annotated[bool, typer.Option("--all-cpus", help="Record all that runs.")] = False,
+    max_size: Annotated[str, typer.Option(metavar="SIZE", help="Stop when perf's file is so large.")] = "",
+    events: Annotated[
+        list[str], typer.Option("--events", metavar="EVENT", help="perf's events instead; may be repeated.")
+    ] = [],
+    phys: Annotated[bool, typer.Option("--phys", help="Record physical addresses (root).")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the command line, run nothing.")] = False,
+    sysfs: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="With --dry-run: a recorded tree of /sys and /proc.")
+    ] = None,
     set_: Annotated[
         list[str],
-        typer.Option("--set", metavar="KEY=VALUE", help="Emulation: an option below; may be repeated."),
+        typer.Option("--set", metavar="KEY=VALUE", help="A setting below; may be repeated."),
     ] = [],
     debug: Debug = False,
 ) -> int:
@@ -37,21 +58,40 @@ def record_command(
 
     The program's output, input and exit code are its own. Ctrl-C keeps what was recorded.
 
-    For --set: turn=1000 (accesses a turn), schedule=fair|free, seed=1, l1=32K:8, l2=1M:16, l3=32M:16
-    (SIZE:WAYS), drop_runtime=yes|no (samples of the loader and of thread runtimes).
+    For --set with emulate: turn=1000 (accesses a turn), schedule=fair|free, seed=1, l1=32K:8, l2=1M:16,
+    l3=32M:16 (SIZE:WAYS), drop_runtime=yes|no (samples of the loader and of thread runtimes); pebs:
+    ldlat=3 (least latency of loads), llc=yes|no, stores=yes|no; ibs: l3missonly=yes|no; spe: min_latency=0.
 
     Example: nprof record --period 1000 -o trace.db -- ./app -n 8
     """
-    from numaplan.profiler.recording import RecordOptions, record
+    from numaplan.profiler.choices import read_choices
+    from numaplan.profiler.recording import RecordOptions, command_line, record
 
+    if freq and period:
+        raise UsageError("--freq and --period", "give one of them")
+    choices = read_choices(
+        freq=freq,
+        duration=duration,
+        pids=pid,
+        all_cpus=all_cpus,
+        max_size=max_size,
+        events=events,
+        phys=phys,
+    )
     options = RecordOptions(
         output=output,
         backend=backend,
-        period=period,
+        period=period or 1000,
         machine=machine,
         backend_options={**_assignments(set_), **({} if cache else {"cache": "off"})},
+        choices=choices,
     )
-    with _progress() as progress:
+    if dry_run:
+        print(shlex.join(command_line(argv, options, _tree(sysfs), _say_choice)))
+        return 0
+    if sysfs:
+        raise UsageError("--sysfs without --dry-run: another machine's events cannot be recorded", "add it")
+    with terminal_progress(while_recording=not argv) as progress:
         summary = record(argv, options, progress=progress, chosen=_say_choice)
     _say_summary(summary.samples, summary.threads, summary.losses, output)
     return summary.exit_code
@@ -77,7 +117,7 @@ def import_command(
     from numaplan.profiler.importing import import_recordings
     from numaplan.profiler.machine import Machine
 
-    with _progress() as progress:
+    with terminal_progress() as progress:
         chosen = Machine.load(machine) if machine else None
         summary = import_recordings(recordings, output, machine=chosen, progress=progress)
     for warning in summary.warnings:
@@ -125,7 +165,13 @@ def export_command(
 
 
 @app.command("doctor")
-def doctor_command(as_json: Json = False, debug: Debug = False) -> None:
+def doctor_command(
+    sysfs: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A recorded tree of /sys and /proc to judge by.")
+    ] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
     """Say what this machine can record, and the exact command that mends each lack.
 
     Example: nprof doctor
@@ -133,7 +179,8 @@ def doctor_command(as_json: Json = False, debug: Debug = False) -> None:
     from numaplan.profiler.doctor import diagnose
     from numaplan.profiler.machine import Machine
 
-    checks = diagnose(Machine.load("local"))
+    tree = _tree(sysfs)
+    checks = diagnose(Machine.load(str(tree) if tree else "local"), tree)
     if as_json:
         import msgspec
 
@@ -145,9 +192,13 @@ def doctor_command(as_json: Json = False, debug: Debug = False) -> None:
         show_checks(checks)
 
 
-def _assignments(words: list[str]) -> dict[str, str]:
-    from numaplan.common import UsageError
+def _tree(folder: Path | None) -> Path | None:
+    if folder is not None and not (folder / "sys").is_dir():
+        raise UsageError(f"{folder}: no folder 'sys' in it", "give the root of a recorded tree")
+    return folder
 
+
+def _assignments(words: list[str]) -> dict[str, str]:
     pairs = [word.partition("=") for word in words]
     for (key, equals, _), word in zip(pairs, words, strict=True):
         if not key or not equals:
@@ -162,36 +213,14 @@ def _say(text: str) -> None:
 def _say_summary(samples: int, threads: int, losses: int, output: Path) -> None:
     lost = f", {losses:,} lost" if losses else ""
     _say(f"{samples:,} samples of {threads} threads{lost} in {output}")
+    from numaplan.profiler.aftermath import summarise
+
+    for line in summarise(output):
+        _say(line)
 
 
 def _say_choice(backend: str, why: str) -> None:
     _say(f"recording with {backend}: {why}")
-
-
-@contextmanager
-def _progress() -> Iterator[Progress]:
-    """A progress bar on a terminal's stderr; it shows only after the program has ended."""
-    if not sys.stderr.isatty():
-        yield lambda _what, _share: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    with Bar(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    ) as bar:
-        task = bar.add_task("", total=None, visible=False)
-
-        def advance(what: str, share: float) -> None:
-            total = None if share < 0 else 1.0
-            bar.update(task, description=what, total=total, completed=max(share, 0.0), visible=True)
-
-        yield advance
 
 
 def main() -> None:

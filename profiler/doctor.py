@@ -9,27 +9,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from numaplan.common import NumaplanError
-from numaplan.profiler.backends import BACKENDS
+from numaplan.profiler.backends import BACKENDS, HARDWARE, backend_of
 from numaplan.profiler.backends.perf_command import INSTALL, find_perf
 from numaplan.profiler.machine import Machine
 from numaplan.profiler.privileges import (
     CAP_PERFMON,
     CAP_SYS_ADMIN,
+    ROOT,
+    container_mend,
     has_capability,
     in_container,
     is_privileged,
     perf_event_paranoid,
 )
-from numaplan.profiler.sampler_hardware import samplers
+from numaplan.profiler.sampler_hardware import read_text, samplers
 
-_BALANCING = Path("/proc/sys/kernel/numa_balancing")
-_MLOCK_KIB = Path("/proc/sys/kernel/perf_event_mlock_kb")
-_KPTR = Path("/proc/sys/kernel/kptr_restrict")
-_WATCHDOG = Path("/proc/sys/kernel/nmi_watchdog")
-_LOCKDOWN = Path("/sys/kernel/security/lockdown")
-_PRODUCT = Path("/sys/class/dmi/id/product_name")
+_KERNEL = "proc/sys/kernel"
 _BARE_METAL = "run on the machine itself, or have the virtual PMU switched on; 'emulate' works without"
 _ENOUGH_MLOCK_KIB = 4096
+_ENOUGH_RATE = 50_000
 
 
 @dataclass(frozen=True)
@@ -42,30 +40,34 @@ class Check:
     mend: str = ""
 
 
-def diagnose(machine: Machine) -> list[Check]:
-    """Every check, backends first. Takes about a second: it tries the backends out."""
+def diagnose(machine: Machine, tree: Path | None = None) -> list[Check]:
+    """Every check, backends first. Takes about a second: it tries the backends out.
+
+    tree: the sysfs and procfs recorded on another machine, to say what that one can record; what is
+    installed there is not known then.
+    """
+    root = tree or ROOT
     return [
-        *_backends(machine),
-        _hardware(),
-        _perf(),
-        _qemu(),
-        _privilege(),
-        _mlock(),
+        *_backends(machine, root),
+        _hardware(root),
+        *(() if tree else (_perf(), _qemu(), _mlock())),
+        _privilege(root),
+        _sample_rate(root),
         _nodes(machine),
-        _balancing(machine),
-        _kernel_addresses(),
-        _watchdog(),
-        _lockdown(),
-        _hypervisor(),
-        _container(),
+        _balancing(machine, root),
+        _kernel_addresses(root),
+        _watchdog(root),
+        _lockdown(root),
+        _hypervisor(root),
+        _container(root),
     ]
 
 
-def _backends(machine: Machine) -> list[Check]:
+def _backends(machine: Machine, root: Path) -> list[Check]:
     checks = []
-    for name, make in BACKENDS.items():
+    for name in BACKENDS if root == ROOT else HARDWARE:
         try:
-            capability = make().available(machine)
+            capability = backend_of(name, root).available(machine)
         except NumaplanError as error:
             checks.append(Check(f"backend {name}", False, error.what, error.mend))
         else:
@@ -73,8 +75,8 @@ def _backends(machine: Machine) -> list[Check]:
     return checks
 
 
-def _hardware() -> Check:
-    found = samplers()
+def _hardware(root: Path) -> Check:
+    found = samplers(root)
     here = [f"{one.backend}: {one.why}" for one in found if one.ok]
     if here:
         return Check("hardware sampler", True, "; ".join(here))
@@ -97,12 +99,12 @@ def _qemu() -> Check:
     return Check("qemu-user", found is not None, why, "" if found else "apt-get install qemu-user")
 
 
-def _privilege() -> Check:
-    level = perf_event_paranoid()
+def _privilege(root: Path) -> Check:
+    level = perf_event_paranoid(root)
     if level is None:
         return Check("perf_event_paranoid", False, "this kernel has no perf events", "boot another kernel")
     known = {"CAP_PERFMON": CAP_PERFMON, "CAP_SYS_ADMIN": CAP_SYS_ADMIN}
-    held = [name for name, number in known.items() if has_capability(number)]
+    held = [name for name, number in known.items() if has_capability(number, root)]
     if held:
         return Check("perf_event_paranoid", True, f"level {level}, which {held[0]} overrides")
     # At 2 the kernel's own addresses are refused; 3 and 4 are distributions' and refuse everything.
@@ -117,7 +119,7 @@ def _mlock() -> Check:
     limit, _hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     if is_privileged() or limit == resource.RLIM_INFINITY:
         return Check("mlock limit", True, "no limit on perf's buffers")
-    allowed = (_number(_MLOCK_KIB) or 0) * (os.cpu_count() or 1) + limit // 1024
+    allowed = (_number(ROOT / _KERNEL / "perf_event_mlock_kb") or 0) * (os.cpu_count() or 1) + limit // 1024
     ok = allowed >= _ENOUGH_MLOCK_KIB
     why = f"perf may lock {allowed} KiB for its buffers" + ("" if ok else ": samples may get lost")
     mend = "" if ok else f"sudo sysctl kernel.perf_event_mlock_kb={_ENOUGH_MLOCK_KIB}"
@@ -136,8 +138,8 @@ def _nodes(machine: Machine) -> Check:
     )
 
 
-def _balancing(machine: Machine) -> Check:
-    mode = _number(_BALANCING)
+def _balancing(machine: Machine, root: Path) -> Check:
+    mode = _number(root / _KERNEL / "numa_balancing")
     if mode is None:
         return Check("numa_balancing", False, "this kernel has no NUMA balancing", "boot another kernel")
     if mode & 1:
@@ -147,8 +149,23 @@ def _balancing(machine: Machine) -> Check:
     return Check("numa_balancing", not mend, why, mend)
 
 
-def _kernel_addresses() -> Check:
-    hidden = (_number(_KPTR) or 0) > (1 if is_privileged() else 0)
+def _sample_rate(root: Path) -> Check:
+    """The kernel slows samplers down that exceed its limits: samples are then lost, and said to be."""
+    most, share = (
+        _number(root / _KERNEL / name) for name in ("perf_event_max_sample_rate", "perf_cpu_time_max_percent")
+    )
+    if most is None:
+        return Check("sample rate", True, "no limit seen")
+    ok = most >= _ENOUGH_RATE
+    limit = f" or {share} % of a cpu" if share else ""
+    why = f"the kernel allows {most:,} samples a second and cpu{limit}"
+    return Check(
+        "sample rate", ok, why, "" if ok else f"sudo sysctl kernel.perf_event_max_sample_rate={_ENOUGH_RATE}"
+    )
+
+
+def _kernel_addresses(root: Path) -> Check:
+    hidden = (_number(root / _KERNEL / "kptr_restrict") or 0) > (1 if is_privileged(root) else 0)
     why = (
         "kernel symbols are hidden (only names inside the kernel are missing)"
         if hidden
@@ -157,14 +174,14 @@ def _kernel_addresses() -> Check:
     return Check("kptr_restrict", not hidden, why, "sudo sysctl kernel.kptr_restrict=0" if hidden else "")
 
 
-def _watchdog() -> Check:
-    takes_one = _number(_WATCHDOG) == 1
+def _watchdog(root: Path) -> Check:
+    takes_one = _number(root / _KERNEL / "nmi_watchdog") == 1
     why = "on: it takes one counter of each cpu" if takes_one else "off: all counters are free"
     return Check("nmi_watchdog", not takes_one, why, "sudo sysctl kernel.nmi_watchdog=0" if takes_one else "")
 
 
-def _lockdown() -> Check:
-    chosen = re.search(r"\[(\w+)\]", _text(_LOCKDOWN))
+def _lockdown(root: Path) -> Check:
+    chosen = re.search(r"\[(\w+)\]", read_text(root / "sys/kernel/security/lockdown"))
     if chosen is None or chosen[1] in ("none", "integrity"):
         return Check("lockdown", True, chosen[1] if chosen else "none")
     return Check(
@@ -175,35 +192,26 @@ def _lockdown() -> Check:
     )
 
 
-def _hypervisor() -> Check:
-    if not re.search(r"^flags\s*:.*\bhypervisor\b", _text(Path("/proc/cpuinfo")), re.MULTILINE):
+def _hypervisor(root: Path) -> Check:
+    if not re.search(r"^flags\s*:.*\bhypervisor\b", read_text(root / "proc/cpuinfo"), re.MULTILINE):
         return Check("hypervisor", True, "none seen")
-    product = _text(_PRODUCT).strip()
+    product = read_text(root / "sys/class/dmi/id/product_name").strip()
     return Check(
         "hypervisor", True, f"a virtual machine{f' ({product})' if product else ''}: it may hide samplers"
     )
 
 
-def _container() -> Check:
-    kind = in_container()
+def _container(root: Path) -> Check:
+    kind = in_container(root)
     if not kind:
         return Check("container", True, "none seen")
-    if is_privileged():
+    if is_privileged(root):
         return Check("container", True, f"{kind}, with the privilege to record")
-    runner = kind if kind in ("docker", "podman") else "docker"
-    mend = f"{runner} run --cap-add PERFMON --security-opt seccomp=unconfined …"
-    return Check("container", False, f"{kind}, without the privilege to record", mend)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""
+    return Check("container", False, f"{kind}, without the privilege to record", container_mend(kind))
 
 
 def _number(path: Path) -> int | None:
     try:
-        return int(_text(path))
+        return int(read_text(path))
     except ValueError:
         return None

@@ -3,13 +3,14 @@
 import json
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
-from numaplan.common import MachineLacksError, UsageError
+from numaplan.common import NumaplanError, UsageError
 from numaplan.profiler.assemble import write_trace
 from numaplan.profiler.backends.base import Progress, Recording
+from numaplan.profiler.hardware_trace import synthesise
 from numaplan.profiler.identity import Identity
 from numaplan.profiler.machine import Machine
 from numaplan.profiler.perfdata import Decoded, decode_perf
@@ -61,17 +62,24 @@ def import_recordings(
 
 
 def _read(name: str, folder: Path, number: int) -> Converted:
-    decoded = decode_perf(unpacked(name, folder, number))
+    """The accesses of one recording; those of a hardware trace have to be made by perf."""
+    path = unpacked(name, folder, number)
+    decoded = decode_perf(path)
     converted = convert(decoded)
+    if decoded.header.get("auxtrace"):
+        try:
+            converted = convert(decode_perf(synthesise(path, folder / f"synthesised-{number}.data")))
+        except NumaplanError as error:
+            if not len(converted.rows):
+                raise
+            warned = replace(decoded, warnings=(*decoded.warnings, f"{name}: {error.what}"))
+            return replace(converted, decoded=warned)
     if not len(converted.rows):
         raise _nothing(name, decoded)
     return converted
 
 
-def _nothing(name: str, decoded: Decoded) -> UsageError | MachineLacksError:
-    if decoded.header.get("auxtrace"):
-        mend = f"perf inject --itrace=i1000us -i {name} -o decoded.data, then import decoded.data"
-        return MachineLacksError(f"{name}: a hardware trace, which only perf can decode", mend)
+def _nothing(name: str, decoded: Decoded) -> UsageError:
     events = ", ".join(dict.fromkeys(decoded.events)) or "none"
     return UsageError(
         f"{name}: no memory access among {len(decoded.samples['time'])} samples (events: {events})",

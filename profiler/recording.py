@@ -12,9 +12,11 @@ from pathlib import Path
 from numaplan.common import UsageError
 from numaplan.common.process import find_program
 from numaplan.profiler.assemble import write_trace
-from numaplan.profiler.backends import Progress, RecordRequest, choose_backend
+from numaplan.profiler.backends import Backend, PerfChoices, Progress, RecordRequest, choose_backend
 from numaplan.profiler.identity import prepare, read_identity
 from numaplan.profiler.machine import Machine
+
+_IDENTITY = "identity"
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,17 @@ class RecordSummary:
 
 @dataclass(frozen=True)
 class RecordOptions:
-    """How to record: see `nprof record --help`. `backend_options` are the backend's own, by name."""
+    """How to record: see `nprof record --help`. `backend_options` are the backend's own, by name.
+
+    choices: for backends that use perf.
+    """
 
     output: Path = Path("trace.db")
     backend: str = "auto"
     period: int = 1000
     machine: str = "local"
     backend_options: Mapping[str, str] = field(default_factory=dict)
+    choices: PerfChoices = field(default_factory=PerfChoices)
 
 
 def _silent(_what: str, _share: float) -> None:
@@ -61,27 +67,18 @@ def record(
     cannot be written, no sample seen), MachineLacksError (the backend does not work here).
     """
     options = options or RecordOptions()
-    find_program(argv)
-    if options.period < 1:
-        raise UsageError(f"period {options.period}", "give 1 (every access) or more")
+    check_target(argv, options)
+    if argv:
+        find_program(argv)
     machine = Machine.load(options.machine)
-    backend, why = choose_backend(options.backend, machine)
+    backend, why = choose_backend(options.backend, machine, options.choices)
     chosen(backend.name, why)
-    with _workdir(options.output) as workdir:
-        identity_dir = workdir / "identity"
-        identity_dir.mkdir()
-        request = RecordRequest(
-            argv=argv,
-            workdir=workdir,
-            machine=machine,
-            environment=prepare(identity_dir, os.environ),
-            period=options.period,
-            options=options.backend_options,
-        )
+    shown = list(argv) or _arguments_of(options.choices.pids)
+    with prepared(argv, options, machine) as request:
         recording = backend.record(request, progress)
-        identity = read_identity(identity_dir)
+        identity = recording.identity or read_identity(request.workdir / _IDENTITY)
         meta = {
-            "argv": json.dumps(list(argv)),
+            "argv": json.dumps(shown),
             "backend": backend.name,
             "backend_why": why,
             "period": options.period,
@@ -97,6 +94,75 @@ def record(
         backend=backend.name,
         why=why,
     )
+
+
+def check_target(argv: Sequence[str], options: RecordOptions) -> None:
+    """Raise UsageError unless there is one thing to record: a program, or what runs already."""
+    choices = options.choices
+    if options.period < 1:
+        raise UsageError(f"period {options.period}", "give 1 (every access) or more")
+    if argv and choices.pids:
+        raise UsageError("--pid and a program to start", "give one of them")
+    if choices.all_cpus and choices.pids:
+        raise UsageError("--pid and --all-cpus", "give one of them")
+    if not (argv or choices.pids or choices.all_cpus):
+        raise UsageError("no program given", "end the command with the program and its arguments")
+
+
+@contextmanager
+def prepared(argv: Sequence[str], options: RecordOptions, machine: Machine) -> Iterator[RecordRequest]:
+    """The request to a backend, with a private folder beside the output that is removed at the end."""
+    with _workdir(options.output) as workdir:
+        identity_dir = workdir / _IDENTITY
+        identity_dir.mkdir()
+        yield RecordRequest(
+            argv=argv,
+            workdir=workdir,
+            machine=machine,
+            environment=prepare(identity_dir, os.environ),
+            period=options.period,
+            options=options.backend_options,
+            choices=options.choices,
+        )
+
+
+def _arguments_of(pids: Sequence[int]) -> list[str]:
+    """The arguments of the first of these processes, if it still runs."""
+    try:
+        words = Path(f"/proc/{pids[0]}/cmdline").read_bytes().rstrip(b"\0").split(b"\0") if pids else []
+    except OSError:
+        words = []
+    return [word.decode("utf-8", "replace") for word in words]
+
+
+def command_line(
+    argv: Sequence[str],
+    options: RecordOptions,
+    root: Path | None = None,
+    chosen: Callable[[str, str], None] = _silent_choice,
+) -> list[str]:
+    """The command line by which record() would record, without running it.
+
+    root: another machine's recorded sysfs and procfs. Raises as record().
+    """
+    check_target(argv, options)
+    machine = Machine.load(str(root) if root and options.machine == "local" else options.machine)
+    backend, why = choose_backend(options.backend, machine, options.choices, root or Path("/"))
+    chosen(backend.name, why)
+    with prepared(argv, options, machine) as request:
+        return _command_of(backend, request)
+
+
+def _command_of(backend: Backend, request: RecordRequest) -> list[str]:
+    from numaplan.profiler.backends.faults import FaultsBackend
+    from numaplan.profiler.backends.hardware import HardwareBackend
+
+    if isinstance(backend, (FaultsBackend, HardwareBackend)):
+        return backend.command(request)
+    from numaplan.profiler.backends.emulate import command_of
+    from numaplan.profiler.backends.emulate_options import read_options
+
+    return command_of(request, read_options(request.options))[0]
 
 
 @contextmanager

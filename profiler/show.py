@@ -1,13 +1,13 @@
 """How `nprof` draws its answers on a terminal."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from shlex import join
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-
 if TYPE_CHECKING:
+    from numaplan.profiler.backends.base import Progress
     from numaplan.profiler.doctor import Check
 
 MOST_THREADS = 40
@@ -15,6 +15,9 @@ MOST_THREADS = 40
 
 def show_info(facts: dict[str, Any]) -> None:
     """Print what `describe` found."""
+    from rich.console import Console
+    from rich.table import Table
+
     console = Console()
     total = sum(facts["samples"].values())
     console.print(f"[bold]{join(facts['app']['argv'])}[/bold]", highlight=False)
@@ -46,9 +49,47 @@ def _counts(counts: dict[str, int], total: int) -> str:
 
 def show_checks(checks: Sequence["Check"]) -> None:
     """Print the doctor's findings: a mark, the name, why, and below it the command that mends a lack."""
+    from rich.console import Console
+
     console = Console()
     for check in checks:
         mark = "[green]ok[/green]  " if check.ok else "[red]lack[/red]"
         console.print(f"{mark}  [bold]{check.name}[/bold]  {check.why}", highlight=False, soft_wrap=True)
         if check.mend and not check.ok:
             console.print(f"      mend: [cyan]{check.mend}[/cyan]", highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def terminal_progress(while_recording: bool = False) -> "Iterator[Progress]":
+    """A progress bar on a terminal's stderr, which comes to be with the first thing that it has to say.
+
+    while_recording: also while the recording runs; false where the recorded program has the terminal.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _what, _share: None
+        return
+    with ExitStack() as stack:
+        shown: list[Progress] = []
+
+        def advance(what: str, share: float) -> None:
+            if while_recording or what != "recording":
+                if not shown:
+                    shown.append(_bar(stack))
+                shown[0](what, share)
+
+        yield advance
+
+
+def _bar(stack: ExitStack) -> "Progress":
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(20), TimeElapsedColumn())
+    bar = stack.enter_context(Bar(*columns, console=Console(stderr=True), transient=True))
+    task = bar.add_task("", total=None)
+
+    def advance(what: str, share: float) -> None:
+        bar.update(task, description=what, total=None if share < 0 else 1.0, completed=max(share, 0.0))
+
+    return advance

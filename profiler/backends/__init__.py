@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from numaplan.common import MachineLacksError, UsageError
 from numaplan.profiler.backends.base import (
     Backend,
     Capability,
+    PerfChoices,
     Progress,
     Recording,
     RecordRequest,
@@ -15,17 +18,26 @@ from numaplan.profiler.backends.base import (
 )
 from numaplan.profiler.machine import Machine
 
+if TYPE_CHECKING:
+    from numaplan.profiler.sampler_hardware import Sampler
+
 __all__ = [
     "BACKENDS",
     "Backend",
     "Capability",
+    "PerfChoices",
     "Progress",
     "RecordRequest",
     "Recording",
     "SampleBlock",
     "SeenThread",
+    "backend_of",
     "choose_backend",
 ]
+
+
+HARDWARE = ("pebs", "ibs", "spe")
+LOCAL = Path("/")
 
 
 def _loader(module: str, name: str) -> Callable[[], Backend]:
@@ -37,43 +49,89 @@ def _loader(module: str, name: str) -> Callable[[], Backend]:
 
 
 BACKENDS: dict[str, Callable[[], Backend]] = {
+    "pebs": _loader("hardware", "PebsBackend"),
+    "ibs": _loader("hardware", "IbsBackend"),
+    "spe": _loader("hardware", "SpeBackend"),
     "faults": _loader("faults", "FaultsBackend"),
     "emulate": _loader("emulate", "EmulateBackend"),
 }
 
 
-def choose_backend(name: str, machine: Machine) -> tuple[Backend, str]:
+def backend_of(name: str, root: Path = LOCAL) -> Backend:
+    """The backend of that name, for this machine or a recorded tree; raises UsageError for another name."""
+    if name not in BACKENDS:
+        raise UsageError(f"no backend {name!r}", f"choose from auto, {', '.join(BACKENDS)}")
+    if name in HARDWARE and root != LOCAL:
+        from numaplan.profiler.backends.hardware import in_tree
+
+        return in_tree(name, root)
+    return BACKENDS[name]()
+
+
+def choose_backend(
+    name: str, machine: Machine, choices: PerfChoices | None = None, root: Path = LOCAL
+) -> tuple[Backend, str]:
     """The backend of that name, or the best that works here for `auto`, and why it was taken.
 
-    Raises UsageError for an unknown name, MachineLacksError (with what mends it) when it cannot work here.
+    choices: what must be possible with it; root: another machine's recorded sysfs and procfs, by which
+    hardware is looked for. Raises UsageError for an unknown name or what the backend cannot do,
+    MachineLacksError (with what mends it) when it cannot work here.
     """
-    if name != "auto":
-        if name not in BACKENDS:
-            raise UsageError(f"no backend {name!r}", f"choose from auto, {', '.join(BACKENDS)}")
-        backend = BACKENDS[name]()
-        capability = backend.available(machine)
-        if not capability.ok:
-            raise MachineLacksError(f"backend {name}: {capability.why}", capability.mend)
-        return backend, capability.why
-    return _choose_automatically(machine)
+    needs_perf = (choices or PerfChoices()).named()
+    if name == "auto":
+        return _choose_automatically(machine, needs_perf, root)
+    backend = backend_of(name, root)
+    if name == "emulate" and needs_perf:
+        raise UsageError(
+            f"{needs_perf[0]}: emulation cannot do this", "leave it out, or take a --backend that uses perf"
+        )
+    if root != LOCAL and name not in HARDWARE:
+        return backend, "asked for"
+    capability = backend.available(machine)
+    if not capability.ok:
+        raise MachineLacksError(f"backend {name}: {capability.why}", capability.mend)
+    return backend, capability.why
 
 
-def _choose_automatically(machine: Machine) -> tuple[Backend, str]:
+def _choose_automatically(machine: Machine, needs_perf: list[str], root: Path) -> tuple[Backend, str]:
+    hidden = ""
+    for sampler in _samplers(root):
+        if sampler.ok:
+            sampling = backend_of(sampler.backend, root)
+            capability = sampling.available(machine)
+            if capability.ok:
+                return sampling, f"the machine samples memory accesses: {sampler.why}"
+            hidden = f"; {sampler.backend}: {capability.why} ({capability.mend})"
+    if root != LOCAL:
+        return BACKENDS["faults" if needs_perf else "emulate"](), f"no sampler to be used there{hidden}"
+    return _without_hardware(machine, needs_perf, hidden)
+
+
+def _without_hardware(machine: Machine, needs_perf: list[str], hidden: str) -> tuple[Backend, str]:
     faults, emulate = BACKENDS["faults"](), BACKENDS["emulate"]()
     from numaplan.profiler.backends.faults import hint_faults_live
 
     if hint_faults_live(machine) and faults.available(machine).ok:
-        return faults, "NUMA hint faults are live on this machine"
-    emulation = emulate.available(machine)
+        return faults, f"NUMA hint faults are live on this machine{hidden}"
+    if needs_perf:
+        emulation = Capability(False, f"emulation has no {needs_perf[0]}")
+    else:
+        emulation = emulate.available(machine)
     if emulation.ok:
-        return emulate, "no sampler of memory accesses here; emulation sees every access"
+        return emulate, f"no sampler of memory accesses here; emulation sees every access{hidden}"
     first_touches = faults.available(machine)
     if first_touches.ok:
         return faults, (
             "WARNING: only first touches are seen, too little for communication; "
-            f"{emulation.mend or emulation.why}"
+            f"{emulation.mend or emulation.why}{hidden}"
         )
     raise MachineLacksError(
-        f"nothing to record with: faults: {first_touches.why}; emulate: {emulation.why}",
+        f"nothing to record with: faults: {first_touches.why}; emulate: {emulation.why}{hidden}",
         emulation.mend or first_touches.mend,
     )
+
+
+def _samplers(root: Path) -> "tuple[Sampler, ...]":
+    from numaplan.profiler.sampler_hardware import samplers
+
+    return samplers(root)

@@ -7,12 +7,15 @@ A backend starts the program and yields blocks of samples keyed by (pid, tid) wi
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from numaplan.profiler.machine import Machine
+
+if TYPE_CHECKING:
+    from numaplan.profiler.identity import Identity
 
 
 @dataclass(frozen=True)
@@ -25,11 +28,43 @@ class Capability:
 
 
 @dataclass(frozen=True)
+class PerfChoices:
+    """What only recording with perf can do; the defaults ask for nothing.
+
+    freq: samples a second instead of a period; duration: seconds, 0 is to the end; pids: running processes
+    to watch instead of starting a program; all_cpus: whatever runs; max_bytes: of perf's file, 0 is no limit;
+    events: perf's own names instead of the backend's; phys: physical addresses, or an error.
+    """
+
+    freq: int = 0
+    duration: float = 0.0
+    pids: tuple[int, ...] = ()
+    all_cpus: bool = False
+    max_bytes: int = 0
+    events: tuple[str, ...] = ()
+    phys: bool = False
+
+    def named(self) -> list[str]:
+        """The options of `nprof record` that were given."""
+        given = {
+            "--freq": self.freq,
+            "--duration": self.duration,
+            "--pid": self.pids,
+            "--all-cpus": self.all_cpus,
+            "--max-size": self.max_bytes,
+            "--events": self.events,
+            "--phys": self.phys,
+        }
+        return [option for option, value in given.items() if value]
+
+
+@dataclass(frozen=True)
 class RecordRequest:
     """What to record and how.
 
-    workdir: an empty private folder for intermediate files, removed by the caller; environment: the
-    program's whole environment, which already loads the preload library; period: in accesses per sample.
+    argv: empty to watch what runs already; workdir: an empty private folder for intermediate files, removed
+    by the caller; environment: the program's whole environment, which already loads the preload library;
+    period: in accesses per sample; choices: for backends that use perf.
     """
 
     argv: Sequence[str]
@@ -38,6 +73,7 @@ class RecordRequest:
     environment: Mapping[str, str]
     period: int = 1000
     options: Mapping[str, str] = field(default_factory=dict)
+    choices: PerfChoices = field(default_factory=PerfChoices)
 
 
 @dataclass(frozen=True)
@@ -82,7 +118,8 @@ class Recording:
     """What a backend brought back. `exit_code` is the program's own (128+signal when it died of one).
 
     start_ns: CLOCK_MONOTONIC when recording began; losses: (time_ns, events lost); counters: (time_ns, pid,
-    tid, event, value); notes: further facts for the trace's meta table, by name.
+    tid, event, value); notes: further facts for the trace's meta table, by name; identity: where the preload
+    library could not be (processes that ran already), what the backend knows instead.
     """
 
     exit_code: int
@@ -92,6 +129,7 @@ class Recording:
     losses: Sequence[tuple[int, int]] = ()
     counters: Sequence[tuple[int, int, int, str, float]] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
+    identity: "Identity | None" = None
 
 
 # Called now and then while recording or converting: (what is being done, share done 0..1 or -1 when unknown).

@@ -7,31 +7,34 @@ kernel's NUMA balancing it faults again now and then (hint faults), which then s
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.common import MachineLacksError, NumaplanError
-from numaplan.profiler.backends.base import (
-    Capability,
-    Progress,
-    Recording,
-    RecordRequest,
-    SampleBlock,
-    SeenThread,
+from numaplan.common import MachineLacksError, NumaplanError, UsageError
+from numaplan.profiler.backends.base import Capability, Progress, Recording, RecordRequest
+from numaplan.profiler.backends.event_plan import ring_options
+from numaplan.profiler.backends.perf_command import INSTALL, find_perf
+from numaplan.profiler.backends.perf_session import (
+    decode_output,
+    own_accesses,
+    perf_arguments,
+    recording_of,
+    run_perf,
+    shown_command,
 )
-from numaplan.profiler.backends.perf_command import INSTALL, INTERRUPTED, find_perf, run_recorded
 from numaplan.profiler.machine import Machine
-from numaplan.profiler.perfdata import Decoded, decode_perf
+from numaplan.profiler.perfdata import decode_perf
+from numaplan.profiler.perfdata.conversion import Converted
 from numaplan.profiler.privileges import is_privileged, perf_mend
-from numaplan.profiler.trace.schema import EVENT_CODE, LEVEL_CODE
+from numaplan.profiler.trace.schema import EVENT_CODE
 
-_OPTIONS = ("-B", "-N", "-e", "page-faults", "-c", "1", "-d", "-k", "CLOCK_MONOTONIC", "--sample-cpu")
-_RING_PAGES = "1024"  # per cpu; more than an unprivileged user may lock
-_EVENT = "page-faults"
-_BLOCK = 1 << 20
+_EVENTS = ("page-faults",)
+_OPTIONS = ("-d", "-k", "CLOCK_MONOTONIC")
+_PERIOD = 1
+_PROBE = ("-B", "-N", "-e", "page-faults", "-c", "1", "--sample-cpu", *_OPTIONS)
 _PROBE_SECONDS = 20
 _PAGE_BITS = 12
 _BALANCING = Path("/proc/sys/kernel/numa_balancing")
@@ -56,28 +59,26 @@ class FaultsBackend:
             return Capability(True, "page faults and NUMA hint faults")
         return Capability(True, "page faults: first touches only (no NUMA hint faults on this machine)")
 
+    def command(self, request: RecordRequest) -> list[str]:
+        """A command line that records the same; raises what record() would raise before it starts."""
+        return shown_command(request, self._arguments(request))
+
     def record(self, request: RecordRequest, progress: Progress) -> Recording:
         """See Backend.record."""
         output = request.workdir / "faults.data"
-        progress("recording page faults", -1.0)
-        ring = ("-m", _RING_PAGES) if is_privileged() else ()
-        run = run_recorded(request.argv, request.environment, (*_OPTIONS, *ring), output)
+        run = run_perf(request, self._arguments(request), output, progress)
         progress("reading the recording", -1.0)
-        decoded = _decode(output, run.messages)
-        if run.exit_code == INTERRUPTED and run.pid not in {pid for _time, pid in decoded.execs}:
-            raise KeyboardInterrupt  # it came before the program's start
-        kept = _own_samples(decoded, run.pid)
-        notes = {"perf": str(decoded.header.get("version", "")), "perf_events": _EVENT}
-        if run.messages or decoded.warnings:
-            notes["warnings"] = "; ".join(filter(None, (run.messages, *decoded.warnings)))
-        return Recording(
-            exit_code=run.exit_code,
-            start_ns=run.start_ns,
-            blocks=_blocks(decoded, kept, request.machine),
-            threads=[SeenThread(t.pid, t.tid, t.name, t.parent_tid, t.start, t.end) for t in decoded.threads],
-            losses=_losses(decoded, run.start_ns),
-            notes=notes,
-        )
+        converted = own_accesses(decode_output(output, run.messages), run, only_family=False)
+        if hint_faults_live(request.machine):
+            converted = _with_hint_faults(converted)
+        return recording_of(request, run, converted, _PERIOD)
+
+    def _arguments(self, request: RecordRequest) -> list[str]:
+        if request.options:
+            raise UsageError(f"backend faults has no setting {next(iter(request.options))!r}", "leave it out")
+        phys = ("--phys-data",) if request.choices.phys else ()
+        options = (*_OPTIONS, *phys, *ring_options(is_privileged()))
+        return perf_arguments(_EVENTS, options, _PERIOD, request.choices)
 
 
 def hint_faults_live(machine: Machine) -> bool:
@@ -95,7 +96,7 @@ def _probe(perf: str) -> str:
         return "no program 'true' to try it on"
     with tempfile.TemporaryDirectory(prefix="numaplan-") as folder:
         output = Path(folder) / "probe.data"
-        command = [perf, "record", "-q", *_OPTIONS, "-o", str(output), "--", program]
+        command = [perf, "record", "-q", *_PROBE, "-o", str(output), "--", program]
         try:
             done = subprocess.run(command, capture_output=True, timeout=_PROBE_SECONDS, check=False)
             if done.returncode == 0 and len(decode_perf(output).samples["time"]):
@@ -106,59 +107,14 @@ def _probe(perf: str) -> str:
         return next((line.strip() for line in lines if line.strip()), "it records nothing")
 
 
-def _decode(output: Path, messages: str) -> Decoded:
-    try:
-        return decode_perf(output)
-    except NumaplanError as error:
-        raise MachineLacksError(
-            f"perf recorded nothing that can be read: {messages or error.what}", "see 'nprof doctor'"
-        ) from error
-
-
-def _own_samples(decoded: Decoded, pid: int) -> NDArray[np.intp]:
-    """Rows of page faults, without those of our own child before it became the program."""
-    samples = decoded.samples
-    events = [index for index, name in enumerate(decoded.events) if name.split(":")[0] == _EVENT]
-    started = min((time for time, who in decoded.execs if who == pid), default=-1)
-    ours = (samples["pid"] != pid) | (samples["time"] >= started)
-    rows: NDArray[np.intp] = np.flatnonzero(ours & np.isin(samples["event"], events))
-    return rows
-
-
-def _blocks(decoded: Decoded, rows: NDArray[np.intp], machine: Machine) -> Iterator[SampleBlock]:
-    samples = decoded.samples
-    codes = np.full(len(rows), EVENT_CODE["fault"], dtype=np.uint8)
-    if hint_faults_live(machine):
-        again = repeated(
-            samples["pid"][rows], samples["addr"][rows] >> np.uint64(_PAGE_BITS), samples["time"][rows]
-        )
-        codes[again] = EVENT_CODE["hint_fault"]
-    node_of = _node_table(machine)
-    for start in range(0, len(rows), _BLOCK):
-        block = rows[start : start + _BLOCK]
-        cpu = samples["cpu"][block].astype(np.int16)
-        yield SampleBlock(
-            time_ns=samples["time"][block],
-            pid=samples["pid"][block].astype(np.int32),
-            tid=samples["tid"][block].astype(np.int32),
-            cpu=cpu,
-            node=node_of[cpu],
-            addr=samples["addr"][block],
-            phys_addr=np.zeros(len(block), dtype=np.uint64),
-            ip=samples["ip"][block],
-            event=codes[start : start + _BLOCK],
-            is_write=np.zeros(len(block), dtype=np.bool_),
-            level=np.full(len(block), LEVEL_CODE["unknown"], dtype=np.uint8),
-            latency=np.full(len(block), -1, dtype=np.int32),
-        )
-
-
-def _node_table(machine: Machine) -> NDArray[np.int16]:
-    """Node id by cpu; cpus beyond the machine's are -1 (the last entries also serve negative indices)."""
-    table = np.full(1 << 16, -1, dtype=np.int16)
-    for cpu, node in machine.node_of_cpu.items():
-        table[cpu] = node
-    return table
+def _with_hint_faults(converted: Converted) -> Converted:
+    samples, rows = converted.decoded.samples, converted.rows
+    pages = samples["addr"][rows] >> np.uint64(_PAGE_BITS)
+    again = repeated(samples["pid"][rows], pages, samples["time"][rows])
+    again &= converted.codes == EVENT_CODE["fault"]
+    return replace(
+        converted, codes=np.where(again, EVENT_CODE["hint_fault"], converted.codes).astype(np.uint8)
+    )
 
 
 def repeated(pid: NDArray[np.int64], page: NDArray[np.uint64], time: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -171,10 +127,3 @@ def repeated(pid: NDArray[np.int64], page: NDArray[np.uint64], time: NDArray[np.
     flags = np.zeros(len(order), dtype=np.bool_)
     flags[order[1:]] = same
     return flags
-
-
-def _losses(decoded: Decoded, start_ns: int) -> list[tuple[int, int]]:
-    """Where events were lost; what only the totals know of is put at the start."""
-    losses = [(max(time, start_ns), events) for time, events in decoded.losses]
-    missing = decoded.lost - sum(events for _time, events in losses)
-    return [*losses, (start_ns, missing)] if missing > 0 else losses

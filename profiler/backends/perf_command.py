@@ -10,8 +10,8 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from numaplan.common.process import find_program, run_program
 INSTALL = "apt-get install linux-perf"
 _NOT_STARTED = 127
 _FLUSH_SECONDS = 120.0
+_TICK_SECONDS = 0.5
 INTERRUPTED = 128 + signal.SIGINT
 _LEAST_SPACE = 64 << 10
 _MORE_SPACE = "free some, or write to a disk with more"
@@ -45,16 +46,24 @@ def find_perf() -> str:
 
 
 def run_recorded(
-    argv: Sequence[str], environment: Mapping[str, str], perf_options: Sequence[str], output: Path
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    perf_options: Sequence[str],
+    output: Path,
+    *,
+    machine_wide: bool = False,
+    duration: float = 0.0,
 ) -> PerfRun:
     """Run a program to its end (or Ctrl-C) under `perf record perf_options` and return how it went.
 
-    Raises UsageError when the program cannot be started or the disk fills up, MachineLacksError when perf
-    cannot record it (the program is not run then), KeyboardInterrupt when Ctrl-C comes before its start.
+    machine_wide: record everything that runs meanwhile; duration: stop recording after so many seconds (0:
+    never), while the program runs on. Raises UsageError when the program cannot be started or the disk fills
+    up, MachineLacksError when perf cannot record it (the program is not run then), KeyboardInterrupt when
+    Ctrl-C comes before its start.
     """
     find_program(argv, environment.get("PATH"))
-    with _Watch(find_perf(), perf_options, output) as watch:
-        watcher = threading.Thread(target=watch.attach, name="perf attach")
+    with _Watch(find_perf(), perf_options, output, machine_wide) as watch:
+        watcher = threading.Thread(target=watch.attach, name="perf attach", args=(duration,))
         watcher.start()
         try:
             code = run_program(argv, environment, before_exec=watch.hold)
@@ -62,13 +71,60 @@ def run_recorded(
             watch.hurry()
             watcher.join()
         messages = watch.stop()
-        if _disk_full(output.parent):
-            raise UsageError(f"{output.parent}: no space left for the recording", _MORE_SPACE)
+        check_space(output.parent)
         if watch.problem and code == INTERRUPTED:
             raise KeyboardInterrupt
         if watch.problem:
             raise MachineLacksError(f"perf cannot record: {watch.problem}", "see 'nprof doctor'")
         return PerfRun(code, watch.pid, watch.start_ns, messages)
+
+
+def run_attached(
+    pids: Sequence[int],
+    perf_options: Sequence[str],
+    output: Path,
+    *,
+    duration: float = 0.0,
+    tick: Callable[[], None] = lambda: None,
+) -> PerfRun:
+    """Record running processes (all of the machine's without pids) until they end, Ctrl-C or the duration.
+
+    tick: called now and then meanwhile. The exit code is 0, or 130 after Ctrl-C. Raises UsageError when the
+    disk fills up, MachineLacksError when perf cannot record.
+    """
+    target = ["-p", ",".join(map(str, pids))] if pids else ["-a"]
+    with (
+        _Watch(find_perf(), perf_options, output, machine_wide=not pids) as watch,
+        _termination_as_interrupt(),
+    ):
+        try:
+            watch.start(target)
+        except (OSError, MachineLacksError) as error:
+            raise MachineLacksError(f"perf cannot record: {error}", "see 'nprof doctor'") from error
+        code = watch.wait(duration, tick)
+        messages = watch.stop()
+        check_space(output.parent)
+        return PerfRun(code, -1, watch.start_ns, messages)
+
+
+@contextmanager
+def _termination_as_interrupt() -> Iterator[None]:
+    """A batch system's SIGTERM ends a recording as Ctrl-C does, which keeps it."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def check_space(folder: Path) -> None:
+    """Raise UsageError when nothing more can be written to a folder: perf then stops without saying so."""
+    if _disk_full(folder):
+        raise UsageError(f"{folder}: no space left for the recording", _MORE_SPACE)
 
 
 def _disk_full(folder: Path) -> bool:
@@ -79,7 +135,8 @@ def _disk_full(folder: Path) -> bool:
 class _Watch:
     """perf attached to one program, by four pipes: the program's pid and go, perf's control and answer."""
 
-    def __init__(self, perf: str, options: Sequence[str], output: Path) -> None:
+    def __init__(self, perf: str, options: Sequence[str], output: Path, machine_wide: bool) -> None:
+        self._machine_wide = machine_wide
         self.pid = -1
         self.start_ns = -1
         self.problem = ""
@@ -87,6 +144,7 @@ class _Watch:
         # Not a file: the disk may be what is full.
         self._log = os.memfd_create("perf-messages")
         self._perf: subprocess.Popen[bytes] | None = None
+        self._ended = threading.Event()
         self._fds: set[int] = {self._log}
         self._pid_out, self._pid_in = self._pipe()
         self._go_out, self._go_in = self._pipe()
@@ -120,27 +178,33 @@ class _Watch:
             os._exit(_NOT_STARTED)
 
     def hurry(self) -> None:
-        """No child will come any more: end a wait for its pid."""
+        """No child will come any more, or it has ended: end a wait for its pid or for the duration."""
+        self._ended.set()
         self._close(self._pid_in)
 
-    def attach(self) -> None:
-        """Wait for the child, start perf on it, and let the child go once perf counts."""
+    def attach(self, duration: float) -> None:
+        """Wait for the child, start perf on it, and let the child go once perf counts.
+
+        After `duration` seconds (unless that is 0) perf is stopped, if the child still runs.
+        """
         try:
             told = os.read(self._pid_out, 32)
             if told:
                 self.pid = int(told)
-                self._start_perf()
-                self.start_ns = time.monotonic_ns()
+                self.start(["-a"] if self._machine_wide else ["-p", str(self.pid)])
                 os.write(self._go_in, b"g")
+                if duration and not self._ended.wait(duration):
+                    self._interrupt()
         except (OSError, MachineLacksError) as error:
             self.problem = str(error)
         finally:
             self._close(self._go_in)
 
-    def _start_perf(self) -> None:
+    def start(self, target: Sequence[str]) -> None:
+        """Start perf on a target and return once it counts; raises MachineLacksError when it does not."""
         control_out, control_in = self._pipe()
         answer_out, answer_in = self._pipe()
-        control = ["-D", "-1", f"--control=fd:{control_out},{answer_in}", "-p", str(self.pid)]
+        control = ["-D", "-1", f"--control=fd:{control_out},{answer_in}", *target]
         # Its own group: Ctrl-C is for the program, and perf must outlive it to write what it saw.
         self._perf = subprocess.Popen(
             [*self._command, *control],
@@ -158,13 +222,30 @@ class _Watch:
         if not os.read(answer_out, 16).startswith(b"ack"):
             self._perf.wait()
             raise MachineLacksError(self._last_words() or "it ended at once")
+        self.start_ns = time.monotonic_ns()
+
+    def wait(self, duration: float, tick: Callable[[], None]) -> int:
+        """Wait for perf to end by itself, at most `duration` seconds if that is not 0; 130 after Ctrl-C."""
+        until = time.monotonic() + duration if duration else float("inf")
+        try:
+            while self._perf is not None and (left := until - time.monotonic()) > 0:
+                with suppress(subprocess.TimeoutExpired):
+                    self._perf.wait(min(left, _TICK_SECONDS))
+                    break
+                tick()
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        return 0
+
+    def _interrupt(self) -> None:
+        if self._perf is not None and self._perf.poll() is None:
+            self._perf.send_signal(signal.SIGINT)
 
     def stop(self) -> str:
         """End perf, wait until its file is written, and return what it said."""
         if self._perf is None:
             return ""
-        if self._perf.poll() is None:
-            self._perf.send_signal(signal.SIGINT)
+        self._interrupt()
         try:
             self._perf.wait(_FLUSH_SECONDS)
         except subprocess.TimeoutExpired:

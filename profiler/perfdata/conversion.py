@@ -190,7 +190,8 @@ def machine_of(decoded: Decoded) -> Machine:
             for node in sorted(topology, key=lambda node: int(node["node"]))
         )
     else:
-        seen = int(decoded.samples["cpu"].max(initial=0))
+        cpus = decoded.samples["cpu"]
+        seen = int(cpus[cpus < MAX_CPUS].max(initial=0))
         told = decoded.header.get("nrcpus", {}).get("available", 0)
         count = min(max(seen + 1, told), MAX_CPUS)
         nodes = (Node(id=0, cpus=tuple(range(count))),)

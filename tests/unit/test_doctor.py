@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from numaplan.profiler import doctor, privileges
+from numaplan.profiler import doctor
 from numaplan.profiler.machine import Machine, Node
 from numaplan.profiler.sampler_hardware import samplers
 
@@ -37,47 +37,84 @@ def test_samplers_of_recorded_trees(tmp_path: Path, paths: tuple[str, ...], foun
     assert all(one.why for one in kinds)
 
 
-def unprivileged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **facts: str) -> None:
-    monkeypatch.setattr(privileges, "_STATUS", _file(tmp_path, "status", "CapEff:\t0000000000000000\n"))
-    for name, text in facts.items():
-        for module in (privileges, doctor):
-            if hasattr(module, name):
-                monkeypatch.setattr(module, name, _file(tmp_path, name, text))
-
-
-def _file(folder: Path, name: str, text: str) -> Path:
-    (folder / name).write_text(text)
-    return folder / name
+def tree(folder: Path, capabilities: int = 0, **kernel: str) -> Path:
+    """A recorded tree of one process's capabilities and the kernel's settings."""
+    settings = folder / "proc/sys/kernel"
+    settings.mkdir(parents=True, exist_ok=True)
+    (folder / "proc/self").mkdir(exist_ok=True)
+    (folder / "proc/self/status").write_text(f"Name:\tx\nCapEff:\t{capabilities:016x}\n")
+    for name, text in kernel.items():
+        (settings / name).write_text(text)
+    return folder
 
 
 @pytest.mark.parametrize(("level", "ok"), [("-1", True), ("2", True), ("3", False), ("4", False)])
-def test_paranoid_levels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, level: str, ok: bool) -> None:
-    unprivileged(monkeypatch, tmp_path, _PARANOID=level)
-    check = doctor._privilege()
+def test_paranoid_levels(tmp_path: Path, level: str, ok: bool) -> None:
+    check = doctor._privilege(tree(tmp_path, perf_event_paranoid=level))
     assert check.ok == ok
     assert ("kernel.perf_event_paranoid=1" in check.mend) == (not ok)
 
 
-def test_a_capability_overrides_the_level(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    unprivileged(monkeypatch, tmp_path, _PARANOID="4")
-    (tmp_path / "status").write_text("Name:\tx\nCapEff:\t0000004000000000\n")
-    assert doctor._privilege().ok and "CAP_PERFMON" in doctor._privilege().why
+def test_a_capability_overrides_the_level(tmp_path: Path) -> None:
+    check = doctor._privilege(tree(tmp_path, 1 << 38, perf_event_paranoid="4"))
+    assert check.ok and "CAP_PERFMON" in check.why
 
 
-def test_numa_balancing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    unprivileged(monkeypatch, tmp_path, _BALANCING="0\n")
-    assert not doctor._balancing(TWO).ok
-    assert doctor._balancing(TWO).mend == "sudo sysctl kernel.numa_balancing=1"
-    assert doctor._balancing(ONE).ok and not doctor._balancing(ONE).mend
-    (tmp_path / "_BALANCING").write_text("1\n")
-    assert doctor._balancing(TWO).ok
+def test_numa_balancing(tmp_path: Path) -> None:
+    off = doctor._balancing(TWO, tree(tmp_path, numa_balancing="0\n"))
+    assert not off.ok and off.mend == "sudo sysctl kernel.numa_balancing=1"
+    alone = doctor._balancing(ONE, tmp_path)
+    assert alone.ok and not alone.mend
+    assert doctor._balancing(TWO, tree(tmp_path, numa_balancing="1\n")).ok
 
 
-def test_lockdown_and_watchdog(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    unprivileged(monkeypatch, tmp_path, _LOCKDOWN="none integrity [confidentiality]\n", _WATCHDOG="1\n")
-    assert not doctor._lockdown().ok and not doctor._watchdog().ok
-    unprivileged(monkeypatch, tmp_path, _LOCKDOWN="[none] integrity confidentiality\n", _WATCHDOG="0\n")
-    assert doctor._lockdown().ok and doctor._watchdog().ok
+@pytest.mark.parametrize(
+    ("lockdown", "watchdog", "rate", "ok"),
+    [
+        ("none integrity [confidentiality]\n", "1\n", "1000\n", False),
+        ("[none] integrity confidentiality\n", "0\n", "100000\n", True),
+    ],
+)
+def test_lockdown_watchdog_and_sample_rate(
+    tmp_path: Path, lockdown: str, watchdog: str, rate: str, ok: bool
+) -> None:
+    tree(tmp_path, nmi_watchdog=watchdog, perf_event_max_sample_rate=rate)
+    (tmp_path / "sys/kernel/security").mkdir(parents=True)
+    (tmp_path / "sys/kernel/security/lockdown").write_text(lockdown)
+    checks = [check(tmp_path) for check in (doctor._lockdown, doctor._watchdog, doctor._sample_rate)]
+    assert [check.ok for check in checks] == [ok] * 3
+    assert [bool(check.mend) for check in checks] == [not ok] * 3
+
+
+def test_containers(tmp_path: Path) -> None:
+    assert doctor._container(tree(tmp_path)).ok
+    (tmp_path / ".dockerenv").write_text("")
+    check = doctor._container(tmp_path)
+    assert not check.ok and check.mend.startswith("docker run --cap-add PERFMON")
+    assert doctor._container(tree(tmp_path, 1 << 21)).ok
+
+
+@pytest.mark.parametrize(
+    ("name", "works"),
+    [
+        ("skylake-sp-2s", "pebs"),
+        ("sapphire-rapids-2s", "pebs"),
+        ("alder-lake", "pebs"),
+        ("epyc-zen3-2s", "ibs"),
+        ("epyc-zen4-1s-nps4", "ibs"),
+        ("graviton3", "spe"),
+        ("cloud-vm", ""),
+        ("opteron-4s", ""),
+    ],
+)
+def test_recorded_machines(repository: Path, name: str, works: str) -> None:
+    place = repository / "tests/replay/sysfs" / name
+    checks = {check.name: check for check in doctor.diagnose(Machine.load(str(place)), place)}
+    usable = [backend for backend in ("pebs", "ibs", "spe") if checks[f"backend {backend}"].ok]
+    assert usable == ([works] if works else [])
+    assert "perf" not in checks and "qemu-user" not in checks
+    assert [check.name for check in checks.values() if not check.ok and not check.mend] == []
+    assert ("virtual machine" in checks["hypervisor"].why) == (name == "cloud-vm")
 
 
 @pytest.mark.system

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from numaplan.common import MachineLacksError, NumaplanError, UsageError
+from numaplan.common import NumaplanError, UsageError
 from numaplan.profiler.importing import import_recordings
 from numaplan.profiler.perfdata.conversion import event_codes
 from numaplan.profiler.trace import Trace
@@ -137,15 +137,6 @@ def test_a_recording_without_memory_accesses(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no memory access among 1 samples.*cycles.*perf mem record"):
         import_recordings([str(tmp_path / "perf.data")], tmp_path / "trace.db")
     assert not (tmp_path / "trace.db").exists()
-
-
-def test_hardware_traces_are_left_to_perf(tmp_path: Path) -> None:
-    builder = Builder([Event(("tid", "time"), name="arm_spe_0//")])
-    builder.record(70, builder.pack("2I", 4, 0))
-    builder.records.append(builder.pack("IHHQ", 71, 0, 48, 32) + b"\0" * 32 + b"x" * 32)
-    (tmp_path / "perf.data").write_bytes(builder.file())
-    with pytest.raises(MachineLacksError, match="perf inject"):
-        import_recordings([str(tmp_path / "perf.data")], tmp_path / "trace.db")
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
