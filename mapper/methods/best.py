@@ -2,14 +2,17 @@
 
 Threads that talk are bundled in pairs, pairs of pairs and so on; the bundles are placed, and swaps of equal
 bundles improve the placement at every level while the bundles are taken apart again, so seats are exact
-throughout. The search starts from the other methods' placements as well as afresh, and returns the best of
-all.
+throughout. The search starts from the quick methods' placements as well as afresh. What the slow ones find is
+looked at afterwards: should it be better, the search begins again from there. At effort `fast` nothing but
+the quickest is tried, and beyond SLOW_LIMIT threads the slow ones are left to effort `max`.
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from numaplan.mapper.cost import imbalance, objective_value
 from numaplan.mapper.methods.choicemap import choicemap
 from numaplan.mapper.methods.cmlb import cmlb
 from numaplan.mapper.methods.deloc import deloc
@@ -19,6 +22,14 @@ from numaplan.mapper.methods.spectral import spectral
 from numaplan.mapper.methods.treematch import treematch
 from numaplan.mapper.problem import Nodes, Problem
 
+if TYPE_CHECKING:
+    from numaplan.mapper.solver import Solution
+
+
+SLOW_LIMIT = 256  # threads; eigenvectors and candidate groups would take longer than the search
+
+Function = Callable[[Problem], Nodes]
+
 
 def best(problem: Problem) -> Nodes:
     """The best placement found for the problem's objective; the same for the same seed and effort."""
@@ -26,13 +37,32 @@ def best(problem: Problem) -> Nodes:
 
     if problem.nodes == 1 or problem.threads == 1:
         return compact(problem)
-    return solve(problem, np.array([*problem.starts, *_starts(problem)])).places
+    starts = [*problem.starts, *(method(problem) for method in _quick(problem))]
+    solution = solve(problem, np.array(starts))
+    for method in _slow(problem):
+        found = method(problem)
+        if _matters(problem, found, solution):
+            starts.append(found)
+            solution = solve(problem, np.array(starts))
+    return solution.places
 
 
-def _starts(problem: Problem) -> list[Nodes]:
-    methods: list[Callable[[Problem], Nodes]] = [compact, scatter, interleave]
-    if problem.effort != "fast":
-        methods += [eagermap, cmlb, choicemap]
-    if problem.effort == "max":
-        methods += [deloc, spectral, treematch]
-    return [method(problem) for method in methods]
+def _quick(problem: Problem) -> list[Function]:
+    baselines: list[Function] = [compact, scatter, interleave]
+    return baselines if problem.effort == "fast" else [*baselines, eagermap, cmlb, choicemap]
+
+
+def _slow(problem: Problem) -> list[Function]:
+    affordable = problem.effort == "normal" and problem.threads <= SLOW_LIMIT
+    return [deloc, spectral, treematch] if affordable or problem.effort == "max" else []
+
+
+def _matters(problem: Problem, found: Nodes, solution: "Solution") -> bool:
+    """Whether a placement is cheaper than the solution, or nearer to a balance that the solution has not."""
+    if problem.objective == "balanced":
+        off = imbalance(problem, found)
+        if solution.tolerance > problem.tolerance and off * (1 + problem.tolerance) < solution.tolerance:
+            return True
+        if off > solution.tolerance + 1e-12:
+            return False
+    return objective_value(problem, found) < objective_value(problem, solution.places) * (1 - 1e-12)

@@ -22,23 +22,23 @@ def deloc(problem: Problem) -> Nodes:
     busy = np.zeros((len(activity), problem.nodes))
     waiting = [list(pair) for pair in mutual_pairs(problem.comm)]
     waiting.sort(key=lambda pair: -float(activity[:, pair].sum(axis=1).max()))
+    talk = np.zeros((problem.threads, problem.nodes))  # of each thread to those already on each node
     while waiting:
         group = waiting.pop(0)
         if room.max() < len(group):  # only single seats are left
             waiting = [[group[0]], [group[1]], *waiting]
             continue
-        node = _quietest(problem, activity[:, group].sum(axis=1), busy, room, group, places)
+        added = activity[:, group].sum(axis=1)
+        node = _quietest(problem, added, busy, room, len(group), talk[group].sum(axis=0))
         places[group] = node
         room[node] -= len(group)
-        busy[:, node] += activity[:, group].sum(axis=1)
+        busy[:, node] += added
+        talk[:, node] += problem.comm[group].sum(axis=0)
     return places
 
 
-def _quietest(
-    problem: Problem, added: Floats, busy: Floats, room: Nodes, group: list[int], places: Nodes
-) -> int:
+def _quietest(problem: Problem, added: Floats, busy: Floats, room: Nodes, size: int, talk: Floats) -> int:
     """The node with room whose busiest phase stays lowest for its size; then the one talked to most."""
-    nodes = np.flatnonzero(room >= len(group))
+    nodes = np.flatnonzero(room >= size)
     peaks = (busy[:, nodes] + added[:, None]).max(axis=0) / problem.sizes[nodes]
-    talk = [float(problem.comm[np.ix_(group, places == node)].sum()) for node in nodes.tolist()]
-    return int(nodes[np.lexsort((-np.array(talk), peaks))[0]])
+    return int(nodes[np.lexsort((-talk[nodes], peaks))[0]])

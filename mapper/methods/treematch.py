@@ -17,6 +17,7 @@ from numaplan.mapper.problem import Floats, Nodes, Problem
 
 LIMIT = 30_000
 STEPS = 3_000_000
+CHUNK = 256  # candidates judged one by one before the impossible ones are sorted out
 
 
 def treematch(problem: Problem) -> Nodes:
@@ -49,7 +50,7 @@ def best_groups(weights: Floats, sizes: Sequence[int]) -> list[list[int]]:
             return exact
     if min(sizes) == max(sizes):
         return _greedy(weights, max(sizes))
-    return _fill(weights, sizes, [])
+    return _fill(weights, sizes)
 
 
 def _exhaustive(weights: Floats, sizes: Sequence[int]) -> list[list[int]] | None:
@@ -65,7 +66,7 @@ def _exhaustive(weights: Floats, sizes: Sequence[int]) -> list[list[int]] | None
         objective="remote",
     )
     start = np.empty(len(weights), dtype=np.int64)
-    for node, group in enumerate(_fill(weights, sizes, [])):
+    for node, group in enumerate(_fill(weights, sizes)):
         start[group] = node
     solution = solve_exactly(problem, start, STEPS)
     if not solution.proven:
@@ -98,32 +99,36 @@ def _prime_factors(number: int) -> list[int]:
     return factors
 
 
-def _candidates(weights: Floats, size: int) -> list[tuple[int, ...]]:
-    """Candidate groups by weight to the outside, least first; pairs only where there are too many groups."""
+def _candidates(weights: Floats, size: int) -> Nodes:
+    """(C, size) candidate groups by weight to the outside, least first; none where there are too many."""
     count = len(weights)
-    if size > 2 and comb(count, size) >= LIMIT:
-        return []
-    if size == 2:
-        rows, columns = np.triu_indices(count, 1)
-        degree = weights.sum(axis=1)
-        outside = degree[rows] + degree[columns] - 2 * weights[rows, columns]
-        order = np.argsort(outside, kind="stable")
-        return list(zip(rows[order].tolist(), columns[order].tolist(), strict=True))
-    groups = np.array(list(combinations(range(count), size)))
     degree = weights.sum(axis=1)
-    inside = sum(weights[groups[:, a], groups[:, b]] for a in range(size) for b in range(a))
+    if size == 2:
+        groups = np.column_stack(np.triu_indices(count, 1))
+        inside = weights[groups[:, 0], groups[:, 1]]
+    elif comb(count, size) < LIMIT:
+        groups = np.array(list(combinations(range(count), size)))
+        inside = sum(
+            (weights[groups[:, a], groups[:, b]] for a in range(size) for b in range(a)), np.zeros(1)
+        )
+    else:
+        return np.empty((0, size), dtype=np.int64)
     outside = degree[groups].sum(axis=1) - 2 * inside
-    return [tuple(group) for group in groups[np.argsort(outside, kind="stable")].tolist()]
+    return groups[np.argsort(outside, kind="stable")]
 
 
-def _fill(weights: Floats, sizes: Sequence[int], candidates: list[tuple[int, ...]]) -> list[list[int]]:
+def _fill(weights: Floats, sizes: Sequence[int], candidates: Nodes | None = None) -> list[list[int]]:
     """Take disjoint candidates in order; what they leave open is filled by greatest weight to the group."""
     free = np.ones(len(weights), dtype=bool)
     groups: list[list[int]] = []
-    for candidate in candidates:
-        if len(groups) < len(sizes) and all(free[element] for element in candidate):
-            groups.append(list(candidate))
-            free[list(candidate)] = False
+    left = np.empty((0, 1), dtype=np.int64) if candidates is None else candidates
+    while len(left) and len(groups) < len(sizes):
+        for candidate in left[:CHUNK].tolist():
+            if len(groups) < len(sizes) and all(free[element] for element in candidate):
+                groups.append(candidate)
+                free[candidate] = False
+        left = left[CHUNK:]
+        left = left[free[left].all(axis=1)]  # most are no longer possible
     for size in sizes[len(groups) :]:
         group: list[int] = []
         sums = np.zeros(len(weights))

@@ -1,18 +1,24 @@
 """The native search: against the optimum with proof, and on input that breaks arithmetic."""
 
+from dataclasses import replace
+from importlib import import_module
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from numaplan.mapper import METHODS, evaluate, map_threads
+from benchmarks.instances import instances
+from numaplan.mapper import METHODS, evaluate, map_threads, solver
 from numaplan.mapper.bounds import lower_bound
 from numaplan.mapper.cost import imbalance, objective_value
 from numaplan.mapper.methods import Method
 from numaplan.mapper.methods.best import best
 from numaplan.mapper.methods.exact import exact
+from numaplan.mapper.methods.simple import compact
 from numaplan.mapper.problem import Problem, new_problem
+from numaplan.mapper.solver import Solution
 from numaplan.profiler import Machine
 
 OBJECTIVES = ("balanced", "remote", "hop")
@@ -60,23 +66,53 @@ def test_best_is_optimal_for_few_threads(threads: int, nodes: int, seed: int, ob
     assert lower_bound(problem) <= objective_value(problem, optimum) * (1 + 1e-9)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     objective=st.sampled_from(OBJECTIVES),
     effort=st.sampled_from(["fast", "normal"]),
 )
 def test_best_is_never_worse_than_any_other(seed: int, objective: str, effort: str) -> None:
+    """At effort fast than the baselines, at normal than all our methods."""
     rng = np.random.default_rng(seed)
     problem = random_problem(int(rng.integers(2, 40)), int(rng.integers(2, 6)), seed, objective, effort)
-    placements = {name: method.function()(problem) for name, method in METHODS.items() if ours(method)}
+    names = [name for name, method in METHODS.items() if ours(method) and name != "random"]
+    if effort == "fast":
+        names = ["best", "compact", "scatter", "interleave"]
+    _no_other_is_better(problem, names)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_best_is_never_worse_on_patterns(objective: str, shuffled: bool) -> None:
+    names = [name for name, method in METHODS.items() if ours(method) and name != "random"]
+    for instance in instances({8, 16, 32}, seed=9):
+        if ("shuffled" in instance.name) == shuffled:
+            problem = new_problem(instance.comm, instance.loads, instance.machine, objective=objective)
+            _no_other_is_better(problem, names)
+
+
+def _no_other_is_better(problem: Problem, names: list[str]) -> None:
+    placements = {name: METHODS[name].function()(problem) for name in names}
     off = {name: imbalance(problem, places) for name, places in placements.items()}
-    limit = widened(problem, min(off.values())) if objective == "balanced" else np.inf
+    limit = widened(problem, min(off.values())) if problem.objective == "balanced" else np.inf
     assert off["best"] <= limit
     value = objective_value(problem, placements["best"])
     for name, places in placements.items():
-        if effort == "normal" and off[name] <= limit:
+        if off[name] <= limit:
             assert value <= objective_value(problem, places) * (1 + 1e-9), name
+
+
+def test_what_a_slow_method_finds_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that stops at its first start is answered by one from the slow method's better placement."""
+    problem = random_problem(40, 4, 11, "remote")
+    good = best(problem)
+    poor = compact(problem)
+    assert objective_value(problem, good) < objective_value(problem, poor)
+    answers = iter([Solution(poor, problem.tolerance, 0.0)])
+    monkeypatch.setattr(solver, "solve", lambda task, starts: next(answers, Solution(starts[-1], 0.05, 0.0)))
+    monkeypatch.setattr(import_module("numaplan.mapper.methods.best"), "deloc", lambda _: good)
+    assert objective_value(problem, best(problem)) <= objective_value(problem, good)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -89,8 +125,6 @@ def test_same_seed_same_answer(objective: str, effort: str) -> None:
 def test_starts_bound_the_result() -> None:
     problem = random_problem(40, 4, 7, "remote", "fast")
     good = best(random_problem(40, 4, 7, "remote", "normal"))
-    from dataclasses import replace
-
     again = best(replace(problem, starts=(good,)))
     assert objective_value(problem, again) <= objective_value(problem, good) * (1 + 1e-12)
 
