@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from numaplan.analyzer.merging import merge_analyses as merge_analyses
     from numaplan.analyzer.pages import PageAccesses as PageAccesses
     from numaplan.analyzer.pages import page_accesses as page_accesses
+    from numaplan.analyzer.performance import NodeUse as NodeUse
+    from numaplan.analyzer.performance import counter_totals as counter_totals
+    from numaplan.analyzer.performance import dino_classes as dino_classes
+    from numaplan.analyzer.performance import dynamic_roofline as dynamic_roofline
+    from numaplan.analyzer.performance import exclusivity as exclusivity
+    from numaplan.analyzer.performance import misses_per_kilo_instructions as misses_per_kilo_instructions
+    from numaplan.analyzer.performance import node_use as node_use
+    from numaplan.analyzer.performance import process_exclusivity as process_exclusivity
     from numaplan.analyzer.phase_communication import communication_by_phase as communication_by_phase
     from numaplan.analyzer.phases import Phase as Phase
     from numaplan.analyzer.phases import access_load_vector as access_load_vector
@@ -57,6 +65,14 @@ _WHERE = {
     "merge_analyses": "merging",
     "PageAccesses": "pages",
     "page_accesses": "pages",
+    "NodeUse": "performance",
+    "counter_totals": "performance",
+    "dino_classes": "performance",
+    "dynamic_roofline": "performance",
+    "exclusivity": "performance",
+    "misses_per_kilo_instructions": "performance",
+    "node_use": "performance",
+    "process_exclusivity": "performance",
     "communication_by_phase": "phase_communication",
     "Phase": "phases",
     "access_load_vector": "phases",

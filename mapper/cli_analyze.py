@@ -57,6 +57,7 @@ def analyze_command(
     )
     from numaplan.analyzer.report import (
         analysis_document,
+        policy_document,
         runs_document,
         runs_sentences,
         show_analysis,
@@ -70,6 +71,7 @@ def analyze_command(
         first = analyze_trace(opened, slice_ns=round(slice_ms * 1e6))
         regions = region_uses(opened, page_accesses(opened))
         lines = false_sharing(opened)
+        inputs = policy_document(opened) if as_json else {}
         phases = [found.matrix for found in communication_by_phase(opened, first)] if per_phase else []
     analyses = [first]
     for path in traces[1:]:
@@ -84,7 +86,7 @@ def analyze_command(
             print(f"nmap: wrote {written}", file=sys.stderr)
     if as_json:
         document = analysis_document(analysis, regions, lines, sentences, phases)
-        document |= runs_document(traces, analyses, agreements, stable)
+        document |= runs_document(traces, analyses, agreements, stable) | inputs
         sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
     else:
         show_analysis(analysis, regions, sentences)

@@ -2,11 +2,13 @@
 
 from numaplan.analyzer.report.document import analysis_document, write_csv_files
 from numaplan.analyzer.report.page import write_report
+from numaplan.analyzer.report.policy import policy_document
 from numaplan.analyzer.report.runs import runs_document, runs_sentences
 from numaplan.analyzer.report.terminal import show_analysis
 
 __all__ = [
     "analysis_document",
+    "policy_document",
     "runs_document",
     "runs_sentences",
     "show_analysis",

@@ -1,0 +1,28 @@
+"""What online policies decide by, as keys of the analysis document."""
+
+from typing import Any
+
+from numaplan.analyzer.performance import (
+    dino_classes,
+    misses_per_kilo_instructions,
+    node_use,
+    process_exclusivity,
+)
+from numaplan.profiler import Trace
+
+
+def policy_document(trace: Trace) -> dict[str, Any]:
+    """Key `policy_inputs`: latency by thread and node, MPKI and DINO's classes, exclusivity; -1: not known."""
+    use = node_use(trace)
+    mpki = misses_per_kilo_instructions(trace)
+    return {
+        "policy_inputs": {
+            "nodes": use.nodes,
+            "samples_on_node": use.samples.tolist(),
+            "latency": use.latency.tolist(),
+            "node_latency": use.node_latency.tolist(),
+            "mpki": mpki.tolist(),
+            "dino_class": dino_classes(mpki),
+            "exclusivity": process_exclusivity(trace),
+        }
+    }
