@@ -25,7 +25,7 @@ Matrix = NDArray[np.float64]
 @dataclass(frozen=True)
 class NodeUse:
     """Threads on nodes: nodes (K,) ids; samples (N, K) while a thread ran on a node; timed (N, K) how many of
-    them have a latency; latency (N, K) their mean in the recorder's unit (clock cycles), -1 where none has."""
+    them have a latency; latency (N, K) their mean in the recorder's unit (cycles), -1 where none has."""
 
     nodes: list[int]
     samples: NDArray[np.int64]

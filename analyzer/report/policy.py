@@ -12,7 +12,7 @@ from numaplan.profiler import Trace
 
 
 def policy_document(trace: Trace) -> dict[str, Any]:
-    """Key `policy_inputs`: latency by thread and node, MPKI and DINO's classes, exclusivity; -1: not known."""
+    """Key `policy_inputs`: latency by thread and node, MPKI, DINO's classes, exclusivity; -1: not known."""
     use = node_use(trace)
     mpki = misses_per_kilo_instructions(trace)
     return {
