@@ -1,10 +1,11 @@
 """Machines, plans and comparisons drawn on a terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.columns import Columns
 from rich.console import Console, Group
+from rich.measure import Measurement
 from rich.panel import Panel
 from rich.table import Table
 
@@ -27,10 +28,15 @@ def show_machine(machine: Machine) -> None:
     )
     console.print(Columns([_node_box(node) for node in machine.nodes]), highlight=False)
     if 1 < len(machine.nodes) <= MOST_NODES:
-        table = Table("distance", *map(str, machine.node_ids), box=None)
+        table = Table(box=None)
+        for name in ("distance", *map(str, machine.node_ids)):
+            table.add_column(name, no_wrap=True, min_width=len(name))
         for node, row in zip(machine.node_ids, machine.distance_matrix.tolist(), strict=True):
             table.add_row(str(node), *(f"{value:g}" for value in row))
-        console.print(table, highlight=False)
+        if Measurement.get(console, console.options.update(max_width=10_000), table).maximum <= console.width:
+            console.print(table, highlight=False)
+        else:
+            console.print("distances are too many for a terminal this narrow; --json has all", style="dim")
 
 
 def _node_box(node: Node) -> Panel:
@@ -66,7 +72,9 @@ def show_plan(plan: Plan) -> None:
     console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
     console.print(Columns([_threads_box(plan, node) for node in plan.machine.nodes]), highlight=False)
     if plan.memory:
-        table = Table("memory", "bytes", "policy", "nodes", box=None)
+        table = Table(box=None, pad_edge=False)
+        for name in ("memory", "bytes", "policy", "nodes"):
+            table.add_column(name, overflow="fold", no_wrap=name in ("bytes", "policy"))
         for region in plan.memory[:MOST_REGIONS]:
             nodes = ranges(sorted({run.node for run in region.runs}))
             name = f"{region.region.kind} {region.region.name}"
@@ -77,7 +85,9 @@ def show_plan(plan: Plan) -> None:
 
 
 def _threads_box(plan: Plan, node: Node) -> Panel:
-    table = Table("thread", "cpus", "load", box=None)
+    table = Table(box=None)
+    for name in ("thread", "cpus", "load"):
+        table.add_column(name, overflow="fold", no_wrap=name == "load")
     total = sum(thread.load for thread in plan.threads)
     for thread in plan.threads:
         if thread.node == node.id:
@@ -88,29 +98,39 @@ def _threads_box(plan: Plan, node: Node) -> Panel:
     return Panel(Group(table) if table.row_count else "no threads", title=title, expand=False)
 
 
+COMPARED: dict[str, Callable[["Comparison"], str]] = {
+    "method": lambda row: row.method,
+    "remote": lambda row: f"{row.remote_comm:.5g}",
+    "share": lambda row: f"{row.remote_share:.1%}",
+    "hop cost": lambda row: f"{row.hop_cost:.5g}",
+    "load std": lambda row: f"{row.load_std:.4g}",
+    "of means": lambda row: f"{row.load_std_mean:.4g}",
+    "off": lambda row: f"{row.imbalance:.1%}",
+    "ratio": lambda row: f"{row.ratio:.3f}" if row.ratio is not None else "∞",
+    "ms": lambda row: f"{row.seconds * 1e3:.2f}",
+}
+DISPENSABLE = ("of means", "hop cost", "load std", "off", "ms", "share")  # in this order on a narrow terminal
+
+
 def show_comparison(rows: "Sequence[Comparison]") -> None:
     """One table an objective; ratio is to the best row, `off` how far a node's load is from its share."""
     console = Console()
+    columns = {name: [cell(row) for row in rows] for name, cell in COMPARED.items()}
+    dropped = []
+    for name in DISPENSABLE:
+        if sum(max(map(len, [head, *cells])) + 1 for head, cells in columns.items()) > console.width + 1:
+            del columns[name]
+            dropped.append(name)
     for objective in dict.fromkeys(row.objective for row in rows):
-        table = Table(title=f"objective {objective}", title_justify="left", box=None, padding=(0, 1))
-        table.add_column("method", no_wrap=True)
-        for name in ("remote", "share", "hop cost", "load std", "of means", "off", "ratio", "ms"):
-            table.add_column(name, justify="right", no_wrap=True)
-        for row in rows:
+        table = Table(title=f"objective {objective}", title_justify="left", box=None, pad_edge=False)
+        table.padding = (0, 1, 0, 0)
+        for name in columns:
+            table.add_column(name, justify="left" if name == "method" else "right", no_wrap=True)
+        for number, row in enumerate(rows):
             if row.objective == objective:
-                table.add_row(*_cells(row))
+                table.add_row(*(cells[number] for cells in columns.values()))
         console.print(table, highlight=False)
-
-
-def _cells(row: "Comparison") -> list[str]:
-    return [
-        row.method,
-        f"{row.remote_comm:.5g}",
-        f"{row.remote_share:.1%}",
-        f"{row.hop_cost:.5g}",
-        f"{row.load_std:.4g}",
-        f"{row.load_std_mean:.4g}",
-        f"{row.imbalance:.1%}",
-        f"{row.ratio:.3f}" if row.ratio is not None else "∞",
-        f"{row.seconds * 1e3:.2f}",
-    ]
+    if dropped:
+        console.print(
+            f"left out on a terminal this narrow: {', '.join(dropped)}; --json has all", style="dim"
+        )

@@ -4,7 +4,8 @@ Threads that talk are bundled in pairs, pairs of pairs and so on; the bundles ar
 bundles improve the placement at every level while the bundles are taken apart again, so seats are exact
 throughout. The search starts from the quick methods' placements as well as afresh. What the slow ones find is
 looked at afterwards: should it be better, the search begins again from there. At effort `fast` nothing but
-the quickest is tried, and beyond SLOW_LIMIT threads the slow ones are left to effort `max`.
+the quickest is tried; beyond SLOW_LIMIT threads the slow ones are left to effort `max`, and TreeMatch also
+where it would go through all groups.
 """
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from numaplan.mapper.methods.deloc import deloc
 from numaplan.mapper.methods.eagermap import eagermap
 from numaplan.mapper.methods.simple import compact, interleave, scatter
 from numaplan.mapper.methods.spectral import spectral
-from numaplan.mapper.methods.treematch import treematch
+from numaplan.mapper.methods.treematch import is_exhaustive, treematch
 from numaplan.mapper.problem import Nodes, Problem
 
 if TYPE_CHECKING:
@@ -54,7 +55,11 @@ def _quick(problem: Problem) -> list[Function]:
 
 def _slow(problem: Problem) -> list[Function]:
     affordable = problem.effort == "normal" and problem.threads <= SLOW_LIMIT
-    return [deloc, spectral, treematch] if affordable or problem.effort == "max" else []
+    if not affordable and problem.effort != "max":
+        return []
+    # Proving what the search finds anyway would take TreeMatch, on few threads, many times as long.
+    proof = problem.effort == "normal" and is_exhaustive(problem.threads, problem.sizes.tolist())
+    return [deloc, spectral] if proof else [deloc, spectral, treematch]
 
 
 def _matters(problem: Problem, found: Nodes, solution: "Solution") -> bool:

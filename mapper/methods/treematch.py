@@ -44,13 +44,18 @@ def treematch_tree(comm: Floats, arities: Sequence[int]) -> list[list[int]]:
 
 def best_groups(weights: Floats, sizes: Sequence[int]) -> list[list[int]]:
     """Groups of the given sizes with least weight between them, exact or greedy by number of candidates."""
-    if comb(len(weights), max(sizes)) < LIMIT:
+    if is_exhaustive(len(weights), sizes):
         exact = _exhaustive(weights, sizes)
         if exact is not None:
             return exact
     if min(sizes) == max(sizes):
         return _greedy(weights, max(sizes))
     return _fill(weights, sizes)
+
+
+def is_exhaustive(threads: int, sizes: Sequence[int]) -> bool:
+    """Whether there are few enough candidate groups to try them all."""
+    return comb(threads, max(sizes)) < LIMIT
 
 
 def _exhaustive(weights: Floats, sizes: Sequence[int]) -> list[list[int]] | None:

@@ -110,7 +110,7 @@ def test_what_a_slow_method_finds_is_taken(monkeypatch: pytest.MonkeyPatch) -> N
     poor = compact(problem)
     assert objective_value(problem, good) < objective_value(problem, poor)
     answers = iter([Solution(poor, problem.tolerance, 0.0)])
-    monkeypatch.setattr(solver, "solve", lambda task, starts: next(answers, Solution(starts[-1], 0.05, 0.0)))
+    monkeypatch.setattr(solver, "solve", lambda _, starts: next(answers, Solution(starts[-1], 0.05, 0.0)))
     monkeypatch.setattr(import_module("numaplan.mapper.methods.best"), "deloc", lambda _: good)
     assert objective_value(problem, best(problem)) <= objective_value(problem, good)
 
