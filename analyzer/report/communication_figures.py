@@ -100,7 +100,7 @@ def node_figure(
         trace: dict[str, Any] = {
             "type": "heatmap",
             "z": rounded(matrix),
-            "x": names,
+            "x": [str(node) for node in nodes],
             "y": names,
             "zmin": 0,
             "zmax": most,
@@ -116,7 +116,7 @@ def node_figure(
             trace["texttemplate"] = "%{z:.3~s}"
         data.append(trace)
         kind = {"type": "category", "showgrid": False}
-        layout[f"xaxis{tag}"] = {**kind, "domain": [low, high], "title": {"text": caption}}
+        layout[f"xaxis{tag}"] = {**kind, "domain": [low, high], "title": {"text": f"to node, {caption}"}}
         layout[f"yaxis{tag}"] = {**kind, "autorange": "reversed", "anchor": f"x{tag}"}
     layout["yaxis2"]["showticklabels"] = False
     return {"id": name, "title": title, "about": about, "shape": "wide", "data": data, "layout": layout}

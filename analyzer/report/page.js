@@ -33,8 +33,8 @@ function styledTrace(trace, theme) {
     styled.colorscale = colorscale(trace._ramp, theme);
     styled.colorbar = { thickness: 12, outlinewidth: 0, tickformat: "~s", ...trace.colorbar };
     if (narrow.matches) {
-      const below = { orientation: "h", len: 0.9, x: 0.5, y: -0.22, yanchor: "top" };
-      styled.colorbar = { ...styled.colorbar, title: undefined, thickness: 8, ...(trace._lanes ? {} : below) };
+      const above = { orientation: "h", len: 0.9, x: 0.5, y: 1.02, yanchor: "bottom" };
+      styled.colorbar = { ...styled.colorbar, title: undefined, thickness: 8, ...(trace._lanes ? {} : above) };
     }
     styled.xgap = styled.ygap = trace._names.length <= 40 && !trace._lanes ? 1 : 0;
     const unit = trace._unit;
@@ -62,8 +62,10 @@ function styledLayout(layout, theme) {
     hoverlabel: { bgcolor: theme.card, bordercolor: theme.line, font: { color: theme.ink } },
     ...layout,
   };
-  for (const key of Object.keys(styled).filter((name) => /^[xy]axis\d*$/.test(name)))
+  for (const key of Object.keys(styled).filter((name) => /^[xy]axis\d*$/.test(name))) {
     styled[key] = { automargin: true, gridcolor: theme.line, zeroline: false, linecolor: theme.line, ...styled[key] };
+    if (styled[key].title) styled[key].title = { standoff: 10, ...styled[key].title };
+  }
   styled.shapes = (layout.shapes || []).map((shape) => ({
     ...shape,
     line: shape._thin ? { color: theme.soft, width: 1.2, dash: "dash" } : { color: theme.border, width: 1.5 },

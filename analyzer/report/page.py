@@ -23,6 +23,7 @@ from numaplan.analyzer.report.plan_view import (
     first_touch_homes,
     node_accesses,
     planned_homes,
+    program_mismatch,
     view_plan,
 )
 from numaplan.analyzer.report.tables import key_figures, methods_table, regions_table, sentence_list
@@ -52,7 +53,7 @@ def write_report(
         "subtitle": escape(_subtitle(trace, view)),
         "key_figures": key_figures(analysis, trace.meta, view),
         "summary": sentence_list(placement_summary(analysis, regions, false_sharing(trace)), "summary"),
-        "warnings": sentence_list([*(view.mismatch if view else ()), *analysis.notes], "warnings"),
+        "warnings": sentence_list([*_mismatch(trace, view), *analysis.notes], "warnings"),
         "methods": methods_table(view),
         "regions": regions_table(regions, analysis, view),
         "version": escape(version()),
@@ -62,6 +63,10 @@ def write_report(
         "plotly": _packed_plotly(),
     }
     write_document(output, Template(_part("page.html")).substitute(values).encode())
+
+
+def _mismatch(trace: Trace, view: PlanView | None) -> list[str]:
+    return [*program_mismatch(view.content, trace.meta), *view.mismatch] if view is not None else []
 
 
 def _figures(analysis: Analysis, pages: PageAccesses, view: PlanView | None) -> list[Figure]:

@@ -1,9 +1,10 @@
 """A plan (the content of a plan.json) set against an analysis: who sits where, and where each page lives."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -89,6 +90,34 @@ def view_plan(
             homes[use.region] = entry
     # Threads that the plan leaves alone stay where they would be without it.
     return PlanView(nodes, np.where(place >= 0, place, compact), compact, homes, content)
+
+
+def program_mismatch(content: Mapping[str, Any], meta: Mapping[str, str]) -> list[str]:
+    """What tells that a plan was made for another program than a trace's; empty when nothing does.
+
+    content: of a plan.json; meta: the trace's. Unknown build ids tell nothing.
+    """
+    app = content.get("app", {})
+    planned, recorded = app.get("build_id", ""), meta.get("build_id", "")
+    if not planned or not recorded or planned == recorded:
+        return []
+    one, other = _program(app.get("argv", ())), _program(_argv(meta))
+    if one and one == other:
+        return [f"the plan is for another build of {one}: its memory may be laid out otherwise"]
+    return [
+        f"the plan is for another program ({one or planned[:12]}) than the trace ({other or recorded[:12]})"
+    ]
+
+
+def _program(argv: Sequence[str]) -> str:
+    return argv[0].rpartition("/")[2] if argv else ""
+
+
+def _argv(meta: Mapping[str, str]) -> list[str]:
+    try:
+        return msgspec.json.decode(meta.get("argv", "[]"), type=list[str])
+    except msgspec.MsgspecError:
+        return []
 
 
 def _key(region: dict[str, Any]) -> tuple[str, str, str, int, int]:

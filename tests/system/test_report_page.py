@@ -93,9 +93,9 @@ def chromium() -> str:
     return found
 
 
-def opened(chromium: str, page: Path, profile: Path) -> tuple[str, list[str]]:
+def opened(chromium: str, page: Path, profile: Path, *options: str) -> tuple[str, list[str]]:
     """(the document after its scripts ran, what the console said)."""
-    command = [chromium, *SAFE, f"--user-data-dir={profile}", "--dump-dom", page.as_uri()]
+    command = [chromium, *SAFE, *options, f"--user-data-dir={profile}", "--dump-dom", page.as_uri()]
     result = subprocess.run(command, capture_output=True, text=True, timeout=180, check=True)
     return result.stdout, [line for line in result.stderr.splitlines() if "CONSOLE" in line]
 
@@ -137,3 +137,39 @@ def test_a_plan_of_another_run_is_told(tmp_path: Path) -> None:
     with Trace.open(ring_trace(tmp_path / "trace.db", 8, 5000)) as trace:
         write_report(trace, page, plan=plan_for(12))
     assert "the plan is for 12 threads, this trace has 8" in page.read_text()
+
+
+def test_a_plan_of_another_program_is_told(tmp_path: Path) -> None:
+    app = {"argv": ["/opt/bin/heat", "9"], "build_id": "aa11"}
+    page = tmp_path / "report.html"
+    with Trace.open(ring_trace(tmp_path / "trace.db", 8, 5000)) as trace:
+        for build, argv, said in (
+            ("bb22", '["./ring"]', "the plan is for another program (heat) than the trace (ring)"),
+            ("bb22", '["./heat"]', "the plan is for another build of heat"),
+            ("bb22", "no list", "the plan is for another program (heat) than the trace (bb22)"),
+            ("aa11", '["./ring"]', ""),
+            ("", '["./ring"]', ""),
+        ):
+            trace.meta.update(build_id=build, argv=argv)
+            write_report(trace, page, plan={**plan_for(8), "app": app})
+            text = page.read_text()
+            assert said in text
+            assert ("the plan is for another" in text) == bool(said)
+
+
+def test_every_chart_fits_a_narrow_screen(chromium: str, tmp_path: Path) -> None:
+    """A window is never narrower than 500 pixels, a frame in it may be."""
+    page, frame = tmp_path / "report.html", tmp_path / "frame.html"
+    with Trace.open(ring_trace(tmp_path / "trace.db", 1024, 40_000)) as trace:
+        write_report(trace, page, plan=plan_for(1024))
+    frame.write_text(
+        "<!doctype html><iframe src='report.html' style='width:390px;height:6000px'></iframe><script>"
+        "const poll = () => { const inner = document.querySelector('iframe').contentDocument;"
+        "if (inner?.body?.dataset.state !== 'drawn') return setTimeout(poll, 100);"
+        "const wide = [...inner.querySelectorAll('.main-svg')].map((x) => x.getBoundingClientRect().right);"
+        "document.body.dataset.right = Math.max(...wide, inner.documentElement.scrollWidth); }; poll();"
+        "</script>"
+    )
+    document, _ = opened(chromium, frame, tmp_path / "profile", "--allow-file-access-from-files")
+    right = re.search(r'data-right="([\d.]+)"', document)
+    assert right is not None and float(right[1]) <= 390
