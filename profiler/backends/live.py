@@ -48,7 +48,7 @@ class Meter:
                 size = file.seek(0, 2)
                 if len(head) < _HEADER_BYTES:
                     return size
-                self._at = max(self._at, struct.unpack_from("<Q", head, _DATA_OFFSET_AT)[0])
+                self._at = self._at or min(size, struct.unpack_from("<Q", head, _DATA_OFFSET_AT)[0])
                 file.seek(self._at)
                 data = file.read(_MOST_BYTES)
         except OSError:

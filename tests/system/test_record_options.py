@@ -1,0 +1,253 @@
+"""The options of `nprof record` on real processes: by page faults, which need no PMU."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from numaplan.profiler.backends.faults import FaultsBackend
+from numaplan.profiler.machine import Machine
+from numaplan.profiler.trace import Trace
+from tests.system.commands import BIN, clean_environment, needs, one_line_error, run, succeed
+
+pytestmark = pytest.mark.system
+# Faults all the time, on two threads; says when it is there and, on request, when it ends.
+BUSY = """
+import mmap, sys, threading, time
+end = time.monotonic() + float(sys.argv[1])
+def touch():
+    while time.monotonic() < end:
+        area = mmap.mmap(-1, 1 << 18)
+        area[:] = bytes(1 << 18)
+        area.close()
+        time.sleep(0.002)
+thread = threading.Thread(target=touch)
+thread.start()
+print("ready", flush=True)
+touch()
+thread.join()
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _perf() -> None:
+    needs("perf")
+    capability = FaultsBackend().available(Machine.load("local"))
+    if not capability.ok:
+        pytest.skip(capability.why)
+
+
+@pytest.fixture
+def busy() -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen([sys.executable, "-c", BUSY, "60"], stdout=subprocess.PIPE)
+    assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def busy_for(seconds: float) -> list[str]:
+    return [sys.executable, "-c", BUSY, str(seconds)]
+
+
+def facts(trace: Path) -> tuple[dict[str, str], int, set[int]]:
+    """(meta, samples, process ids) of a trace."""
+    with Trace.open(trace) as opened:
+        ((samples,),) = opened.rows("SELECT count(*) FROM samples")
+        pids = opened.rows("SELECT DISTINCT pid FROM threads JOIN samples USING (thread)")
+        return opened.meta, samples, {pid for (pid,) in pids}
+
+
+def test_a_running_process(busy: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    output = tmp_path / "trace.db"
+    result = run("nprof", "record", "--pid", str(busy.pid), "--duration", "1", "-o", output)
+    assert result.returncode == 0, result.stderr
+    meta, samples, pids = facts(output)
+    assert samples > 100 and pids == {busy.pid}
+    assert sys.executable in meta["argv"]
+    assert busy.poll() is None
+    with Trace.open(output) as trace:
+        assert len(trace.rows("SELECT DISTINCT thread FROM samples")) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["trace.db"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_watching_and_keeps_the_recording(
+    busy: subprocess.Popen[bytes], tmp_path: Path, number: int
+) -> None:
+    command = [BIN / "nprof", "record", "--attach", str(busy.pid), "-o", tmp_path / "trace.db"]
+    watcher = subprocess.Popen(command, env=clean_environment(), stderr=subprocess.PIPE)
+    time.sleep(2)
+    watcher.send_signal(number)
+    _, errors = watcher.communicate(timeout=60)
+    assert watcher.returncode == 130, errors
+    assert b"Traceback" not in errors
+    assert facts(tmp_path / "trace.db")[1] > 0
+    assert busy.poll() is None
+
+
+def test_a_process_that_ends_ends_the_recording(tmp_path: Path) -> None:
+    process = subprocess.Popen(busy_for(4), stdout=subprocess.PIPE)
+    try:
+        result = run("nprof", "record", "--pid", str(process.pid), "-o", tmp_path / "trace.db", timeout=60)
+        assert result.returncode == 0, result.stderr
+        assert facts(tmp_path / "trace.db")[2] == {process.pid}
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_process_that_is_not_there(tmp_path: Path) -> None:
+    process = subprocess.Popen(["true"])
+    process.wait()
+    result = run("nprof", "record", "--pid", str(process.pid), cwd=tmp_path)
+    assert "no process" in one_line_error(result, "nprof", 2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_duration_ends_the_recording_but_not_the_program(tmp_path: Path) -> None:
+    output = tmp_path / "trace.db"
+    began = time.monotonic()
+    result = run("nprof", "record", "--duration", "500ms", "-o", output, "--", *busy_for(2.5))
+    assert result.returncode == 0, result.stderr
+    assert b"ready" in result.stdout
+    assert time.monotonic() - began >= 2.5  # the program had its time
+    with Trace.open(output) as trace:
+        ((last,),) = trace.rows("SELECT max(time_ns) FROM samples")
+        ((end,),) = trace.rows("SELECT max(end_ns) FROM threads")
+    assert last < end - 5e8
+
+
+def test_all_cpus_while_a_program_runs(busy: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    output = tmp_path / "trace.db"
+    succeed("nprof", "record", "--all-cpus", "-o", output, "--", *busy_for(1))
+    _, _, pids = facts(output)
+    assert busy.pid in pids and len(pids) > 1
+    with Trace.open(output) as trace:
+        ((name,),) = trace.rows("SELECT DISTINCT process FROM threads WHERE pid = " + str(busy.pid))
+        assert trace.rows("SELECT DISTINCT pid FROM threads WHERE process = 'p0'") != []
+    assert name != "p0"  # that is the program we started
+
+
+def test_all_cpus_for_a_time(busy: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    output = tmp_path / "trace.db"
+    succeed("nprof", "record", "--all-cpus", "--duration", "1", "-o", output)
+    assert busy.pid in facts(output)[2]
+
+
+def test_a_frequency_takes_fewer_samples_than_all(tmp_path: Path) -> None:
+    counts = {}
+    for name, words in (("all", []), ("some", ["--freq", "50"])):
+        output = tmp_path / f"{name}.db"
+        succeed("nprof", "record", "--backend", "faults", *words, "-o", output, "--", *busy_for(1))
+        meta, counts[name], _ = facts(output)
+        assert meta.get("freq", "") == ("50" if name == "some" else "")
+    assert 0 < counts["some"] < counts["all"] / 4
+
+
+def test_a_largest_size_ends_the_recording(tmp_path: Path) -> None:
+    output = tmp_path / "trace.db"
+    words = ["--max-size", "1M", "--backend", "faults", "-o", output]
+    result = run("nprof", "record", *words, "--", *busy_for(3))
+    assert result.returncode == 0, result.stderr
+    with Trace.open(output) as trace:
+        ((last,),) = trace.rows("SELECT max(time_ns) FROM samples")
+        ((end,),) = trace.rows("SELECT max(end_ns) FROM threads")
+    assert last < end - 5e8
+
+
+def test_other_events_of_perf(tmp_path: Path) -> None:
+    output = tmp_path / "trace.db"
+    words = ["--events", "minor-faults", "--events", "cpu-clock", "--phys", "-o", output]
+    succeed("nprof", "record", *words, "--", *busy_for(0.5))
+    meta, samples, _ = facts(output)
+    assert "minor-faults" in meta["perf_events"] and "cpu-clock" in meta["perf_events"]
+    assert samples > 0
+    result = run("nprof", "record", "--events", "no-such-event", "-o", tmp_path / "b.db", "--", "true")
+    assert "perf cannot record" in one_line_error(result, "nprof", 3)
+
+
+def test_the_summary_names_events_levels_and_threads(tmp_path: Path) -> None:
+    result = run("nprof", "record", "--backend", "faults", "-o", tmp_path / "t.db", "--", *busy_for(0.5))
+    text = result.stderr.decode()
+    assert "events: fault 100.0%" in text and "threads: p0:0" in text
+    assert "warning: " in text and "few for 2 threads (100,000 wanted)" in text
+
+
+def test_the_command_shown_records_the_same(tmp_path: Path) -> None:
+    words = ["--dry-run", "--backend", "faults", "--", *busy_for(0.2)]
+    line = succeed("nprof", "record", *words, cwd=tmp_path).decode()
+    assert list(tmp_path.iterdir()) == []
+    subprocess.run(shlex.split(line), cwd=tmp_path, check=True, capture_output=True)
+    succeed("nprof", "import", "perf.data", "-o", "trace.db", cwd=tmp_path)
+    assert facts(tmp_path / "trace.db")[1] > 10
+
+
+def test_the_command_of_the_emulation_is_shown(tmp_path: Path) -> None:
+    needs("qemu-x86_64")
+    line = succeed("nprof", "record", "--dry-run", "--backend", "emulate", "true", cwd=tmp_path).decode()
+    words = shlex.split(line)
+    assert Path(words[0]).name.startswith("qemu-") and "-plugin" in words
+    assert words[-2:] == ["true", "/bin/true"] or words[-2] == "true"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_recorded_machines_by_command(repository: Path, tmp_path: Path) -> None:
+    place = repository / "tests/replay/sysfs/sapphire-rapids-2s"
+    line = succeed("nprof", "record", "--dry-run", "--sysfs", place, "--", "./app", cwd=tmp_path).decode()
+    assert line.startswith("perf record ") and "mem-loads-aux" in line and line.endswith("-- ./app\n")
+    assert b"cpu/mem-loads,ldlat=3/" in succeed("nprof", "doctor", "--sysfs", place, "--json")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--freq", "10", "--period", "5", "true"],
+        ["--sysfs", "/", "true"],
+        ["--sysfs", "no-such-tree", "--dry-run", "true"],
+        ["--backend", "emulate", "--phys", "true"],
+        ["--backend", "faults", "--set", "ldlat=3", "true"],
+        ["--pid", "1", "true"],
+        ["--duration", "never", "true"],
+    ],
+)
+def test_what_does_not_go_together_is_said(words: list[str], tmp_path: Path) -> None:
+    one_line_error(run("nprof", "record", *words, cwd=tmp_path), "nprof", 2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_terminal_shows_how_watching_comes_along(busy: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    needs("script")
+    command = [str(BIN / "nprof"), "record", "--pid", str(busy.pid), "--duration", "2", "-o", "trace.db"]
+    shown = subprocess.run(
+        ["script", "-qec", shlex.join(command), os.devnull],
+        cwd=tmp_path,
+        env={**clean_environment(), "COLUMNS": "200", "TERM": "xterm"},
+        capture_output=True,
+        timeout=120,
+        check=True,
+    ).stdout
+    assert b"samples/s" in shown and b"2 threads" in shown
+
+
+def test_a_program_has_the_terminal_to_itself(tmp_path: Path) -> None:
+    needs("script")
+    program = "import time; print('begin', flush=True); time.sleep(1); print('finish', flush=True)"
+    command = [str(BIN / "nprof"), "record", "--backend", "faults", "--", sys.executable, "-c", program]
+    shown = subprocess.run(
+        ["script", "-qec", shlex.join(command), os.devnull],
+        cwd=tmp_path,
+        env={**clean_environment(), "TERM": "xterm"},
+        capture_output=True,
+        timeout=120,
+        check=True,
+    ).stdout
+    begin, finish = shown.index(b"begin"), shown.index(b"finish")
+    assert shown[begin:finish] == b"begin\r\n"
