@@ -26,7 +26,10 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class PageStats:
-    """Accesses counted by (region, page of the region, thread); equally long arrays. regions: their keys."""
+    """Accesses counted by (region, page of the region, thread); equally long arrays. regions: their keys.
+
+    toucher: the thread seen on the page first of all, initialisation included; -1 or None: not known.
+    """
 
     regions: Sequence[RegionKey]
     region: Ints
@@ -34,14 +37,19 @@ class PageStats:
     thread: Ints
     accesses: Ints
     writes: Ints
+    toucher: Ints | None = None
 
 
 @dataclass(frozen=True)
 class PagePlan:
-    """The regions' placement, and what share of the counted accesses it makes local (-1: none counted)."""
+    """The regions' placement, and what share of the counted accesses it makes local (-1: none counted).
+
+    traffic: (K, K) accesses from each node (row) to memory of each (column), in the machine's order.
+    """
 
     memory: tuple[PlanRegion, ...]
     local_share: float
+    traffic: NDArray[np.float64] | None = None
 
 
 def place_pages(
@@ -66,9 +74,11 @@ def place_pages(
     tables = [table for table in found if table is not None]
     fit_capacity(tables, machine)
     memory = tuple(_plan_region(table, machine) for table in tables)
-    counted = sum(float(table.accesses.sum()) for table in tables)
-    local = sum(table.local_accesses() for table in tables)
-    return PagePlan(memory, local / counted if counted else -1.0)
+    traffic = np.zeros((len(machine.nodes), len(machine.nodes)))
+    for table in tables:
+        table.add_traffic(traffic)
+    counted = float(traffic.sum())
+    return PagePlan(memory, float(np.trace(traffic)) / counted if counted else -1.0, traffic)
 
 
 @dataclass
@@ -85,11 +95,12 @@ class RunTable:
         """Size of each run."""
         return np.minimum(self.first[1:] * PAGE, self.key.bytes) - self.first[:-1] * PAGE
 
-    def local_accesses(self) -> float:
-        """Accesses from the node that a page is on."""
+    def add_traffic(self, traffic: NDArray[np.float64]) -> None:
+        """Add the accesses from each node (row) to the memory of each (column)."""
         if self.interleave:
-            return float(self.accesses[:, list(self.interleave)].sum()) / len(self.interleave)
-        return float(self.accesses[np.arange(len(self.home)), self.home].sum())
+            traffic[:, list(self.interleave)] += self.accesses.sum(axis=0)[:, None] / len(self.interleave)
+        else:
+            np.add.at(traffic.T, self.home, self.accesses)
 
 
 def _busiest(stats: PageStats) -> list[int]:

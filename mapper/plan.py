@@ -108,11 +108,15 @@ class Predicted(Metrics, frozen=True, kw_only=True):
     """What the plan should cost, and what compact and scatter would.
 
     local_share: share of the recorded accesses that the plan makes local, -1 when no accesses were known;
-    lower_bound: no placement costs less in the plan's objective (-1: not known).
+    lower_bound: no placement costs less in the plan's objective (-1: not known); latency_ns: mean wait of a
+    recorded access (-1: the machine's latencies or the accesses are not known); first_touch_ns: the same for
+    the baselines, with pages where they are touched first.
     """
 
     local_share: float = -1.0
     lower_bound: float = -1.0
+    latency_ns: float = -1.0
+    first_touch_ns: dict[str, float] = msgspec.field(default_factory=dict)
     baselines: dict[str, Metrics] = msgspec.field(default_factory=dict)
 
 

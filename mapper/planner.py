@@ -3,17 +3,19 @@
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from numaplan.common import UsageError, version
 from numaplan.mapper.bounds import lower_bound
 from numaplan.mapper.cost import costs_of, cpu_distances, imbalance
 from numaplan.mapper.methods import find_method
-from numaplan.mapper.pages import PagePlan, place_pages
+from numaplan.mapper.pages import PagePlan, PageStats, place_pages
 from numaplan.mapper.plan import Plan, PlanApp, PlanMachine, PlanThread, Predicted
 from numaplan.mapper.problem import TOLERANCE, Nodes, Problem, new_problem
 from numaplan.mapper.restrict import restrict
 from numaplan.mapper.seats import assign_cpus
+from numaplan.mapper.stall import first_touch_traffic, mean_latency
 from numaplan.mapper.workload import Workload
 from numaplan.profiler import Machine
 
@@ -69,6 +71,9 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
         )
         for i, ((process, path), load) in enumerate(zip(workload.threads, problem.loads, strict=True))
     )
+    predicted = predict(problem, places, usable, machine, pages.local_share)
+    if workload.pages:
+        predicted = _with_latency(predicted, workload.pages, pages, problem, usable, machine)
     plan = Plan(
         app=PlanApp(argv=workload.argv, build_id=workload.build_id, threads=len(threads)),
         machine=PlanMachine.of(machine),
@@ -76,7 +81,7 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
         objective=options.objective,
         threads=threads,
         memory=pages.memory,
-        predicted=predict(problem, places, usable, machine, pages.local_share),
+        predicted=predicted,
         provenance={**workload.sources, "options": options.recorded(), "version": version()},
     )
     return Planned(plan, (*workload.notes, *_remarks(problem, places)))
@@ -121,6 +126,27 @@ def predict(
         local_share=local_share,
         lower_bound=lower_bound(problem),
         baselines={name: costs(find_method(name).function()(problem)) for name in BASELINES},
+    )
+
+
+def _with_latency(
+    predicted: Predicted,
+    stats: PageStats,
+    pages: PagePlan,
+    problem: Problem,
+    usable: Machine,
+    machine: Machine,
+) -> Predicted:
+    """How long accesses wait under the plan, and with the baselines' threads and pages by first touch."""
+    ids = np.array([node.id for node in usable.cpu_nodes])
+    first_touch = {}
+    for name in BASELINES:
+        nodes = ids[find_method(name).function()(problem)].tolist()
+        wait = mean_latency(first_touch_traffic(stats, nodes, machine), machine)
+        if wait >= 0:
+            first_touch[name] = wait
+    return msgspec.structs.replace(
+        predicted, latency_ns=mean_latency(pages.traffic, machine), first_touch_ns=first_touch
     )
 
 

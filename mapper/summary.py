@@ -14,6 +14,7 @@ def summary(plan: Plan, path: Path | None = None) -> list[str]:
         f"{len(plan.threads)} threads on {len(plan.machine.nodes)} nodes ({plan.machine.name or 'machine'})"
     )
     lines = [
+        *_wait(predicted),
         f"{head}, method {plan.method}, objective {plan.objective}",
         f"remote communication  {predicted.remote_share:7.1%}{_against(predicted)}{_bound(plan)}",
         f"load per node         {_loads(predicted)}",
@@ -37,6 +38,19 @@ def threads_by_node(plan: Plan) -> list[tuple[int, str]]:
         (node, ", ".join(f"{t.process}:{t.path}" if several else t.path for t in nodes[node]))
         for node in sorted(nodes)
     ]
+
+
+def _wait(predicted: Predicted) -> list[str]:
+    """What a user asks for first: how long a memory access waits, and what it would wait unplanned."""
+    if predicted.latency_ns < 0:
+        return []
+    others = [
+        f"{name} {wait:.0f} ns, {predicted.latency_ns / wait - 1:+.0%}"
+        for name, wait in predicted.first_touch_ns.items()
+        if wait > 0
+    ]
+    against = f"   (with pages by first touch: {'; '.join(others)})" if others else ""
+    return [f"memory access waits {predicted.latency_ns:.0f} ns{against}"]
 
 
 def _against(predicted: Predicted) -> str:

@@ -83,22 +83,25 @@ def read_page_stats(trace: Trace, threads: Sequence[int]) -> PageStats:
     """Accesses by region, page and thread; threads: the trace's thread of each row of the matrix.
 
     Counted from when the first thread beside the main one starts: initialisation by one thread says nothing
-    of who will use the memory.
+    of who will use the memory, only of where the kernel puts it by default.
     """
     kinds = ", ".join(f"'{kind}'" for kind in PLACED_KINDS)
     found = trace.arrays(
-        f"SELECT s.region::BIGINT region, ((s.addr - r.start_addr) // {PAGE})::BIGINT page,"
-        " s.thread::BIGINT thread, count(*)::BIGINT accesses, sum(s.is_write::INTEGER)::BIGINT writes"
-        f" FROM samples s JOIN regions r USING (region) WHERE s.thread >= 0 AND r.kind IN ({kinds})"
-        f" AND r.bytes >= {PAGE} AND s.addr >= r.start_addr"
-        " AND s.time_ns >= (SELECT coalesce(min(start_ns), 0) FROM threads WHERE path <> '0')"
-        " GROUP BY ALL ORDER BY ALL"
+        f"WITH seen AS (SELECT s.region, (s.addr - r.start_addr) // {PAGE} page, s.thread, s.is_write,"
+        f" s.time_ns FROM samples s JOIN regions r USING (region) WHERE s.thread >= 0 AND r.kind IN ({kinds})"
+        f" AND r.bytes >= {PAGE} AND s.addr >= r.start_addr),"
+        " touched AS (SELECT region, page, arg_min(thread, (time_ns, thread)) toucher FROM seen GROUP BY ALL)"
+        " SELECT region::BIGINT region, page::BIGINT page, thread::BIGINT thread, count(*)::BIGINT accesses,"
+        " sum(is_write::INTEGER)::BIGINT writes, any_value(toucher)::BIGINT toucher"
+        " FROM seen JOIN touched USING (region, page)"
+        " WHERE time_ns >= (SELECT coalesce(min(start_ns), 0) FROM threads WHERE path <> '0')"
+        " GROUP BY region, page, thread ORDER BY region, page, thread"
     )
     keys = _region_keys(trace)
     numbers, region = np.unique(found["region"], return_inverse=True)
     row_of = np.full(max(threads, default=-1) + 2, -1)
     row_of[threads] = np.arange(len(threads))
-    thread = row_of[np.minimum(found["thread"], len(row_of) - 1)]
+    thread, toucher = (row_of[np.minimum(found[name], len(row_of) - 1)] for name in ("thread", "toucher"))
     return PageStats(
         regions=[keys[number] for number in numbers.tolist()],
         region=region,
@@ -106,6 +109,7 @@ def read_page_stats(trace: Trace, threads: Sequence[int]) -> PageStats:
         thread=thread,
         accesses=found["accesses"],
         writes=found["writes"],
+        toucher=toucher,
     )
 
 

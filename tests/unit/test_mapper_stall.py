@@ -1,0 +1,66 @@
+"""Predicted waiting time of memory accesses: by hand, and from a plan's own page placement."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from numaplan.mapper import PageStats, PlanOptions, RegionKey, Workload, make_plan, place_pages
+from numaplan.mapper.stall import first_touch_traffic, mean_latency
+from numaplan.mapper.summary import summary
+from numaplan.profiler import Machine
+
+MACHINE = Machine.from_dict({
+    "schema": "numaplan/machine/1",
+    "nodes": [{"id": 0, "cpus": [0, 1], "memory_bytes": 1 << 30},
+        {"id": 3, "cpus": [2, 3], "memory_bytes": 1 << 30},
+        {"id": 7, "memory_bytes": 1 << 30},
+    ],
+    "latency_ns": [[100, 200, 300], [210, 110, 310], [1, 1, 1]],
+})  # fmt: skip
+
+
+def stats(toucher: list[int] | None) -> PageStats:
+    """Four threads; thread t writes page t of a region ten times, thread 3 reads page 0 twice."""
+    thread, page = np.array([0, 1, 2, 3, 3]), np.array([0, 1, 2, 3, 0])
+    counts = np.array([10, 10, 10, 10, 2])
+    return PageStats(
+        regions=[RegionKey(kind="heap", name="a", bytes=4 * 4096)],
+        region=np.zeros(5, dtype=np.int64), page=page, thread=thread, accesses=counts,
+        writes=np.array([10, 10, 10, 10, 0]), toucher=None if toucher is None else np.array(toucher),
+    )  # fmt: skip
+
+
+def test_first_touch_by_hand() -> None:
+    traffic = first_touch_traffic(stats([0, 0, 0, 0, 0]), [0, 0, 3, 3], MACHINE)
+    assert traffic is not None and traffic.tolist() == [[20, 0, 0], [22, 0, 0], [0, 0, 0]]
+    assert mean_latency(traffic, MACHINE) == pytest.approx((20 * 100 + 22 * 210) / 42)
+
+
+def test_the_plans_own_pages_by_hand() -> None:
+    plan = place_pages(stats(None), [0, 0, 3, 3], MACHINE)
+    assert mean_latency(plan.traffic, MACHINE) == pytest.approx((20 * 100 + 20 * 110 + 2 * 210) / 42)
+
+
+def test_what_is_not_known_is_not_guessed() -> None:
+    assert first_touch_traffic(stats(None), [0, 0, 3, 3], MACHINE) is None
+    assert mean_latency(None, MACHINE) == -1
+    assert mean_latency(np.zeros((3, 3)), MACHINE) == -1
+    assert mean_latency(np.ones((2, 2)), Machine.load("2x2")) == -1
+    outside = first_touch_traffic(stats([-1, 9, 0, 0, 0]), [0, 0, 3, 3], MACHINE)
+    assert outside is not None and outside.sum() == 22
+
+
+def test_the_plan_says_it_first() -> None:
+    comm = np.kron(np.eye(2), np.ones((2, 2)))
+    threads = [("p0", path) for path in ("0", "0.1", "0.2", "0.3")]
+    workload = Workload(threads, comm, np.ones(4), {}, pages=stats([0, 0, 0, 0, 0]))
+    plan = make_plan(workload, MACHINE, PlanOptions()).plan
+    predicted = plan.predicted
+    assert predicted.latency_ns == pytest.approx((20 * 100 + 20 * 110 + 2 * 210) / 42, rel=0.02)
+    assert predicted.first_touch_ns["compact"] == pytest.approx((20 * 100 + 22 * 210) / 42)
+    assert summary(plan)[0].startswith(
+        f"memory access waits {predicted.latency_ns:.0f} ns   (with pages by first"
+    )
+    silent = make_plan(replace(workload, pages=None), MACHINE, PlanOptions()).plan
+    assert silent.predicted.latency_ns == -1 and "waits" not in "".join(summary(silent))
