@@ -62,8 +62,8 @@ class CommunicationCounter:
     """Counts communication over samples that come in blocks, in order of time.
 
     threads: N; exact: every access is in the samples (period 1), so only cache lines are counted, exactly.
-    Memory stays bounded whatever comes: beyond `table_bytes` for one size (0: 64 MiB, 128 for many threads) a
-    share of its blocks is followed.
+    Memory stays bounded whatever comes: beyond `table_bytes` for one size (0: 64 MiB) a share of its blocks is
+    followed.
     """
 
     def __init__(self, threads: int, *, exact: bool = False, table_bytes: int = 0) -> None:
@@ -80,7 +80,7 @@ class CommunicationCounter:
             groups=8 if threads <= MANY_THREADS else 2,
             event_window=EVENT_WINDOW,
             pair_window=PAIR_WINDOW * threads,
-            table_bytes=table_bytes or (TABLE_BYTES if threads <= 64 else 2 * TABLE_BYTES),
+            table_bytes=table_bytes or TABLE_BYTES,
         )
 
     def add(self, thread: ArrayLike, addr: ArrayLike, is_write: ArrayLike) -> None:
