@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from numaplan.mapper.workload import Workload
     from numaplan.profiler.machine import Machine
 
+MOST_CPUS = 1 << 16  # no machine has more; a range may not take memory without end
+
 TraceFile = Annotated[
     Path | None, typer.Argument(metavar="[TRACE]", help="A trace.db that 'nprof record' wrote.")
 ]
@@ -44,6 +46,9 @@ def plan_command(
     ] = 0.05,
     nodes: Annotated[str, typer.Option(help="Use only these nodes, such as 0,2.")] = "",
     smt: Annotated[str, typer.Option(help="share: use all hwthreads; avoid: one a core.")] = "share",
+    without_cpus: Annotated[
+        str, typer.Option(help="Keep these cpus free for others, such as 0,4-7.", metavar="CPUS")
+    ] = "",
     debug: Debug = False,
 ) -> None:
     """Plan where the threads and the memory of a recorded program should live.
@@ -60,6 +65,7 @@ def plan_command(
         tolerance=tolerance,
         nodes=_node_list(nodes),
         smt=smt,
+        without_cpus=_cpu_list(without_cpus),
     )
     workload, target = read_input(trace, comm, loads, machine)
     planned = make_plan(workload, target, options)
@@ -109,6 +115,21 @@ def _node_list(text: str) -> tuple[int, ...]:
         return tuple(int(part) for part in text.split(",")) if text else ()
     except ValueError:
         raise UsageError(f"--nodes {text}", "give node ids separated by commas, such as 0,2") from None
+
+
+def _cpu_list(text: str) -> tuple[int, ...]:
+    """Cpus of a list such as 0,4-7."""
+    cpus: list[int] = []
+    try:
+        for part in text.split(",") if text else []:
+            first, _, last = part.partition("-")
+            low, high = int(first), int(last or first)
+            if not 0 <= low <= high < MOST_CPUS:
+                raise ValueError
+            cpus += range(low, high + 1)
+    except ValueError:
+        raise UsageError(f"--without-cpus {text}", "give cpus and ranges, such as 0,4-7") from None
+    return tuple(dict.fromkeys(cpus))
 
 
 def say(text: str) -> None:

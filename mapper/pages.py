@@ -16,8 +16,10 @@ from numaplan.profiler.machine import Machine
 
 PAGE = 4096
 MAX_RUNS = 64  # of one region
-MAX_REGIONS = 2000
-LEAST_SHARE = 1e-3  # of all accesses; regions with less are not worth a line in the plan
+MAX_REGIONS = 1000
+MAX_ALL_RUNS = 10_000  # with MAX_REGIONS keeps the plan file under 1 MB, however much memory there is
+LEAST_RUNS = 4  # that every region may have
+UNPLACED = 1e-3  # share of all accesses that the least used regions, not worth a line in the plan, may have
 READ_MOSTLY = 0.05  # share of writes below which replicated reading is what counts
 SPREAD = 0.6  # a page is everybody's when no node has more than this share of its accesses
 
@@ -65,13 +67,15 @@ def place_pages(
     node_of = np.array([column[node] for node in np.asarray(thread_nodes).tolist()], dtype=np.int64)
     by_region = np.argsort(stats.region, kind="stable")
     borders = np.searchsorted(stats.region[by_region], np.arange(len(stats.regions) + 1))
-    found = (
-        _node_table(
-            stats, number, by_region[borders[number] : borders[number + 1]], node_of, column, max_runs
-        )
-        for number in _busiest(stats)
-    )
-    tables = [table for table in found if table is not None]
+    tables: list[RunTable] = []
+    busiest = _busiest(stats)
+    spare = MAX_ALL_RUNS - LEAST_RUNS * len(busiest)  # the busiest regions have first use of these
+    for number in busiest:
+        rows = by_region[borders[number] : borders[number + 1]]
+        table = _node_table(stats, number, rows, node_of, column, min(max_runs, LEAST_RUNS + spare))
+        if table is not None:
+            tables.append(table)
+            spare -= max(0, len(table.home) - LEAST_RUNS)
     fit_capacity(tables, machine)
     memory = tuple(_plan_region(table, machine) for table in tables)
     traffic = np.zeros((len(machine.nodes), len(machine.nodes)))
@@ -106,7 +110,9 @@ class RunTable:
 def _busiest(stats: PageStats) -> list[int]:
     totals = np.bincount(stats.region, weights=stats.accesses, minlength=len(stats.regions))
     order = np.argsort(-totals, kind="stable")[:MAX_REGIONS]
-    return [int(number) for number in order if totals[number] > LEAST_SHARE * totals.sum()]
+    before = np.cumsum(totals[order]) - totals[order]
+    wanted = (totals[order] > 0) & (before < (1 - UNPLACED) * totals.sum())
+    return [int(number) for number in order[wanted]]
 
 
 def _node_table(

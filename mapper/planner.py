@@ -24,7 +24,8 @@ BASELINES = ("compact", "scatter")
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """How to plan; nodes: only these (empty: all); smt: `avoid` leaves one hwthread a core."""
+    """How to plan; nodes: only these (empty: all); smt: `avoid` leaves one hwthread a core; without_cpus:
+    reserved for others."""
 
     method: str = "best"
     objective: str = "balanced"
@@ -33,6 +34,7 @@ class PlanOptions:
     tolerance: float = TOLERANCE
     nodes: tuple[int, ...] = ()
     smt: str = "share"
+    without_cpus: tuple[int, ...] = ()
 
     def recorded(self) -> dict[str, Any]:
         """What a plan's provenance says of the options, beyond method and objective."""
@@ -41,6 +43,8 @@ class PlanOptions:
             kept["nodes"] = list(self.nodes)
         if self.smt != "share":
             kept["smt"] = self.smt
+        if self.without_cpus:
+            kept["without_cpus"] = list(self.without_cpus)
         return kept
 
 
@@ -58,7 +62,7 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
     Raises UsageError for an unknown method, objective or node and for a matrix or loads that cannot be right.
     """
     method = find_method(options.method)
-    usable = restrict(machine, options.nodes, options.smt)
+    usable = restrict(machine, options.nodes, options.smt, options.without_cpus)
     problem = problem_for(workload, usable, options)
     places = method.function()(problem)
     ids = np.array([node.id for node in usable.cpu_nodes])

@@ -1,11 +1,23 @@
 """Page placement, capacity, and seats within nodes."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from numaplan.mapper import PageStats, RegionKey, assign_cpus, place_pages
+from numaplan.mapper import (
+    PageStats,
+    Plan,
+    PlanOptions,
+    RegionKey,
+    Workload,
+    assign_cpus,
+    make_plan,
+    place_pages,
+)
+from numaplan.mapper.pages import MAX_REGIONS
 from numaplan.profiler import Machine
 
 PAGE = 4096
@@ -59,6 +71,31 @@ def test_node_capacity_is_respected_and_memory_only_nodes_take_the_overflow() ->
     plan = place_pages(stats_of(rows, [60 * PAGE, 60 * PAGE]), [0], machine)
     nodes = {region.region.name: {run.node for run in region.runs} for region in plan.memory}
     assert nodes == {"r1": {0}, "r0": {4}}  # the busy region stays with its thread
+
+
+@pytest.mark.parametrize("regions,pages", [(1, 25_000_000), (5000, 5000)])
+def test_a_plan_for_100_gb_stays_under_1_mb(regions: int, pages: int, tmp_path: Path) -> None:
+    """100 GB of memory, homes as mixed as can be: neighbouring samples never agree."""
+    rng = np.random.default_rng(1)
+    region, page = rng.integers(0, regions, 200_000), rng.integers(0, pages, 200_000)
+    thread, counts = rng.integers(0, 8, 200_000), rng.integers(1, 100, 200_000)
+    name = "libsomething_long.so.1.2.3+0xdeadbeef"
+    keys = [
+        RegionKey(
+            kind="heap", name=name, bytes=pages * PAGE, build_id="c0ffee" * 6, thread="0.3.1", sequence=i
+        )
+        for i in range(regions)
+    ]
+    stats = PageStats(keys, region, page, thread, counts, counts)
+    workload = Workload(
+        [("p0", f"0.{i}" if i else "0") for i in range(8)], np.ones((8, 8)), np.ones(8), {}, pages=stats
+    )
+    plan = make_plan(workload, Machine.load("4x2"), PlanOptions()).plan
+    plan.save(tmp_path / "plan.json")
+    assert (tmp_path / "plan.json").stat().st_size < 1 << 20
+    assert sum(run.bytes for region in plan.memory for run in region.runs) == len(plan.memory) * pages * PAGE
+    assert len(plan.memory) == min(regions, MAX_REGIONS)
+    assert Plan.load(tmp_path / "plan.json") == plan
 
 
 def test_nothing_counted_places_nothing() -> None:
