@@ -62,8 +62,8 @@ class CommunicationCounter:
     """Counts communication over samples that come in blocks, in order of time.
 
     threads: N; exact: every access is in the samples (period 1), so only cache lines are counted, exactly.
-    Memory stays bounded whatever comes: beyond `table_bytes` for one size (0: 64 MiB) a share of its blocks is
-    followed.
+    Memory stays bounded whatever comes: beyond `table_bytes` for one size (0: 64 MiB) a share of its blocks
+    is followed.
     """
 
     def __init__(self, threads: int, *, exact: bool = False, table_bytes: int = 0) -> None:
