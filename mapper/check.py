@@ -12,6 +12,7 @@ from numaplan.mapper.metrics import Metrics
 from numaplan.mapper.plan import Plan
 from numaplan.mapper.planner import PlanOptions, make_plan, predict, problem_for
 from numaplan.mapper.problem import TOLERANCE, Nodes, Problem
+from numaplan.mapper.restrict import restrict
 from numaplan.mapper.workload import Workload
 from numaplan.profiler import Machine
 
@@ -65,13 +66,12 @@ def check_plan_today(
 
     Raises UsageError when the plan does not know today's threads: then there is nothing to compare.
     """
-    recorded = plan.provenance.get("options", {})
-    tolerance = recorded.get("tolerance", TOLERANCE) if isinstance(recorded, dict) else TOLERANCE
-    options = PlanOptions(objective=plan.objective, effort=effort, seed=seed, tolerance=float(tolerance))
-    places = node_indices(machine, _nodes_of(plan, workload, name), len(workload.threads))
-    problem = problem_for(workload, machine, options)
+    options = _options_of(plan, effort, seed, name)
+    usable = restrict(machine, options.nodes, options.smt, options.without_cpus)
+    places = node_indices(usable, _nodes_of(plan, workload, name), len(workload.threads))
+    problem = problem_for(workload, usable, options)
     today = make_plan(workload, machine, options).plan
-    best_places = node_indices(machine, [thread.node for thread in today.threads], problem.threads)
+    best_places = node_indices(usable, [thread.node for thread in today.threads], problem.threads)
     regress = _regress(problem, places, best_places)
     unbalanced = _unbalanced(problem, places, best_places)
     ok = regress <= allowed and not unbalanced
@@ -82,12 +82,29 @@ def check_plan_today(
         name=name,
         regress=regress,
         allowed=allowed,
-        baseline=_metrics(predict(problem, places, machine, machine)),
+        baseline=_metrics(predict(problem, places, usable, machine)),
         best=_metrics(today.predicted),
         reason=reason,
         lines=[verdict, *_worst_pairs(problem, places, workload)],
         today=today,
     )
+
+
+class _Recorded(msgspec.Struct):
+    """The options in a plan's provenance that today's best is found under, too."""
+
+    tolerance: float = TOLERANCE
+    nodes: tuple[int, ...] = ()
+    smt: str = "share"
+    without_cpus: tuple[int, ...] = ()
+
+
+def _options_of(plan: Plan, effort: str, seed: int, name: str) -> PlanOptions:
+    try:
+        recorded = msgspec.convert(plan.provenance.get("options", {}), _Recorded)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{name}: provenance: options: {error}", "make the plan again") from error
+    return PlanOptions(objective=plan.objective, effort=effort, seed=seed, **msgspec.structs.asdict(recorded))
 
 
 def to_document(verdict: Verdict) -> str:

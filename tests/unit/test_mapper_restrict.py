@@ -1,10 +1,12 @@
 """Machines with fewer cpus: reserved ones, one hwthread a core, and what cannot be."""
 
+import msgspec
 import numpy as np
 import pytest
 
 from numaplan.common import UsageError
 from numaplan.mapper import PlanOptions, Workload, make_plan
+from numaplan.mapper.check import check_plan_today
 from numaplan.mapper.restrict import restrict
 from numaplan.profiler import Machine
 
@@ -34,6 +36,19 @@ def test_a_node_wholly_reserved_gets_nothing() -> None:
     usable = restrict(SMT, without=(4, 5, 6, 7))
     assert [node.id for node in usable.cpu_nodes] == [0]
     assert len(usable.nodes) == 2
+
+
+def test_a_plan_is_judged_under_its_own_options() -> None:
+    rng = np.random.default_rng(2)
+    comm = np.triu(rng.random((5, 5)), 1)
+    threads = [("p0", f"0.{i}" if i else "0") for i in range(5)]
+    workload = Workload(threads, comm + comm.T, np.ones(5), {})
+    plan = make_plan(workload, SMT, PlanOptions(without_cpus=(0, 4, 5), objective="remote")).plan
+    verdict = check_plan_today(plan, workload, SMT, 0.0, seed=0, effort="normal", name="p")
+    assert verdict.ok and verdict.today == plan
+    broken = msgspec.structs.replace(plan, provenance={"options": {"without_cpus": "all"}})
+    with pytest.raises(UsageError, match="provenance"):
+        check_plan_today(broken, workload, SMT, 0.0, seed=0, effort="normal", name="p")
 
 
 @pytest.mark.parametrize("without", [(99,), tuple(range(8))])

@@ -1,0 +1,57 @@
+"""A pytest fixture for projects that keep a plan beside their code: is it still good enough?
+
+    def test_placement(numaplan_check):
+        numaplan_check("trace.db", "plan.json", max_regress="5%")
+
+Registered under pytest's entry point `pytest11`; nothing is imported before the fixture is used.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from numaplan.mapper.check import Verdict
+
+Check = Callable[..., "Verdict"]
+
+
+@pytest.fixture
+def numaplan_check() -> Check:
+    """A function that fails the test when a plan has become too bad for what a program does today."""
+    return check_placement
+
+
+def check_placement(
+    today: str | Path,
+    baseline: str | Path,
+    *,
+    loads: str | Path | None = None,
+    max_regress: str = "5%",
+) -> "Verdict":
+    """Fail the test unless the plan `baseline` costs at most `max_regress` more than today's best.
+
+    today: a trace.db, or a communication matrix (.csv, .npz, .mtx) with `loads` beside it. Returns the
+    verdict; raises UsageError for files that cannot be read or belong to another program.
+    """
+    __tracebackhide__ = True
+    verdict = _verdict(Path(today), Path(baseline), Path(loads) if loads else None, max_regress)
+    if not verdict.ok:
+        pytest.fail("\n".join(verdict.lines), pytrace=False)
+    return verdict
+
+
+def _verdict(today: Path, baseline: Path, loads: Path | None, max_regress: str) -> "Verdict":
+    from numaplan.mapper.check import check_plan_today, parse_share
+    from numaplan.mapper.plan import Plan
+    from numaplan.mapper.workload import workload_of_files, workload_of_trace
+
+    allowed = parse_share(max_regress)
+    plan = Plan.load(baseline)
+    is_matrix = today.suffix in (".csv", ".npz", ".mtx")
+    workload = workload_of_files(today, loads) if is_matrix else workload_of_trace(today)
+    return check_plan_today(
+        plan, workload, plan.machine.machine(), allowed, seed=0, effort="normal", name=str(baseline)
+    )
