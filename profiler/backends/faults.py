@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numaplan.common import MachineLacksError, NumaplanError, UsageError
-from numaplan.profiler.backends.base import Capability, Progress, Recording, RecordRequest
+from numaplan.profiler.backends.base import Capability, PerfChoices, Progress, Recording, RecordRequest
 from numaplan.profiler.backends.event_plan import ring_options
 from numaplan.profiler.backends.perf_command import INSTALL, find_perf
 from numaplan.profiler.backends.perf_session import (
@@ -34,7 +34,6 @@ from numaplan.profiler.trace.schema import EVENT_CODE
 _EVENTS = ("page-faults",)
 _OPTIONS = ("-d", "-k", "CLOCK_MONOTONIC")
 _PERIOD = 1
-_PROBE = ("-B", "-N", "-e", "page-faults", "-c", "1", "--sample-cpu", *_OPTIONS)
 _PROBE_SECONDS = 20
 _PAGE_BITS = 12
 _BALANCING = Path("/proc/sys/kernel/numa_balancing")
@@ -96,7 +95,16 @@ def _probe(perf: str) -> str:
         return "no program 'true' to try it on"
     with tempfile.TemporaryDirectory(prefix="numaplan-") as folder:
         output = Path(folder) / "probe.data"
-        command = [perf, "record", "-q", *_PROBE, "-o", str(output), "--", program]
+        command = [
+            perf,
+            "record",
+            "-q",
+            *perf_arguments(_EVENTS, _OPTIONS, _PERIOD, PerfChoices()),
+            "-o",
+            str(output),
+            "--",
+            program,
+        ]
         try:
             done = subprocess.run(command, capture_output=True, timeout=_PROBE_SECONDS, check=False)
             if done.returncode == 0 and len(decode_perf(output).samples["time"]):

@@ -14,6 +14,8 @@ from numaplan.profiler.perfdata import Decoded, decode_perf
 from numaplan.profiler.perfdata.conversion import Converted, convert
 
 _USER_END = np.uint64(1 << 63)
+# No build ids, which our library logs; no BPF programs, for which perf would take a second longer to end.
+_PLAIN = ("-B", "-N", "--no-bpf-event")
 _THROTTLE = 5  # the kernel's record for a sampler that it slowed down
 
 
@@ -24,7 +26,7 @@ def perf_arguments(
     rate = ["-F", str(choices.freq)] if choices.freq else ["-c", str(period)]
     limit = ["--max-size", f"{choices.max_bytes}B"] if choices.max_bytes else []
     named = [word for event in choices.events or events for word in ("-e", event)]
-    return ["-B", "-N", *named, *rate, "--sample-cpu", *options, *limit]
+    return [*_PLAIN, *named, *rate, "--sample-cpu", *options, *limit]
 
 
 def shown_command(request: RecordRequest, arguments: Sequence[str], machine_wide: bool = False) -> list[str]:

@@ -204,11 +204,11 @@ def test_the_importer_knows_every_event_that_we_ask_for(trees: Path) -> None:
 def test_arguments_of_perf() -> None:
     choices = PerfChoices(max_bytes=1 << 30)
     assert perf_arguments(["a", "b"], ["-d"], 500, choices) == [
-        *("-B", "-N", "-e", "a", "-e", "b", "-c", "500", "--sample-cpu", "-d"),
+        *("-B", "-N", "--no-bpf-event", "-e", "a", "-e", "b", "-c", "500", "--sample-cpu", "-d"),
         *("--max-size", "1073741824B"),
     ]
     asked = perf_arguments(["a"], [], 500, PerfChoices(freq=99, events=("x",)))
-    assert asked == ["-B", "-N", "-e", "x", "-F", "99", "--sample-cpu"]
+    assert asked == ["-B", "-N", "--no-bpf-event", "-e", "x", "-F", "99", "--sample-cpu"]
 
 
 @pytest.mark.parametrize(
