@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STRIDE = 16, WIDTH = 4 };
+enum { STRIDE = 16, WIDTH = 10 };
 
 struct pass {
     const struct cut_graph *graph;
