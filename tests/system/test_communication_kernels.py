@@ -41,8 +41,10 @@ def test_every_access_shows_the_pattern_of_the_source_and_its_phases(program: Pa
     roles = (np.arange(THREADS) * 5 + 3) % THREADS
     known = (roles[:, None] == roles[None, :] ^ 1) | (roles[:, None] == (roles[None, :] + 8) % 16)
     assert correlation(analysis.comm, known.astype(float)) > 0.95
-    slices = len(analysis.timeline.per_thread)
-    assert any(0.35 * slices < change < 0.65 * slices for change in analysis.partner_changes)
+    done = np.cumsum(analysis.timeline.amount)
+    half = int(np.searchsorted(done, done[-1] / 2))  # by accesses, as the speed of a recording varies
+    (change,) = analysis.partner_changes
+    assert abs(change - half) <= 3
 
 
 def test_an_unknown_kernel_is_refused(program: Path) -> None:
