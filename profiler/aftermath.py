@@ -17,7 +17,7 @@ def wanted_samples(threads: int) -> int:
 
 
 def summarise(path: Path) -> list[str]:
-    """Lines for people: samples by event, level and thread, and a warning (the last line) if they are few."""
+    """Lines for people: samples by event, level and thread; warnings: the recorder's, and if they are few."""
     with Trace.open(path) as trace:
         events = trace.rows("SELECT event::VARCHAR, count(*) FROM samples GROUP BY event ORDER BY event")
         levels = trace.rows("SELECT level::VARCHAR, count(*) FROM samples GROUP BY level ORDER BY level")
@@ -34,8 +34,9 @@ def summarise(path: Path) -> list[str]:
         f"levels: {_shares(levels, total)}",
         f"threads: {_shares(named, total)}{f' and {more} more' if more else ''}",
     ]
-    warning = too_few(total, len(threads), meta)
-    return [*lines, warning] if warning else lines
+    told = [f"warning: {meta['warnings']}"] if meta.get("warnings") else []
+    few = too_few(total, len(threads), meta)
+    return [*lines, *told, *([few] if few else [])]
 
 
 def too_few(samples: int, threads: int, meta: dict[str, str]) -> str:

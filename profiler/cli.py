@@ -60,7 +60,8 @@ def record_command(
 
     For --set with emulate: turn=1000 (accesses a turn), schedule=fair|free, seed=1, l1=32K:8, l2=1M:16,
     l3=32M:16 (SIZE:WAYS), drop_runtime=yes|no (samples of the loader and of thread runtimes); pebs:
-    ldlat=3 (least latency of loads), llc=yes|no, stores=yes|no; ibs: l3missonly=yes|no; spe: min_latency=0.
+    ldlat=3 (least latency of loads), llc=yes|no|all, stores=yes|no; ibs: l3missonly=no|yes; spe:
+    min_latency=0.
 
     Example: nprof record --period 1000 -o trace.db -- ./app -n 8
     """

@@ -17,6 +17,7 @@ _BARE_METAL = (
 )
 # The auxiliary event of mem-loads must be in its group but need not sample: its period is out of reach.
 _NEVER = 0x7FFFFFFF
+NO_PHYSICAL = ("physical addresses are for root (CAP_SYS_ADMIN) only", "sudo nprof record …")
 _IBS_STEP, _IBS_LEAST = 16, 0x90
 _IBS_ADDRESSES = (6, 1)
 _IBS_PER_TASK = (6, 2)
@@ -70,7 +71,7 @@ def plan_events(
             f"sudo sysctl kernel.perf_event_paranoid={level}",
         )
     if choices.phys and not hardware.phys:
-        raise MachineLacksError("physical addresses are for root (CAP_SYS_ADMIN) only", "sudo nprof record …")
+        raise MachineLacksError(*NO_PHYSICAL)
     phys = ("--phys-data",) if hardware.phys and backend != "spe" else ()
     ring = ring_options(hardware.privileged)
     return replace(plan, events=choices.events or plan.events, options=(*plan.options, *phys, *ring))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from numaplan.common import MachineLacksError, NumaplanError, UsageError
 from numaplan.profiler.backends.base import Capability, PerfChoices, Progress, Recording, RecordRequest
-from numaplan.profiler.backends.event_plan import ring_options
+from numaplan.profiler.backends.event_plan import NO_PHYSICAL, ring_options
 from numaplan.profiler.backends.perf_command import INSTALL, find_perf
 from numaplan.profiler.backends.perf_session import (
     decode_output,
@@ -28,7 +28,7 @@ from numaplan.profiler.backends.perf_session import (
 from numaplan.profiler.machine import Machine
 from numaplan.profiler.perfdata import decode_perf
 from numaplan.profiler.perfdata.conversion import Converted
-from numaplan.profiler.privileges import is_privileged, perf_mend
+from numaplan.profiler.privileges import CAP_SYS_ADMIN, has_capability, is_privileged, perf_mend
 from numaplan.profiler.trace.schema import EVENT_CODE
 
 _EVENTS = ("page-faults",)
@@ -75,6 +75,8 @@ class FaultsBackend:
     def _arguments(self, request: RecordRequest) -> list[str]:
         if request.options:
             raise UsageError(f"backend faults has no setting {next(iter(request.options))!r}", "leave it out")
+        if request.choices.phys and not has_capability(CAP_SYS_ADMIN):
+            raise MachineLacksError(*NO_PHYSICAL)
         phys = ("--phys-data",) if request.choices.phys else ()
         options = (*_OPTIONS, *phys, *ring_options(is_privileged()))
         return perf_arguments(_EVENTS, options, _PERIOD, request.choices)

@@ -7,10 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from numaplan.profiler.aftermath import summarise
+from numaplan.profiler.assemble import write_trace
 from numaplan.profiler.backends.base import PerfChoices, Recording, RecordRequest, SampleBlock
 from numaplan.profiler.backends.event_plan import EventPlan
 from numaplan.profiler.backends.hardware import HardwareBackend, IbsBackend, PebsBackend, SpeBackend
 from numaplan.profiler.backends.perf_command import INTERRUPTED, PerfRun
+from numaplan.profiler.identity import Identity
 from numaplan.profiler.importing import import_recordings
 from numaplan.profiler.machine import Machine
 from numaplan.profiler.trace import Trace
@@ -95,6 +98,19 @@ def test_pebs_loads_stores_and_misses(tmp_path: Path) -> None:
     assert sum(events for _, events in recording.losses) == 7
     assert recording.notes["period"] == "992"
     assert "a note" in recording.notes["warnings"] and "slowed" in recording.notes["warnings"]
+
+
+def test_the_summary_says_what_was_seen_and_what_went_wrong(tmp_path: Path) -> None:
+    recording = recorded(PebsBackend(), tmp_path, pebs_file().file())
+    meta = {"backend": "pebs", "period": 1000, **recording.notes}
+    write_trace(tmp_path / "t.db", Machine.load("2x2"), recording, Identity(), meta, lambda *_: None)
+    assert summarise(tmp_path / "t.db") == [
+        "events: load 50.0%, store 25.0%, llc_miss_remote 25.0%",
+        "levels: l1 75.0%, remote_dram 25.0%",
+        "threads: p0:0 50.0%, p1:0 25.0%, p2:0 25.0%",
+        "warning: a note; the kernel slowed the sampler down 1 times",
+        "warning: 4 samples are few for 3 threads (100,000 wanted): record a longer run with --period 1",
+    ]
 
 
 def test_a_machine_wide_recording_keeps_the_programs_own_processes(tmp_path: Path) -> None:
