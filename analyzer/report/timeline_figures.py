@@ -34,7 +34,7 @@ def timeline_figure(analysis: Analysis, names: list[str]) -> Figure:
         f"{what[0].upper()}{what[1:]}, by slices of {span:g} ms"
         + (", estimated as samples times period." if analysis.period else ", in samples.")
         + " The stepped line is the mean of each phase (CMLB, Algorithm 1). Dashed: the threads' rates "
-        "change. Below: each thread's own accesses."
+        "or partners change. Below: each thread's own accesses."
     )
     step = -(-len(shown) // MOST_LABELS)
     return {
@@ -91,7 +91,7 @@ def timeline_figure(analysis: Analysis, names: list[str]) -> Figure:
             },
             "shapes": [
                 {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": at, "x1": at, "_thin": True}
-                for at in (start + place * span for place in analysis.changes)
+                for at in (start + place * span for place in _borders(analysis))
             ],
             "showlegend": True,
             "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
@@ -118,3 +118,8 @@ def _phase_steps(
         x.append(start + analysis.phases[-1].end * span)
         y.append(y[-1])
     return x, y
+
+
+def _borders(analysis: Analysis) -> list[int]:
+    """Slices at which rates or partners change, each once."""
+    return sorted({*analysis.changes, *analysis.partner_changes})

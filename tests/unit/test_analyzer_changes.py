@@ -16,6 +16,7 @@ from numaplan.analyzer import (
     share_changes,
 )
 from numaplan.analyzer.partners import PartnerCounter
+from numaplan.analyzer.report.timeline_figures import timeline_figure
 from numaplan.common import UsageError
 from numaplan.common.cli import new_app, run_app
 from numaplan.mapper import cli_analyze
@@ -163,3 +164,10 @@ def test_the_command_gives_matrices_of_phases(tmp_path: Path, capsys: pytest.Cap
     assert np.allclose(np.array(rows, float), document["phases"][0]["comm"], rtol=1e-8)
     assert run_app(app, "nmap", ["analyze", str(path), str(path), "--per-phase"]) == 2
     assert "name one trace" in capsys.readouterr().err
+
+
+def test_the_page_marks_the_border(tmp_path: Path) -> None:
+    analysis = analyze(write(tmp_path / "t.db", [1.0] * SLICES))
+    figure = timeline_figure(analysis, [str(number) for number in range(THREADS)])
+    (line,) = figure["layout"]["shapes"]
+    assert line["x0"] == pytest.approx(analysis.partner_changes[0])  # slices of 1 ms, from 0
