@@ -6,8 +6,9 @@ PATH="$PWD/.venv/bin:$PATH"
 mkdir -p demo
 
 say() { printf '\n\033[1m# %s\033[0m\n' "$*"; }
+show() { printf '\033[36m$ %s\033[0m\n' "$*"; }
 run() {
-    printf '\033[36m$ %s\033[0m\n' "$*"
+    show "$@"
     "$@"
 }
 
@@ -30,8 +31,13 @@ run nlaunch --plan demo/plan.json --remap --report demo/applied.json -- demo/ste
 run cat demo/applied.json
 
 say "Proof: a real kernel with four nodes in QEMU, every access of the program counted"
-run nlab setup
-run nlab compare --machine 4x2 --plan demo/plan.json --configs default,no-autonuma,interleave,plan -- demo/stencil
+show nlab setup
+if nlab setup && nlab doctor >demo/lab.txt; then
+    run nlab compare --machine 4x2 --plan demo/plan.json --configs default,no-autonuma,interleave,plan -- demo/stencil
+else
+    echo "the lab cannot run here:"
+    grep -A1 LACKING demo/lab.txt || true
+fi
 
 say "Everything on one page"
 run nmap report demo/trace.db --plan demo/plan.json -o demo/report.html

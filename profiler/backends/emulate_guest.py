@@ -70,6 +70,10 @@ def resolve_program(argv: Sequence[str], path: str | None) -> tuple[str, list[st
     raise UsageError(f"{argv[0]}: script without a usable interpreter", "correct its first line")
 
 
+# Static builds cannot load plugins: the package qemu-user-static, and qemu-user itself from Debian 13 on.
+_OTHER_BUILD = "put a QEMU built with plugins first on PATH (qemu-user of Debian 12 is)"
+
+
 def find_qemu(architecture: str) -> str:
     """The path of qemu-ARCH with plugin support; raises MachineLacksError."""
     name = f"qemu-{architecture}"
@@ -81,7 +85,7 @@ def find_qemu(architecture: str) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MachineLacksError(f"{found} does not run: {error}", MEND) from error
     if "-plugin" not in answer.stdout:
-        raise MachineLacksError(f"{found} was built without plugin support", f"{MEND} (not qemu-user-static)")
+        raise MachineLacksError(f"{found} was built without plugin support", _OTHER_BUILD)
     return found
 
 
