@@ -118,7 +118,9 @@ def test_every_first_touch_is_seen_with_its_thread(
     assert set(samples.node.tolist()) <= set(machine.node_ids)
     seen = {thread.tid: thread for thread in recording.threads}
     assert set(tids) | {pid} == set(seen)
-    assert all(seen[tid].parent_tid == pid and seen[tid].start_ns < seen[tid].end_ns for tid in tids)
+    assert [seen[tid].parent_tid for tid in tids] == [pid] * len(tids)
+    # A thread is joined before the kernel reports its end, which may then come after the recording is over.
+    assert all(seen[tid].end_ns < 0 or seen[tid].start_ns < seen[tid].end_ns for tid in tids)
 
 
 def test_environment_arguments_and_output_are_the_programs_own(
