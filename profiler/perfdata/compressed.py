@@ -1,6 +1,6 @@
 """zstd records: one stream over all of them, in which events straddle records."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,10 +9,14 @@ from numaplan.profiler.perfdata.errors import PerfDataError
 
 # A zstd block is at least 4 bytes and gives at most 128 KiB: so many bytes in give at most 128 MiB out.
 _SLICE = 4096
-_ENOUGH = 1 << 20
+_CHUNK = 64 << 10
+# What is decompressed goes through one buffer that stays in the cache.
+_ROOM = 768 << 10
 # Beyond what honest recordings reach a small file would fill the memory.
 _MOST_RATIO = 4000
 _FREE_OUTPUT = 64 << 20
+
+Walk = Callable[[NDArray[np.uint8]], int]
 
 
 class Inflater:
@@ -21,55 +25,60 @@ class Inflater:
     def __init__(self, name: str) -> None:
         import zstandard
 
+        self.rest = 0  # bytes of an event whose end has not come
         self._name = name
         self._decompressor = zstandard.ZstdDecompressor()
-        self._stream = self._decompressor.decompressobj()
+        self._stream = self._decompressor.decompressobj(write_size=_CHUNK)
         self._error = zstandard.ZstdError
-        self._rest = b""
+        self._buffer = np.empty(_ROOM, dtype=np.uint8)
         self._taken = 0
         self._given = 0
 
-    @property
-    def rest(self) -> int:
-        """Bytes of an event whose end has not come."""
-        return len(self._rest)
+    def feed(self, payload: memoryview, where: int, walk: Walk) -> None:
+        """Decompress one record's payload and have `walk` read what comes out.
 
-    def buffers(self, payload: memoryview, where: int) -> Iterator[NDArray[np.uint8]]:
-        """Records to walk, in turn; call `keep` with what the walk of each could not use before the next.
-
-        Raises PerfDataError, naming the record at file offset `where`, when the stream is damaged or grows
-        out of proportion.
+        walk: returns how many bytes it used, all but those of an event that goes on. Raises PerfDataError,
+        naming the record at file offset `where`, when the stream is damaged or grows out of proportion, and
+        whatever `walk` raises.
         """
-        parts, held = [self._rest], len(self._rest)
         for at in range(0, len(payload), _SLICE):
-            part = self._inflate(bytes(payload[at : at + _SLICE]), where)
-            parts.append(part)
-            held += len(part)
-            if held >= _ENOUGH or at + _SLICE >= len(payload):
-                yield np.frombuffer(b"".join(parts), dtype=np.uint8)
-                parts, held = [self._rest], len(self._rest)
+            output = self._inflate(payload[at : at + _SLICE], where)
+            if self.rest + len(output) > len(self._buffer):
+                self._drain(walk)
+            if self.rest + len(output) > _ROOM:  # hundreds of times its size: no recording, but readable
+                whole = np.concatenate([self._buffer[: self.rest], np.frombuffer(output, dtype=np.uint8)])
+                self._keep(whole[walk(whole) :])
+            else:
+                self._buffer[self.rest : self.rest + len(output)] = np.frombuffer(output, dtype=np.uint8)
+                self.rest += len(output)
+        self._drain(walk)
 
-    def keep(self, rest: NDArray[np.uint8]) -> None:
-        """Hold back the bytes that a walk left over."""
-        self._rest = rest.tobytes()
+    def _drain(self, walk: Walk) -> None:
+        self._keep(self._buffer[walk(self._buffer[: self.rest]) : self.rest].copy())
 
-    def _inflate(self, data: bytes, where: int) -> bytes:
+    def _keep(self, rest: NDArray[np.uint8]) -> None:
+        """Hold back what a walk left over: less than a record, which is 64 KiB at most."""
+        self.rest = len(rest)
+        self._buffer[: self.rest] = rest
+
+    def _inflate(self, data: bytes | memoryview, where: int) -> bytes:
         self._taken += len(data)
-        output = []
+        output = b""
         try:
-            while data:
-                output.append(self._stream.decompress(data))
+            while len(data):
+                part = self._stream.decompress(data)
+                output = output + part if output else part
                 data = b""
                 if self._stream.eof:  # another frame follows: some writers make one a record
                     data = self._stream.unused_data
-                    self._stream = self._decompressor.decompressobj()
+                    self._stream = self._decompressor.decompressobj(write_size=_CHUNK)
         except self._error as error:
             raise PerfDataError(
                 f"{self._name}: damaged zstd data in the record at offset {where} ({error})", "record again"
             ) from None
-        self._given += sum(map(len, output))
+        self._given += len(output)
         if self._given > _FREE_OUTPUT + _MOST_RATIO * self._taken:
             raise PerfDataError(
                 f"{self._name}: zstd data at offset {where} grows without bound", "record again"
             )
-        return b"".join(output)
+        return output

@@ -1,6 +1,7 @@
 """Decode perf.data files: the one entry, `decode_perf`, and what it returns."""
 
 import os
+from collections.abc import Iterator
 from collections.abc import Mapping as MappingView
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -65,13 +66,20 @@ def decode_perf(path: str | os.PathLike[str]) -> Decoded:
     first = place / "data" if place.is_dir() else place
     source = Source(first)
     reader = Reader(source)
-    reader.read(source)
+    reader.expect()
+    for _piece in _pieces(reader, source, place):
+        pass
+    reader.finish()
+    return _decoded(reader)
+
+
+def _pieces(reader: Reader, source: Source, place: Path) -> Iterator[None]:
+    """Read the file, and the further ones of a directory."""
+    yield from reader.read(source)
     if place.is_dir():
         for part in sorted(place.glob("data.*"), key=_number):
             more = Source(part)
-            reader.read_stream(more, 0, len(more.data))
-    reader.finish()
-    return _decoded(reader)
+            yield from reader.read_stream(more, 0, len(more.data))
 
 
 def _number(part: Path) -> tuple[int, str]:

@@ -2,7 +2,7 @@
 
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -68,19 +68,20 @@ class Reader:
         """Records by type; those of type 256 and above count as 256."""
         return {kind: int(count) for kind, count in enumerate(self._walker.counts) if count}
 
-    def read(self, source: Source) -> None:
-        """Read the records of the file; damage ends it with a warning, or an error if nothing came before."""
-        start, end = self.head.data_start, self.head.data_end
-        ratio = _EXPECTED_RATIO if "compressed" in self.header else 1
-        self._settle_events()
-        self.samples.expect((end - start) * ratio)
-        self.read_stream(source, start, end)
+    def read(self, source: Source) -> Iterator[None]:
+        """Read the records of the file, piece by piece: whoever asks may take the samples out in between.
 
-    def read_stream(self, source: Source, start: int, end: int) -> None:
+        Damage ends it with a warning, or PerfDataError if nothing came before.
+        """
+        yield from self.read_stream(source, self.head.data_start, self.head.data_end)
+
+    def read_stream(self, source: Source, start: int, end: int) -> Iterator[None]:
         """Read records from start to end of a file without a header of its own, or of the first one."""
         self.name, self._passed = source.name, source.passed
+        self._inflater = None  # each file of a directory has a stream of its own
+        self._settle_events()
         try:
-            damage = self._walk(source.data, start, end, outer=True)
+            damage = yield from self._walk(source.data, start, end)
         except PerfDataError as error:
             damage = error.what
         if self._inflater is not None and self._inflater.rest and not damage:
@@ -89,6 +90,12 @@ class Reader:
             if not self._walker.counts.any():
                 raise PerfDataError(damage, _MEND)
             self.warnings.append(f"{damage}; what stands before was read")
+
+    def expect(self) -> None:
+        """Take address space for the samples that the whole file can hold, for reading them all at once."""
+        ratio = _EXPECTED_RATIO if "compressed" in self.header else 1
+        self._settle_events()
+        self.samples.expect((self.head.data_end - self.head.data_start) * ratio)
 
     def finish(self) -> None:
         """Put what was left out into the warnings."""
@@ -122,33 +129,50 @@ class Reader:
         else:
             read_feature(number, content, self._order, self.header, self.warnings)
 
-    def _walk(self, buffer: Buffer, at: int, end: int, outer: bool) -> str:
-        """Read records from `at` on; returns what is wrong where it had to stop, or "" at the end."""
-        while True:
-            outcome, at, samples, others = self._walker.walk(buffer, at, end)
-            if len(samples) or len(others):
-                self._settle_events()
-            self.samples.decode(buffer, samples)
-            for position in others.tolist():
-                self.records.read(self._record(buffer, position))
-            if outer:
-                self._passed(at)
+    def _walk(self, buffer: Buffer, at: int, end: int) -> Generator[None, None, str]:
+        """Read the file's records from `at` on; returns what is wrong where it had to stop, or ""."""
+        outcome = native.FULL
+        while outcome in (native.FULL, native.STOPPED):
+            outcome, at = self._piece(buffer, at, end)
+            self._passed(at)
             if outcome == native.STOPPED:
-                following = self._special(buffer, at, outer)
+                following = self._special(buffer, at, outer=True)
                 if following > end:
                     return f"{self.name}: data of the record at offset {at} reach beyond the end"
                 at = following
-            elif outcome != native.FULL:
-                return self._ended(outcome, buffer, at, end, outer)
+            yield
+        return self._problem(outcome, at, "")
 
-    def _ended(self, outcome: int, buffer: Buffer, at: int, end: int, outer: bool) -> str:
-        if outcome == native.AT_END or (outcome == native.PAST_END and not outer):
-            if self._inflater is not None and not outer:
-                self._inflater.keep(buffer[at:end])
+    def _walk_inflated(self, buffer: Buffer) -> int:
+        """Read decompressed records; returns how many bytes they took, all but an event that goes on."""
+        at, outcome = 0, native.FULL
+        while outcome in (native.FULL, native.STOPPED):
+            outcome, at = self._piece(buffer, at, len(buffer))
+            if outcome == native.STOPPED:
+                at = self._special(buffer, at, outer=False)
+        if at > len(buffer):
+            raise PerfDataError(f"{self.name}: data of a decompressed record reach beyond the end", _MEND)
+        if outcome != native.PAST_END and (
+            problem := self._problem(outcome, at, " of the decompressed data")
+        ):
+            raise PerfDataError(problem, _MEND)
+        return at
+
+    def _piece(self, buffer: Buffer, at: int, end: int) -> tuple[int, int]:
+        """Read up to `_BLOCK` records, or to one that must be taken alone; (outcome, where it ended)."""
+        outcome, at, samples, others = self._walker.walk(buffer, at, end)
+        if len(samples) or len(others):
+            self._settle_events()
+        self.samples.decode(buffer, samples)
+        for position in others.tolist():
+            self.records.read(self._record(buffer, position))
+        return outcome, at
+
+    def _problem(self, outcome: int, at: int, where: str) -> str:
+        if outcome == native.AT_END:
             return ""
-        place = f"{self.name}: record at offset {at}" + ("" if outer else " of the decompressed data")
         problem = "has an impossible size" if outcome == native.TOO_SMALL else "reaches beyond the end"
-        return f"{place} {problem}"
+        return f"{self.name}: record at offset {at}{where} {problem}"
 
     def _record(self, buffer: Buffer, at: int) -> bytes:
         return buffer[at : at + self._size(buffer, at)].tobytes()
@@ -201,11 +225,9 @@ class Reader:
                 raise PerfDataError(f"{self.name}: compressed record at offset {at} without data", _MEND)
             (size,) = struct.unpack_from(self._order + "Q", record, 8)
             payload = memoryview(record)[16 : 16 + min(size, len(record))]
-        self._inflater = self._inflater or Inflater(self.name)
-        for buffer in self._inflater.buffers(payload, at):
-            damage = self._walk(buffer, 0, len(buffer), outer=False)
-            if damage:
-                raise PerfDataError(damage, _MEND)
+        if self._inflater is None:
+            self._inflater = Inflater(self.name)
+        self._inflater.feed(payload, at, self._walk_inflated)
 
 
 def _treatment() -> list[int]:
