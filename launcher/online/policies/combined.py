@@ -1,0 +1,72 @@
+"""Policies together: several at their own periods, and any of them followed by next-touch."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from numaplan.launcher.online.actions import Action, Decision, Policy
+from numaplan.launcher.online.observation import Observation
+from numaplan.launcher.online.policies.next_touch import NextTouch
+
+_SLACK = 1e-6
+
+
+@dataclass(frozen=True)
+class Combined:
+    """Each part is asked when its own period is over; a later part sees the same observation."""
+
+    parts: tuple[Policy, ...]
+    balances: ClassVar[bool] = False
+
+    @property
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
+        """What any part needs."""
+        return frozenset().union(*(part.needs for part in self.parts))
+
+    @property
+    def period_s(self) -> float:
+        """The shortest of the parts'."""
+        return min(part.period_s for part in self.parts)
+
+    def decide(self, observation: Observation, state: Any) -> Decision:
+        """The parts' actions one after the other; state: (when each was asked last, its state)."""
+        before = state or tuple((None, None) for _ in self.parts)
+        actions: list[Action] = []
+        after = []
+        for part, (asked, memory) in zip(self.parts, before, strict=True):
+            if asked is not None and observation.time_s - asked < part.period_s - _SLACK:
+                after.append((asked, memory))
+                continue
+            decision = part.decide(observation, memory)
+            actions += decision.actions
+            after.append((observation.time_s, decision.state))
+        return Decision(tuple(actions), tuple(after))
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A thread policy whose moves mark the moved threads' pages to migrate when they are touched next."""
+
+    mover: Policy
+    touch: NextTouch
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What the policy needs, and samples of accesses."""
+        return self.mover.needs | self.touch.needs
+
+    @property
+    def balances(self) -> bool:
+        """Whether the policy takes the place of the kernel's balancing."""
+        return self.mover.balances
+
+    @property
+    def period_s(self) -> float:
+        """The policy's."""
+        return self.mover.period_s
+
+    def decide(self, observation: Observation, state: Any) -> Decision:
+        """The policy's actions, and migrations of the pages marked before that were touched since."""
+        memory, marks = state or (None, None)
+        decision = self.mover.decide(observation, memory)
+        follow = self.touch.follow(observation, decision.actions, marks)
+        return Decision(decision.actions + follow.actions, (decision.state, follow.state))

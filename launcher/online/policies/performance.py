@@ -1,0 +1,50 @@
+"""How well threads perform, after the 3DyRM model (cimar-nimar-lmma.txt, section 4)."""
+
+import numpy as np
+
+from numaplan.launcher.online.observation import Floats, Ints, Observation
+
+CACHE_LINE = 64.0  # bytes; S_cache of Eq. 1
+_IDLE = 0.01  # of the interval
+
+
+def performance(observation: Observation) -> Floats:
+    """(T,) P = O · I / L with I = O / (A · S_cache) (Eq. 1 and 4); NaN for threads that did nothing to judge by.
+
+    Where the machine counts no operations, the time a thread ran stands for them; where it measures no
+    latencies, the unloaded ones of the machine do. Both then vary with placement through A and L alone.
+    """
+    threads = observation.threads
+    operations = (
+        threads.operations if threads.operations.any() else threads.busy * observation.interval_s * 1e9
+    )
+    accesses = threads.accesses.sum(axis=1)
+    latency = np.where(np.isnan(threads.latency_ns), unloaded_latency(observation), threads.latency_ns)
+    judged = (accesses > 0) & (operations > 0) & (latency > 0) & (threads.busy >= _IDLE)
+    result = np.full(threads.count, np.nan)
+    rows = np.flatnonzero(judged)
+    intensity = operations[rows] / (accesses[rows] * CACHE_LINE)
+    result[rows] = operations[rows] * intensity / latency[rows]
+    return result
+
+
+def unloaded_latency(observation: Observation) -> Floats:
+    """(T,) the mean latency that the machine's matrix gives for each thread's accesses; NaN without accesses."""
+    threads = observation.threads
+    total = threads.accesses.sum(axis=1)
+    waits = (threads.accesses * observation.machine.latency_ns[threads.node]).sum(axis=1)
+    return np.divide(waits, total, out=np.full(threads.count, np.nan), where=total > 0)
+
+
+def relative_performance(values: Floats, process: Ints, processes: int) -> Floats:
+    """(T,) P over the mean P of the thread's process (Eq. 5); NaN where P is."""
+    known = ~np.isnan(values)
+    sums = np.bincount(process[known], values[known], minlength=processes)
+    counts = np.bincount(process[known], minlength=processes)
+    means = np.divide(sums, counts, out=np.full(processes, np.nan), where=counts > 0)
+    return values / means[process]
+
+
+def preferred_nodes(accesses: Floats) -> Ints:
+    """(n,) the node with most accesses (Eq. 2 and 3), the lowest on a tie; -1 where there is none."""
+    return np.where(accesses.sum(axis=1) > 0, np.argmax(accesses, axis=1), -1)
