@@ -1,12 +1,12 @@
 """What a policy may ask for, and the form of a policy.
 
-Actions carry the operating system's ids (tid, node, cpu, pid), so that whoever applies them needs nothing of the
-observation. A policy is a frozen dataclass: its fields are its parameters. It holds no state; what it must
-remember goes out with a decision and comes back with the next observation.
+Actions carry the operating system's ids (tid, node, cpu, pid), so that whoever applies them needs nothing
+of the observation. A policy is a frozen dataclass: its fields are its parameters. It holds no state; what
+it must remember goes out with a decision and comes back with the next observation.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,8 @@ class MoveThread:
 
 @dataclass(frozen=True, eq=False)
 class MovePages:
-    """Move pages of process `pid` to `node`; pages: (n,) virtual page numbers, those that are there already or
-    do not exist are skipped by whoever applies it."""
+    """Move pages of process `pid` to `node`; pages: (n,) virtual page numbers, those that are there already
+    or do not exist are skipped by whoever applies it."""
 
     pid: int
     pages: NDArray[np.int64]
@@ -55,12 +55,16 @@ NOTHING: tuple[Action, ...] = ()
 class Policy(Protocol):
     """A pure function of what was observed and what it remembers.
 
-    needs: what it cannot do without, of NEEDS; balances: it takes the place of the kernel's own balancing
-    between nodes; period_s: how often it wants to be asked; `state` is None at first.
+    `state` is None at first.
     """
 
-    needs: ClassVar[frozenset[str]]
-    balances: ClassVar[bool]
+    @property
+    def needs(self) -> frozenset[str]:
+        """What it cannot do without, of NEEDS."""
+
+    @property
+    def balances(self) -> bool:
+        """Whether it takes the place of the kernel's own balancing between nodes."""
 
     @property
     def period_s(self) -> float:

@@ -1,9 +1,9 @@
 """What a policy sees of one interval: the machine, the threads, the pages that were touched, as plain arrays.
 
-Nodes and cpus are *rows* here (0..K-1, 0..C-1), threads and processes too; the operating system's ids stand in
-`node_ids`, `cpu_ids`, `Threads.tid` and `Processes.pid` and appear again only in actions. Whatever a machine
-cannot measure is zero (counts) or NaN (latencies), never made up; `latency_or_distance` fills in where a policy
-can do with an estimate.
+Nodes and cpus are *rows* here (0..K-1, 0..C-1), threads and processes too; the operating system's ids stand
+in `node_ids`, `cpu_ids`, `Threads.tid` and `Processes.pid` and appear again only in actions. Whatever a
+machine cannot measure is zero (counts) or NaN (latencies), never made up; `latency_or_distance` fills in
+where a policy can do with an estimate.
 """
 
 from dataclasses import dataclass
@@ -25,8 +25,9 @@ LOCAL_NS = 90.0  # of a node at distance 10, where the machine's latencies are u
 class MachineView:
     """The machine in rows.
 
-    node_ids: (K,) operating-system ids; cpu_ids: (C,); cpu_node: (C,) row of each cpu's node; distances: (K, K)
-    as firmware says, 10 is local; latency_ns: (K, K) without load, from cpus of the row to memory of the column.
+    node_ids: (K,) operating-system ids; cpu_ids: (C,); cpu_node: (C,) row of each cpu's node; distances:
+    (K, K) as firmware says, 10 is local; latency_ns: (K, K) without load, from cpus of the row to memory of
+    the column.
     """
 
     node_ids: Ints
@@ -87,11 +88,11 @@ class Processes:
 class Threads:
     """(T,) threads.
 
-    process: row of the process; leader: is it the process's first thread; cpu, node: rows of where it ran last;
-    movable: may it be moved (not bound by others, not ended); busy: 0..1, the share of the interval in which it
-    ran or wanted to run; instructions, operations, llc_misses: counts in the interval (operations: floating
-    point where counted, else instructions); accesses: (T, K) memory accesses to each node, scaled by the
-    sampling period; latency_ns: (T,) their mean latency, NaN where not measured.
+    process: row of the process; leader: is it the process's first thread; cpu, node: rows of where it ran
+    last; movable: may it be moved (not bound by others, not ended); busy: 0..1, the share of the interval
+    in which it ran or wanted to run; instructions, operations, llc_misses: counts in the interval
+    (operations: floating point where counted, else instructions); accesses: (T, K) memory accesses to each
+    node, scaled by the sampling period; latency_ns: (T,) their mean latency, NaN where not measured.
     """
 
     tid: Ints
@@ -136,7 +137,8 @@ class Touches:
     """(Z,) who touched what: one row a page, thread and node that the thread was on.
 
     page, thread, node: rows; accesses, writes: counts, each sample weighted by its age (`age_weight`);
-    latency_ns: the weighted mean, NaN where not measured; last_s: time of the last sample, on the observation's clock.
+    latency_ns: the weighted mean, NaN where not measured; last_s: time of the last sample, on the
+    observation's clock.
     """
 
     page: Ints
@@ -167,7 +169,9 @@ class Observation:
 
     @cached_property
     def latency_or_distance(self) -> Floats:
-        """(Z,) the touches' latencies; the machine's unloaded ones where none was measured, NaN without a place."""
+        """(Z,) the touches' latencies; the machine's unloaded ones where none was measured, NaN without a
+        place.
+        """
         touches, place = self.touches, self.pages.node[self.touches.page]
         known = np.where(place >= 0, self.machine.latency_ns[touches.node, place], np.nan)
         return np.where(np.isnan(touches.latency_ns), known, touches.latency_ns)
@@ -178,7 +182,7 @@ class Observation:
         nodes = self.machine.nodes
         cells = self.touches.page * nodes + self.touches.node
         counts = np.bincount(cells, self.touches.accesses, minlength=self.pages.count * nodes)
-        return counts.reshape(self.pages.count, nodes)
+        return counts.reshape(self.pages.count, nodes).astype(np.float64, copy=False)
 
 
 def age_weight(seconds_left: Floats) -> Floats:

@@ -18,7 +18,7 @@ class Combined:
     balances: ClassVar[bool] = False
 
     @property
-    def needs(self) -> frozenset[str]:  # type: ignore[override]
+    def needs(self) -> frozenset[str]:
         """What any part needs."""
         return frozenset().union(*(part.needs for part in self.parts))
 

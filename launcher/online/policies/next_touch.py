@@ -1,8 +1,8 @@
 """Next-touch: after a thread moved, its pages follow when they are touched next, to whoever touches them.
 
-next-touch.txt, section 2: a page so marked migrates near the task that touches it and the mark is gone. There the
-kernel's fault handler sees the touch; here it is the next sample of the page, so that no kernel must be changed.
-Which pages a thread's are is told by who touched them last.
+next-touch.txt, section 2: a page so marked migrates near the task that touches it and the mark is gone.
+There the kernel's fault handler sees the touch; here it is the next sample of the page, so that no kernel
+must be changed. Which pages a thread's are is told by who touched them last.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,9 @@ from numaplan.launcher.online.policies.parameters import parameter
 
 
 class _Marks(NamedTuple):
-    """What is known of pages, sorted by key; pid instead of row, for rows change from interval to interval."""
+    """What is known of pages, sorted by key; pid instead of row, for rows change from interval to
+    interval.
+    """
 
     pid: Ints
     number: Ints
@@ -33,7 +35,9 @@ class NextTouch:
     needs: ClassVar[frozenset[str]] = frozenset({"accesses"})
 
     def follow(self, observation: Observation, actions: tuple[Action, ...], state: Any) -> Decision:
-        """Moves of marked pages touched in this interval; then marks the pages of threads that `actions` move."""
+        """Moves of marked pages touched in this interval; then marks the pages of threads that `actions`
+        move.
+        """
         keys, toucher, marked = _as_rows(observation, state)
         touched, last = _last_touches(observation)
         rows = find_rows(keys, touched)
@@ -58,7 +62,9 @@ class NextTouch:
 
 
 def _as_rows(observation: Observation, state: _Marks | None) -> tuple[Ints, Ints, Flags]:
-    """Sorted keys by this observation's process rows, touchers and marks; pages of ended processes are gone."""
+    """Sorted keys by this observation's process rows, touchers and marks; pages of ended processes are
+    gone.
+    """
     if state is None:
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, dtype=bool)
     order = np.argsort(observation.processes.pid)

@@ -36,7 +36,9 @@ def leave_out_settled(observation: Observation, keys: Ints, nodes: Ints) -> tupl
 
 
 def move_actions(observation: Observation, keys: Ints, nodes: Ints, reason: str) -> tuple[MovePages, ...]:
-    """One action a process and destination; nodes: (n,) rows of destinations. A page goes where it stands first."""
+    """One action a process and destination; nodes: (n,) rows of destinations. A page goes where it stands
+    first.
+    """
     keys, first = np.unique(keys, return_index=True)
     keys, nodes = leave_out_settled(observation, keys, nodes[first])
     if not len(keys):

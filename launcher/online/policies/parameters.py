@@ -44,11 +44,11 @@ def with_settings(policy: Parametrised, settings: Mapping[str, str]) -> tuple[Pa
         for key in {name.lower(), item.name.lower()} & settings.keys():
             changes[item.name] = _value(name, item, settings[key])
             used.add(key)
-    return (replace(policy, **changes) if changes else policy), used  # type: ignore[type-var]
+    return (replace(policy, **changes) if changes else policy), used
 
 
 def _value(name: str, item: Field[Any], text: str) -> Any:
-    kind = type(item.default)
+    kind: Any = type(item.default)
     try:
         value = (
             {"yes": True, "no": False, "true": True, "false": False}[text.lower()]

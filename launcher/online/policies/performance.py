@@ -9,7 +9,8 @@ _IDLE = 0.01  # of the interval
 
 
 def performance(observation: Observation) -> Floats:
-    """(T,) P = O · I / L with I = O / (A · S_cache) (Eq. 1 and 4); NaN for threads that did nothing to judge by.
+    """(T,) P = O · I / L with I = O / (A · S_cache) (Eq. 1 and 4); NaN for threads that did nothing to
+    judge by.
 
     Where the machine counts no operations, the time a thread ran stands for them; where it measures no
     latencies, the unloaded ones of the machine do. Both then vary with placement through A and L alone.
@@ -29,11 +30,14 @@ def performance(observation: Observation) -> Floats:
 
 
 def unloaded_latency(observation: Observation) -> Floats:
-    """(T,) the mean latency that the machine's matrix gives for each thread's accesses; NaN without accesses."""
+    """(T,) the mean latency that the machine's matrix gives for each thread's accesses; NaN without
+    accesses.
+    """
     threads = observation.threads
     total = threads.accesses.sum(axis=1)
-    waits = (threads.accesses * observation.machine.latency_ns[threads.node]).sum(axis=1)
-    return np.divide(waits, total, out=np.full(threads.count, np.nan), where=total > 0)
+    waits: Floats = (threads.accesses * observation.machine.latency_ns[threads.node]).sum(axis=1)
+    mean: Floats = np.divide(waits, total, out=np.full(threads.count, np.nan), where=total > 0)
+    return mean
 
 
 def relative_performance(values: Floats, process: Ints, processes: int) -> Floats:
@@ -42,7 +46,8 @@ def relative_performance(values: Floats, process: Ints, processes: int) -> Float
     sums = np.bincount(process[known], values[known], minlength=processes)
     counts = np.bincount(process[known], minlength=processes)
     means = np.divide(sums, counts, out=np.full(processes, np.nan), where=counts > 0)
-    return values / means[process]
+    relative: Floats = values / means[process]
+    return relative
 
 
 def preferred_nodes(accesses: Floats) -> Ints:

@@ -1,0 +1,241 @@
+"""CIMAR and NIMAR: move the worst performing threads where their score is best (cimar-nimar-lmma.txt, 4.2,
+4.3).
+
+Read where the paper leaves it open: q4 rewards a swap once, when the partner performs badly too (the thread
+itself always does, or it would be no candidate); a thread, a free core and a free seat are used by one
+migration of an interval; equal scores go to the worse thread, then the nearer node, then the lower number.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from numaplan.launcher.online.actions import Action, Decision, MoveThread
+from numaplan.launcher.online.observation import Floats, Ints, MachineView, Observation
+from numaplan.launcher.online.policies.parameters import parameter
+from numaplan.launcher.online.policies.performance import performance, preferred_nodes, relative_performance
+
+Record = dict[tuple[int, int], float]  # (tid, node row) -> P when it ran there last
+_RUNNING = 0.05  # busy for more of the interval than this: it hosts a cpu
+
+
+class Migration(NamedTuple):
+    """A thread row to a node row (and cpu row, -1: any), a partner row to come back (-1: none), the score
+    Q.
+    """
+
+    thread: int
+    node: int
+    cpu: int
+    partner: int
+    score: float
+
+
+class Facts(NamedTuple):
+    """What scores are made of. distances: (K, K); the rest (T,): preferred node, P, relative P, by thread."""
+
+    observation: Observation
+    distances: Floats
+    preferred: Ints
+    performance: Floats
+    relative: Floats
+    record: Record
+
+
+@dataclass(frozen=True)
+class _Imar:
+    """What both share: candidates, the score, the choice."""
+
+    delta_perf: float = parameter(0.8, "relative performance up to which a thread is a candidate")
+    m: int = parameter(5, "migrations an interval at most", low=1)
+    q1: float = parameter(2.0, "points for a free core")
+    q2: float = parameter(4.0, "points for distance to the preferred node, at par")
+    q3_better: float = parameter(4.0, "points where it performed better before")
+    q3_unknown: float = parameter(2.0, "points where it was not before, or did the same")
+    q3_worse: float = parameter(1.0, "points where it performed worse before")
+    q4: float = parameter(3.0, "points for a swap with another bad performer")
+    period_s: float = parameter(1.0, "seconds between decisions", paper="T", low=0.01)
+    needs: ClassVar[frozenset[str]] = frozenset({"accesses"})
+    balances: ClassVar[bool] = False
+    per_core: ClassVar[bool]
+
+    def decide(self, observation: Observation, state: Record | None) -> Decision:
+        """The best migrations; state: how each thread performed where it ran last."""
+        facts = self.facts(observation, state or {})
+        options = [option for thread in self.candidates(facts) for option in self.options(facts, int(thread))]
+        order = sorted(range(len(options)), key=lambda row: -options[row].score)
+        chosen = _compatible(observation, [options[row] for row in order], self.m, self.per_core)
+        actions = tuple(action for migration in chosen for action in _actions(facts, migration))
+        return Decision(actions, self._remember(facts))
+
+    def facts(self, observation: Observation, record: Record) -> Facts:
+        """Performance and preferred nodes of one interval."""
+        values = performance(observation)
+        threads = observation.threads
+        return Facts(
+            observation,
+            np.maximum(observation.machine.distances, 1.0),
+            preferred_nodes(threads.accesses),
+            values,
+            relative_performance(values, threads.process, observation.processes.count),
+            record,
+        )
+
+    def candidates(self, facts: Facts) -> Ints:
+        """Rows of the m movable threads of least relative performance up to delta_perf, the worst first."""
+        bad = np.flatnonzero((facts.relative <= self.delta_perf) & facts.observation.threads.movable)
+        return bad[np.argsort(facts.relative[bad], kind="stable")][: self.m]
+
+    def score(self, facts: Facts, thread: int, node: int, *, free: bool = False, partner: int = -1) -> float:
+        """Points for `thread` on `node`: q1 + q2 + q3 + q4; where it is now, what staying is worth."""
+        here = int(facts.observation.threads.node[thread])
+        preferred = int(facts.preferred[thread])
+        nearness = (
+            facts.distances[here, preferred] / facts.distances[node, preferred] if preferred >= 0 else 1.0
+        )
+        points = self.q2 * float(nearness) + self._from_record(facts, thread, node, here)
+        if free and node != here:
+            points += self.q1
+        if partner >= 0 and facts.relative[partner] < self.delta_perf:
+            points += self.q4
+        return points
+
+    def _from_record(self, facts: Facts, thread: int, node: int, here: int) -> float:
+        before = (
+            facts.record.get((int(facts.observation.threads.tid[thread]), node)) if node != here else None
+        )
+        now = facts.performance[thread]
+        if before is None or np.isnan(now) or before == now:
+            return self.q3_unknown
+        return self.q3_better if before > now else self.q3_worse
+
+    def options(self, facts: Facts, thread: int) -> list[Migration]:
+        """Migrations of one candidate that score more than leaving things as they are, nearest nodes
+        first.
+        """
+        raise NotImplementedError
+
+    def swap(self, facts: Facts, thread: int, other: int, cpu: int) -> Migration | None:
+        """Change places with `other`, if that scores more than both staying."""
+        nodes = facts.observation.threads.node
+        here, there = int(nodes[thread]), int(nodes[other])
+        score = self.score(facts, thread, there, partner=other) + self.score(facts, other, here)
+        staying = self.score(facts, thread, here) + self.score(facts, other, there)
+        return Migration(thread, there, cpu, other, score) if score > staying else None
+
+    def single(self, facts: Facts, thread: int, node: int, cpu: int) -> Migration | None:
+        """Move to a free place, if that scores more than staying."""
+        score = self.score(facts, thread, node, free=True)
+        staying = self.score(facts, thread, int(facts.observation.threads.node[thread]))
+        return Migration(thread, node, cpu, -1, score) if score > staying else None
+
+    def _remember(self, facts: Facts) -> Record:
+        threads = facts.observation.threads
+        alive = set(threads.tid.tolist())
+        record = {key: value for key, value in facts.record.items() if key[0] in alive}
+        places = zip(threads.tid.tolist(), threads.node.tolist(), strict=True)
+        record.update(
+            (place, value)
+            for place, value in zip(places, facts.performance.tolist(), strict=True)
+            if value == value  # not NaN
+        )
+        return record
+
+
+@dataclass(frozen=True)
+class Nimar(_Imar):
+    """NIMAR: to nodes; which core of it is left to the operating system."""
+
+    per_core: ClassVar[bool] = False
+
+    def options(self, facts: Facts, thread: int) -> list[Migration]:
+        """To each other node: a free seat where it has one, else a swap with each thread that is there."""
+        threads, machine = facts.observation.threads, facts.observation.machine
+        hosted = np.bincount(threads.node[threads.busy > _RUNNING], minlength=machine.nodes)
+        found = []
+        for node in _other_nodes(facts, thread):
+            if hosted[node] < machine.seats[node]:
+                found.append(self.single(facts, thread, node, -1))
+            else:
+                there = np.flatnonzero((threads.node == node) & threads.movable & (threads.busy > _RUNNING))
+                found += [self.swap(facts, thread, other, -1) for other in there.tolist()]
+        return [option for option in found if option is not None]
+
+
+@dataclass(frozen=True)
+class Cimar(_Imar):
+    """CIMAR: to single cores, on which the thread then stays."""
+
+    per_core: ClassVar[bool] = True
+
+    def options(self, facts: Facts, thread: int) -> list[Migration]:
+        """To each core of the other nodes: a free one, or a swap with each thread that is on it."""
+        threads, machine = facts.observation.threads, facts.observation.machine
+        running = threads.busy > _RUNNING
+        hosted = np.bincount(threads.cpu[running & (threads.cpu >= 0)], minlength=len(machine.cpu_ids))
+        found = []
+        for node in _other_nodes(facts, thread):
+            on_node = machine.cpu_node == node
+            found += [
+                self.single(facts, thread, node, cpu)
+                for cpu in np.flatnonzero(on_node & (hosted == 0)).tolist()
+            ]
+            there = np.flatnonzero((threads.node == node) & threads.movable & running)
+            found += [self.swap(facts, thread, other, int(threads.cpu[other])) for other in there.tolist()]
+        return [option for option in found if option is not None]
+
+
+def _other_nodes(facts: Facts, thread: int) -> list[int]:
+    """Rows of the nodes with cpus but the thread's own, nearest to its preferred node first."""
+    machine: MachineView = facts.observation.machine
+    here, preferred = int(facts.observation.threads.node[thread]), int(facts.preferred[thread])
+    others = [node for node in machine.cpu_nodes.tolist() if node != here]
+    return sorted(others, key=lambda node: facts.distances[node, preferred if preferred >= 0 else here])
+
+
+def _compatible(seen: Observation, options: list[Migration], limit: int, per_core: bool) -> list[Migration]:
+    """The first `limit` options that use each thread and each free core or seat once."""
+    threads, machine = seen.threads, seen.machine
+    hosted = np.bincount(threads.node[threads.busy > _RUNNING], minlength=machine.nodes)
+    seats = (machine.seats - hosted).tolist()
+    used: set[int] = set()
+    cpus: set[int] = set()
+    chosen: list[Migration] = []
+    for option in options:
+        taken = used & {option.thread, option.partner}
+        full = option.partner < 0 and (option.cpu in cpus if per_core else seats[option.node] <= 0)
+        if taken or full:
+            continue
+        chosen.append(option)
+        used |= {option.thread, option.partner} - {-1}
+        if option.partner < 0:
+            cpus.add(option.cpu)
+            seats[option.node] -= 1
+            seats[int(threads.node[option.thread])] += 1
+        if len(chosen) == limit:
+            break
+    return chosen
+
+
+def _actions(facts: Facts, migration: Migration) -> list[Action]:
+    threads, machine = facts.observation.threads, facts.observation.machine
+
+    def move(thread: int, node: int, cpu: int, partner: int, why: str) -> MoveThread:
+        return MoveThread(
+            tid=int(threads.tid[thread]),
+            node=int(machine.node_ids[node]),
+            reason=why,
+            cpu=int(machine.cpu_ids[cpu]) if cpu >= 0 else None,
+            partner=int(threads.tid[partner]) if partner >= 0 else None,
+        )
+
+    thread, node, cpu, partner, score = migration
+    why = f"relative performance {facts.relative[thread]:.2f}, score {score:.1f}"
+    if partner < 0:
+        return [move(thread, node, cpu, -1, why)]
+    home = int(threads.cpu[thread]) if cpu >= 0 else -1
+    return [
+        move(thread, node, cpu, partner, why),
+        move(partner, int(threads.node[thread]), home, thread, f"makes room, score {score:.1f}"),
+    ]
