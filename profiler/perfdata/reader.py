@@ -219,12 +219,12 @@ class Reader:
             self.header["time_conv"] = {"shift": shift, "mult": multiplier, "zero": zero}
 
     def _inflate(self, record: bytes, kind: int, at: int) -> None:
-        payload = memoryview(record)[8:]
+        payload = np.frombuffer(record, dtype=np.uint8)[8:]
         if kind == COMPRESSED2:
             if len(record) < 16:
                 raise PerfDataError(f"{self.name}: compressed record at offset {at} without data", _MEND)
             (size,) = struct.unpack_from(self._order + "Q", record, 8)
-            payload = memoryview(record)[16 : 16 + min(size, len(record))]
+            payload = payload[8 : 8 + min(size, len(record))]
         if self._inflater is None:
             self._inflater = Inflater(self.name)
         self._inflater.feed(payload, at, self._walk_inflated)
