@@ -61,10 +61,18 @@ class RecordReader:
         self._spans: list[ThreadSpan] = []
         self._living: dict[int, ThreadSpan] = {}
         self._tails: list[dict[int, int]] = []
+        self._id_at: int | None = None
+        self._event_of: dict[int, int] = {}
 
     def set_events(self, attrs: list[Attr]) -> None:
-        """The events as known so far; records of a file all have the tail of its first event."""
-        self._tails = [tail_of(attr) for attr in attrs[:1]]
+        """The events as known so far."""
+        self._tails = [tail_of(attr) for attr in attrs]
+        ends = {_id_distance(tail) for tail in self._tails}
+        # With an id at one place in all tails each record tells its event; else the first event's tail holds.
+        self._id_at = ends.pop() if len(attrs) > 1 and len(ends) == 1 else None
+        self._event_of = {
+            number: index for index, attr in reversed(list(enumerate(attrs))) for number in attr.ids
+        }
 
     def threads(self) -> list[ThreadSpan]:
         """Every life of every thread that a record told of, in the order they began."""
@@ -127,10 +135,19 @@ class RecordReader:
 
     def _time(self, data: bytes) -> int:
         """The time in the record's tail, -1 when it has none."""
-        distance = self._tails[0].get(a.TIME) if self._tails else None
-        if distance is None or distance > len(data) - 8:
-            return -1
-        return _signed(struct.unpack_from(self._order + "Q", data, len(data) - distance)[0])
+        event = 0 if self._id_at is None else self._event_of.get(self._from_end(data, self._id_at), 0)
+        distance = self._tails[event].get(a.TIME) if self._tails else None
+        return -1 if distance is None else _signed(self._from_end(data, distance))
+
+    def _from_end(self, data: bytes, distance: int) -> int:
+        """A word of the tail, all ones (no time, no id) when the record is too short for it."""
+        if distance > len(data) - 8:
+            return (1 << 64) - 1
+        return int(struct.unpack_from(self._order + "Q", data, len(data) - distance)[0])
+
+
+def _id_distance(tail: dict[int, int]) -> int | None:
+    return tail.get(a.IDENTIFIER, tail.get(a.ID))
 
 
 def _signed(value: int) -> int:

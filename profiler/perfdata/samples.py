@@ -33,7 +33,8 @@ class SampleDecoder:
         self._swap = (order == "<") != (sys.byteorder == "little")
         self._layouts: list[Layout] = []
         self._layout_of_event = np.zeros(0, dtype=np.int32)
-        self._id_offset: int | None = None
+        self._id_offsets: list[int] = []
+        self._offset_of_event = np.zeros(0, dtype=np.int64)
         self._ids = IdTable({})
 
     def set_events(self, attrs: Sequence[Attr]) -> None:
@@ -42,8 +43,10 @@ class SampleDecoder:
         of_event = [kinds.setdefault(layout_of(attr, self._order), len(kinds)) for attr in attrs]
         self._layouts = list(kinds)
         self._layout_of_event = np.array(of_event, dtype=np.int32)
-        offsets = {id_offset(attr) for attr in attrs}
-        self._id_offset = offsets.pop() if len(attrs) > 1 and len(offsets) == 1 else None
+        offsets = [id_offset(attr) for attr in attrs]
+        self._offset_of_event = np.array([-1 if at is None else at for at in offsets], dtype=np.int64)
+        known = list(dict.fromkeys(at for at in offsets if at is not None))
+        self._id_offsets = known if len(attrs) > 1 else []
         ids = {number: index for index, attr in reversed(list(enumerate(attrs))) for number in attr.ids}
         # What perf makes up itself carries the id 0 and belongs to the first event.
         self._ids = IdTable({0: 0, **ids})
@@ -60,10 +63,10 @@ class SampleDecoder:
         elif len(samples):
             sizes = column(buffer, samples + 6, 2, self._swap).astype(np.int64)
             self.columns.reserve(len(samples))
-            if self._id_offset is None:
-                self._decode_alike(buffer, samples, sizes)
+            if self._id_offsets:
+                self._decode_by_id(buffer, samples, sizes)
             else:
-                self._decode_by_id(buffer, samples, sizes, self._id_offset)
+                self._decode_alike(buffer, samples, sizes)
 
     def _decode_alike(self, buffer: Buffer, samples: Ints, sizes: Ints) -> None:
         starts, good = self._locate(self._layouts[0], buffer, samples, sizes)
@@ -73,12 +76,8 @@ class SampleDecoder:
         self._copy(self._layouts[0], buffer, starts, None)
         self.columns.count += len(starts[0])
 
-    def _decode_by_id(self, buffer: Buffer, samples: Ints, sizes: Ints, id_at: int) -> None:
-        whole = sizes >= id_at + 8
-        if not whole.all():
-            self.short += int(len(whole) - whole.sum())
-            samples, sizes = samples[whole], sizes[whole]
-        events = self._ids.find(column(buffer, samples + id_at, 8, self._swap))
+    def _decode_by_id(self, buffer: Buffer, samples: Ints, sizes: Ints) -> None:
+        events = self._events_of(buffer, samples, sizes)
         known = events >= 0
         if not known.all():
             self.strange += int(len(known) - known.sum())
@@ -86,6 +85,23 @@ class SampleDecoder:
         kept = self._decode_events(buffer, samples, sizes, events)
         first, self.columns.count = self.columns.count, self.columns.count + len(kept)
         self.columns.fill("event")[first : self.columns.count] = kept
+
+    def _events_of(self, buffer: Buffer, samples: Ints, sizes: Ints) -> NDArray[np.int32]:
+        """The event of each sample by its id, -1 for unknown ones.
+
+        Events may carry their ids at different places: the first place counts whose id stands for an event
+        that has it there.
+        """
+        found: NDArray[np.int32] | None = None
+        for id_at in self._id_offsets:
+            whole = sizes >= id_at + _SMALLEST_FIELD
+            ids = column(buffer, np.where(whole, samples + id_at, samples), 8, self._swap)
+            events = np.where(whole, self._ids.find(ids), np.int32(-1))
+            if len(self._id_offsets) > 1:
+                events = np.where(self._offset_of_event[events] == id_at, events, np.int32(-1))
+            found = events if found is None else np.where(found >= 0, found, events)
+        assert found is not None  # there is at least one place
+        return found
 
     def _decode_events(
         self, buffer: Buffer, samples: Ints, sizes: Ints, events: NDArray[np.int32]
