@@ -7,7 +7,7 @@ migration of an interval; equal scores go to the worse thread, then the nearer n
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 

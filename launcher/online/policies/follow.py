@@ -1,0 +1,101 @@
+"""Memory that follows its threads: pages around sampled remote accesses (dino.txt, section 4), and ping-pong.
+
+Sequential-forward-backward: K / 2 pages before and after each remotely accessed page move along. A chunk is K
+pages of the address space; one that went back to the node it came from has been ping-ponged.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from numaplan.launcher.online.actions import MovePages
+from numaplan.launcher.online.observation import Flags, Floats, Ints, Observation
+from numaplan.launcher.online.policies.page_sets import move_actions, page_keys
+
+SMALL_PAGE = 4096  # what K counts
+MAX_PAGES = 1 << 22  # a decision names at most so many: 16 GiB of small pages
+
+
+@dataclass(frozen=True)
+class Travels:
+    """Where chunks of memory went. last: (pid, chunk) -> (from, to) node rows; returns: times a process's
+    went back.
+    """
+
+    last: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    returns: dict[int, int] = field(default_factory=dict)
+
+
+def remote_pages(observation: Observation, only: Flags | None = None) -> tuple[Ints, Ints, Floats]:
+    """Rows of pages accessed from another node than they are on, the node row to go to, and those accesses.
+
+    Touches count for where their thread is now; of several nodes the one with most accesses has the page.
+    only: (T,) threads to look at.
+    """
+    touches, pages, threads = observation.touches, observation.pages, observation.threads
+    nodes = observation.machine.nodes
+    where = threads.node[touches.thread]
+    wanted = pages.node[touches.page] >= 0
+    if only is not None:
+        wanted &= only[touches.thread]
+    cells = touches.page[wanted] * nodes + where[wanted]
+    counts = np.bincount(cells, touches.accesses[wanted], minlength=pages.count * nodes)
+    counts = counts.reshape(pages.count, nodes)
+    user = np.argmax(counts, axis=1)
+    rows = np.flatnonzero((counts.sum(axis=1) > 0) & (user != pages.node))
+    return rows, user[rows], counts[rows, user[rows]]
+
+
+def surrounding(
+    observation: Observation, rows: Ints, nodes: Ints, weight: Floats, k: int
+) -> tuple[Ints, Ints]:
+    """Keys and destinations of the pages with K/2 on each side, those of the most accessed pages first.
+
+    k counts small pages whatever the size of these is.
+    """
+    pages = observation.pages
+    half = k * SMALL_PAGE // 2 // pages.bytes_per_page
+    order = np.argsort(-weight, kind="stable")[: max(1, MAX_PAGES // (2 * half + 1))]
+    offsets = np.arange(-half, half + 1)
+    offsets = offsets[np.argsort(np.abs(offsets), kind="stable")]
+    numbers = pages.number[rows[order]][None, :] + offsets[:, None]  # nearest to a sample first
+    process = np.broadcast_to(pages.process[rows[order]], numbers.shape)
+    goal = np.broadcast_to(nodes[order], numbers.shape)
+    real = numbers >= 0
+    return page_keys(process[real], numbers[real]), goal[real]
+
+
+def follow(
+    observation: Observation, rows: Ints, nodes: Ints, weight: Floats, k: int
+) -> tuple[MovePages, ...]:
+    """The migrations of remotely accessed pages and their surroundings."""
+    if not len(rows):
+        return ()
+    keys, goal = surrounding(observation, rows, nodes, weight, k)
+    return move_actions(observation, keys, goal, "accessed from another node")
+
+
+def note_travels(observation: Observation, rows: Ints, nodes: Ints, k: int, travels: Travels) -> Travels:
+    """What was known, and the migrations of these pages by chunk; a chunk that returns counts for its
+    process.
+    """
+    pages = observation.pages
+    chunk_pages = max(1, k * SMALL_PAGE // pages.bytes_per_page)
+    pids = observation.processes.pid[pages.process[rows]]
+    last, returns = dict(travels.last), dict(travels.returns)
+    moves = {
+        (pid, number // chunk_pages): (origin, goal)
+        for pid, number, origin, goal in zip(
+            pids.tolist(), pages.number[rows].tolist(), pages.node[rows].tolist(), nodes.tolist(), strict=True
+        )
+    }
+    for chunk, (origin, goal) in moves.items():
+        if last.get(chunk) == (goal, origin):
+            returns[chunk[0]] = returns.get(chunk[0], 0) + 1
+        last[chunk] = (origin, goal)
+    alive = set(observation.processes.pid.tolist())
+    return replace(
+        travels,
+        last={chunk: way for chunk, way in last.items() if chunk[0] in alive},
+        returns={pid: count for pid, count in returns.items() if pid in alive},
+    )

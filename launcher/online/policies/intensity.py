@@ -1,0 +1,93 @@
+"""Distributed Intensity: DI-Plain, and DI-Migrate, whose memory follows (dino.txt, 3.1 and 3.2).
+
+Threads sorted by misses a thousand instructions are dealt from both ends of the list over the domains, so
+that intensive ones share a domain with quiet ones. Every change of the order moves threads; that is their
+fault.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from numaplan.launcher.online.actions import Action, Decision, MoveThread
+from numaplan.launcher.online.observation import Floats, Ints, Observation
+from numaplan.launcher.online.policies.follow import follow, remote_pages
+from numaplan.launcher.online.policies.layout import alternating_layout, domain_slots
+from numaplan.launcher.online.policies.parameters import parameter
+
+
+def miss_rates(observation: Observation) -> Floats:
+    """(T,) last-level cache misses a thousand instructions; 0 for threads that did nothing."""
+    threads = observation.threads
+    rates: Floats = np.divide(
+        1e3 * threads.llc_misses,
+        threads.instructions,
+        out=np.zeros(threads.count),
+        where=threads.instructions > 0,
+    )
+    return rates
+
+
+def thread_moves(observation: Observation, rows: Ints, cpus: Ints, reasons: list[str]) -> tuple[Action, ...]:
+    """Moves of the threads (rows) that are not on the wanted cpu (rows) yet."""
+    threads, machine = observation.threads, observation.machine
+    return tuple(
+        MoveThread(
+            tid=int(threads.tid[row]),
+            node=int(machine.node_ids[machine.cpu_node[cpu]]),
+            reason=reason,
+            cpu=int(machine.cpu_ids[cpu]),
+        )
+        for row, cpu, reason in zip(rows.tolist(), cpus.tolist(), reasons, strict=True)
+        if threads.cpu[row] != cpu
+    )
+
+
+@dataclass(frozen=True)
+class DiPlain:
+    """DI-Plain: threads only."""
+
+    period_s: float = parameter(1.0, "seconds between decisions", paper="T", low=0.01)
+    needs: ClassVar[frozenset[str]] = frozenset({"misses", "counters"})
+    balances: ClassVar[bool] = False
+
+    def decide(self, observation: Observation, state: Any) -> Decision:
+        """Every movable thread to its place in the alternating layout."""
+        rows, cpus = self.layout(observation)
+        rates = miss_rates(observation)[rows]
+        actions = thread_moves(observation, rows, cpus, [f"{rate:.1f} misses/1000" for rate in rates])
+        return Decision(actions + self.memory(observation, rows, cpus), state)
+
+    def layout(self, observation: Observation) -> tuple[Ints, Ints]:
+        """Rows of the movable threads, most intensive first, and the cpu row of each."""
+        rates = miss_rates(observation)
+        rows = np.flatnonzero(observation.threads.movable)
+        order = rows[np.argsort(-rates[rows], kind="stable")].tolist()
+        placed = alternating_layout(order, domain_slots(observation.machine, len(order)))
+        pairs = np.array(placed, dtype=np.int64).reshape(-1, 2)
+        return pairs[:, 0], pairs[:, 1]
+
+    def memory(self, observation: Observation, rows: Ints, cpus: Ints) -> tuple[Action, ...]:
+        """Page migrations: none."""
+        del observation, rows, cpus
+        return ()
+
+
+@dataclass(frozen=True)
+class DiMigrate(DiPlain):
+    """DI-Migrate: what its threads access remotely moves along, with K pages around it."""
+
+    k: int = parameter(4096, "pages moved along around a sampled one", paper="K", high=1 << 22)
+    needs: ClassVar[frozenset[str]] = frozenset({"misses", "counters", "accesses"})
+
+    def memory(self, observation: Observation, rows: Ints, cpus: Ints) -> tuple[Action, ...]:
+        """Pages accessed from where the threads will be now."""
+        return follow(observation, *remote_pages(moved(observation, rows, cpus)), self.k)
+
+
+def moved(observation: Observation, rows: Ints, cpus: Ints) -> Observation:
+    """The observation with threads (rows) on the nodes of these cpus (rows)."""
+    nodes = observation.threads.node.copy()
+    nodes[rows] = observation.machine.cpu_node[cpus]
+    return replace(observation, threads=replace(observation.threads, node=nodes))
