@@ -1,25 +1,37 @@
-"""Keep planned memory within what each node has."""
+"""Keep planned memory within what each node has, and use faster memory without cpus for the hottest of it."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from numaplan.mapper.page_runs import PAGE, RunTable
 from numaplan.profiler.machine import Machine
 
-if TYPE_CHECKING:
-    from numaplan.mapper.pages import RunTable
-
 RESERVE = 0.1  # of a node's memory is left to the kernel, stacks and everything unplanned
+FASTER = 1.1  # times the bandwidth of the node's own memory (HBM has 3 to 6 times)
+
+Room = NDArray[np.float64]
 
 
-def fit_capacity(tables: Sequence["RunTable"], machine: Machine) -> None:
-    """Move runs off overfull nodes (in place), those first that lose fewest local accesses a byte.
+def fit_capacity(tables: Sequence[RunTable], machine: Machine) -> None:
+    """Move runs between nodes (in place) until none holds more than it has.
 
-    A run goes to the node with room that touches it most, then to the nearest. When nothing has room it
-    stays, and the kernel decides. Nodes whose memory is unknown (0) have room without end unless they have
-    no memory at all.
+    First the hottest go to faster memory near their node. Then overfull nodes give up what loses fewest local
+    accesses a byte, cut where a part is enough, to the node with room that touches it most, else the nearest.
+    When nothing has room it stays, and the kernel decides.
+    """
+    room = free_bytes(tables, machine)
+    for home, fast in _faster_memory(machine):
+        _promote(tables, room, home, fast)
+    for node in np.flatnonzero(room < 0).tolist():
+        _unload(tables, machine, room, node)
+
+
+def free_bytes(tables: Sequence[RunTable], machine: Machine) -> Room:
+    """(K,) what each node has left, negative where it is overfull.
+
+    Nodes whose memory is unknown (0) have room without end unless other nodes' is known.
     """
     known = any(node.memory_bytes for node in machine.nodes)
     room = np.array(
@@ -30,33 +42,84 @@ def fit_capacity(tables: Sequence["RunTable"], machine: Machine) -> None:
     )
     for table in tables:
         if table.interleave:
-            share = table.key.bytes / len(table.interleave)
-            room[list(table.interleave)] -= share
+            room[list(table.interleave)] -= table.key.bytes / len(table.interleave)
         else:
             np.subtract.at(room, table.home, table.bytes_of())
-    for node in np.flatnonzero(room < 0).tolist():
-        _unload(tables, machine, room, node)
+    return room
 
 
-def _unload(tables: Sequence["RunTable"], machine: Machine, room: NDArray[np.float64], node: int) -> None:
-    """Move runs off one node until it has room again."""
-    held = [
-        (float(table.accesses[run, node]) / max(int(size), 1), number, run, int(size))
-        for number, table in enumerate(tables)
-        if not table.interleave
-        for run, size in enumerate(table.bytes_of().tolist())
-        if table.home[run] == node
-    ]
-    for _, number, run, size in sorted(held):
-        if room[node] >= 0:
-            return
-        table = tables[number]
-        options = np.flatnonzero(room >= size)
-        options = options[options != node]
-        if not len(options):
+def _faster_memory(machine: Machine) -> Iterator[tuple[int, int]]:
+    """(node with cpus, memory-only node with more bandwidth from it that is nearest to it)."""
+    if not machine.bandwidth_mb_s:
+        return
+    distance = machine.distance_matrix
+    cpus = [place for place, node in enumerate(machine.nodes) if node.cpus]
+    for fast, node in enumerate(machine.nodes):
+        if node.cpus or not node.memory_bytes:
             continue
-        distance = machine.distance_matrix[node, options]
-        chosen = int(options[np.lexsort((distance, -table.accesses[run, options]))[0]])
-        table.home[run] = chosen
-        room[node] += size
-        room[chosen] -= size
+        home = min(cpus, key=lambda place: (distance[place, fast], place))
+        if machine.bandwidth_mb_s[home][fast] > FASTER * machine.bandwidth_mb_s[home][home]:
+            yield home, fast
+
+
+def _held(tables: Sequence[RunTable], node: int, users: slice) -> list[tuple[float, int, int]]:
+    """(accesses from the nodes `users` a byte, table, first page) of the runs on a node, least first."""
+    found = []
+    for number, table in enumerate(tables):
+        if table.interleave:
+            continue
+        weights = table.accesses[:, users].sum(axis=1) / np.maximum(table.bytes_of(), 1)
+        runs = np.flatnonzero(table.home == node)
+        found += zip(weights[runs].tolist(), [number] * len(runs), table.first[runs].tolist(), strict=True)
+    return sorted(found)
+
+
+def _promote(tables: Sequence[RunTable], room: Room, home: int, fast: int) -> None:
+    """Move the hottest runs of a node to faster memory while it has room."""
+    for heat, number, page in reversed(_held(tables, home, slice(None))):
+        table = tables[number]
+        run = int(np.searchsorted(table.first, page))
+        size = int(table.bytes_of()[run])
+        if heat > 0 and room[fast] >= size:
+            table.home[run] = fast
+            room[home] += size
+            room[fast] -= size
+
+
+def _unload(tables: Sequence[RunTable], machine: Machine, room: Room, node: int) -> None:
+    """Move runs, or parts of them, off one node until it has room again."""
+    far = np.asarray(machine.latency_ns) if machine.latency_ns else machine.distance_matrix
+    for _, number, page in _held(tables, node, slice(node, node + 1)):
+        table = tables[number]
+        run = int(np.searchsorted(table.first, page))
+        moved = -1
+        while room[node] < 0 and moved != run:
+            options = np.flatnonzero(room >= PAGE)
+            if not len(options):
+                return
+            wanted = min(int(table.bytes_of()[run]), -(-int(-room[node]) // PAGE) * PAGE)
+            whole = options[room[options] >= wanted]
+            options = whole if len(whole) else options[room[options] == room[options].max()]
+            chosen = int(options[np.lexsort((far[node, options], -table.accesses[run, options]))[0]])
+            moved = _cut(table, run, int(min(wanted, room[chosen])))
+            table.home[moved] = chosen
+            size = int(table.bytes_of()[moved])
+            room[node] += size
+            room[chosen] -= size
+
+
+def _cut(table: RunTable, run: int, last: int) -> int:
+    """Make the last bytes of a run one of its own; the number of that run (the run itself if it is all)."""
+    size = int(table.bytes_of()[run])
+    if last >= size:
+        return run
+    start, end = int(table.first[run]), int(table.first[run + 1])
+    border = end - last // PAGE
+    if border <= start:
+        return run
+    share = (end - border) / (end - start)
+    table.first = np.insert(table.first, run + 1, border)
+    table.accesses = np.insert(table.accesses, run + 1, table.accesses[run] * share, axis=0)
+    table.accesses[run] *= 1 - share
+    table.home = np.insert(table.home, run + 1, table.home[run])
+    return run + 1

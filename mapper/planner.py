@@ -15,7 +15,8 @@ from numaplan.mapper.plan import Plan, PlanApp, PlanMachine, PlanThread, Predict
 from numaplan.mapper.problem import TOLERANCE, Nodes, Problem, new_problem
 from numaplan.mapper.restrict import restrict
 from numaplan.mapper.seats import assign_cpus
-from numaplan.mapper.stall import first_touch_traffic, mean_latency
+from numaplan.mapper.stall import mean_latency
+from numaplan.mapper.traffic import first_touch_traffic
 from numaplan.mapper.workload import Workload
 from numaplan.profiler import Machine
 

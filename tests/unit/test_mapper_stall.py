@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from numaplan.mapper import PageStats, PlanOptions, RegionKey, Workload, make_plan, place_pages
-from numaplan.mapper.stall import first_touch_traffic, mean_latency
+from numaplan.mapper.stall import mean_latency
+from numaplan.mapper.traffic import first_touch_traffic
 from numaplan.mapper.summary import summary
 from numaplan.profiler import Machine
 

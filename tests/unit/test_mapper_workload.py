@@ -52,4 +52,13 @@ def test_first_touch_is_from_before_the_threads_start(tmp_path: Path) -> None:
     assert stats.toucher is not None
     columns = (stats.page, stats.thread, stats.accesses, stats.writes, stats.toucher)
     found = list(zip(*(column.tolist() for column in columns), strict=True))
-    assert found == [(0, 1, 1, 1, 0), (0, 2, 1, 0, 0), (1, 1, 1, 0, 0), (2, 1, 1, 0, 2), (2, 2, 1, 1, 2)]
+    assert found == [
+        (0, 0, 0, 0, 0),
+        (0, 1, 1, 1, 0),
+        (0, 2, 1, 0, 0),
+        (1, 0, 0, 0, 0),
+        (1, 1, 1, 0, 0),
+        (2, 1, 1, 0, 2),
+        (2, 2, 1, 1, 2),
+    ]
+    assert stats.before is not None and stats.before.tolist() == [1, 0, 0, 1, 0, 0, 0]

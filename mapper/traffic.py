@@ -1,0 +1,80 @@
+"""Who will access which node's memory: under a plan, and where the kernel would have put the pages."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.mapper.page_runs import RunTable
+from numaplan.mapper.pages import PageStats
+from numaplan.mapper.problem import Floats
+from numaplan.profiler.machine import Machine
+
+Ints = NDArray[np.int64]
+
+
+def planned_traffic(
+    stats: PageStats, tables: Mapping[int, RunTable], node_of: Ints, nodes: int
+) -> tuple[Floats, Ints]:
+    """(K, K) accesses from each node (row) to memory of each (column), and the home of each row's page.
+
+    tables: by number of the region; node_of: (N,) position of each thread's node. What is not in a table is
+    where it was first touched; it does not count when that is not known. Homes are -1 where a page has none.
+    """
+    homes = np.full(len(stats.region), -1)
+    traffic = np.zeros((nodes, nodes))
+    counted = stats.all_accesses.astype(np.float64)
+    known = (stats.thread >= 0) & (stats.thread < len(node_of))
+    order = np.argsort(stats.region, kind="stable")
+    borders = np.searchsorted(stats.region[order], np.arange(len(stats.regions) + 1))
+    planned = np.zeros(len(stats.region), dtype=bool)
+    for number, table in tables.items():
+        rows = order[borders[number] : borders[number + 1]]
+        planned[rows] = True
+        rows = rows[known[rows]]
+        source = node_of[stats.thread[rows]]
+        if table.interleave:
+            by_node = np.bincount(source, weights=counted[rows], minlength=nodes)
+            traffic[:, list(table.interleave)] += by_node[:, None] / len(table.interleave)
+        elif table.next_touch:
+            _add_moving(traffic, stats, rows, source, counted[rows])
+        else:
+            homes[rows] = table.homes_of(stats.page[rows])
+            np.add.at(traffic, (source, homes[rows]), counted[rows])
+    if stats.toucher is not None:
+        toucher = stats.toucher
+        rest = known & ~planned & (toucher >= 0) & (toucher < len(node_of))
+        np.add.at(traffic, (node_of[stats.thread[rest]], node_of[toucher[rest]]), counted[rest])
+    _add_elsewhere(traffic, stats, node_of)
+    return traffic, homes
+
+
+def _add_moving(traffic: Floats, stats: PageStats, rows: Ints, source: Ints, counted: Floats) -> None:
+    """Next-touch: in each phase a page is on the node that uses it most in it."""
+    assert stats.phase is not None
+    keys = np.stack([stats.page[rows], stats.phase[rows]])
+    _, cell = np.unique(keys, axis=1, return_inverse=True)
+    cell = cell.reshape(-1)
+    uses = np.zeros((int(cell.max(initial=-1)) + 1, len(traffic)))
+    np.add.at(uses, (cell, source), counted)
+    np.add.at(traffic.T, uses.argmax(axis=1), uses)
+
+
+def _add_elsewhere(traffic: Floats, stats: PageStats, node_of: Ints) -> None:
+    if stats.elsewhere is not None:
+        seated = np.zeros((len(node_of), len(traffic)))
+        seated[np.arange(len(node_of)), node_of] = 1.0
+        traffic += seated.T @ stats.elsewhere @ seated
+
+
+def first_touch_traffic(stats: PageStats, thread_nodes: Sequence[int], machine: Machine) -> Floats | None:
+    """Traffic when threads are on these nodes (N,) and the kernel puts pages where they are touched first.
+
+    None when the first touch of pages is not known. Pages first touched by a thread that is not among the N
+    do not count.
+    """
+    if stats.toucher is None:
+        return None
+    column = {node.id: place for place, node in enumerate(machine.nodes)}
+    node_of = np.array([column[node] for node in thread_nodes], dtype=np.int64)
+    return planned_traffic(stats, {}, node_of, len(machine.nodes))[0]
