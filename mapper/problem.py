@@ -31,6 +31,9 @@ class Problem:
     distances: (K, K) symmetric; targets: (K,) the load each node should carry; tolerance: how far, relative
     to the target, a node's load may be off for the objective `balanced`; starts: placements with these
     sizes that `best` must not be worse than; phases: (P, N) loads by phase of the run, where known.
+    fixed: (N,) node position 0..K-1 that a thread is pinned to, -1 where it is free; no node may be given more
+    than its size, and `best` and `exact` never move these. every_phase: `balanced` then keeps the tolerance in
+    each row of `phases` as well as over the whole run.
     """
 
     comm: Floats
@@ -44,6 +47,8 @@ class Problem:
     tolerance: float = TOLERANCE
     starts: tuple[Nodes, ...] = ()
     phases: Floats | None = None
+    fixed: Nodes | None = None
+    every_phase: bool = False
 
     @cached_property
     def threads(self) -> int:
