@@ -20,7 +20,8 @@ import numpy as np
 from numaplan.common import MachineLacksError, NumaplanError, UsageError
 from numaplan.common.process import run_program
 from numaplan.profiler.backends.base import Capability, Progress, Recording, RecordRequest, SeenThread
-from numaplan.profiler.backends.emulate_filter import runtime_filter
+from numaplan.profiler.backends.emulate_clock import JobClock, on_one_line, translated
+from numaplan.profiler.backends.emulate_filter import identity_in, runtime_filter
 from numaplan.profiler.backends.emulate_guest import (
     architecture_of,
     find_qemu,
@@ -69,7 +70,8 @@ def command_of(request: RecordRequest, options: EmulateOptions) -> tuple[list[st
         raise UsageError(f"{program}: not a program that can be emulated", "give an ELF program or a script")
     host, guest = split_environment(request.environment)
     cpu = ["-cpu", "max"] if architecture == "x86_64" else []
-    prefix = [find_qemu(architecture), *cpu, "-plugin", plugin_words(request, options)]
+    seed = ["-seed", str(options.seed)]  # of what the kernel would draw at random for the program
+    prefix = [find_qemu(architecture), *cpu, *seed, "-plugin", plugin_words(request, options)]
     if architecture == host_architecture():
         prefix += guest  # libraries of the host's architecture are of no use to another
     host[PREFIX_VARIABLE] = "\x1f".join(prefix)
@@ -107,53 +109,61 @@ class EmulateBackend:
         start = time.monotonic_ns()
         progress("recording", -1)
         exit_code = run_program(command, environment)
-        end = time.monotonic_ns()
+        seconds = (time.monotonic_ns() - start) / 1e9
         processes = read_processes(request.workdir)
         if not processes:
             raise UsageError(
                 f"{request.argv[0]}: QEMU did not run it (exit code {exit_code})", "see its message above"
             )
-        keep = runtime_filter(request.workdir, options.drop_runtime)
+        identity = identity_in(request.workdir)
+        keep = runtime_filter(identity, options.drop_runtime)
+        if options.fair:
+            processes = on_one_line(processes)
+            identity = translated(identity, JobClock(processes))
         return Recording(
             exit_code=exit_code,
-            start_ns=start,
+            start_ns=0 if options.fair else start,
             blocks=sample_blocks(
                 processes, seats_of(request.machine), keep, lambda share: progress("reading samples", share)
             ),
             threads=_threads(processes),
-            losses=_losses(processes, end),
-            counters=_counters(processes, end, options.cached),
-            notes={f"emulate.{key}": value for key, _, value in (w.partition("=") for w in options.plugin)},
+            losses=_losses(processes),
+            counters=_counters(processes, options.cached),
+            notes={
+                **{f"emulate.{key}": value for key, _, value in (w.partition("=") for w in options.plugin)},
+                "emulate.host_seconds": f"{seconds:.3f}",
+                "clock": "accesses" if options.fair else "host",
+            },
+            identity=identity,
         )
-
-
-def _end_of(thread_end: int, end: int) -> int:
-    return thread_end if thread_end >= 0 else end
 
 
 def _threads(processes: Sequence[ProcessSpool]) -> list[SeenThread]:
     return [
-        SeenThread(process.pid, int(row["tid"]), start_ns=int(row["start_ns"]), end_ns=int(row["end_ns"]))
+        SeenThread(
+            process.pid,
+            int(row["tid"]),
+            start_ns=process.moment(int(row["start_ns"])),
+            end_ns=process.moment(int(row["end_ns"])),
+        )
         for process in processes
         for row in np.sort(process.threads, order="birth")
     ]
 
 
-def _losses(processes: Sequence[ProcessSpool], end: int) -> list[tuple[int, int]]:
+def _losses(processes: Sequence[ProcessSpool]) -> list[tuple[int, int]]:
     return [
-        (_end_of(int(row["end_ns"]), end), int(row["lost"]))
+        (process.moment(int(row["end_ns"])), int(row["lost"]))
         for process in processes
         for row in process.threads
         if row["lost"]
     ]
 
 
-def _counters(
-    processes: Sequence[ProcessSpool], end: int, cached: bool
-) -> list[tuple[int, int, int, str, float]]:
+def _counters(processes: Sequence[ProcessSpool], cached: bool) -> list[tuple[int, int, int, str, float]]:
     names = COUNTERS if cached else COUNTERS[:2]
     return [
-        (_end_of(int(row["end_ns"]), end), process.pid, int(row["tid"]), name, float(row[name]))
+        (process.moment(int(row["end_ns"])), process.pid, int(row["tid"]), name, float(row[name]))
         for process in processes
         for row in process.threads
         for name in names

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.profiler.identity import ModuleRecord, read_identity
+from numaplan.profiler.identity import Identity, ModuleRecord, read_identity
 
 # Loaders and thread runtimes: what they touch, they touch for themselves (start-up, spinning, task queues).
 _RUNTIME = re.compile(r"(ld[-.]|ld-linux|ld-musl|libgomp|libomp|libiomp5|libpthread)[^/]*")
@@ -75,13 +75,17 @@ def _table(ranges: list[Range]) -> NDArray[np.uint64]:
     return np.array(joined, np.uint64).reshape(-1, 2)
 
 
-def runtime_filter(workdir: Path, drop_runtime: bool) -> Filter:
-    """A filter by instruction address, from the modules that the preload library logged in `workdir`.
-
-    Where it logged none (static programs, other architectures) everything stays.
-    """
+def identity_in(workdir: Path) -> Identity:
+    """What the preload library logged in a recording's folder."""
     folder = workdir / "identity"
-    identity = read_identity(folder if folder.is_dir() else workdir)
+    return read_identity(folder if folder.is_dir() else workdir)
+
+
+def runtime_filter(identity: Identity, drop_runtime: bool) -> Filter:
+    """A filter by instruction address, from the modules of the recorded processes.
+
+    Where none are known (static programs, other architectures) everything stays.
+    """
     ranges: dict[int, list[Range]] = {}
     for module in identity.modules:
         ranges.setdefault(module.pid, []).extend(dropped_ranges(module, drop_runtime))

@@ -41,7 +41,9 @@ class EmulateOptions:
     """Checked options. plugin: the words for the plugin, `KEY=VALUE`."""
 
     cached: bool
+    fair: bool
     drop_runtime: bool
+    seed: int
     plugin: tuple[str, ...]
 
 
@@ -81,4 +83,10 @@ def read_options(given: Mapping[str, str]) -> EmulateOptions:
         raise UsageError(f"no emulation option {unknown[0]!r}", f"choose from {', '.join(OPTIONS)}")
     values = {name: _checked(name, value) for name, value in {**DEFAULTS, **given}.items()}
     words = tuple(f"{name}={value}" for name, value in values.items() if name != "drop_runtime")
-    return EmulateOptions(values["cache"] == "on", values["drop_runtime"] == "yes", words)
+    return EmulateOptions(
+        values["cache"] == "on",
+        values["schedule"] == "fair",
+        values["drop_runtime"] == "yes",
+        int(values["seed"]),
+        words,
+    )

@@ -1,8 +1,10 @@
-"""Read what the plugin left: `emulate-PID-START.{threads,samples,windows}` (native/emulate/spool.c).
+"""Read what the plugin left: `emulate-PID-START.{threads,samples,windows,clock,clock-window}`
+(native/emulate/spool.c).
 
 A `.threads` file is a header of 4096 bytes and one record a thread. Samples are pairs of 64-bit words: first
 those of `.samples`, then those in `.windows`; a pair is a sample, a header (thread and time of the samples
-after it) or unused (zero). Files of a program that was killed are as good as others.
+after it) or unused (zero). Pairs of `.clock` and `.clock-window` are a moment by the host's clock and by the
+process's own. Files of a program that was killed are as good as others.
 """
 
 import os
@@ -31,8 +33,13 @@ HEADER = np.dtype(
         ("error", "<u4"),
         ("start_ns", "<i8"),
         ("threads", "<u8"),
+        ("first_ns", "<i8"),
+        ("last_ns", "<i8"),
+        ("origin_pid", "<i8"),
+        ("origin_start_ns", "<i8"),
     ]
 )
+VERSION = 2
 # Exact counts of a thread, in the order of struct thread_record, under the names of the trace's counters.
 COUNTERS = (
     "loads",
@@ -51,13 +58,35 @@ RECORD = [("tid", "<u4"), ("birth", "<u4"), ("start_ns", "<i8"), ("end_ns", "<i8
 
 @dataclass(frozen=True)
 class ProcessSpool:
-    """One process's files. threads: structured array (tid, birth, times, counts); error: errno or 0."""
+    """One process image's files. threads: structured array (tid, birth, times, counts); error: errno or 0.
+
+    start_ns: CLOCK_MONOTONIC; first_ns, last_ns and all other times: by the process's own clock, to which
+    shift_ns is added; origin: (pid, start_ns) of the image that it was forked from, (0, 0) if none.
+    """
 
     stem: Path
     pid: int
     start_ns: int
     error: int
     threads: NDArray[np.void]
+    first_ns: int = 0
+    last_ns: int = 0
+    origin: tuple[int, int] = (0, 0)
+    shift_ns: int = 0
+
+    def clock(self) -> NDArray[np.int64]:
+        """Moments by the host's clock and by the process's own, (n, 2) int64, in the order of writing."""
+        parts = [np.empty((0, 2), np.int64)]
+        for kind in ("clock", "clock-window"):
+            path = self.stem.with_name(f"{self.stem.name}.{kind}")
+            if path.exists():
+                pairs = np.fromfile(path, np.int64, path.stat().st_size // 16 * 2).reshape(-1, 2)
+                parts.append(pairs[pairs[:, 0] > 0])
+        return np.concatenate(parts)
+
+    def moment(self, own_ns: int) -> int:
+        """A time of the process's own clock on the time line; -1 (none) becomes its last."""
+        return (own_ns if own_ns >= 0 else self.last_ns) + self.shift_ns
 
     def words(self) -> Iterator[NDArray[np.uint64]]:
         """The pairs of all files in order, (n, 2) uint64, mapped, at most PAIRS at a time."""
@@ -81,7 +110,7 @@ def read_process(path: Path) -> ProcessSpool:
         raise UsageError(f"{path.name}: cut short at {len(data)} bytes", _MEND)
     header = np.frombuffer(data, HEADER, 1)[0]
     stride = int(header["record_bytes"])
-    if header["magic"] != MAGIC or header["version"] != 1 or stride < np.dtype(RECORD).itemsize:
+    if header["magic"] != MAGIC or header["version"] != VERSION or stride < np.dtype(RECORD).itemsize:
         raise UsageError(f"{path.name}: not written by this version's plugin", _MEND)
     # A disk that filled up leaves threads without a record; their samples are not there either.
     count = min(int(header["threads"]), (len(data) - HEADER_BYTES) // stride)
@@ -92,7 +121,14 @@ def read_process(path: Path) -> ProcessSpool:
     )
     threads = np.frombuffer(data, layout, count, HEADER_BYTES)
     return ProcessSpool(
-        path.with_suffix(""), int(header["pid"]), int(header["start_ns"]), int(header["error"]), threads
+        path.with_suffix(""),
+        int(header["pid"]),
+        int(header["start_ns"]),
+        int(header["error"]),
+        threads,
+        int(header["first_ns"]),
+        max(int(header["last_ns"]), int(threads["end_ns"].max(initial=-1))),
+        (int(header["origin_pid"]), int(header["origin_start_ns"])),
     )
 
 
@@ -138,7 +174,7 @@ def _convert(
     low = np.uint64((1 << 48) - 1)
     count = len(first)
     return SampleBlock(
-        time_ns=time_of[block] + (second >> np.uint64(48)).astype(np.int64),
+        time_ns=time_of[block] + (second >> np.uint64(48)).astype(np.int64) + process.shift_ns,
         pid=np.full(count, process.pid, np.int32),
         tid=process.threads["tid"].astype(np.int32)[thread],
         cpu=seat[thread, 0],

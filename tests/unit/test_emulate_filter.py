@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 
 from numaplan.profiler.backends import emulate_filter
-from numaplan.profiler.backends.emulate_filter import dropped_ranges, runtime_filter, thread_functions
+from numaplan.profiler.backends.emulate_filter import (
+    dropped_ranges,
+    identity_in,
+    runtime_filter,
+    thread_functions,
+)
 from numaplan.profiler.identity import Identity, ModuleRecord
 from numaplan.profiler.identity.records import Segment
 
@@ -63,7 +68,7 @@ def test_damaged_libraries_have_no_thread_functions(tmp_path: Path) -> None:
 def test_filtering_is_by_process_and_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     modules = (module("/lib/libgomp.so.1"), module("/lib/libomp.so", 0x1800), module("/lib/libm.so", 0x9000))
     monkeypatch.setattr(emulate_filter, "read_identity", lambda _folder: Identity(modules=modules))
-    keep = runtime_filter(tmp_path, True)
+    keep = runtime_filter(identity_in(tmp_path), True)
     chosen = keep(5, np.array([0xFFF, 0x1000, 0x1FFF, 0x2000, 0x27FF, 0x2800, 0x9000], np.uint64))
     assert chosen is not None
     assert chosen.tolist() == [True, False, False, False, False, True, True]

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from numaplan.common import UsageError
 from numaplan.profiler.backends import emulate_spool
 from numaplan.profiler.backends.base import SampleBlock
-from numaplan.profiler.backends.emulate_spool import HEADER, MAGIC, RECORD, read_processes, sample_blocks
+from numaplan.profiler.backends.emulate_spool import (
+    HEADER,
+    MAGIC,
+    RECORD,
+    VERSION,
+    read_processes,
+    sample_blocks,
+)
 from numaplan.profiler.trace.schema import LEVEL_CODE
 
 STRIDE = 448
@@ -28,7 +35,10 @@ def write_threads(
     stem: str = "emulate-7-100",
 ) -> Path:
     header = np.zeros(1, HEADER)
-    header[0] = (MAGIC, 1, 7, STRIDE, error, 100, len(tids) if claimed is None else claimed)
+    header[0] = (
+        *(MAGIC, VERSION, 7, STRIDE, error, 100, len(tids) if claimed is None else claimed),
+        *(0, 0, 0, 0),
+    )
     records = np.zeros(len(tids), RECORD)
     records["tid"] = tids
     records["birth"] = range(len(tids))

@@ -6,6 +6,7 @@
  * cache.c    the cache model that gives an access its level
  * pages.c    which node each page lives on
  * spool.c    the files that Python reads
+ * clock.c    the recording's clock, and where it meets the host's
  * guest.c    what depends on the guest's architecture
  *
  * Under the fair schedule everything below is touched only by the thread whose turn it is (or, for `struct
@@ -33,7 +34,7 @@ enum level { LEVEL_UNKNOWN = 0, LEVEL_L1 = 1, LEVEL_L2 = 3, LEVEL_L3 = 4, LEVEL_
 struct thread_record {
     uint32_t tid;
     uint32_t birth;   /* how many threads the process had made before: it sits on the birth-th cpu, wrapping */
-    int64_t start_ns; /* CLOCK_MONOTONIC */
+    int64_t start_ns; /* by the recording's clock (clock.c); -1 before its first turn */
     int64_t end_ns;   /* -1 while it lives */
     uint64_t loads, stores;
     uint64_t l1_misses, l2_misses, llc_local, llc_remote, remote_cache, coherence;
@@ -46,8 +47,10 @@ struct process_header {
     uint32_t pid;
     uint32_t record_bytes; /* sizeof(struct thread) */
     uint32_t error;        /* errno of the first failed write, 0 if none */
-    int64_t start_ns;
+    int64_t start_ns; /* CLOCK_MONOTONIC */
     uint64_t threads; /* records in use */
+    int64_t first_ns, last_ns;       /* by the recording's clock */
+    int64_t origin_pid, origin_start_ns; /* the process that it was forked from, 0 if none: its clock goes on here */
 };
 
 /* An access that could not wait for its thread's turn (turns.c says when). */
@@ -56,7 +59,7 @@ struct late_access {
     uint32_t rw;
 };
 
-/* Where samples go: 16-byte records in a mapped window of the process's file. */
+/* Where samples and times go: 16-byte records in a mapped window of the process's file. */
 struct window {
     uint64_t *next, *end;
 };
@@ -83,8 +86,10 @@ struct thread {
     struct cache l2;
     int64_t turn_left; /* accesses left in this turn */
     int64_t gap_left;  /* accesses until the next sample */
-    int64_t turn_base; /* ns: time of the turn's first access */
+    int64_t turn_base; /* ns: time of the turn's start, 0 before the first */
     int64_t position;  /* accesses since then: the time within the turn */
+    uint64_t asked_at; /* where a system call under way puts the time, 0 if it does not */
+    int64_t asked_host_ns;
     uint64_t random;
     uint32_t index; /* of its record */
     uint32_t slot;  /* of its private caches, reused after its end */
@@ -115,7 +120,7 @@ extern struct options options;
 extern __thread struct thread *self __attribute__((tls_model("initial-exec")));
 
 /* guest.c */
-enum syscall_kind { CALL_OTHER, CALL_EXIT, CALL_AFFINITY, CALL_FORK, CALL_EXEC, CALL_UNMAP };
+enum syscall_kind { CALL_OTHER, CALL_EXIT, CALL_AFFINITY, CALL_FORK, CALL_EXEC, CALL_UNMAP, CALL_CLOCK };
 void guest_select(const char *target);
 enum syscall_kind guest_syscall(int64_t number);
 bool guest_surely_accesses(const uint8_t *code, size_t bytes);
@@ -139,7 +144,14 @@ bool turn_take(struct thread *t, bool patient);
 bool turn_pass(struct thread *t);
 void turn_release(struct thread *t);
 bool turn_wanted(void);
-int64_t monotonic_ns(void);
+int64_t turns_last(void);
+
+/* clock.c */
+int64_t host_ns(void);
+int64_t clock_of(const struct thread *t);
+void clock_asked(struct thread *t, int64_t which, uint64_t answer);
+void clock_answered(struct thread *t);
+void clock_forked(void);
 
 /* cache.c */
 bool cache_init(void);
@@ -156,6 +168,8 @@ void *zeroed(size_t bytes);
 
 /* spool.c */
 void spool_open(void);
+void spool_time(int64_t now);
+void spool_clock(int64_t host, int64_t ours);
 struct thread *spool_new_thread(void);
 void spool_sample(struct thread *t, uint64_t addr, uint64_t ip, bool store, enum level level);
 

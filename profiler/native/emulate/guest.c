@@ -15,7 +15,7 @@ static const struct numbers numbers[] = {
     {CALL_EXIT, 60, 1, 93},       {CALL_EXIT, 231, 252, 94},      {CALL_AFFINITY, 203, 241, 122},
     {CALL_AFFINITY, 204, 242, 123}, {CALL_FORK, 56, 120, 220},    {CALL_FORK, 435, 435, 435},
     {CALL_FORK, 57, 2, -1},       {CALL_FORK, 58, 190, -1},       {CALL_EXEC, 59, 11, 221},
-    {CALL_EXEC, 322, 358, 281},   {CALL_UNMAP, 11, 91, 215},
+    {CALL_EXEC, 322, 358, 281},   {CALL_UNMAP, 11, 91, 215},      {CALL_CLOCK, 228, -1, 113},
 };
 
 #define CALLS 512

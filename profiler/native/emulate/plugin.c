@@ -187,6 +187,8 @@ static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint6
     enum syscall_kind kind = guest_syscall(number);
     (void)id, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
     settle(t);
+    if (kind == CALL_CLOCK)
+        clock_asked(t, (int64_t)a1, a2);
     if (kind == CALL_UNMAP || t->late_count) {
         while (!t->holding && !turn_take(t, true)) {
             /* QEMU does not wait for threads in system calls: what stalls will move on. */
@@ -206,8 +208,11 @@ static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint6
 
 static void on_syscall_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_t result)
 {
+    struct thread *t = thread_self(vcpu);
     (void)id, (void)number, (void)result;
-    thread_pin_if_many(thread_self(vcpu));
+    if (t->asked_at)
+        clock_answered(t);
+    thread_pin_if_many(t);
 }
 
 /* `NUMBER:NUMBER:…`: the node of each cpu. */

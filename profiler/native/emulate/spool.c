@@ -1,4 +1,5 @@
-/* The files a process leaves: `emulate-PID-START.threads` (a header and its threads), `….samples`, `….windows`.
+/* The files a process leaves: `emulate-PID-START.threads` (a header and its threads), `….samples`, `….windows`,
+ * `….clock`, `….clock-window`.
  *
  * Samples are collected in a window, which is appended to `samples` when full. The window is itself a mapping of a
  * file, of room that was reserved before, and so are the threads: what was recorded is in the files even if the
@@ -7,7 +8,8 @@
  * ours, may close them all, and may count on their numbers.
  *
  * A sample is two words: addr | level<<58 | store<<62, and ip | offset<<48; its time is that of the header before
- * it plus the offset. A header is 1<<63 | thread index, and its time in ns. Unused room is zero.
+ * it plus the offset. A header is 1<<63 | thread index, and its time in ns. A time is two words: the host's clock,
+ * and the recording's. Unused room is zero.
  */
 #include "emulate.h"
 
@@ -18,11 +20,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define VERSION 1
+#define VERSION 2
 #define HEADER_BYTES 4096
 /* Small, for programs of thousands of processes. */
 #define RECORDS_AT_ONCE 8
-#define WINDOW_BYTES (UINT64_C(1) << 16)
 #define LOW48 ((UINT64_C(1) << 48) - 1)
 
 _Static_assert(RECORDS_AT_ONCE * sizeof(struct thread) % HEADER_BYTES == 0, "mapped by the page");
@@ -32,7 +33,12 @@ static struct process_header *header = &nowhere;
 static struct thread *records; /* the last group of records */
 static uint32_t records_left;
 static struct window window; /* fair schedule */
-static uint64_t samples_end, windows_end;
+static struct window clock_window;
+static struct stream {
+    const char *full, *room; /* kinds of file: windows that were full, and windows in use */
+    uint64_t bytes;          /* of a window */
+    uint64_t full_end, room_end;
+} samples = {"samples", "windows", 1 << 16, 0, 0}, times = {"clock", "clock-window", 1 << 12, 0, 0};
 static char stem[4200];
 
 static void failed(int problem)
@@ -71,13 +77,14 @@ static void *reserve(const char *kind, uint64_t offset, uint64_t bytes)
 /* Start this process's files; what a parent process had mapped stays its own. */
 void spool_open(void)
 {
-    int64_t now = monotonic_ns();
+    int64_t now = host_ns();
+    struct process_header *origin = header;
     snprintf(stem, sizeof stem, "%s/emulate-%d-%lld", options.dir, (int)getpid(), (long long)now);
     memset(&nowhere, 0, sizeof nowhere);
     header = &nowhere;
-    window = (struct window){0};
+    window = clock_window = (struct window){0};
     records_left = 0;
-    samples_end = windows_end = 0;
+    samples.full_end = samples.room_end = times.full_end = times.room_end = 0;
     struct process_header *mapped = reserve("threads", 0, HEADER_BYTES);
     if (mapped == NULL)
         return;
@@ -86,6 +93,9 @@ void spool_open(void)
     header->pid = (uint32_t)getpid();
     header->record_bytes = sizeof(struct thread);
     header->start_ns = now;
+    header->first_ns = header->last_ns = options.fair ? turns_last() : now;
+    header->origin_pid = origin->pid;
+    header->origin_start_ns = origin->start_ns;
     memcpy(header->magic, "NPEMULAT", sizeof header->magic);
 }
 
@@ -106,39 +116,55 @@ struct thread *spool_new_thread(void)
     return t;
 }
 
-/* Append a full window to the file of samples and empty it. */
-static bool window_flush(struct window *w)
+/* Append a full window to the file of full ones and empty it. */
+static bool window_flush(struct window *w, struct stream *s)
 {
-    uint64_t offset = __atomic_fetch_add(&samples_end, WINDOW_BYTES, __ATOMIC_RELAXED);
-    char *start = (char *)w->end - WINDOW_BYTES;
-    int file = open_file("samples");
+    uint64_t offset = __atomic_fetch_add(&s->full_end, s->bytes, __ATOMIC_RELAXED);
+    char *start = (char *)w->end - s->bytes;
+    int file = open_file(s->full);
     ssize_t wrote = file < 0 ? -1 : 0;
-    for (uint64_t done = 0; wrote >= 0 && done < WINDOW_BYTES; done += (uint64_t)wrote)
-        if ((wrote = pwrite(file, start + done, WINDOW_BYTES - done, (off_t)(offset + done))) < 0 && errno == EINTR)
+    for (uint64_t done = 0; wrote >= 0 && done < s->bytes; done += (uint64_t)wrote)
+        if ((wrote = pwrite(file, start + done, s->bytes - done, (off_t)(offset + done))) < 0 && errno == EINTR)
             wrote = 0;
     if (wrote < 0)
         failed(errno);
     if (file >= 0)
         close(file);
     if (wrote >= 0)
-        memset(start, 0, WINDOW_BYTES);
+        memset(start, 0, s->bytes);
     return wrote >= 0;
 }
 
 /* Make room in a window: a new one, or the old one emptied. */
-static bool window_next(struct window *w)
+static bool window_next(struct window *w, struct stream *s)
 {
     if (header->error)
         return false;
     if (w->end) {
-        if (!window_flush(w))
+        if (!window_flush(w, s))
             return false;
-        w->next = w->end - WINDOW_BYTES / sizeof *w->next;
+        w->next = w->end - s->bytes / sizeof *w->next;
         return true;
     }
-    w->next = reserve("windows", __atomic_fetch_add(&windows_end, WINDOW_BYTES, __ATOMIC_RELAXED), WINDOW_BYTES);
-    w->end = w->next ? w->next + WINDOW_BYTES / sizeof *w->next : NULL;
+    w->next = reserve(s->room, __atomic_fetch_add(&s->room_end, s->bytes, __ATOMIC_RELAXED), s->bytes);
+    w->end = w->next ? w->next + s->bytes / sizeof *w->next : NULL;
     return w->next != NULL;
+}
+
+/* How far the recording's clock has come. */
+void spool_time(int64_t now)
+{
+    header->last_ns = now;
+}
+
+/* The host's clock and ours at one moment; the caller holds the clock's lock. */
+void spool_clock(int64_t host, int64_t ours)
+{
+    struct window *w = &clock_window;
+    if (w->end - w->next < 2 && !window_next(w, &times))
+        return;
+    *w->next++ = (uint64_t)host;
+    *w->next++ = (uint64_t)ours;
 }
 
 static void start_block(struct thread *t, struct window *w)
@@ -155,7 +181,7 @@ void spool_sample(struct thread *t, uint64_t addr, uint64_t ip, bool store, enum
 {
     struct window *w = options.fair ? &window : &t->own;
     if (unlikely(w->end - w->next < 4)) {
-        if (!window_next(w)) {
+        if (!window_next(w, &samples)) {
             t->record.lost++;
             return;
         }

@@ -71,7 +71,7 @@ static struct thread *attach(unsigned vcpu)
     t->record.tid = (uint32_t)gettid();
     t->record.birth = birth_of[vcpu % MAX_THREADS];
     t->slot = slot;
-    t->record.start_ns = monotonic_ns();
+    t->record.start_ns = -1;
     t->record.end_ns = -1;
     t->node = options.cpu_nodes[t->record.birth % options.cpus];
     t->random = (options.seed + 1) * UINT64_C(0xd1342543de82ef95) + (t->index + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -104,7 +104,7 @@ void thread_end(struct thread *t)
         return;
     turn_release(t);
     pthread_mutex_lock(&birth);
-    t->record.end_ns = monotonic_ns();
+    t->record.end_ns = clock_of(t);
     t->ended = true;
     __atomic_fetch_sub(&living, 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&birth);
@@ -161,6 +161,7 @@ static void forked(void)
     process_cpu = -1;
     turns_reset();
     cache_forked();
+    clock_forked();
     self = &nobody;
     if (parent != &nobody) {
         birth_of[0] = 0;

@@ -30,13 +30,6 @@ static struct {
     int64_t last_time;
 } token;
 
-int64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 static long futex(int32_t *word, int operation, int32_t value, const struct timespec *timeout)
 {
     return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
@@ -66,6 +59,12 @@ void turns_reset(void)
     token.random = options.seed * UINT64_C(0x9e3779b97f4a7c15) + UINT64_C(0x1234567);
 }
 
+/* The time of the last turn's end. */
+int64_t turns_last(void)
+{
+    return __atomic_load_n(&token.last_time, __ATOMIC_RELAXED);
+}
+
 bool turn_wanted(void)
 {
     return __atomic_load_n(&token.count, __ATOMIC_RELAXED) != 0;
@@ -73,10 +72,11 @@ bool turn_wanted(void)
 
 static void begin(struct thread *t)
 {
-    int64_t now = monotonic_ns();
-    int64_t last = options.fair ? token.last_time : t->turn_base + t->position;
-    t->turn_base = now > last ? now : last + 1;
+    int64_t now = options.fair ? token.last_time : host_ns(), last = t->turn_base + t->position;
+    t->turn_base = (options.fair || now > last ? now : last) + 1;
     t->position = 0;
+    if (t->record.start_ns < 0)
+        t->record.start_ns = t->turn_base;
     t->block_open = false;
     t->holding = true;
     /* Turns of equal length would fall into step with the program's own rhythm. */
@@ -86,7 +86,8 @@ static void begin(struct thread *t)
 static void finish(struct thread *t)
 {
     t->holding = false;
-    token.last_time = t->turn_base + t->position;
+    __atomic_store_n(&token.last_time, t->turn_base + t->position, __ATOMIC_RELAXED);
+    spool_time(token.last_time);
 }
 
 /* Draw the next thread from those that wait; a spinning one only if three draws meet no other. */

@@ -1,0 +1,68 @@
+/* The recording's clock, and where it meets the host's.
+ *
+ * Under the fair schedule time is counted, not measured: a nanosecond an access, in the one order that turns give
+ * all accesses. So a busy host does not show, and a program that does the same twice is recorded the same twice.
+ *
+ * What the preload library logs bears the host's time. It asks for that by a system call, whose answer is in the
+ * guest's memory when the call returns: it is kept with our time of that moment, and Python translates by it. Where
+ * the guest's addresses are not ours the answer cannot be read; then both ends of the call are kept.
+ */
+#include "emulate.h"
+
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+static int32_t clock_lock;
+
+int64_t host_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* The time of a thread's last access, or of the last that any made before it got a turn. */
+int64_t clock_of(const struct thread *t)
+{
+    if (!options.fair)
+        return host_ns();
+    return t->turn_base ? t->turn_base + t->position : turns_last();
+}
+
+/* In a forked child: whoever held it is not there. */
+void clock_forked(void)
+{
+    clock_lock = 0;
+}
+
+/* A thread with its books settled asks for the time, to be put at `answer`. */
+void clock_asked(struct thread *t, int64_t which, uint64_t answer)
+{
+    t->asked_at = options.fair && which == CLOCK_MONOTONIC ? answer : 0;
+    if (t->asked_at)
+        t->asked_host_ns = host_ns();
+}
+
+static int64_t answer_of(uint64_t address)
+{
+    struct timespec told = {0, 0};
+    struct iovec to = {&told, sizeof told}, from = {(void *)(uintptr_t)address, sizeof told};
+    ssize_t got = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+    return got == sizeof told ? told.tv_sec * INT64_C(1000000000) + told.tv_nsec : -1;
+}
+
+void clock_answered(struct thread *t)
+{
+    int64_t after = host_ns(), told = answer_of(t->asked_at), ours = clock_of(t);
+    t->asked_at = 0;
+    while (__atomic_exchange_n(&clock_lock, 1, __ATOMIC_ACQUIRE))
+        sched_yield();
+    if (told >= t->asked_host_ns && told <= after) {
+        spool_clock(told, ours);
+    } else {
+        spool_clock(t->asked_host_ns, ours);
+        spool_clock(after, ours);
+    }
+    __atomic_store_n(&clock_lock, 0, __ATOMIC_RELEASE);
+}
