@@ -120,6 +120,8 @@ bool np_processes_open(void) {
     if (self && parent && self->parent != (uint32_t)(parent - entries) + 1) self = NULL;
     if (!parent && atomic_load(&control->used)) parent = &entries[0]; /* what lies between is not ours to see */
     if (!self) self = add(parent, 0, true);
+    /* A launcher forks, tells the child its rank, and has it exec. */
+    else if (!self->in_job) name_entry(self, self->parent ? &entries[self->parent - 1] : NULL, self->number, true);
     return self != NULL;
 }
 
