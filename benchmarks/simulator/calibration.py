@@ -1,0 +1,95 @@
+"""What each simulated machine can do: one calibration a machine, used for every experiment on it.
+
+Latencies and bandwidths of HPL and LPL are the published matrices. The other papers give none: the Opterons'
+local latency and bandwidth are those usual for their memory (two channels of DDR2-667 a Barcelona node,
+four of DDR3-1600 an Opteron 6320), remote ones follow the NUMA factor and one HyperTransport link's rate;
+likewise the Xeon E7-4809's, with QPI. Clock and cache are the data sheets'. Everything else is the same on
+all machines.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.profiler import Machine
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """latency_ns, bandwidth: (K, K) ns and bytes/s, row accesses column; ghz; l3_bytes: cache of a node."""
+
+    machine: Machine
+    latency_ns: Floats
+    bandwidth: Floats
+    ghz: float
+    l3_bytes: float
+
+
+@dataclass(frozen=True)
+class Physics:
+    """What holds for every machine.
+
+    line_bytes: traffic of a miss, with the share that is written back; queue: delay of a resource relative
+    to its unloaded latency at utilisation rho is queue * rho^2 / (1 - rho); overflow: how many more misses
+    where the working sets of a node exceed its cache; page_move_s: seconds to migrate one byte
+    (next-touch.txt, 4.2: 1 GB/s and 2.5 us a page of 4 KiB); move_rate: bytes/s at which migrations go at
+    most; warm_up_s: a thread loses on another node; noise: share of a core that the system's own work takes
+    where it runs.
+    """
+
+    line_bytes: float = 96.0
+    queue: float = 0.35
+    overflow: float = 0.2
+    page_move_s: float = 1e-9 + 2.5e-6 / 4096
+    move_rate: float = 600e6
+    warm_up_s: float = 0.003
+    noise: float = 0.08
+    sampling: float = 0.02
+
+
+PHYSICS = Physics()
+_GB = 1e9
+_MIB = float(1 << 20)
+
+
+def _measured(name: str, ghz: float, l3: float) -> Calibration:
+    machine = Machine.load(name)
+    return Calibration(
+        machine, np.array(machine.latency_ns), np.array(machine.bandwidth_mb_s) * 1e6, ghz, l3 * _MIB
+    )
+
+
+def _scaled(
+    machine: Machine, local_ns: float, local: float, link: float, ghz: float, l3: float
+) -> Calibration:
+    """Latencies in proportion to the distances, one rate for local memory and one for every link."""
+    same = np.eye(len(machine.nodes), dtype=bool)
+    return Calibration(
+        machine,
+        local_ns * machine.distance_matrix / 10.0,
+        np.where(same, local * _GB, link * _GB),
+        ghz,
+        l3 * _MIB,
+    )
+
+
+def calibration(name: str) -> Calibration:
+    """The machine of a paper: hpl-4x10, lpl-4x20, opteron-4x8, barcelona-4x4, opteron-2x4, cmlb-2x8."""
+    if name == "hpl-4x10":
+        return _measured(name, 2.3, 25)
+    if name == "lpl-4x20":
+        return _measured(name, 3.2, 27.5)
+    if name == "opteron-4x8":
+        return _scaled(Machine.load(name), 100.0, 25.0, 6.0, 2.8, 16)
+    if (
+        name == "barcelona-4x4"
+    ):  # dino.txt, section 2.1; one hop costs what section 2 of next-touch's machine has
+        content = Machine.load("4x4").to_dict()
+        square = [[10, 14, 18, 14], [14, 10, 14, 18], [18, 14, 10, 14], [14, 18, 14, 10]]
+        return _scaled(Machine.from_dict({**content, "distances": square}), 100.0, 7.0, 4.0, 2.3, 2)
+    if name == "opteron-2x4":
+        return _scaled(Machine.load(name), 100.0, 7.0, 4.0, 2.0, 2)
+    return _scaled(Machine.load(name), 95.0, 30.0, 12.0, 1.9, 20)

@@ -1,0 +1,242 @@
+"""One experiment: tasks arrive and end, the system and a policy place them; what came of it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.simulator.acting import Hands
+from benchmarks.simulator.calibration import PHYSICS, Calibration
+from benchmarks.simulator.contention import Contention, Demand, Speeds
+from benchmarks.simulator.observe import Counters, observe
+from benchmarks.simulator.programs import Task
+from benchmarks.simulator.system import (
+    Habits,
+    balance_nodes,
+    displace,
+    follow_memory,
+    scan_memory,
+    spread_in_nodes,
+    starting_cpus,
+)
+from benchmarks.simulator.world import BLOCK, FREE, World, new_job
+from numaplan.launcher.online.actions import Policy
+
+STEP_S = 0.25
+_SETTLED, _STIRRED = 2, 12  # rounds of contention.solve in a step
+
+
+@dataclass(frozen=True)
+class Setup:
+    """placement: `os`, `direct` (each task bound to the node of its user, `node_of`) or `interleave`;
+    grain: the share of a block that the pages a policy names in it make up (1: it names whole stretches)."""
+
+    calibration: Calibration
+    tasks: tuple[Task, ...]
+    policy: Policy | None = None
+    placement: str = "os"
+    node_of: Callable[[int], int] = lambda number: number
+    habits: Habits = field(default_factory=Habits)
+    grain: float = 1.0
+    limit_s: float = 20_000.0
+    seed: int = 0
+
+
+@dataclass
+class Outcome:
+    """ends, starts: seconds by task; remote: share of accesses; latency_ns: mean of a miss; migrations: by
+    job number [decisions that moved its memory, its threads' moves to other nodes]."""
+
+    ends: NDArray[np.float64]
+    starts: NDArray[np.float64]
+    remote: float = 0.0
+    latency_ns: float = 0.0
+    thread_moves: int = 0
+    moved_gb: float = 0.0
+    migrations: dict[int, list[int]] = field(default_factory=dict)
+    instructions: float = 0.0
+
+    @property
+    def wall_s(self) -> float:
+        """When the last task ended."""
+        return float(np.nanmax(self.ends))
+
+    @property
+    def task_s(self) -> NDArray[np.float64]:
+        """(J,) how long each task took."""
+        return self.ends - self.starts
+
+
+def simulate(setup: Setup) -> Outcome:
+    """Run until every task has ended (or the limit); the same setup gives the same outcome."""
+    return _Run(setup).go()
+
+
+class _Run:
+    """The loop's variables."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.world = World(setup.calibration, setup.seed)
+        self.contention = Contention(setup.calibration)
+        self.hands, self.counters = Hands(setup.grain), Counters()
+        count = len(setup.tasks)
+        self.outcome = Outcome(np.full(count, np.nan), np.full(count, np.nan))
+        self.now, self.memory, self.next_decision = 0.0, None, 0.0
+        self.total = np.zeros(3)  # accesses, remote ones, ns waited
+        if setup.policy is not None:
+            self.next_decision = setup.policy.period_s
+
+    def go(self) -> Outcome:
+        """Step until done."""
+        while self.now < self.setup.limit_s and np.isnan(self.outcome.ends).any():
+            self._arrive()
+            if self.world.jobs:
+                self._step()
+            self.now += STEP_S
+        outcome = self.outcome
+        outcome.remote, outcome.latency_ns = (self.total[1:] / max(self.total[0], 1.0)).tolist()
+        outcome.thread_moves, outcome.migrations = self.hands.thread_moves, self.hands.by_job
+        outcome.moved_gb = self.hands.moved_bytes / 1e9
+        return outcome
+
+    def _arrive(self) -> None:
+        for number, task in enumerate(self.setup.tasks):
+            ready = self.now >= task.at_s and (task.after < 0 or not np.isnan(self.outcome.ends[task.after]))
+            if not ready or not np.isnan(self.outcome.starts[number]):
+                continue
+            job = new_job(number, task, self.now, self.world.rng)
+            job.interleaved = self.setup.placement == "interleave"
+            if self.setup.placement == "direct":
+                job.bound_node = self.setup.node_of(number)
+            self.world.add_threads(job, starting_cpus(self.world, task.threads, job.bound_node))
+            self.outcome.starts[number] = self.now
+            self._rows_changed()
+
+    def _rows_changed(self) -> None:
+        self.hands.forget_rows()
+        self.contention.stir()
+
+    def _step(self) -> None:
+        world, setup = self.world, self.setup
+        changed = self._system()
+        moved = self.hands.move_pages(world, STEP_S)
+        if len(moved):
+            self._charge(moved)
+            world.memory_changed()
+            changed = True
+        if changed:
+            self.contention.stir()
+        misses = world.miss_rates() / 1e3 * self._overflow()
+        demand = self._demand(misses)
+        speeds = self.contention.solve(demand, _STIRRED if changed else _SETTLED)
+        self._advance(speeds, misses)
+        if setup.policy is not None and self.now + STEP_S >= self.next_decision - 1e-9:
+            self._decide(setup.policy, speeds)
+        self._end()
+
+    def _system(self) -> bool:
+        """The operating system's turn; whether anything moved."""
+        world, habits = self.world, self.setup.habits
+        before = world.cpu.copy()
+        warm_up = PHYSICS.warm_up_s
+        spread_in_nodes(world)
+        if habits.balances and not (self.setup.policy is not None and self.setup.policy.balances):
+            balance_nodes(world, warm_up)
+        displace(world, habits, STEP_S, warm_up)
+        moved = np.empty(0, dtype=np.int64)
+        if habits.autonuma:
+            follow_memory(world, habits, STEP_S, warm_up)
+            moved = scan_memory(world, habits, STEP_S)
+            if len(moved):
+                self._charge(moved)
+                world.memory_changed()
+        return len(moved) > 0 or not np.array_equal(before, world.cpu)
+
+    def _charge(self, blocks: NDArray[np.int64]) -> None:
+        """Threads lose the time that migrating their memory takes, spread over the job's threads."""
+        world = self.world
+        seconds = (
+            np.bincount(world.block_job_row[blocks], minlength=len(world.jobs)) * BLOCK * PHYSICS.page_move_s
+        )
+        threads = np.bincount(world.job_row, minlength=len(world.jobs))
+        world.lost_s += (seconds / threads)[world.job_row]
+
+    def _overflow(self) -> NDArray[np.float64]:
+        """(T,) factor on misses where a node's working sets exceed its cache."""
+        world = self.world
+        memory = np.array([job.task.program.memory_mb * 2**20 / job.task.threads for job in world.jobs])
+        in_node = np.bincount(world.node, memory[world.job_row] * world.active, minlength=world.nodes)
+        over = np.clip(1.0 - world.calibration.l3_bytes / np.maximum(in_node, 1.0), 0.0, 1.0)
+        factor: NDArray[np.float64] = 1.0 + PHYSICS.overflow * over[world.node]
+        return factor
+
+    def _demand(self, misses: NDArray[np.float64]) -> Demand:
+        world = self.world
+        active = world.active
+        load = np.bincount(world.cpu[active], minlength=len(world.cpu_node))
+        share = active / np.maximum(load[world.cpu], 1)
+        # The system's own work takes a core's share in each node; a thread bound to that very cpu cannot
+        # evade it.
+        noisy = np.array(
+            [world.rng.choice(np.flatnonzero(world.cpu_node == node)) for node in range(world.nodes)]
+        )
+        bound = world.bound_cpu != FREE
+        share = share * np.where(
+            bound,
+            1.0 - PHYSICS.noise * np.isin(world.cpu, noisy),
+            1.0 - PHYSICS.noise / world.seats[world.node],
+        )
+        lost = np.minimum(world.lost_s, 0.9 * STEP_S)
+        world.lost_s -= lost
+        share = share * (1.0 - lost / STEP_S)
+        if self.setup.policy is not None and "accesses" in self.setup.policy.needs:
+            share = share * (1.0 - PHYSICS.sampling)
+        compute = world.cpi / (world.calibration.ghz * 1e9)
+        return Demand(
+            world.node, compute, misses, world.mlp, share, world.places, world.job_row, world.barrier
+        )
+
+    def _advance(self, speeds: Speeds, misses: NDArray[np.float64]) -> None:
+        world = self.world
+        world.done += speeds.rate * STEP_S
+        self.counters.add(world, speeds, misses, STEP_S)
+        accesses = (speeds.rate * misses * STEP_S)[:, None] * world.places
+        away = np.arange(world.nodes) != world.node[:, None]
+        everything = accesses.sum()
+        self.total += (
+            everything,
+            accesses[away].sum(),
+            (accesses.sum(axis=1) * speeds.latency_s).sum() * 1e9,
+        )
+        self.outcome.instructions += float(speeds.rate.sum() * STEP_S)
+
+    def _decide(self, policy: Policy, speeds: Speeds) -> None:
+        now = self.now + STEP_S
+        seen = observe(self.world, self.counters, speeds, now, "accesses" in policy.needs)
+        decision = policy.decide(seen, self.memory)
+        self.memory: Any = decision.state
+        before = self.world.cpu.copy()
+        self.hands.take(self.world, decision.actions)
+        if not np.array_equal(before, self.world.cpu):
+            self.contention.stir()
+        self.counters = Counters()
+        self.next_decision = now + policy.period_s
+
+    def _end(self) -> None:
+        """Jobs whose threads have all done their work; they ended within the step, when the last one did."""
+        world = self.world
+        working = np.bincount(world.job_row, world.active, minlength=len(world.jobs))
+        ended = [job for job, left in zip(world.jobs, working.tolist(), strict=True) if left == 0]
+        for job in ended:
+            self.outcome.ends[job.number] = self.now + STEP_S
+        if ended:
+            world.drop_jobs([job.number for job in ended])
+            self._rows_changed()
+
+
+def run_seeds(make: Callable[[int], Setup], seeds: Sequence[int]) -> list[Outcome]:
+    """One outcome a seed."""
+    return [simulate(make(seed)) for seed in seeds]

@@ -1,0 +1,187 @@
+"""The operating system: where threads start, balancing in and between nodes, disturbance, AutoNUMA.
+
+A thread starts on the idlest node. Every step a cpu with two threads gives one to an idle cpu of its node;
+a node with two threads more than another gives one away (the first that may go); now and then daemons
+displace a thread to another node. AutoNUMA scans memory at a rate, moves a block when two faults in a row
+come from the same other node, and now and then takes a thread to the node it accesses most, in exchange
+where that is full.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.simulator.world import BLOCK, FREE, World
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Habits:
+    """The system's rates: displacements a second and thread; bytes AutoNUMA scans a second and job; how
+    often a second AutoNUMA considers moving a thread."""
+
+    displaced: float = 0.02
+    scan: float = 64e6
+    follow: float = 0.05
+    autonuma: bool = True
+    balances: bool = True
+
+
+def starting_cpus(world: World, count: int, node: int = FREE) -> Ints:
+    """(count,) cpus for new threads: each on the idlest node (or the given one), there on the idlest cpu."""
+    load = np.bincount(world.cpu[world.active], minlength=len(world.cpu_node)).astype(np.float64)
+    chosen = []
+    for _ in range(count):
+        by_node = np.bincount(world.cpu_node, load, minlength=world.nodes) / world.seats
+        tie = by_node + world.rng.random(world.nodes) * 1e-3
+        target = node if node != FREE else int(np.argmin(tie))
+        chosen.append(idlest_cpu(world, load, target))
+        load[chosen[-1]] += 1
+    return np.array(chosen, dtype=np.int64)
+
+
+def idlest_cpu(world: World, load: NDArray[np.float64], node: int) -> int:
+    """The cpu of a node with fewest threads, the lowest on a tie."""
+    cpus = np.flatnonzero(world.cpu_node == node)
+    return int(cpus[np.argmin(load[cpus])])
+
+
+def cpu_load(world: World) -> NDArray[np.float64]:
+    """(C,) threads with work on each cpu."""
+    return np.bincount(world.cpu[world.active], minlength=len(world.cpu_node)).astype(np.float64)
+
+
+def move_thread(world: World, thread: int, cpu: int, warm_up: float) -> None:
+    """Run a thread elsewhere; on another node its caches are cold."""
+    if world.cpu_node[world.cpu[thread]] != world.cpu_node[cpu]:
+        world.lost_s[thread] += warm_up
+    world.cpu[thread] = cpu
+
+
+def spread_in_nodes(world: World) -> None:
+    """From cpus with several threads to idle ones of the same node; threads bound to a cpu stay."""
+    load = cpu_load(world)
+    if load.max(initial=0) < 2:
+        return
+    for cpu in np.flatnonzero(load > 1).tolist():
+        here = np.flatnonzero((world.cpu == cpu) & world.active & (world.bound_cpu == FREE))
+        for thread in here.tolist():
+            target = idlest_cpu(world, load, int(world.cpu_node[cpu]))
+            if load[target] + 1 >= load[cpu]:
+                break
+            world.cpu[thread] = target
+            load[target] += 1
+            load[cpu] -= 1
+
+
+def balance_nodes(world: World, warm_up: float) -> int:
+    """Threads from the node with most a cpu to the one with fewest, while one thread evens them out."""
+    moves = 0
+    for _ in range(8):
+        nodes = world.cpu_node[world.cpu]
+        count = np.bincount(nodes[world.active], minlength=world.nodes)
+        load = count / world.seats
+        source, target = int(np.argmax(load)), int(np.argmin(load))
+        if (count[target] + 1) / world.seats[target] > load[source] - 1e-9:
+            break
+        may = (nodes == source) & world.active & (world.bound_node == FREE) & (world.bound_cpu == FREE)
+        free = np.flatnonzero(may)
+        if not len(free):
+            break
+        move_thread(world, int(world.rng.choice(free)), idlest_cpu(world, cpu_load(world), target), warm_up)
+        moves += 1
+    return moves
+
+
+def displace(world: World, habits: Habits, seconds: float, warm_up: float) -> int:
+    """Threads that daemons push to another node: to an idle cpu, or changing places with a thread there."""
+    free = np.flatnonzero(world.active & (world.bound_node == FREE) & (world.bound_cpu == FREE))
+    hit = free[world.rng.random(len(free)) < habits.displaced * seconds]
+    for thread in hit.tolist():
+        others = np.flatnonzero(np.arange(world.nodes) != world.cpu_node[world.cpu[thread]])
+        if len(others):
+            change_node(world, thread, int(world.rng.choice(others)), free, warm_up)
+    return len(hit)
+
+
+def change_node(world: World, thread: int, node: int, swappable: Ints, warm_up: float) -> bool:
+    """To an idle cpu of the node, else in exchange with one of `swappable` threads there; False if
+    neither.
+    """
+    load = cpu_load(world)
+    target = idlest_cpu(world, load, node)
+    if load[target] == 0:
+        move_thread(world, thread, target, warm_up)
+        return True
+    there = swappable[world.cpu_node[world.cpu[swappable]] == node]
+    if not len(there):
+        return False
+    other = int(world.rng.choice(there))
+    mine, theirs = int(world.cpu[thread]), int(world.cpu[other])
+    move_thread(world, thread, theirs, warm_up)
+    move_thread(world, other, mine, warm_up)
+    return True
+
+
+def scan_memory(world: World, habits: Habits, seconds: float) -> NDArray[np.int64]:
+    """Rows of the blocks that AutoNUMA moves in this step; interleaved and bound memory stays."""
+    if not len(world.block_node):
+        return np.empty(0, dtype=np.int64)
+    fixed = [job.number for job in world.jobs if job.interleaved or job.bound_node != FREE]
+    sizes = np.bincount(world.block_job_row, minlength=len(world.jobs)) * BLOCK
+    chance = np.minimum(1.0, habits.scan * seconds / np.maximum(sizes, 1))
+    seen = world.rng.random(len(world.block_node)) < chance[world.block_job_row]
+    rows = np.flatnonzero(seen & ~np.isin(world.block_job, fixed))
+    users = segment_users(world)[world.block_segment[rows]]
+    first, second = _draw(world, users), _draw(world, users)
+    agreed = (first == second) & (first != world.block_node[rows])
+    world.block_node[rows[agreed]] = first[agreed]
+    return rows[agreed]
+
+
+def segment_users(world: World) -> NDArray[np.float64]:
+    """(S, K) share of each segment's accesses by the node they come from."""
+    here = np.zeros((len(world.cpu), world.nodes))
+    here[np.arange(len(world.cpu)), world.node] = world.active
+    users = world.sharing.T @ here
+    total = users.sum(axis=1, keepdims=True)
+    shares: NDArray[np.float64] = np.divide(users, total, out=np.zeros_like(users), where=total > 0)
+    return shares
+
+
+def _draw(world: World, shares: NDArray[np.float64]) -> Ints:
+    """(n,) a node for each row of shares, at random by them."""
+    steps = np.cumsum(shares, axis=1)
+    return np.minimum((world.rng.random((len(shares), 1)) > steps).sum(axis=1), world.nodes - 1)
+
+
+def follow_memory(world: World, habits: Habits, seconds: float, warm_up: float) -> int:
+    """AutoNUMA's threads: to the node accessed most when that has a free cpu, or by an exchange that
+    gains.
+    """
+    may = world.active & (world.bound_node == FREE) & (world.bound_cpu == FREE)
+    free = np.flatnonzero(may)
+    asked = free[world.rng.random(len(free)) < habits.follow * seconds]
+    moves = 0
+    for thread in asked.tolist():
+        here, best = int(world.cpu_node[world.cpu[thread]]), int(np.argmax(world.places[thread]))
+        gain = world.places[thread, best] - world.places[thread, here]
+        if gain <= 0.1:
+            continue
+        load = cpu_load(world)
+        target = idlest_cpu(world, load, best)
+        if load[target] == 0:
+            move_thread(world, thread, target, warm_up)
+            moves += 1
+            continue
+        there = free[world.cpu_node[world.cpu[free]] == best]
+        together = gain + world.places[there, here] - world.places[there, best]
+        if len(there) and together.max() > 0.1:
+            other = int(there[np.argmax(together)])
+            mine, theirs = int(world.cpu[thread]), int(world.cpu[other])
+            move_thread(world, thread, theirs, warm_up)
+            move_thread(world, other, mine, warm_up)
+            moves += 2
+    return moves
