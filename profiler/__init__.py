@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numaplan.profiler.machine import Node as Node
     from numaplan.profiler.perfdata import Decoded as Decoded
     from numaplan.profiler.perfdata import PerfDataError as PerfDataError
+    from numaplan.profiler.perfdata import StreamDecoder as StreamDecoder
     from numaplan.profiler.perfdata import decode_perf as decode_perf
     from numaplan.profiler.recording import RecordOptions as RecordOptions
     from numaplan.profiler.recording import RecordSummary as RecordSummary
@@ -50,6 +51,7 @@ _WHERE = {
     "Node": "machine",
     "Decoded": "perfdata",
     "PerfDataError": "perfdata",
+    "StreamDecoder": "perfdata",
     "decode_perf": "perfdata",
     "RecordOptions": "recording",
     "RecordSummary": "recording",

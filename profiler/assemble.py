@@ -23,9 +23,20 @@ def write_trace(
     identity: Identity,
     meta: Mapping[str, object],
     progress: Progress,
+    ranks_only: bool = False,
 ) -> tuple[int, int]:
-    """Write a recording as a trace; returns (samples, threads). Raises UsageError if there is no sample."""
-    table = ThreadTable(merge_threads(identity, recording.threads))
+    """Write a recording as a trace; returns (samples, threads). Raises UsageError if there is no sample.
+
+    ranks_only: leave out the processes of a job that are neither a rank nor descend from one, if any is.
+    """
+    records = merge_threads(identity, recording.threads)
+    if ranks_only:
+        ranks = [record for record in records if record.process.startswith("r")]
+        if not ranks:  # rather all than nothing of a run that took its time
+            told = [str(meta["warnings"])] if "warnings" in meta else []
+            meta = {**meta, "warnings": "; ".join([*told, "no process is a rank of a job: all are kept"])}
+        ranks_only, records = bool(ranks), ranks or records
+    table = ThreadTable(records)
     finder = RegionFinder(identity.regions)
     start = recording.start_ns
     last = start
@@ -35,6 +46,10 @@ def write_trace(
                 continue
             last = max(last, int(block.time_ns.max()))
             thread = table.find(block.tid, block.time_ns)
+            if ranks_only:
+                kept = thread >= 0
+                block = SampleBlock(**{name: value[kept] for name, value in vars(block).items()})
+                thread = thread[kept]
             writer.add_samples(_columns(block, thread, finder.find(block), start))
         if writer.sample_count == 0:
             raise UsageError(

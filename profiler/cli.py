@@ -1,15 +1,20 @@
 """The command `nprof`: record a program, look at what was recorded, hand it on."""
 
+import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
-from numaplan.common import UsageError
+from numaplan.common import UsageError, write_document
 from numaplan.common.cli import PASS_THROUGH, Debug, Json, new_app, run_app
 from numaplan.profiler.show import terminal_progress
+
+if TYPE_CHECKING:
+    from numaplan.profiler.series import RecordedRun
 
 app = new_app(
     "Record which thread of a program touches which memory.\n\n"
@@ -52,6 +57,14 @@ def record_command(
         list[str],
         typer.Option("--set", metavar="KEY=VALUE", help="A setting below; may be repeated."),
     ] = [],
+    multiprocess: Annotated[
+        bool,
+        typer.Option("--multiprocess", help="The ranks of an MPI job: alone, and each in its own trace."),
+    ] = False,
+    runs: Annotated[int, typer.Option(metavar="K", help="Record K runs: trace.1.db, trace.2.db, …")] = 1,
+    summary: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write what was recorded as JSON.")
+    ] = None,
     debug: Debug = False,
 ) -> int:
     """Run APP to its end and write a trace of its memory accesses.
@@ -63,10 +76,14 @@ def record_command(
     ldlat=3 (least latency of loads), llc=yes|no|all, stores=yes|no; ibs: l3missonly=no|yes; spe:
     min_latency=0.
 
+    MPI: 'nprof record --multiprocess mpirun -n 4 ./app' puts all ranks into one trace;
+    'mpirun -n 4 nprof record --multiprocess ./app' writes trace.r0.db, trace.r1.db, … for 'nmap plan'.
+
     Example: nprof record --period 1000 -o trace.db -- ./app -n 8
     """
     from numaplan.profiler.choices import read_choices
-    from numaplan.profiler.recording import RecordOptions, command_line, record
+    from numaplan.profiler.recording import RecordOptions, command_line
+    from numaplan.profiler.series import rank_of, record_runs, summary_document, with_part
 
     if freq and period:
         raise UsageError("--freq and --period", "give one of them")
@@ -79,23 +96,34 @@ def record_command(
         events=events,
         phys=phys,
     )
+    rank = rank_of(os.environ) if multiprocess else None
     options = RecordOptions(
-        output=output,
+        output=output if rank is None else with_part(output, f"r{rank}"),
         backend=backend,
         period=period or 1000,
         machine=machine,
         backend_options={**_assignments(set_), **({} if cache else {"cache": "off"})},
         choices=choices,
+        ranks_only=multiprocess,
     )
     if dry_run:
         print(shlex.join(command_line(argv, options, _tree(sysfs), _say_choice)))
         return 0
     if sysfs:
         raise UsageError("--sysfs without --dry-run: another machine's events cannot be recorded", "add it")
-    with terminal_progress(while_recording=not argv) as progress:
-        summary = record(argv, options, progress=progress, chosen=_say_choice)
-    _say_summary(summary.samples, summary.threads, summary.losses, output)
-    return summary.exit_code
+    recorded = record_runs(
+        argv,
+        options,
+        runs,
+        watch=lambda: terminal_progress(while_recording=not argv),
+        chosen=_say_choice,
+        done=_say_run,
+    )
+    if len(recorded) < runs:
+        _say(f"run {len(recorded)} ended with {recorded[-1].summary.exit_code}: no more are recorded")
+    if summary:
+        write_document(summary, msgspec.json.encode(summary_document(recorded)))
+    return recorded[-1].summary.exit_code
 
 
 @app.command("import")
@@ -138,8 +166,6 @@ def info_command(trace: TraceFile, as_json: Json = False, debug: Debug = False) 
     with Trace.open(trace) as opened:
         facts = describe(opened)
     if as_json:
-        import msgspec
-
         print(msgspec.json.encode(facts).decode())
     else:
         from numaplan.profiler.show import show_info
@@ -183,8 +209,6 @@ def doctor_command(
     tree = _tree(sysfs)
     checks = diagnose(Machine.load(str(tree) if tree else "local"), tree)
     if as_json:
-        import msgspec
-
         content = {"schema": "numaplan/doctor/1", "checks": [msgspec.to_builtins(check) for check in checks]}
         print(msgspec.json.encode(content).decode())
     else:
@@ -218,6 +242,10 @@ def _say_summary(samples: int, threads: int, losses: int, output: Path) -> None:
 
     for line in summarise(output):
         _say(line)
+
+
+def _say_run(run: "RecordedRun") -> None:
+    _say_summary(run.summary.samples, run.summary.threads, run.summary.losses, run.trace)
 
 
 def _say_choice(backend: str, why: str) -> None:

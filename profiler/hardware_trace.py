@@ -2,10 +2,14 @@
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
-from numaplan.common import MachineLacksError
+from numaplan.common import MachineLacksError, NumaplanError
+from numaplan.profiler.backends.base import Progress
 from numaplan.profiler.backends.perf_command import find_perf
+from numaplan.profiler.perfdata.accesses import Accesses, survey
+from numaplan.profiler.perfdata.script import transcribe
 
 # M: memory accesses (SPE); o: samples that PEBS put into the trace (Intel PT). Each is ignored by the other.
 _WANTED = "--itrace=Mo"
@@ -19,7 +23,7 @@ def synthesise(recording: Path, output: Path) -> Path:
     Raises MachineLacksError where perf is missing or cannot decode it.
     """
     mend = f"decode it where it was recorded: perf inject {_WANTED} -i {recording.name} -o decoded.data"
-    seconds = _LEAST_SECONDS + recording.stat().st_size / _BYTES_A_SECOND
+    seconds = _patience(recording)
     command = [find_perf(), "inject", "-f", _WANTED, "-i", str(recording), "-o", str(output)]
     try:
         done = subprocess.run(
@@ -37,3 +41,38 @@ def synthesise(recording: Path, output: Path) -> Path:
         words = next((line for line in reversed(lines) if line), f"it ended with {done.returncode}")
         raise MachineLacksError(f"perf cannot decode the hardware trace: {words[:200]}", mend)
     return output
+
+
+def samples_of(path: Path, found: Accesses, folder: Path, number: int, progress: Progress) -> Accesses:
+    """The accesses of a hardware trace: by `perf inject`, or where that gives none by `perf script`.
+
+    found: what the file itself says; folder, number: where to put intermediate files, and a name for them.
+    Raises MachineLacksError where perf is missing or cannot decode it.
+    """
+    progress("decoding the hardware trace with perf inject", -1)
+    try:
+        made = survey(synthesise(path, folder / f"synthesised-{number}.data"))
+        if made.count:
+            return made
+    except NumaplanError:
+        find_perf()  # without perf there is no other way
+    output = folder / f"script-{number}.data"
+
+    def tell(count: int) -> None:
+        progress(f"decoding the hardware trace with perf script: {count:,} samples", -1)
+
+    tell(0)
+    made = survey(transcribe(find_perf(), _WANTED, path, output, _patience(path), tell))
+    facts = found.facts
+    known = {(span.pid, span.tid) for span in facts.lives}
+    more = tuple(span for span in made.facts.lives if (span.pid, span.tid) not in known)
+    header = {**facts.header, "attrs": made.facts.header["attrs"]}
+    return replace(
+        made, facts=replace(facts, events=made.facts.events, header=header, lives=(*facts.lives, *more))
+    )
+
+
+def _patience(recording: Path) -> float:
+    """Seconds that perf may take for a file (or directory) of this size."""
+    files = recording.iterdir() if recording.is_dir() else [recording]
+    return _LEAST_SECONDS + sum(file.stat().st_size for file in files) / _BYTES_A_SECOND

@@ -35,7 +35,8 @@ class RecordSummary:
 class RecordOptions:
     """How to record: see `nprof record --help`. `backend_options` are the backend's own, by name.
 
-    choices: for backends that use perf.
+    choices: for backends that use perf; ranks_only: leave out a job's processes that are no rank (its
+    launcher); run: which of several runs this is, from 0.
     """
 
     output: Path = Path("trace.db")
@@ -44,6 +45,8 @@ class RecordOptions:
     machine: str = "local"
     backend_options: Mapping[str, str] = field(default_factory=dict)
     choices: PerfChoices = field(default_factory=PerfChoices)
+    ranks_only: bool = False
+    run: int = 0
 
 
 def _silent(_what: str, _share: float) -> None:
@@ -83,9 +86,12 @@ def record(
             "backend_why": why,
             "period": options.period,
             "exit_code": recording.exit_code,
+            "run": options.run + 1,
             **recording.notes,
         }
-        samples, threads = write_trace(options.output, machine, recording, identity, meta, progress)
+        samples, threads = write_trace(
+            options.output, machine, recording, identity, meta, progress, options.ranks_only
+        )
     return RecordSummary(
         exit_code=recording.exit_code,
         samples=samples,
@@ -123,6 +129,7 @@ def prepared(argv: Sequence[str], options: RecordOptions, machine: Machine) -> I
             period=options.period,
             options=options.backend_options,
             choices=options.choices,
+            run=options.run,
         )
 
 

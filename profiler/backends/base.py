@@ -64,7 +64,7 @@ class RecordRequest:
 
     argv: empty to watch what runs already; workdir: an empty private folder for intermediate files, removed
     by the caller; environment: the program's whole environment, which already loads the preload library;
-    period: in accesses per sample; choices: for backends that use perf.
+    period: in accesses per sample; choices: for backends that use perf; run: which of several runs, from 0.
     """
 
     argv: Sequence[str]
@@ -74,6 +74,7 @@ class RecordRequest:
     period: int = 1000
     options: Mapping[str, str] = field(default_factory=dict)
     choices: PerfChoices = field(default_factory=PerfChoices)
+    run: int = 0
 
 
 @dataclass(frozen=True)

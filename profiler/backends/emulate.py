@@ -74,6 +74,8 @@ def command_of(request: RecordRequest, options: EmulateOptions) -> tuple[list[st
     prefix = [find_qemu(architecture), *cpu, *seed, "-plugin", plugin_words(request, options)]
     if architecture == host_architecture():
         prefix += guest  # libraries of the host's architecture are of no use to another
+    # Open MPI would try to read its peers' memory by a call that QEMU lacks, and complain.
+    host.setdefault("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
     host[PREFIX_VARIABLE] = "\x1f".join(prefix)
     return [*prefix, "-0", argv[0], program, *argv[1:]], host
 
@@ -102,7 +104,7 @@ class EmulateBackend:
         """
         if not 1 <= request.period <= MAX_PERIOD:
             raise UsageError(f"period {request.period}", f"give 1 to {MAX_PERIOD}")
-        options = read_options(request.options)
+        options = read_options(request.options, request.run)
         if not PLUGIN.exists():
             raise MachineLacksError("the emulation plugin is not built", "reinstall numaplan")
         command, environment = command_of(request, options)

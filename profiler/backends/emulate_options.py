@@ -76,12 +76,16 @@ def _checked(name: str, value: str) -> str:
     return _cache_shape(name, value)
 
 
-def read_options(given: Mapping[str, str]) -> EmulateOptions:
-    """The options of a request, with defaults; raises UsageError naming the one that is wrong."""
+def read_options(given: Mapping[str, str], run: int = 0) -> EmulateOptions:
+    """The options of a request, with defaults; raises UsageError naming the one that is wrong.
+
+    run: which of several runs, from 0; each has the next seed.
+    """
     unknown = sorted(set(given) - set(OPTIONS))
     if unknown:
         raise UsageError(f"no emulation option {unknown[0]!r}", f"choose from {', '.join(OPTIONS)}")
     values = {name: _checked(name, value) for name, value in {**DEFAULTS, **given}.items()}
+    values["seed"] = str((int(values["seed"]) + run) % 2**63)
     words = tuple(f"{name}={value}" for name, value in values.items() if name != "drop_runtime")
     return EmulateOptions(
         values["cache"] == "on",

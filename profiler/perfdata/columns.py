@@ -50,6 +50,13 @@ class Columns:
     def __contains__(self, name: str) -> bool:
         return name in self._arrays
 
+    def take(self) -> dict[str, Column]:
+        """The columns so far; what comes next goes into new ones."""
+        taken = self.finish()
+        room, self.count, self._filled = self.count, 0, set()
+        self._allocate(max(room, _FIRST_ROOM))
+        return taken
+
     def finish(self) -> dict[str, Column]:
         """The columns, cut to the samples they hold."""
         return {name: array[: self.count] for name, array in self._arrays.items()}

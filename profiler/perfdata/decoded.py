@@ -1,7 +1,7 @@
 """Decode perf.data files: the one entry, `decode_perf`, and what it returns."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as MappingView
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,7 +17,10 @@ from numaplan.profiler.perfdata.records import Mapping, ThreadSpan
 from numaplan.profiler.perfdata.source import Source
 
 _MEND = "give a file that perf record wrote"
+BLOCK = 1 << 20  # samples
 _LARGEST_TID = 1 << 22  # the kernel's PID_MAX_LIMIT
+
+ThreadKey = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -44,16 +47,60 @@ class Decoded:
     @cached_property
     def threads(self) -> tuple[ThreadSpan, ...]:
         """Every life of every thread, also of those that only samples tell of."""
-        known = {(span.pid, span.tid) for span in self.lives}
-        pids, tids = self.samples["pid"], self.samples["tid"]
-        told = np.zeros(_LARGEST_TID + 1, dtype=np.bool_)
-        told[[span.tid for span in self.lives if 0 <= span.tid <= _LARGEST_TID]] = True
-        inside = (tids >= 0) & (tids <= _LARGEST_TID)
-        untold = np.flatnonzero(~inside | ~told[np.where(inside, tids, 0)])
-        # One word a thread: numpy sorts those ten times as fast as pairs.
-        words = np.unique(pids[untold] << 32 | tids[untold] & 0xFFFFFFFF)
-        pairs = zip((words >> 32).tolist(), words.astype(np.int32).tolist(), strict=True)
-        return self.lives + tuple(ThreadSpan(p, t) for p, t in pairs if (p, t) not in known)
+        return self.lives + _unannounced(self.lives, self.samples)
+
+
+def _unannounced(
+    lives: Sequence[ThreadSpan], samples: MappingView[str, NDArray[Any]]
+) -> tuple[ThreadSpan, ...]:
+    """The threads of samples that no record tells of."""
+    known = {(span.pid, span.tid) for span in lives}
+    pids, tids = samples["pid"], samples["tid"]
+    told = np.zeros(_LARGEST_TID + 1, dtype=np.bool_)
+    told[[span.tid for span in lives if 0 <= span.tid <= _LARGEST_TID]] = True
+    inside = (tids >= 0) & (tids <= _LARGEST_TID)
+    untold = np.flatnonzero(~inside | ~told[np.where(inside, tids, 0)])
+    # One word a thread: numpy sorts those ten times as fast as pairs.
+    words = np.unique(pids[untold] << 32 | tids[untold] & 0xFFFFFFFF)
+    pairs = zip((words >> 32).tolist(), words.astype(np.int32).tolist(), strict=True)
+    return tuple(ThreadSpan(p, t) for p, t in pairs if (p, t) not in known)
+
+
+class Blocks:
+    """A recording read in blocks, for those that need not hold all its samples; raises as decode_perf does.
+
+    events: names of the events, as known when the last block came; facts: once all blocks were read, the
+    recording without samples.
+    """
+
+    events: tuple[str, ...]
+    facts: Decoded
+
+    def __init__(self, path: str | os.PathLike[str], size: int = BLOCK) -> None:
+        self._path = Path(path)
+        self._size = size
+
+    def __iter__(self) -> Iterator[dict[str, NDArray[Any]]]:
+        source, reader = _opened(self._path)
+        columns = reader.samples.columns
+        unannounced: dict[ThreadKey, ThreadSpan] = {}
+        for _piece in _pieces(reader, source, self._path):
+            if columns.count >= self._size:
+                yield self._taken(reader, unannounced)
+        if columns.count:
+            yield self._taken(reader, unannounced)
+        reader.finish()
+        told = {(span.pid, span.tid) for span in reader.records.threads()}
+        facts = _decoded(reader)
+        more = tuple(span for key, span in unannounced.items() if key not in told)
+        self.facts = replace(facts, lives=facts.lives + more)
+
+    def _taken(self, reader: Reader, unannounced: dict[ThreadKey, ThreadSpan]) -> dict[str, NDArray[Any]]:
+        self.events = tuple(reader.events.names(reader.header))
+        samples = reader.samples.columns.take()
+        for span in _unannounced(reader.records.threads(), samples):
+            unannounced.setdefault((span.pid, span.tid), span)
+        return samples
 
 
 def decode_perf(path: str | os.PathLike[str]) -> Decoded:
@@ -63,14 +110,17 @@ def decode_perf(path: str | os.PathLike[str]) -> Decoded:
     nothing can be read, and UsageError when the file cannot be opened.
     """
     place = Path(path)
-    first = place / "data" if place.is_dir() else place
-    source = Source(first)
-    reader = Reader(source)
+    source, reader = _opened(place)
     reader.expect()
     for _piece in _pieces(reader, source, place):
         pass
     reader.finish()
     return _decoded(reader)
+
+
+def _opened(place: Path) -> tuple[Source, Reader]:
+    source = Source(place / "data" if place.is_dir() else place)
+    return source, Reader(source)
 
 
 def _pieces(reader: Reader, source: Source, place: Path) -> Iterator[None]:

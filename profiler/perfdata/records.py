@@ -9,7 +9,9 @@ from numaplan.profiler.perfdata.layout import tail_of
 
 MMAP, LOST, COMM, EXIT, FORK, MMAP2, LOST_SAMPLES = 1, 2, 3, 4, 7, 10, 13
 REPORTED = (MMAP, LOST, COMM, EXIT, FORK, MMAP2, LOST_SAMPLES)
+READABLE, WRITABLE, EXECUTABLE = 1, 2, 4  # a mapping's protection
 _MISC_BUILD_ID = 1 << 14
+_MISC_MMAP_DATA = 1 << 13
 _MISC_EXEC = 1 << 13
 
 
@@ -31,7 +33,10 @@ class ThreadSpan:
 
 @dataclass(frozen=True)
 class Mapping:
-    """A file or anonymous memory mapped into a process from `time` on; pid -1 is the kernel."""
+    """A file or anonymous memory mapped into a process from `time` on; pid -1 is the kernel.
+
+    protection: bits READABLE, WRITABLE, EXECUTABLE; records of the first kind tell only code from data.
+    """
 
     time: int
     pid: int
@@ -40,7 +45,7 @@ class Mapping:
     length: int
     offset: int
     filename: str
-    protection: int = -1
+    protection: int = READABLE | EXECUTABLE
     build_id: str = ""
 
 
@@ -123,7 +128,8 @@ class RecordReader:
 
     def _mapped(self, kind: int, misc: int, data: bytes, time: int) -> None:
         pid, tid, addr, length, offset = struct.unpack_from(self._order + "2i3Q", data, 8)
-        protection, build_id, name_at = -1, "", 40
+        build_id, name_at = "", 40
+        protection = READABLE | (WRITABLE if misc & _MISC_MMAP_DATA else EXECUTABLE)
         if kind == MMAP2:
             if misc & _MISC_BUILD_ID:
                 size = min(data[40], 20) if len(data) > 64 else 0

@@ -7,12 +7,14 @@
 #include <string.h>
 
 PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_API;
+static int api; /* of the QEMU that runs */
 
 struct options options = {.period = 1, .turn = 1000, .seed = 1, .cached = true, .fair = true};
 
 #define READS(info) ((info) >> 16 & 1)  /* checked in qemu_plugin_install */
 #define WRITES(info) ((info) >> 17 & 1) /* both for an atomic read-modify-write */
 #define RW(info) ((info) >> 16 & 3)
+#define INSTRUCTION_MAX 16 /* bytes; no architecture has longer ones */
 
 /* Book what was done since the last decision. */
 static void settle(struct thread *t)
@@ -168,8 +170,8 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     (void)id;
     for (size_t i = 0; i < count; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-        const uint8_t *code = qemu_plugin_insn_data(insn);
-        size_t bytes = qemu_plugin_insn_size(insn);
+        uint8_t code[INSTRUCTION_MAX] = {0};
+        size_t bytes = qemu_insn_code(insn, code, sizeof code, api);
         void *ip = (void *)(uintptr_t)qemu_plugin_insn_vaddr(insn);
         qemu_plugin_register_vcpu_mem_cb(insn, on_memory, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, ip);
         accesses = accesses || guest_surely_accesses(code, bytes);
@@ -266,6 +268,7 @@ static bool read_option(char *text)
 PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv)
 {
     const uint32_t r = QEMU_PLUGIN_MEM_R << 16, w = QEMU_PLUGIN_MEM_W << 16;
+    api = info->version.cur;
     if (info->system_emulation || info->version.min > QEMU_PLUGIN_API || info->version.cur < QEMU_PLUGIN_API ||
         qemu_plugin_mem_is_store(r) || !qemu_plugin_mem_is_store(w) || !qemu_plugin_mem_is_store(r | w)) {
         fprintf(stderr, "numaplan: this QEMU's plugin interface is not the one known\n");

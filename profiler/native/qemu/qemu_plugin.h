@@ -1,7 +1,9 @@
-/* The part of QEMU's plugin API, version 1, that the emulation needs.
+/* The part of QEMU's plugin interface that the emulation (user mode) and the lab (system mode) use.
  *
  * Distributions ship QEMU with plugin support but without qemu-plugin.h, so the interface is declared here.
- * QEMU resolves these symbols when it loads the library. Source: QEMU 7.2, documentation of TCG plugins.
+ * QEMU resolves these symbols when it loads the library, which must say for which version it was built: QEMU 4.2
+ * to 8.2 take version 1, later ones 2 and above. What is declared here is the same in all but for
+ * qemu_plugin_insn_data, so one source serves, compiled with another QEMU_PLUGIN_API.
  */
 #ifndef NUMAPLAN_QEMU_PLUGIN_H
 #define NUMAPLAN_QEMU_PLUGIN_H
@@ -9,8 +11,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
+#ifndef QEMU_PLUGIN_API
 #define QEMU_PLUGIN_API 1
+#endif
+#define QEMU_PLUGIN_COPIES_CODE 3 /* from this version on qemu_plugin_insn_data copies */
 #define PLUGIN_EXPORT __attribute__((visibility("default")))
 
 typedef uint64_t qemu_plugin_id_t;
@@ -18,6 +24,7 @@ typedef uint32_t qemu_plugin_meminfo_t;
 
 struct qemu_plugin_tb;
 struct qemu_plugin_insn;
+struct qemu_plugin_hwaddr;
 
 struct qemu_info {
     const char *target_name;
@@ -55,10 +62,30 @@ void qemu_plugin_register_vcpu_syscall_cb(qemu_plugin_id_t id, qemu_syscall_cb c
 void qemu_plugin_register_vcpu_syscall_ret_cb(qemu_plugin_id_t id, qemu_syscall_ret_cb cb);
 
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
+uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
-const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
+/* One symbol of two forms; see qemu_insn_code. */
+size_t qemu_insn_data_copied(const struct qemu_plugin_insn *insn, void *code, size_t room) __asm__("qemu_plugin_insn_data");
+const void *qemu_insn_data_kept(const struct qemu_plugin_insn *insn) __asm__("qemu_plugin_insn_data");
 bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);
+unsigned qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info);
+struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info, uint64_t vaddr);
+bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *seen);
+uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *seen);
+
+/* Copy an instruction's code, as much as there is room for; returns its whole size in bytes.
+ * version: the interface of the QEMU that runs (info->version.cur), not that of the build. */
+static inline size_t qemu_insn_code(const struct qemu_plugin_insn *insn, void *code, size_t room, int version)
+{
+    size_t bytes = qemu_plugin_insn_size(insn);
+    size_t wanted = bytes < room ? bytes : room;
+    if (version >= QEMU_PLUGIN_COPIES_CODE)
+        qemu_insn_data_copied(insn, code, wanted);
+    else
+        memcpy(code, qemu_insn_data_kept(insn), wanted);
+    return bytes;
+}
 
 #endif

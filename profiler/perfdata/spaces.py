@@ -1,0 +1,249 @@
+"""The memory regions of recorded processes, by the mappings that perf saw made.
+
+What a mapping record says is the area as it is afterwards: a change of protection and growth are told like
+new mappings, an area that was joined to its neighbour as one with it; the end of a mapping is not told.
+"""
+
+import bisect
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from numaplan.profiler.identity import RegionRecord
+from numaplan.profiler.perfdata.family import Life
+from numaplan.profiler.perfdata.modules import bias_of, data_of, local_file, writable_ranges
+from numaplan.profiler.perfdata.records import EXECUTABLE, WRITABLE, Mapping, ThreadSpan
+
+_LARGE = 64 << 10  # smaller blocks are not counted, as in recordings of our own
+_ARENAS = (64 << 20, 128 << 20)  # what malloc reserves for a thread's small blocks
+_ANONYMOUS = ("//anon", "/dev/zero", "/SYSV", "/anon_hugepage", "/memfd:", "[anon")
+_MOST_REGIONS = 1 << 20
+_MOST_MODULES = 1 << 13
+_LOADING = 10_000_000  # ns between two mappings of one library
+ADDRESSES = 1 << 63  # beyond is the kernel's
+
+
+@dataclass
+class _Reserve:
+    """Anonymous memory reserved without any access: a thread's stack to be, or an arena of malloc."""
+
+    row: int
+    start: int
+    end: int
+
+
+class Spaces:
+    """Collects the regions of processes, parents before their children. full: there were too many."""
+
+    def __init__(self, same_host: bool) -> None:
+        self.regions: list[RegionRecord] = []
+        self.full = False
+        self._same_host = same_host
+        self._rows: dict[int, list[int]] = {}
+
+    def add(self, life: Life, maps: Iterable[Mapping], execs: Iterable[int]) -> None:
+        """Take a process with its own mappings (in order of time), and the times of its execs."""
+        maps = list(maps)
+        own = _Space(self, life, {one.filename for one in maps if one.protection & EXECUTABLE})
+        if life.parent is not None:
+            own.inherit(self._rows.get(id(life.parent), []))
+        told: list[tuple[int, int, Mapping | ThreadSpan | None]] = [(time, 0, None) for time in execs]
+        told += [(one.time, 1, one) for one in maps if one.length > 0 and one.addr + one.length < ADDRESSES]
+        told += [(span.start, 2, span) for span in life.spans if span.start >= 0]
+        for time, _kind, what in sorted(told, key=lambda one: one[:2]):
+            if what is None:
+                own.replaced(time)
+            elif isinstance(what, Mapping):
+                own.mapped(what)
+            else:
+                own.thread_began(what)
+        self._rows[id(life)] = own.rows
+
+    def append(self, region: RegionRecord) -> int:
+        """Keep a region; its row, or -1 when there are too many."""
+        if len(self.regions) >= _MOST_REGIONS:
+            self.full = True
+            return -1
+        self.regions.append(region)
+        return len(self.regions) - 1
+
+    def file_of(self, one: Mapping) -> str:
+        """The ELF file here that was mapped, if it is."""
+        return local_file(one.filename, one.build_id, self._same_host)
+
+
+class _Space:
+    """One process while its records are gone through."""
+
+    def __init__(self, out: Spaces, life: Life, programs: set[str]) -> None:
+        self.rows: list[int] = []
+        self._out = out
+        self._life = life
+        self._programs = programs
+        self._counts: dict[str, int] = {}
+        self._forget()
+
+    def _forget(self) -> None:
+        """Begin with empty memory."""
+        self._end_of: dict[int, int] = {}  # areas of anonymous memory, by start
+        self._start_of: dict[int, int] = {}  # and by end
+        self._reserved: list[int] = []  # starts of reserved memory, ascending
+        self._reserved_end: dict[int, int] = {}
+        self._reserved_start: dict[int, int] = {}
+        self._reserves: dict[int, _Reserve] = {}  # the last one that each thread made and nobody took
+        self._leased: list[tuple[int, int, _Reserve]] = []  # stacks of threads, by the thread's end
+        self._free: list[_Reserve] = []
+        self._known: set[tuple[str, int]] = set()
+        self._own_data: list[tuple[int, int]] = []
+        self._data_ends: dict[int, Mapping] = {}
+
+    def inherit(self, rows: Iterable[int]) -> None:
+        """Take what the parent had when it forked; static data is the child's own copy."""
+        born = self._life.start
+        for row in rows:
+            region = self._out.regions[row]
+            if region.start_ns <= born and not 0 <= region.end_ns < born:
+                owner = self._life.process if region.kind in ("static", "text") else region.process
+                copy = replace(
+                    region, process=owner, pid=self._life.pid, start_ns=born, end_ns=self._life.end
+                )
+                self._keep(copy)
+
+    def replaced(self, time: int) -> None:
+        """Another program took the process over: nothing of its memory stays."""
+        for row in self.rows:
+            region = self._out.regions[row]
+            if region.end_ns < 0 or region.end_ns > time:
+                self._out.regions[row] = replace(region, end_ns=time)
+        self.rows = []
+        self._forget()
+
+    def mapped(self, one: Mapping) -> None:
+        """Take a record of a mapping."""
+        name, base = one.filename, one.filename.rpartition("/")[2]
+        if not name or name.startswith(_ANONYMOUS):
+            self._anonymous(one)
+        elif name == "[heap]":
+            self._add(one, "small", "small")
+        elif name.startswith("[stack"):
+            self._add(one, "stack", "0", thread="0")
+        elif name.startswith("["):
+            self._add(one, "other", base)
+        elif one.protection & EXECUTABLE:
+            self._program(one, base)
+        elif name in self._programs:
+            self._program_data(one, base)
+        else:
+            self._add(one, "file", f"{base}+{one.offset:#x}")
+
+    def thread_began(self, span: ThreadSpan) -> None:
+        """A thread was made: its stack is what its maker reserved last, or that of a thread that ended."""
+        path = self._life.paths.get(span.tid, "")
+        while self._leased and self._leased[0][0] <= span.start:
+            self._free.append(heapq.heappop(self._leased)[2])
+        taken = self._reserves.pop(span.parent_tid, None)
+        if taken is not None and taken.row >= 0:
+            region = self._out.regions[taken.row]
+            stack = replace(region, kind="stack", name=path, thread_path=path, sequence=0)
+            self._out.regions[taken.row] = stack
+        elif taken is None and self._free:
+            taken = self._free.pop()
+            self._keep(self._region("stack", path, taken.start, taken.end - taken.start, span.start, path))
+        if taken is not None and span.end >= 0:
+            heapq.heappush(self._leased, (span.end, taken.start, taken))
+
+    def _program(self, one: Mapping, base: str) -> None:
+        """Code of a program or library: its data are where its file says, if that is here."""
+        file = self._out.file_of(one)
+        bias = bias_of(file, one.offset, one.addr) if file else None
+        if bias is not None and (file, bias) not in self._known and len(self._known) < _MOST_MODULES:
+            self._known.add((file, bias))
+            for piece_range in writable_ranges(file, bias):
+                bisect.insort(self._own_data, piece_range)
+            for symbol, start, length in data_of(file, bias):
+                if length > 0 and 0 <= start < ADDRESSES - length:
+                    piece = self._region("static", f"{base}:{symbol}", start, length, one.time)
+                    self._keep(replace(piece, build_id=one.build_id))
+        self._add(one, "text", f"{base}:.text")
+
+    def _program_data(self, one: Mapping, base: str) -> None:
+        if self._is_own_data(one):
+            return
+        if one.protection & WRITABLE:
+            self._add(one, "static", f"{base}:.data")
+            self._data_ends[one.addr + one.length] = one
+        else:
+            self._add(one, "text", f"{base}:.rodata")
+
+    def _anonymous(self, one: Mapping) -> None:
+        start, end = one.addr, one.addr + one.length
+        before = self._data_ends.pop(start, None)
+        if before is not None and one.time - before.time < _LOADING:
+            base = before.filename.rpartition("/")[2]
+            self._add(replace(one, build_id=before.build_id), "static", f"{base}:.bss")
+            return
+        if self._is_own_data(one) or self._inside_reserve(start, end):
+            return
+        if one.protection == 0:
+            self._reserve(one)
+            return
+        # What was joined to neighbours is told as one: the new part is what those leave.
+        at, stop = start, end
+        while at < stop:
+            if at < self._end_of.get(at, at) <= stop:
+                at = self._end_of[at]
+            elif at <= self._start_of.get(stop, stop) < stop:
+                stop = self._start_of[stop]
+            else:
+                break
+        self._end_of[start], self._start_of[end] = end, start
+        if at < stop:
+            self._add(replace(one, addr=at, length=stop - at), "mmap", "anon")
+
+    def _reserve(self, one: Mapping) -> None:
+        # The guard page of a stack above is told as part of this one.
+        above = bisect.bisect_right(self._reserved, one.addr)
+        if above < len(self._reserved) and self._reserved[above] < one.addr + one.length:
+            one = replace(one, length=self._reserved[above] - one.addr)
+        arena = one.length in _ARENAS
+        row = self._add(one, "small" if arena else "mmap", "small" if arena else "anon")
+        place = _Reserve(row, one.addr, one.addr + one.length)
+        if place.start not in self._reserved_end:
+            bisect.insort(self._reserved, place.start)
+        self._reserved_end[place.start], self._reserved_start[place.end] = place.end, place.start
+        if not arena:
+            self._reserves[one.tid] = place
+
+    def _inside_reserve(self, start: int, end: int) -> bool:
+        """Whether these are the first or last pages of reserved memory, made usable."""
+        return end <= self._reserved_end.get(start, -1) or 0 <= self._reserved_start.get(end, -1) <= start
+
+    def _is_own_data(self, one: Mapping) -> bool:
+        """Whether its symbols tell more of this memory already."""
+        place = bisect.bisect_right(self._own_data, (one.addr, ADDRESSES)) - 1
+        return place >= 0 and one.addr + one.length <= self._own_data[place][1]
+
+    def _add(self, one: Mapping, kind: str, name: str, thread: str = "") -> int:
+        """Keep a mapping as a region of this kind; its row, -1 if there was no room."""
+        sequence = 0
+        if kind == "mmap":
+            thread = self._life.paths.get(one.tid, "0")
+            if one.length >= _LARGE:
+                sequence = self._counts[thread] = self._counts.get(thread, 0) + 1
+        region = self._region(kind, name, one.addr, one.length, one.time, thread, sequence)
+        return self._keep(replace(region, build_id=one.build_id))
+
+    def _region(
+        self, kind: str, name: str, start: int, length: int, time: int, thread: str = "", sequence: int = 0
+    ) -> RegionRecord:
+        born = time if time > 0 else -1
+        life = self._life
+        return RegionRecord(
+            life.process, life.pid, kind, name, "", start, length, thread, sequence, born, life.end
+        )
+
+    def _keep(self, region: RegionRecord) -> int:
+        row = self._out.append(region)
+        if row >= 0:
+            self.rows.append(row)
+        return row
