@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from numaplan.common import UsageError
 from numaplan.mapper.metrics import Metrics
-from numaplan.mapper.problem import Floats, Nodes, Problem, check_comm, check_loads
+from numaplan.mapper.links import Links
+from numaplan.mapper.problem import Floats, Nodes, Problem, check_loads, check_matrix
 from numaplan.profiler.machine import Machine
 
 
@@ -19,7 +20,7 @@ def evaluate(
     comm: (N, N); loads: (N,); nodes: (N,) ids of nodes that have cpus. Raises UsageError for input that
     map_threads would refuse, or a node that is not there.
     """
-    matrix = check_comm(comm)
+    matrix = check_matrix(comm)
     load = check_loads(loads, len(matrix))
     target = as_machine(machine)
     places = node_indices(target, nodes, len(matrix))
@@ -51,14 +52,17 @@ def node_indices(machine: Machine, nodes: ArrayLike, threads: int) -> Nodes:
     return np.array([index[node] for node in ids.tolist()], dtype=np.int64)
 
 
-def node_traffic(matrix: Floats, places: Nodes, count: int) -> Floats:
+def node_traffic(matrix: Floats | Links, places: Nodes, count: int) -> Floats:
     """(K, K) communication between nodes, both directions summed; the diagonal holds local pairs twice."""
+    if isinstance(matrix, Links):
+        cells = places[matrix.rows] * count + places[matrix.to]
+        return np.bincount(cells, matrix.weight, count * count).reshape(count, count)
     seated: NDArray[np.float64] = np.zeros((len(places), count))
     seated[np.arange(len(places)), places] = 1.0
     return seated.T @ (matrix @ seated)
 
 
-def costs_of(matrix: Floats, load: Floats, distances: Floats, places: Nodes) -> Metrics:
+def costs_of(matrix: Floats | Links, load: Floats, distances: Floats, places: Nodes) -> Metrics:
     """Metrics of checked input; places: (N,) positions in 0..K-1, distances: (K, K)."""
     count = len(distances)
     traffic = node_traffic(matrix, places, count)
@@ -80,13 +84,17 @@ def costs_of(matrix: Floats, load: Floats, distances: Floats, places: Nodes) -> 
 
 def objective_value(problem: Problem, places: Nodes) -> float:
     """What the problem's objective asks to be small: hop cost, or communication between nodes."""
-    traffic = node_traffic(problem.comm, places, problem.nodes)
+    traffic = node_traffic(problem.matrix, places, problem.nodes)
     return float((traffic * problem.costs).sum()) / 2
 
 
 def imbalance(problem: Problem, places: Nodes) -> float:
     """The largest relative deviation of a node's load from its target (0 when nothing is loaded)."""
-    sums = np.bincount(places, weights=problem.loads, minlength=problem.nodes)
-    targets = problem.targets
+    return load_deviation(problem.loads, problem.targets, places)
+
+
+def load_deviation(loads: Floats, targets: Floats, places: Nodes) -> float:
+    """The same of any loads (N,) and targets (K,)."""
+    sums = np.bincount(places, weights=loads, minlength=len(targets))
     deviations = np.abs(sums - targets)[targets > 0] / targets[targets > 0]
     return float(deviations.max(initial=0.0))

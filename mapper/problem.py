@@ -4,6 +4,7 @@ Everything is checked here once, so that methods need not; nodes are numbered 0.
 machine's nodes that have cpus.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,13 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from numaplan.common import UsageError
+from numaplan.mapper.links import SYMMETRY, Links, links_of
 from numaplan.profiler.machine import Machine
 
-OBJECTIVES = ("balanced", "remote", "hop")
+OBJECTIVES = ("balanced", "remote", "hop", "phased")
 EFFORTS = ("fast", "normal", "max")
 TOLERANCE = 0.05
 MAX_THREADS = 16384  # a dense matrix of that size takes 2 GiB
-_SYMMETRY = 1e-9  # relative; sums of the same numbers in another order differ by less
+WHOLE_LIMIT = 2048  # threads; larger sparse matrices are never made whole
 
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]
@@ -30,10 +32,13 @@ class Problem:
     comm: (N, N) symmetric, zero diagonal; loads: (N,); sizes: (K,) threads each node gets, summing to N;
     distances: (K, K) symmetric; targets: (K,) the load each node should carry; tolerance: how far, relative
     to the target, a node's load may be off for the objective `balanced`; starts: placements with these
-    sizes that `best` must not be worse than; phases: (P, N) loads by phase of the run, where known.
-    fixed: (N,) node position 0..K-1 that a thread is pinned to, -1 where it is free; no node may be given more
-    than its size, and `best` and `exact` never move these. every_phase: `balanced` then keeps the tolerance in
-    each row of `phases` as well as over the whole run.
+    sizes that `best` must not be worse than; phases: (P, N) loads by phase of the run, where known, and
+    phase_rates: (P,) accesses a time in each.
+    fixed: (N,) node position 0..K-1 that a thread is pinned to, -1 where it is free; no node may be given
+    more than its size, and `best` and `exact` never move these. every_phase: `balanced` then keeps the
+    tolerance in each row of `phases` as well as over the whole run. placing.py sees to pins for the methods
+    that know none, and to the objective `phased`. links: the communication of a large sparse task, whose
+    comm is empty.
     """
 
     comm: Floats
@@ -49,6 +54,13 @@ class Problem:
     phases: Floats | None = None
     fixed: Nodes | None = None
     every_phase: bool = False
+    phase_rates: Floats | None = None
+    links: Links | None = None
+
+    @property
+    def matrix(self) -> Floats | Links:
+        """The communication in the form it has."""
+        return self.comm if self.links is None else self.links
 
     @cached_property
     def threads(self) -> int:
@@ -67,7 +79,7 @@ class Problem:
 
 
 def new_problem(
-    comm: ArrayLike,
+    comm: ArrayLike | Links,
     loads: ArrayLike | None,
     machine: Machine,
     *,
@@ -77,25 +89,32 @@ def new_problem(
     tolerance: float = TOLERANCE,
     starts: tuple[Nodes, ...] = (),
     phases: Floats | None = None,
+    phase_rates: Floats | None = None,
+    pinned: Mapping[int, int] | None = None,
 ) -> Problem:
-    """Check everything and make the task; raises UsageError naming the row and column, thread or option."""
+    """Check everything and make the task; raises UsageError naming the row and column, thread or option.
+
+    pinned: node id by number of the thread.
+    """
     if objective not in OBJECTIVES:
         raise UsageError(f"unknown objective {objective!r}", f"take one of {', '.join(OBJECTIVES)}")
     if effort not in EFFORTS:
         raise UsageError(f"unknown effort {effort!r}", f"take one of {', '.join(EFFORTS)}")
     if not 0 <= tolerance <= 1:
         raise UsageError(f"tolerance {tolerance}", "give a share between 0 and 1, such as 0.05")
-    matrix = check_comm(comm)
+    matrix = check_matrix(comm)
     load = check_loads(loads, len(matrix))
     seats = np.array([len(node.cpus) for node in machine.cpu_nodes], dtype=np.int64)
     if not len(seats):
         raise UsageError("the machine has no node with cpus", "give another --machine")
+    pins = check_pins(pinned or {}, len(matrix), machine)
     rows = [machine.index_of_node(node.id) for node in machine.cpu_nodes]
     distances = machine.distance_matrix[np.ix_(rows, rows)]
     return Problem(
-        comm=matrix,
+        comm=np.zeros((0, 0)) if isinstance(matrix, Links) else matrix,
+        links=matrix if isinstance(matrix, Links) else None,
         loads=load,
-        sizes=node_sizes(len(matrix), seats),
+        sizes=_with_pins(node_sizes(len(matrix), seats), pins),
         distances=(distances + distances.T) / 2,
         targets=load.sum() * (seats / seats.sum()),
         objective=objective,
@@ -104,7 +123,33 @@ def new_problem(
         tolerance=tolerance,
         starts=starts,
         phases=phases,
+        phase_rates=phase_rates,
+        fixed=pins if (pins >= 0).any() else None,
     )
+
+
+def check_pins(pinned: Mapping[int, int], threads: int, machine: Machine) -> Nodes:
+    """(N,) position of each pinned thread's node, -1 for the others; raises UsageError naming the pin."""
+    position = {node.id: place for place, node in enumerate(machine.cpu_nodes)}
+    pins = np.full(threads, -1, dtype=np.int64)
+    for thread, node in pinned.items():
+        if not 0 <= thread < threads:
+            raise UsageError(f"pinned thread {thread}: there are {threads}", "pin a thread that there is")
+        if node not in position:
+            raise UsageError(
+                f"thread {thread} pinned to node {node}, which has no usable cpus", "pin elsewhere"
+            )
+        pins[thread] = position[node]
+    return pins
+
+
+def _with_pins(sizes: Nodes, pins: Nodes) -> Nodes:
+    """Sizes that hold the pins: nodes with more pins than seats take them from those with most to spare."""
+    held = np.bincount(pins[pins >= 0], minlength=len(sizes))
+    answer = np.maximum(sizes, held)
+    for _ in range(int(answer.sum() - sizes.sum())):
+        answer[int(np.argmax(answer - held))] -= 1
+    return answer
 
 
 def node_sizes(threads: int, seats: Nodes) -> Nodes:
@@ -121,9 +166,19 @@ def node_sizes(threads: int, seats: Nodes) -> Nodes:
     return sizes
 
 
+def check_matrix(comm: ArrayLike | Links) -> Floats | Links:
+    """As check_comm, but scipy's sparse matrices of more than WHOLE_LIMIT threads stay sparse."""
+    if isinstance(comm, Links):
+        return comm
+    shape = getattr(comm, "shape", ())
+    if hasattr(comm, "tocsr") and len(shape) == 2 and WHOLE_LIMIT < shape[0] == shape[1] <= MAX_THREADS:
+        return links_of(comm)
+    return check_comm(comm)
+
+
 def check_comm(comm: ArrayLike) -> Floats:
     """The matrix as (N, N) float64 with a zero diagonal; raises UsageError naming row and column."""
-    if hasattr(comm, "toarray"):
+    if hasattr(comm, "toarray") and max(getattr(comm, "shape", (0,))) <= MAX_THREADS:
         comm = comm.toarray()
     try:
         matrix = np.array(comm, dtype=np.float64, order="C")
@@ -148,7 +203,7 @@ def check_comm(comm: ArrayLike) -> Floats:
 
 
 def _check_symmetric(matrix: Floats) -> None:
-    wrong = np.abs(matrix - matrix.T) > _SYMMETRY * np.maximum(matrix, matrix.T)
+    wrong = np.abs(matrix - matrix.T) > SYMMETRY * np.maximum(matrix, matrix.T)
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
         raise UsageError(
@@ -178,3 +233,21 @@ def check_loads(loads: ArrayLike | None, threads: int) -> Floats:
             f"loads: {vector[thread]:g} at row {thread}", "loads must be finite and not negative"
         )
     return vector
+
+
+def check_phases(phases: ArrayLike, threads: int) -> Floats:
+    """The loads by phase as (P, N) float64; raises UsageError naming phase and thread."""
+    try:
+        rows = np.atleast_2d(np.array(phases, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"phases: {error}", "give one row of loads a phase") from error
+    if rows.ndim != 2 or rows.shape[1] != threads:
+        raise UsageError(f"phases: rows of {rows.shape[-1]} loads for {threads} threads", "give one a thread")
+    good = (rows >= 0) & (rows < np.inf)
+    if not good.all():
+        phase, thread = np.argwhere(~good)[0]
+        raise UsageError(
+            f"phases: {rows[phase, thread]:g} at row {phase}, column {thread}",
+            "loads must be finite, not negative",
+        )
+    return rows

@@ -109,8 +109,8 @@ def test_what_a_slow_method_finds_is_taken(monkeypatch: pytest.MonkeyPatch) -> N
     good = best(problem)
     poor = compact(problem)
     assert objective_value(problem, good) < objective_value(problem, poor)
-    answers = iter([Solution(poor, problem.tolerance, 0.0)])
-    monkeypatch.setattr(solver, "solve", lambda _, starts: next(answers, Solution(starts[-1], 0.05, 0.0)))
+    answers = iter([Solution(poor, problem.tolerance)])
+    monkeypatch.setattr(solver, "solve", lambda _, starts: next(answers, Solution(starts[-1], 0.05)))
     monkeypatch.setattr(import_module("numaplan.mapper.methods.best"), "deloc", lambda _: good)
     assert objective_value(problem, best(problem)) <= objective_value(problem, good)
 

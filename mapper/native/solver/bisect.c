@@ -5,41 +5,45 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COARSEST = 28, TRIES = 6, PASSES = 4 };
+enum { COARSEST = 28, TRIES = 6, PASSES = 4, LOOK = 96 };
 
 static void cut_graph_free(struct cut_graph *graph) {
-    free(graph->comm);
+    matrix_free(&graph->comm);
     free(graph->weight);
+    free(graph->pull);
 }
 
-static bool cut_graph_new(struct cut_graph *graph, int n, bool wide, uint64_t *work) {
-    *work += 2 * (uint64_t)n * (uint64_t)n;
-    graph->n = n;
-    graph->wide = wide;
-    graph->work = work;
-    graph->comm = calloc((size_t)n * (size_t)n, sizeof *graph->comm);
-    graph->weight = calloc((size_t)n, sizeof *graph->weight);
-    if (graph->comm && graph->weight) return true;
-    cut_graph_free(graph);
-    return false;
+/* Room for n vertices; the matrix comes later. */
+static bool cut_graph_new(struct cut_graph *graph, int n, bool wide, bool pulled, uint64_t *work) {
+    *graph = (struct cut_graph){.wide = wide, .work = work};
+    graph->weight = calloc((size_t)n + 1, sizeof *graph->weight);
+    graph->pull = pulled ? calloc((size_t)n + 1, sizeof *graph->pull) : NULL;
+    return graph->weight && (graph->pull || !pulled);
 }
 
-/* Free vertex that `row` talks to most for its weight, light enough to join i; friend: the heaviest of all. */
-static int strongest(const struct cut_graph *graph, const int *map, const double *row, int i, int limit, int *friend) {
+/* Free vertex that `to` talks to most for its weight, light enough to join i; friend: the heaviest of all. */
+static int strongest(const struct cut_graph *graph, const int *map, int to, int i, int limit, int *friend) {
+    struct row row = row_of(&graph->comm, to);
     int best = -1;
     double most = 0, loudest = 0;
-    for (int j = 0; j < graph->n; j++) {
-        if (row[j] > loudest) loudest = row[j], *friend = j;
+    if (to != i && row.to && row.count > LOOK) { /* a busy friend has too many others to go through each time */
+        int shift = (int)((uint64_t)i * 2654435761u % (uint64_t)(row.count - LOOK));
+        row = (struct row){LOOK, row.to + shift, row.weight + shift};
+    }
+    for (int e = 0; e < row.count; e++) {
+        int j = column_of(row, e);
+        if (row.weight[e] > loudest) loudest = row.weight[e], *friend = j;
         if (map[j] >= 0 || j == i || graph->weight[i] + graph->weight[j] > limit) continue;
-        double rating = row[j] / graph->weight[j];
+        double rating = row.weight[e] / graph->weight[j];
         if (rating > most) most = rating, best = j;
     }
     return best;
 }
 
-/* Pair vertices: map[i] is the number of i's pair. Those without a free partner join one of the same friend. */
+/* Pair vertices: map[i] is the number of i's pair. Those without a free partner join one of the same friend, those
+ * that talk to nobody each other. */
 static int match(const struct cut_graph *graph, struct rng *rng, int limit, int *map, int *order) {
-    int n = graph->n, count = 0;
+    int n = graph->comm.n, count = 0, lonely = -1;
     for (int i = 0; i < n; i++) {
         int j = rng_below(rng, i + 1);
         order[i] = order[j];
@@ -49,33 +53,39 @@ static int match(const struct cut_graph *graph, struct rng *rng, int limit, int 
     for (int step = 0; step < n; step++) {
         int i = order[step], friend = -1, unused = -1;
         if (map[i] >= 0) continue;
-        int j = strongest(graph, map, graph->comm + (size_t)i * (size_t)n, i, limit, &friend);
-        if (j < 0 && friend >= 0) j = strongest(graph, map, graph->comm + (size_t)friend * (size_t)n, i, limit, &unused);
+        int j = strongest(graph, map, i, i, limit, &friend);
+        if (j < 0 && friend >= 0) j = strongest(graph, map, friend, i, limit, &unused);
+        if (friend < 0) {
+            bool pair = lonely >= 0 && graph->weight[i] + graph->weight[lonely] <= limit;
+            map[i] = pair ? map[lonely] : count++;
+            lonely = pair ? -1 : i;
+            continue;
+        }
         if (j >= 0) map[j] = count;
         map[i] = count++;
     }
     return count;
 }
 
-static void contract(const struct cut_graph *graph, const int *map, struct cut_graph *coarse) {
-    size_t n = (size_t)graph->n, m = (size_t)coarse->n;
-    for (size_t i = 0; i < n; i++) {
+static bool contract(const struct cut_graph *graph, const int *map, int m, struct cut_graph *coarse) {
+    if (!cut_graph_new(coarse, m, graph->wide, graph->pull, graph->work)) return false;
+    *graph->work += matrix_size(&graph->comm);
+    for (int i = 0; i < graph->comm.n; i++) {
         coarse->weight[map[i]] += graph->weight[i];
-        add_bundled(coarse->comm + (size_t)map[i] * m, map, graph->comm + i * n, n);
+        if (graph->pull) coarse->pull[map[i]] += graph->pull[i];
     }
-    for (size_t i = 0; i < m; i++) coarse->comm[i * m + i] = 0;
+    return matrix_contract(&graph->comm, map, m, &coarse->comm);
 }
 
 /* Side 0 grows from a random vertex, always by the one that talks most to it, until it weighs enough. */
 static void grow_side(const struct cut_graph *graph, struct rng *rng, int wanted, double *sum, signed char *side) {
-    int n = graph->n, weight = 0, next = rng_below(rng, n);
+    int n = graph->comm.n, weight = 0, next = rng_below(rng, n);
     memset(side, 1, (size_t)n);
-    memset(sum, 0, (size_t)n * sizeof *sum);
+    for (int i = 0; i < n; i++) sum[i] = graph->pull ? graph->pull[i] : 0;
     while (next >= 0 && 2 * (wanted - weight) > graph->weight[next]) {
-        const double *row = graph->comm + (size_t)next * (size_t)n;
         side[next] = 0;
         weight += graph->weight[next];
-        for (int j = 0; j < n; j++) sum[j] += row[j];
+        add_row(sum, 1, &graph->comm, next);
         next = -1;
         for (int j = 0, start = rng_below(rng, n); j < n; j++) {
             int i = start + j < n ? start + j : start + j - n;
@@ -85,7 +95,7 @@ static void grow_side(const struct cut_graph *graph, struct rng *rng, int wanted
 }
 
 static double first_cut(const struct cut_graph *graph, struct rng *rng, int wanted, int slack, signed char *side) {
-    size_t n = (size_t)graph->n;
+    size_t n = (size_t)graph->comm.n;
     signed char *trial = malloc(n);
     double *sum = malloc(n * sizeof *sum), least = -1;
     for (int try = 0; trial && sum && try < TRIES; try++) {
@@ -102,20 +112,20 @@ static double first_cut(const struct cut_graph *graph, struct rng *rng, int want
 static double cut_multilevel(const struct cut_graph *graph, struct rng *rng, int wanted, int limit, bool finest,
                              signed char *side) {
     int heaviest = 1, slack = 0;
-    for (int i = 0; i < graph->n; i++) heaviest = graph->weight[i] > heaviest ? graph->weight[i] : heaviest;
+    for (int i = 0; i < graph->comm.n; i++) heaviest = graph->weight[i] > heaviest ? graph->weight[i] : heaviest;
     if (!finest) slack = heaviest;
-    if (graph->n <= COARSEST) return first_cut(graph, rng, wanted, slack, side);
-    size_t n = (size_t)graph->n;
+    if (graph->comm.n <= COARSEST) return first_cut(graph, rng, wanted, slack, side);
+    size_t n = (size_t)graph->comm.n;
     int *map = malloc(n * sizeof *map), *order = malloc(n * sizeof *order), count = 0;
     struct cut_graph coarse = {0};
     double cut = -1;
     if (map && order) count = match(graph, rng, limit, map, order);
-    if (count && 20 * count > 19 * graph->n) {
+    if (count && 20 * count > 19 * graph->comm.n) {
         cut = first_cut(graph, rng, wanted, slack, side); /* nothing left to pair */
-    } else if (count && cut_graph_new(&coarse, count, graph->wide, graph->work)) {
-        contract(graph, map, &coarse);
+    } else if (count) {
         signed char *coarse_side = malloc((size_t)count);
-        if (coarse_side) cut = cut_multilevel(&coarse, rng, wanted, limit, false, coarse_side);
+        if (coarse_side && contract(graph, map, count, &coarse))
+            cut = cut_multilevel(&coarse, rng, wanted, limit, false, coarse_side);
         for (size_t i = 0; cut >= 0 && i < n; i++) side[i] = coarse_side[map[i]];
         if (cut >= 0) cut = refine_cut(graph, wanted, slack, PASSES, side);
         free(coarse_side);
@@ -135,37 +145,74 @@ struct splitting {
     uint64_t *work;
 };
 
+/* Move the vertices that talk least across until side 0 holds exactly what it should: the cut may end beside it. */
+static void settle(const struct cut_graph *graph, int wanted, signed char *side) {
+    int n = graph->comm.n, held = 0;
+    for (int i = 0; i < n; i++) held += side[i] == 0;
+    while (held != wanted) {
+        signed char from = held > wanted ? 0 : 1;
+        int chosen = -1;
+        double least = INFINITY;
+        for (int i = 0; i < n; i++) {
+            if (side[i] != from) continue;
+            struct row row = row_of(&graph->comm, i);
+            double loss = graph->pull ? (from ? -graph->pull[i] : graph->pull[i]) : 0;
+            for (int e = 0; e < row.count; e++) loss += side[column_of(row, e)] == from ? row.weight[e] : -row.weight[e];
+            if (loss < least || chosen < 0) least = loss, chosen = i;
+        }
+        side[chosen] = (signed char)(1 - from);
+        held += from ? 1 : -1;
+    }
+}
+
+/* The members as a graph to cut between the nodes low .. middle-1 and middle .. high-1 of the chain. */
+static bool part_new(const struct splitting *task, const int *members, int count, int low, int middle, int high,
+                     struct cut_graph *part) {
+    const double *extra = task->graph->extra;
+    if (!cut_graph_new(part, count, task->wide, extra, task->work)) return false;
+    for (int a = 0; a < count; a++) part->weight[a] = 1;
+    for (int x = low; extra && x < high; x++) {
+        const double *cost = extra + (size_t)task->nodes[x] * (size_t)task->graph->n;
+        double share = x < middle ? -1.0 / (middle - low) : 1.0 / (high - middle);
+        for (int a = 0; a < count; a++) part->pull[a] += share * cost[members[a]];
+    }
+    if (!matrix_part(&task->graph->comm, members, count, &part->comm)) return false;
+    *task->work += matrix_size(&part->comm);
+    return true;
+}
+
+/* Cut the members in two and bring those of the first side to the front; left: how many these are. */
+static bool part_in_two(const struct splitting *task, int *members, int count, int low, int middle, int high, int *left) {
+    int wanted = 0, limit = 1 + count / 12, next = 0;
+    for (int x = low; x < middle; x++) wanted += task->sizes[task->nodes[x]];
+    *left = wanted;
+    if (wanted == 0 || wanted == count) return true;
+    struct cut_graph part = {0};
+    signed char *side = calloc((size_t)count, 1);
+    int *sorted = malloc((size_t)count * sizeof *sorted);
+    bool done = side && sorted && part_new(task, members, count, low, middle, high, &part) &&
+                cut_multilevel(&part, task->rng, wanted, limit, true, side) >= 0;
+    if (done) {
+        settle(&part, wanted, side);
+        for (int pass = 0; pass < 2; pass++)
+            for (int a = 0; a < count; a++)
+                if (side[a] == pass) sorted[next++] = members[a];
+        memcpy(members, sorted, (size_t)count * sizeof *members);
+    }
+    cut_graph_free(&part);
+    free(side);
+    free(sorted);
+    return done;
+}
+
 static bool split(const struct splitting *task, int *members, int count, int low, int high) {
     if (high - low == 1) {
         for (int m = 0; m < count; m++) task->result[members[m]] = task->nodes[low];
         return true;
     }
-    int middle = (low + high) / 2, wanted = 0, left = 0;
-    for (int x = low; x < middle; x++) wanted += task->sizes[task->nodes[x]];
-    struct cut_graph part;
-    if (!cut_graph_new(&part, count ? count : 1, task->wide, task->work)) return false;
-    size_t n = (size_t)task->graph->n, m = (size_t)count;
-    for (size_t a = 0; a < m; a++) {
-        const double *row = task->graph->comm + (size_t)members[a] * n;
-        part.weight[a] = 1;
-        for (size_t b = 0; b < m; b++) part.comm[a * m + b] = row[members[b]];
-    }
-    signed char *side = calloc(m + 1, 1);
-    int *sorted = malloc((m + 1) * sizeof *sorted), limit = 1 + count / 12;
-    bool done = side && sorted;
-    if (done && wanted > 0 && wanted < count) done = cut_multilevel(&part, task->rng, wanted, limit, true, side) >= 0;
-    if (done && wanted == 0) memset(side, 1, m);
-    for (int pass = 0, next = 0; done && pass < 2; pass++)
-        for (int a = 0; a < count; a++)
-            if (side[a] == pass) {
-                sorted[next++] = members[a];
-                left += pass == 0;
-            }
-    if (done) memcpy(members, sorted, m * sizeof *members);
-    cut_graph_free(&part);
-    free(side);
-    free(sorted);
-    return done && split(task, members, left, low, middle) && split(task, members + left, count - left, middle, high);
+    int middle = (low + high) / 2, left = 0;
+    return part_in_two(task, members, count, low, middle, high, &left) && split(task, members, left, low, middle) &&
+           split(task, members + left, count - left, middle, high);
 }
 
 /* Chain the nodes, each followed by the nearest one left, so that halves of the chain lie together. */

@@ -4,13 +4,13 @@
 
 #include "solver.h"
 
-/* comm: n x n, symmetric, zero diagonal; weight: threads in each vertex; wide: let refinement stray far from balance
- * on its way, which finds better cuts of trees and worse ones of grids. */
+/* weight: threads in each vertex; pull: what each costs on side 1 beyond side 0 beside the cut, or NULL; wide: let
+ * refinement stray far from balance on its way, which finds better cuts of trees and worse ones of grids. */
 struct cut_graph {
-    int n;
+    struct matrix comm;
     bool wide;
-    double *comm;
     int *weight;
+    double *pull;
     uint64_t *work; /* elements looked at, as in struct rules */
 };
 

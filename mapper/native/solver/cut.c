@@ -5,13 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STRIDE = 16, WIDTH = 10 };
+enum { STRIDE = 16, WIDTH = 10, RUN = 64 };
 
 struct pass {
     const struct cut_graph *graph;
     signed char *side;
     double *gain; /* what moving the vertex takes off the cut; -INFINITY once it has moved */
     double *sign; /* 1 on side 0, -1 on side 1 */
+    double *top;  /* top[2 * r + s]: the greatest gain of side s among run r of vertices; on thin graphs only */
+    bool *stale;  /* whether a run's tops are out of date */
     int *moved;
     int count, wanted, weight; /* moves made; wanted and actual weight of side 0 */
     double cut;
@@ -19,50 +21,82 @@ struct pass {
 
 static void start_pass(struct pass *pass) {
     const struct cut_graph *graph = pass->graph;
-    size_t n = (size_t)graph->n;
+    size_t n = (size_t)graph->comm.n;
     double *to_zero = pass->gain, *to_one = pass->sign; /* what each vertex says to either side, at first */
     memset(to_zero, 0, n * sizeof *to_zero);
     memset(to_one, 0, n * sizeof *to_one);
+    *graph->work += matrix_size(&graph->comm) / (graph->comm.cells ? 4 : 1);
     pass->weight = pass->count = 0;
     pass->cut = 0;
     for (size_t i = 0; i < n; i++) {
-        add_row(pass->side[i] ? to_one : to_zero, graph->comm + i * n, n);
+        add_row(pass->side[i] ? to_one : to_zero, 1, &graph->comm, (int)i);
         if (pass->side[i] == 0) pass->weight += graph->weight[i];
     }
     for (size_t i = 0; i < n; i++) {
         bool zero = pass->side[i] == 0;
-        pass->cut += (zero ? to_one[i] : to_zero[i]) / 2;
-        pass->gain[i] = zero ? to_one[i] - to_zero[i] : to_zero[i] - to_one[i];
+        double pull = graph->pull ? graph->pull[i] : 0;
+        pass->cut += (zero ? to_one[i] : to_zero[i]) / 2 + fmax(0, zero ? -pull : pull);
+        pass->gain[i] = zero ? to_one[i] - to_zero[i] - pull : to_zero[i] - to_one[i] + pull;
         pass->sign[i] = zero ? 1 : -1;
     }
+    if (pass->stale) memset(pass->stale, true, n / RUN + 1);
 }
 
-/* The best vertex to move: any that keeps side 0 within `reach` of what is wanted, or brings it nearer. */
-static int best_move(const struct pass *pass, int reach) {
+/* Whether moving i keeps side 0 within `reach` of what is wanted, or brings it nearer. */
+static inline bool may_move(const struct pass *pass, int i, int reach) {
+    int step = pass->graph->weight[i], off = abs(pass->weight - pass->wanted);
+    int then = abs(pass->weight + (pass->side[i] ? step : -step) - pass->wanted);
+    return then <= reach || then < off;
+}
+
+/* The best vertex to move, of all. */
+static int best_of_all(const struct pass *pass, int reach) {
     const double *gain = pass->gain;
-    int best = -1, off = abs(pass->weight - pass->wanted), n = pass->graph->n;
+    int best = -1, n = pass->graph->comm.n;
     double most = -INFINITY;
     for (int from = 0; from < n; from += STRIDE) {
         int to = from + STRIDE < n ? from + STRIDE : n, any = 0;
         for (int i = from; i < to; i++) any |= gain[i] > most; /* most strides hold nothing better */
-        for (int i = from; any && i < to; i++) {
-            if (!(gain[i] > most)) continue;
-            int weight = pass->weight + (pass->side[i] ? pass->graph->weight[i] : -pass->graph->weight[i]);
-            int then = abs(weight - pass->wanted);
-            if (then <= reach || then < off) best = i, most = gain[i];
-        }
+        for (int i = from; any && i < to; i++)
+            if (gain[i] > most && may_move(pass, i, reach)) best = i, most = gain[i];
+    }
+    return best;
+}
+
+static void refresh(struct pass *pass, int run) {
+    int n = pass->graph->comm.n, to = (run + 1) * RUN < n ? (run + 1) * RUN : n;
+    double *top = pass->top + 2 * run;
+    top[0] = top[1] = -INFINITY;
+    for (int i = run * RUN; i < to; i++)
+        if (pass->gain[i] > top[pass->side[i]]) top[pass->side[i]] = pass->gain[i];
+    pass->stale[run] = false;
+}
+
+/* The same by the tops of each run: moves change few gains of a thin graph. */
+static int best_by_runs(struct pass *pass, int reach) {
+    int best = -1, n = pass->graph->comm.n, off = pass->weight - pass->wanted;
+    double most = -INFINITY;
+    for (int run = 0; run * RUN < n; run++) {
+        if (pass->stale[run]) refresh(pass, run);
+        const double *top = pass->top + 2 * run;
+        /* A side that is too light by more than the reach gives nothing away. */
+        bool worth = (top[0] > most && off > -reach) || (top[1] > most && off < reach);
+        for (int i = run * RUN; worth && i < n && i < (run + 1) * RUN; i++)
+            if (pass->gain[i] > most && may_move(pass, i, reach)) best = i, most = pass->gain[i];
     }
     return best;
 }
 
 static void move(struct pass *pass, int i) {
     const struct cut_graph *graph = pass->graph;
-    *graph->work += 2 * (uint64_t)graph->n;
-    const double *row = graph->comm + (size_t)i * (size_t)graph->n;
+    struct row row = row_of(&graph->comm, i);
+    *graph->work += (uint64_t)row.count + (uint64_t)graph->comm.n / (row.to ? 16 : 1);
     int from = pass->side[i];
     pass->cut -= pass->gain[i];
     pass->weight += from ? graph->weight[i] : -graph->weight[i];
-    add_signed(pass->gain, from ? -2 : 2, pass->sign, row, (size_t)graph->n);
+    add_signed(pass->gain, from ? -2 : 2, pass->sign, &graph->comm, i);
+    for (int e = 0; pass->stale && e < row.count; e++) pass->stale[column_of(row, e) / RUN] = true;
+    if (pass->stale) pass->stale[i / RUN] = true;
     pass->side[i] = (signed char)(1 - from);
     pass->sign[i] = -pass->sign[i];
     pass->gain[i] = -INFINITY;
@@ -72,11 +106,12 @@ static void move(struct pass *pass, int i) {
 /* One pass; returns whether it improved. A point counts once its weight is within slack, nearer is better before. */
 static bool run_pass(struct pass *pass, int slack, int reach) {
     start_pass(pass);
-    int best_count = 0, best_off = abs(pass->weight - pass->wanted), patience = 24 + pass->graph->n / 8;
+    int n = pass->graph->comm.n, patience = 24 + (n < 4096 ? n / 8 : 512);
+    int best_count = 0, best_off = abs(pass->weight - pass->wanted);
     double best_cut = pass->cut;
     if (best_off < slack) best_off = slack;
-    while (pass->count < pass->graph->n && pass->count - best_count < patience) {
-        int i = best_move(pass, reach);
+    while (pass->count < n && pass->count - best_count < patience) {
+        int i = pass->stale ? best_by_runs(pass, reach) : best_of_all(pass, reach);
         if (i < 0) break;
         move(pass, i);
         int off = abs(pass->weight - pass->wanted);
@@ -92,15 +127,22 @@ static bool run_pass(struct pass *pass, int slack, int reach) {
     return best_count > 0;
 }
 
+static bool pass_new(struct pass *pass) {
+    size_t n = (size_t)pass->graph->comm.n;
+    bool thin = !pass->graph->comm.cells;
+    pass->gain = malloc(n * sizeof *pass->gain);
+    pass->sign = malloc(n * sizeof *pass->sign);
+    pass->moved = malloc(n * sizeof *pass->moved);
+    pass->top = thin ? malloc(2 * (n / RUN + 1) * sizeof *pass->top) : NULL;
+    pass->stale = thin ? malloc((n / RUN + 1) * sizeof *pass->stale) : NULL;
+    return pass->gain && pass->sign && pass->moved && (!thin || (pass->top && pass->stale));
+}
+
 double refine_cut(const struct cut_graph *graph, int wanted, int slack, int passes, signed char *side) {
-    size_t n = (size_t)graph->n;
     struct pass pass = {.graph = graph, .side = side, .wanted = wanted, .cut = -1};
-    pass.gain = malloc(n * sizeof *pass.gain);
-    pass.sign = malloc(n * sizeof *pass.sign);
-    pass.moved = malloc(n * sizeof *pass.moved);
-    if (pass.gain && pass.sign && pass.moved) {
+    if (pass_new(&pass)) {
         int heaviest = 1;
-        for (size_t i = 0; i < n; i++) heaviest = graph->weight[i] > heaviest ? graph->weight[i] : heaviest;
+        for (int i = 0; i < graph->comm.n; i++) heaviest = graph->weight[i] > heaviest ? graph->weight[i] : heaviest;
         /* Wide passes may exchange whole branches; narrow ones end as near to what is wanted as can be. */
         for (int p = 0; graph->wide && p < passes / 2; p++)
             if (!run_pass(&pass, slack, slack + WIDTH * heaviest)) break;
@@ -111,5 +153,7 @@ double refine_cut(const struct cut_graph *graph, int wanted, int slack, int pass
     free(pass.gain);
     free(pass.sign);
     free(pass.moved);
+    free(pass.top);
+    free(pass.stale);
     return pass.cut;
 }

@@ -4,7 +4,7 @@
  * costs already, plus the least that each thread still to come must pay towards the placed ones and towards its
  * weakest partners, is no less than the best known. Nodes that are alike and still empty count as one.
  */
-#include "solver.h"
+#include "task.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@ struct branch {
     const struct rules *rules;
     int *order, *node, *free, *best;
     double *gain;    /* gain[d][x * n + i] as in struct state, over the threads placed at depth d */
-    double *sum;     /* load of each node */
-    double *suffix;  /* suffix[d * (n + 1) ..]: least loads among the threads from depth d on, added up */
+    double *sum;     /* as in struct state */
+    double *suffix;  /* of each kind, suffix[d * (n + 1) ..]: least loads of the threads from depth d on, added up */
     double best_cost, best_imbalance;
     uint64_t steps;
 };
@@ -25,10 +25,13 @@ struct branch {
 static double forced_imbalance(const struct branch *branch, int depth) {
     const struct rules *rules = branch->rules;
     double forced = 0;
-    const double *least = branch->suffix + (size_t)depth * (size_t)(branch->graph->n + 1);
-    for (int x = 0; x < rules->k; x++) {
-        double filled = branch->sum[x] + least[branch->free[x]];
-        if (filled > rules->target[x]) forced = fmax(forced, node_imbalance(rules, x, filled));
+    size_t n = (size_t)branch->graph->n;
+    for (int l = 0; l < rules->loads; l++) {
+        const double *least = branch->suffix + ((size_t)l * (n + 1) + (size_t)depth) * (n + 1);
+        for (int x = 0; x < rules->k; x++) {
+            double filled = branch->sum[l * rules->k + x] + least[branch->free[x]];
+            if (filled > rules->target[l * rules->k + x]) forced = fmax(forced, load_imbalance(rules, l, x, filled));
+        }
     }
     return forced;
 }
@@ -51,8 +54,11 @@ static double remaining_floor(const struct branch *branch, int depth) {
 static bool alike(const struct branch *branch, const int *sizes, int x, int y) {
     const struct rules *rules = branch->rules;
     int k = rules->k;
-    if (sizes[x] != sizes[y] || branch->free[x] != sizes[x] || branch->free[y] != sizes[y]) return false;
-    if (rules->balanced && rules->target[x] != rules->target[y]) return false;
+    if (branch->graph->extra || sizes[x] != sizes[y] || branch->free[x] != sizes[x] || branch->free[y] != sizes[y]) return false;
+    for (int l = 0; rules->balanced && l < rules->loads; l++) {
+        if (rules->target[l * k + x] != rules->target[l * k + y]) return false;
+        if (rules->base && rules->base[l * k + x] != rules->base[l * k + y]) return false;
+    }
     for (int z = 0; z < k; z++)
         if (z != x && z != y && rules->cost[x * k + z] != rules->cost[y * k + z]) return false;
     return rules->cost[x * k + x] == rules->cost[y * k + y];
@@ -67,7 +73,8 @@ static bool represented(const struct branch *branch, const int *sizes, int x) {
 /* That of the node that is furthest off. */
 static double greatest_imbalance(const struct rules *rules, const double *sum) {
     double greatest = 0;
-    for (int x = 0; rules->balanced && x < rules->k; x++) greatest = fmax(greatest, node_imbalance(rules, x, sum[x]));
+    for (int l = 0; rules->balanced && l < rules->loads; l++)
+        for (int x = 0; x < rules->k; x++) greatest = fmax(greatest, load_imbalance(rules, l, x, sum[l * rules->k + x]));
     return greatest;
 }
 
@@ -86,6 +93,11 @@ static bool hopeless(const struct branch *branch, int depth, double cost) {
     return cost + remaining_floor(branch, depth) >= branch->best_cost * (1 - 1e-12);
 }
 
+static void add_load(struct branch *branch, int i, int x, double sign) {
+    int loads = branch->rules->loads;
+    for (int l = 0; l < loads; l++) branch->sum[l * branch->rules->k + x] += sign * branch->graph->load[i * loads + l];
+}
+
 /* Place the thread at this depth everywhere it may go; false when the steps are used up. */
 static bool place(struct branch *branch, const int *sizes, int depth, double cost) {
     int n = branch->graph->n, k = branch->rules->k, i;
@@ -97,18 +109,18 @@ static bool place(struct branch *branch, const int *sizes, int depth, double cos
     if (hopeless(branch, depth, cost)) return true;
     i = branch->order[depth];
     size_t cells = (size_t)k * (size_t)n;
-    const double *gain = branch->gain + (size_t)depth * cells, *row = branch->graph->comm + (size_t)i * (size_t)n;
+    const double *gain = branch->gain + (size_t)depth * cells, *row = branch->graph->comm.cells + (size_t)i * (size_t)n;
     for (int x = 0; x < k; x++) {
         if (!branch->free[x] || represented(branch, sizes, x)) continue;
         double *next = branch->gain + (size_t)(depth + 1) * cells;
         for (int y = 0; y < k; y++)
             for (int j = 0; j < n; j++) next[y * n + j] = gain[y * n + j] + branch->rules->cost[x * k + y] * row[j];
         branch->free[x]--;
-        branch->sum[x] += branch->graph->load[i];
+        add_load(branch, i, x, 1);
         branch->node[i] = x;
         bool done = place(branch, sizes, depth + 1, cost + gain[x * n + i]);
         branch->free[x]++;
-        branch->sum[x] -= branch->graph->load[i];
+        add_load(branch, i, x, -1);
         if (!done) return false;
     }
     return true;
@@ -120,7 +132,7 @@ static void set_order(struct branch *branch) {
     double *sum = branch->gain; /* scratch */
     for (int i = 0; i < n; i++) {
         sum[i] = 0;
-        for (int j = 0; j < n; j++) sum[i] += 1e-6 * branch->graph->comm[(size_t)i * (size_t)n + (size_t)j];
+        for (int j = 0; j < n; j++) sum[i] += 1e-6 * branch->graph->comm.cells[(size_t)i * (size_t)n + (size_t)j];
     }
     for (int d = 0; d < n; d++) {
         int chosen = -1;
@@ -129,7 +141,7 @@ static void set_order(struct branch *branch) {
         branch->order[d] = chosen;
         sum[chosen] = -1;
         for (int j = 0; j < n; j++)
-            if (sum[j] >= 0) sum[j] += branch->graph->comm[(size_t)chosen * (size_t)n + (size_t)j];
+            if (sum[j] >= 0) sum[j] += branch->graph->comm.cells[(size_t)chosen * (size_t)n + (size_t)j];
     }
 }
 
@@ -139,24 +151,25 @@ static int by_value(const void *a, const void *b) {
 }
 
 static void set_suffix(struct branch *branch) {
-    int n = branch->graph->n;
-    for (int d = 0; d <= n; d++) {
-        double *sums = branch->suffix + (size_t)d * (size_t)(n + 1);
-        for (int e = d; e < n; e++) sums[e - d + 1] = branch->graph->load[branch->order[e]];
+    int n = branch->graph->n, loads = branch->rules->loads;
+    for (int row = 0; row < loads * (n + 1); row++) {
+        int d = row % (n + 1), l = row / (n + 1);
+        double *sums = branch->suffix + (size_t)row * (size_t)(n + 1);
+        for (int e = d; e < n; e++) sums[e - d + 1] = branch->graph->load[branch->order[e] * loads + l];
         qsort(sums + 1, (size_t)(n - d), sizeof *sums, by_value);
         sums[0] = 0;
         for (int count = 1; count <= n - d; count++) sums[count] += sums[count - 1];
     }
 }
 
-static bool allocate(struct branch *branch, size_t n, size_t k) {
+static bool allocate(struct branch *branch, size_t n, size_t k, size_t loads) {
     branch->order = malloc(n * sizeof(int));
     branch->node = malloc(n * sizeof(int));
     branch->free = malloc(k * sizeof(int));
     branch->best = malloc(n * sizeof(int));
     branch->gain = calloc((n + 1) * k * n + n, sizeof(double));
-    branch->sum = calloc(k, sizeof(double));
-    branch->suffix = calloc((n + 1) * (n + 1), sizeof(double));
+    branch->sum = calloc(loads * k, sizeof(double));
+    branch->suffix = calloc(loads * (n + 1) * (n + 1), sizeof(double));
     return branch->order && branch->node && branch->free && branch->best && branch->gain && branch->sum &&
            branch->suffix;
 }
@@ -171,27 +184,28 @@ static void release(struct branch *branch) {
     free(branch->suffix);
 }
 
-/* The least deviation of any node's load beyond the tolerance, then the least cost. Arguments as for numaplan_solve; sizes: k, threads of each node; node: a
- * placement to start from, and the result. Returns 1 when proven, 0 when `steps` were not enough, -1 without memory. */
-int numaplan_exact(int n, int k, const double *comm, const double *cost, const double *load, const double *target,
-                   double tolerance, const int *sizes, uint64_t steps, int *node, double *outcome) {
-    int result = -1, *class = calloc((size_t)n, sizeof *class);
-    struct graph graph = {n, comm, load, class};
+int numaplan_exact(const struct task *task, const int *sizes, uint64_t steps, int *node, double *outcome) {
+    size_t n = (size_t)task->n, k = (size_t)task->k, loads = (size_t)task->loads;
+    int result = -1, *class = calloc(n, sizeof *class);
     uint64_t work = 0;
-    struct rules rules = {k, false, target != NULL, cost, target ? target : load, tolerance, &work, 0};
+    struct graph graph = task_graph(task, class);
+    struct rules rules = task_rules(task, &work);
+    rules.flat = false; /* the sums are wanted as they are */
     struct branch branch = {.graph = &graph, .rules = &rules, .steps = steps};
     struct state *start = class ? state_new(&graph, &rules, node) : NULL;
-    if (start && allocate(&branch, (size_t)n, (size_t)k)) {
+    if (start && allocate(&branch, n, k, loads)) {
         branch.best_cost = start->cost;
         branch.best_imbalance = greatest_imbalance(&rules, start->sum);
-        memcpy(branch.best, node, (size_t)n * sizeof *node);
-        memcpy(branch.free, sizes, (size_t)k * sizeof *sizes);
+        memcpy(branch.best, node, n * sizeof *node);
+        memcpy(branch.free, sizes, k * sizeof *sizes);
         set_order(&branch);
         set_suffix(&branch);
-        memset(branch.gain, 0, (size_t)k * (size_t)n * sizeof(double));
+        memset(branch.gain, 0, k * n * sizeof(double));
+        if (task->extra) memcpy(branch.gain, task->extra, k * n * sizeof(double));
+        if (task->base) memcpy(branch.sum, task->base, loads * k * sizeof(double));
         result = place(&branch, sizes, 0, 0);
-        memcpy(node, branch.best, (size_t)n * sizeof *node);
-        outcome[0] = tolerance;
+        memcpy(node, branch.best, n * sizeof *node);
+        outcome[0] = task->tolerance;
         outcome[1] = branch.best_cost;
     }
     state_free(start);

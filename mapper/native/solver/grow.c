@@ -28,11 +28,10 @@ static void grow_node(struct growth *growth, struct rng *rng, int node, int coun
     for (int i = 0; i < n; i++) growth->sum[i] = 0;
     for (int step = 0; step < count; step++) {
         int i = next_element(growth, rng, step == 0);
-        const double *row = growth->graph->comm + (size_t)i * (size_t)n;
         growth->placed[i] = true;
         growth->slots[growth->graph->class[i]]--;
         result[i] = node;
-        for (int j = 0; j < n; j++) growth->sum[j] += row[j];
+        add_row(growth->sum, 1, &growth->graph->comm, i);
     }
 }
 

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LOOK = 96 };
+
 struct coarsening {
     int top, pairs;  /* the class that pairs; how many pairs there are */
     int *quota;      /* pairs that each node can hold */
@@ -38,13 +40,18 @@ static bool may_pair(const struct graph *graph, const struct coarsening *plan, i
 /* The free element that may pair with i and talks most to `to`, measured by what it says in all. */
 static int heaviest_partner(const struct graph *graph, const struct coarsening *plan, const double *talk, int i, int to,
                             bool fresh, const int *node) {
-    int n = graph->n, partner = -1;
-    const double *row = graph->comm + (size_t)to * (size_t)n;
+    int partner = -1, shift = 0;
+    struct row row = row_of(&graph->comm, to);
     double heaviest = 0;
-    for (int j = 0; j < n; j++) {
-        if (!(row[j] * talk[j] > heaviest) || !may_pair(graph, plan, i, j, fresh, node)) continue;
+    if (to != i && row.to && row.count > LOOK) { /* a busy friend has too many others to go through each time */
+        shift = (int)((uint64_t)i * 2654435761u % (uint64_t)(row.count - LOOK));
+        row = (struct row){LOOK, row.to + shift, row.weight + shift};
+    }
+    for (int e = 0; e < row.count; e++) {
+        int j = column_of(row, e);
+        if (!(row.weight[e] * talk[j] > heaviest) || !may_pair(graph, plan, i, j, fresh, node)) continue;
         partner = j;
-        heaviest = row[j] * talk[j];
+        heaviest = row.weight[e] * talk[j];
     }
     return partner;
 }
@@ -54,9 +61,10 @@ static int find_partner(const struct graph *graph, const struct coarsening *plan
                         int i, bool fresh, const int *node) {
     int n = graph->n, j = heaviest_partner(graph, plan, talk, i, i, fresh, node), friend = -1;
     if (j >= 0) return j;
-    const double *row = graph->comm + (size_t)i * (size_t)n;
-    for (int l = 0; l < n; l++)
-        if (row[l] > 0 && (friend < 0 || row[l] > row[friend])) friend = l;
+    struct row row = row_of(&graph->comm, i);
+    double loudest = 0;
+    for (int e = 0; e < row.count; e++)
+        if (row.weight[e] > loudest) loudest = row.weight[e], friend = column_of(row, e);
     if (friend >= 0) j = heaviest_partner(graph, plan, talk, i, friend, fresh, node);
     if (j < 0 && friend >= 0 && plan->mate[friend] >= 0)
         j = heaviest_partner(graph, plan, talk, i, plan->mate[friend], fresh, node);
@@ -70,11 +78,11 @@ static int find_partner(const struct graph *graph, const struct coarsening *plan
 static void choosing_order(const struct graph *graph, struct rng *rng, double *talk, int *order, int *rank) {
     int n = graph->n, count[66] = {0};
     for (int i = 0; i < n; i++) {
-        const double *row = graph->comm + (size_t)i * (size_t)n;
+        struct row row = row_of(&graph->comm, i);
         double sum = 0, most = 0;
-        for (int j = 0; j < n; j++) {
-            sum += row[j];
-            most = fmax(most, row[j]);
+        for (int e = 0; e < row.count; e++) {
+            sum += row.weight[e];
+            most = fmax(most, row.weight[e]);
         }
         double partners = most > 0 ? sum / most : 64; /* counted by weight */
         rank[i] = partners < 64 ? (int)partners : 64;
@@ -123,25 +131,27 @@ static bool pair_up(const struct graph *graph, struct coarsening *plan, struct r
 
 struct level {
     struct graph graph;
-    double *comm, *load;
+    double *load, *extra;
     int *class, *node;
 };
 
 static void level_free(struct level *level) {
-    free(level->comm);
+    matrix_free(&level->graph.comm);
     free(level->load);
+    free(level->extra);
     free(level->class);
     free(level->node);
 }
 
-static bool level_new(struct level *level, int n) {
-    size_t count = (size_t)n;
-    level->comm = calloc(count * count, sizeof *level->comm);
-    level->load = calloc(count, sizeof *level->load);
+static bool level_new(struct level *level, const struct graph *finer, const struct rules *rules, const int *map, int m) {
+    size_t count = (size_t)m;
+    level->load = calloc(count * (size_t)rules->loads, sizeof *level->load);
+    level->extra = finer->extra ? calloc(count * (size_t)rules->k, sizeof *level->extra) : NULL;
     level->class = calloc(count, sizeof *level->class);
     level->node = calloc(count, sizeof *level->node);
-    level->graph = (struct graph){n, level->comm, level->load, level->class};
-    return level->comm && level->load && level->class && level->node;
+    level->graph = (struct graph){m, {0}, level->load, level->extra, level->class};
+    return level->load && level->class && level->node && (level->extra || !finer->extra) &&
+           matrix_contract(&finer->comm, map, m, &level->graph.comm);
 }
 
 /* Number the bundles and say which of the level's elements each element went into. */
@@ -154,17 +164,18 @@ static int number_bundles(const struct graph *graph, struct coarsening *plan) {
     return count;
 }
 
-static void fill_level(const struct graph *graph, const struct coarsening *plan, const int *node,
-                       struct level *level) {
-    size_t n = (size_t)graph->n, m = (size_t)level->graph.n;
-    for (size_t i = 0; i < n; i++) {
-        size_t bundle = (size_t)plan->map[i];
-        level->load[bundle] += graph->load[i];
+static void fill_level(const struct graph *graph, const struct rules *rules, const struct coarsening *plan,
+                       const int *node, struct level *level) {
+    int n = graph->n, m = level->graph.n, loads = rules->loads;
+    for (int i = 0; i < n; i++) {
+        int bundle = plan->map[i];
+        for (int l = 0; l < loads; l++) level->load[bundle * loads + l] += graph->load[i * loads + l];
         level->class[bundle] = graph->class[i] + (plan->mate[i] >= 0);
         level->node[bundle] = node[i];
-        add_bundled(level->comm + bundle * m, plan->map, graph->comm + i * n, n);
     }
-    for (size_t i = 0; i < m; i++) level->comm[i * m + i] = 0;
+    for (size_t x = 0; graph->extra && x < (size_t)rules->k; x++)
+        for (size_t i = 0; i < (size_t)n; i++)
+            level->extra[x * (size_t)m + (size_t)plan->map[i]] += graph->extra[x * (size_t)n + i];
 }
 
 /* Any placement of the bundles into the slots that the nodes offer: in order. quota: pairs each node can hold. */
@@ -223,20 +234,23 @@ static bool place_coarsest(const struct graph *graph, const struct rules *rules,
 /* At a coarse level bundles are too heavy to meet the tolerance; asking for it would spoil the communication. */
 static struct rules coarse_rules(const struct rules *rules, const struct graph *graph) {
     struct rules coarse = *rules;
-    double heaviest = 0, least = INFINITY;
-    for (int i = 0; i < graph->n; i++) heaviest = fmax(heaviest, graph->load[i]);
-    for (int x = 0; x < rules->k; x++)
-        if (rules->target[x] > 0) least = fmin(least, rules->target[x]);
-    if (rules->balanced && isfinite(least)) coarse.tolerance = fmax(rules->tolerance, fmin(0.5, heaviest / least / 4));
+    for (int l = 0; rules->balanced && l < rules->loads; l++) {
+        double heaviest = 0, least = INFINITY;
+        for (int i = 0; i < graph->n; i++) heaviest = fmax(heaviest, graph->load[i * rules->loads + l]);
+        for (int x = 0; x < rules->k; x++)
+            if (rules->target[l * rules->k + x] > 0) least = fmin(least, rules->target[l * rules->k + x]);
+        if (isfinite(least)) coarse.tolerance = fmax(coarse.tolerance, fmin(0.5, heaviest / least / 4));
+    }
     return coarse;
 }
 
 static bool through_level(const struct graph *graph, const struct rules *rules, const struct effort *effort,
                           struct rng *rng, bool fresh, int *node, struct coarsening *plan) {
     struct level level = {0};
-    bool done = pair_up(graph, plan, rng, fresh, node) && level_new(&level, number_bundles(graph, plan));
+    bool done = pair_up(graph, plan, rng, fresh, node) &&
+                level_new(&level, graph, rules, plan->map, number_bundles(graph, plan));
     if (done) {
-        fill_level(graph, plan, node, &level);
+        fill_level(graph, rules, plan, node, &level);
         if (fresh) {
             int *single = malloc((size_t)rules->k * sizeof *single);
             if ((done = single)) seat_bundles(graph, plan, node, rules->k, &level, single);

@@ -1,5 +1,5 @@
 /* The search as a whole: given placements, fresh ones through the levels, then improvement of the best. */
-#include "solver.h"
+#include "task.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -52,15 +52,6 @@ static bool keep(struct run *run) {
     return true;
 }
 
-/* The largest relative deviation of a node's load from its target. */
-static double deviation(const struct state *state) {
-    double most = 0;
-    for (int x = 0; x < state->rules->k; x++)
-        if (state->rules->target[x] > 0)
-            most = fmax(most, fabs(state->sum[x] - state->rules->target[x]) / state->rules->target[x]);
-    return most;
-}
-
 /* Look for a placement within the tolerance, from the given one; least: the deviation of the nearest found, which
  * goes to nearest[]. Returns whether one is within. */
 static bool seek_balance(struct run *run, int *nearest, double *least) {
@@ -75,8 +66,8 @@ static bool seek_balance(struct run *run, int *nearest, double *least) {
         }
         state_set(state, run->trial);
         if (!tabu_search(state, &run->rng, 300 + (long)n, 60, true)) return false;
-        if (deviation(state) < *least) {
-            *least = deviation(state);
+        if (deviation(state->rules, state->sum) < *least) {
+            *least = deviation(state->rules, state->sum);
             memcpy(nearest, state->node, (size_t)n * sizeof *nearest);
         }
         if (*least <= state->rules->tolerance) return true;
@@ -92,8 +83,8 @@ static bool find_tolerance(struct run *run, int starts, const int *start) {
     double least = INFINITY, wanted = run->rules->tolerance;
     for (int s = 0; nearest && s < starts; s++) {
         state_set(run->state, start + (size_t)s * n);
-        if (deviation(run->state) >= least) continue;
-        least = deviation(run->state);
+        if (deviation(run->rules, run->state->sum) >= least) continue;
+        least = deviation(run->rules, run->state->sum);
         memcpy(nearest, run->state->node, n * sizeof *nearest);
     }
     if (nearest && least > wanted && !seek_balance(run, nearest, &least)) {
@@ -197,31 +188,28 @@ static bool search(struct run *run, const struct budget *budget, int starts, con
     return true;
 }
 
-/* Place n threads on k nodes. comm: n x n, symmetric, zero diagonal; cost: k x k, symmetric; load: n; target: k, or
- * NULL when loads do not count; start: `starts` placements (at least one) that all have the wanted seats; node: the
- * result; outcome: the tolerance it keeps (the one asked for where that can be) and its cost. Returns 0, or -1 without memory. */
-int numaplan_solve(int n, int k, const double *comm, const double *cost, const double *load, const double *target,
-                   double tolerance, int starts, const int *start, uint64_t seed, int effort, int *node,
-                   double *outcome) {
-    int result = -1, *class = calloc((size_t)n, sizeof *class);
-    struct graph graph = {n, comm, load, class};
+int numaplan_solve(const struct task *task, int starts, const int *start, int *node, double *outcome) {
+    size_t n = (size_t)task->n;
+    int result = -1, *class = calloc(n, sizeof *class);
     uint64_t work = 0;
-    struct rules rules = {k, true, target != NULL, cost, target ? target : load, tolerance, &work,
-                          work_allowed(n, effort)};
-    for (int x = 0; x < k; x++)
-        for (int y = 0; y < k; y++) rules.flat &= cost[x * k + y] == (x == y ? 0.0 : 1.0);
-    struct run run = {NULL, &rules, {seed}, malloc((size_t)n * sizeof(int)), malloc((size_t)n * sizeof(int)),
-                      INFINITY, INFINITY};
-    if (class && run.best && run.trial && (run.state = state_new(&graph, &rules, start))) {
-        struct budget budget = budget_for(n, !rules.flat, effort);
+    struct graph graph = task_graph(task, class);
+    struct rules rules = task_rules(task, &work);
+    rules.allowed = work_allowed(task->n, task->effort);
+    struct matrix thin = {0};
+    struct run run = {NULL, &rules, {task->seed}, malloc(n * sizeof(int)), malloc(n * sizeof(int)), INFINITY, INFINITY};
+    bool ready = class && run.best && run.trial && matrix_thinned(&graph.comm, &thin);
+    if (ready && thin.start) graph.comm = thin;
+    if (ready && (run.state = state_new(&graph, &rules, start))) {
+        struct budget budget = budget_for(task->n, !rules.flat, task->effort);
         if (search(&run, &budget, starts, start)) {
-            memcpy(node, run.best, (size_t)n * sizeof *node);
+            memcpy(node, run.best, n * sizeof *node);
             outcome[0] = rules.tolerance;
             outcome[1] = run.best_cost;
             result = 0;
         }
     }
     state_free(run.state);
+    matrix_free(&thin);
     free(class);
     free(run.best);
     free(run.trial);

@@ -6,36 +6,28 @@
 #ifndef NUMAPLAN_SOLVER_H
 #define NUMAPLAN_SOLVER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "matrix.h"
 
 enum { MAX_LEVELS = 24 };
 
-/* Loops over whole rows, compiled for wide vectors as well; the sums come out the same, bit for bit. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-#define WIDE __attribute__((target_clones("avx2", "default")))
-#else
-#define WIDE
-#endif
-
-/* What is placed: comm is n x n, symmetric, zero diagonal; load n; class n, non-decreasing cost of a slot. */
+/* What is placed. load: n x rules->loads; extra: k x n, what each element costs on each node beside its communication
+ * with the others here (what it says to pinned threads), or NULL; class: n. */
 struct graph {
     int n;
-    const double *comm;
-    const double *load;
+    struct matrix comm;
+    const double *load, *extra;
     const int *class;
 };
 
-/* Where and by which rule. cost: k x k, symmetric, per unit of communication. target, tolerance: wanted load of each
- * node and how far off it may be, relative to the target; balanced: whether loads count at all. work: elements looked
+/* Where and by which rule. cost: k x k, symmetric, per unit of communication. balanced: whether loads count at
+ * all; loads: how many kinds there are (the whole run's, and each phase's); target, base: loads x k, wanted load of each
+ * node and what is there before any element comes (base may be NULL); tolerance, slack: how far off a load may be,
+ * relative to its target, and how much more each kind cannot help (slack may be NULL). work: elements looked
  * at so far, allowed: how many may be; counted, not timed, so that the same input gives the same answer on any machine. */
 struct rules {
-    int k;
-    bool flat;
-    bool balanced;
-    const double *cost;
-    const double *target;
+    int k, loads;
+    bool flat, balanced;
+    const double *cost, *target, *base, *slack;
     double tolerance;
     uint64_t *work, allowed;
 };
@@ -49,7 +41,8 @@ struct block {
     int node, class, start, end;
 };
 
-/* A placement and its running sums; gain[x * n + i] is what element i would cost on node x. */
+/* A placement and its running sums; gain[x * n + i] is what element i would cost on node x, sum[l * k + x] the load of
+ * kind l there. */
 struct state {
     const struct graph *graph;
     const struct rules *rules;
@@ -60,16 +53,6 @@ struct state {
     double cost, imbalance;
 };
 
-/* To sum[i]: row[i]; factor * row[i]; factor * (left[i] - right[i]); factor * sign[i] * row[i]. */
-void add_row(double *restrict sum, const double *restrict row, size_t n);
-void add_scaled(double *restrict sum, double factor, const double *restrict row, size_t n);
-void add_difference(double *restrict sum, double factor, const double *restrict left, const double *restrict right,
-                    size_t n);
-void add_signed(double *restrict sum, double factor, const double *restrict sign, const double *restrict row, size_t n);
-
-/* sum[map[i]] += row[i]. */
-void add_bundled(double *restrict sum, const int *restrict map, const double *restrict row, size_t n);
-
 uint64_t rng_next(struct rng *rng);
 int rng_below(struct rng *rng, int bound);
 
@@ -79,7 +62,13 @@ void state_set(struct state *state, const int *node);
 double swap_cost(const struct state *state, int i, int j);
 double swap_imbalance(const struct state *state, int i, int j);
 void state_swap(struct state *state, int i, int j);
-double node_imbalance(const struct rules *rules, int node, double load);
+
+/* How far a load of one kind is beyond what is allowed on a node, and all kinds of a node together. */
+double load_imbalance(const struct rules *rules, int kind, int node, double load);
+double node_imbalance(const struct rules *rules, const double *sum, int node);
+
+/* The largest relative deviation of any load from its target, beyond its kind's slack. */
+double deviation(const struct rules *rules, const double *sum);
 
 /* Whether (imbalance, cost) a is better than b: nearer to balance first, then cheaper. */
 bool better(double imbalance_a, double cost_a, double imbalance_b, double cost_b);

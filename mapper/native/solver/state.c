@@ -16,12 +16,29 @@ int rng_below(struct rng *rng, int bound) {
     return (int)(((rng_next(rng) >> 32) * (uint64_t)bound) >> 32);
 }
 
+/* How far off its target a load is, relatively, beyond the slack of its kind. */
+static double off_target(const struct rules *rules, int kind, int node, double load) {
+    double target = rules->target[kind * rules->k + node];
+    return target > 0 ? fabs(load - target) / target - (rules->slack ? rules->slack[kind] : 0) : 0;
+}
+
 /* Linear so that small excesses are not free, and quadratic so that of two evils the most even is the lesser. */
-double node_imbalance(const struct rules *rules, int node, double load) {
-    double target = rules->target[node];
-    if (!(target > 0)) return 0;
-    double excess = fabs(load - target) / target - rules->tolerance;
+double load_imbalance(const struct rules *rules, int kind, int node, double load) {
+    double excess = off_target(rules, kind, node, load) - rules->tolerance;
     return excess > 1e-12 ? excess + 8 * excess * excess : 0;
+}
+
+double node_imbalance(const struct rules *rules, const double *sum, int node) {
+    double imbalance = 0;
+    for (int l = 0; l < rules->loads; l++) imbalance += load_imbalance(rules, l, node, sum[l * rules->k + node]);
+    return imbalance;
+}
+
+double deviation(const struct rules *rules, const double *sum) {
+    double most = 0;
+    for (int l = 0; l < rules->loads; l++)
+        for (int x = 0; x < rules->k; x++) most = fmax(most, off_target(rules, l, x, sum[l * rules->k + x]));
+    return most;
 }
 
 bool better(double imbalance_a, double cost_a, double imbalance_b, double cost_b) {
@@ -55,35 +72,48 @@ static bool lay_out(struct state *state) {
     return true;
 }
 
-static void sum_up(struct state *state) {
+static void sum_loads(struct state *state) {
     const struct graph *graph = state->graph;
     const struct rules *rules = state->rules;
-    int n = graph->n, k = rules->k;
-    *rules->work += (uint64_t)n * (uint64_t)n * (rules->flat ? 1 : (uint64_t)k) / 4; /* vectors of four */
-    memset(state->gain, 0, (size_t)n * (size_t)k * sizeof *state->gain);
-    memset(state->sum, 0, (size_t)k * sizeof *state->sum);
-    for (int j = 0; j < n; j++) {
-        const double *row = graph->comm + (size_t)j * (size_t)n;
-        state->sum[state->node[j]] += graph->load[j];
-        if (rules->flat) { /* first the sums local to each node; below they become remote ones */
-            add_row(state->gain + (size_t)state->node[j] * (size_t)n, row, (size_t)n);
-            continue;
-        }
-        for (int x = 0; x < k; x++) {
-            double cost = rules->cost[x * k + state->node[j]];
-            if (cost != 0) add_scaled(state->gain + (size_t)x * (size_t)n, cost, row, (size_t)n);
-        }
+    int loads = rules->loads, k = rules->k;
+    for (int cell = 0; cell < loads * k; cell++) state->sum[cell] = rules->base ? rules->base[cell] : 0;
+    for (int i = 0; i < graph->n; i++)
+        for (int l = 0; l < loads; l++) state->sum[l * k + state->node[i]] += graph->load[i * loads + l];
+    state->imbalance = 0;
+    for (int x = 0; rules->balanced && x < k; x++) state->imbalance += node_imbalance(rules, state->sum, x);
+}
+
+/* What each element says to each node, priced; where distances are flat that is what it says to all others. */
+static void sum_talk(struct state *state) {
+    const struct graph *graph = state->graph;
+    const struct rules *rules = state->rules;
+    size_t n = (size_t)graph->n, k = (size_t)rules->k;
+    memset(state->gain, 0, n * k * sizeof *state->gain);
+    for (size_t j = 0; j < n; j++) {
+        size_t node = (size_t)state->node[j];
+        if (rules->flat) add_row(state->gain + node * n, 1, &graph->comm, (int)j);
+        for (size_t x = 0; !rules->flat && x < k; x++)
+            if (rules->cost[x * k + node] != 0) add_row(state->gain + x * n, rules->cost[x * k + node], &graph->comm, (int)j);
     }
-    if (rules->flat)
-        for (int i = 0; i < n; i++) {
-            double all = 0;
-            double *gain = state->gain + i;
-            for (int x = 0; x < k; x++) all += gain[(size_t)x * (size_t)n];
-            for (int x = 0; x < k; x++) gain[(size_t)x * (size_t)n] = all - gain[(size_t)x * (size_t)n];
-        }
-    state->cost = state->imbalance = 0;
-    for (int i = 0; i < n; i++) state->cost += state->gain[(size_t)state->node[i] * (size_t)n + (size_t)i] / 2;
-    for (int x = 0; rules->balanced && x < k; x++) state->imbalance += node_imbalance(rules, x, state->sum[x]);
+    for (size_t i = 0; rules->flat && i < n; i++) {
+        double all = 0, *gain = state->gain + i;
+        for (size_t x = 0; x < k; x++) all += gain[x * n];
+        for (size_t x = 0; x < k; x++) gain[x * n] = all - gain[x * n];
+    }
+}
+
+static void sum_up(struct state *state) {
+    const struct graph *graph = state->graph;
+    size_t n = (size_t)graph->n, k = (size_t)state->rules->k;
+    *state->rules->work += matrix_size(&graph->comm) * (state->rules->flat ? 1 : k) / (graph->comm.cells ? 4 : 1);
+    sum_loads(state);
+    sum_talk(state);
+    state->cost = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t cell = (size_t)state->node[i] * n + i;
+        state->cost += state->gain[cell] / 2 + (graph->extra ? graph->extra[cell] : 0);
+    }
+    for (size_t cell = 0; graph->extra && cell < n * k; cell++) state->gain[cell] += graph->extra[cell];
 }
 
 struct state *state_new(const struct graph *graph, const struct rules *rules, const int *node) {
@@ -97,7 +127,7 @@ struct state *state_new(const struct graph *graph, const struct rules *rules, co
     state->member = malloc(n * sizeof *state->member);
     state->position = malloc(n * sizeof *state->position);
     state->gain = malloc(n * k * sizeof *state->gain);
-    state->sum = malloc(k * sizeof *state->sum);
+    state->sum = malloc((size_t)rules->loads * k * sizeof *state->sum);
     if (state->block && state->node && state->member && state->position && state->gain && state->sum) {
         memcpy(state->node, node, n * sizeof *node);
         if (lay_out(state)) {
@@ -122,7 +152,7 @@ void state_free(struct state *state) {
 
 /* Take over another placement with the same number of elements in every block. */
 void state_set(struct state *state, const int *node) {
-    int n = state->graph->n, next[state->blocks];
+    int n = state->graph->n, next[state->blocks > 0 ? state->blocks : 1];
     memcpy(state->node, node, (size_t)n * sizeof *node);
     for (int b = 0; b < state->blocks; b++) next[b] = state->block[b].start;
     for (int i = 0; i < n; i++) {
@@ -146,16 +176,21 @@ double swap_cost(const struct state *state, int i, int j) {
     size_t k = (size_t)state->rules->k;
     double pair = 2 * cost[a * k + b] - cost[a * k + a] - cost[b * k + b];
     return gain[b * n + (size_t)i] - gain[a * n + (size_t)i] + gain[a * n + (size_t)j] - gain[b * n + (size_t)j] +
-           pair * state->graph->comm[(size_t)i * n + (size_t)j];
+           pair * entry(&state->graph->comm, i, j);
 }
 
 double swap_imbalance(const struct state *state, int i, int j) {
     const struct rules *rules = state->rules;
-    int a = state->node[i], b = state->node[j];
-    double moved = state->graph->load[j] - state->graph->load[i];
-    if (moved == 0) return 0;
-    return node_imbalance(rules, a, state->sum[a] + moved) + node_imbalance(rules, b, state->sum[b] - moved) -
-           node_imbalance(rules, a, state->sum[a]) - node_imbalance(rules, b, state->sum[b]);
+    int a = state->node[i], b = state->node[j], k = rules->k, loads = rules->loads;
+    double change = 0;
+    for (int l = 0; l < loads; l++) {
+        double moved = state->graph->load[j * loads + l] - state->graph->load[i * loads + l];
+        const double *sum = state->sum + l * k;
+        if (moved != 0)
+            change += load_imbalance(rules, l, a, sum[a] + moved) + load_imbalance(rules, l, b, sum[b] - moved) -
+                      load_imbalance(rules, l, a, sum[a]) - load_imbalance(rules, l, b, sum[b]);
+    }
+    return change;
 }
 
 void state_swap(struct state *state, int i, int j) {
@@ -164,17 +199,17 @@ void state_swap(struct state *state, int i, int j) {
     size_t n = (size_t)graph->n;
     int k = rules->k, a = state->node[i], b = state->node[j], p = state->position[i], q = state->position[j];
     state->cost += swap_cost(state, i, j);
-    if (rules->balanced) {
-        state->imbalance += swap_imbalance(state, i, j);
-        state->sum[a] += graph->load[j] - graph->load[i];
-        state->sum[b] += graph->load[i] - graph->load[j];
+    if (rules->balanced) state->imbalance += swap_imbalance(state, i, j);
+    for (int l = 0; rules->balanced && l < rules->loads; l++) {
+        double moved = graph->load[j * rules->loads + l] - graph->load[i * rules->loads + l];
+        state->sum[l * k + a] += moved;
+        state->sum[l * k + b] -= moved;
     }
-    const double *row_i = graph->comm + (size_t)i * n, *row_j = graph->comm + (size_t)j * n;
-    *rules->work += (rules->flat ? 2 : (uint64_t)k) * n / 4;
+    uint64_t seen = graph->comm.cells ? n / 4 : (uint64_t)(row_of(&graph->comm, i).count + row_of(&graph->comm, j).count);
+    *rules->work += (rules->flat ? 2 : (uint64_t)k) * seen;
     for (int x = 0; x < k; x++) {
         double step = rules->cost[x * k + b] - rules->cost[x * k + a];
-        if (step == 0) continue;
-        add_difference(state->gain + (size_t)x * n, step, row_i, row_j, n);
+        if (step != 0) add_difference(state->gain + (size_t)x * n, step, &graph->comm, i, j);
     }
     state->node[i] = b;
     state->node[j] = a;

@@ -18,6 +18,7 @@ struct search {
     struct state *state;
     struct rng *rng;
     long iteration, *banned; /* banned[i * k + x]: element i may not go to node x until then */
+    double *talk;            /* one element's row of the matrix, as a whole */
     double *leave, *gap;     /* of each position: what its leaving for the other node costs, see struct pairing */
     double price, weight;    /* of imbalance, of communication */
     double best_cost, best_imbalance;
@@ -40,8 +41,7 @@ static double judge(const struct search *search, int i, int j, double cost, bool
 static double balance_floor(const struct search *search, int a, int b) {
     const struct state *state = search->state;
     if (!(search->price > 0)) return 0;
-    return -search->price * (node_imbalance(state->rules, a, state->sum[a]) +
-                             node_imbalance(state->rules, b, state->sum[b]));
+    return -search->price * (node_imbalance(state->rules, state->sum, a) + node_imbalance(state->rules, state->sum, b));
 }
 
 /* Two blocks as scan_blocks sees them; positions in member[]. */
@@ -56,10 +56,12 @@ struct pairing {
 static void scan_row(struct search *search, const struct pairing *pairing, int p, struct choice *best) {
     const struct state *state = search->state;
     const int *member = state->member;
-    const double *gap = pairing->gap, *row = state->graph->comm + (size_t)member[p] * (size_t)state->graph->n;
+    const struct row thin = row_of(&state->graph->comm, member[p]);
+    const double *gap = pairing->gap, *row = thin.to ? search->talk : thin.weight;
     const double leave = pairing->leave[p], floor = pairing->floor, pair = pairing->pair;
     const bool bounded = pairing->bounded;
     double value = best->value;
+    for (int e = 0; thin.to && e < thin.count; e++) search->talk[thin.to[e]] = thin.weight[e];
     for (int q = pairing->right->start, end = pairing->right->end; q < end; q++) {
         if (bounded && leave + gap[q] >= value) continue;
         double communication = leave + gap[q] - floor + pair * row[member[q]];
@@ -72,6 +74,7 @@ static void scan_row(struct search *search, const struct pairing *pairing, int p
             *best = (struct choice){member[p], member[q], judged};
         }
     }
+    for (int e = 0; thin.to && e < thin.count; e++) search->talk[thin.to[e]] = 0;
 }
 
 /* Look through the swaps between two blocks; bounds skip rows and pairs that cannot win. The row that gains most by
@@ -212,11 +215,12 @@ bool tabu_search(struct state *state, struct rng *rng, long iterations, long pat
     size_t n = (size_t)state->graph->n, k = (size_t)state->rules->k;
     struct search search = {.state = state, .rng = rng, .weight = loads_only ? 0 : 1};
     search.banned = calloc(n * k, sizeof *search.banned);
+    search.talk = calloc(n, sizeof *search.talk);
     search.leave = malloc(n * sizeof *search.leave);
     search.gap = malloc(n * sizeof *search.gap);
     int *best_node = malloc(n * sizeof *best_node);
     bool *settled = malloc((size_t)state->blocks * (size_t)state->blocks * sizeof *settled);
-    bool ready = search.banned && search.leave && search.gap && best_node && settled;
+    bool ready = search.banned && search.talk && search.leave && search.gap && best_node && settled;
     if (ready) {
         if (state->rules->balanced) search.price = loads_only ? 1 : first_price(state);
         search.best_cost = search.best_imbalance = -INFINITY; /* a ban is lifted by a record only; none holds yet */
@@ -235,6 +239,7 @@ bool tabu_search(struct state *state, struct rng *rng, long iterations, long pat
         state_set(state, best_node);
     }
     free(search.banned);
+    free(search.talk);
     free(search.leave);
     free(search.gap);
     free(best_node);

@@ -1,0 +1,152 @@
+"""A mapping task as the native solver takes it.
+
+Pinned threads (`Problem.fixed`) are taken out: what the others say to them becomes a cost of each node, their
+loads stand there already. With `Problem.every_phase` each phase's loads are balanced as well as the whole
+run's.
+"""
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from numaplan.mapper.cost import load_deviation
+from numaplan.mapper.links import Links
+from numaplan.mapper.problem import EFFORTS, Floats, Nodes, Problem
+
+
+class _Task(ctypes.Structure):
+    """`struct task` of native/solver/task.h."""
+
+    _fields_ = (
+        *((name, ctypes.c_int32) for name in ("n", "k", "loads", "effort")),
+        *((name, ctypes.c_void_p) for name in ("cells", "weight", "start", "to")),
+        *((name, ctypes.c_void_p) for name in ("cost", "load", "target", "base", "slack", "extra")),
+        ("tolerance", ctypes.c_double),
+        ("seed", ctypes.c_uint64),
+    )
+
+
+@dataclass(frozen=True)
+class SolverTask:
+    """The task in memory; free: the threads it places; held: the arrays that it points to."""
+
+    fields: _Task
+    free: Nodes
+    held: tuple[Any, ...]
+
+    @property
+    def address(self) -> Any:
+        """What the library takes."""
+        return ctypes.byref(self.fields)
+
+
+def free_threads(problem: Problem) -> Nodes:
+    """Those that are not pinned."""
+    return np.arange(problem.threads) if problem.fixed is None else np.flatnonzero(problem.fixed < 0)
+
+
+def new_task(problem: Problem) -> SolverTask:
+    """Everything scaled to near 1: entries and loads may be anything from 1e-300 to 1e300."""
+    free = free_threads(problem)
+    arrays: dict[str, Any] = {"cost": problem.costs}
+    scale = _unit_scale(problem.matrix)
+    _add_matrix(arrays, problem, free, scale)
+    kinds = _add_loads(arrays, problem, free)
+    held = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    fields = _Task(
+        n=len(free),
+        k=problem.nodes,
+        loads=kinds,
+        effort=EFFORTS.index(problem.effort),
+        tolerance=problem.tolerance,
+        seed=problem.seed & (1 << 64) - 1,
+        **{name: array.ctypes.data for name, array in held.items()},
+    )
+    return SolverTask(fields, free, tuple(held.values()))
+
+
+def load_rows(problem: Problem) -> tuple[Floats, Floats, Floats]:
+    """What `balanced` balances: (L, N) loads, (L, K) targets and (L,) slack, the whole run's first.
+
+    A phase in which a few threads do everything cannot be balanced: its slack is what a quick placement by
+    that phase alone is off beyond the tolerance, and does not count.
+    """
+    rows = [problem.loads]
+    if problem.every_phase and problem.phases is not None:
+        rows += [row for row in problem.phases if row.any()]
+    scales = np.array([_unit_scale(row) for row in rows])
+    loads = np.array(rows) * scales[:, None]
+    targets = np.outer(loads.sum(axis=1), problem.sizes / problem.threads)
+    targets[0] = problem.targets * scales[0]
+    slack = np.zeros(len(rows))
+    for row in range(1, len(rows)):
+        if problem.targets.sum() > 0:
+            targets[row] = loads[row].sum() * problem.targets / problem.targets.sum()
+        dealt = _deal_by_load(problem, loads[row], targets[row])
+        slack[row] = max(0.0, load_deviation(loads[row], targets[row], dealt) - problem.tolerance)
+    return loads, targets, slack
+
+
+def _deal_by_load(problem: Problem, loads: Floats, targets: Floats) -> Nodes:
+    """The heaviest thread first, each to the node that lacks most; pinned threads where they are."""
+    places = np.full(problem.threads, -1) if problem.fixed is None else problem.fixed.copy()
+    free, there = free_threads(problem), np.flatnonzero(places >= 0)
+    room = problem.sizes - np.bincount(places[there], minlength=problem.nodes)
+    lacks = targets - np.bincount(places[there], loads[there], problem.nodes)
+    for thread in free[np.argsort(-loads[free], kind="stable")].tolist():
+        node = int(np.argmax(np.where(room > 0, lacks, -np.inf)))
+        places[thread] = node
+        room[node] -= 1
+        lacks[node] -= loads[thread]
+    return places
+
+
+def _add_loads(arrays: dict[str, Any], problem: Problem, free: Nodes) -> int:
+    """Loads, and what they are balanced to where they are; returns how many kinds there are."""
+    if problem.objective != "balanced":
+        arrays["load"] = np.zeros(len(free))
+        return 1
+    loads, targets, slack = load_rows(problem)
+    arrays |= {"load": loads[:, free].T, "target": targets, "slack": slack}
+    if problem.fixed is not None:
+        pinned = np.flatnonzero(problem.fixed >= 0)
+        nodes = problem.fixed[pinned]
+        arrays["base"] = np.array([np.bincount(nodes, row[pinned], problem.nodes) for row in loads])
+    return len(loads)
+
+
+def _add_matrix(arrays: dict[str, Any], problem: Problem, free: Nodes, scale: float) -> None:
+    matrix = problem.matrix
+    pinned = None if problem.fixed is None else np.flatnonzero(problem.fixed >= 0)
+    if pinned is not None:
+        talk = _talk_to_pinned(problem, pinned)
+        arrays["extra"] = problem.costs @ talk[:, free] * scale
+    if isinstance(matrix, Links):
+        links = matrix if pinned is None else matrix.without(pinned)
+        arrays |= {"start": links.start, "to": links.to, "weight": links.weight * scale}
+        return
+    cells = matrix if pinned is None else matrix[np.ix_(free, free)]
+    arrays["cells"] = cells * scale if scale != 1.0 else cells
+
+
+def _talk_to_pinned(problem: Problem, pinned: Nodes) -> Floats:
+    """(K, N) what each thread says to those pinned on each node."""
+    assert problem.fixed is not None
+    matrix, nodes = problem.matrix, problem.fixed[pinned]
+    talk = np.zeros((problem.nodes, problem.threads))
+    if isinstance(matrix, Links):
+        there = np.flatnonzero(problem.fixed[matrix.rows] >= 0)
+        np.add.at(talk, (problem.fixed[matrix.rows[there]], matrix.to[there]), matrix.weight[there])
+    else:
+        np.add.at(talk, nodes, matrix[pinned])
+    return talk
+
+
+def _unit_scale(values: Floats | Links) -> float:
+    """A power of two that brings the largest entry near 1 without rounding anything that matters."""
+    largest = float(values.max() if isinstance(values, Links) else values.max(initial=0.0))
+    if largest <= 0:
+        return 1.0
+    return float(2.0 ** -max(-1000, min(1000, int(np.frexp(largest)[1]))))
