@@ -19,6 +19,7 @@ _ARENAS = (64 << 20, 128 << 20)  # what malloc reserves for a thread's small blo
 _ANONYMOUS = ("//anon", "/dev/zero", "/SYSV", "/anon_hugepage", "/memfd:", "[anon")
 _MOST_REGIONS = 1 << 20
 _MOST_MODULES = 1 << 13
+_GUARD = 64 << 10  # at the end of a stack, at most
 _LOADING = 10_000_000  # ns between two mappings of one library
 ADDRESSES = 1 << 63  # beyond is the kernel's
 
@@ -215,8 +216,9 @@ class _Space:
             self._reserves[one.tid] = place
 
     def _inside_reserve(self, start: int, end: int) -> bool:
-        """Whether these are the first or last pages of reserved memory, made usable."""
-        return end <= self._reserved_end.get(start, -1) or 0 <= self._reserved_start.get(end, -1) <= start
+        """Whether this is reserved memory made usable: an arena from its start, a stack up to its end."""
+        behind = start - self._reserved_start.get(end, start + 1)
+        return end <= self._reserved_end.get(start, -1) or 0 <= behind <= _GUARD
 
     def _is_own_data(self, one: Mapping) -> bool:
         """Whether its symbols tell more of this memory already."""
