@@ -9,20 +9,26 @@ CFLAGS = ["-std=c11", "-O2", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror", "-D_G
 
 # library -> (source folders, extra compiler flags, libraries)
 NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
-    "numaplan.profiler.native.emulate": (["profiler/native/emulate"], ["-O3"], []),
+    "numaplan.profiler.native.emulate": (["profiler/native/qemu", "profiler/native/emulate"], ["-O3"], []),
     "numaplan.profiler.native.perfdata": (["profiler/native/perfdata"], ["-O3"], []),
     "numaplan.profiler.native.preload": (["profiler/native/preload"], [], ["dl", "pthread"]),
     "numaplan.analyzer.native.communication": (["analyzer/native/communication"], ["-O3"], []),
     "numaplan.mapper.native.solver": (["mapper/native/solver"], ["-O3"], ["m"]),
     "numaplan.launcher.native.enforce": (
-        ["profiler/native/preload", "launcher/native/enforce"],
+        ["profiler/native/preload", "launcher/native/form", "launcher/native/enforce"],
         ["-DNUMAPLAN_ENFORCE"],
         ["dl", "pthread"],
     ),
-    "numaplan.launcher.native.lab": (["launcher/native/lab"], ["-O3"], []),
+    "numaplan.launcher.native.trace": (["launcher/native/form", "launcher/native/trace"], [], []),
+    "numaplan.launcher.native.lab": (["profiler/native/qemu", "launcher/native/lab"], ["-O3"], []),
+    "numaplan.launcher.native.lab2": (
+        ["profiler/native/qemu", "launcher/native/lab"],
+        ["-O3", "-DQEMU_PLUGIN_API=2"],
+        [],
+    ),
     "numaplan.launcher.native.labguest": (["launcher/native/labguest"], [], []),
 }
-PROGRAMS = {"labguest"}  # executables; all others are shared libraries
+PROGRAMS = {"labguest", "trace"}  # executables; all others are shared libraries
 
 
 class SharedLibrary(build_ext):

@@ -63,9 +63,10 @@ def run_program(
         for chosen in wanted:
             handler = forward if chosen != signal.SIGINT else (lambda *_: None)
             previous[chosen] = signal.signal(chosen, handler)
-        child = subprocess.Popen(
-            list(argv), env=dict(environment), pass_fds=tuple(pass_fds), preexec_fn=before_exec
-        )
+        for descriptor in pass_fds:
+            os.set_inheritable(descriptor, True)
+        # What we were given open is the program's too (by MPI's starters, by make); what is ours closes by itself.
+        child = subprocess.Popen(list(argv), env=dict(environment), close_fds=False, preexec_fn=before_exec)
         if started is not None:
             started(child.pid)
         return exit_code_of(child.wait())

@@ -28,7 +28,9 @@ def nlaunch(
         list[str], typer.Argument(help="The program and its arguments.", metavar="APP [ARGS]...")
     ],
     plan: Annotated[str, typer.Option(help="The plan ('nmap plan' makes it).", metavar="PLAN.JSON")],
-    report: Annotated[str, typer.Option(help="Write what was applied.", metavar="APPLIED.JSON")] = "",
+    report: Annotated[
+        str, typer.Option(help="Write what was applied; %r is the rank of a job.", metavar="APPLIED.JSON")
+    ] = "",
     remap: Annotated[
         bool, typer.Option("--remap", help="Fit a plan for another machine to this one.")
     ] = False,
@@ -38,25 +40,42 @@ def nlaunch(
     unplanned: Annotated[
         str, typer.Option(help="Threads not in the plan: float (their process's nodes), anywhere, inherit.")
     ] = "float",
+    override: Annotated[
+        bool,
+        typer.Option(
+            "--override/--respect-app", help="The plan holds where the program sets its own affinity."
+        ),
+    ] = False,
+    by: Annotated[
+        str,
+        typer.Option(
+            help="How threads are bound: preload (a library in the program), ptrace (from outside), auto."
+        ),
+    ] = "auto",
+    watch: Annotated[
+        float, typer.Option(help="Look every so many seconds if all is as planned; 0: only at the end.")
+    ] = 0.0,
     explain: Annotated[bool, typer.Option("--explain", help="Say what would be done; run nothing.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no warning.")] = False,
     debug: Debug = False,
     version: Version = False,
 ) -> int:
     """Parse, launch, pass the exit code on."""
-    from numaplan.launcher.launch import UNPLANNED, LaunchRequest, launch_program, plan_for
+    from numaplan.launcher.launch import BY, UNPLANNED, LaunchRequest, check, launch_program
 
-    if unplanned not in UNPLANNED:
-        raise UsageError(f"--unplanned {unplanned}: no such choice", f"one of {', '.join(UNPLANNED)}")
-    request = LaunchRequest(command, plan, report, remap, strict, unplanned, quiet)
+    for option, value, choices in (("--unplanned", unplanned, UNPLANNED), ("--by", by, BY)):
+        if value not in choices:
+            raise UsageError(f"{option} {value}: no such choice", f"one of {', '.join(choices)}")
+    if not 0 <= watch < 1e6:
+        raise UsageError(f"--watch {watch:g}: not a number of seconds", "give 0 or more")
+    request = LaunchRequest(
+        command, plan, report, remap, strict, unplanned, quiet, by=by, override=override, watch=watch
+    )
     if not explain:
         return launch_program(request)
-    from numaplan.common.process import find_program
     from numaplan.launcher.explain import explain as describe
-    from numaplan.profiler.machine import Machine
 
-    find_program(command)
-    print(describe(plan_for(request, Machine.load("local")), command))
+    print(describe(check(request)))
     return 0
 
 

@@ -1,18 +1,21 @@
 """What a launch will do, and commands of other tools that come near it; runs nothing."""
 
+import shlex
 from collections import defaultdict
 from collections.abc import Sequence
 
-from numaplan.mapper import Plan, PlanThread
-from numaplan.mapper.plan import PlanRegion
+from numaplan.launcher.launch import Launch
+from numaplan.mapper import Plan, PlanRegion, PlanThread
 
 SHOWN = 64  # threads and regions listed one by one
 
 
-def explain(plan: Plan, argv: Sequence[str]) -> str:
+def explain(launch: Launch) -> str:
     """Lines for people: threads' cpus, regions' nodes, and equivalents for numactl, taskset, OpenMP."""
+    plan = launch.plan
     lines = [
         f"{len(plan.threads)} threads by {plan.method}, {len(plan.memory)} memory regions",
+        _how(launch),
         "",
         "threads:",
     ]
@@ -26,7 +29,22 @@ def explain(plan: Plan, argv: Sequence[str]) -> str:
         lines += ["", "memory:", *(f"  {_region(region)}" for region in plan.memory[:SHOWN])]
     if len(plan.memory) > SHOWN:
         lines.append(f"  … and {len(plan.memory) - SHOWN} more")
-    return "\n".join([*lines, "", "near equivalents without nlaunch:", *_equivalents(plan, " ".join(argv))])
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "near equivalents without nlaunch:",
+            *_equivalents(plan, shlex.join(launch.request.argv)),
+        ]
+    )
+
+
+def _how(launch: Launch) -> str:
+    by = launch.request.by
+    if by == "ptrace" or (by == "auto" and launch.outside):
+        why = launch.outside or "asked for"
+        return f"threads bound from outside by ptrace ({why}); memory is left to first touch"
+    return "threads bound and memory placed by a library that is loaded into the program"
 
 
 def _thread_name(thread: PlanThread) -> str:

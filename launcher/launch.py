@@ -1,26 +1,31 @@
 """Run a program with its plan: check, translate, start, and say what was applied."""
 
 import os
-import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from numaplan.common import UsageError, write_document
+from numaplan.common import UsageError
 from numaplan.common.process import find_program, run_program
 from numaplan.launcher.compact import Compact, compact
-from numaplan.launcher.remap import remap_plan
+from numaplan.launcher.elf import ElfFacts, elf_facts
+from numaplan.launcher.program import executable_of
+from numaplan.launcher.today import fit_plan, own_part
+from numaplan.launcher.tracing import root_name, why_outside
 from numaplan.mapper import Plan
 from numaplan.profiler.identity import prepare
 from numaplan.profiler.machine import Machine
 
 if TYPE_CHECKING:
-    from numaplan.launcher.report import Applied
+    from numaplan.launcher.tracing import Tracer
+    from numaplan.launcher.watch import Watch
 
 LIBRARY = Path(__file__).resolve().parent / "native" / "enforce.so"
 UNPLANNED = ("float", "anywhere", "inherit")
+BY = ("auto", "preload", "ptrace")
 
 # Variables by which OpenMP runtimes bind threads on their own; ours comes later and wins at birth.
 AFFINITY_VARIABLES = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
@@ -31,7 +36,9 @@ class LaunchRequest:
     """What to launch and how.
 
     unplanned: threads that the plan does not name `float` on the cpus of their process's nodes, run
-    `anywhere` the process may, or `inherit` what their creator has; strict: a miss makes exit code 1.
+    `anywhere` the process may, or `inherit` what their creator has; strict: a miss makes exit code 1; by: the
+    `preload` library, `ptrace` from outside, or `auto`; override: the plan holds where the program sets its
+    own affinity; watch: seconds between looks at the running program, 0 none.
     """
 
     argv: Sequence[str]
@@ -41,20 +48,51 @@ class LaunchRequest:
     strict: bool = False
     unplanned: str = "float"
     quiet: bool = False
+    by: str = "auto"
+    override: bool = False
+    watch: float = 0.0
 
 
-def plan_for(request: LaunchRequest, machine: Machine) -> Plan:
+@dataclass(frozen=True)
+class Launch:
+    """A request that was checked: what runs, on which machine, with which part of the plan.
+
+    outside: why the preload library cannot see the program's threads, empty when it can; root: name of the
+    first process.
+    """
+
+    request: LaunchRequest
+    machine: Machine
+    plan: Plan
+    environment: Mapping[str, str]
+    program: str
+    executable: str
+    facts: ElfFacts | None
+    outside: str
+    root: str
+
+
+def plan_for(
+    request: LaunchRequest, machine: Machine, program: str = "", facts: ElfFacts | None = None
+) -> Plan:
     """The request's plan as it can be used on `machine`; raises UsageError when it was made for another."""
-    plan = Plan.load(request.plan_path)
-    if plan.machine.fingerprint == machine.fingerprint:
-        return plan
-    if request.remap:
-        return remap_plan(plan, machine)
-    theirs, ours = _shape(plan.machine.machine()), _shape(machine)
-    raise UsageError(
-        f"{request.plan_path}: made for another machine ({plan.machine.name}: {theirs}; here: {ours})",
-        "plan for this machine ('nmap plan --machine local'), or add --remap",
-    )
+    return fit_plan(request.plan_path, request.remap, machine, program, facts)
+
+
+def check(request: LaunchRequest, environment: Mapping[str, str] | None = None) -> Launch:
+    """Everything that can be wrong before a program is started; raises UsageError."""
+    environment = dict(os.environ if environment is None else environment)
+    program = find_program(request.argv)
+    executable = executable_of(program)
+    facts = elf_facts(executable)
+    root = root_name(environment)
+    if root != "p0":
+        _unbind()
+    machine = Machine.load("local")
+    plan = own_part(plan_for(request, machine, program, facts), root)
+    _check_report_path(request.report_path)
+    outside = why_outside(executable, facts)
+    return Launch(request, machine, plan, environment, program, executable, facts, outside, root)
 
 
 def launch_program(request: LaunchRequest, environment: Mapping[str, str] | None = None) -> int:
@@ -62,27 +100,72 @@ def launch_program(request: LaunchRequest, environment: Mapping[str, str] | None
 
     Writes the report; one summary line, and one warning if there is something to warn of, go to stderr.
     """
-    environment = dict(os.environ if environment is None else environment)
-    program = find_program(request.argv)
-    machine = Machine.load("local")
-    plan = plan_for(request, machine)
-    _check_report_path(request.report_path)
+    launch = check(request, environment)
+    allowed = sorted(os.sched_getaffinity(0) & set(launch.machine.cpus))
     with tempfile.TemporaryDirectory(prefix="nlaunch-") as folder:
         workdir = Path(folder)
-        allowed = sorted(os.sched_getaffinity(0) & set(machine.cpus))
-        form = make_form(plan, machine, program, request.unplanned, environment, allowed)
-        loaded = prepare(workdir, environment, LIBRARY)
+        form = make_form(
+            launch.plan, launch.machine, launch.program, request.unplanned, launch.environment, allowed
+        )
         place = workdir / "plan.bin"
         place.write_bytes(form.data)
-        loaded["NUMAPLAN_PLAN"] = str(place.resolve())
-        code = run_program([*request.argv], loaded)
+        code, tracer, watch = _run(launch, workdir, place, form)
         # Only now: reading and comparing needs imports that would keep the program waiting.
-        from numaplan.launcher.observed import read_observed
-        from numaplan.launcher.report import make_report
+        from numaplan.launcher.finish import finish
 
-        notes = _notes(plan, program, environment)
-        applied = make_report(plan, form, read_observed(workdir), code, notes)
-    return _tell(request, plan, applied, code)
+        return finish(launch, form, workdir, code, tracer, watch)
+
+
+def _run(
+    launch: Launch, workdir: Path, place: Path, form: Compact
+) -> "tuple[int, Tracer | None, Watch | None]":
+    """Start the program the way that suits it, and wait for its end."""
+    request = launch.request
+    tracer = _tracer(launch, workdir, place)
+    environment = dict(launch.environment)
+    if tracer is None:
+        environment = prepare(workdir, environment, LIBRARY)
+        environment["NUMAPLAN_PLAN"] = str(place.resolve())
+        if request.override:
+            environment["NUMAPLAN_OVERRIDE"] = "1"
+    if launch.facts and launch.facts.go:
+        # It counts its cpus again while it runs, by a system call of its own, on a thread that may be bound.
+        environment.setdefault("GOMAXPROCS", str(len(os.sched_getaffinity(0))))
+    watch = None
+    if request.watch:
+        from numaplan.launcher.watch import Watch
+
+        watch = Watch(launch.plan, form, workdir, request.watch, request.quiet)
+    code = run_program(
+        [*request.argv],
+        environment,
+        before_exec=tracer.attach if tracer else None,
+        started=_started(tracer, watch),
+    )
+    if watch:
+        watch.stop()
+    return code, tracer, watch
+
+
+def _tracer(launch: Launch, workdir: Path, place: Path) -> "Tracer | None":
+    by = launch.request.by
+    if by == "preload" or (by == "auto" and not launch.outside):
+        return None
+    from numaplan.launcher.tracing import Tracer, gains_privileges
+
+    if by == "auto" and os.geteuid() != 0 and gains_privileges(launch.executable):
+        return None  # the kernel would take its privileges away under a tracer that has none
+    return Tracer(workdir, place, launch.root, launch.request.override)
+
+
+def _started(tracer: "Tracer | None", watch: "Watch | None") -> Callable[[int], None]:
+    def started(_pid: int) -> None:
+        if tracer:
+            tracer.started()
+        if watch:
+            watch.start()
+
+    return started
 
 
 def make_form(
@@ -97,11 +180,11 @@ def make_form(
 
     allowed: cpus that threads outside the plan may have, all of the machine's by default.
     """
-    from numaplan.launcher.program import StaticData, executable_of
-
     floating = _floating(plan, machine, unplanned, allowed or machine.cpus)
     if not any(region.region.kind == "static" for region in plan.memory):
         return compact(plan, floating, lambda _module, _symbol: None)
+    from numaplan.launcher.program import StaticData
+
     return compact(plan, floating, StaticData(executable_of(program), environment).locate)
 
 
@@ -119,21 +202,10 @@ def _floating(
     return floating
 
 
-def _notes(plan: Plan, program: str, environment: Mapping[str, str]) -> tuple[str, ...]:
-    from numaplan.launcher.program import executable_of, is_static
-    from numaplan.profiler.identity import build_id_of
-
-    notes = [
-        f"{name} is set: the program's runtime binds too"
-        for name in AFFINITY_VARIABLES
-        if environment.get(name)
-    ]
-    executable = executable_of(program)
-    if is_static(executable):
-        notes.append("the program is statically linked: nothing can be loaded into it")
-    if plan.app.build_id and build_id_of(executable) != plan.app.build_id:
-        notes.append("the program is another build than the one the plan was made for")
-    return tuple(notes)
+def _unbind() -> None:
+    """A rank was bound by its starter before it came to us; the plan says where it belongs."""
+    with suppress(OSError):
+        os.sched_setaffinity(0, range(os.sysconf("SC_NPROCESSORS_CONF")))
 
 
 def _check_report_path(path: str) -> None:
@@ -142,23 +214,3 @@ def _check_report_path(path: str) -> None:
         raise UsageError(f"{path}: no folder {Path(path).parent}", "create it first")
     if path and Path(path).is_dir():
         raise UsageError(f"{path}: is a directory", "name a file")
-
-
-def _tell(request: LaunchRequest, plan: Plan, applied: "Applied", code: int) -> int:
-    from numaplan.launcher.report import warning_of
-
-    if request.report_path:
-        write_document(request.report_path, applied.to_json())
-    warning = warning_of(applied, plan)
-    if warning and not request.quiet:
-        print(f"nlaunch: warning: {warning}", file=sys.stderr)
-    if not request.quiet:
-        print(f"nlaunch: {applied.summary}", file=sys.stderr)
-    return 1 if request.strict and not applied.ok and code == 0 else code
-
-
-def _shape(machine: Machine) -> str:
-    counts = [len(node.cpus) for node in machine.cpu_nodes]
-    if len(set(counts)) == 1:
-        return f"{len(counts)} node{'s' if len(counts) > 1 else ''} of {counts[0]} cpus"
-    return f"{len(machine.nodes)} nodes, {sum(counts)} cpus"

@@ -6,7 +6,8 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+
+from numaplan.launcher.elf import elf_facts
 
 _MAX_DEPTH = 4  # scripts whose interpreter is a script; the kernel's own limit
 
@@ -28,25 +29,6 @@ def executable_of(program: str, depth: int = 0) -> str:
         found = shutil.which(names[0]) if names else None
         return executable_of(found, depth + 1) if found else program
     return executable_of(words[0], depth + 1)
-
-
-def is_static(executable: str) -> bool:
-    """Whether the ELF file has no dynamic linker, so that nothing can be preloaded into it."""
-    return _interpreter(executable) == ""
-
-
-def _interpreter(executable: str) -> str | None:
-    """The dynamic linker that an ELF file names; empty when static, None when it is not readable ELF."""
-    from elftools.common.exceptions import ELFError
-    from elftools.elf.elffile import ELFFile
-
-    try:
-        with Path(executable).open("rb") as file:
-            found: Any = ELFFile(file).iter_segments("PT_INTERP")
-            names = [str(segment.get_interp_name()) for segment in found]
-    except (OSError, ELFError, ValueError, AttributeError):
-        return None
-    return names[0] if names else ""
 
 
 class StaticData:
@@ -78,7 +60,8 @@ class StaticData:
 
 def _linked(executable: str, environment: dict[str, str]) -> dict[str, str]:
     """Basename -> path of the libraries that the dynamic linker would load; runs nothing of the program."""
-    linker = _interpreter(executable)
+    facts = elf_facts(executable)
+    linker = facts.interpreter if facts else ""
     if not linker:
         return {}
     try:

@@ -15,12 +15,16 @@ LISTED = 1000  # unplanned threads listed by name
 
 
 class AppliedThread(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A thread of the plan; applied: the cpus it had when last looked at, empty if it never appeared."""
+    """A thread of the plan; applied: the cpus it had when last looked at, empty if it never appeared.
+
+    tid: its number in the system, 0 if it never appeared.
+    """
 
     path: str
     planned: tuple[int, ...]
     applied: tuple[int, ...]
     process: str = "p0"
+    tid: int = 0
 
 
 class AppliedRegion(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,8 +139,13 @@ def _key(thread: PlanThread) -> tuple[str, str]:
 
 def _thread(thread: PlanThread, observed: Observed) -> AppliedThread:
     seen = observed.threads.get(_key(thread))
-    applied = seen.cpus if seen is not None else ()
-    return AppliedThread(path=thread.path, planned=thread.cpus, applied=applied, process=thread.process)
+    return AppliedThread(
+        path=thread.path,
+        planned=thread.cpus,
+        applied=seen.cpus if seen is not None else (),
+        process=thread.process,
+        tid=seen.tid if seen is not None else 0,
+    )
 
 
 def _region(region: PlanRegion, seen: SeenRegion | None) -> AppliedRegion:

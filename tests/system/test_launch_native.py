@@ -20,7 +20,10 @@ PROGRAMS = Path(__file__).parent / "programs"
 def built(repository: Path, folder: Path, name: str, sources: list[str], sanitizer: str) -> Path:
     """The test program with parts of the library compiled in; skips where gcc has no such sanitizer."""
     program = folder / name
-    includes = [f"-I{repository / part}" for part in ("profiler/native/preload", "launcher/native/enforce")]
+    includes = [
+        f"-I{repository / part}"
+        for part in ("profiler/native/preload", "launcher/native/form", "launcher/native/enforce")
+    ]
     flags = ["-std=c11", "-O1", "-g", "-D_GNU_SOURCE", "-DNUMAPLAN_ENFORCE", f"-fsanitize={sanitizer}"]
     files = [str(PROGRAMS / f"launch_{name}.c"), *(str(repository / source) for source in sources)]
     command = ["gcc", *flags, "-fno-sanitize-recover=all", *includes, "-o", str(program), *files, "-lpthread"]
@@ -74,7 +77,7 @@ def mutated(rng: random.Random, data: bytes) -> bytes:
 
 
 def test_no_form_makes_the_parser_leave_its_bounds(repository: Path, tmp_path: Path) -> None:
-    program = built(repository, tmp_path, "form", ["launcher/native/enforce/form.c"], "address,undefined")
+    program = built(repository, tmp_path, "form", ["launcher/native/form/form.c"], "address,undefined")
     rng = random.Random(7)
     whole = [form(rng) for _ in range(200)]
     forms = [*whole, *(mutated(rng, rng.choice(whole)) for _ in range(5000)), b"", whole[0][:63]]

@@ -60,11 +60,21 @@ def test_children_are_not_stuck_on_one_cpu(tmp_path: Path, build: Build) -> None
     assert result.stdout == alone.stdout
 
 
-def test_a_static_program_runs_and_the_reason_is_given(tmp_path: Path, build: Build) -> None:
+def test_nothing_is_bound_in_a_static_program_by_the_library(tmp_path: Path, build: Build) -> None:
     dynamic, static = build("many"), build("many", "-static")
-    result, applied = nlaunch(plan_for([dynamic, "8"]), tmp_path, [static, "8"])
+    result, applied = nlaunch(plan_for([dynamic, "8"]), tmp_path, [static, "8"], "--by", "preload")
     assert (result.returncode, result.stdout) == (0, b"28 7\n")
     assert applied["ok"] is False and any("static" in reason for reason in applied["reasons"])
+
+
+def test_descriptors_that_were_open_stay_open(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    plan_for(["true"]).save(tmp_path / "plan.json")
+    command = [NLAUNCH, "-q", "--plan", tmp_path / "plan.json", "bash", "-c", f"echo through >&{write}"]
+    subprocess.run(command, pass_fds=[write], check=True)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        assert pipe.read() == "through\n"
 
 
 def test_a_program_with_its_own_malloc(tmp_path: Path, build: Build) -> None:

@@ -126,6 +126,7 @@ def test_all_as_planned() -> None:
         "path": "0.1",
         "planned": [2],
         "applied": [2],
+        "tid": 1,
     }
 
 

@@ -8,13 +8,30 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 static unsigned char at_start[NF_MASK];
 static long at_start_bytes;
-static __thread bool bound __attribute__((tls_model("initial-exec")));
+static bool hold_fast; /* --override: the program's own wishes are not granted */
+#define THREAD_OWN static __thread __attribute__((tls_model("initial-exec")))
+THREAD_OWN const uint32_t *home; /* cpus of the plan, NULL where it does not name this thread */
+THREAD_OWN uint32_t home_cpus;
+THREAD_OWN bool bound; /* to them, and not by its own wish to others */
+
+#define REAL(type, name, ...)                \
+    static type (*real)(__VA_ARGS__);        \
+    if (!real) *(void **)&real = dlsym(RTLD_NEXT, name)
+
+/* The kernel itself, past our own syscall(). */
+static long kernel(long number, long tid, long bytes, void *mask) {
+    REAL(long, "syscall", long, ...);
+    return real(number, tid, bytes, mask);
+}
 
 static void fill(unsigned char mask[NF_MASK], const uint32_t *cpus, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) mask[cpus[i] / 8] |= (unsigned char)(1u << cpus[i] % 8);
@@ -22,23 +39,27 @@ static void fill(unsigned char mask[NF_MASK], const uint32_t *cpus, uint32_t cou
 
 void nf_affinity_start(const uint32_t *cpus, uint32_t count) {
     unsigned char now[NF_MASK] = {0};
-    at_start_bytes = syscall(SYS_sched_getaffinity, 0, sizeof now, now);
+    at_start_bytes = kernel(SYS_sched_getaffinity, 0, sizeof now, now);
+    hold_fast = getenv("NUMAPLAN_OVERRIDE") != NULL;
     if (count) fill(at_start, cpus, count);
     else memcpy(at_start, now, sizeof now);
 }
 
 int nf_bind(const uint32_t *cpus, uint32_t count, bool planned) {
     unsigned char mask[NF_MASK] = {0};
+    home = planned ? cpus : NULL;
+    home_cpus = count;
+    bound = false;
     if (!count) return 0;
     fill(mask, cpus, count);
-    if (syscall(SYS_sched_setaffinity, 0, sizeof mask, mask)) return errno;
+    if (kernel(SYS_sched_setaffinity, 0, sizeof mask, mask)) return errno;
     bound = planned;
     return 0;
 }
 
 void nf_log_affinity(uint32_t thread, uint64_t path, int error, bool planned, bool later, pid_t tid) {
     unsigned char mask[NF_MASK];
-    long bytes = syscall(SYS_sched_getaffinity, tid, sizeof mask, mask);
+    long bytes = kernel(SYS_sched_getaffinity, tid, sizeof mask, mask);
     while (bytes > 0 && !mask[bytes - 1]) bytes--;
     struct np_record record = {.kind = NP_APPLIED_THREAD, .thread = thread, .a = (uint32_t)error, .b = path};
     record.c = planned;
@@ -46,21 +67,40 @@ void nf_log_affinity(uint32_t thread, uint64_t path, int error, bool planned, bo
     np_log_text(&record, mask, bytes > 0 ? (size_t)bytes : 0);
 }
 
-static bool hidden(pid_t tid) { return bound && at_start_bytes > 0 && (tid == 0 || tid == gettid()); }
+static bool is_self(pid_t tid) { return tid == 0 || tid == gettid(); }
 
-static int show_start(size_t bytes, cpu_set_t *mask) {
+static bool hidden(pid_t tid) { return bound && at_start_bytes > 0 && is_self(tid); }
+
+static int show_start(size_t bytes, void *mask) {
     if (bytes < (size_t)at_start_bytes) return EINVAL;
     memset(mask, 0, bytes);
     memcpy(mask, at_start, (size_t)at_start_bytes);
     return 0;
 }
 
-#define REAL(name, ...)                      \
-    static int (*real)(__VA_ARGS__);         \
-    if (!real) *(void **)&real = dlsym(RTLD_NEXT, name)
+/* Runtimes bind themselves to each cpu in turn to look at it, and then to all that they found at their start (hwloc,
+ * libomp): who asks for all has no wish of its own.
+ */
+static bool asks_for_all(const void *mask, size_t bytes) {
+    const unsigned char *byte = mask;
+    for (size_t i = 0; i < sizeof at_start; i++)
+        if (at_start[i] & ~(i < bytes ? byte[i] : 0)) return false;
+    return true;
+}
+
+/* Whether a thread of ours is where the plan has it, whatever it or another asked for. */
+static bool stays(pid_t tid, const void *mask, size_t bytes) {
+    if (!mask || !(is_self(tid) ? home != NULL : np_enforce_has(tid))) return false;
+    if (!asks_for_all(mask, bytes)) return hold_fast;
+    return !is_self(tid) || bound || nf_bind(home, home_cpus, true) == 0;
+}
+
+static void was_set(pid_t tid) {
+    if (is_self(tid)) bound = false;
+}
 
 int sched_getaffinity(pid_t tid, size_t bytes, cpu_set_t *mask) {
-    REAL("sched_getaffinity", pid_t, size_t, cpu_set_t *);
+    REAL(int, "sched_getaffinity", pid_t, size_t, cpu_set_t *);
     if (!hidden(tid)) return real(tid, bytes, mask);
     int error = show_start(bytes, mask);
     if (error) errno = error;
@@ -68,20 +108,48 @@ int sched_getaffinity(pid_t tid, size_t bytes, cpu_set_t *mask) {
 }
 
 int pthread_getaffinity_np(pthread_t thread, size_t bytes, cpu_set_t *mask) {
-    REAL("pthread_getaffinity_np", pthread_t, size_t, cpu_set_t *);
+    REAL(int, "pthread_getaffinity_np", pthread_t, size_t, cpu_set_t *);
     return pthread_equal(thread, pthread_self()) && hidden(0) ? show_start(bytes, mask) : real(thread, bytes, mask);
 }
 
 int sched_setaffinity(pid_t tid, size_t bytes, const cpu_set_t *mask) {
-    REAL("sched_setaffinity", pid_t, size_t, const cpu_set_t *);
+    REAL(int, "sched_setaffinity", pid_t, size_t, const cpu_set_t *);
+    if (stays(tid, mask, bytes)) return 0;
     int result = real(tid, bytes, mask);
-    if (result == 0 && (tid == 0 || tid == gettid())) bound = false;
+    if (result == 0) was_set(tid);
     return result;
 }
 
+/* Where glibc keeps a thread's tid is its secret, but the clock of a thread names it. */
+static pid_t tid_of(pthread_t thread) {
+    clockid_t clock;
+    if (pthread_equal(thread, pthread_self())) return gettid();
+    return pthread_getcpuclockid(thread, &clock) ? -1 : (pid_t)(~(unsigned)clock >> 3);
+}
+
 int pthread_setaffinity_np(pthread_t thread, size_t bytes, const cpu_set_t *mask) {
-    REAL("pthread_setaffinity_np", pthread_t, size_t, const cpu_set_t *);
+    REAL(int, "pthread_setaffinity_np", pthread_t, size_t, const cpu_set_t *);
+    pid_t tid = tid_of(thread);
+    if (stays(tid, mask, bytes)) return 0;
     int error = real(thread, bytes, mask);
-    if (!error && pthread_equal(thread, pthread_self())) bound = false;
+    if (!error) was_set(tid);
     return error;
+}
+
+/* Runtimes that ask the kernel directly (libomp) get the same answers. */
+long syscall(long number, ...) {
+    REAL(long, "syscall", long, ...);
+    va_list more;
+    long a[6];
+    va_start(more, number);
+    for (int i = 0; i < 6; i++) a[i] = va_arg(more, long);
+    va_end(more);
+    if (number == SYS_sched_getaffinity && hidden((pid_t)a[0])) {
+        errno = show_start((size_t)a[1], (void *)a[2]);
+        return errno ? -1 : at_start_bytes;
+    }
+    if (number == SYS_sched_setaffinity && stays((pid_t)a[0], (void *)a[2], (size_t)a[1])) return 0;
+    long result = real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (number == SYS_sched_setaffinity && result == 0) was_set((pid_t)a[0]);
+    return result;
 }

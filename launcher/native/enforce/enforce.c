@@ -90,6 +90,12 @@ void np_enforce_thread_end(uint32_t number, uint64_t path) {
     atomic_store(&living[plan - form.threads].tid, 0);
 }
 
+bool np_enforce_has(pid_t tid) {
+    for (uint32_t i = 0; loaded && threads_here && i < form.header->threads; i++)
+        if (atomic_load_explicit(&living[i].tid, memory_order_relaxed) == tid) return true;
+    return false;
+}
+
 /* ---- memory ---- */
 
 static void place(const struct nf_region *region, uintptr_t address, size_t bytes) {

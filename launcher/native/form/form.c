@@ -1,5 +1,5 @@
 /* The compact form of a plan: checked as a whole when it is loaded, so that nothing later can leave its bounds. */
-#include "enforce.h"
+#include "form.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,6 +11,12 @@
 
 enum { VERSION = 1 };
 #define FORM_LIMIT ((size_t)1 << 30)
+
+uint64_t nf_hash(const char *name) {
+    uint64_t hash = 14695981039346656037ull;
+    for (; *name; name++) hash = (hash ^ (unsigned char)*name) * 1099511628211ull;
+    return hash;
+}
 
 static bool check_threads(const struct nf_form *form) {
     for (uint32_t i = 0; i < form->header->threads; i++) {

@@ -1,0 +1,76 @@
+/* Cpus by the plan, and the log that launcher/traced.py reads: a line for each thread's birth and end. */
+#include "trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static struct nf_form form;
+static int log_file = -1;
+static bool hold_fast;
+
+bool tr_bind_open(const char *form_path, const char *log, bool hold) {
+    hold_fast = hold;
+    log_file = open(log, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return log_file >= 0 && nf_load(form_path, &form);
+}
+
+static void fill(unsigned char mask[NF_MASK], const struct nf_thread *row) {
+    memset(mask, 0, NF_MASK);
+    for (uint32_t i = 0; i < row->cpus; i++) {
+        uint32_t cpu = form.cpus[row->first_cpu + i];
+        mask[cpu / 8] |= (unsigned char)(1u << cpu % 8);
+    }
+}
+
+/* `EVENT PROCESS PATH PID TID PLANNED ERRNO MASK`: the mask in hex, lowest cpus first. */
+static void log_task(char event, const struct task *task, int error) {
+    static char line[TR_PATH * 2 + 2 * NF_MASK + 128];
+    unsigned char mask[NF_MASK];
+    long bytes = syscall(SYS_sched_getaffinity, task->tid, sizeof mask, mask);
+    while (bytes > 0 && !mask[bytes - 1]) bytes--;
+    int used = snprintf(line, sizeof line - 2 * NF_MASK - 2, "%c %s %s %d %d %d %d ", event, task->process->name,
+                        task->path, task->process->pid, task->tid, task->planned, error);
+    if (used < 0 || (size_t)used >= sizeof line - 2 * NF_MASK - 2) return;
+    for (long i = 0; i < bytes; i++) used += sprintf(line + used, "%02x", mask[i]);
+    if (bytes <= 0) line[used++] = '-';
+    line[used++] = '\n';
+    ssize_t written = write(log_file, line, (size_t)used);
+    (void)written; /* a full disk costs the report, not the binding */
+}
+
+/* What a thread gets that the plan does not name: what its process, or else any process, says of such. */
+static const struct nf_thread *unplanned(const struct task *task) {
+    const struct nf_thread *here = nf_find_thread(&form, task->process->hash, 0);
+    return here ? here : nf_find_thread(&form, 0, 0);
+}
+
+static int set(const struct task *task, const struct nf_thread *row) {
+    unsigned char mask[NF_MASK];
+    if (!row || !row->cpus) return 0;
+    fill(mask, row);
+    return syscall(SYS_sched_setaffinity, task->tid, sizeof mask, mask) ? errno : 0;
+}
+
+void tr_bind(struct task *task) {
+    if (!task->path) return;
+    task->plan = nf_find_thread(&form, task->process->hash, nf_hash(task->path));
+    task->planned = task->plan != NULL;
+    int error = set(task, task->plan ? task->plan : unplanned(task));
+    log_task('b', task, error);
+}
+
+void tr_bind_again(struct task *task) {
+    unsigned char now[NF_MASK] = {0}, wanted[NF_MASK];
+    if (!hold_fast || !task->plan || !task->plan->cpus) return;
+    fill(wanted, task->plan);
+    if (syscall(SYS_sched_getaffinity, task->tid, sizeof now, now) > 0 && memcmp(now, wanted, sizeof now))
+        set(task, task->plan);
+}
+
+void tr_bound_end(struct task *task) {
+    if (task->process && task->path && task->process->started) log_task('e', task, 0);
+}

@@ -1,0 +1,45 @@
+/* trace.elf FORM LOG NAME hold|yield: reads the pid of a waiting process from stdin, attaches, answers with a byte.
+ *
+ * In a session of its own: neither Ctrl-C nor Ctrl-Z at the program's terminal may stop who lets its tasks go on.
+ */
+#include "trace.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+enum { LOOK_US = 50000 };
+
+static void wake(int signal) { (void)signal; }
+
+static void hold(void) {
+    struct sigaction action = {.sa_handler = wake}; /* no SA_RESTART: it ends the wait */
+    struct itimerval clock = {{0, LOOK_US}, {0, LOOK_US}};
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &clock, NULL);
+}
+
+static void ignore_signals(void) {
+    static const int meant_for_the_program[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGUSR2};
+    for (size_t i = 0; i < sizeof meant_for_the_program / sizeof *meant_for_the_program; i++)
+        signal(meant_for_the_program[i], SIG_IGN);
+}
+
+int main(int argc, char **argv) {
+    pid_t pid = 0;
+    if (argc != 5) return 2;
+    setsid();
+    ignore_signals();
+    bool holds = !strcmp(argv[4], "hold");
+    tr_question_open();
+    if (!tr_bind_open(argv[1], argv[2], holds)) return 2;
+    if (read(STDIN_FILENO, &pid, sizeof pid) != sizeof pid || pid <= 0) return 2;
+    if (!tr_seize(pid, argv[3])) return 3;
+    if (write(STDOUT_FILENO, "y", 1) != 1) return 3;
+    close(STDIN_FILENO);
+    close(STDOUT_FILENO);
+    if (holds) hold();
+    tr_follow();
+    return 0;
+}

@@ -1,0 +1,85 @@
+/* Who is who: tasks by tid, and the processes they are in. */
+#include "trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUCKETS = 4096 };
+
+static struct task *buckets[BUCKETS];
+
+static struct task **bucket(pid_t tid) { return &buckets[(unsigned)tid % BUCKETS]; }
+
+struct task *tr_find(pid_t tid) {
+    struct task *task = *bucket(tid);
+    while (task && task->tid != tid) task = task->next;
+    return task;
+}
+
+struct task *tr_add(pid_t tid) {
+    struct task *task = calloc(1, sizeof *task);
+    if (!task) return NULL;
+    task->tid = tid;
+    task->next = *bucket(tid);
+    *bucket(tid) = task;
+    return task;
+}
+
+static void leave(struct process *process) {
+    if (!process || --process->tasks) return;
+    free(process->name);
+    free(process);
+}
+
+void tr_remove(struct task *task) {
+    struct task **at = bucket(task->tid);
+    while (*at != task) at = &(*at)->next;
+    *at = task->next;
+    leave(task->process);
+    free(task->path);
+    free(task);
+}
+
+void tr_each(void (*visit)(struct task *task)) {
+    for (int i = 0; i < BUCKETS; i++)
+        for (struct task *task = buckets[i]; task; task = task->next) visit(task);
+}
+
+struct process *tr_process(pid_t pid, const char *name) {
+    struct process *process = calloc(1, sizeof *process);
+    char *copy = process ? strdup(name) : NULL;
+    if (!copy) {
+        free(process);
+        return NULL;
+    }
+    process->pid = pid;
+    process->name = copy;
+    process->hash = nf_hash(copy);
+    return process;
+}
+
+static void name_task(struct task *task, const char *path) {
+    free(task->path);
+    task->path = path ? strdup(path) : NULL;
+    task->children = 0;
+    task->plan = NULL;
+    task->planned = false;
+    task->question = 0;
+}
+
+void tr_join(struct task *task, struct process *process, const char *path) {
+    process->tasks++;
+    leave(task->process);
+    task->process = process;
+    name_task(task, path);
+}
+
+/* Exec gives the thread that called it the pid of its process, and the other threads no end that is told. */
+void tr_alone(struct process *process, struct task *task, pid_t former) {
+    for (int i = 0; i < BUCKETS; i++)
+        for (struct task *other = buckets[i], *next; other; other = next) {
+            next = other->next;
+            if (other != task && (other->process == process || other->tid == former)) tr_remove(other);
+        }
+    name_task(task, "0");
+}

@@ -1,0 +1,70 @@
+/* The tracer: binds the threads of programs that nothing can be loaded into (static, privileged, Go), from outside.
+ *
+ * It attaches to the program before its exec and is told by the kernel of every thread and process made. Each gets
+ * the name that the preload library would give it, and its cpus while it is stopped before its first instruction.
+ * When the tracer dies, the kernel lets the program go on.
+ */
+#ifndef NUMAPLAN_TRACE_H
+#define NUMAPLAN_TRACE_H
+
+#include "form.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { TR_PATH = 4096 }; /* characters of a creation path; deeper threads are not named */
+
+struct process {
+    pid_t pid;
+    char *name; /* p0, p0.1, r3 … */
+    uint64_t hash;
+    uint32_t children; /* processes made so far */
+    uint32_t tasks;    /* of which the tracer knows */
+    uint32_t watched;  /* system calls of the main thread that are still looked at: see question.c */
+    bool started;      /* has exec'd, or was forked: not our own child that is about to exec */
+};
+
+struct task {
+    pid_t tid;
+    struct process *process; /* NULL: stopped at birth before its creator's event told who it is */
+    char *path;              /* NULL: too deep */
+    uint32_t children;       /* threads made so far */
+    bool planned, waiting;
+    uint64_t question; /* address where sched_getaffinity is about to answer, 0: none */
+    uint64_t room;     /* bytes there */
+    const struct nf_thread *plan;
+    struct task *next; /* in its bucket */
+};
+
+/* ---- tasks.c ---- */
+
+struct task *tr_find(pid_t tid);
+struct task *tr_add(pid_t tid);
+void tr_remove(struct task *task);
+void tr_each(void (*visit)(struct task *task));
+struct process *tr_process(pid_t pid, const char *name);
+/* The new thread or process belongs here from now on; path is copied. */
+void tr_join(struct task *task, struct process *process, const char *path);
+/* After exec: one thread is left, which is the main thread now. */
+void tr_alone(struct process *process, struct task *task, pid_t former);
+
+/* ---- bind.c ---- */
+
+bool tr_bind_open(const char *form, const char *log, bool hold);
+void tr_bind(struct task *task);
+void tr_bind_again(struct task *task); /* where the plan holds against the program's own wish */
+void tr_bound_end(struct task *task);
+
+/* ---- question.c ---- */
+
+void tr_question_open(void);
+void tr_watch(struct process *process);
+void tr_question(struct task *task);
+
+/* ---- follow.c ---- */
+
+bool tr_seize(pid_t pid, const char *name);
+void tr_follow(void);
+
+#endif

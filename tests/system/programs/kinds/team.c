@@ -1,0 +1,25 @@
+/* OpenMP: one team after the other, of several sizes, then nested ones; each thread lives for a while. */
+#include <omp.h>
+#include <stdio.h>
+#include <unistd.h>
+
+int main(void) {
+    int seen = 0, sizes[] = {2, 5, 3};
+    for (int i = 0; i < 3; i++) {
+#pragma omp parallel num_threads(sizes[i]) reduction(+ : seen)
+        {
+            seen++;
+            usleep(40000);
+        }
+    }
+    omp_set_max_active_levels(2);
+#pragma omp parallel num_threads(2) reduction(+ : seen)
+    {
+#pragma omp parallel num_threads(3) reduction(+ : seen)
+        {
+            seen++;
+            usleep(150000);
+        }
+    }
+    printf("%d of %d\n", seen, omp_get_num_procs());
+}
