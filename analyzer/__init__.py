@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from numaplan.analyzer.analysis import analyze_trace as analyze_trace
     from numaplan.analyzer.changes import change_points as change_points
     from numaplan.analyzer.changes import share_changes as share_changes
+    from numaplan.analyzer.combining import Communication as Communication
     from numaplan.analyzer.communication import RULES as RULES
     from numaplan.analyzer.communication import communication_matrix as communication_matrix
     from numaplan.analyzer.communication import measure as measure
-    from numaplan.analyzer.counter import Communication as Communication
     from numaplan.analyzer.counter import CommunicationCounter as CommunicationCounter
     from numaplan.analyzer.merging import Difference as Difference
     from numaplan.analyzer.merging import compare_traces as compare_traces
@@ -58,7 +58,7 @@ _WHERE = {
     "RULES": "communication",
     "communication_matrix": "communication",
     "measure": "communication",
-    "Communication": "counter",
+    "Communication": "combining",
     "CommunicationCounter": "counter",
     "Difference": "merging",
     "compare_traces": "merging",

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from numaplan.analyzer.blocks import MAX_THREADS
 from numaplan.analyzer.changes import change_points
-from numaplan.analyzer.counter import Communication, CommunicationCounter
+from numaplan.analyzer.combining import Communication
+from numaplan.analyzer.counter import CommunicationCounter
 from numaplan.analyzer.partners import partner_counter
 from numaplan.analyzer.phases import Phase, access_load_vector, describe_phases, divide_phases, scaled_loads
 from numaplan.analyzer.samples import TraceSamples

@@ -1,7 +1,6 @@
-"""Events between threads counted block by block in C (analyzer/native/communication), called by ctypes."""
+"""Events between threads counted in blocks of memory in C (analyzer/native/communication), by ctypes."""
 
 import ctypes
-from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -12,67 +11,41 @@ from numaplan.common import UsageError
 from numaplan.common.native import load_native
 
 MAX_THREADS = 2048
-TABLE_BYTES = 64 << 20  # a scale's memory; beyond it only a fixed share of the blocks is followed
+TABLE_BYTES = 128 << 20  # beyond it only a fixed share of the blocks is followed
 
 Counts = NDArray[np.float64]
 
 
 @cache
-def _library() -> ctypes.CDLL:
-    library = load_native(__file__, "communication")
+def library() -> ctypes.CDLL:
+    """The native part, with the types of its functions."""
+    loaded = load_native(__file__, "communication")
     pointer, number = ctypes.c_void_p, ctypes.c_uint32
-    wide = ctypes.c_uint64
-    library.counter_new.argtypes = [number, number, pointer, pointer, number, wide, wide, wide]
-    library.counter_new.restype = pointer
-    library.counter_add.argtypes = [pointer, ctypes.c_size_t, pointer, pointer, pointer]
-    library.counter_events.argtypes = [pointer, number, pointer]
-    library.counter_pairs.argtypes = [pointer, number, pointer]
-    library.counter_windowed.argtypes = [pointer, number, pointer]
-    library.counter_facts.argtypes = [pointer, number, pointer, pointer]
-    library.counter_free.argtypes = [pointer]
-    for name in ("events", "pairs", "windowed", "facts", "free"):
-        getattr(library, f"counter_{name}").restype = None
-    return library
+    loaded.counter_new.argtypes = [number, number, ctypes.c_uint64]
+    loaded.counter_new.restype = pointer
+    loaded.counter_add.argtypes = [pointer, ctypes.c_size_t, pointer, pointer, pointer]
+    loaded.counter_events.argtypes = [pointer, pointer]
+    loaded.counter_facts.argtypes = [pointer, pointer, pointer]
+    loaded.counter_free.argtypes = [pointer]
+    for name in ("events", "facts", "free"):
+        getattr(loaded, f"counter_{name}").restype = None
+    loaded.leaves_count.argtypes = [pointer, pointer]
+    return loaded
 
 
 class BlockCounter:
-    """Last-writer events at several block sizes, in one pass over samples in order of time.
+    """Last-writer events in blocks of 2^shift bytes, in one pass over samples in order of time.
 
-    shifts: log2 of the block sizes; pairs: for each whether to remember who ever touched and wrote a block;
-    groups: into how many matrices the counts are split, events by turns of `event_window` samples, pairs by
-    block; pair_window: samples in which a pair in a block counts once.
     Raises UsageError for too many threads.
     """
 
-    def __init__(
-        self,
-        threads: int,
-        shifts: Sequence[int],
-        pairs: Sequence[bool],
-        *,
-        groups: int = 1,
-        event_window: int = 1,
-        pair_window: int = 1,
-        table_bytes: int = TABLE_BYTES,
-    ) -> None:
-        if not 1 <= threads <= MAX_THREADS:
-            raise UsageError(f"{threads} threads", f"1 to {MAX_THREADS} can be counted")
-        self.threads, self.groups = threads, groups
-        sizes = np.array(shifts, np.uint8)
-        chosen = np.array(pairs, np.uint8)
-        self._library = _library()
-        self._handle: Any = self._library.counter_new(
-            threads,
-            len(sizes),
-            sizes.ctypes.data,
-            chosen.ctypes.data,
-            groups,
-            event_window,
-            pair_window,
-            table_bytes,
-        )
+    def __init__(self, threads: int, shift: int, *, table_bytes: int = TABLE_BYTES) -> None:
+        check_count(threads)
+        self.threads = threads
+        self._library = library()
+        self._handle: Any = self._library.counter_new(threads, shift, table_bytes)
         if not self._handle:
-            raise MemoryError("communication tables")
+            raise MemoryError("communication table")
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
@@ -81,38 +54,39 @@ class BlockCounter:
 
     def add(self, addr: NDArray[np.uint64], thread: NDArray[np.uint16], is_write: NDArray[np.uint8]) -> None:
         """Count the next samples in order of time: equally long contiguous arrays, threads in 0..N-1."""
-        count = len(addr)
-        if count == 0:
-            return
-        if not len(thread) == len(is_write) == count:
-            raise ValueError("arrays of different length")
-        if int(thread.max()) >= self.threads:
-            raise ValueError("thread out of range")
+        check_columns(self.threads, addr, thread, is_write)
         failed = self._library.counter_add(
-            self._handle, count, addr.ctypes.data, thread.ctypes.data, is_write.ctypes.data
+            self._handle, len(addr), addr.ctypes.data, thread.ctypes.data, is_write.ctypes.data
         )
         if failed:
-            raise MemoryError("communication tables")
+            raise MemoryError("communication table")
 
-    def events(self, scale: int) -> Counts:
-        """(groups, N, N) events [writer, reader] at one scale."""
-        return self._matrices(self._library.counter_events, scale)
+    def events(self) -> Counts:
+        """(N, N) events [writer, reader]."""
+        answer = np.empty((self.threads, self.threads))
+        self._library.counter_events(self._handle, answer.ctypes.data)
+        return answer
 
-    def block_pairs(self, scale: int) -> Counts:
-        """(groups, N, N) blocks that one of two threads wrote and the other touched, grouped by block."""
-        return self._matrices(self._library.counter_pairs, scale)
-
-    def windowed_pairs(self, scale: int) -> Counts:
-        """(groups, N, N) the same counted once in each window of samples."""
-        return self._matrices(self._library.counter_windowed, scale)
-
-    def blocks(self, scale: int) -> tuple[int, int]:
-        """How many blocks are followed at one scale, and how many each of them stands for."""
+    def blocks(self) -> tuple[int, int]:
+        """How many blocks are followed, and how many each of them stands for."""
         followed, thinned = ctypes.c_uint64(), ctypes.c_uint32()
-        self._library.counter_facts(self._handle, scale, ctypes.byref(followed), ctypes.byref(thinned))
+        self._library.counter_facts(self._handle, ctypes.byref(followed), ctypes.byref(thinned))
         return followed.value, 1 << thinned.value
 
-    def _matrices(self, function: Any, scale: int) -> Counts:
-        answer = np.empty((self.groups, self.threads, self.threads))
-        function(self._handle, scale, answer.ctypes.data)
-        return answer
+
+def check_count(threads: int) -> None:
+    """Raises UsageError when that many threads cannot be counted."""
+    if not 1 <= threads <= MAX_THREADS:
+        raise UsageError(f"{threads} threads", f"1 to {MAX_THREADS} can be counted")
+
+
+def check_columns(
+    threads: int, addr: NDArray[np.uint64], thread: NDArray[np.uint16], is_write: NDArray[np.uint8]
+) -> None:
+    """Raises ValueError for columns that the native part must not be given."""
+    if not len(thread) == len(is_write) == len(addr):
+        raise ValueError("arrays of different length")
+    if not all(column.flags.c_contiguous for column in (addr, thread, is_write)):
+        raise ValueError("arrays that are not contiguous")
+    if len(thread) and int(thread.max()) >= threads:
+        raise ValueError("thread out of range")

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from numaplan.analyzer.blocks import BlockCounter
-from numaplan.analyzer.counter import LINE_SHIFT, Communication, CommunicationCounter, check_threads
+from numaplan.analyzer.combining import Communication
+from numaplan.analyzer.counter import LINE_SHIFT, CommunicationCounter, check_threads
 from numaplan.analyzer.rules import SortedSamples, consecutive, count_pairs, last_two_writers, last_write
 from numaplan.common import UsageError
 
@@ -91,13 +92,13 @@ def _by_rule(
 ) -> Matrix:
     thread, addr, is_write, time = columns
     if rule == "last_writer":
-        counter = BlockCounter(threads, (shift,), (False,))
+        counter = BlockCounter(threads, shift)
         counter.add(
             np.ascontiguousarray(addr),
             thread,
             np.ascontiguousarray(is_write).view(np.uint8),
         )
-        directed: Matrix = counter.events(0)[0]
+        directed: Matrix = counter.events()
         return directed + directed.T
     shift = LINE_SHIFT if rule == "same_line" else shift
     samples = SortedSamples(addr >> np.uint64(shift), thread, is_write, time)

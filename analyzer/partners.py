@@ -32,7 +32,7 @@ class PartnerCounter:
         self.slices_a_bin = -(-slices // most)
         self._start_ns, self._bin_ns = start_ns, slice_ns * self.slices_a_bin
         self._cells = np.zeros((-(-slices // self.slices_a_bin), len(self._upper[0])), np.int32)
-        self._counter = BlockCounter(threads, (SHIFT,), (False,))
+        self._counter = BlockCounter(threads, SHIFT)
         self._bin = 0
         self._counted = np.zeros(len(self._upper[0]))
 
@@ -55,7 +55,7 @@ class PartnerCounter:
             self._counter.add(key[start:end], thread[start:end], is_write[start:end])
 
     def _close(self) -> None:
-        directed = self._counter.events(0)[0]
+        directed = self._counter.events()
         total = (directed + directed.T)[self._upper]
         self._cells[self._bin] += (total - self._counted).astype(np.int32)
         self._counted = total

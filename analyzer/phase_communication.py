@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from numaplan.analyzer.analysis import Analysis
-from numaplan.analyzer.counter import Communication, CommunicationCounter
+from numaplan.analyzer.combining import Communication
+from numaplan.analyzer.counter import CommunicationCounter
 from numaplan.analyzer.samples import TraceSamples
 from numaplan.common import UsageError
 from numaplan.profiler import Trace

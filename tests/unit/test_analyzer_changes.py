@@ -10,9 +10,9 @@ import pytest
 
 from numaplan.analyzer import (
     Analysis,
-    CommunicationCounter,
     analyze_trace,
     communication_by_phase,
+    communication_matrix,
     share_changes,
 )
 from numaplan.analyzer.partners import PartnerCounter
@@ -130,10 +130,8 @@ def test_events_in_bins_add_up_to_those_of_the_whole() -> None:
         counter.add(time[part], thread[part], key[part].astype(np.uint64), is_write[part])
     cells = counter.result()
     assert cells.shape == (10, 6)
-    whole = CommunicationCounter(threads)
-    whole.add(thread, key, is_write)
-    layer = next(layer for layer in whole.layers() if layer.name == "events, 4096 B")
-    assert np.array_equal(cells.sum(axis=0), layer.total[np.triu_indices(threads, 1)])
+    whole = communication_matrix(thread, key, is_write, time, threads=threads, rule="last_writer", block=4096)
+    assert np.array_equal(cells.sum(axis=0), whole[np.triu_indices(threads, 1)])
 
 
 def test_few_cells_or_none_change_nothing() -> None:

@@ -121,30 +121,6 @@ def test_blocks_of_samples_add_up_to_the_whole(samples: list[Sample], size: int)
     assert np.allclose(counter.result().matrix, measure(thread, addr, is_write, threads=THREADS).matrix)
 
 
-@settings(deadline=None)
-@given(traces)
-def test_pairs_in_blocks_are_counted_as_defined(samples: list[Sample]) -> None:
-    window = 10
-    thread, addr, is_write = arrays(samples)
-    counter = BlockCounter(THREADS, (6,), (True,), groups=4, pair_window=window)
-    counter.add(addr, thread, is_write.view(np.uint8))
-    for found, length in (
-        (counter.block_pairs(0), max(1, len(samples))),
-        (counter.windowed_pairs(0), window),
-    ):
-        expected = np.zeros((THREADS, THREADS))
-        for start in range(0, len(samples), length):
-            part = samples[start : start + length]
-            for place in {addr // 64 for _, addr, _ in part}:
-                touched = {thread for thread, addr, _ in part if addr // 64 == place}
-                wrote = {thread for thread, addr, is_write in part if addr // 64 == place and is_write}
-                for one in touched:
-                    for other in touched - {one}:
-                        expected[one, other] += one in wrote or other in wrote
-        directed = found.sum(axis=0)
-        assert np.array_equal(directed + directed.T, expected)
-
-
 def test_time_order_is_restored() -> None:
     rng = np.random.default_rng(1)
     thread, addr = rng.integers(0, 4, 3000), rng.integers(0, 4096, 3000)
@@ -218,15 +194,15 @@ def test_standard_errors_tell_how_far_other_runs_are_off() -> None:
 
 def test_memory_stays_bounded_and_the_matrix_right() -> None:
     thread, addr, is_write = ring(8, 200_000)
-    spread = addr * np.uint64(37)  # more lines than the small tables hold
-    counter = CommunicationCounter(8, table_bytes=1 << 18)
+    spread = addr * np.uint64(37)  # more lines than the small table holds
+    counter = CommunicationCounter(8, most=1 << 15)
     counter.add(thread, spread, is_write)
     whole = measure(thread, spread, is_write, threads=8)
     upper = np.triu_indices(8, 1)
     assert np.corrcoef(counter.result().matrix[upper], whole.matrix[upper])[0, 1] > 0.9
-    small = BlockCounter(8, (6,), (False,), table_bytes=1 << 18)
+    small = BlockCounter(8, 6, table_bytes=1 << 18)
     small.add(spread, thread, is_write.view(np.uint8))
-    followed, stands_for = small.blocks(0)
+    followed, stands_for = small.blocks()
     assert stands_for > 1 and followed * 16 < 1 << 18
     lines = len(np.unique(spread >> np.uint64(6)))
     assert 0.8 < followed * stands_for / lines < 1.25
@@ -276,7 +252,7 @@ def test_real_codes_correlate_with_their_exact_matrices(shared_fixtures: Path) -
         for rule, values in found.items():
             matrix = communication_matrix(*columns, threads=len(exact), rule=rule)
             values.append(float(np.corrcoef(matrix[upper], exact[upper])[0, 1]))
-    assert np.mean(found["best"]) >= 0.905
+    assert np.mean(found["best"]) >= 0.92
     assert min(found["best"]) >= 0.75
-    assert np.mean(found["best"]) > np.mean(found["last_writer"]) + 0.08
-    assert np.mean(found["best"]) > np.mean(found["same_line"]) + 0.08
+    assert np.mean(found["best"]) > np.mean(found["last_writer"]) + 0.1
+    assert np.mean(found["best"]) > np.mean(found["same_line"]) + 0.1

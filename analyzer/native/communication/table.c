@@ -1,4 +1,4 @@
-/* The table of blocks at one scale. */
+/* The table of blocks. */
 #include "communication.h"
 
 #include <stdlib.h>
@@ -30,13 +30,11 @@ static size_t padded(size_t words)
     return words;
 }
 
-bool table_init(struct table *table, unsigned shift, bool pairs, uint32_t threads, size_t max_bytes)
+bool table_init(struct table *table, unsigned shift, uint32_t threads, size_t max_bytes)
 {
     table->shift = shift;
-    table->pairs = pairs;
     table->seen_words = (threads + 16 + 63) / 64;
-    table->set_words = (threads + 63) / 64;
-    table->stride = padded(1 + table->seen_words + (pairs ? 1 + 4 * table->set_words : 0));
+    table->stride = padded(1 + table->seen_words);
     table->max_bytes = max_bytes;
     table->bits = FIRST_BITS;
     table->slots = (size_t)1 << table->bits;

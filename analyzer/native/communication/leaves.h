@@ -1,0 +1,47 @@
+/* Communication counted in blocks of memory that are as large as their use allows.
+ *
+ * Few samples of one cache line meet, so events are counted over blocks; but one size does not suit memory that is
+ * sampled a thousand times and memory that is sampled once. Here a block begins as a root of 2^ROOT_SHIFT bytes and is
+ * halved as long as more than `budget` of its samples are by others than the thread that touches it most, down to a
+ * cache line. So all leaves tell about equally much, wherever they lie. */
+#ifndef NUMAPLAN_LEAVES_H
+#define NUMAPLAN_LEAVES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { ROOT_SHIFT = 20, LINE_SHIFT = 6, MAX_BUDGETS = 8, MAX_SAMPLES = 1 << 24 };
+
+/* The samples, in order of time; `first`: how many came before them. */
+struct samples {
+    size_t count;
+    uint64_t first;
+    const uint64_t *addr;
+    const uint16_t *thread;
+    const uint8_t *is_write;
+};
+
+/* What to count and where to: three ways, each budgets x groups x threads x threads [writer][reader], added to.
+ * events: a thread touches a leaf that another one wrote, and has not been there since; grouped by time, in turns of
+ * event_window samples. once: pairs of threads with an event, once a leaf; windowed: once a leaf and window of
+ * pair_window samples; both grouped by leaf. budget: ascending. */
+struct layers {
+    uint32_t threads, groups, budgets;
+    uint32_t budget[MAX_BUDGETS];
+    uint64_t event_window, pair_window;
+    uint32_t *events, *once, *windowed;
+};
+
+/* Samples brought together by root, in order of time within each: order[start[r]] to order[start[r + 1] - 1]. */
+struct roots {
+    size_t count;
+    uint32_t *start, *order;
+};
+
+bool roots_find(struct roots *roots, const struct samples *samples);
+void roots_free(struct roots *roots);
+
+int leaves_count(const struct layers *layers, const struct samples *samples);
+
+#endif
