@@ -89,10 +89,8 @@ class TraceWriter:
         count = len(columns["time_ns"])
         if count == 0:
             return
-        enums = {"event": "event_kind", "level": "memory_level"}
         chosen = ", ".join(
-            f"enum_range(NULL::{enums[name]})[{name} + 1]::{enums[name]}" if name in enums else name
-            for name in TABLES["samples"]
+            _as_enum(name, kind) if kind in ENUMS else name for name, kind in TABLES["samples"].items()
         )
         self._insert("samples", pa.table({name: columns[name] for name in TABLES["samples"]}), chosen)
         self._samples += count
@@ -123,6 +121,12 @@ class TraceWriter:
                 f"{self.path}: the trace cannot be written: {text}", "free space or choose another place"
             )
         return error
+
+
+def _as_enum(column: str, kind: str) -> str:
+    """An SQL expression that makes codes values of an enum (one by one: twice as fast as by enum_range)."""
+    cases = " ".join(f"WHEN {code} THEN '{name}'::{kind}" for code, name in enumerate(ENUMS[kind]))
+    return f"CASE {column} {cases} END"
 
 
 def _remove_companions(temporary: Path) -> None:
