@@ -10,7 +10,7 @@ from pathlib import Path
 
 from numaplan.common import NumaplanError
 from numaplan.profiler.backends import BACKENDS, HARDWARE, backend_of
-from numaplan.profiler.backends.perf_command import INSTALL, find_perf
+from numaplan.profiler.backends.perf_command import recording_perf
 from numaplan.profiler.machine import Machine
 from numaplan.profiler.privileges import (
     CAP_PERFMON,
@@ -87,9 +87,9 @@ def _hardware(root: Path) -> Check:
 
 def _perf() -> Check:
     try:
-        return Check("perf", True, find_perf())
+        return Check("perf", True, recording_perf())
     except NumaplanError as error:
-        return Check("perf", False, error.what, INSTALL)
+        return Check("perf", False, error.what, error.mend)
 
 
 def _qemu() -> Check:

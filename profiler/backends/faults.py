@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from numaplan.common import MachineLacksError, NumaplanError, UsageError
 from numaplan.profiler.backends.base import Capability, PerfChoices, Progress, Recording, RecordRequest
 from numaplan.profiler.backends.event_plan import NO_PHYSICAL, ring_options
-from numaplan.profiler.backends.perf_command import INSTALL, find_perf
+from numaplan.profiler.backends.perf_command import recording_perf
 from numaplan.profiler.backends.perf_session import (
     decode_output,
     own_accesses,
@@ -48,9 +48,9 @@ class FaultsBackend:
     def available(self, machine: Machine) -> Capability:
         """Whether perf can record page faults here; records `true` to find out (0.2 s)."""
         try:
-            perf = find_perf()
+            perf = recording_perf()
         except MachineLacksError as error:
-            return Capability(False, error.what, INSTALL)
+            return Capability(False, error.what, error.mend)
         problem = _probe(perf)
         if problem:
             return Capability(False, f"perf cannot record page faults: {problem}", perf_mend())

@@ -17,7 +17,7 @@ from numaplan.profiler.backends.base import (
     RecordRequest,
 )
 from numaplan.profiler.backends.event_plan import EventPlan, plan_events
-from numaplan.profiler.backends.perf_command import PerfRun, find_perf
+from numaplan.profiler.backends.perf_command import PerfRun, recording_perf
 from numaplan.profiler.backends.perf_session import (
     decode_output,
     own_accesses,
@@ -49,7 +49,7 @@ class HardwareBackend:
         del machine
         try:
             plan = self._plan(read_hardware(self._root), _DEFAULT_PERIOD, PerfChoices(), {})
-            problem = _probe(find_perf(), plan) if self._root == Path("/") else ""
+            problem = _probe(recording_perf(), plan) if self._root == Path("/") else ""
         except NumaplanError as error:
             return Capability(False, error.what.removeprefix(f"backend {self.name}: "), error.mend)
         if problem:

@@ -5,6 +5,7 @@ environment, pid, parent, exit code and signals, and nothing that it loads is lo
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from numaplan.common import MachineLacksError, UsageError
 from numaplan.common.process import find_program, run_program
 
 INSTALL = "apt-get install linux-perf"
+_OLDEST = (5, 10)  # `perf record --control` that answers, by descriptors
 _NOT_STARTED = 127
 _FLUSH_SECONDS = 120.0
 _TICK_SECONDS = 0.5
@@ -45,6 +47,28 @@ def find_perf() -> str:
     return found
 
 
+def recording_perf() -> str:
+    """The perf command, which can be started on a waiting program; raises MachineLacksError if it cannot."""
+    found = find_perf()
+    try:
+        told = subprocess.run(
+            [found, "--version"], capture_output=True, text=True, errors="replace", timeout=20, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MachineLacksError(f"{found} does not run: {error}", INSTALL) from error
+    if told.returncode:  # distributions install a script that looks for the running kernel's own perf
+        lines = (line.strip() for line in (told.stderr + told.stdout).splitlines())
+        words = next(filter(None, lines), f"it ends with {told.returncode}")
+        raise MachineLacksError(f"{found} does not run: {words[:120]}", INSTALL)
+    version = re.search(r"(\d{1,4})\.(\d{1,4})", told.stdout)
+    if version and (int(version[1]), int(version[2])) < _OLDEST:
+        oldest = ".".join(map(str, _OLDEST))
+        raise MachineLacksError(
+            f"perf {version[0]} is too old: it has no --control", f"install perf {oldest} or later: {INSTALL}"
+        )
+    return found
+
+
 def run_recorded(
     argv: Sequence[str],
     environment: Mapping[str, str],
@@ -62,7 +86,7 @@ def run_recorded(
     Ctrl-C comes before its start.
     """
     find_program(argv, environment.get("PATH"))
-    with _Watch(find_perf(), perf_options, output, machine_wide) as watch:
+    with _Watch(recording_perf(), perf_options, output, machine_wide) as watch:
         watcher = threading.Thread(target=watch.attach, name="perf attach", args=(duration,))
         watcher.start()
         try:
@@ -94,7 +118,7 @@ def run_attached(
     """
     target = ["-p", ",".join(map(str, pids))] if pids else ["-a"]
     with (
-        _Watch(find_perf(), perf_options, output, machine_wide=not pids) as watch,
+        _Watch(recording_perf(), perf_options, output, machine_wide=not pids) as watch,
         _termination_as_interrupt(),
     ):
         try:
