@@ -10,7 +10,8 @@ from numaplan.common import UsageError
 from numaplan.mapper.cost import imbalance, node_indices, objective_value
 from numaplan.mapper.metrics import Metrics
 from numaplan.mapper.plan import Plan
-from numaplan.mapper.planner import PlanOptions, make_plan, predict, problem_for
+from numaplan.mapper.planner import PlanOptions, make_plan, problem_for
+from numaplan.mapper.predict import predict
 from numaplan.mapper.problem import TOLERANCE, Nodes, Problem
 from numaplan.mapper.restrict import restrict
 from numaplan.mapper.workload import Workload
@@ -97,6 +98,8 @@ class _Recorded(msgspec.Struct):
     nodes: tuple[int, ...] = ()
     smt: str = "share"
     without_cpus: tuple[int, ...] = ()
+    pins: dict[str, str] = msgspec.field(default_factory=dict)
+    next_touch: bool = False
 
 
 def _options_of(plan: Plan, effort: str, seed: int, name: str) -> PlanOptions:

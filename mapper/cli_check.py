@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from numaplan.common.cli import Debug
-from numaplan.mapper.cli_plan import Comm, Effort, Loads, Seed, TraceFile, say
+from numaplan.common.cli import Debug, Json
+from numaplan.mapper.cli_plan import Comm, Effort, Loads, Phases, Seed, TraceFile, say
 
 
 def check_command(
@@ -14,6 +14,7 @@ def check_command(
     trace: TraceFile = None,
     comm: Comm = None,
     loads: Loads = None,
+    phases: Phases = None,
     max_regress: Annotated[str, typer.Option(help="How much worse than today's best it may be.")] = "5%",
     junit: Annotated[Path | None, typer.Option(help="Write the verdict as JUnit XML.")] = None,
     update: Annotated[
@@ -21,9 +22,7 @@ def check_command(
     ] = False,
     seed: Seed = 0,
     effort: Effort = "normal",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document and nothing else.")
-    ] = False,
+    as_json: Json = False,
     debug: Debug = False,
 ) -> int:
     """Judge a plan by today's trace: exit 0 when it is still good, 1 when it has become worse, 2 on misuse.
@@ -38,7 +37,8 @@ def check_command(
     plan = Plan.load(baseline)
     machine = plan.machine.machine()
     name = str(baseline)
-    workload = read_workload(trace, comm, loads)
+    given = [trace] if trace else None
+    workload = read_workload(given, comm, loads, phases=phases, by_phase=plan.objective == "phased")
     for note in workload.notes:
         say(note)
     verdict = check_plan_today(plan, workload, machine, allowed, seed=seed, effort=effort, name=name)

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from numaplan.common.cli import Debug
-from numaplan.mapper.cli_plan import Comm, Effort, Loads, MachineName, Seed, TraceFile, say
+from numaplan.common.cli import Debug, Json
+from numaplan.mapper.cli_plan import Comm, Effort, Loads, MachineName, Phases, Seed, TraceFile, say
 
 
 def compare_command(
@@ -13,13 +13,12 @@ def compare_command(
     comm: Comm = None,
     loads: Loads = None,
     machine: MachineName = None,
+    phases: Phases = None,
     methods: Annotated[str, typer.Option(help="all, or names separated by commas.")] = "all",
-    objective: Annotated[str, typer.Option(help="balanced, remote, hop or all.")] = "all",
+    objective: Annotated[str, typer.Option(help="balanced, remote, hop, phased or all.")] = "all",
     seed: Seed = 0,
     effort: Effort = "normal",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document and nothing else.")
-    ] = False,
+    as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Show what every method's placement costs: communication, distance, load, time.
@@ -29,7 +28,8 @@ def compare_command(
     from numaplan.mapper.cli_plan import read_input
     from numaplan.mapper.compare import compare, to_document
 
-    workload, target = read_input(trace, comm, loads, machine, pages=False)
+    given, by_phase = [trace] if trace else None, objective == "phased"
+    workload, target = read_input(given, comm, loads, machine, pages=False, phases=phases, by_phase=by_phase)
     for note in workload.notes:
         say(note)
     rows = compare(workload, target, methods, objective, seed=seed, effort=effort)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from numaplan.common.cli import Debug
+from numaplan.common.cli import Debug, Json
 
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan.json that 'nmap plan' wrote.")]
 
@@ -18,7 +18,7 @@ def machine_command(
             metavar="[SOURCE]", help="local, an hwloc XML file, a machine.json, a built-in name, or AxB."
         ),
     ] = "local",
-    as_json: Annotated[bool, typer.Option("--json", help="Print a machine.json and nothing else.")] = False,
+    as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Show a machine: its nodes, their cpus and memory, the distances between them.

@@ -1,6 +1,7 @@
 """`nmap plan`, and the options that all commands share which take a trace or matrices."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,13 +27,21 @@ MachineName = Annotated[
         "--machine", help="What 'nmap machine' takes; default: the machine in the trace.", show_default=False
     ),
 ]
-Objective = Annotated[str, typer.Option(help="balanced, remote or hop.")]
+Phases = Annotated[
+    Path | None, typer.Option("--phases", help="Loads by phase (phases.csv) to go with --comm.")
+]
+Objective = Annotated[str, typer.Option(help="balanced, remote, hop or phased (balanced in every phase).")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same plan.")]
 Effort = Annotated[str, typer.Option(help="How hard to search: fast, normal or max.")]
 
 
 def plan_command(
-    trace: TraceFile = None,
+    traces: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[TRACE]...", help="Traces of 'nprof record': several runs, or a job's ranks."
+        ),
+    ] = None,
     comm: Comm = None,
     loads: Loads = None,
     machine: MachineName = None,
@@ -42,21 +51,43 @@ def plan_command(
     seed: Seed = 0,
     effort: Effort = "normal",
     tolerance: Annotated[
-        float, typer.Option(help="How far a node's load may be off its share (objective balanced).")
+        float, typer.Option(help="How far a node's load may be off its share (objective balanced, phased).")
     ] = 0.05,
     nodes: Annotated[str, typer.Option(help="Use only these nodes, such as 0,2.")] = "",
     smt: Annotated[str, typer.Option(help="share: use all hwthreads; avoid: one a core.")] = "share",
     without_cpus: Annotated[
         str, typer.Option(help="Keep these cpus free for others, such as 0,4-7.", metavar="CPUS")
     ] = "",
+    beside: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="PLAN", help="Keep the cpus of this plan, of another program, free."),
+    ] = None,
+    pin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="THREAD=NODE",
+            help="Thread 0.3 on node 1: 0.3=1; on a cpu: 0.3=cpu:5; @FILE: a file of them.",
+        ),
+    ] = None,
+    phases: Phases = None,
+    next_touch: Annotated[
+        bool,
+        typer.Option("--next-touch", help="Memory whose users change between phases moves along with them."),
+    ] = False,
     debug: Debug = False,
 ) -> None:
     """Plan where the threads and the memory of a recorded program should live.
 
+    Of several runs of one program the plan is for their mean, and says whether threads keep their roles from
+    run to run; without that a plan of one run does not fit the next.
+
     Example: nmap plan trace.db --machine 4x2 -o plan.json
     """
+    from numaplan.mapper.pins import read_pins
     from numaplan.mapper.planner import PlanOptions, make_plan
 
+    by_phase = objective == "phased"
+    workload, target = read_input(traces, comm, loads, machine, phases=phases, by_phase=by_phase)
     options = PlanOptions(
         method=method,
         objective=objective,
@@ -65,9 +96,10 @@ def plan_command(
         tolerance=tolerance,
         nodes=_node_list(nodes),
         smt=smt,
-        without_cpus=_cpu_list(without_cpus),
+        without_cpus=_taken(_cpu_list(without_cpus), beside or [], target),
+        pins=read_pins(pin or []),
+        next_touch=next_touch,
     )
-    workload, target = read_input(trace, comm, loads, machine)
     planned = make_plan(workload, target, options)
     planned.plan.save(output)
     for note in planned.notes:
@@ -78,15 +110,22 @@ def plan_command(
 
 
 def read_input(
-    trace: Path | None, comm: Path | None, loads: Path | None, machine: str | None, *, pages: bool = True
+    traces: Sequence[Path] | None,
+    comm: Path | None,
+    loads: Path | None,
+    machine: str | None,
+    *,
+    pages: bool = True,
+    phases: Path | None = None,
+    by_phase: bool = False,
 ) -> "tuple[Workload, Machine]":
     """The workload and the machine that the options name; raises UsageError for none or too many."""
     from numaplan.profiler.machine import Machine
 
-    if trace is None and comm is not None and machine is None:
+    if not traces and comm is not None and machine is None:
         raise UsageError("a matrix does not say for which machine", "add --machine, such as 4x2 or local")
     target = Machine.load(machine) if machine else None
-    workload = read_workload(trace, comm, loads, pages=pages)
+    workload = read_workload(traces, comm, loads, pages=pages, phases=phases, by_phase=by_phase)
     if target is None:
         assert workload.machine is not None
         target = workload.machine
@@ -94,20 +133,43 @@ def read_input(
 
 
 def read_workload(
-    trace: Path | None, comm: Path | None, loads: Path | None, *, pages: bool = True
+    traces: Sequence[Path] | None,
+    comm: Path | None,
+    loads: Path | None,
+    *,
+    pages: bool = True,
+    phases: Path | None = None,
+    by_phase: bool = False,
 ) -> "Workload":
     """The workload that the options name; raises UsageError for none or too many."""
-    from numaplan.mapper.workload import workload_of_files, workload_of_trace
-
-    if trace is not None and comm is not None:
+    if traces and comm is not None:
         raise UsageError("both a trace and --comm given", "give one of them")
     if comm is not None:
-        return workload_of_files(comm, loads)
-    if trace is None:
+        from numaplan.mapper.workload import workload_of_files
+
+        return workload_of_files(comm, loads, phases)
+    if not traces:
         raise UsageError("neither a trace nor --comm given", "name a trace.db, or give --comm comm.csv")
-    if loads is not None:
-        raise UsageError("--loads goes with --comm", "a trace has its own loads")
-    return workload_of_trace(trace, pages=pages)
+    if loads is not None or phases is not None:
+        raise UsageError(
+            f"--{'loads' if loads is not None else 'phases'} goes with --comm", "a trace has its own"
+        )
+    from numaplan.mapper.trace_workload import workload_of_traces
+
+    return workload_of_traces(traces, pages=pages, by_phase=by_phase)
+
+
+def _taken(cpus: tuple[int, ...], plans: Sequence[Path], machine: "Machine") -> tuple[int, ...]:
+    """The cpus to keep free: those named, and those of other plans for the same machine."""
+    from numaplan.mapper.plan import Plan
+    from numaplan.mapper.planner import same_machine
+
+    taken = set(cpus)
+    for path in plans:
+        plan = Plan.load(path)
+        same_machine(plan, machine, str(path))
+        taken |= {cpu for thread in plan.threads for cpu in thread.cpus}
+    return tuple(sorted(taken))
 
 
 def _node_list(text: str) -> tuple[int, ...]:

@@ -104,10 +104,26 @@ class PlanRegion(msgspec.Struct, frozen=True, kw_only=True):
     runs: tuple[Run, ...] = ()
 
 
+class Today(msgspec.Struct, frozen=True, kw_only=True):
+    """Where threads and memory are without the plan, and what that costs.
+
+    threads: `recorded` as the recording saw them, `compact` in order of creation where it does not say; pages
+    are where they were touched first. local_share, latency_ns, node_shares: as in Predicted.
+    """
+
+    threads: str
+    local_share: float = -1.0
+    latency_ns: float = -1.0
+    node_shares: tuple[float, ...] = ()
+
+
 class Predicted(Metrics, frozen=True, kw_only=True):
     """What the plan should cost, and what compact and scatter would.
 
     local_share: share of the recorded accesses that the plan makes local, -1 when no accesses were known;
+    node_shares: (K,) the same of each node's threads, -1 for nodes without; phase_imbalance: objective
+    `phased`: how far a node's load is off its share in the worst phase, beyond what no placement avoids (-1:
+    another objective); today: what the plan is to improve on;
     lower_bound: no placement costs less in the plan's objective (-1: not known); latency_ns: mean wait of a
     recorded access (-1: the machine's latencies or the accesses are not known); first_touch_ns: the same for
     the baselines, with pages where they are touched first.
@@ -118,6 +134,9 @@ class Predicted(Metrics, frozen=True, kw_only=True):
     latency_ns: float = -1.0
     first_touch_ns: dict[str, float] = msgspec.field(default_factory=dict)
     baselines: dict[str, Metrics] = msgspec.field(default_factory=dict)
+    node_shares: tuple[float, ...] = ()
+    phase_imbalance: float = -1.0
+    today: Today | None = None
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

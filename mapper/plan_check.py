@@ -17,7 +17,7 @@ def check_plan(plan: Plan) -> None:
     nodes = set(machine.node_ids)
     for number, region in enumerate(plan.memory):
         _check_region(region, nodes, f"memory[{number}] ({region.region.kind} {region.region.name})")
-    _check_predicted(plan.predicted, len(machine.cpu_nodes))
+    _check_predicted(plan.predicted, len(machine.cpu_nodes), len(machine.nodes))
 
 
 def _check_threads(plan: Plan, machine: Machine) -> None:
@@ -56,9 +56,14 @@ def _check_region(region: PlanRegion, nodes: set[int], where: str) -> None:
             raise UsageError(f"{where}: no node {run.node} on the plan's machine", "correct its node")
 
 
-def _check_predicted(predicted: Predicted, nodes: int) -> None:
+def _check_predicted(predicted: Predicted, nodes: int, all_nodes: int) -> None:
     for name, metrics in {"predicted": predicted, **predicted.baselines}.items():
         if len(metrics.node_loads) not in (0, nodes):
             raise UsageError(
                 f"{name}: {len(metrics.node_loads)} node loads for {nodes} nodes", "make the plan again"
             )
+    shares = [predicted.node_shares, predicted.today.node_shares if predicted.today else ()]
+    if any(len(part) not in (0, all_nodes) for part in shares):
+        raise UsageError(
+            f"predicted: not one node share for each of {all_nodes} nodes", "make the plan again"
+        )

@@ -1,32 +1,32 @@
-"""Make a plan: threads to nodes and cpus, pages to nodes, and its cost against compact and scatter."""
+"""Make a plan: threads to nodes and cpus, pages to nodes, and its cost beside today's placement."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from numaplan.common import UsageError, version
-from numaplan.mapper.bounds import lower_bound
-from numaplan.mapper.cost import costs_of, cpu_distances, imbalance
+from numaplan.mapper.cost import imbalance
+from numaplan.mapper.joint import settle
 from numaplan.mapper.methods import find_method
 from numaplan.mapper.pages import PagePlan, PageStats, place_pages
-from numaplan.mapper.plan import Plan, PlanApp, PlanMachine, PlanThread, Predicted
+from numaplan.mapper.pins import resolve_pins
+from numaplan.mapper.placing import phase_imbalance, place_threads
+from numaplan.mapper.plan import Plan, PlanApp, PlanMachine, PlanThread
+from numaplan.mapper.predict import predict, with_memory
 from numaplan.mapper.problem import TOLERANCE, Nodes, Problem, new_problem
 from numaplan.mapper.restrict import restrict
 from numaplan.mapper.seats import assign_cpus
-from numaplan.mapper.stall import mean_latency
-from numaplan.mapper.traffic import first_touch_traffic
 from numaplan.mapper.workload import Workload
 from numaplan.profiler import Machine
-
-BASELINES = ("compact", "scatter")
 
 
 @dataclass(frozen=True)
 class PlanOptions:
     """How to plan; nodes: only these (empty: all); smt: `avoid` leaves one hwthread a core; without_cpus:
-    reserved for others."""
+    reserved for others; pins: node, or `cpu:N`, by thread's path or process:path; next_touch: leave memory
+    whose users change between phases to who touches it next."""
 
     method: str = "best"
     objective: str = "balanced"
@@ -36,6 +36,8 @@ class PlanOptions:
     nodes: tuple[int, ...] = ()
     smt: str = "share"
     without_cpus: tuple[int, ...] = ()
+    pins: Mapping[str, str] = field(default_factory=dict)
+    next_touch: bool = False
 
     def recorded(self) -> dict[str, Any]:
         """What a plan's provenance says of the options, beyond method and objective."""
@@ -46,6 +48,10 @@ class PlanOptions:
             kept["smt"] = self.smt
         if self.without_cpus:
             kept["without_cpus"] = list(self.without_cpus)
+        if self.pins:
+            kept["pins"] = dict(self.pins)
+        if self.next_touch:
+            kept["next_touch"] = True
         return kept
 
 
@@ -65,20 +71,23 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
     method = find_method(options.method)
     usable = restrict(machine, options.nodes, options.smt, options.without_cpus)
     problem = problem_for(workload, usable, options)
-    places = method.function()(problem)
+    places = place_threads(method, problem)
+    pages = PagePlan((), -1.0)
+    if workload.pages:
+        places, pages = _with_pages(problem, places, workload.pages, usable, machine, options)
     ids = np.array([node.id for node in usable.cpu_nodes])
     nodes = ids[places].tolist()
-    cpus = assign_cpus(problem.comm, usable, nodes)
-    pages = place_pages(workload.pages, nodes, machine) if workload.pages else PagePlan((), -1.0)
+    cpus = assign_cpus(problem.comm, usable, nodes, resolve_pins(options.pins, workload.threads, usable)[1])
     threads = tuple(
         PlanThread(
             process=process, path=path, thread=i, node=nodes[i], cpus=cpus[i], load=float(f"{load:.9g}")
         )
         for i, ((process, path), load) in enumerate(zip(workload.threads, problem.loads, strict=True))
     )
-    predicted = predict(problem, places, usable, machine, pages.local_share)
+    predicted = predict(problem, places, usable, machine)
     if workload.pages:
-        predicted = _with_latency(predicted, workload.pages, pages, problem, usable, machine)
+        seen = workload.seen_on if _recorded_here(workload, machine) else ()
+        predicted = with_memory(predicted, workload.pages, pages, problem, usable, machine, seen)
     plan = Plan(
         app=PlanApp(argv=workload.argv, build_id=workload.build_id, threads=len(threads)),
         machine=PlanMachine.of(machine),
@@ -87,9 +96,37 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
         threads=threads,
         memory=pages.memory,
         predicted=predicted,
-        provenance={**workload.sources, "options": options.recorded(), "version": version()},
+        provenance={
+            **workload.sources,
+            "options": options.recorded(),
+            **({"identity": workload.identity} if workload.identity else {}),
+            "version": version(),
+        },
     )
-    return Planned(plan, (*workload.notes, *_remarks(problem, places)))
+    return Planned(plan, (*workload.notes, *_remarks(problem, places, options), *_changing(pages, options)))
+
+
+def _with_pages(
+    problem: Problem,
+    places: Nodes,
+    stats: PageStats,
+    usable: Machine,
+    machine: Machine,
+    options: PlanOptions,
+) -> tuple[Nodes, PagePlan]:
+    """Threads and pages; only `best` lets threads follow their pages, as other methods are what they are."""
+    if options.method == "best":
+        return settle(problem, places, stats, usable, machine, next_touch=options.next_touch)
+    ids = np.array([node.id for node in usable.cpu_nodes])
+    return places, place_pages(stats, ids[places], machine, next_touch=options.next_touch)
+
+
+def _recorded_here(workload: Workload, machine: Machine) -> bool:
+    """Whether the recording was made on the machine that is planned for, and it has more than one node."""
+    if workload.machine is None or len(machine.cpu_nodes) < 2:
+        return False
+    known = {node.id for node in machine.nodes}
+    return workload.machine.fingerprint == machine.fingerprint and set(workload.seen_on) <= known
 
 
 def problem_for(
@@ -106,57 +143,33 @@ def problem_for(
         tolerance=options.tolerance,
         starts=starts,
         phases=workload.phases,
+        phase_rates=workload.phase_rates,
+        pinned=resolve_pins(options.pins, workload.threads, machine)[0],
     )
 
 
-def predict(
-    problem: Problem, places: Nodes, usable: Machine, machine: Machine, local_share: float = -1.0
-) -> Predicted:
-    """Costs of a placement and of the baselines; loads are given for every node with cpus of `machine`."""
-    distances = cpu_distances(machine)
-    ids = [node.id for node in machine.cpu_nodes]
-    column = np.array([ids.index(node.id) for node in usable.cpu_nodes])
-
-    def costs(chosen: Nodes) -> Any:
-        return costs_of(problem.comm, problem.loads, distances, column[chosen])
-
-    own = costs(places)
-    return Predicted(
-        remote_comm=own.remote_comm,
-        remote_share=own.remote_share,
-        hop_cost=own.hop_cost,
-        load_std=own.load_std,
-        node_loads=own.node_loads,
-        load_std_mean=own.load_std_mean,
-        local_share=local_share,
-        lower_bound=lower_bound(problem),
-        baselines={name: costs(find_method(name).function()(problem)) for name in BASELINES},
-    )
+def _changing(pages: PagePlan, options: PlanOptions) -> list[str]:
+    """Memory whose users change between phases: what moving it along is worth."""
+    said = "moving it along makes" if options.next_touch else "--next-touch would make"
+    return [
+        f"{key.kind} {key.name}: its users change between phases; {said} {gain:.0%} of its accesses local"
+        for key, gain in pages.changing[:3]
+    ]
 
 
-def _with_latency(
-    predicted: Predicted,
-    stats: PageStats,
-    pages: PagePlan,
-    problem: Problem,
-    usable: Machine,
-    machine: Machine,
-) -> Predicted:
-    """How long accesses wait under the plan, and with the baselines' threads and pages by first touch."""
-    ids = np.array([node.id for node in usable.cpu_nodes])
-    first_touch = {}
-    for name in BASELINES:
-        nodes = ids[find_method(name).function()(problem)].tolist()
-        wait = mean_latency(first_touch_traffic(stats, nodes, machine), machine)
-        if wait >= 0:
-            first_touch[name] = wait
-    return msgspec.structs.replace(
-        predicted, latency_ns=mean_latency(pages.traffic, machine), first_touch_ns=first_touch
-    )
-
-
-def _remarks(problem: Problem, places: Nodes) -> list[str]:
+def _remarks(problem: Problem, places: Nodes, options: PlanOptions) -> list[str]:
     remarks = []
+    if problem.objective == "phased":
+        off = phase_imbalance(problem, places)
+        if problem.phases is None or len(problem.phases) < 2:
+            remarks.append("the run has one phase: the objective phased is the same as balanced")
+        elif off > problem.tolerance + 1e-9:
+            remarks.append(
+                f"no placement was found that keeps every node within {problem.tolerance:.0%} of its share in"
+                f" every phase; this one is off by at most {off:.1%}"
+            )
+    if options.pins and options.method != "best":
+        remarks.append(f"{options.method} knows no pins: pinned threads were exchanged into its placement")
     if problem.objective == "balanced":
         off = imbalance(problem, places)
         if off > problem.tolerance + 1e-9:

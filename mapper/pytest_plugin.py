@@ -46,12 +46,17 @@ def check_placement(
 def _verdict(today: Path, baseline: Path, loads: Path | None, max_regress: str) -> "Verdict":
     from numaplan.mapper.check import check_plan_today, parse_share
     from numaplan.mapper.plan import Plan
-    from numaplan.mapper.workload import workload_of_files, workload_of_trace
+    from numaplan.mapper.trace_workload import workload_of_trace
+    from numaplan.mapper.workload import workload_of_files
 
     allowed = parse_share(max_regress)
     plan = Plan.load(baseline)
     is_matrix = today.suffix in (".csv", ".npz", ".mtx")
-    workload = workload_of_files(today, loads) if is_matrix else workload_of_trace(today)
+    workload = (
+        workload_of_files(today, loads)
+        if is_matrix
+        else workload_of_trace(today, by_phase=plan.objective == "phased")
+    )
     return check_plan_today(
         plan, workload, plan.machine.machine(), allowed, seed=0, effort="normal", name=str(baseline)
     )

@@ -5,7 +5,7 @@ while there are enough, and a core of its own while there are enough cores. More
 turn.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -16,14 +16,24 @@ from numaplan.profiler.machine import Machine
 Cores = list[tuple[int, ...]]
 
 
-def assign_cpus(comm: Floats, machine: Machine, nodes: Sequence[int]) -> list[tuple[int, ...]]:
-    """The cpus of each thread: comm (N, N) symmetric, nodes (N,) ids. One cpu a thread."""
+def assign_cpus(
+    comm: Floats, machine: Machine, nodes: Sequence[int], pinned: Mapping[int, int] | None = None
+) -> list[tuple[int, ...]]:
+    """The cpus of each thread: comm (N, N) symmetric, nodes (N,) ids. One cpu a thread.
+
+    pinned: cpu by number of the thread; the other threads get the cpus of their node that are left, or all
+    of them when none is left.
+    """
+    kept = pinned or {}
     cpus: list[tuple[int, ...]] = [()] * len(nodes)
+    for thread, cpu in kept.items():
+        cpus[thread] = (cpu,)
     places = np.asarray(nodes)
     for node in machine.cpu_nodes:
-        threads = np.flatnonzero(places == node.id)
+        threads = np.array([t for t in np.flatnonzero(places == node.id).tolist() if t not in kept], np.int64)
+        left = [cpu for cpu in node.cpus if cpu not in kept.values()] or node.cpus
         if len(threads):
-            for thread, cpu in _seat(comm, threads, _caches(machine, node.id, node.cpus)).items():
+            for thread, cpu in _seat(comm, threads, _caches(machine, node.id, left)).items():
                 cpus[thread] = (cpu,)
     return cpus
 
@@ -33,9 +43,10 @@ def _caches(machine: Machine, node: int, cpus: Sequence[int]) -> list[Cores]:
     groups: dict[int, Cores] = {}
     known: set[int] = set()
     for core in machine.cores:
-        if core.node == node:
-            groups.setdefault(-1 if core.l3 is None else core.l3, []).append(tuple(core.cpus))
-            known.update(core.cpus)
+        usable = tuple(cpu for cpu in core.cpus if cpu in cpus)
+        if core.node == node and usable:
+            groups.setdefault(-1 if core.l3 is None else core.l3, []).append(usable)
+            known.update(usable)
     loose = [(cpu,) for cpu in cpus if cpu not in known]
     if loose:
         groups.setdefault(-1, []).extend(loose)

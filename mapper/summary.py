@@ -5,6 +5,7 @@ from pathlib import Path
 from numaplan.mapper.plan import Plan, PlanThread, Predicted
 
 MOST_NODES = 16  # in one line
+DIFFERENT = 0.02
 
 
 def summary(plan: Plan, path: Path | None = None) -> list[str]:
@@ -14,14 +15,15 @@ def summary(plan: Plan, path: Path | None = None) -> list[str]:
         f"{len(plan.threads)} threads on {len(plan.machine.nodes)} nodes ({plan.machine.name or 'machine'})"
     )
     lines = [
-        *_wait(predicted),
+        *_change(predicted, len(plan.memory)),
         f"{head}, method {plan.method}, objective {plan.objective}",
         f"remote communication  {predicted.remote_share:7.1%}{_against(predicted)}{_bound(plan)}",
         f"load per node         {_loads(predicted)}",
     ]
-    if predicted.local_share >= 0:
-        regions = f"{len(plan.memory)} region{'s' * (len(plan.memory) != 1)} placed"
-        lines.append(f"local memory accesses {predicted.local_share:7.1%}   {regions}")
+    if plan.objective == "phased" and predicted.phase_imbalance >= 0:
+        off = f"{predicted.phase_imbalance:.1%} beyond what cannot be avoided"
+        lines.append(f"load in every phase   at worst {off}")
+    lines += _by_node(plan)
     lines += [f"  node {node}: threads {names}" for node, names in threads_by_node(plan)]
     if path is not None:
         lines.append(f"plan written to {path}")
@@ -40,17 +42,33 @@ def threads_by_node(plan: Plan) -> list[tuple[int, str]]:
     ]
 
 
-def _wait(predicted: Predicted) -> list[str]:
-    """What a user asks for first: how long a memory access waits, and what it would wait unplanned."""
-    if predicted.latency_ns < 0:
+def _change(predicted: Predicted, regions: int) -> list[str]:
+    """What a user asks for first: what the plan changes, in waiting where latencies are known."""
+    lines = []
+    today = predicted.today
+    if predicted.latency_ns >= 0:
+        against = ""
+        if today is not None and today.latency_ns > 0:
+            change = predicted.latency_ns / today.latency_ns - 1
+            against = f", {change:+.0%} against today's {today.latency_ns:.0f} ns"
+        lines.append(f"memory access waits {predicted.latency_ns:.0f} ns{against}")
+    if predicted.local_share >= 0:
+        placed = f"{regions} region{'s' * (regions != 1)} placed"
+        against = f"   (today {today.local_share:.1%})" if today and today.local_share >= 0 else ""
+        lines.append(f"local memory accesses {predicted.local_share:7.1%}{against}   {placed}")
+    if today is not None:
+        threads = "as recorded" if today.threads == "recorded" else "taken to be in order of creation"
+        lines.append(f"today: threads {threads}, pages where they are touched first")
+    return lines
+
+
+def _by_node(plan: Plan) -> list[str]:
+    """The share of local accesses on each node, where nodes differ by more than can be read off the whole."""
+    shares = plan.predicted.node_shares[:MOST_NODES]
+    if not shares or max(shares) - min(shares) < DIFFERENT:
         return []
-    others = [
-        f"{name} {wait:.0f} ns, {predicted.latency_ns / wait - 1:+.0%}"
-        for name, wait in predicted.first_touch_ns.items()
-        if wait > 0
-    ]
-    against = f"   (with pages by first touch: {'; '.join(others)})" if others else ""
-    return [f"memory access waits {predicted.latency_ns:.0f} ns{against}"]
+    said = " ".join(f"{share:.1%}" if share >= 0 else "–" for share in shares)
+    return [f"local share by node   {said}"]
 
 
 def _against(predicted: Predicted) -> str:

@@ -7,8 +7,8 @@ import pytest
 
 from numaplan.mapper import PageStats, PlanOptions, RegionKey, Workload, make_plan, place_pages
 from numaplan.mapper.stall import mean_latency
-from numaplan.mapper.traffic import first_touch_traffic
 from numaplan.mapper.summary import summary
+from numaplan.mapper.traffic import first_touch_traffic
 from numaplan.profiler import Machine
 
 MACHINE = Machine.from_dict({
@@ -60,8 +60,13 @@ def test_the_plan_says_it_first() -> None:
     predicted = plan.predicted
     assert predicted.latency_ns == pytest.approx((20 * 100 + 20 * 110 + 2 * 210) / 42, rel=0.02)
     assert predicted.first_touch_ns["compact"] == pytest.approx((20 * 100 + 22 * 210) / 42)
-    assert summary(plan)[0].startswith(
-        f"memory access waits {predicted.latency_ns:.0f} ns   (with pages by first"
+    assert predicted.today is not None and predicted.today.threads == "compact"
+    assert predicted.today.latency_ns == predicted.first_touch_ns["compact"]
+    assert predicted.today.local_share == pytest.approx(20 / 42)
+    change = predicted.latency_ns / predicted.today.latency_ns - 1
+    assert (
+        summary(plan)[0]
+        == f"memory access waits {predicted.latency_ns:.0f} ns, {change:+.0%} against today's 158 ns"
     )
     silent = make_plan(replace(workload, pages=None), MACHINE, PlanOptions()).plan
     assert silent.predicted.latency_ns == -1 and "waits" not in "".join(summary(silent))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from numaplan.mapper.workload import read_page_stats
+from numaplan.mapper.page_stats import read_page_stats
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, Trace, TraceWriter
 
 START = 0x10010  # not at the start of a page: a region's pages are counted from its own start

@@ -1,0 +1,84 @@
+"""What a placement should cost, beside the baselines and today's placement."""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from numaplan.mapper.bounds import lower_bound
+from numaplan.mapper.cost import costs_of, cpu_distances
+from numaplan.mapper.methods import find_method
+from numaplan.mapper.pages import PagePlan, PageStats
+from numaplan.mapper.placing import phase_imbalance
+from numaplan.mapper.plan import Predicted, Today
+from numaplan.mapper.problem import Nodes, Problem
+from numaplan.mapper.stall import local_share, mean_latency
+from numaplan.mapper.traffic import first_touch_traffic
+from numaplan.profiler import Machine
+
+BASELINES = ("compact", "scatter")
+
+
+def predict(problem: Problem, places: Nodes, usable: Machine, machine: Machine) -> Predicted:
+    """Costs of a placement and of the baselines; loads are given for every node with cpus of `machine`."""
+    distances = cpu_distances(machine)
+    ids = [node.id for node in machine.cpu_nodes]
+    column = np.array([ids.index(node.id) for node in usable.cpu_nodes])
+
+    def costs(chosen: Nodes) -> Any:
+        return costs_of(problem.comm, problem.loads, distances, column[chosen])
+
+    return Predicted(
+        **msgspec.structs.asdict(costs(places)),
+        lower_bound=lower_bound(problem),
+        phase_imbalance=phase_imbalance(problem, places) if problem.objective == "phased" else -1.0,
+        baselines={name: costs(find_method(name).function()(problem)) for name in BASELINES},
+    )
+
+
+def with_memory(
+    predicted: Predicted,
+    stats: PageStats,
+    pages: PagePlan,
+    problem: Problem,
+    usable: Machine,
+    machine: Machine,
+    seen_on: tuple[int, ...] = (),
+) -> Predicted:
+    """The same with what memory accesses will wait, and how local they are: planned, baselines, and today.
+
+    seen_on: node of each thread in the recording, where that was on this machine; empty: not known.
+    """
+    ids = np.array([node.id for node in usable.cpu_nodes])
+    first_touch = {}
+    for name in BASELINES:
+        nodes = ids[find_method(name).function()(problem)].tolist()
+        wait = mean_latency(first_touch_traffic(stats, nodes, machine), machine)
+        if wait >= 0:
+            first_touch[name] = wait
+    today = None
+    usual = seen_on or tuple(ids[find_method("compact").function()(problem)].tolist())
+    traffic = first_touch_traffic(stats, usual, machine)
+    if traffic is not None and traffic.any():
+        today = Today(
+            threads="recorded" if seen_on else "compact",
+            local_share=local_share(traffic),
+            latency_ns=mean_latency(traffic, machine),
+            node_shares=_shares(traffic),
+        )
+    return msgspec.structs.replace(
+        predicted,
+        local_share=pages.local_share,
+        latency_ns=mean_latency(pages.traffic, machine),
+        node_shares=_shares(pages.traffic),
+        first_touch_ns=first_touch,
+        today=today,
+    )
+
+
+def _shares(traffic: "np.ndarray[Any, Any] | None") -> tuple[float, ...]:
+    """(K,) local share of the accesses of each node's threads; -1 for a node without accesses."""
+    if traffic is None:
+        return ()
+    made = traffic.sum(axis=1)
+    return tuple((np.where(made > 0, np.diag(traffic) / np.maximum(made, 1e-300), -1.0)).tolist())
