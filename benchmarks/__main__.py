@@ -20,6 +20,7 @@ BENCHMARKS = {
     "kernels": ("benchmarks.kernels", "communication of kernels at period 1000 against all their accesses"),
     "mapping": ("benchmarks.mapping", "cost and time of every mapping method against the peers"),
     "launcher": ("benchmarks.launcher", "what launching with a plan costs"),
+    "starts": ("benchmarks.starts", "planned threads found in /proc over 50 starts of each kind of program"),
     "lab": ("benchmarks.lab", "boot time and the cost of counting"),
 }
 DEFAULT = ("emulation", "perfdata", "communication", "kernels", "mapping", "launcher")
@@ -27,14 +28,14 @@ DEFAULT = ("emulation", "perfdata", "communication", "kernels", "mapping", "laun
 
 def benchmarks_command(
     names: Annotated[
-        list[str], typer.Argument(metavar="[NAME]...", help="Which; default: all but lab.")
+        list[str], typer.Argument(metavar="[NAME]...", help="Which; default: all but starts and lab.")
     ] = [],
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Measure speed and accuracy, as ratios against named peers in the same run.
 
-    Names: emulation, perfdata, communication, kernels, mapping, launcher, lab.
+    Names: emulation, perfdata, communication, kernels, mapping, launcher, starts, lab.
 
     Example: python -m benchmarks emulation mapping
     """

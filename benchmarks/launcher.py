@@ -125,6 +125,7 @@ def _command(folder: Path) -> dict[str, float]:
     return {
         "bare python, s": bare,
         "before the program, s": before,
+        "added to bare python, s": before - bare,
         "whole, s": whole,
         "before / python": before / bare,
     }

@@ -1,22 +1,19 @@
 """The frame every command runs in: one-line errors, exit codes, `--debug`, `--version`.
 
-A command module makes its Typer with `new_app`, and its entry point calls `run_app`. Nothing else in the
-project turns an exception into an exit code.
+A command module makes its Typer with `new_app`, and its entry point calls `run_app`. Nothing but `frame.py`
+turns an exception into an exit code.
 """
 
 import os
-import sys
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
 
-from numaplan.common.errors import NumaplanError
+from numaplan.common.frame import INTERRUPTED, fail, run_framed
+from numaplan.common.plain_values import read_plainly
 from numaplan.common.version import version
-
-INTERRUPTED = 130
 
 
 def _show_version(wanted: bool) -> None:
@@ -76,28 +73,14 @@ def run_app(app: typer.Typer, prog: str, args: Sequence[str] | None = None) -> i
 
     args: the words after the program's name (default: those of this process).
     """
-    try:
-        result = app(args=args, prog_name=prog, standalone_mode=False)
-        sys.stdout.flush()
-    except NumaplanError as error:
-        return _fail(prog, str(error), error.exit_code)
-    except TyperException as error:
-        told = error.format_message().rstrip(".") or "no command given"
-        return _fail(prog, f"{told} — see '{prog} --help'", 2)
-    except (KeyboardInterrupt, typer.Abort):
-        return _fail(prog, "interrupted", INTERRUPTED)
-    except (BrokenPipeError, SystemExit):
-        # The reader of our output has gone (`| head`): nothing more to say, and nothing to flush at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except Exception as error:
-        name = type(error).__name__
-        return _fail(prog, f"internal error: {name}: {error} — run it again with --debug and report it", 2)
-    return result if isinstance(result, int) else 0
 
+    def call() -> Any:
+        try:
+            return app(args=args, prog_name=prog, standalone_mode=False)
+        except TyperException as error:
+            told = error.format_message().rstrip(".") or "no command given"
+            return fail(prog, f"{told} — see '{prog} --help'", 2)
+        except typer.Abort:
+            return fail(prog, "interrupted", INTERRUPTED)
 
-def _fail(prog: str, text: str, code: int) -> int:
-    if os.environ.get("NUMAPLAN_DEBUG"):
-        traceback.print_exc()
-    print(f"{prog}: error: {' '.join(text.split())}", file=sys.stderr)
-    return code
+    return run_framed(call, prog)

@@ -1,7 +1,6 @@
 """Files that are either whole or not there: outputs by rename, inputs within a size limit."""
 
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,7 +23,7 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[Path]:
     if target.exists() and not target.is_file():  # /dev/null, a pipe: nothing to rename over
         yield target
         return
-    temporary = target.parent / f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
+    temporary = target.parent / f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
     try:
         if not target.parent.is_dir():
             raise UsageError(f"{target}: no folder {target.parent}", "create it first")

@@ -65,7 +65,7 @@ def run_program(
             previous[chosen] = signal.signal(chosen, handler)
         for descriptor in pass_fds:
             os.set_inheritable(descriptor, True)
-        # What we were given open is the program's too (by MPI's starters, by make); what is ours closes by itself.
+        # What we were given open is the program's too (by MPI's starters, by make); ours closes by itself.
         child = subprocess.Popen(list(argv), env=dict(environment), close_fds=False, preexec_fn=before_exec)
         if started is not None:
             started(child.pid)

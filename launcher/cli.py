@@ -1,92 +1,55 @@
-"""`nlaunch`: run a program with its plan."""
+"""`nlaunch`: plain command lines are read here, at once; all others (help, misuse) by cli_full.py.
+
+The command line library takes longer to load than all else that comes before the program's start.
+"""
 
 import sys
-from typing import Annotated
 
-import typer
+from numaplan.common.frame import run_framed
+from numaplan.launcher.launch import LaunchRequest, launch_program
 
-from numaplan.common import UsageError
-from numaplan.common.cli import Debug, Version, new_command, run_app
-
-HELP = "\n\n".join(  # a paragraph each: the help is wrapped to the terminal
-    (
-        "Run a program with its plan, and say what was applied.",
-        "Each thread is bound before its first instruction, planned memory is placed before it is first"
-        " touched; at the end the threads' cpus and the pages' nodes are looked up and compared with the"
-        " plan. The program's output, input, signals and exit code (128+signal when it died of one) are its"
-        " own.",
-        "Exit codes of nlaunch itself: 1 with --strict when something is not as planned, 2 for misuse, no"
-        " such program, or a plan that cannot be read or is for another machine, 3 when the machine lacks"
-        " something.",
-        "Example: nlaunch --plan plan.json --report applied.json ./app 1000",
-    )
-)
+# option -> (field of LaunchRequest, value it stands for; None: the next word is the value)
+OPTIONS: dict[str, tuple[str, bool | None]] = {
+    "--plan": ("plan_path", None),
+    "--report": ("report_path", None),
+    "--remap": ("remap", True),
+    "--strict": ("strict", True),
+    "--override": ("override", True),
+    "--respect-app": ("override", False),
+    "--quiet": ("quiet", True),
+    "-q": ("quiet", True),
+}
 
 
-def nlaunch(
-    command: Annotated[
-        list[str], typer.Argument(help="The program and its arguments.", metavar="APP [ARGS]...")
-    ],
-    plan: Annotated[str, typer.Option(help="The plan ('nmap plan' makes it).", metavar="PLAN.JSON")],
-    report: Annotated[
-        str, typer.Option(help="Write what was applied; %r is the rank of a job.", metavar="APPLIED.JSON")
-    ] = "",
-    remap: Annotated[
-        bool, typer.Option("--remap", help="Fit a plan for another machine to this one.")
-    ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit 1 when something is not as planned.")
-    ] = False,
-    unplanned: Annotated[
-        str, typer.Option(help="Threads not in the plan: float (their process's nodes), anywhere, inherit.")
-    ] = "float",
-    override: Annotated[
-        bool,
-        typer.Option(
-            "--override/--respect-app", help="The plan holds where the program sets its own affinity."
-        ),
-    ] = False,
-    by: Annotated[
-        str,
-        typer.Option(
-            help="How threads are bound: preload (a library in the program), ptrace (from outside), auto."
-        ),
-    ] = "auto",
-    watch: Annotated[
-        float, typer.Option(help="Look every so many seconds if all is as planned; 0: only at the end.")
-    ] = 0.0,
-    explain: Annotated[bool, typer.Option("--explain", help="Say what would be done; run nothing.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no warning.")] = False,
-    debug: Debug = False,
-    version: Version = False,
-) -> int:
-    """Parse, launch, pass the exit code on."""
-    from numaplan.launcher.launch import BY, UNPLANNED, LaunchRequest, check, launch_program
-
-    for option, value, choices in (("--unplanned", unplanned, UNPLANNED), ("--by", by, BY)):
-        if value not in choices:
-            raise UsageError(f"{option} {value}: no such choice", f"one of {', '.join(choices)}")
-    if not 0 <= watch < 1e6:
-        raise UsageError(f"--watch {watch:g}: not a number of seconds", "give 0 or more")
-    request = LaunchRequest(
-        command, plan, report, remap, strict, unplanned, quiet, by=by, override=override, watch=watch
-    )
-    if not explain:
-        return launch_program(request)
-    from numaplan.launcher.explain import explain as describe
-
-    print(describe(check(request)))
-    return 0
-
-
-app = new_command(
-    nlaunch,
-    help=HELP,
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"], "allow_interspersed_args": False},
-)
+def quick_request(words: list[str]) -> LaunchRequest | None:
+    """The request of a command line that has only these options; None when cli_full.py should read it."""
+    fields: dict[str, str | bool] = {}
+    at = 0
+    while at < len(words) and words[at].startswith("-") and words[at] != "--":
+        name, equals, value = words[at].partition("=")
+        if name not in OPTIONS:
+            return None
+        field, meaning = OPTIONS[name]
+        at += 1
+        if meaning is None and not equals:
+            if at == len(words):
+                return None
+            value = words[at]
+            at += 1
+        elif meaning is not None and equals:
+            return None
+        fields[field] = value if meaning is None else meaning
+    argv = words[at + 1 :] if words[at : at + 1] == ["--"] else words[at:]
+    if not argv or "plan_path" not in fields:
+        return None
+    return LaunchRequest(argv, **fields)  # type: ignore[arg-type]
 
 
 def main() -> None:
     """Entry point of the command."""
-    sys.exit(run_app(app, "nlaunch"))
+    request = quick_request(sys.argv[1:])
+    if request is not None:
+        sys.exit(run_framed(lambda: launch_program(request), "nlaunch"))
+    from numaplan.launcher.cli_full import main as read_all
+
+    read_all()

@@ -1,6 +1,5 @@
 """Programs into which nothing can be loaded: the tracer (native/trace) binds their threads from outside."""
 
-import ctypes
 import os
 import stat
 import struct
@@ -71,7 +70,9 @@ class Tracer:
     def __init__(self, workdir: Path, form: Path, name: str, hold: bool) -> None:
         if not TRACER.is_file():
             raise MachineLacksError(f"{TRACER.name}: the native program is not built", "run 'make setup'")
-        self._libc = ctypes.CDLL(None)
+        import ctypes  # here and not above: only programs that are traced wait for it
+
+        self._libc, self._unsigned = ctypes.CDLL(None), ctypes.c_ulong
         self._process = subprocess.Popen(
             [TRACER, form, workdir / LOG, name, "hold" if hold else "yield"],
             stdin=subprocess.PIPE,
@@ -82,7 +83,7 @@ class Tracer:
     def attach(self) -> None:
         """Let the tracer attach to the calling process; returns when it has, or cannot."""
         assert self._process.stdin is not None and self._process.stdout is not None
-        self._libc.prctl(_PR_SET_PTRACER, ctypes.c_ulong(self._process.pid), 0, 0, 0)
+        self._libc.prctl(_PR_SET_PTRACER, self._unsigned(self._process.pid), 0, 0, 0)
         with suppress(OSError):
             os.write(self._process.stdin.fileno(), struct.pack("=i", os.getpid()))
             os.read(self._process.stdout.fileno(), 1)

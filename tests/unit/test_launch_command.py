@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from numaplan.common.cli import run_app
-from numaplan.launcher.cli import app
+from numaplan.launcher.cli import OPTIONS, quick_request
+from numaplan.launcher.cli_full import app
+from numaplan.launcher.launch import LaunchRequest
 from numaplan.launcher.program import executable_of
 from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
 from numaplan.profiler.machine import Machine
@@ -102,3 +104,45 @@ def test_the_program_behind_a_script(tmp_path: Path) -> None:
     loop.write_text(f"#!{loop}\n")
     assert executable_of(str(loop)) == str(loop)
     assert executable_of("/no/such") == "/no/such"
+
+
+def test_plain_command_lines_need_no_library() -> None:
+    assert quick_request(["--plan", "p.json", "app", "--strict"]) == LaunchRequest(
+        ["app", "--strict"], "p.json"
+    )
+    words = ["--plan=p.json", "-q", "--report", "a.json", "--override", "--remap", "--strict", "--", "-x"]
+    expected = LaunchRequest(["-x"], "p.json", "a.json", remap=True, strict=True, quiet=True, override=True)
+    assert quick_request(words) == expected
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("app",),
+        ("--plan",),
+        ("--plan", "p.json"),
+        ("--plan", "p.json", "--"),
+        ("--strict=yes", "--plan", "p.json", "app"),
+        ("--help",),
+        ("--plan", "p.json", "--watch", "1", "app"),
+    ],
+)
+def test_other_command_lines_are_left_to_it(words: tuple[str, ...]) -> None:
+    assert quick_request(list(words)) is None
+
+
+def test_both_readers_know_the_same_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each option that is read quickly means the same to the library."""
+    seen: list[LaunchRequest] = []
+
+    def keep(request: LaunchRequest) -> int:
+        seen.append(request)
+        return 0
+
+    monkeypatch.setattr("numaplan.launcher.launch.launch_program", keep)
+    for name, (_, meaning) in OPTIONS.items():
+        value = ["value"] if meaning is None else []
+        words = ["--plan", "p.json", name, *value, "app", "word"]
+        assert run_app(app, "nlaunch", words) == 0
+        assert seen.pop() == quick_request(words)

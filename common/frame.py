@@ -1,0 +1,38 @@
+"""How every command ends: its exit code, and errors in one line on stderr. Imports nothing that is slow."""
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from numaplan.common.errors import NumaplanError
+
+INTERRUPTED = 130
+
+
+def run_framed(call: Callable[[], Any], prog: str) -> int:
+    """Call and return the exit code: what it returns when that is a number, 0, or that of its error."""
+    try:
+        result = call()
+        sys.stdout.flush()
+    except NumaplanError as error:
+        return fail(prog, str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return fail(prog, "interrupted", INTERRUPTED)
+    except (BrokenPipeError, SystemExit):
+        # The reader of our output has gone (`| head`): nothing more to say, and nothing to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        name = type(error).__name__
+        return fail(prog, f"internal error: {name}: {error} — run it again with --debug and report it", 2)
+    return result if isinstance(result, int) else 0
+
+
+def fail(prog: str, text: str, code: int) -> int:
+    """Say an error in one line (after its traceback with --debug) and return the code."""
+    if os.environ.get("NUMAPLAN_DEBUG"):
+        traceback.print_exc()
+    print(f"{prog}: error: {' '.join(text.split())}", file=sys.stderr)
+    return code

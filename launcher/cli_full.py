@@ -1,0 +1,92 @@
+"""`nlaunch` with all its options, its help, and what it says to misuse; see cli.py."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from numaplan.common import UsageError
+from numaplan.common.cli import Debug, Version, new_command, run_app
+
+HELP = "\n\n".join(  # a paragraph each: the help is wrapped to the terminal
+    (
+        "Run a program with its plan, and say what was applied.",
+        "Each thread is bound before its first instruction, planned memory is placed before it is first"
+        " touched; at the end the threads' cpus and the pages' nodes are looked up and compared with the"
+        " plan. The program's output, input, signals and exit code (128+signal when it died of one) are its"
+        " own.",
+        "Exit codes of nlaunch itself: 1 with --strict when something is not as planned, 2 for misuse, no"
+        " such program, or a plan that cannot be read or is for another machine, 3 when the machine lacks"
+        " something.",
+        "Example: nlaunch --plan plan.json --report applied.json ./app 1000",
+    )
+)
+
+
+def nlaunch(
+    command: Annotated[
+        list[str], typer.Argument(help="The program and its arguments.", metavar="APP [ARGS]...")
+    ],
+    plan: Annotated[str, typer.Option(help="The plan ('nmap plan' makes it).", metavar="PLAN.JSON")],
+    report: Annotated[
+        str, typer.Option(help="Write what was applied; %r is the rank of a job.", metavar="APPLIED.JSON")
+    ] = "",
+    remap: Annotated[
+        bool, typer.Option("--remap", help="Fit a plan for another machine to this one.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit 1 when something is not as planned.")
+    ] = False,
+    unplanned: Annotated[
+        str, typer.Option(help="Threads not in the plan: float (their process's nodes), anywhere, inherit.")
+    ] = "float",
+    override: Annotated[
+        bool,
+        typer.Option(
+            "--override/--respect-app", help="The plan holds where the program sets its own affinity."
+        ),
+    ] = False,
+    by: Annotated[
+        str,
+        typer.Option(
+            help="How threads are bound: preload (a library in the program), ptrace (from outside), auto."
+        ),
+    ] = "auto",
+    watch: Annotated[
+        float, typer.Option(help="Look every so many seconds if all is as planned; 0: only at the end.")
+    ] = 0.0,
+    explain: Annotated[bool, typer.Option("--explain", help="Say what would be done; run nothing.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no warning.")] = False,
+    debug: Debug = False,
+    version: Version = False,
+) -> int:
+    """Parse, launch, pass the exit code on."""
+    from numaplan.launcher.launch import BY, UNPLANNED, LaunchRequest, check, launch_program
+
+    for option, value, choices in (("--unplanned", unplanned, UNPLANNED), ("--by", by, BY)):
+        if value not in choices:
+            raise UsageError(f"{option} {value}: no such choice", f"one of {', '.join(choices)}")
+    if not 0 <= watch < 1e6:
+        raise UsageError(f"--watch {watch:g}: not a number of seconds", "give 0 or more")
+    request = LaunchRequest(
+        command, plan, report, remap, strict, unplanned, quiet, by=by, override=override, watch=watch
+    )
+    if not explain:
+        return launch_program(request)
+    from numaplan.launcher.explain import explain as describe
+
+    print(describe(check(request)))
+    return 0
+
+
+app = new_command(
+    nlaunch,
+    help=HELP,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "allow_interspersed_args": False},
+)
+
+
+def main() -> None:
+    """Read the command line as a whole."""
+    sys.exit(run_app(app, "nlaunch"))
