@@ -76,7 +76,9 @@ def run_app(app: typer.Typer, prog: str, args: Sequence[str] | None = None) -> i
 
     def call() -> Any:
         try:
-            return app(args=args, prog_name=prog, standalone_mode=False)
+            command = typer.main.get_command(app)
+            read_plainly(command)
+            return command(args=args, prog_name=prog, standalone_mode=False)
         except TyperException as error:
             told = error.format_message().rstrip(".") or "no command given"
             return fail(prog, f"{told} — see '{prog} --help'", 2)
