@@ -61,8 +61,24 @@ def read_plainly(command: Any) -> None:
     """Let the parameters of a command, and of those below it, be read here where they are of plain types."""
     for part in _commands(command):
         for parameter in part.params:
-            if getattr(parameter, "_runtime_param", parameter) is None:
-                parameter._runtime_param = _plain(parameter)
+            _make_plain(parameter)
+        part.get_help_option = _plain_help(part.get_help_option)
+
+
+def _make_plain(parameter: Any) -> None:
+    if getattr(parameter, "_runtime_param", parameter) is None:
+        parameter._runtime_param = _plain(parameter)
+
+
+def _plain_help(made: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The option --help, which typer makes only when it reads the command line."""
+
+    def plain(ctx: Any) -> Any:
+        option = made(ctx)
+        _make_plain(option)
+        return option
+
+    return plain
 
 
 def _commands(command: Any) -> Iterator[Any]:
