@@ -1,7 +1,8 @@
 """The communication matrix: how right it is on real codes, and what it costs against one stable argsort.
 
 Accuracy needs the development traces (NUMAPLAN_FIXTURES, default ../shared/fixtures); without them it is left
-out. NUMAPLAN_BENCH_MILLIONS: how many million samples to time, default 1,10,100.
+out. NUMAPLAN_BENCH_MILLIONS: how many million samples to time, default 1,10,100; as many are written to trace
+files and analyzed as a whole.
 """
 
 import os
@@ -13,13 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.large_traces import measure
 from numaplan.analyzer import CommunicationCounter, communication_matrix
 from numaplan.mapper import evaluate, map_threads
 
 Trace = dict[str, NDArray[Any]]
 Matrix = NDArray[np.float64]
+Addresses = Callable[[NDArray[Any], int, np.random.Generator], NDArray[Any]]
 
-THREADS = 16
+TIMED = (16, 64, 256)  # threads
 NODES = 4
 CHUNK = 1 << 20
 SORTED = 10_000_000
@@ -31,7 +34,8 @@ def run() -> dict[str, Any]:
     """Correlation and plan cost of every rule at 1/1000 and with every tenth sample; seconds and ratios."""
     place = Path(os.environ.get("NUMAPLAN_FIXTURES", Path(__file__).parents[2] / "shared" / "fixtures"))
     traces = [_load(path) for path in sorted((place / "traces").glob("*.npz"))]
-    result: dict[str, Any] = {"speed": _speed()}
+    sizes = [int(text) for text in os.environ.get("NUMAPLAN_BENCH_MILLIONS", "1,10,100").split(",")]
+    result: dict[str, Any] = {"speed": _speed(sizes), "trace files": measure(sizes)}
     if traces:
         result["accuracy"] = {rule: _accuracy(traces, rule) for rule in COMPARED}
     return result
@@ -95,34 +99,34 @@ def plan_cost(found: Matrix, exact: Matrix) -> float:
     return float(costs[0] / costs[1])
 
 
-def _speed() -> dict[str, Any]:
+def _speed(sizes: list[int]) -> dict[str, Any]:
     keys = np.random.default_rng(0).integers(0, 1 << 62, SORTED)
     start = process_time()
     np.argsort(keys, kind="stable")
     argsort = process_time() - start
     del keys
     answer: dict[str, Any] = {"stable argsort of 10 M, seconds": argsort}
-    sizes = [int(text) for text in os.environ.get("NUMAPLAN_BENCH_MILLIONS", "1,10,100").split(",")]
     for name, addresses in {"local": _local, "uniform over 1 GiB": _uniform}.items():
-        for size in sizes:
-            seconds = _count(size * 1_000_000, addresses)
-            answer[f"{name}, {size} M samples"] = {
+        for threads, millions in [
+            (threads, size) for size in sizes for threads in TIMED if size <= 10 or threads == 16
+        ]:
+            seconds = _count(millions * 1_000_000, threads, addresses)
+            answer[f"{name}, {threads} threads, {millions} M samples"] = {
                 "seconds": seconds,
-                "over argsort": seconds / argsort * SORTED / (size * 1_000_000),
-                "peak memory, MiB": _peak_memory(),
+                "over argsort": seconds / argsort * SORTED / (millions * 1_000_000),
             }
     return answer
 
 
-def _count(samples: int, addresses: Callable[[NDArray[Any], np.random.Generator], NDArray[Any]]) -> float:
+def _count(samples: int, threads: int, addresses: Addresses) -> float:
     """Seconds to count samples that come in blocks, without making them."""
     rng = np.random.default_rng(1)
-    counter = CommunicationCounter(THREADS)
+    counter = CommunicationCounter(threads)
     seconds = 0.0
     for done in range(0, samples, CHUNK):
         size = min(CHUNK, samples - done)
-        thread = rng.integers(0, THREADS, size).astype(np.uint16)
-        addr = addresses(thread, rng).astype(np.uint64)
+        thread = rng.integers(0, threads, size).astype(np.uint16)
+        addr = addresses(thread, threads, rng).astype(np.uint64)
         is_write = rng.random(size) < 0.3
         start = process_time()
         counter.add(thread, addr, is_write)
@@ -132,20 +136,14 @@ def _count(samples: int, addresses: Callable[[NDArray[Any], np.random.Generator]
     return seconds + process_time() - start
 
 
-def _local(thread: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+def _local(thread: NDArray[Any], threads: int, rng: np.random.Generator) -> NDArray[Any]:
     """As programs do: mostly a hot part of the thread's own memory, at times all of it or a neighbour's."""
     kind = rng.random(len(thread))
-    owner = (thread + (kind < 0.1)) % THREADS
+    owner = (thread + (kind < 0.1)) % threads
     reach = np.where(kind < 0.7, 1 << 20, 1 << 26)
     return (owner.astype(np.int64) << 26) + (rng.random(len(thread)) * reach).astype(np.int64)
 
 
-def _uniform(thread: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+def _uniform(thread: NDArray[Any], _: int, rng: np.random.Generator) -> NDArray[Any]:
     """The worst case: no block is near the last one."""
     return rng.integers(0, 1 << 30, len(thread))
-
-
-def _peak_memory() -> float:
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
