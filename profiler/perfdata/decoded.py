@@ -17,7 +17,7 @@ from numaplan.profiler.perfdata.records import Mapping, ThreadSpan
 from numaplan.profiler.perfdata.source import Source
 
 _MEND = "give a file that perf record wrote"
-BLOCK = 1 << 20  # samples
+BLOCK = 1 << 19  # samples: enough for the database to write whole row groups
 _LARGEST_TID = 1 << 22  # the kernel's PID_MAX_LIMIT
 
 ThreadKey = tuple[int, int]
