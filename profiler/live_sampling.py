@@ -1,12 +1,15 @@
 """Sample running threads' memory accesses as they happen: `perf record -o -`, decoded piece by piece."""
 
 import os
+import select
 import subprocess
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +29,7 @@ INSTRUCTIONS_PERIOD = 10_000_019
 _INSTRUCTIONS = f"instructions/period={INSTRUCTIONS_PERIOD}/u"
 _USER_END = np.uint64(1 << 63)
 _NONE = 255
+_MEND = "see 'nprof doctor'"
 _ANSWER_SECONDS = 10.0
 _SETTLE_SECONDS = 0.05
 _MOST_PENDING = 256 << 20  # bytes between two calls of take(); more is dropped and counted as one loss
@@ -85,32 +89,28 @@ def live_events(backend: str, period: int) -> LiveEvents:
         return LiveEvents("faults", ("page-faults",), options, 1, "page faults and NUMA hint faults")
     if backend not in ("pebs", "ibs"):
         raise MachineLacksError(f"backend {backend} cannot sample live", "take pebs, ibs or faults")
+    return _hardware_events(backend, period)
+
+
+def _hardware_events(backend: str, period: int) -> LiveEvents:
+    from numaplan.profiler.backends.event_plan import plan_events
     from numaplan.profiler.backends.hardware import in_tree
     from numaplan.profiler.machine import Machine
-
-    return _hardware_events(in_tree(backend, _root()).available(Machine.load("local")), backend, period)
-
-
-def _hardware_events(capability: object, backend: str, period: int) -> LiveEvents:
-    from numaplan.profiler.backends.base import Capability
-    from numaplan.profiler.backends.event_plan import plan_events
     from numaplan.profiler.sampler_hardware import read_hardware
 
-    assert isinstance(capability, Capability)
+    root = Path("/")
+    capability = in_tree(backend, root).available(Machine.load("local"))
     if not capability.ok:
-        raise MachineLacksError(
-            f"backend {backend}: {capability.why}", capability.mend or "see 'nprof doctor'"
-        )
-    plan = plan_events(backend, read_hardware(_root()), period, PerfChoices(), {})
+        raise MachineLacksError(f"backend {backend}: {capability.why}", capability.mend or _MEND)
+    plan = plan_events(backend, read_hardware(root), period, PerfChoices(), {})
     return LiveEvents(
         backend, (*plan.events, _INSTRUCTIONS), plan.options, plan.period, capability.why, plan.machine_wide
     )
 
 
-def _root() -> "os.PathLike[str]":
-    from pathlib import Path
-
-    return Path("/")
+def no_samples() -> LiveSamples:
+    """Nothing was seen."""
+    return _live_samples(StreamDecoder().take().samples, (), 0)
 
 
 class LiveSampler:
@@ -150,7 +150,7 @@ class LiveSampler:
             self._perf.wait()
             words = self._last_words() or "it ended at once"
             self.close()
-            raise MachineLacksError(f"perf cannot watch: {words}", "see 'nprof doctor'")
+            raise MachineLacksError(f"perf cannot watch: {words}", _MEND)
 
     @property
     def alive(self) -> bool:
@@ -161,9 +161,7 @@ class LiveSampler:
         """The samples since the last call; raises MachineLacksError once perf has died or talks nonsense."""
         # perf writes out its buffers when it is spoken to; else only when they are half full.
         if not self._command("enable", _ANSWER_SECONDS):
-            raise MachineLacksError(
-                f"perf ended: {self._last_words() or 'without a word'}", "see 'nprof doctor'"
-            )
+            raise MachineLacksError(f"perf ended: {self._last_words() or 'without a word'}", _MEND)
         time.sleep(_SETTLE_SECONDS)
         with self._lock:
             data, dropped = b"".join(self._pieces), self._dropped
@@ -172,9 +170,7 @@ class LiveSampler:
             self._decoder.feed(data)
             piece = self._decoder.take()
         except PerfDataError as error:
-            raise MachineLacksError(
-                f"perf's samples cannot be read: {error.what}", "see 'nprof doctor'"
-            ) from error
+            raise MachineLacksError(f"perf's samples cannot be read: {error.what}", _MEND) from error
         return _live_samples(piece.samples, piece.events, piece.lost + dropped)
 
     def close(self) -> None:
@@ -210,8 +206,6 @@ class LiveSampler:
 
     def _command(self, word: str, seconds: float | None) -> bool:
         """Tell perf something and wait for its answer; False when it is gone or does not answer."""
-        import select
-
         try:
             os.write(self._commands, f"{word}\n".encode())
             ready, _, _ = select.select([self._answers], [], [], seconds)
@@ -226,7 +220,7 @@ class LiveSampler:
         return ""
 
 
-def _live_samples(samples: dict[str, "NDArray[np.int64]"], events: Sequence[str], lost: int) -> LiveSamples:
+def _live_samples(samples: dict[str, NDArray[Any]], events: Sequence[str], lost: int) -> LiveSamples:
     kinds = event_codes(events) if events else np.empty(0, dtype=np.uint8)
     code = kinds[samples["event"]] if len(kinds) else np.empty(0, dtype=np.uint8)
     rows = np.flatnonzero(
@@ -253,9 +247,7 @@ def _live_samples(samples: dict[str, "NDArray[np.int64]"], events: Sequence[str]
     )
 
 
-def _instructions(
-    samples: dict[str, "NDArray[np.int64]"], events: Sequence[str]
-) -> tuple[tuple[int, float], ...]:
+def _instructions(samples: dict[str, NDArray[Any]], events: Sequence[str]) -> tuple[tuple[int, float], ...]:
     """Instructions by tid, where they are sampled."""
     ours = np.array([name.startswith("instructions") for name in events], dtype=np.bool_)
     if not ours.any() or not len(samples["event"]):

@@ -1,0 +1,132 @@
+"""Carry out actions on running processes, within the budget, so that each can be undone."""
+
+import errno
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from numaplan.launcher.online import kernel
+from numaplan.launcher.online.actions import Action, MovePages, MoveThread
+from numaplan.launcher.online.bindings import Bindings, Cpus
+from numaplan.launcher.online.budget import Budget
+from numaplan.launcher.online.observation import Ints
+
+_WORDS = {
+    errno.ESRCH: "it has ended",
+    errno.EPERM: "not permitted",
+    errno.EINVAL: "none of these cpus is allowed here",
+}
+
+
+@dataclass(frozen=True)
+class Done:
+    """One action and what came of it. moved: threads or pages; before: masks by tid; pages_before: (pid, page
+    numbers, their nodes before); problem: why (some of) it was not done.
+    """
+
+    action: Action
+    moved: int = 0
+    before: tuple[tuple[int, Cpus], ...] = ()
+    pages_before: tuple[int, Ints, Ints] | None = None
+    problem: str = ""
+
+
+@dataclass
+class Hands:
+    """Moves threads and pages.
+
+    node_cpus: node id -> its cpus; pid_of: process of each thread; the totals count all moves, undoing too.
+    """
+
+    node_cpus: dict[int, Cpus]
+    bindings: Bindings
+    budget: Budget
+    pid_of: dict[int, int] = field(default_factory=dict)
+    threads_moved: int = 0
+    pages_moved: int = 0
+
+    def apply(self, actions: Sequence[Action]) -> list[Done]:
+        """Carry them out in this order; both halves of a swap, or neither."""
+        done: list[Done] = []
+        swapped: set[int] = set()
+        partners = {action.tid: action for action in actions if isinstance(action, MoveThread)}
+        for action in actions:
+            if isinstance(action, MovePages):
+                done.append(self._move_pages(action))
+            elif action.tid not in swapped:
+                other = partners.get(action.partner) if action.partner is not None else None
+                swapped |= {action.tid, action.partner} if other and action.partner is not None else set()
+                done += self._move_threads([action, other] if other else [action])
+        return done
+
+    def undo(self, done: Sequence[Done]) -> int:
+        """Put back what these actions moved, the last first; returns how many threads and pages went back."""
+        count = 0
+        for one in reversed(done):
+            for tid, mask in one.before:
+                count += self._rebind(tid, mask)
+            if one.pages_before is not None:
+                count += self._return_pages(*one.pages_before)
+        return count
+
+    def _move_threads(self, actions: list[MoveThread]) -> list[Done]:
+        if not self.budget.take_moves(len(actions)):
+            return [Done(action, problem="over the budget") for action in actions]
+        before: list[tuple[int, Cpus]] = []
+        for action in actions:
+            cpus = self.bindings.room(self.pid_of.get(action.tid, -1), self._cpus(action))
+            old = self.bindings.mask(action.tid)
+            problem = self._bind(action.tid, cpus) if old is not None and cpus else "no cpu of it is allowed"
+            if problem:
+                for tid, mask in before:
+                    self._rebind(tid, mask)
+                return [Done(one, problem=problem) for one in actions]
+            before.append((action.tid, old or cpus))
+        self.threads_moved += len(actions)
+        return [Done(action, 1, (mask,)) for action, mask in zip(actions, before, strict=True)]
+
+    def _cpus(self, action: MoveThread) -> Cpus:
+        return self.node_cpus.get(action.node, frozenset()) if action.cpu is None else frozenset({action.cpu})
+
+    def _bind(self, tid: int, cpus: Cpus) -> str:
+        try:
+            self.bindings.bind(tid, cpus)
+        except OSError as error:
+            return _WORDS.get(error.errno, error.strerror or "failed")
+        return ""
+
+    def _rebind(self, tid: int, mask: Cpus) -> int:
+        if self._bind(tid, mask):
+            return 0
+        self.threads_moved += 1
+        return 1
+
+    def _move_pages(self, action: MovePages) -> Done:
+        granted = self.budget.take_bytes(len(action.pages) * kernel.PAGE_BYTES) // kernel.PAGE_BYTES
+        pages = action.pages[:granted]
+        short = f"{len(action.pages) - granted} pages over the budget" if granted < len(action.pages) else ""
+        try:
+            nodes = kernel.page_nodes(action.pid, pages)
+            away = (nodes >= 0) & (nodes != action.node)
+            pages, nodes = pages[away], nodes[away]
+            arrived = kernel.move_pages(action.pid, pages, action.node) == action.node
+        except OSError as error:
+            self.budget.give_back_bytes(granted * kernel.PAGE_BYTES)
+            return Done(action, problem=_WORDS.get(error.errno, error.strerror or "failed"))
+        moved = int(np.count_nonzero(arrived))
+        self.budget.give_back_bytes((granted - moved) * kernel.PAGE_BYTES)
+        self.pages_moved += moved
+        stuck = f"{len(pages) - moved} pages did not move" if moved < len(pages) else ""
+        return Done(action, moved, (), (action.pid, pages[arrived], nodes[arrived]), short or stuck)
+
+    def _return_pages(self, pid: int, pages: Ints, nodes: Ints) -> int:
+        back = 0
+        for node in np.unique(nodes).tolist():
+            try:
+                where = kernel.move_pages(pid, pages[nodes == node], node)
+            except OSError:
+                return back
+            back += int(np.count_nonzero(where == node))
+        self.pages_moved += back
+        return back

@@ -1,0 +1,80 @@
+"""Which threads may be moved, what they were bound to before, and binding them.
+
+A thread that others bound (by taskset, by itself, by another tool) is left alone, also when that happens
+later: the mask that it has is then not the one that we gave it.
+"""
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from numaplan.launcher.online.procfs import allowed_cpus
+
+Cpus = frozenset[int]
+
+
+@dataclass
+class Bindings:
+    """Masks by tid. planned: masks that a plan gave, which are ours to change."""
+
+    planned: frozenset[Cpus] = frozenset()
+    _first: dict[int, Cpus] = field(default_factory=dict)
+    _given: dict[int, Cpus] = field(default_factory=dict)
+    _foreign: set[int] = field(default_factory=set)
+    _roam: dict[int, Cpus] = field(default_factory=dict)  # pid -> the cpus its threads had in all at first
+
+    def look(self, pid: int, tids: list[int]) -> dict[int, bool]:
+        """Whether each thread of a process may be moved."""
+        masks = {tid: mask for tid in tids if (mask := allowed_cpus(tid)) is not None}
+        for tid, mask in masks.items():
+            self._first.setdefault(tid, mask)
+        if pid not in self._roam and masks:
+            self._roam[pid] = frozenset().union(*masks.values())
+        return {tid: tid in masks and self._movable(pid, tid, masks[tid]) for tid in tids}
+
+    def _movable(self, pid: int, tid: int, mask: Cpus) -> bool:
+        given = self._given.get(tid)
+        if given is not None:
+            if mask != given:
+                self._foreign.add(tid)
+            return tid not in self._foreign
+        # A thread inherits its creator's mask: one that we gave is ours in the child, too.
+        ours = mask in self.planned or mask in self._given.values()
+        return ours or mask >= self._roam.get(pid, mask)
+
+    @property
+    def foreign(self) -> frozenset[int]:
+        """Threads that somebody else bound after us."""
+        return frozenset(self._foreign)
+
+    def room(self, pid: int, cpus: Cpus) -> Cpus:
+        """Those of the cpus on which the process's threads may be."""
+        return cpus & self._roam.get(pid, cpus)
+
+    def mask(self, tid: int) -> Cpus | None:
+        """What a thread is bound to now."""
+        return self._given.get(tid) or self._first.get(tid)
+
+    def bind(self, tid: int, cpus: Cpus) -> None:
+        """Bind a thread; raises OSError (ended, not ours, no such cpus here)."""
+        os.sched_setaffinity(tid, cpus)
+        self._given[tid] = cpus
+
+    def forget(self, living: set[int]) -> None:
+        """Drop what is known of threads that have ended: their ids may come back as others'."""
+        for table in (self._first, self._given):
+            for tid in table.keys() - living:
+                del table[tid]
+        self._foreign &= living
+
+    def restore(self) -> int:
+        """Give every thread that we bound, and nobody else since, its first mask; returns how many."""
+        restored = 0
+        for tid, given in list(self._given.items()):
+            first = self._first.get(tid)
+            if first is not None and allowed_cpus(tid) == given:
+                with suppress(OSError):
+                    os.sched_setaffinity(tid, first)
+                    restored += 1
+        self._given.clear()
+        return restored

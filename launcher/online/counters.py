@@ -1,0 +1,50 @@
+"""Instructions and last-level misses of threads in an interval: counted, or estimated where they are not."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from numaplan.launcher.online.observation import Floats, Ints
+from numaplan.launcher.online.samples import Table
+from numaplan.profiler.live_sampling import LiveSamples
+
+LINES_PER_PAGE = 64.0
+INSTRUCTIONS_PER_NS = 1.0
+
+
+class Counts(NamedTuple):
+    """(T,) each; zeros where neither counted nor estimated. counted: they are no estimates."""
+
+    instructions: Floats
+    misses: Floats
+    counted: bool
+
+
+def count_events(tids: Ints, samples: LiveSamples, fresh: Table, ran_ns: Ints, estimate: bool) -> Counts:
+    """Of threads with these ids.
+
+    estimate: where no counter is, an instruction for each ns that a thread ran, and a miss for each cache
+    line of each page that it was seen to touch.
+    """
+    order = np.argsort(tids)
+    if samples.instructions:
+        counted = dict(samples.instructions)
+        instructions = np.array([counted.get(tid, 0.0) for tid in tids.tolist()])
+        rows = rows_of(tids, order, fresh.tid)
+        ours = fresh.missed & (rows >= 0)
+        misses = np.bincount(rows[ours], fresh.weight[ours], len(tids)).astype(np.float64)
+        return Counts(instructions, misses, True)
+    if not estimate:
+        return Counts(np.zeros(len(tids)), np.zeros(len(tids)), False)
+    pairs = np.unique(np.stack([rows_of(tids, order, fresh.tid), fresh.page]), axis=1)[0]
+    touched = np.bincount(pairs[pairs >= 0], minlength=len(tids)).astype(np.float64)
+    return Counts(ran_ns.astype(np.float64) * INSTRUCTIONS_PER_NS, touched * LINES_PER_PAGE, False)
+
+
+def rows_of(tids: Ints, order: Ints, wanted: Ints) -> Ints:
+    """The row of each wanted tid, -1 where there is none; order: argsort of tids."""
+    if not len(tids):
+        return np.full(len(wanted), -1, dtype=np.int64)
+    at = np.minimum(np.searchsorted(tids, wanted, sorter=order), len(tids) - 1)
+    rows: Ints = np.where(tids[order[at]] == wanted, order[at], -1)
+    return rows

@@ -1,0 +1,77 @@
+"""The journal: one JSON object a line for each interval with its actions, written as it happens."""
+
+import json
+import math
+from collections.abc import Sequence
+from typing import IO, Any
+
+from numaplan.common import UsageError
+from numaplan.launcher.online.acting import Done
+from numaplan.launcher.online.actions import MoveThread
+
+
+class Journal:
+    """Appends to a file; a disk that is full ends the journal, not the loop (`problem` then says why)."""
+
+    def __init__(self, path: str) -> None:
+        """Raises UsageError when the file cannot be written; with "" nothing is written."""
+        self.problem = ""
+        self._file: IO[str] | None = None
+        if path:
+            try:
+                self._file = open(path, "a", encoding="utf-8", buffering=1)  # noqa: PTH123, SIM115  # closed by close()
+            except OSError as error:
+                mend = "name a file that can be written"
+                raise UsageError(f"--journal {path}: {error.strerror}", mend) from error
+
+    def write(self, **entry: Any) -> None:
+        """One line; numbers that are not known become null."""
+        if self._file is None:
+            return
+        try:
+            self._file.write(json.dumps(_plain(entry), separators=(",", ":"), allow_nan=False) + "\n")
+        except OSError as error:
+            self.problem = error.strerror or "it cannot be written"
+            self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        file, self._file = self._file, None
+        if file is not None:
+            try:
+                file.close()
+            except OSError as error:
+                self.problem = self.problem or error.strerror or "it cannot be written"
+
+
+def action_entries(done: Sequence[Done]) -> list[dict[str, Any]]:
+    """What was done, for the journal."""
+    return [_entry(one) for one in done]
+
+
+def _entry(one: Done) -> dict[str, Any]:
+    action = one.action
+    if isinstance(action, MoveThread):
+        entry = {
+            "move": "thread",
+            "tid": action.tid,
+            "node": action.node,
+            "cpu": action.cpu,
+            "partner": action.partner,
+        }
+    else:
+        entry = {"move": "pages", "pid": action.pid, "node": action.node, "pages": len(action.pages)}
+    return {
+        **entry,
+        "moved": one.moved,
+        "reason": action.reason,
+        **({"problem": one.problem} if one.problem else {}),
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 6) if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,61 @@
+"""Did it help? What an interval cost, and whether one is worse than another beyond chance.
+
+The cost of an access is its latency where that is sampled, else the unloaded latency between the node of the
+thread and the node of the page; waiting for a cpu makes all of it longer. An interval in which threads shared
+cpus, or reached far, costs more.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from numaplan.launcher.online.observation import Flags, Floats
+from numaplan.launcher.online.observing import Looked
+
+_LEAST_SAMPLES = 30
+_WORSE = 0.02  # less is not worth undoing anything
+_CERTAIN = 2.0  # standard errors
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Mean cost of an access in ns, its standard error, samples, and the share that was local (NaN: none)."""
+
+    mean: float
+    error: float
+    samples: int
+    local_share: float
+
+
+def cost_of(looked: Looked, waiting_only: bool = False) -> Cost:
+    """The cost of an interval's fresh samples. waiting_only: a policy that trades distance for room."""
+    fresh, place = looked.fresh, looked.fresh_place
+    known = place >= 0
+    node, page, count = fresh.node[known], place[known], fresh.weight[known]
+    stretch = 1.0 / max(1e-3, 1.0 - looked.waiting)
+    if waiting_only:
+        return Cost(stretch, 0.0, len(count), _share(node == page, count))
+    waits = looked.observation.machine.latency_ns[node, page]
+    latency = fresh.latency[known]
+    waits = np.where(np.isnan(latency), waits, latency) * stretch
+    total = count.sum()
+    if total <= 0:
+        return Cost(np.nan, np.nan, 0, np.nan)
+    mean = float((waits * count).sum() / total)
+    spread = float(((waits - mean) ** 2 * count).sum() / total)
+    return Cost(mean, (spread / max(1, len(count))) ** 0.5, len(count), _share(node == page, count))
+
+
+def _share(local: Flags, count: Floats) -> float:
+    total = float(count.sum())
+    return float(count[local].sum()) / total if total else float("nan")
+
+
+def verdict(before: Cost, after: Cost) -> str:
+    """`better`, `worse` or `open` (too few samples, or no clear difference)."""
+    if min(before.samples, after.samples) < _LEAST_SAMPLES:
+        return "open"
+    doubt = max(_WORSE * before.mean, _CERTAIN * (before.error**2 + after.error**2) ** 0.5)
+    if after.mean > before.mean + doubt:
+        return "worse"
+    return "better" if after.mean < before.mean - doubt else "open"

@@ -1,0 +1,208 @@
+"""The loop: observe, judge the last moves, undo them or ask the policy, act, write it down."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from numaplan.common import MachineLacksError
+from numaplan.launcher.online.acting import Done, Hands
+from numaplan.launcher.online.actions import Policy
+from numaplan.launcher.online.journal import Journal, action_entries
+from numaplan.launcher.online.judge import Cost, cost_of, verdict
+from numaplan.launcher.online.observing import Looked, Observer
+from numaplan.launcher.online.reveal import Revealer
+from numaplan.profiler.live_sampling import LiveSampler, LiveSamples, no_samples
+
+_PATIENCE = 3  # intervals in which moves may show what they did
+_GIVE_UP = 3  # times in a row that moves had to be undone
+_IDLE = 4  # intervals without a move before looking less often
+_LONGEST = 8.0  # periods between two looks
+_OWN_SHARE = 0.01  # of all cpus' time that the loop itself may take
+
+
+@dataclass
+class Trial:
+    """Moves whose effect is not clear yet, and what accesses cost before them."""
+
+    done: list[Done]
+    before: Cost
+    age: int = 0
+
+
+@dataclass
+class Tally:
+    """What the loop did, for the summary."""
+
+    intervals: int = 0
+    undone: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    lost: int = 0
+    local: list[float] = field(default_factory=list)
+    ended: str = ""
+
+
+@dataclass
+class Loop:
+    """Refines the placement of `roots()` and their descendants until `stop` is set or nothing helps.
+
+    waiting_only: the policy is judged by the waiting for cpus alone; sampler: None when the policy needs
+    none; restart: a new one when perf has died; told: hears of each interval.
+    """
+
+    name: str
+    policy: Policy
+    observer: Observer
+    hands: Hands
+    journal: Journal
+    revealer: Revealer
+    roots: Callable[[], Sequence[int]]
+    sampler: LiveSampler | None
+    restart: Callable[[], LiveSampler] | None = None
+    waiting_only: bool = False
+    told: Callable[[Looked, Tally], None] = lambda _looked, _tally: None
+    stop: threading.Event = field(default_factory=threading.Event)
+    tally: Tally = field(default_factory=Tally)
+
+    def __post_init__(self) -> None:
+        self._state: Any = None
+        self._trial: Trial | None = None
+        self._rest = 0  # intervals without asking the policy
+        self._failures = 0
+        self._idle = 0
+        self._restarted = False
+        self._last: Looked | None = None
+        self._spent = 0.0  # seconds of cpu that the last look took
+
+    @property
+    def last(self) -> Looked | None:
+        """The last observation with threads in it."""
+        return self._last
+
+    def run(self) -> None:
+        """Until stopped, the processes are gone, or nothing helps; never raises for what the system does."""
+        self._reveal({})
+        while not self.stop.wait(self._pause()):
+            began = time.process_time()
+            if not self.roots():
+                self.tally.ended = "the processes have ended"
+                return
+            try:
+                self.step()
+            except MachineLacksError as error:
+                self._end(f"{error.what}")
+                return
+            if self._failures >= _GIVE_UP:
+                self._end(f"the last {_GIVE_UP} attempts did not help and were undone")
+                return
+            self._spent = time.process_time() - began
+
+    def step(self) -> None:
+        """One interval."""
+        looked = self.observer.look(self._samples(), self.roots())
+        seen = looked.observation
+        if not seen.threads.count:
+            return
+        self._last = looked
+        self.tally.intervals += 1
+        self.tally.lost += looked.lost
+        self.hands.pid_of = dict(
+            zip(seen.threads.tid.tolist(), seen.processes.pid[seen.threads.process].tolist(), strict=True)
+        )
+        cost = cost_of(looked, self.waiting_only)
+        if not np.isnan(cost.local_share):
+            self.tally.local.append(cost.local_share)
+        effect = self._judge(cost)
+        done = self._act(seen, cost)
+        self._note(looked, cost, effect, done)
+        self.told(looked, self.tally)
+        pids = seen.processes.pid
+        counts = np.bincount(np.searchsorted(pids, looked.fresh.pid), minlength=len(pids))
+        self._reveal(dict(zip(pids.tolist(), counts.tolist(), strict=True)))
+
+    def _samples(self) -> LiveSamples:
+        if self.sampler is None:
+            return no_samples()
+        try:
+            return self.sampler.take()
+        except MachineLacksError as error:
+            if self._restarted or self.restart is None:
+                raise
+            self._restarted = True
+            self.journal.write(time_s=time.monotonic(), policy=self.name, note=f"{error.what}; started again")
+            self.sampler.close()
+            self.sampler = self.restart()
+            return no_samples()
+
+    def _judge(self, cost: Cost) -> str:
+        """What the pending moves did; undoes them when accesses cost more since."""
+        trial = self._trial
+        if trial is None:
+            return ""
+        trial.age += 1
+        outcome = verdict(trial.before, cost)
+        if outcome == "worse":
+            went_back = self.hands.undo(trial.done)
+            self._trial, self._state = None, None
+            self._failures += 1
+            self.tally.undone += went_back
+            self._rest = _PATIENCE << self._failures
+            return f"worse: {went_back} moves undone"
+        if outcome == "better":
+            self._failures = 0
+        if outcome == "better" or trial.age >= _PATIENCE:
+            self._trial = None
+        return outcome
+
+    def _act(self, seen: Any, cost: Cost) -> list[Done]:
+        if self._rest:
+            self._rest -= 1
+            return []
+        decision = self.policy.decide(seen, self._state)
+        self._state = decision.state
+        self.hands.budget.refill(seen.time_s)
+        done = self.hands.apply(decision.actions)
+        moved = [one for one in done if one.moved]
+        self._idle = 0 if moved else self._idle + 1
+        self.tally.refused.update(one.problem for one in done if one.problem and not one.moved)
+        if moved:
+            if self._trial is None:
+                self._trial = Trial(moved, cost)
+            else:
+                self._trial.done += moved
+        return done
+
+    def _note(self, looked: Looked, cost: Cost, effect: str, done: list[Done]) -> None:
+        seen = looked.observation
+        if not done and not effect and self.tally.intervals % 16 != 1:
+            return
+        self.journal.write(
+            time_s=seen.time_s, policy=self.name,
+            observed={
+                "threads": seen.threads.count, "processes": seen.processes.count, "pages": seen.pages.count,
+                "samples": len(looked.fresh.pid), "lost": looked.lost, "local_share": cost.local_share,
+                "cost": cost.mean, "waiting": looked.waiting,
+            },
+            actions=action_entries(done), effect=effect,
+        )  # fmt: skip
+
+    def _reveal(self, faults: dict[int, int]) -> None:
+        if "accesses" in self.policy.needs and self.sampler and self.sampler.what.backend == "faults":
+            pids = list(faults) or list(self.roots())
+            self.revealer.reveal(pids, time.monotonic(), faults)
+
+    def _pause(self) -> float:
+        """Seconds to the next look: longer when nothing happens, and when looking is dear."""
+        stretch = 1.0 if self._idle < _IDLE else min(2.0 ** (self._idle - _IDLE + 1), _LONGEST)
+        if self._trial is not None:
+            stretch = 1.0
+        dear = self._spent / (_OWN_SHARE * max(1, len(self.observer.machine.cpu_ids)))
+        return max(self.policy.period_s * stretch, dear)
+
+    def _end(self, why: str) -> None:
+        self.tally.ended = why
+        self.journal.write(time_s=time.monotonic(), policy=self.name, note=f"stopped: {why}")

@@ -1,0 +1,214 @@
+"""From samples and /proc to the observation that a policy decides on."""
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from numaplan.launcher.online import kernel, procfs
+from numaplan.launcher.online.bindings import Bindings
+from numaplan.launcher.online.counters import Counts, count_events, rows_of
+from numaplan.launcher.online.observation import (
+    Flags,
+    Floats,
+    Ints,
+    MachineView,
+    Observation,
+    Pages,
+    Processes,
+    Threads,
+    Touches,
+    age_weight,
+)
+from numaplan.launcher.online.samples import Table, Window, table_of
+from numaplan.profiler.live_sampling import LiveSamples
+
+_MOST_PAGES = 1 << 16  # asked for their place at once
+_BITS = 40  # of a page number
+
+
+class Looked(NamedTuple):
+    """An observation, the table of its fresh samples, the place (node row, -1) of each of their pages, the
+    share of their time that the threads waited for a cpu, and how many events were lost.
+    """
+
+    observation: Observation
+    fresh: Table
+    fresh_place: Ints
+    waiting: float
+    lost: int
+
+
+class _Seen(NamedTuple):
+    """(T,) what /proc tells of the threads: ids, rows, and ns since the last look."""
+
+    tids: Ints
+    process: Ints
+    leader: Flags
+    cpu: Ints
+    ran_ns: Ints
+    waited_ns: Ints
+    movable: Flags
+
+
+@dataclass
+class Observer:
+    """Looks at processes once an interval.
+
+    window_s: how long a sample counts; estimate: make up misses and instructions where they are not counted;
+    resident: also count resident pages by node.
+    """
+
+    machine: MachineView
+    bindings: Bindings
+    window_s: float
+    estimate: bool = False
+    resident: bool = False
+
+    def __post_init__(self) -> None:
+        self._window = Window(self.window_s)
+        self._times: dict[int, procfs.ThreadTimes] = {}
+        self._last = time.monotonic()
+        table = np.full(int(self.machine.cpu_ids.max()) + 2, -1, dtype=np.int64)
+        table[self.machine.cpu_ids] = self.machine.cpu_node
+        self._node_of_cpu = table
+        self._row_of_cpu = {int(cpu): row for row, cpu in enumerate(self.machine.cpu_ids)}
+
+    def look(self, samples: LiveSamples, roots: Sequence[int]) -> Looked:
+        """Observe the processes `roots` and their descendants at this moment."""
+        now = time.monotonic()
+        interval, self._last = max(now - self._last, 1e-3), now
+        pids = np.array(procfs.families(roots), dtype=np.int64)
+        fresh = table_of(samples, self._node_of_cpu, pids)
+        table = self._window.add(fresh, now)
+        seen = self._read_threads(pids)
+        order = np.argsort(seen.tids)
+        table = table.where(rows_of(seen.tids, order, table.tid) >= 0)
+        pages, page_row = self._pages(table, pids)
+        touches = self._touches(table, page_row, rows_of(seen.tids, order, table.tid), now)
+        counts = count_events(seen.tids, samples, fresh, seen.ran_ns, self.estimate)
+        threads = self._threads(seen, touches, pages, interval, counts)
+        observation = Observation(now, interval, self.machine, self._processes(pids), threads, pages, touches)
+        return Looked(
+            observation,
+            fresh,
+            self._places(fresh, pages, pids),
+            float(seen.waited_ns.sum()) / max(1.0, float((seen.ran_ns + seen.waited_ns).sum())),
+            samples.lost,
+        )
+
+    def _read_threads(self, pids: Ints) -> "_Seen":
+        rows: list[tuple[int, int, procfs.ThreadTimes, bool]] = []
+        for number, pid in enumerate(pids.tolist()):
+            living = procfs.thread_ids(pid)
+            movable = self.bindings.look(pid, living)
+            for tid in living:
+                times = procfs.thread_times(pid, tid)
+                if times is not None and times.cpu in self._row_of_cpu:
+                    rows.append((number, tid, times, movable[tid]))
+        self.bindings.forget({tid for _process, tid, _times, _movable in rows})
+        before = [self._times.get(tid, times) for _process, tid, times, _movable in rows]
+        self._times = {tid: times for _process, tid, times, _movable in rows}
+        tids = np.array([tid for _number, tid, _times, _movable in rows], dtype=np.int64)
+        process = np.array([number for number, _tid, _times, _movable in rows], dtype=np.int64)
+        pairs = [(times, earlier) for (_p, _t, times, _m), earlier in zip(rows, before, strict=True)]
+        return _Seen(
+            tids,
+            process,
+            tids == pids[process] if len(rows) else np.empty(0, dtype=np.bool_),
+            np.array([self._row_of_cpu[now.cpu] for now, _ in pairs], dtype=np.int64),
+            np.array([now.ran_ns - then.ran_ns for now, then in pairs], dtype=np.int64),
+            np.array([now.waited_ns - then.waited_ns for now, then in pairs], dtype=np.int64),
+            np.array([movable for _p, _t, _times, movable in rows], dtype=np.bool_),
+        )
+
+    def _pages(self, table: Table, pids: Ints) -> tuple[Pages, Ints]:
+        """The touched pages with their nodes, and the page row of each sample."""
+        process = np.searchsorted(pids, table.pid)
+        keys, page_row = np.unique(process << _BITS | table.page, return_inverse=True)
+        where, number = keys >> _BITS, keys & ((1 << _BITS) - 1)
+        node = np.full(len(keys), -1, dtype=np.int64)
+        rows = np.arange(len(keys))
+        if len(rows) > _MOST_PAGES:  # those with most accesses
+            rows = np.sort(np.argsort(-np.bincount(page_row, table.weight))[:_MOST_PAGES])
+        for index, pid in enumerate(pids.tolist()):
+            mine = rows[where[rows] == index]
+            with suppress(OSError):  # it may have ended
+                node[mine] = self._node_rows(kernel.page_nodes(pid, number[mine]))
+        return Pages(where, number, node, kernel.PAGE_BYTES), page_row
+
+    def _node_rows(self, node_ids: Ints) -> Ints:
+        rows = np.full(int(max(self.machine.node_ids.max(), node_ids.max(initial=0))) + 2, -1, dtype=np.int64)
+        rows[self.machine.node_ids] = np.arange(self.machine.nodes)
+        return rows[node_ids]
+
+    def _touches(self, table: Table, page_row: Ints, thread_row: Ints, now: float) -> Touches:
+        nodes, count = self.machine.nodes, max(1, int(thread_row.max(initial=0)) + 1)
+        keys, group = np.unique((page_row * count + thread_row) * nodes + table.node, return_inverse=True)
+        weight = table.weight * age_weight(now - table.time_s)
+        size = len(keys)
+        timed = ~np.isnan(table.latency)
+        sums = np.bincount(group[timed], (weight * np.where(timed, table.latency, 0.0))[timed], size)
+        timed_weight = np.bincount(group[timed], weight[timed], size)
+        last = np.full(size, -np.inf)
+        np.maximum.at(last, group, table.time_s)
+        return Touches(
+            page=keys // nodes // count,
+            thread=keys // nodes % count,
+            node=keys % nodes,
+            accesses=np.bincount(group, weight, size).astype(np.float64),
+            writes=np.bincount(group[table.is_write], weight[table.is_write], size).astype(np.float64),
+            latency_ns=np.divide(sums, timed_weight, out=np.full(size, np.nan), where=timed_weight > 0),
+            last_s=last,
+        )
+
+    def _threads(
+        self, seen: "_Seen", touches: Touches, pages: Pages, interval: float, counts: Counts
+    ) -> Threads:
+        """The threads' rows; their accesses count for the nodes that the pages are on now."""
+        nodes, count = self.machine.nodes, len(seen.tids)
+        place = pages.node[touches.page]
+        placed = place >= 0
+        cells = touches.thread[placed] * nodes + place[placed]
+        accesses = np.bincount(cells, touches.accesses[placed], count * nodes).reshape(count, nodes)
+        return Threads(
+            tid=seen.tids,
+            process=seen.process,
+            leader=seen.leader,
+            cpu=seen.cpu,
+            node=self.machine.cpu_node[seen.cpu],
+            movable=seen.movable,
+            busy=np.clip((seen.ran_ns + seen.waited_ns) / (interval * 1e9), 0.0, 1.0),
+            instructions=counts.instructions,
+            operations=counts.instructions if counts.counted else np.zeros(count),
+            llc_misses=counts.misses,
+            accesses=accesses.astype(np.float64),
+            latency_ns=_mean_latency(touches, count),
+        )
+
+    def _processes(self, pids: Ints) -> Processes:
+        pages = np.zeros((len(pids), self.machine.nodes))
+        if self.resident:
+            ids = self.machine.node_ids.tolist()
+            for row, pid in enumerate(pids.tolist()):
+                pages[row] = procfs.resident_pages(pid, ids, kernel.PAGE_BYTES)
+        return Processes(pids, pages)
+
+    def _places(self, fresh: Table, pages: Pages, pids: Ints) -> Ints:
+        keys = pages.process << _BITS | pages.number
+        wanted = np.searchsorted(pids, fresh.pid) << _BITS | fresh.page
+        at = np.minimum(np.searchsorted(keys, wanted), max(0, len(keys) - 1))
+        if not len(keys):
+            return np.full(len(wanted), -1, dtype=np.int64)
+        return np.where(keys[at] == wanted, pages.node[at], -1)
+
+
+def _mean_latency(touches: Touches, threads: int) -> Floats:
+    timed = ~np.isnan(touches.latency_ns)
+    weight = np.bincount(touches.thread[timed], touches.accesses[timed], threads)
+    total = np.bincount(touches.thread[timed], (touches.accesses * touches.latency_ns)[timed], threads)
+    mean: Floats = np.divide(total, weight, out=np.full(threads, np.nan), where=weight > 0)
+    return mean

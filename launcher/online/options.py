@@ -1,0 +1,46 @@
+"""What `--online` was asked for."""
+
+import re
+from dataclasses import dataclass
+
+from numaplan.common import UsageError
+
+SAMPLE_PERIOD = 1000  # of a hardware sampler
+_BUDGET = re.compile(r"(moves|mb)=([0-9]{1,9}(?:\.[0-9]{1,6})?)")
+
+
+@dataclass(frozen=True)
+class OnlineOptions:
+    """policy: its name; settings: `--set` words; moves, megabytes: the budget a second; journal, save: files,
+    or ""; backend: which sampler; quiet: no summary.
+    """
+
+    policy: str
+    settings: tuple[str, ...] = ()
+    moves: float = 8.0
+    megabytes: float = 256.0
+    journal: str = ""
+    save: str = ""
+    backend: str = "auto"
+    quiet: bool = False
+
+
+def read_budget(text: str) -> tuple[float, float]:
+    """`moves=8,mb=256` (either, or both) as (moves, megabytes) a second; raises UsageError."""
+    found = {"moves": 8.0, "mb": 256.0}
+    for word in text.split(",") if text else ():
+        match = _BUDGET.fullmatch(word.strip())
+        if match is None:
+            raise UsageError(f"--budget {text}: not a budget", "write for example moves=8,mb=256 (a second)")
+        found[match[1]] = float(match[2])
+    return found["moves"], found["mb"]
+
+
+def read_pids(words: tuple[str, ...]) -> tuple[int, ...]:
+    """Process ids, also with commas between; raises UsageError."""
+    pids = []
+    for word in ",".join(words).split(","):
+        if not (word.isascii() and word.isdecimal() and 0 < int(word[:9]) < 1 << 22 and len(word) < 9):
+            raise UsageError(f"--attach {word}: not a process", "give the number of a running one")
+        pids.append(int(word))
+    return tuple(dict.fromkeys(pids))

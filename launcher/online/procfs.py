@@ -1,0 +1,134 @@
+"""What /proc tells of running processes: who descends from whom, threads, run times, resident pages."""
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+_PROC = Path("/proc")
+_NODE_PAGES = re.compile(rb" N([0-9]+)=([0-9]+)")
+_PAGE_KIB = re.compile(rb"kernelpagesize_kB=([0-9]+)")
+_CPU_FIELD, _PARENT_FIELD = 36, 1  # of /proc/PID/stat, counted behind the name
+
+
+class ThreadTimes(NamedTuple):
+    """A thread's last cpu, and the ns that it ran and that it waited for a cpu since it began."""
+
+    cpu: int
+    ran_ns: int
+    waited_ns: int
+
+
+def _read(path: str) -> bytes:
+    """A small file's content; raises OSError. Files of /proc are read whole by one call."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, 1 << 16)
+    finally:
+        os.close(fd)
+
+
+def _after_name(stat: bytes) -> list[bytes]:
+    return stat[stat.rfind(b")") + 2 :].split()
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process exists and is no zombie."""
+    try:
+        return _after_name(_read(f"/proc/{pid}/stat"))[0] not in (b"Z", b"X")
+    except (OSError, IndexError):
+        return False
+
+
+def owner(pid: int) -> int | None:
+    """The user id that a process runs as, None when it is gone."""
+    try:
+        return (_PROC / str(pid)).stat().st_uid
+    except OSError:
+        return None
+
+
+def parent_of(pid: int) -> int:
+    """The parent's id, 0 when the process is gone."""
+    try:
+        return int(_after_name(_read(f"/proc/{pid}/stat"))[_PARENT_FIELD])
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def families(roots: Iterable[int]) -> list[int]:
+    """These processes and their living descendants, ascending."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir(_PROC):  # noqa: PTH208  # names alone, a hundred times a minute
+        if name.isdecimal():
+            with suppress(OSError, IndexError, ValueError):
+                fields = _after_name(_read(f"/proc/{name}/stat"))
+                if fields[0] not in (b"Z", b"X"):
+                    children.setdefault(int(fields[_PARENT_FIELD]), []).append(int(name))
+    found: set[int] = set()
+    waiting = [pid for pid in roots if is_alive(pid)]
+    while waiting:
+        pid = waiting.pop()
+        if pid not in found:
+            found.add(pid)
+            waiting += children.get(pid, [])
+    return sorted(found)
+
+
+def processes_of(user: int) -> list[int]:
+    """All processes of a user."""
+    return sorted(
+        int(entry.name)
+        for entry in _PROC.iterdir()
+        if entry.name.isdecimal() and owner(int(entry.name)) == user
+    )
+
+
+def thread_ids(pid: int) -> list[int]:
+    """The threads of a process, ascending; none when it has ended."""
+    try:
+        return sorted(map(int, os.listdir(f"/proc/{pid}/task")))  # noqa: PTH208
+    except OSError:
+        return []
+
+
+def thread_times(pid: int, tid: int) -> ThreadTimes | None:
+    """Where a thread ran last and how long, None when it has ended."""
+    try:
+        cpu = int(_after_name(_read(f"/proc/{pid}/task/{tid}/stat"))[_CPU_FIELD])
+        ran, waited = map(int, _read(f"/proc/{pid}/task/{tid}/schedstat").split()[:2])
+    except (OSError, ValueError, IndexError):
+        return None
+    return ThreadTimes(cpu, ran, waited)
+
+
+def resident_pages(pid: int, node_ids: Sequence[int], page_bytes: int) -> list[float]:
+    """Resident pages of a process on each of the nodes (in pages of page_bytes), zeros when not readable."""
+    row = {node: index for index, node in enumerate(node_ids)}
+    pages = [0.0] * len(node_ids)
+    with suppress(OSError), open(f"/proc/{pid}/numa_maps", "rb") as lines:  # noqa: PTH123
+        for line in lines:
+            size = _PAGE_KIB.search(line)
+            scale = int(size[1]) * 1024 / page_bytes if size else 1.0
+            for node, count in _NODE_PAGES.findall(line):
+                if int(node) in row:
+                    pages[row[int(node)]] += int(count) * scale
+    return pages
+
+
+def allowed_cpus(tid: int) -> frozenset[int] | None:
+    """The cpus that a thread may run on, None when it has ended or is not to be asked."""
+    try:
+        return frozenset(os.sched_getaffinity(tid))
+    except OSError:
+        return None
+
+
+def numa_balancing() -> int:
+    """The kernel's own setting: 0 off, 1 on, 2 tiering; 0 where it has none."""
+    try:
+        return int((_PROC / "sys/kernel/numa_balancing").read_text())
+    except (OSError, ValueError):
+        return 0
