@@ -5,107 +5,30 @@ import shutil
 import signal
 import struct
 import subprocess
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from numaplan.common import UsageError
-from numaplan.profiler.backends.base import Recording, RecordRequest, SampleBlock
-from numaplan.profiler.backends.emulate import EmulateBackend
-from numaplan.profiler.identity import prepare
-from numaplan.profiler.machine import Machine
 from numaplan.profiler.trace.schema import LEVEL_CODE
+from tests.system.emulating import AREA, BASE, MARKS, Recorder, build
 
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.skipif(
-        shutil.which("qemu-x86_64") is None, reason="qemu-x86_64 (qemu-user) is not installed"
-    ),
-    pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),
-    pytest.mark.skipif(os.uname().machine != "x86_64", reason="the test programs are in x86-64 assembly"),
-]
-
-BASE, AREA = 0x100000000000, 1 << 20
+pytestmark = MARKS
 
 
-@dataclass
-class Seen:
-    """A recording with its samples as arrays."""
-
-    recording: Recording
-    samples: dict[str, np.ndarray]
-
-    def of_area(self, thread: int) -> dict[str, np.ndarray]:
-        """Samples whose address is in the area that thread number `thread` works in."""
-        start = BASE + thread * AREA
-        chosen = (self.samples["addr"] >= start) & (self.samples["addr"] < start + AREA)
-        return {name: value[chosen] for name, value in self.samples.items()}
-
-    def counter(self, name: str) -> dict[int, float]:
-        """Value of a counter by tid."""
-        return {tid: value for _, _, tid, event, value in self.recording.counters if event == name}
-
-
-def joined(blocks: Iterator[SampleBlock]) -> dict[str, np.ndarray]:
-    parts = [vars(block) for block in blocks]
-    names = SampleBlock.__dataclass_fields__
-    return {name: np.concatenate([part[name] for part in parts] or [np.empty(0)]) for name in names}
-
-
-def build(folder: Path, *flags: str) -> Path:
-    program = folder / ("cases" + "".join(flags).replace("-", "_"))
-    source = Path(__file__).parent / "programs" / "emulate_cases.c"
-    command = ["gcc", "-O1", "-D_GNU_SOURCE", *flags, str(source), "-o", str(program), "-lpthread"]
-    subprocess.run(command, check=True)
-    return program
-
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("emulate"))
 
 
-Run = Callable[..., Seen]
-
-
 @pytest.fixture
-def run(program: Path, tmp_path: Path) -> Run:
-    """Record a case of the program: run(*words, period=1, machine="4x2", options={}, identity=False)."""
-
-    def record(
-        *words: object,
-        period: int = 1,
-        machine: str = "4x2",
-        options: Mapping[str, str] | None = None,
-        identity: bool = False,
-        executable: Path = program,
-        workdir: Path | None = None,
-    ) -> Seen:
-        workdir = workdir or Path(tempfile.mkdtemp(dir=tmp_path))
-        environment = dict(os.environ)
-        if identity:
-            (workdir / "identity").mkdir()
-            environment = prepare(workdir / "identity", environment)
-        request = RecordRequest(
-            argv=[str(executable), *map(str, words)],
-            workdir=workdir,
-            machine=Machine.load(machine),
-            environment=environment,
-            period=period,
-            options=options or {},
-        )
-        recording = EmulateBackend().record(request, lambda _what, _share: None)
-        return Seen(recording, joined(iter(recording.blocks)))
-
-    return record
+def run(program: Path, tmp_path: Path) -> Recorder:
+    return Recorder(program, tmp_path)
 
 
 @pytest.mark.parametrize("options", [{}, {"cache": "off"}, {"schedule": "free"}])
-def test_every_access_of_every_thread_is_recorded_exactly(run: Run, options: dict[str, str]) -> None:
+def test_every_access_of_every_thread_is_recorded_exactly(run: Recorder, options: dict[str, str]) -> None:
     seen = run("count", 3, 2000, 1000, 500, options=options)
     assert seen.recording.exit_code == 0
     tids = set()
@@ -121,7 +44,7 @@ def test_every_access_of_every_thread_is_recorded_exactly(run: Run, options: dic
     assert len(tids) == 3
 
 
-def test_counters_equal_samples_at_period_one(run: Run) -> None:
+def test_counters_equal_samples_at_period_one(run: Recorder) -> None:
     seen = run("count", 2, 3000, 1000, 100)
     for name, writes in (("loads", False), ("stores", True)):
         for tid, value in seen.counter(name).items():
@@ -129,7 +52,7 @@ def test_counters_equal_samples_at_period_one(run: Run) -> None:
             assert int(mine.sum()) == value
 
 
-def test_counters_are_exact_when_only_some_accesses_are_sampled(run: Run) -> None:
+def test_counters_are_exact_when_only_some_accesses_are_sampled(run: Recorder) -> None:
     few, many = (run("count", 1, loads, 0, 0, period=1000) for loads in (1_000_000, 3_000_000))
     difference = max(many.counter("loads").values()) - max(few.counter("loads").values())
     assert difference == 2_000_000
@@ -137,13 +60,13 @@ def test_counters_are_exact_when_only_some_accesses_are_sampled(run: Run) -> Non
     assert 2700 < loads < 3300  # mean gap 1000, standard deviation of the count about 22
 
 
-def test_times_are_strictly_increasing_in_the_total_order(run: Run) -> None:
+def test_times_are_strictly_increasing_in_the_total_order(run: Recorder) -> None:
     seen = run("count", 4, 5000, 5000, 100)
     assert (np.diff(seen.samples["time_ns"]) > 0).all()
     assert seen.samples["time_ns"][0] >= seen.recording.start_ns
 
 
-def test_turns_interleave_threads_on_few_cores(run: Run) -> None:
+def test_turns_interleave_threads_on_few_cores(run: Recorder) -> None:
     seen = run("share", 4, 20000)
     tid = seen.of_area(0)["tid"]
     assert len(tid) == 4 * 2 * 20000
@@ -154,14 +77,14 @@ def test_turns_interleave_threads_on_few_cores(run: Run) -> None:
     assert max(seen.counter("coherence").values()) > 10
 
 
-def test_threads_sit_on_the_machine_in_order(run: Run) -> None:
+def test_threads_sit_on_the_machine_in_order(run: Recorder) -> None:
     seen = run("count", 4, 1000, 0, 0, machine="4x2")
     for thread, (cpu, node) in {1: (1, 0), 2: (2, 1), 3: (3, 1), 4: (4, 2)}.items():
         assert set(seen.of_area(thread)["cpu"].tolist()) == {cpu}
         assert set(seen.of_area(thread)["node"].tolist()) == {node}
 
 
-def test_the_cache_model_tells_cold_from_warm_lines(run: Run) -> None:
+def test_the_cache_model_tells_cold_from_warm_lines(run: Recorder) -> None:
     area = run("count", 1, 2 * 32768, 0, 0).of_area(1)
     cold, warm = area["level"][:32768], area["level"][32768:]
     assert (cold == LEVEL_CODE["local_dram"]).sum() == 32768 // 8
@@ -170,7 +93,7 @@ def test_the_cache_model_tells_cold_from_warm_lines(run: Run) -> None:
 
 
 @pytest.mark.parametrize(("case", "level"), [("home", "remote_dram"), ("remap", "local_dram")])
-def test_the_first_toucher_decides_where_a_page_lives(run: Run, case: str, level: str) -> None:
+def test_the_first_toucher_decides_where_a_page_lives(run: Recorder, case: str, level: str) -> None:
     seen = run(
         case, 2, 8192, 0, 0
     )  # thread 2, on node 1, reads 16384 words of pages that node 0 touched first
@@ -183,13 +106,13 @@ def test_the_first_toucher_decides_where_a_page_lives(run: Run, case: str, level
     assert missed[int(area["tid"][-1])] >= lines - pages
 
 
-def test_without_the_cache_model_levels_are_unknown(run: Run) -> None:
+def test_without_the_cache_model_levels_are_unknown(run: Recorder) -> None:
     seen = run("count", 1, 100, 100, 0, options={"cache": "off"})
     assert set(seen.samples["level"].tolist()) == {LEVEL_CODE["unknown"]}
     assert {event for *_, event, _ in seen.recording.counters} == {"loads", "stores"}
 
 
-def test_forked_children_are_recorded_apart(run: Run) -> None:
+def test_forked_children_are_recorded_apart(run: Recorder) -> None:
     seen = run("fork", 3, 5)
     for thread in (1, 2, 3):
         area = seen.of_area(thread)
@@ -198,32 +121,32 @@ def test_forked_children_are_recorded_apart(run: Run) -> None:
     assert seen.recording.exit_code == 0
 
 
-def test_executed_programs_are_emulated_too(run: Run) -> None:
+def test_executed_programs_are_emulated_too(run: Recorder) -> None:
     area = run("exec", identity=True).of_area(1)
     assert int(area["is_write"].sum()) == 50 and len(area["addr"]) == 150
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL, signal.SIGSEGV])
-def test_what_was_recorded_survives_a_signal(run: Run, number: int) -> None:
+def test_what_was_recorded_survives_a_signal(run: Recorder, number: int) -> None:
     seen = run("die", int(number), 70000)
     assert seen.recording.exit_code == 128 + number
     assert len(seen.of_area(0)["addr"]) == 70000
 
 
-def test_the_program_may_end_from_any_thread(run: Run) -> None:
+def test_the_program_may_end_from_any_thread(run: Recorder) -> None:
     seen = run("leave", 0, 1000)
     assert seen.recording.exit_code == 7
     assert len(seen.of_area(1)["addr"]) == 1000
 
 
-def test_thirty_two_threads(run: Run) -> None:
+def test_thirty_two_threads(run: Recorder) -> None:
     seen = run("count", 32, 100, 50, 10, machine="4x8")
     for thread in range(1, 33):
         assert len(seen.of_area(thread)["addr"]) == 150 * thread + 20
     assert len(seen.recording.threads) == 33
 
 
-def test_many_short_lived_threads(run: Run) -> None:
+def test_many_short_lived_threads(run: Recorder) -> None:
     seen = run("churn", 100, 10, 10, 0)
     area = seen.of_area(1)
     assert len(area["addr"]) == 100 * 20
@@ -232,22 +155,22 @@ def test_many_short_lived_threads(run: Run) -> None:
 
 
 @pytest.mark.parametrize("case", [("timer", 3, 2000, 1000, 0), ("spin",), ("compute",)])
-def test_timers_spin_loops_and_computing_threads_do_not_hang(run: Run, case: tuple[object, ...]) -> None:
+def test_timers_spin_loops_and_computing_threads_do_not_hang(run: Recorder, case: tuple[object, ...]) -> None:
     assert run(*case, period=100).recording.exit_code == 0
 
 
-def test_the_program_sees_its_own_affinity(run: Run) -> None:
+def test_the_program_sees_its_own_affinity(run: Recorder) -> None:
     assert run("affinity", 1, 100000).recording.exit_code == len(os.sched_getaffinity(0))
 
 
-def test_static_programs(run: Run, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_static_programs(run: Recorder, tmp_path_factory: pytest.TempPathFactory) -> None:
     static = build(tmp_path_factory.mktemp("static"), "-static")
     seen = run("count", 2, 100, 50, 0, executable=static, identity=True)
     assert len(seen.of_area(2)["addr"]) == 300
     assert len(seen.recording.threads) == 3
 
 
-def test_programs_of_another_architecture(run: Run, tmp_path: Path) -> None:
+def test_programs_of_another_architecture(run: Recorder, tmp_path: Path) -> None:
     if shutil.which("qemu-aarch64") is None:
         pytest.skip("qemu-aarch64 (qemu-user) is not installed")
     code = [
@@ -273,13 +196,13 @@ def test_programs_of_another_architecture(run: Run, tmp_path: Path) -> None:
     assert len(seen.samples["addr"]) == 2000
 
 
-def test_the_preload_library_itself_does_not_show(run: Run) -> None:
+def test_the_preload_library_itself_does_not_show(run: Recorder) -> None:
     seen = run("count", 2, 100, 50, 0, identity=True)
     assert len(seen.of_area(2)["addr"]) == 300
     assert len(seen.samples["addr"]) < sum(seen.counter("loads").values())
 
 
-def test_a_full_disk_is_said_in_one_line(run: Run, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_full_disk_is_said_in_one_line(run: Recorder, tmp_path_factory: pytest.TempPathFactory) -> None:
     small = tmp_path_factory.mktemp("small")
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=1m", "numaplan-test", str(small)], check=False
@@ -293,7 +216,7 @@ def test_a_full_disk_is_said_in_one_line(run: Run, tmp_path_factory: pytest.Temp
         subprocess.run(["umount", "-l", str(small)], check=True)
 
 
-def test_misuse_is_said_before_anything_runs(run: Run, tmp_path: Path) -> None:
+def test_misuse_is_said_before_anything_runs(run: Recorder, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no emulation option 'colour'"):
         run("count", options={"colour": "red"})
     with pytest.raises(UsageError, match="no such program"):
