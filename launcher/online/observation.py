@@ -116,7 +116,7 @@ class Threads:
 
 @dataclass(frozen=True)
 class Pages:
-    """(M,) pages with a sample or a known place, sorted by (process, number).
+    """(M,) pages with a sample, and all others whose place is known; sorted by (process, number).
 
     process: row; number: virtual address / bytes_per_page; node: row of the memory it is in, -1 unknown.
     """

@@ -164,7 +164,8 @@ class TotalMin(_Measured):
 
     def measure(self, task: Task) -> Floats:
         """Minus the total of pages."""
-        return -task.pages.sum(axis=1)
+        total: Floats = task.pages.sum(axis=1)
+        return -total
 
 
 @dataclass(frozen=True)

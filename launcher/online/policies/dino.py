@@ -58,22 +58,19 @@ class Dino:
     def decide(self, observation: Observation, state: Memory | None) -> Decision:
         """Thread moves when classes changed, and pages that follow."""
         before = state or Memory({}, Travels())
+        known = before.threads
         rows = np.flatnonzero(observation.threads.movable)
         tids = observation.threads.tid[rows].tolist()
-        rates = miss_rates(observation)[rows]
-        recent = [
-            self._recent(before.threads.get(tid), kind)
-            for tid, kind in zip(tids, self.classes(rates), strict=True)
-        ]
-        kinds = np.array(
-            [self._settle(before.threads.get(tid), past) for tid, past in zip(tids, recent, strict=True)]
-        )
+        rates = self.classes(miss_rates(observation)[rows])
+        recent = [self._recent(known.get(tid), kind) for tid, kind in zip(tids, rates, strict=True)]
+        settled = [self._settle(known.get(tid), past) for tid, past in zip(tids, recent, strict=True)]
+        kinds = np.array(settled, dtype=np.int64)
+        seen = observation.threads.cpu[rows].tolist()
         old = np.array(
-            [self._cpu(before.threads, tid, observation, row) for tid, row in zip(tids, rows, strict=True)]
+            [known[tid].cpu if tid in known else cpu for tid, cpu in zip(tids, seen, strict=True)],
+            dtype=np.int64,
         )
-        same = before.threads.keys() == set(tids) and all(
-            before.threads[tid].kind == kind for tid, kind in zip(tids, kinds.tolist(), strict=True)
-        )
+        same = known.keys() == set(tids) and settled == [known[tid].kind for tid in tids]
         cpus = old if same or not tids else place(observation, rows, kinds, old)
         reasons = [NAMES[kind] for kind in kinds.tolist()]
         actions = () if same else thread_moves(observation, rows, cpus, reasons)
@@ -99,10 +96,6 @@ class Dino:
         if thread is None or newest == thread.kind or recent.count(newest) >= min(self.stay, self.window):
             return newest
         return thread.kind
-
-    @staticmethod
-    def _cpu(known: dict[int, Thread], tid: int, observation: Observation, row: int) -> int:
-        return known[tid].cpu if tid in known else int(observation.threads.cpu[row])
 
     def _memory(self, observation: Observation, travels: Travels) -> tuple[tuple[Action, ...], Travels]:
         """Pages accessed remotely follow, but for processes whose memory was ping-ponged."""

@@ -1,0 +1,100 @@
+"""What is known of who uses which page: samples of many intervals, older ones counting less."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from numaplan.launcher.online.observation import Floats, Ints, Observation
+from numaplan.launcher.online.policies.page_sets import find_rows, page_keys
+
+_FORGET = 0.02  # of the mean weight of an entry
+
+
+@dataclass(frozen=True)
+class Uses:
+    """(Z,) entries: pid, page number, tid, and accesses a second; sorted by page."""
+
+    pid: Ints
+    number: Ints
+    tid: Ints
+    weight: Floats
+
+
+_EMPTY = np.empty(0, dtype=np.int64)
+NONE = Uses(_EMPTY, _EMPTY, _EMPTY, np.empty(0))
+
+
+def learn(before: Uses, observation: Observation, decay: float, limit: int) -> Uses:
+    """What was known, times `decay`, and this interval's accesses a second, times 1 - decay.
+
+    Entries of ended threads are dropped, then the lightest beyond `limit`.
+    """
+    touches, pages = observation.touches, observation.pages
+    kept = np.isin(before.tid, observation.threads.tid)
+    pid = np.concatenate([before.pid[kept], observation.processes.pid[pages.process[touches.page]]])
+    number = np.concatenate([before.number[kept], pages.number[touches.page]])
+    tid = np.concatenate([before.tid[kept], observation.threads.tid[touches.thread]])
+    rate = touches.accesses / observation.interval_s
+    weight = np.concatenate([before.weight[kept] * decay, rate * (1.0 - decay)])
+    if not len(weight):
+        return NONE
+    order = np.lexsort((tid, number, pid))
+    pid, number, tid, weight = pid[order], number[order], tid[order], weight[order]
+    fresh = np.append(True, (np.diff(tid) != 0) | (np.diff(number) != 0) | (np.diff(pid) != 0))
+    starts = np.flatnonzero(fresh)
+    sums = np.add.reduceat(weight, starts)
+    heavy = sums > _FORGET * sums.mean()
+    if int(heavy.sum()) > limit:
+        heavy &= sums >= np.partition(sums, len(sums) - limit)[len(sums) - limit]
+    starts = starts[heavy]
+    return Uses(pid[starts], number[starts], tid[starts], sums[heavy])
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """The uses in rows of one observation: pages (M,) by key and node row (-1 unknown), entries (Z,) of
+    page row, thread row and accesses a second."""
+
+    keys: Ints
+    node: Ints
+    page: Ints
+    thread: Ints
+    weight: Floats
+
+    def by_node(self, thread_node: Ints, nodes: int) -> Floats:
+        """(M, K) accesses a second to each page by the node they come from, threads being where given."""
+        cells = self.page * nodes + thread_node[self.thread]
+        counts = np.bincount(cells, self.weight, minlength=len(self.keys) * nodes)
+        return counts.reshape(len(self.keys), nodes).astype(np.float64, copy=False)
+
+    def by_memory(self, threads: int, nodes: int) -> Floats:
+        """(T, K) accesses a second of each thread by the node of the page, where that is known."""
+        known = self.node[self.page] >= 0
+        cells = self.thread[known] * nodes + self.node[self.page[known]]
+        counts = np.bincount(cells, self.weight[known], minlength=threads * nodes)
+        return counts.reshape(threads, nodes).astype(np.float64, copy=False)
+
+    def communication(self, threads: int) -> Floats:
+        """(T, T) symmetric: on each page a pair has the product of its accesses over all accesses there."""
+        from scipy.sparse import csr_array
+
+        total = np.bincount(self.page, self.weight, minlength=len(self.keys))
+        scaled = self.weight / np.sqrt(np.maximum(total[self.page], 1e-300))
+        table = csr_array((scaled, (self.thread, self.page)), shape=(threads, len(self.keys)))
+        matrix: Floats = (table @ table.T).toarray()
+        np.fill_diagonal(matrix, 0.0)
+        return (matrix + matrix.T) / 2
+
+
+def in_rows(uses: Uses, observation: Observation) -> Sharing:
+    """The uses by this observation's rows."""
+    processes, threads = observation.processes, observation.threads
+    by_pid, by_tid = np.argsort(processes.pid), np.argsort(threads.tid)
+    process = find_rows(processes.pid[by_pid], uses.pid)
+    thread = find_rows(threads.tid[by_tid], uses.tid)
+    real = (process >= 0) & (thread >= 0)
+    keys, page = np.unique(page_keys(by_pid[process[real]], uses.number[real]), return_inverse=True)
+    rows = find_rows(page_keys(observation.pages.process, observation.pages.number), keys)
+    node = np.full(len(keys), -1, dtype=np.int64)
+    node[rows >= 0] = observation.pages.node[rows[rows >= 0]]
+    return Sharing(keys, node, page, by_tid[thread[real]], uses.weight[real])

@@ -1,0 +1,165 @@
+"""Ours: solve the mapping again on what was learnt, and move what pays back within a horizon, or stay still.
+
+Looked at are: leaving threads where they are, bringing them to their memory as it lies, and the mapper's
+solutions of the decayed communication matrix, balanced and not. Each is judged with the pages that would
+follow. What is saved is the waiting predicted to vanish over `horizon` seconds; what it costs, the copying
+of pages and the cold caches of threads. Threads move only if the best saves more than it costs, and `gain`
+of all waiting; each page only if its own saving covers its own copy. After threads moved, others must wait
+until what followed was seen; when a look finds nothing, the next ones come later and later, unless threads
+come or go.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from numaplan.launcher.online.actions import Action, Decision, MoveThread
+from numaplan.launcher.online.observation import Ints, Observation
+from numaplan.launcher.online.policies.knowledge import NONE, Sharing, Uses, in_rows, learn
+from numaplan.launcher.online.policies.outlook import Outlook, look
+from numaplan.launcher.online.policies.page_sets import move_actions
+from numaplan.launcher.online.policies.parameters import parameter
+from numaplan.launcher.online.policies.seating import OBJECTIVES, free_seats, near_memory, seated, solved
+
+
+class Memory(NamedTuple):
+    """What is remembered: uses, tids of the last interval, when to look at threads again, how long to wait
+    then.
+    """
+
+    uses: Uses
+    tids: frozenset[int]
+    look_at: float
+    pause: float
+
+
+class Prospect(NamedTuple):
+    """A placement: (T,) thread nodes, (M,) page nodes, (M,) ns a second each page saves, waiting in s a
+    second.
+    """
+
+    name: str
+    nodes: Ints
+    pages: Ints
+    saved: np.ndarray[tuple[int], np.dtype[np.float64]]
+    waiting: float
+
+
+@dataclass(frozen=True)
+class Numaplan:
+    """Parameters are in seconds, or shares."""
+
+    horizon: float = parameter(10.0, "seconds within which a move must pay back", low=0.01)
+    decay: float = parameter(0.5, "weight that what was known keeps an interval", high=0.99)
+    gain: float = parameter(0.03, "share of all waiting that moving threads must save", high=1.0)
+    page_cost: float = parameter(6.6e-6, "seconds to migrate 4 KiB (next-touch: 2.5 us and 1 GB/s)")
+    warm_up: float = parameter(0.003, "seconds a thread loses to cold caches on another node")
+    settle: float = parameter(2.0, "seconds after moving threads before moving more")
+    patience: float = parameter(16.0, "seconds between looks at most while nothing pays")
+    fill: int = parameter(512, "small pages between two of one destination that go along")
+    pages: int = parameter(1 << 20, "uses of pages remembered", low=1)
+    period_s: float = parameter(1.0, "seconds between decisions", paper="T", low=0.01)
+    needs: ClassVar[frozenset[str]] = frozenset({"accesses"})
+    balances: ClassVar[bool] = False
+
+    def decide(self, observation: Observation, state: Memory | None) -> Decision:
+        """Threads and pages that pay back."""
+        before = state or Memory(NONE, frozenset(), 0.0, 0.0)
+        uses = learn(before.uses, observation, self.decay if state else 0.0, self.pages)
+        tids = frozenset(observation.threads.tid.tolist())
+        memory = before._replace(uses=uses, tids=tids)
+        sharing = in_rows(uses, observation)
+        if not len(sharing.keys):
+            return Decision((), memory)
+        outlook = look(observation, sharing)
+        stay = self._prospect(outlook, observation, "stay", observation.threads.node)
+        best, memory = stay, self._due(memory, before, observation)
+        if memory.look_at <= observation.time_s:
+            best = self._best(outlook, observation, stay)
+            memory = self._look_again(memory, observation.time_s, best is not stay)
+        threads = self._thread_actions(observation, best, stay)
+        return Decision(threads + self._page_actions(observation, sharing, best), memory)
+
+    def _due(self, memory: Memory, before: Memory, observation: Observation) -> Memory:
+        """Look at once when threads came or went."""
+        if memory.tids != before.tids:
+            return memory._replace(look_at=observation.time_s, pause=0.0)
+        return memory
+
+    def _look_again(self, memory: Memory, now: float, moved: bool) -> Memory:
+        pause = 0.0 if moved else min(self.patience, max(self.period_s, 2.0 * memory.pause))
+        wait = self.settle if moved else pause
+        return memory._replace(look_at=now + wait, pause=pause)
+
+    def _price(self, observation: Observation) -> float:
+        """Seconds to copy one page of this size."""
+        return self.page_cost * observation.pages.bytes_per_page / 4096
+
+    def _overlap(self, outlook: Outlook, observation: Observation) -> float:
+        """How much of predicted waiting is lost time: misses overlap, so no more than threads are busy."""
+        waiting = outlook.waiting(observation.threads.node, outlook.sharing.node)
+        return min(1.0, float(observation.threads.busy.sum()) / waiting) if waiting > 0 else 0.0
+
+    def _prospect(self, outlook: Outlook, observation: Observation, name: str, nodes: Ints) -> Prospect:
+        overlap = max(self._overlap(outlook, observation), 1e-9)
+        price = self._price(observation) / self.horizon / overlap * 1e9
+        goal, saved = outlook.page_goals(nodes, outlook.sharing.node, price)
+        return Prospect(name, nodes, goal, saved, outlook.waiting(nodes, goal))
+
+    def _best(self, outlook: Outlook, observation: Observation, stay: Prospect) -> Prospect:
+        """The prospect that saves most after its price, `stay` unless another saves enough."""
+        movers = seated(observation)
+        seats = free_seats(observation, movers)
+        if len(movers) < 1 or np.count_nonzero(seats) < 2:
+            return stay
+        overlap = self._overlap(outlook, observation)
+        reluctance = self.warm_up / self.horizon / max(overlap, 1e-9) * 1e9
+        comm = outlook.sharing.communication(observation.threads.count)
+        options = [("to memory", near_memory(outlook, observation, movers, seats, reluctance))]
+        options += [
+            (objective, solved(outlook, observation, movers, seats, comm, objective))
+            for objective in OBJECTIVES
+        ]
+        now = outlook.waiting(observation.threads.node, outlook.sharing.node)
+
+        def net(prospect: Prospect) -> float:
+            moved_pages = np.count_nonzero(prospect.pages != outlook.sharing.node)
+            moved_threads = np.count_nonzero(prospect.nodes != stay.nodes)
+            cost = moved_pages * self._price(observation) + moved_threads * self.warm_up
+            return (now - prospect.waiting) * overlap * self.horizon - cost
+
+        prospects = [self._prospect(outlook, observation, name, nodes) for name, nodes in options]
+        best = max(prospects, key=net)
+        enough = net(best) > net(stay) and stay.waiting - best.waiting > self.gain * now
+        return best if enough else stay
+
+    def _thread_actions(self, observation: Observation, best: Prospect, stay: Prospect) -> tuple[Action, ...]:
+        if best is stay:
+            return ()
+        share = 1.0 - best.waiting / max(stay.waiting, 1e-300)
+        why = f"{best.name}: waits {share:.0%} less"
+        threads, machine = observation.threads, observation.machine
+        rows = np.flatnonzero(best.nodes != threads.node)
+        return tuple(
+            MoveThread(int(threads.tid[row]), int(machine.node_ids[best.nodes[row]]), why)
+            for row in rows.tolist()
+        )
+
+    def _page_actions(self, observation: Observation, sharing: Sharing, best: Prospect) -> tuple[Action, ...]:
+        """Pages that pay for themselves, those that save most first, with the unsampled ones between them."""
+        rows = np.flatnonzero((best.pages != sharing.node) & (best.pages >= 0) & (sharing.node >= 0))
+        if not len(rows):
+            return ()
+        keys, goal = sharing.keys, best.pages
+        reach = self.fill * 4096 // observation.pages.bytes_per_page
+        after = np.diff(keys, append=keys[-1] + 1) - 1
+        joined = (after > 0) & (after <= reach) & (goal == np.append(goal[1:], -1))
+        gaps = rows[joined[rows]]
+        between = np.concatenate(
+            [np.arange(keys[row] + 1, keys[row + 1]) for row in gaps.tolist()] or [keys[:0]]
+        )
+        order = rows[np.argsort(-best.saved[rows], kind="stable")]
+        moved = np.concatenate([keys[order], between])
+        goals = np.concatenate([goal[order], np.repeat(goal[gaps], after[gaps])])
+        return move_actions(observation, moved, goals, "its users wait less there")

@@ -1,0 +1,92 @@
+"""What placements would cost: waiting for memory, with controllers that get slower the more they serve.
+
+An access from node n to memory of k waits latency[n, k] x (1 + slowing x load_k^2), load_k in accesses a
+second. `slowing` is fitted to the latencies seen now; unknown, it is 0 and only distance counts.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from numaplan.launcher.online.observation import Floats, Ints, Observation
+from numaplan.launcher.online.policies.knowledge import Sharing
+
+_ROUNDS = 8
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """latency: (K, K) ns without load; slowing: of a controller, per (access a second) squared; sharing:
+    who uses what."""
+
+    latency: Floats
+    slowing: float
+    sharing: Sharing
+
+    def waiting(self, thread_node: Ints, page_node: Ints) -> float:
+        """Thread-seconds of waiting a second, before any overlap, with everything where it is said to be."""
+        used = self.sharing.by_node(thread_node, len(self.latency))
+        here = page_node >= 0
+        flow = np.zeros_like(self.latency)
+        np.add.at(flow.T, page_node[here], used[here])
+        return float((flow * self.latency * self.factors(flow.sum(axis=0))).sum() * 1e-9)
+
+    def factors(self, load: Floats) -> Floats:
+        """(K,) how much slower each controller is at these loads."""
+        factors: Floats = 1.0 + self.slowing * load**2
+        return factors
+
+    def page_goals(self, thread_node: Ints, page_node: Ints, price: float) -> tuple[Ints, Floats]:
+        """(M,) the node where each page's users wait least, and what they save there, ns a second.
+
+        A page stays where that saves no more than `price` ns a second. Where controllers
+        slow down, a part of the pages chooses at a time, or all would flee to the same idle node.
+        """
+        nodes = len(self.latency)
+        used = self.sharing.by_node(thread_node, nodes)
+        weight, far = used.sum(axis=1), used @ self.latency
+        known = page_node >= 0
+        goal = page_node.copy()
+        rows = np.arange(len(goal))
+        rounds = _ROUNDS if self.slowing > 0 else 1
+        for step in range(rounds):
+            load = _sums(goal[known], weight[known], nodes)
+            cost = far * self.factors(load)
+            best = np.argmin(cost, axis=1)
+            turn = known & (rows % rounds == step)
+            goal = np.where(turn & (cost[rows, goal] - cost[rows, best] > price), best, goal)
+        load = _sums(goal[known], weight[known], nodes)
+        cost = far * self.factors(load)
+        saved = np.where(known, cost[rows, page_node] - cost[rows, goal], 0.0)
+        return goal, saved
+
+    def distance_costs(self, threads: int) -> Floats:
+        """(T, K) ns a second each thread would wait on each node, memory being where it is."""
+        nodes = len(self.latency)
+        memory = self.sharing.by_memory(threads, nodes)
+        costs: Floats = (memory * self.factors(memory.sum(axis=0))) @ self.latency.T
+        return costs
+
+
+def _sums(rows: Ints, weight: Floats, count: int) -> Floats:
+    """(count,) sums of the weights by row."""
+    return np.bincount(rows, weight, minlength=count).astype(np.float64, copy=False)
+
+
+def look(observation: Observation, sharing: Sharing) -> Outlook:
+    """The outlook of one observation, its slowing fitted by least squares over the controllers."""
+    touches, machine = observation.touches, observation.machine
+    place = observation.pages.node[touches.page]
+    good = (place >= 0) & ~np.isnan(touches.latency_ns)
+    if not good.any():
+        return Outlook(machine.latency_ns, 0.0, sharing)
+    node, place = touches.node[good], place[good]
+    weight = touches.accesses[good] / observation.interval_s
+    bare = weight * machine.latency_ns[node, place]
+    load = np.bincount(place, weight, minlength=machine.nodes)
+    seen = np.bincount(place, weight * touches.latency_ns[good], minlength=machine.nodes)
+    unloaded = np.bincount(place, bare, minlength=machine.nodes)
+    excess = np.divide(seen, unloaded, out=np.ones(machine.nodes), where=unloaded > 0) - 1.0
+    squares = load**2
+    slowing = float((excess * squares * load).sum() / max(float((squares**2 * load).sum()), 1e-300))
+    return Outlook(machine.latency_ns, max(slowing, 0.0), sharing)

@@ -1,0 +1,90 @@
+"""Placements of threads worth a look: near their memory as it lies, or as the mapper solves anew."""
+
+import numpy as np
+
+from numaplan.launcher.online.observation import Floats, Ints, Observation
+from numaplan.launcher.online.policies.outlook import Outlook
+
+OBJECTIVES = ("balanced", "remote")
+_RUNNING = 0.05  # busy for more of the interval than this: it needs a seat
+
+
+def seated(observation: Observation) -> Ints:
+    """Rows of the threads that may be moved and need a cpu."""
+    threads = observation.threads
+    return np.flatnonzero(threads.movable & (threads.busy > _RUNNING))
+
+
+def free_seats(observation: Observation, movers: Ints) -> Ints:
+    """(K,) threads each node may have of the movers: its cpus less the others' threads, more when they are
+    too few.
+    """
+    machine, threads = observation.machine, observation.threads
+    others = threads.busy > _RUNNING
+    others[movers] = False
+    taken = np.bincount(threads.node[others], minlength=machine.nodes)
+    rounds = 1
+    while True:
+        seats: Ints = np.maximum(machine.seats * rounds - taken, 0)
+        if seats.sum() >= len(movers) or not machine.seats.any():
+            return seats
+        rounds += 1
+
+
+def near_memory(
+    outlook: Outlook, observation: Observation, movers: Ints, seats: Ints, cost_of_moving: float
+) -> Ints:
+    """(T,) nodes so that threads wait least for memory where it lies; a move must save its cost (ns a
+    second).
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    nodes = observation.threads.node.copy()
+    costs = outlook.distance_costs(len(nodes))[movers]
+    costs += cost_of_moving * (np.arange(len(seats)) != nodes[movers][:, None])
+    owner = np.repeat(np.arange(len(seats)), seats)
+    row, seat = linear_sum_assignment(costs[:, owner])
+    nodes[movers[row]] = owner[seat]
+    return nodes
+
+
+def solved(
+    outlook: Outlook, observation: Observation, movers: Ints, seats: Ints, comm: Floats, objective: str
+) -> Ints:
+    """(T,) nodes by the mapper from communication; groups then get the nodes where most of their memory lies.
+
+    Idle seats are filled with threads that talk to nobody, so that any number up to the seats may share a
+    node.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    from numaplan.mapper import map_threads
+
+    nodes = observation.threads.node.copy()
+    total, count = int(seats.sum()), len(movers)
+    matrix, loads = np.zeros((total, total)), np.zeros(total)
+    matrix[:count, :count] = comm[np.ix_(movers, movers)]
+    loads[:count] = np.bincount(outlook.sharing.thread, outlook.sharing.weight, minlength=len(nodes))[movers]
+    rows = np.flatnonzero(seats)
+    first = np.concatenate([[0], np.cumsum(seats[rows])])
+    machine = {
+        "schema": "numaplan/machine/1",
+        "nodes": [
+            {"id": int(row), "cpus": list(range(first[at], first[at + 1]))} for at, row in enumerate(rows)
+        ],
+        "distances": np.maximum(observation.machine.distances[np.ix_(rows, rows)], 1.0).tolist(),
+    }
+    group = map_threads(matrix, loads, machine, objective=objective, effort="fast")[:count]
+    costs = outlook.distance_costs(len(nodes))[movers]
+    away = costs.max(initial=0.0) * 1e-3 * (np.arange(len(seats)) != nodes[movers][:, None])
+    by_group = np.zeros((len(rows), len(rows)))
+    for at, row in enumerate(rows.tolist()):
+        by_group[at] = (costs + away)[group == row][:, rows].sum(axis=0)
+    by_group[seats[rows][:, None] > seats[rows][None, :]] += (
+        1e30  # a group fits only where as many have a seat
+    )
+    label = np.empty(len(seats), dtype=np.int64)
+    groups, places = linear_sum_assignment(by_group)
+    label[rows[groups]] = rows[places]
+    nodes[movers] = label[group]
+    return nodes
