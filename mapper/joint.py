@@ -39,7 +39,7 @@ def settle(
         if not pull.any():
             break
         task = task_of(problem, pull, most=first * (1 + SLACK))
-        moved = refine(task, places)
+        moved = refine(task, _other_nodes(problem, places, pull, first * (1 + SLACK)))
         if (moved == places).all():
             break
         candidate = pages_of(moved)
@@ -49,6 +49,26 @@ def settle(
             break
         places, pages, spent = moved, candidate, now
     return places, pages
+
+
+def _other_nodes(problem: Problem, places: Nodes, pull: Floats, most: float) -> Nodes:
+    """The same groups of threads on the nodes of their size that they are drawn to, if that is not dearer."""
+    waits = np.zeros((problem.nodes, problem.nodes))
+    np.add.at(waits, places, pull)
+    if (np.diag(waits) <= waits.min(axis=1)).all():
+        return places
+    from scipy.optimize import linear_sum_assignment
+
+    alike = (problem.sizes[:, None] == problem.sizes) & np.isclose(problem.targets[:, None], problem.targets)
+    if problem.fixed is not None:
+        held = np.unique(places[problem.fixed >= 0])
+        alike[held] = alike[:, held] = False
+        alike[held, held] = True
+    groups, nodes = linear_sum_assignment(np.where(alike, waits, 1e6 * (1 + waits.max())))
+    name = np.empty(problem.nodes, dtype=np.int64)
+    name[groups] = nodes
+    moved: Nodes = name[places]
+    return moved if objective_value(problem, moved) <= most else places
 
 
 def relative_waits(machine: Machine) -> Floats:

@@ -12,25 +12,22 @@ from numaplan.mapper.refine import Exchange, Task, refine
 
 MOST_THREADS = 512  # beyond this a round of exchanges takes long, and the solver's own answer has to do
 
-PINNING = ("exact",)  # methods that know pins themselves
-
 
 def place_threads(method: Method, problem: Problem) -> Nodes:
     """(N,) node positions by a method, pinned threads where they are pinned.
 
     A method that knows no pins gives a placement in which pinned threads are exchanged in where that costs
     least; `best` goes on searching from there, and for the objective `phased`. Raises UsageError for `exact`
-    with phases: its proof would not hold.
+    with pins or phases: its proof would not hold.
     """
     phased = problem.objective == "phased"
-    if phased and method.name == "exact":
-        raise UsageError("the method exact proves nothing about phases", "take --method best")
-    plain = problem
+    if method.name == "exact" and (phased or problem.fixed is not None):
+        what = "phases" if phased else "pinned threads"
+        raise UsageError(f"the method exact proves nothing about {what}", "take --method best")
+    plain = replace(problem, fixed=None)
     if phased:
         several = len(phase_loads(problem)[0]) > 1
-        plain = replace(problem, objective="balanced", every_phase=several)
-    if method.name not in PINNING:
-        plain = replace(plain, fixed=None)
+        plain = replace(plain, objective="balanced", every_phase=several)
     places = hold_pins(problem, method.function()(plain))
     special = phased or problem.fixed is not None
     if method.name != "best" or not special or problem.threads > MOST_THREADS:
