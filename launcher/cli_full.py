@@ -55,6 +55,13 @@ def nlaunch(
     watch: Annotated[
         float, typer.Option(help="Look every so many seconds if all is as planned; 0: only at the end.")
     ] = 0.0,
+    match: Annotated[
+        bool, typer.Option("--match", help="Bind threads by the roles that they are seen to play.")
+    ] = False,
+    match_trace: Annotated[
+        str, typer.Option(help="The plan's trace, by which roles are told better.", metavar="TRACE.DB")
+    ] = "",
+    match_seconds: Annotated[float, typer.Option(help="Watch so long before threads are matched.")] = 2.0,
     explain: Annotated[bool, typer.Option("--explain", help="Say what would be done; run nothing.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no warning.")] = False,
     debug: Debug = False,
@@ -66,10 +73,23 @@ def nlaunch(
     for option, value, choices in (("--unplanned", unplanned, UNPLANNED), ("--by", by, BY)):
         if value not in choices:
             raise UsageError(f"{option} {value}: no such choice", f"one of {', '.join(choices)}")
-    if not 0 <= watch < 1e6:
-        raise UsageError(f"--watch {watch:g}: not a number of seconds", "give 0 or more")
+    for option, seconds in (("--watch", watch), ("--match-seconds", match_seconds)):
+        if not 0 <= seconds < 1e6:
+            raise UsageError(f"{option} {seconds:g}: not a number of seconds", "give 0 or more")
     request = LaunchRequest(
-        command, plan, report, remap, strict, unplanned, quiet, by=by, override=override, watch=watch
+        command,
+        plan,
+        report,
+        remap,
+        strict,
+        unplanned,
+        quiet,
+        by=by,
+        override=override,
+        watch=watch,
+        match=match or bool(match_trace),
+        match_seconds=match_seconds,
+        match_trace=match_trace,
     )
     if not explain:
         return launch_program(request)

@@ -2,50 +2,43 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from numaplan.common import write_document
 from numaplan.launcher.compact import Compact
-from numaplan.launcher.launch import AFFINITY_VARIABLES, Launch
+from numaplan.launcher.launch import AFFINITY_VARIABLES, Helpers, Launch
 from numaplan.launcher.observed import read_observed
 from numaplan.launcher.report import make_report, warning_of
 from numaplan.launcher.today import other_build
 
-if TYPE_CHECKING:
-    from numaplan.launcher.tracing import Tracer
-    from numaplan.launcher.watch import Watch
 
-
-def finish(
-    launch: Launch,
-    form: Compact,
-    workdir: Path,
-    code: int,
-    tracer: "Tracer | None",
-    watch: "Watch | None",
-) -> int:
+def finish(launch: Launch, form: Compact, workdir: Path, code: int, helpers: Helpers) -> int:
     """Write the report, say the summary; the exit code that the command ends with."""
     request = launch.request
     observed = read_observed(workdir)
-    notes = (*_notes(launch, tracer), *(watch.reasons() if watch else ()))
-    applied = make_report(launch.plan, form, observed, code, notes)
-    if watch and watch.reasons():
+    plan = helpers.matcher.plan if helpers.matcher else launch.plan
+    strayed = helpers.watch.reasons() if helpers.watch else []
+    applied = make_report(plan, form, observed, code, (*_notes(launch, helpers), *strayed))
+    if strayed:
         applied = msgspec.structs.replace(applied, ok=False)
+    if helpers.matcher:
+        applied = msgspec.structs.replace(applied, match=helpers.matcher.said())
     if request.report_path:
         write_document(request.report_path.replace("%r", launch.root), applied.to_json())
     if not request.quiet:
         who = "nlaunch" if launch.root == "p0" else f"nlaunch: {launch.root}"
-        warning = warning_of(applied, launch.plan)
+        warning = warning_of(applied, plan)
         if warning:
             print(f"{who}: warning: {warning}", file=sys.stderr)
+        if applied.match:
+            print(f"{who}: match: {applied.match}", file=sys.stderr)
         print(f"{who}: {applied.summary}", file=sys.stderr)
     return 1 if request.strict and not applied.ok and code == 0 else code
 
 
-def _notes(launch: Launch, tracer: "Tracer | None") -> list[str]:
-    plan, facts = launch.plan, launch.facts
+def _notes(launch: Launch, helpers: Helpers) -> list[str]:
+    plan, facts, tracer = launch.plan, launch.facts, helpers.tracer
     notes = [
         f"{name} is set: the program's runtime binds too"
         for name in AFFINITY_VARIABLES
@@ -60,4 +53,6 @@ def _notes(launch: Launch, tracer: "Tracer | None") -> list[str]:
         notes.append(f"nothing can be loaded into the program: {launch.outside}")
     if facts and other_build(plan, facts):
         notes.append("the program is another build than the one the plan was made for")
+    if not helpers.matcher and plan.provenance.get("identity", {}).get("stable") is False:
+        notes.append("threads swapped roles between the plan's recordings: see --match")
     return notes

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from numaplan.profiler.identity import prepare
 from numaplan.profiler.machine import Machine
 
 if TYPE_CHECKING:
+    from numaplan.launcher.matching import Matcher
     from numaplan.launcher.tracing import Tracer
     from numaplan.launcher.watch import Watch
 
@@ -38,7 +39,8 @@ class LaunchRequest:
     unplanned: threads that the plan does not name `float` on the cpus of their process's nodes, run
     `anywhere` the process may, or `inherit` what their creator has; strict: a miss makes exit code 1; by: the
     `preload` library, `ptrace` from outside, or `auto`; override: the plan holds where the program sets its
-    own affinity; watch: seconds between looks at the running program, 0 none.
+    own affinity; watch: seconds between looks at the running program, 0 none; match: after match_seconds,
+    bind threads by the roles that they play, as the plan tells them or, better, the trace it was made from.
     """
 
     argv: Sequence[str]
@@ -51,6 +53,9 @@ class LaunchRequest:
     by: str = "auto"
     override: bool = False
     watch: float = 0.0
+    match: bool = False
+    match_seconds: float = 2.0
+    match_trace: str = ""
 
 
 @dataclass(frozen=True)
@@ -109,42 +114,68 @@ def launch_program(request: LaunchRequest, environment: Mapping[str, str] | None
         )
         place = workdir / "plan.bin"
         place.write_bytes(form.data)
-        code, tracer, watch = _run(launch, workdir, place, form)
+        helpers = _helpers(launch, workdir, place, form)
+        code = _run(launch, workdir, place, helpers)
         # Only now: reading and comparing needs imports that would keep the program waiting.
         from numaplan.launcher.finish import finish
 
-        return finish(launch, form, workdir, code, tracer, watch)
+        return finish(launch, form, workdir, code, helpers)
 
 
-def _run(
-    launch: Launch, workdir: Path, place: Path, form: Compact
-) -> "tuple[int, Tracer | None, Watch | None]":
-    """Start the program the way that suits it, and wait for its end."""
+@dataclass(frozen=True)
+class Helpers:
+    """Who follows the program while it runs; None: not needed."""
+
+    tracer: "Tracer | None"
+    watch: "Watch | None"
+    matcher: "Matcher | None"
+
+    def started(self, _pid: int) -> None:
+        """The program runs."""
+        if self.tracer:
+            self.tracer.started()
+        for other in (self.watch, self.matcher):
+            if other:
+                other.start()
+
+    def stop(self) -> None:
+        """It has ended."""
+        for other in (self.watch, self.matcher):
+            if other:
+                other.stop()
+
+
+def _helpers(launch: Launch, workdir: Path, place: Path, form: Compact) -> Helpers:
     request = launch.request
-    tracer = _tracer(launch, workdir, place)
+    watch = matcher = None
+    if request.match:
+        from numaplan.launcher.matching import Matcher
+
+        matcher = Matcher(launch.plan, form, workdir, request.match_seconds, request.match_trace)
+    if request.watch:
+        from numaplan.launcher.watch import Watch
+
+        current = (lambda: matcher.plan) if matcher else (lambda: launch.plan)
+        watch = Watch(current, form, workdir, request.watch, request.quiet)
+    return Helpers(_tracer(launch, workdir, place), watch, matcher)
+
+
+def _run(launch: Launch, workdir: Path, place: Path, helpers: Helpers) -> int:
+    """Start the program the way that suits it, and wait for its end."""
     environment = dict(launch.environment)
-    if tracer is None:
+    if helpers.tracer is None:
         environment = prepare(workdir, environment, LIBRARY)
         environment["NUMAPLAN_PLAN"] = str(place.resolve())
-        if request.override:
+        if launch.request.override:
             environment["NUMAPLAN_OVERRIDE"] = "1"
     if launch.facts and launch.facts.go:
         # It counts its cpus again while it runs, by a system call of its own, on a thread that may be bound.
         environment.setdefault("GOMAXPROCS", str(len(os.sched_getaffinity(0))))
-    watch = None
-    if request.watch:
-        from numaplan.launcher.watch import Watch
-
-        watch = Watch(launch.plan, form, workdir, request.watch, request.quiet)
-    code = run_program(
-        [*request.argv],
-        environment,
-        before_exec=tracer.attach if tracer else None,
-        started=_started(tracer, watch),
-    )
-    if watch:
-        watch.stop()
-    return code, tracer, watch
+    attach = helpers.tracer.attach if helpers.tracer else None
+    try:
+        return run_program([*launch.request.argv], environment, before_exec=attach, started=helpers.started)
+    finally:
+        helpers.stop()
 
 
 def _tracer(launch: Launch, workdir: Path, place: Path) -> "Tracer | None":
@@ -156,16 +187,6 @@ def _tracer(launch: Launch, workdir: Path, place: Path) -> "Tracer | None":
     if by == "auto" and os.geteuid() != 0 and gains_privileges(launch.executable):
         return None  # the kernel would take its privileges away under a tracer that has none
     return Tracer(workdir, place, launch.root, launch.request.override)
-
-
-def _started(tracer: "Tracer | None", watch: "Watch | None") -> Callable[[int], None]:
-    def started(_pid: int) -> None:
-        if tracer:
-            tracer.started()
-        if watch:
-            watch.start()
-
-    return started
 
 
 def make_form(

@@ -49,7 +49,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     """The whole of applied.json.
 
     unplanned: the first of the threads that the plan does not name, unplanned_count: how many there were;
-    missing: planned threads that never appeared, as `process/path`.
+    missing: planned threads that never appeared, as `process/path`; match: what --match did.
     """
 
     schema: str = SCHEMA
@@ -62,6 +62,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     unplanned_count: int
     missing: tuple[str, ...]
     reasons: tuple[str, ...]
+    match: str = ""
 
     def to_json(self) -> bytes:
         """The file's text."""

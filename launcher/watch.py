@@ -4,11 +4,14 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from numaplan.launcher.compact import Compact
-from numaplan.launcher.pages import nodes_of
+from numaplan.launcher.online.kernel import page_nodes
 from numaplan.launcher.seen import Observed, SeenRegion
 from numaplan.mapper import Plan, PlanRegion
 
@@ -37,7 +40,9 @@ class Look:
 class Watch:
     """Looks every `interval` seconds from `start` to `stop`; says what changed on stderr unless quiet."""
 
-    def __init__(self, plan: Plan, form: Compact, workdir: Path, interval: float, quiet: bool) -> None:
+    def __init__(
+        self, plan: Callable[[], Plan], form: Compact, workdir: Path, interval: float, quiet: bool
+    ) -> None:
         self._plan, self._form, self._workdir = plan, form, workdir
         self._interval, self._quiet = interval, quiet
         self._ended = threading.Event()
@@ -68,7 +73,7 @@ class Watch:
         while not self._ended.wait(self._interval):
             from numaplan.launcher.observed import read_observed
 
-            found = look(self._plan, self._form, read_observed(self._workdir))
+            found = look(self._plan(), self._form, read_observed(self._workdir))
             for name in found.strayed:
                 self._strayed.setdefault(name, time.monotonic() - self._began)
             line = found.line()
@@ -106,7 +111,10 @@ def _look_at(region: PlanRegion, seen: SeenRegion) -> tuple[int, int]:
     page = os.sysconf("SC_PAGE_SIZE")
     step = max(page, (seen.bytes // PAGES + page - 1) // page * page)
     offsets = range(0, seen.bytes, step)
-    nodes = nodes_of(seen.pid, [(seen.address + offset) // page * page for offset in offsets])
+    try:
+        nodes = page_nodes(seen.pid, (seen.address + np.array(offsets, dtype=np.int64)) // page).tolist()
+    except OSError:  # the process has ended
+        return 0, 0
     anywhere = {run.node for run in region.runs}
     touched = elsewhere = 0
     for offset, node in zip(offsets, nodes, strict=False):

@@ -1,0 +1,112 @@
+"""`--match`: find out in a program's first seconds which thread plays which role, and bind it accordingly.
+
+For programs that hand out the work by a lock: the order of creation then says nothing.
+"""
+
+import os
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from numaplan.common import UsageError
+from numaplan.launcher.compact import Compact
+from numaplan.launcher.observed import read_observed
+from numaplan.launcher.role_use import LiveUse, RoleUse
+from numaplan.launcher.roles import Match, match_roles
+from numaplan.mapper import Plan, PlanThread
+from numaplan.profiler.live_sampling import LiveSampler, live_events
+
+PERIOD = 1000
+FEWEST = 8  # samples a thread, without which nothing can be said
+
+
+class Matcher:
+    """Samples from the program's start on; after `seconds` it matches and binds.
+
+    plan: the plan with each thread at the seat of the role that it was found to play. Raises
+    MachineLacksError where nothing can be sampled, UsageError for a trace that is not there.
+    """
+
+    def __init__(self, plan: Plan, form: Compact, workdir: Path, seconds: float, trace: str) -> None:
+        self.plan = plan
+        self._form, self._workdir, self._seconds = form, workdir, seconds
+        self._trace = trace
+        if trace and not Path(trace).is_file():
+            raise UsageError(f"{trace}: no such file", "give the trace that the plan was made from")
+        self._sampler = LiveSampler(live_events("auto", PERIOD), [os.getpid()])
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="match", daemon=True)
+        self._said = ""
+
+    def start(self) -> None:
+        """The program runs."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """It has ended."""
+        self._ended.set()
+        if self._thread.ident:
+            self._thread.join()
+        self._sampler.close()
+
+    def said(self) -> str:
+        """What came of it, in a line."""
+        return self._said or "threads were not matched to roles: the program ended first"
+
+    def _run(self) -> None:
+        began = time.monotonic()
+        try:
+            roles = self._find_roles()
+            if self._ended.wait(max(began + self._seconds - time.monotonic(), 0)):
+                return
+            live = LiveUse(self._sampler.take(), read_observed(self._workdir), self._form, roles)
+            self._said = self._match(roles, live)
+        except Exception as error:  # the program goes on as it is, whatever happens here
+            self._said = f"threads were not matched to roles: {error}"
+
+    def _find_roles(self) -> RoleUse:
+        """While the program runs: reading a trace takes longer than its start."""
+        if self._trace:
+            return RoleUse.of_trace(self._trace, self.plan, self._form)
+        return RoleUse.of_plan(self.plan, self._form)
+
+    def _match(self, roles: RoleUse, live: LiveUse) -> str:
+        rows = [
+            row for row, thread in enumerate(self.plan.threads) if (thread.process, thread.path) in live.tids
+        ]
+        if live.samples < FEWEST * max(len(rows), 1):
+            return f"threads were not matched to roles: {live.samples} samples of planned memory are too few"
+        moved, fits = 0, []
+        for process in {self.plan.threads[row].process for row in rows}:
+            own = [row for row in rows if self.plan.threads[row].process == process]
+            found = self._match_some(own, roles, live)
+            moved += found.moved
+            fits.append((found.fit_before, found.fit))
+        before, after = np.mean(fits, axis=0)
+        where = f"{moved} of {len(rows)} threads" if moved else "no thread"
+        fits_now = f"(fit {before:.2f}, now {after:.2f})"
+        return f"{where} moved to another role's cpus after {self._seconds:g} s {fits_now}"
+
+    def _match_some(self, rows: list[int], roles: RoleUse, live: LiveUse) -> Match:
+        index = np.ix_(rows, rows)
+        comm = live.communication()
+        found = match_roles(
+            roles.use[rows], live.use[rows], None if roles.comm is None else roles.comm[index], comm[index]
+        )
+        threads = list(self.plan.threads)
+        for role, chosen in zip(rows, found.threads, strict=True):
+            seat, thread = self.plan.threads[role], self.plan.threads[rows[int(chosen)]]
+            threads[rows[int(chosen)]] = _seated(thread, seat)
+            if rows[int(chosen)] != role:
+                with suppress(OSError):  # it has just ended
+                    os.sched_setaffinity(live.tids[thread.process, thread.path], seat.cpus)
+        self.plan = msgspec.structs.replace(self.plan, threads=tuple(threads))
+        return found
+
+
+def _seated(thread: PlanThread, seat: PlanThread) -> PlanThread:
+    return msgspec.structs.replace(thread, node=seat.node, cpus=seat.cpus)
