@@ -28,6 +28,11 @@ class Inflater:
         self._taken = 0
         self._given = 0
 
+    @property
+    def cut(self) -> bool:
+        """Whether something has begun whose end has not come."""
+        return self.rest > 0 or self._stream.partial
+
     def feed(self, payload: Buffer, where: int, walk: Callable[[Buffer], int]) -> None:
         """Decompress one record's payload and have `walk` read what comes out.
 

@@ -84,7 +84,7 @@ class Reader:
             damage = yield from self._walk(source.data, start, end)
         except PerfDataError as error:
             damage = error.what
-        if self._inflater is not None and self._inflater.rest and not damage:
+        if self._inflater is not None and self._inflater.cut and not damage:
             damage = f"{self.name}: the compressed data end within a record"
         if damage:
             if not self._walker.counts.any():

@@ -16,6 +16,7 @@ Buffer = NDArray[np.uint8]
 _LIBRARY = "libzstd.so.1"
 # A zstd block is at least 4 bytes and gives at most 128 KiB: so many bytes in give at most 128 MiB out.
 _SLICE = 4096
+_BLOCK_HEAD = 3
 
 
 class ZstdError(Exception):
@@ -23,7 +24,9 @@ class ZstdError(Exception):
 
 
 class ZstdStream(Protocol):
-    """Frames one after the other, in pieces of any size."""
+    """Frames one after the other, in pieces of any size. partial: a block has begun that has not ended."""
+
+    partial: bool
 
     def step(self, payload: Buffer, at: int, out: Buffer, filled: int) -> tuple[int, int]:
         """Decompress from payload[at:] into out[filled:]; returns both places after it.
@@ -66,6 +69,7 @@ class LibraryStream:
     """By libzstd (its stable interface)."""
 
     def __init__(self, library: Any) -> None:
+        self.partial = False
         self._library = library
         self._stream = library.ZSTD_createDStream()
         if not self._stream:
@@ -82,11 +86,15 @@ class LibraryStream:
         answer = self._library.ZSTD_decompressStream(self._stream, ctypes.byref(target), ctypes.byref(source))
         if self._library.ZSTD_isError(answer):
             raise ZstdError(self._library.ZSTD_getErrorName(answer).decode("ascii", "replace"))
+        # What it wants next: the head of a block, or, within one, its rest; 0 at the end of a frame.
+        self.partial = answer > _BLOCK_HEAD
         return source.at, target.at
 
 
 class PackageStream:
     """By the package zstandard, in slices so small that what they give has room."""
+
+    partial = False  # it does not say
 
     def __init__(self) -> None:
         import zstandard

@@ -34,6 +34,9 @@ SAMPLE_ORDER = (
     ("regs_intr", 18),
     ("phys_addr", 19),
     ("cgroup", 21),
+    ("data_page_size", 22),
+    ("code_page_size", 23),
+    ("aux", 20),
 )
 BIT = dict(SAMPLE_ORDER)
 _TAIL = ("tid", "time", "id", "stream_id", "cpu", "identifier")
@@ -105,11 +108,16 @@ class Builder:
         if name == "branch_stack":
             branches = list(values.get("branch_stack") or ())
             index = self.pack("Q", 7) if event.branch_type >> 17 & 1 else b""
-            return self.pack("Q", len(branches) // 3) + index + self.pack(f"{len(branches)}Q", *branches)
+            counters = self.pack("Q", 5) * (len(branches) // 3) if event.branch_type >> 19 & 1 else b""
+            stack = self.pack(f"{len(branches)}Q", *branches) + counters
+            return self.pack("Q", len(branches) // 3) + index + stack
         if name in ("regs_user", "regs_intr"):
             count = getattr(event, name).bit_count()
             wanted = value != 0
             return self.pack("Q", 1) + self.pack(f"{count}Q", *range(count)) if wanted else self.pack("Q", 0)
+        if name == "aux":
+            data = bytes(values.get("aux") or b"")
+            return self.pack("Q", len(data)) + data
         if name == "stack_user":
             stack = bytes(values.get("stack_user") or b"")
             return self.pack("Q", len(stack)) + (stack + self.pack("Q", len(stack)) if stack else b"")
@@ -142,20 +150,38 @@ class Builder:
         tail = self.tail({"pid": pid, "tid": tid, "time": time})
         self.record(3, self.pack("2i", pid, tid) + text + tail, misc=1 << 13 if by_exec else 0)
 
-    def fork(self, pid: int, tid: int, parent: int, time: int, kind: int = 7) -> None:
-        body = self.pack("4iQ", pid, parent, tid, parent, time)
+    def fork(self, pid: int, tid: int, parent: int, time: int, kind: int = 7, parent_tid: int = 0) -> None:
+        body = self.pack("4iQ", pid, parent, tid, parent_tid or parent, time)
         self.record(kind, body + self.tail({"pid": pid, "tid": tid, "time": time}))
+
+    def mmap(self, pid: int, addr: int, length: int, name: str, time: int, data: bool = False) -> None:
+        text = name.encode() + b"\0" * (8 - len(name.encode()) % 8)
+        body = self.pack("2i3Q", pid, pid, addr, length, 0) + text
+        self.record(1, body + self.tail({"pid": pid, "time": time}), misc=data << 13)
 
     def end(self, pid: int, tid: int, parent: int, time: int) -> None:
         self.fork(pid, tid, parent, time, kind=4)
 
-    def mmap2(self, pid: int, addr: int, length: int, name: str, time: int, build_id: str = "") -> None:
+    def mmap2(
+        self,
+        pid: int,
+        addr: int,
+        length: int,
+        name: str,
+        time: int,
+        build_id: str = "",
+        *,
+        tid: int = 0,
+        offset: int = 0,
+        protection: int = 5,
+    ) -> None:
         text = name.encode() + b"\0" * (8 - len(name.encode()) % 8)
         file = bytes.fromhex(build_id)
         inode = (
             self.pack("B3x", len(file)) + file.ljust(20, b"\0") if file else self.pack("2I2Q", 8, 1, 42, 0)
         )
-        body = self.pack("2i3Q", pid, pid, addr, length, 0) + inode + self.pack("2I", 5, 2) + text
+        body = self.pack("2i3Q", pid, tid or pid, addr, length, offset) + inode
+        body += self.pack("2I", protection, 2) + text
         self.record(10, body + self.tail({"pid": pid, "time": time}), misc=1 << 14 if file else 0)
 
     def lost(self, events: int, time: int) -> None:

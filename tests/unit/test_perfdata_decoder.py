@@ -29,6 +29,7 @@ values = st.fixed_dictionaries(
         "regs_intr": st.integers(0, 1),
         "stack_user": st.sampled_from([b"", b"\xff" * 16, b"x" * 64]),
         "read": st.integers(0, 3),
+        "aux": st.sampled_from([b"", b"packets!" * 3]),
     }
 )
 kinds = st.lists(st.sampled_from([name for name, _bit in SAMPLE_ORDER]), unique=True).filter(
@@ -40,7 +41,7 @@ events = st.builds(
     size=st.sampled_from([96, 104, 112, 120, 128, 136, 144]),
     read_format=st.integers(0, 31),
     regs_user=st.sampled_from([0, 0b1011, 2**40 - 1]),
-    branch_type=st.sampled_from([0, 1 << 17]),
+    branch_type=st.sampled_from([0, 1 << 17, 1 << 19, 1 << 17 | 1 << 19]),
 )
 
 
