@@ -48,8 +48,9 @@ class SampleDecoder:
         known = list(dict.fromkeys(at for at in offsets if at is not None))
         self._id_offsets = known if len(attrs) > 1 else []
         ids = {number: index for index, attr in reversed(list(enumerate(attrs))) for number in attr.ids}
-        # What perf makes up itself carries the id 0 and belongs to the first event.
-        self._ids = IdTable({0: 0, **ids})
+        # What perf makes up itself carries the id 0 and belongs to the first event. Where ids may stand at
+        # several places a 0 says nothing.
+        self._ids = IdTable(ids if len(known) > 1 else {0: 0, **ids})
 
     def expect(self, data_bytes: int) -> None:
         """Prepare for the samples that so many bytes of records can hold."""

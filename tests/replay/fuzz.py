@@ -6,6 +6,7 @@ not is kept.
 
 import random
 import resource
+import struct
 import sys
 import tempfile
 import time
@@ -13,10 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from numaplan.profiler.perfdata import PerfDataError, decode_perf
+from numaplan.profiler.perfdata.identities import Facts, identity_of
 from tests.replay.builder import COMPRESSED2, SAMPLE_ORDER, Builder, Event
 
 SECONDS = 10.0
 MEMORY = 1 << 30
+_INNER, _BOMB = 0.2, 0.02  # shares of mutations of compressed content, and of those that blow up
 _WORDS = (0, 1, 7, 8, 0xFF, 0xFFFF, 1 << 31, (1 << 32) - 1, 1 << 63, (1 << 64) - 1)
 
 
@@ -24,20 +27,49 @@ def recordings() -> Iterator[bytes]:
     """Small files of each kind to start from."""
     plain = Event(("ip", "tid", "time", "addr", "cpu", "period"), name="page-faults", type=1, config=2)
     variable = Event(
-        tuple(name for name, _bit in SAMPLE_ORDER if name not in ("id", "weight", "stream_id", "cgroup")),
+        tuple(name for name, _bit in SAMPLE_ORDER if name not in ("id", "weight", "stream_id")),
         ids=(1, 2),
-        read_format=12,
+        read_format=31,
         regs_user=7,
         regs_intr=3,
+        branch_type=1 << 17 | 1 << 19,
+        size=136,
     )
-    other = Event(("identifier", "tid", "addr"), ids=(3,), name="other")
-    for events in ([plain], [variable, other]):
+    other = Event(("identifier", "tid", "addr"), ids=(3,), name="other", size=136)
+    elsewhere = Event(("ip", "tid", "time", "addr", "id"), ids=(3,), name="elsewhere", size=136)
+    for events in ([plain], [variable, other], [variable, elsewhere]):
         for order in "<>":
             for form in ("file", "pipe", "zstd", "zstd2 pipe"):
                 yield _recording(Builder(events, order=order), form)
 
 
+def _features(builder: Builder) -> None:
+    """Features within whose counts and lengths other counts stand."""
+    text, pack = builder.text_feature, builder.pack
+    builder.features[2] = (
+        pack("IHHi", 67, 2, 108, -1) + b"\xab" * 20 + pack("I", 20) + b"/bin/app".ljust(72, b"\0")
+    )
+    builder.features[11] = pack("I", 2) + text("perf") + text("record")
+    builder.features[14] = pack("IIQQ", 1, 0, 1 << 20, 1 << 19) + text("0-3")
+    builder.features[16] = pack("II", 1, 4) + text("cpu")
+    builder.features[21] = pack("2Q", 1, 99)
+    builder.features[22] = pack("5Q", 1, 1 << 27, 1, 0, 64) + pack("Q", 255)
+    builder.features[29] = pack("2I2Q", 1, 1, 10**18, 10**9)
+
+
+def _side_records(builder: Builder) -> None:
+    """Records that are skipped by their size, or that bring data behind it."""
+    pack, tail = builder.pack, builder.tail({})
+    for kind in (5, 6, 8, 11, 12, 14, 15, 16, 17, 18, 19, 20, 21, 69, 72, 73, 74, 75, 76, 77, 82, 84):
+        builder.record(kind, pack("4Q", kind, 2, 1 << 40, 3) + tail)
+    builder.record(79, pack("3Q", 1, 1, 0))
+    builder.record(78, pack("2Q", 2, 1) + b"renamed\0")
+    builder.records.append(builder.record(71, pack("5Q", 24, 0, 0, 0, 0)) + b"\x55" * 24)
+    del builder.records[-2]
+
+
 def _recording(builder: Builder, form: str) -> bytes:
+    _features(builder)
     builder.comm(10, 10, "app", 5, by_exec=True)
     builder.mmap2(10, 0x400000, 0x1000, "/bin/app", 6, build_id="cd" * 20)
     for index in range(12):
@@ -59,8 +91,14 @@ def _recording(builder: Builder, form: str) -> bytes:
         builder.sample(int(index % 3 == 2) % len(builder.events), {**values, "stack_user": b"s" * 16})
         if index % 4 == 0:
             builder.fork(10, 11 + index, 10, index)
+    builder.mmap2(10, 0x7F0000000000, 0x100000, "//anon", 21, protection=0)
+    builder.mmap2(10, 0x7F0000001000, 0xFF000, "//anon", 22, protection=3)
+    builder.fork(20, 20, 10, 23)
+    builder.comm(20, 20, "child", 24, by_exec=True)
     builder.lost(3, 20)
     builder.end(10, 11, 10, 30)
+    if "zstd" not in form:
+        _side_records(builder)
     if "zstd" in form:
         builder.compress(cut=90, kind=COMPRESSED2 if "2" in form else 81)
     builder.record(68, b"")
@@ -68,7 +106,35 @@ def _recording(builder: Builder, form: str) -> bytes:
 
 
 def mutate(data: bytes, chance: random.Random) -> bytes:
-    """One to four changes: bytes, words, sizes, cuts, repeats."""
+    """One to four changes: bytes, words, sizes, cuts, repeats; now and then within the compressed data."""
+    if chance.random() < _INNER and (changed := _mutated_inside(data, chance)):
+        return changed
+    return _mutated(data, chance)
+
+
+def _mutated_inside(data: bytes, chance: random.Random) -> bytes:
+    """The same recording with a mutation of what its zstd records hold; empty when it has none."""
+    import zstandard
+
+    at, packed = data.find(struct.pack("<I", zstandard.MAGIC_NUMBER)), b""
+    first = at - 8
+    if at < 8 or data[first : first + 4] != struct.pack("<I", 81):
+        return b""
+    end = first
+    while data[end : end + 4] == struct.pack("<I", 81):
+        (size,) = struct.unpack_from("<H", data, end + 6)
+        packed += data[end + 8 : end + size]
+        end += size
+    inside = _mutated(zstandard.ZstdDecompressor().decompressobj().decompress(packed), chance)
+    if chance.random() < _BOMB:
+        inside = inside[:200] + bytes(chance.choice((1 << 20, 1 << 26)))
+    again = zstandard.ZstdCompressor().compress(inside)
+    records = [again[place : place + 60000] for place in range(0, len(again), 60000)]
+    made = b"".join(struct.pack("<IHH", 81, 0, 8 + len(part)) + part for part in records)
+    return data[:first] + made + data[end:]
+
+
+def _mutated(data: bytes, chance: random.Random) -> bytes:
     changed = bytearray(data)
     for _ in range(chance.randint(1, 4)):
         at = chance.randrange(len(changed))
@@ -95,12 +161,17 @@ def mutate(data: bytes, chance: random.Random) -> bytes:
 
 
 def try_one(path: Path, most_memory: int) -> bool:
-    """Decode a file; whether anything could be read. Raises AssertionError beyond the limits."""
+    """Decode a file and tell its identities; whether anything could be read.
+
+    Raises AssertionError beyond the limits.
+    """
     started = time.monotonic()
     try:
         decoded = decode_perf(path)
         assert len({len(column) for column in decoded.samples.values()}) == 1
-        assert decoded.threads is not None
+        facts = Facts(decoded.threads, decoded.maps, decoded.execs, same_host=True)
+        found, _warnings = identity_of(facts, set(decoded.samples["pid"].tolist()))
+        assert all(region.bytes > 0 for region in found.regions)
         readable = True
     except PerfDataError:
         readable = False
