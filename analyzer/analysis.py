@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from numaplan.analyzer.blocks import MAX_THREADS
 from numaplan.analyzer.changes import change_points
-from numaplan.analyzer.combining import Communication
 from numaplan.analyzer.counter import CommunicationCounter
+from numaplan.analyzer.notes import communication_note, recording_notes, take_turns
 from numaplan.analyzer.partners import partner_counter
 from numaplan.analyzer.phases import Phase, access_load_vector, describe_phases, divide_phases, scaled_loads
 from numaplan.analyzer.samples import TraceSamples
@@ -20,9 +20,6 @@ MANY_DRAM = 50  # samples a thread from which misses of the last cache are enoug
 LEAST_MISSES = 0.01
 FEWEST_SLICES = 400
 SAMPLES_A_SLICE = 20  # fewer on average and the lowest slices are chance
-DOUBTFUL = 0.5
-UNIFORM = 0.05
-FEW_EVENTS = 20  # events a pair of threads that is needed to tell pairs apart
 
 
 @dataclass(frozen=True)
@@ -86,7 +83,7 @@ def analyze_trace(trace: Trace, *, slice_ns: int = 0) -> Analysis:
     counter = CommunicationCounter(count, exact=period == 1)
     partners = partner_counter(timeline.result())
     seen = np.zeros((2, count), np.int64)
-    shared = 0
+    shared = writes = 0
     for piece in samples.pieces():
         seen[0] += np.bincount(piece.thread, minlength=count)
         seen[1] += np.bincount(piece.thread[piece.dram], minlength=count)
@@ -94,11 +91,14 @@ def analyze_trace(trace: Trace, *, slice_ns: int = 0) -> Analysis:
         timeline.add(piece.time_ns[chosen], piece.thread[chosen])
         told = piece.told()
         shared += len(told.key)
+        writes += int(told.is_write.sum())
         counter.add(told.thread, told.key, told.is_write)
         partners.add(told.time_ns, told.thread, told.key, told.is_write)
     found = counter.result()
     line = timeline.result()
     ranges = divide_phases(line.smoothed)
+    turns = ["threads take turns: no two access memory at the same time"] if take_turns(line) else []
+    notes = [*communication_note(found, count, shared, writes), *turns]
     return Analysis(
         threads=_thread_infos(trace, seen),
         comm=found.matrix,
@@ -113,7 +113,7 @@ def analyze_trace(trace: Trace, *, slice_ns: int = 0) -> Analysis:
         samples=samples.count,
         shared_samples=shared,
         period=period,
-        notes=_notes(trace, found, seen, use_dram),
+        notes=[*notes, *recording_notes(trace, seen, use_dram)],
         layers=found.weights,
         partner_changes=partners.changes(),
     )
@@ -145,44 +145,3 @@ def _thread_infos(trace: Trace, seen: NDArray[np.int64]) -> list[ThreadInfo]:
         ThreadInfo(int(thread), str(process), str(path), str(name or ""), *seen[:, int(thread)].tolist())
         for thread, process, path, name in rows
     ]
-
-
-def is_uniform(matrix: NDArray[np.float64], standard_error: NDArray[np.float64]) -> bool:
-    """Whether the pairs of an (N, N) matrix differ no more than their errors, and little."""
-    upper = np.triu_indices(len(matrix), 1)
-    entries, errors = matrix[upper], standard_error[upper]
-    if len(entries) < 2:
-        return False
-    mean = float(entries.mean())
-    chance = float((errors**2).mean())
-    return float(entries.var()) < chance + (UNIFORM * mean) ** 2 and chance < mean**2 / 4
-
-
-def _notes(trace: Trace, found: Communication, seen: NDArray[np.int64], use_dram: bool) -> list[str]:
-    """What a reader must know, most important first."""
-    count = seen.shape[1]
-    notes = []
-    if count == 1:
-        notes.append("one thread only: there is no communication to place by")
-    elif found.events == 0:
-        notes.append("no communication was seen: no block was written by one thread and touched by another")
-    elif is_uniform(found.matrix, found.standard_error):
-        notes.append("all pairs of threads communicate about equally: any balanced placement costs the same")
-    elif found.confidence < DOUBTFUL:
-        notes.append(
-            f"the communication matrix is doubtful (confidence {found.confidence:.2f}): record longer or "
-            "with a smaller --period"
-        )
-    elif found.events < FEW_EVENTS * count:
-        notes.append(f"only {found.events} communication events were seen: small entries are mostly chance")
-    if not use_dram:
-        notes.append("loads count all accesses: too few of them missed the last cache")
-    silent = int((seen[0] == 0).sum())
-    if silent:
-        notes.append(f"{silent} of {count} threads have no sample")
-    lost = trace.rows("SELECT coalesce(sum(events), 0) FROM losses")[0][0]
-    if lost:
-        notes.append(f"{int(lost)} samples were lost while recording")
-    if trace.meta.get("backend") == "faults":
-        notes.append("recorded from page faults: first touches only, too little to tell who communicates")
-    return notes

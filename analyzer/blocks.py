@@ -86,7 +86,7 @@ def check_columns(
     """Raises ValueError for columns that the native part must not be given."""
     if not len(thread) == len(is_write) == len(addr):
         raise ValueError("arrays of different length")
-    if not all(column.flags.c_contiguous for column in (addr, thread, is_write)):
+    if not (addr.flags.c_contiguous and thread.flags.c_contiguous and is_write.flags.c_contiguous):
         raise ValueError("arrays that are not contiguous")
     if len(thread) and int(thread.max()) >= threads:
         raise ValueError("thread out of range")

@@ -165,6 +165,7 @@ class _RegionRules:
         names = {name: number for number, name in enumerate(dict.fromkeys(columns["process"].tolist()))}
         self._process = np.zeros(threads, np.uint64)
         self._process[columns["thread"]] = [names[name] for name in columns["process"].tolist()]
+        self._several = len(names) > 1
         regions = trace.rows(
             "SELECT region, process, kind, name, start_addr, bytes FROM regions ORDER BY region"
         )
@@ -189,12 +190,17 @@ class _RegionRules:
 
     def apply(self, columns: dict[str, NDArray[Any]]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         """(key, whether it may tell of communication) of each sample."""
-        region = np.where(columns["region"] < len(self._private) - 1, columns["region"], -1)
-        addr, ip = columns["addr"], columns["ip"]
-        process = self._process[columns["thread"]]
-        shift = np.where(self._moved[region], self._offset[region], process << np.uint64(PROCESS_SHIFT))
+        region, addr = columns["region"], columns["addr"]
+        known = len(self._private) - 1
+        if len(region) and int(region.max()) >= known:
+            region = np.where(region < known, region, -1)
         usable = ~self._private[region] & (addr != 0)
         for number, start, end in self._runtime:
-            inside = (ip >= np.uint64(start)) & (ip < np.uint64(end))
-            usable &= ~(inside & (process == np.uint64(number)))
-        return addr + shift, usable
+            inside = (columns["ip"] >= np.uint64(start)) & (columns["ip"] < np.uint64(end))
+            if self._several:
+                inside &= self._process[columns["thread"]] == np.uint64(number)
+            usable &= ~inside
+        if not (self._several or self._moved.any()):
+            return addr, usable
+        shift = self._process[columns["thread"]] << np.uint64(PROCESS_SHIFT)
+        return addr + np.where(self._moved[region], self._offset[region], shift), usable

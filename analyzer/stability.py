@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from numaplan.analyzer.analysis import Analysis, is_uniform
+from numaplan.analyzer.analysis import Analysis
+from numaplan.analyzer.notes import is_uniform
 from numaplan.common import UsageError
 
 HOLDS = 0.85  # share of the matched correlation that is enough as is

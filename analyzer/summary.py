@@ -11,6 +11,9 @@ from numaplan.analyzer.sharing import FalseSharing
 STRONG = 0.5  # share of a thread's strongest partner from which another one counts as close
 MOST_GROUPS = 8
 MOST_PAIRS = 16
+FEW_SAMPLES = 10  # a thread; fewer tell nothing of load
+UNEVEN = 0.2
+BY_CHANCE = 4.0  # standard deviations by which the highest of many equal loads may stand out
 
 
 def placement_summary(
@@ -86,7 +89,15 @@ def _load(analysis: Analysis) -> list[str]:
     if mean <= 0 or len(loads) < 2:
         return []
     highest = int(np.argmax(loads))
-    if loads[highest] < 1.2 * mean:
+    samples = [
+        thread.dram_samples if analysis.load_source == "dram" else thread.samples
+        for thread in analysis.threads
+    ]
+    expected = sum(samples) / len(samples)
+    if expected < FEW_SAMPLES:
+        return []
+    excess = float(loads[highest]) / mean - 1
+    if excess < UNEVEN or excess < BY_CHANCE / np.sqrt(expected):
         return ["the threads access memory about equally often"]
     path = analysis.threads[highest].path
     return [f"load is uneven: thread {path} has {loads[highest] / mean:.1f} times the mean"]

@@ -18,6 +18,8 @@ Slice = Annotated[
 ]
 
 
+FORMATS = ("csv", "parquet")
+
 Traces = Annotated[
     list[Path],
     typer.Argument(metavar="TRACE...", help="Traces: several runs of one program, or a job's ranks."),
@@ -31,6 +33,9 @@ def analyze_command(
         Path | None,
         typer.Option("--to", help="Folder for comm.csv, loads.csv, phases.csv and timeline.csv."),
     ] = None,
+    file_format: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="Of the files in --to: csv or parquet.")
+    ] = "csv",
     slice_ms: Slice = 0.0,
     per_phase: Annotated[
         bool, typer.Option("--per-phase", help="Add each phase's matrix to --json and --to (one trace only).")
@@ -61,10 +66,12 @@ def analyze_command(
         runs_document,
         runs_sentences,
         show_analysis,
-        write_csv_files,
+        write_files,
     )
     from numaplan.profiler import Trace
 
+    if file_format not in FORMATS:
+        raise UsageError(f"--format {file_format}", f"choose from {', '.join(FORMATS)}")
     if per_phase and len(traces) > 1:
         raise UsageError("--per-phase with several traces", "their phases differ: name one trace")
     with Trace.open(traces[0]) as opened:
@@ -82,7 +89,7 @@ def analyze_command(
     analysis = merge_analyses(analyses) if stable else first
     sentences = [*runs_sentences(agreements, stable), *placement_summary(analysis, regions, lines)]
     if to is not None:
-        for written in write_csv_files(analysis, to, phases):
+        for written in write_files(analysis, to, phases, file_format):
             print(f"nmap: wrote {written}", file=sys.stderr)
     if as_json:
         document = analysis_document(analysis, regions, lines, sentences, phases)

@@ -1,6 +1,7 @@
-"""What was found, written: the JSON document, CSV files, a terminal view and one HTML page."""
+"""What was found, written: the JSON document, CSV and Parquet files, a terminal view and one HTML page."""
 
-from numaplan.analyzer.report.document import analysis_document, write_csv_files
+from numaplan.analyzer.report.document import analysis_document
+from numaplan.analyzer.report.files import write_files
 from numaplan.analyzer.report.page import write_report
 from numaplan.analyzer.report.policy import policy_document
 from numaplan.analyzer.report.runs import runs_document, runs_sentences
@@ -12,6 +13,6 @@ __all__ = [
     "runs_document",
     "runs_sentences",
     "show_analysis",
-    "write_csv_files",
+    "write_files",
     "write_report",
 ]

@@ -1,8 +1,7 @@
-"""An analysis as a JSON document (numaplan/analysis/1) and as CSV files."""
+"""An analysis as a JSON document (numaplan/analysis/1)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from numpy.typing import NDArray
 from numaplan.analyzer.analysis import Analysis
 from numaplan.analyzer.regions import RegionUse
 from numaplan.analyzer.sharing import FalseSharing
-from numaplan.common import UsageError, write_document
 
 Matrix = NDArray[np.float64]
 
@@ -70,46 +68,3 @@ def phase_times(analysis: Analysis) -> list[tuple[int, int]]:
         (line.start_ns + phase.start * line.slice_ns, line.start_ns + phase.end * line.slice_ns)
         for phase in analysis.phases
     ]
-
-
-def write_csv_files(analysis: Analysis, folder: Path, phase_comm: Sequence[Matrix] = ()) -> list[Path]:
-    """comm.csv (N rows of N), loads.csv (one a row), phases.csv and timeline.csv (with a header line).
-
-    phase_comm: matrices of the phases, written to comm-phase-1.csv and so on.
-
-    Raises UsageError when the folder cannot be made or written.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: {error.strerror or error}", "name another folder") from error
-    paths = [thread.path for thread in analysis.threads]
-    names = [f"load {path}" for path in paths]
-    line = analysis.timeline
-    phases = (
-        (start, end, phase.weight, *phase.loads.tolist())
-        for phase, (start, end) in zip(analysis.phases, phase_times(analysis), strict=True)
-    )
-    slices = (
-        (start, *cells)
-        for start, cells in zip(line.slice_starts().tolist(), line.per_thread.tolist(), strict=True)
-    )
-    files: dict[str, tuple[Sequence[str], Iterable[Sequence[float]]]] = {
-        "comm.csv": ((), analysis.comm.tolist()),
-        "loads.csv": ((), ([value] for value in analysis.loads.tolist())),
-        "phases.csv": (("start_ns", "end_ns", "weight", *names), phases),
-        "timeline.csv": (("start_ns", *(f"accesses {path}" for path in paths)), slices),
-    }
-    for number, comm in enumerate(phase_comm, start=1):
-        files[f"comm-phase-{number}.csv"] = ((), comm.tolist())
-    written = []
-    for name, (header, rows) in files.items():
-        write_document(folder / name, _csv(header, rows))
-        written.append(folder / name)
-    return written
-
-
-def _csv(header: Sequence[str], rows: Iterable[Sequence[float]]) -> bytes:
-    lines = [",".join(header)] if header else []
-    lines += [",".join(f"{value:.10g}" for value in row) for row in rows]
-    return ("\n".join(lines) + "\n").encode()

@@ -26,8 +26,8 @@ def show_analysis(analysis: Analysis, regions: Sequence[RegionUse], sentences: S
     console = Console()
     count = len(analysis.threads)
     console.print(
-        f"[bold]{count} threads, {in_count(analysis.samples)} samples, {in_count(analysis.events)} "
-        f"communication events, confidence {analysis.confidence:.2f}[/bold]",
+        f"[bold]{_some(count, 'thread')}, {_some(analysis.samples, 'sample')}, "
+        f"{_some(analysis.events, 'communication event')}, confidence {analysis.confidence:.2f}[/bold]",
         highlight=False,
     )
     for sentence in sentences:
@@ -41,6 +41,10 @@ def show_analysis(analysis: Analysis, regions: Sequence[RegionUse], sentences: S
     _show_threads(console, analysis)
     _show_phases(console, analysis)
     _show_regions(console, analysis, regions)
+
+
+def _some(count: int, what: str) -> str:
+    return f"{in_count(count)} {what}{'s' * (count != 1)}"
 
 
 def heat_map(

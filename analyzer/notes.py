@@ -1,0 +1,75 @@
+"""What a reader must know of an analysis to trust it rightly, in sentences; the most important first."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.analyzer.combining import Communication
+from numaplan.analyzer.timeline import Timeline
+from numaplan.profiler import Trace
+
+DOUBTFUL = 0.5
+UNIFORM = 0.05
+FEW_EVENTS = 20  # events a pair of threads that is needed to tell pairs apart
+
+
+def is_uniform(matrix: NDArray[np.float64], standard_error: NDArray[np.float64]) -> bool:
+    """Whether the pairs of an (N, N) matrix differ no more than their errors, and little."""
+    upper = np.triu_indices(len(matrix), 1)
+    entries, errors = matrix[upper], standard_error[upper]
+    if len(entries) < 2:
+        return False
+    mean = float(entries.mean())
+    chance = float((errors**2).mean())
+    return float(entries.var()) < chance + (UNIFORM * mean) ** 2 and chance < mean**2 / 4
+
+
+def communication_note(found: Communication, threads: int, shared: int, writes: int) -> list[str]:
+    """At most one sentence; shared: samples that may tell of communication, writes: those that wrote."""
+    if threads == 1:
+        return ["one thread only: there is no communication to place by"]
+    if not shared:
+        return [
+            "no sample tells of shared memory: all are of stacks or of threading runtimes, or lack an address"
+        ]
+    if not writes:
+        return ["no sample is a write: threads that only read memory do not communicate"]
+    if found.events == 0:
+        return ["no communication was seen: no block was written by one thread and touched by another"]
+    if is_uniform(found.matrix, found.standard_error):
+        return ["all pairs of threads communicate about equally: any balanced placement costs the same"]
+    if found.confidence < DOUBTFUL:
+        return [
+            f"the communication matrix is doubtful (confidence {found.confidence:.2f}): record longer or "
+            "with a smaller --period"
+        ]
+    if found.events < FEW_EVENTS * threads:
+        return [f"only {found.events} communication events were seen: small entries are mostly chance"]
+    return []
+
+
+def take_turns(timeline: Timeline) -> bool:
+    """Whether no two threads access memory at the same time: each is done before the next one begins."""
+    active = timeline.per_thread > 0
+    used = np.flatnonzero(active.any(axis=0))
+    if len(used) < 2:
+        return False
+    first = active[:, used].argmax(axis=0)
+    last = len(active) - 1 - active[::-1, used].argmax(axis=0)
+    order = np.argsort(first, kind="stable")
+    return bool((first[order][1:] > last[order][:-1]).all())
+
+
+def recording_notes(trace: Trace, seen: NDArray[np.int64], use_dram: bool) -> list[str]:
+    """What the recording lacks; seen: (2, N) samples of each thread, all and those that missed the cache."""
+    notes = []
+    if not use_dram:
+        notes.append("loads count all accesses: too few of them missed the last cache")
+    silent = int((seen[0] == 0).sum())
+    if silent:
+        notes.append(f"{silent} of {seen.shape[1]} threads have no sample")
+    lost = trace.rows("SELECT coalesce(sum(events), 0) FROM losses")[0][0]
+    if lost:
+        notes.append(f"{int(lost)} samples were lost while recording")
+    if trace.meta.get("backend") == "faults":
+        notes.append("recorded from page faults: first touches only, too little to tell who communicates")
+    return notes

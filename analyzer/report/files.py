@@ -1,0 +1,89 @@
+"""An analysis as files for other tools: matrices and tables in CSV or Parquet."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.analyzer.analysis import Analysis
+from numaplan.analyzer.report.document import phase_times
+from numaplan.common import UsageError, atomic_output, write_document
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Named columns, equally long; headed: whether they are named in CSV too (matrices are bare there)."""
+
+    names: Sequence[str]
+    columns: Sequence[NDArray[np.float64] | NDArray[np.int64]]
+    headed: bool
+
+
+def write_files(
+    analysis: Analysis, folder: Path, phase_comm: Sequence[Matrix] = (), kind: str = "csv"
+) -> list[Path]:
+    """comm (N rows of N), loads (one a row), phases and timeline; in CSV the first two without a header line.
+
+    phase_comm: matrices of the phases, written to comm-phase-1 and so on; kind: `csv` or `parquet`.
+    Raises UsageError for another kind, or when the folder cannot be made or written.
+    """
+    writers: dict[str, Callable[[Path, Table], None]] = {"csv": _write_csv, "parquet": _write_parquet}
+    if kind not in writers:
+        raise UsageError(f"no format {kind!r}", f"choose from {', '.join(writers)}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder}: {error.strerror or error}", "name another folder") from error
+    written = []
+    for name, table in _tables(analysis, phase_comm).items():
+        written.append(folder / f"{name}.{kind}")
+        writers[kind](written[-1], table)
+    return written
+
+
+def _tables(analysis: Analysis, phase_comm: Sequence[Matrix]) -> dict[str, Table]:
+    several = len({thread.process for thread in analysis.threads}) > 1
+    names = [f"{thread.process}:{thread.path}" if several else thread.path for thread in analysis.threads]
+    line = analysis.timeline
+    times = np.array(phase_times(analysis), np.int64).reshape(-1, 2)
+    weights = np.array([phase.weight for phase in analysis.phases])
+    loads = np.array([phase.loads for phase in analysis.phases]).reshape(-1, len(names))
+    tables = {
+        "comm": _matrix(names, analysis.comm),
+        "loads": Table(["load"], [analysis.loads], headed=False),
+        "phases": Table(
+            ["start_ns", "end_ns", "weight", *(f"load {name}" for name in names)],
+            [*times.T, weights, *loads.T],
+            headed=True,
+        ),
+        "timeline": Table(
+            ["start_ns", *(f"accesses {name}" for name in names)],
+            [line.slice_starts(), *line.per_thread.T],
+            headed=True,
+        ),
+    }
+    return tables | {f"comm-phase-{at}": _matrix(names, comm) for at, comm in enumerate(phase_comm, 1)}
+
+
+def _matrix(names: Sequence[str], values: Matrix) -> Table:
+    return Table(names, list(values.T), headed=False)
+
+
+def _write_csv(path: Path, table: Table) -> None:
+    lines = [",".join(table.names)] if table.headed else []
+    columns = [column.tolist() for column in table.columns]
+    lines += [",".join(f"{value:.10g}" for value in row) for row in zip(*columns, strict=True)]
+    write_document(path, ("\n".join(lines) + "\n").encode())
+
+
+def _write_parquet(path: Path, table: Table) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    content = pa.table([pa.array(column) for column in table.columns], names=list(table.names))
+    with atomic_output(path) as temporary:
+        pq.write_table(content, temporary, compression="zstd")
