@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from numaplan.common import MachineLacksError, reviewable_json, write_document
+from numaplan.common import MachineLacksError, UsageError, reviewable_json, write_document
 from numaplan.common.cli import PASS_THROUGH, new_app, run_app
 from numaplan.launcher.lab.session import Request
 
@@ -94,6 +94,7 @@ def run(
 
     name = config or ("plan" if plan else "online" if online else "default")
     parse_configs(name, plan, online)
+    _check_outputs(counts)
     request = Request(command, machine, scale, cpus_per_node, memory, timeout, plan, online, by_thread)
     sys.stdout.flush()
     with open_session(request, say) as session:
@@ -142,6 +143,7 @@ def compare(
     from numaplan.launcher.lab.export import junit as junit_suite
     from numaplan.launcher.lab.show import say, show_compare
 
+    _check_outputs(junit, html)
     request = Request(command, machine, scale, cpus_per_node, memory, timeout, plan, online)
     result, verdicts = comparing.compare(request, configs, repeat, gate or [], say)
     if json:
@@ -153,6 +155,15 @@ def compare(
     if html:
         write_document(html, html_page(result, verdicts))
     comparing.raise_for(result, verdicts)
+
+
+def _check_outputs(*paths: str) -> None:
+    """What cannot be written should stop us before the runs, not after."""
+    for path in filter(None, paths):
+        if not Path(path).absolute().parent.is_dir():
+            raise UsageError(f"{path}: no folder {Path(path).parent}", "create it first")
+        if Path(path).is_dir():
+            raise UsageError(f"{path}: is a folder", "name a file")
 
 
 def _stdin() -> int:

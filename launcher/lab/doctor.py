@@ -1,7 +1,6 @@
 """`nlab doctor`: what the lab needs, whether it is here, and the command that mends it where it is not."""
 
 import platform
-import re
 import shutil
 import subprocess
 import tempfile
@@ -13,10 +12,11 @@ from numaplan.common import NumaplanError
 from numaplan.launcher.lab.fetch import QEMU_PACKAGE
 from numaplan.launcher.lab.kernel import installed_kernel
 from numaplan.launcher.lab.places import QEMU, cache_folder, native_part
+from numaplan.launcher.lab.qemu import qemu_version
 from numaplan.launcher.lab.session import USUAL_MIB, available_mib
 
 SCHEMA = "numaplan/lab-doctor/1"
-NEWEST_QEMU = 8  # from 9 on QEMU refuses plugins of interface version 1
+OLDEST_QEMU = (7, 2)
 _INSTALL = f"as root: apt-get install {QEMU_PACKAGE}"
 
 
@@ -59,12 +59,13 @@ def _host() -> Check:
 def _qemu() -> Check:
     if shutil.which(QEMU) is None:
         return Check("qemu", False, "not installed", _INSTALL)
-    version = re.search(r"version (\d+)\.(\d+)", _output(QEMU, "--version"))
+    version = qemu_version()
     if version is None:
         return Check("qemu", False, "does not tell its version", _INSTALL)
-    if int(version[1]) > NEWEST_QEMU:
-        return Check("qemu", False, f"version {version[1]}.{version[2]}", "use QEMU 7.2 to 8.2")
-    return Check("qemu", True, f"version {version[1]}.{version[2]}")
+    found = f"version {version[0]}.{version[1]}"
+    if version < OLDEST_QEMU:
+        return Check("qemu", False, found, f"use QEMU {OLDEST_QEMU[0]}.{OLDEST_QEMU[1]} or newer")
+    return Check("qemu", True, found)
 
 
 def _devices() -> Check:
@@ -87,7 +88,7 @@ def _kernel() -> Check:
 
 def _native() -> Check:
     try:
-        parts = [native_part(name).name for name in ("lab.so", "labguest.elf")]
+        parts = [native_part(name).name for name in ("lab.so", "lab2.so", "labguest.elf")]
     except NumaplanError as error:
         return Check("native parts", False, str(error.what), error.mend)
     return Check("native parts", True, ", ".join(parts))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from numaplan.common import MachineLacksError
+from numaplan.common import MachineLacksError, UsageError
 from numaplan.launcher.lab.kernel import Kernel, import_kernel, installed_kernel
 from numaplan.launcher.lab.places import QEMU, cache_folder
 
@@ -60,13 +60,19 @@ def _install_qemu(say: Callable[[str], None]) -> None:
 
 
 def _fetch_and_import(work: Path, packages: list[Path], folder: Path, say: Callable[[str], None]) -> None:
+    for package in packages:
+        if not package.is_file():
+            raise UsageError(f"{package}: no such file", "give a Debian kernel package")
     if shutil.which("dpkg-deb") is None:
         raise MachineLacksError("dpkg-deb is not here to unpack a kernel with", "install dpkg")
     packages = [path.absolute() for path in packages] or [_fetch(work, say)]
     tree = work / "tree"
     for package in packages:
         say(f"unpacking {package.name}")
-        _run(["dpkg-deb", "-x", str(package), str(tree)], work, f"{package.name} could not be unpacked")
+        try:
+            _run(["dpkg-deb", "-x", str(package), str(tree)], work, f"{package} could not be unpacked")
+        except MachineLacksError as error:
+            raise UsageError(error.what, "give a Debian kernel package (linux-image-VERSION_….deb)") from None
     fresh = work / "kernel"
     fresh.mkdir()
     version = import_kernel(tree, fresh)

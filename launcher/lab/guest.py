@@ -2,7 +2,6 @@
 
 import os
 import resource
-import shutil
 import signal
 import socket
 import struct
@@ -21,7 +20,7 @@ from numaplan.launcher.lab.guest_machine import GuestShape
 from numaplan.launcher.lab.initramfs import initial_files
 from numaplan.launcher.lab.kernel import installed_kernel
 from numaplan.launcher.lab.places import QEMU, native_part
-from numaplan.launcher.lab.qemu import command_line, spawn
+from numaplan.launcher.lab.qemu import command_line, plugin_name, qemu_version, spawn
 from numaplan.launcher.lab.streams import Intake, Outlet
 
 BOOT_LIMIT = 180.0  # seconds; a boot takes about three on an idle host
@@ -156,15 +155,16 @@ class Guest:
 
     def _boot(self) -> None:
         started = time.monotonic()
-        if shutil.which(QEMU) is None:
-            raise MachineLacksError(f"{QEMU} is not installed", "run 'nlab doctor'")
+        version = qemu_version()
+        if version is None:
+            raise MachineLacksError(f"{QEMU} is not installed or does not run", "run 'nlab doctor'")
         kernel = installed_kernel()
         initrd = self._folder / "initrd"
         initrd.write_bytes(initial_files(native_part("labguest.elf"), kernel.modules))
         theirs = {}
         for name in PORTS:
             self._sockets[name], theirs[name] = socket.socketpair()
-        plugin = native_part("lab.so") if self._counted else None
+        plugin = native_part(plugin_name(version)) if self._counted else None
         ports = [(name, end.fileno()) for name, end in theirs.items()]
         command = command_line(self.shape, kernel.image, initrd, self._folder, ports, plugin)
         with (self._folder / "qemu").open("wb") as errors:

@@ -1,7 +1,8 @@
-"""QEMU's command line for a guest, and starting it so that it never outlives us."""
+"""QEMU's version and command line for a guest, and starting it so that it never outlives us."""
 
 import ctypes
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Sequence
@@ -18,8 +19,24 @@ KERNEL_OPTIONS = (
 # Every extension QEMU emulates, but for: five-level page tables (longer walks), and the fast string
 # instructions, which QEMU carries out byte by byte: copies would be slow, and each byte counted as an access.
 CPU = "max,la57=off,erms=off,fsrm=off"
+_SECOND_INTERFACE = 9  # the first QEMU that refuses plugins of interface version 1
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
+
+
+def qemu_version() -> tuple[int, int] | None:
+    """Major and minor version of the QEMU on PATH; None where it is not there or does not tell."""
+    try:
+        done = subprocess.run([QEMU, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(rb"version (\d+)\.(\d+)", done.stdout)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def plugin_name(version: tuple[int, int]) -> str:
+    """Which build of the counting plugin a QEMU takes."""
+    return "lab.so" if version[0] < _SECOND_INTERFACE else "lab2.so"
 
 
 def command_line(

@@ -1,5 +1,6 @@
 """Counted runs in one guest: a program under one configuration after another."""
 
+import math
 import os
 import sys
 import tempfile
@@ -27,7 +28,7 @@ from numaplan.launcher.lab.guest_machine import (
 from numaplan.launcher.lab.places import own_folder
 from numaplan.launcher.lab.planned import PlannedLaunch
 from numaplan.launcher.lab.results import LabRun, lab_run
-from numaplan.launcher.lab.threads import program_only, read_threads
+from numaplan.launcher.lab.threads import program_threads
 from numaplan.profiler.machine import Machine
 
 USUAL_MIB = 2048
@@ -126,8 +127,11 @@ class Session:
     def _result(self, config: str, outcome: Outcome, trace: Path | None, launched: bool) -> LabRun:
         machine = self.guest.shape.machine
         counts = parse_counts(outcome.counts, len(machine.cpus), len(machine.nodes))
-        if trace is not None and launched:
-            counts = program_only(trace, counts)
+        threads = None
+        if trace is not None:
+            accesses, threads = program_threads(trace, counts, launched)
+            left_out = int(counts.accesses.sum() - accesses.sum())
+            counts = counts._replace(accesses=accesses, excluded=counts.excluded + left_out)
         run = lab_run(
             machine,
             counts,
@@ -138,8 +142,8 @@ class Session:
             timed_out=outcome.late,
             seconds=outcome.seconds,
         )
-        if trace is not None and self.request.by_thread:
-            run.threads = read_threads(trace, counts.tasks)
+        if self.request.by_thread:
+            run.threads = threads
         return run
 
 
@@ -163,7 +167,13 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
     if request.plan:
         from numaplan.mapper import Plan
 
-        Plan.load(request.plan)  # tell of a bad plan before a boot, not after
+        Plan.load(request.plan)  # tell of what is wrong before a boot, not after
+    if request.online:
+        from numaplan.launcher.online.registry import make_policy
+
+        make_policy(request.online)
+    if not math.isfinite(request.timeout):
+        raise UsageError(f"--timeout {request.timeout}: not a number of seconds", "give 0 for no limit")
     shape = guest_shape(request)
     with interruptible(), own_folder() as folder:
         say(

@@ -28,7 +28,10 @@ def show_run(run: LabRun, out: TextIO) -> None:
     from rich.table import Table
 
     console = Console(file=out, highlight=False)
-    console.print(f"user accesses of [bold]{escape(join(run.argv))}[/bold] on {run.machine}, {run.config}")
+    console.print(
+        f"user accesses of [bold]{escape(join(run.argv))}[/bold] on {run.machine}, {run.config}",
+        soft_wrap=True,
+    )
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("cpu (node)", justify="right")
     for node in run.nodes:
@@ -43,7 +46,9 @@ def show_run(run: LabRun, out: TextIO) -> None:
     for thread in run.threads or []:
         shares = ", ".join(f"node {n}: {v:,}" for n, v in zip(run.nodes, thread.accesses, strict=True) if v)
         places = " ".join(str(cpu) for cpu in thread.cpus)
-        console.print(f"thread {thread.path} ({thread.name}) on cpus {places}: {shares}", markup=False)
+        console.print(
+            f"thread {thread.path} ({thread.name}) on cpus {places}: {shares}", markup=False, soft_wrap=True
+        )
     console.print(_costs(run), soft_wrap=True)
 
 
@@ -74,7 +79,7 @@ def show_compare(result: LabCompare, out: TextIO) -> None:
     console = Console(file=out, highlight=False)
     runs = max((len(config.runs) for config in result.configs.values()), default=0)
     repeats = f", medians of {runs} runs (least–most)" if runs > 1 else ""
-    console.print(f"[bold]{escape(join(result.argv))}[/bold] on {result.machine}{repeats}")
+    console.print(f"[bold]{escape(join(result.argv))}[/bold] on {result.machine}{repeats}", soft_wrap=True)
     table = Table(box=None, padding=(0, 1, 0, 0))
     table.add_column("config", no_wrap=True)
     for title, _, _ in _COLUMNS:

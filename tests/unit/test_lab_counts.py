@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,10 +9,10 @@ from hypothesis import strategies as st
 from numaplan.common import UsageError
 from numaplan.launcher.lab.counts import HEAD, UNKNOWN_NODE, parse_counts
 from numaplan.launcher.lab.results import LabRun, lab_run, summarize
-from numaplan.launcher.lab.threads import program_only, read_threads
+from numaplan.launcher.lab.threads import program_threads
 from numaplan.profiler.machine import Machine
 
-EXAMPLE = b"""numaplan-lab-counts 1
+EXAMPLE = b"""numaplan-lab-counts 2
 0 ffff888000001000 0 0:70 1:30
 1 ffff888000001000 0 1:5
 2 ffff888000002000 0 0:11 64:4
@@ -114,10 +113,34 @@ def test_totals_are_kept(table: list[tuple[int, int, bool, dict[int, int]]]) -> 
     assert counts.excluded == sum(sum(cells.values()) for *_, excluded, cells in table if excluded)
 
 
+def test_stages_add_up_to_their_task() -> None:
+    data = b"""numaplan-lab-counts 2
+0 1000 0 0:5
+stage 1000
+stage 1000
+1 1000 0 1:7
+stage 2000
+end
+"""
+    counts = parse_counts(data, 2, 2)
+    assert [part.tolist() for part in counts.stages[0x1000]] == [
+        [[5, 0], [0, 0]],
+        [[0, 0], [0, 0]],
+        [[0, 0], [0, 7]],
+    ]
+    assert counts.tasks[0x1000].tolist() == [[5, 0], [0, 7]]
+    assert list(counts.tasks) == [0x1000]
+    assert counts.accesses.tolist() == [[5, 0], [0, 7]]
+    with pytest.raises(UsageError):
+        parse_counts(data.replace(b"stage 2000", b"stage x"), 2, 2)
+
+
+# init starts app (100), which makes threads 102 and, by that, 103, and a process 104 with a thread 105.
 TRACE = """\
 # tracer: nop
  init-1       [000] .....     2.1: task_newtask: pid=100 comm=init clone_flags=1200000 oom_score_adj=0
  init-1       [000] .....     2.1: new: (wake_up_new_task+0x0/0x2d0) task=0x1000
+ init-100     [001] .....     2.15: exec: (begin_new_exec+0x0/0xb40)
  app-100     [001] .....     2.2: task_rename: pid=100 oldcomm=init newcomm=app oom_score_adj=0
  kthreadd-2       [001] .....     2.2: task_newtask: pid=101 comm=kthreadd clone_flags=800f00 oom_score_adj=0
  kthreadd-2       [001] .....     2.2: new: (wake_up_new_task+0x0/0x2d0) task=0x9000
@@ -125,42 +148,60 @@ TRACE = """\
  app-100     [001] .....     2.3: new: (wake_up_new_task+0x0/0x2d0) task=0x2000
  app-102     [001] .....     2.3: task_newtask: pid=103 comm=app clone_flags=3d0f00 oom_score_adj=0
  app-102     [001] .....     2.3: new: (wake_up_new_task+0x0/0x2d0) task=0x3000
+ app-102     [001] .....     2.35: exit: (do_exit+0x0/0xb50)
  app-100     [001] .....     2.4: task_newtask: pid=104 comm=app clone_flags=1200000 oom_score_adj=0
  app-100     [001] .....     2.4: new: (wake_up_new_task+0x0/0x2d0) task=0x4000
+ app-104     [001] .....     2.45: exec: (begin_new_exec+0x0/0xb40)
  app-104     [001] .....     2.5: task_newtask: pid=105 comm=app clone_flags=3d0f00 oom_score_adj=0
  app-104     [001] .....     2.5: new: (wake_up_new_task+0x0/0x2d0) task=0x2000
+ app-105     [001] .....     2.55: exit: (do_exit+0x0/0xb50)
+ app-104     [001] .....     2.6: exit: (do_exit+0x0/0xb50)
+ app-100     [001] .....     2.7: task_newtask: pid=106 comm=app clone_flags=1200000 oom_score_adj=0
+ app-100     [001] .....     2.7: new: (wake_up_new_task+0x0/0x2d0) task=0x4000
+"""
+# 104 counts 9000 before it becomes another program and 20 after; 106, which has its place next, counts 300.
+COUNTED = b"""numaplan-lab-counts 2
+0 1000 %d 0:2
+stage 1000
+1 2000 0 0:50
+stage 2000
+2 4000 0 0:9000
+stage 4000
+2 2000 0 0:6
+stage 2000
+2 4000 0 0:20
+stage 4000
+0 1000 %d 0:1000
+1 3000 0 1:7
+2 4000 0 1:300
+end
 """
 
 
 def test_threads_have_their_creation_paths(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     trace.write_text(TRACE)
-    tasks = {address: np.array([[address // 0x1000], [0]]) for address in (0x1000, 0x2000, 0x3000, 0x4000)}
-    found = {thread.path: thread for thread in read_threads(trace, tasks)}
-    assert set(found) == {"0", "0.1+p0.1:0.1", "0.1.1", "p0.1:0"}  # one task's memory was used twice
+    counts = parse_counts(COUNTED % (0, 0), 4, 2)
+    accesses, threads = program_threads(trace, counts, launched=False)
+    found = {thread.path: thread for thread in threads}
+    assert list(found) == ["0", "0.1", "0.1.1", "p0.1:0", "p0.1:0.1", "p0.2:0"]
     assert found["0"].name == "app"
-    assert found["0.1.1"].accesses == [3]
-    assert found["p0.1:0"].cpus == {0: 4}
+    assert [sum(thread.accesses) for thread in threads] == [1002, 50, 7, 9020, 6, 300]
+    assert found["p0.1:0"].cpus == {2: 9020}
+    assert accesses is counts.accesses
 
 
-def test_a_launchers_child_is_the_program(tmp_path: Path) -> None:
+def test_a_launchers_child_is_the_program_from_when_it_becomes_it(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     trace.write_text(TRACE)
-    tasks = {address: np.array([[7], [0]]) for address in (0x2000, 0x3000, 0x4000)}  # 0x1000 is excluded
-    assert {thread.path for thread in read_threads(trace, tasks)} == {"0", "0.1"}
+    counts = parse_counts(COUNTED % (1, 1), 4, 2)
+    accesses, threads = program_threads(trace, counts, launched=True)
+    assert [(thread.path, sum(thread.accesses)) for thread in threads] == [("0", 20), ("0.1", 6)]
+    assert accesses.tolist() == [[0, 0], [0, 0], [26, 0], [0, 0]]
 
 
-def test_other_children_of_a_launcher_are_left_out(tmp_path: Path) -> None:
-    trace = tmp_path / "trace"
-    trace.write_text(TRACE)
-    data = b"""numaplan-lab-counts 1
-0 1000 1 0:1000
-1 2000 0 0:50
-1 3000 0 1:7
-2 4000 0 0:20
-end
-"""
-    counts = program_only(trace, parse_counts(data, 4, 2))
-    assert set(counts.tasks) == {0x2000, 0x4000}
-    assert int(counts.accesses.sum()) == 70
-    assert counts.excluded == 1007
+def test_a_trace_that_is_not_there_tells_nothing(tmp_path: Path) -> None:
+    counts = parse_counts(COUNTED % (0, 0), 4, 2)
+    accesses, threads = program_threads(tmp_path / "none", counts, launched=False)
+    assert not threads
+    assert accesses is counts.accesses

@@ -1,8 +1,11 @@
 """From machines to guests: numbering, memory, QEMU's arguments, the initial files, the kernel image, jobs."""
 
+import ctypes
 import gzip
 import lzma
+import math
 import os
+import shutil
 import struct
 import subprocess
 from pathlib import Path
@@ -14,6 +17,7 @@ from hypothesis import strategies as st
 
 from numaplan.common import MachineLacksError, UsageError
 from numaplan.launcher.lab.configs import Options, make_job, parse_configs
+from numaplan.launcher.lab.fetch import set_up
 from numaplan.launcher.lab.guest import job_frame
 from numaplan.launcher.lab.guest_machine import (
     MIN_NODE_MIB,
@@ -27,7 +31,9 @@ from numaplan.launcher.lab.guest_machine import (
 )
 from numaplan.launcher.lab.initramfs import cpio
 from numaplan.launcher.lab.kernel import dependencies, load_order, unpack_bzimage
-from numaplan.launcher.lab.session import parse_memory
+from numaplan.launcher.lab.places import native_part
+from numaplan.launcher.lab.qemu import command_line, plugin_name
+from numaplan.launcher.lab.session import Request, open_session, parse_memory
 from numaplan.profiler.machine import Machine, Node
 
 
@@ -169,6 +175,54 @@ def test_jobs_are_told_to_the_agent_in_pairs() -> None:
     assert {(b"program", b"/bin/app"), (b"cwd", b"/a b"), (b"timeout_ms", b"1500"), (b"trace", b"/t")} < set(
         pairs
     )
+
+
+def test_each_qemu_gets_the_plugin_it_takes() -> None:
+    assert plugin_name((7, 2)) == plugin_name((8, 2)) == "lab.so"
+    assert plugin_name((9, 0)) == plugin_name((10, 1)) == "lab2.so"
+    for name, version in (("lab.so", 1), ("lab2.so", 2)):
+        path = native_part(name)
+        assert ctypes.c_int.in_dll(_plugin(path), "qemu_plugin_version").value == version
+
+
+def _plugin(path: Path) -> ctypes.CDLL:
+    """The plugin loaded as QEMU does, but that its calls to QEMU stay unresolved."""
+    return ctypes.CDLL(str(path), mode=os.RTLD_LAZY)
+
+
+def test_guests_are_emulated_even_where_kvm_is() -> None:
+    """Plugins see nothing under KVM, and counts must not depend on it."""
+    shape = shape_guest(dense(Machine.load("2x2")), 1024, 20_000)
+    command = command_line(shape, Path("/k"), Path("/i"), Path("/d"), [("control", 5)], Path("/p,q"))
+    assert [command[at + 1].split(",")[0] for at, word in enumerate(command) if word == "-accel"] == ["tcg"]
+    assert not any("kvm" in word for word in command)
+    assert command[command.index("-plugin") + 1] == "file=/p,,q,directory=/d"
+
+
+def test_what_cannot_run_is_told_before_the_boot(tmp_path: Path) -> None:
+    def silent(_text: str) -> None:
+        pass
+
+    for request in (
+        Request(["true"], "2x2", online="no such policy"),
+        Request(["true"], "2x2", timeout=math.nan),
+        Request(["true"], "2x2", timeout=math.inf),
+        Request(["true"], "2x2", plan=str(tmp_path)),
+        Request([str(tmp_path / "none")], "2x2"),
+    ):
+        with pytest.raises(UsageError), open_session(request, silent):
+            pass
+
+
+def test_packages_that_are_none_are_misuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    text = tmp_path / "text.deb"
+    text.write_text("no package")
+    for package in (text, tmp_path / "none.deb"):
+        with pytest.raises(UsageError):
+            set_up([package], False, lambda _text: None)
+    assert not list((tmp_path / "numaplan" / "lab").glob(".setup-*"))
 
 
 def test_configurations() -> None:

@@ -20,6 +20,7 @@ enum mark {
     MARK_START,               /* forget all counts and exclusions; count from here */
     MARK_EXCLUDE,             /* the task that executes this is not the program: its accesses are told apart */
     MARK_STOP,                /* stop counting and write the counts file */
+    MARK_STAGE_CODE,          /* [virtual address]: kernel code that a task runs when it ends or becomes another program */
     MARK_LAST,
 };
 

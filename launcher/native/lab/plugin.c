@@ -15,16 +15,20 @@
 #include "marks.h"
 #include "rows.h"
 
+#define STAGE_CODES 4
 #define KERNEL_HALF (UINT64_C(1) << 63)
 
-PLUGIN_EXPORT int qemu_plugin_version = 1;
+PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_API;
 
+static int api; /* of the QEMU that runs */
 static char directory[4000];
 static volatile bool counting; /* written by the agent's vcpu while the others run kernel code or idle */
 static bool calibrated;
 static uint64_t numbers[MARK_NUMBERS + 1]; /* of one sender, the agent */
 static unsigned number_count;
 static uint64_t probe_address, probe_physical;
+static uint64_t stage_code[STAGE_CODES];
+static unsigned stage_code_count;
 
 static FILE *open_output(const char *name) {
     char path[sizeof directory + 32];
@@ -77,6 +81,10 @@ static void command(unsigned vcpu, unsigned slot) {
     case MARK_EXCLUDE:
         rows_exclude(rows_current[vcpu]->task);
         break;
+    case MARK_STAGE_CODE:
+        if (stage_code_count < STAGE_CODES)
+            stage_code[stage_code_count++] = numbers[0];
+        break;
     case MARK_STOP:
         counting = false;
         write_counts();
@@ -87,6 +95,16 @@ static void command(unsigned vcpu, unsigned slot) {
     }
     number_count = 0;
     memset(numbers, 0, sizeof numbers);
+}
+
+/* QEMU up to 8 performs accesses of 16 bytes in two halves, later ones at once: counted alike. */
+static uint64_t parts_of(qemu_plugin_meminfo_t info) {
+#if QEMU_PLUGIN_API > 1
+    return qemu_plugin_mem_size_shift(info) > 3 ? UINT64_C(1) << (qemu_plugin_mem_size_shift(info) - 3) : 1;
+#else
+    (void)info;
+    return 1;
+#endif
 }
 
 static void at_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *unused) {
@@ -102,7 +120,7 @@ static void at_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addres
     if (__builtin_expect(counting, 1)) {
         struct qemu_plugin_hwaddr *seen = qemu_plugin_get_hwaddr(info, address);
         unsigned node = seen ? nodes_find(seen) : NODE_UNKNOWN;
-        rows_current[vcpu]->accesses[node]++;
+        rows_current[vcpu]->accesses[node] += parts_of(info);
     } else if (__builtin_expect(address == probe_address && !calibrated, 0)) {
         nodes_add_probe(probe_physical, qemu_plugin_get_hwaddr(info, address));
         probe_address = 0;
@@ -122,13 +140,28 @@ static void at_switch(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addres
 static bool is_switch(const struct qemu_plugin_insn *first, const struct qemu_plugin_insn *second, int32_t *offset) {
     static const unsigned char save[] = {0x48, 0x89, 0xa7}, load[] = {0x48, 0x8b, 0xa6};
     const size_t bytes = sizeof save + sizeof *offset;
-    if (qemu_plugin_insn_size(first) != bytes || qemu_plugin_insn_size(second) != bytes)
+    unsigned char a[sizeof save + sizeof *offset], b[sizeof a];
+    if (qemu_insn_code(second, b, sizeof b, api) != bytes || qemu_insn_code(first, a, sizeof a, api) != bytes)
         return false;
-    const unsigned char *a = qemu_plugin_insn_data(first), *b = qemu_plugin_insn_data(second);
     if (memcmp(a, save, sizeof save) || memcmp(b, load, sizeof load) || memcmp(a + 3, b + 3, sizeof *offset))
         return false;
     memcpy(offset, b + sizeof load, sizeof *offset);
     return true;
+}
+
+static void at_stage_end(unsigned vcpu, void *unused) {
+    (void)unused;
+    if (counting)
+        rows_end_stage(vcpu);
+}
+
+static void watch_stages(const struct qemu_plugin_tb *block, size_t instructions) {
+    for (size_t i = 0; stage_code_count && i < instructions; i++) {
+        struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(block, i);
+        for (unsigned code = 0; code < stage_code_count; code++)
+            if (qemu_plugin_insn_vaddr(instruction) == stage_code[code])
+                qemu_plugin_register_vcpu_insn_exec_cb(instruction, at_stage_end, QEMU_PLUGIN_CB_NO_REGS, NULL);
+    }
 }
 
 static void watch_switch(const struct qemu_plugin_tb *block, size_t instructions) {
@@ -148,6 +181,7 @@ static void at_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *block) {
     uint64_t address = qemu_plugin_tb_vaddr(block);
     if (address >= KERNEL_HALF) {
         watch_switch(block, instructions);
+        watch_stages(block, instructions);
         return;
     }
     if (!calibrated && address < MARK_BOOT_CODE_END)
@@ -157,8 +191,9 @@ static void at_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *block) {
                                          QEMU_PLUGIN_MEM_RW, NULL);
 }
 
-PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv) {
+PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv) {
     static const char prefix[] = "directory=";
+    api = info->version.cur;
     for (int i = 0; i < argc; i++)
         if (!strncmp(argv[i], prefix, sizeof prefix - 1))
             snprintf(directory, sizeof directory, "%s", argv[i] + sizeof prefix - 1);

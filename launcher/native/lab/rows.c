@@ -1,6 +1,7 @@
 #include "rows.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,12 @@ static unsigned table_count;
 static uint64_t excluded[EXCLUDED_MAX];
 static unsigned excluded_count;
 
+/* What tasks counted until they ended or became other programs, as lines of the counts file. */
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+static FILE *log_file;
+static char *log_text;
+static size_t log_bytes;
+
 bool rows_open(unsigned vcpus) {
     table_count = vcpus < VCPUS_MAX ? vcpus : VCPUS_MAX;
     tables = calloc(table_count, sizeof *tables);
@@ -30,18 +37,24 @@ bool rows_open(unsigned vcpus) {
     return tables != NULL;
 }
 
-static struct row *row_of(struct table *table, uint64_t task) {
+/* Where a task's row is, or belongs. */
+static struct row **slot_of(struct table *table, uint64_t task) {
     unsigned slot = (unsigned)((task >> 6) * UINT64_C(0x9e3779b97f4a7c15) >> 52) % TABLE_SIZE;
     while (table->slots[slot] && table->slots[slot]->task != task)
         slot = (slot + 1) % TABLE_SIZE;
-    if (table->slots[slot])
-        return table->slots[slot];
+    return &table->slots[slot];
+}
+
+static struct row *row_of(struct table *table, uint64_t task) {
+    struct row **slot = slot_of(table, task);
+    if (*slot)
+        return *slot;
     struct row *row = table->used < TABLE_SIZE / 2 ? calloc(1, sizeof *row) : NULL;
     if (!row)
         return &table->rest;
     row->task = task;
     table->used++;
-    return table->slots[slot] = row;
+    return *slot = row;
 }
 
 void rows_switch(unsigned vcpu, uint64_t task) {
@@ -54,8 +67,18 @@ void rows_set_cpu(unsigned vcpu, unsigned cpu) {
         tables[vcpu].cpu = cpu;
 }
 
+static void log_clear(void) {
+    if (log_file)
+        fclose(log_file);
+    free(log_text);
+    log_file = NULL;
+    log_text = NULL;
+    log_bytes = 0;
+}
+
 void rows_reset(void) {
     excluded_count = 0;
+    log_clear();
     for (unsigned v = 0; v < table_count; v++) {
         memset(tables[v].rest.accesses, 0, sizeof tables[v].rest.accesses);
         for (unsigned i = 0; i < TABLE_SIZE; i++)
@@ -89,8 +112,28 @@ static void write_row(FILE *file, unsigned cpu, const struct row *row) {
     fputc('\n', file);
 }
 
+/* The task runs nowhere else, so its rows of other vcpus are written by none but us. */
+void rows_end_stage(unsigned vcpu) {
+    uint64_t task = rows_current[vcpu]->task;
+    pthread_mutex_lock(&log_lock);
+    if (!log_file)
+        log_file = open_memstream(&log_text, &log_bytes);
+    for (unsigned v = 0; log_file && v < table_count; v++) {
+        struct row *row = *slot_of(&tables[v], task);
+        if (!row)
+            continue;
+        write_row(log_file, tables[v].cpu, row);
+        memset(row->accesses, 0, sizeof row->accesses);
+    }
+    if (log_file)
+        fprintf(log_file, "stage %" PRIx64 "\n", task);
+    pthread_mutex_unlock(&log_lock);
+}
+
 void rows_write(FILE *file) {
-    fputs("numaplan-lab-counts 1\n", file);
+    fputs("numaplan-lab-counts 2\n", file);
+    if (log_file && !fflush(log_file))
+        fwrite(log_text, 1, log_bytes, file);
     for (unsigned v = 0; v < table_count; v++) {
         write_row(file, tables[v].cpu, &tables[v].rest);
         for (unsigned i = 0; i < TABLE_SIZE; i++)

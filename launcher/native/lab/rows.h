@@ -19,6 +19,7 @@ extern struct row *rows_current[VCPUS_MAX];
 bool rows_open(unsigned vcpus);                       /* false: no memory */
 void rows_switch(unsigned vcpu, uint64_t task);       /* the vcpu goes on with another task */
 void rows_set_cpu(unsigned vcpu, unsigned cpu);       /* the guest kernel's number of a vcpu */
+void rows_end_stage(unsigned vcpu);                    /* the task on the vcpu ends, or becomes another program */
 void rows_reset(void);
 void rows_exclude(uint64_t task);
 void rows_write(FILE *file);

@@ -1,29 +1,53 @@
 /* The kernel's own account of the births of tasks, by which the host tells whose counts are whose. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../lab/marks.h"
 #include "guest.h"
 
 #define TRACING "/sys/kernel/tracing/"
 #define LAB TRACING "instances/lab/"
 
 static const char *const events[] = {
-    LAB "events/task/task_newtask/enable",
-    LAB "events/task/task_rename/enable",
-    LAB "events/lab/new/enable",
+    LAB "events/task/task_newtask/enable", LAB "events/task/task_rename/enable", LAB "events/lab/new/enable",
+    LAB "events/lab/exec/enable",          LAB "events/lab/exit/enable",
 };
+#define EVENTS (sizeof events / sizeof *events)
+
+/* Runs in a new task's creator; in a task that becomes another program; in one that ends. */
+static const char probes[] = "p:lab/new wake_up_new_task task=%di\np:lab/exec begin_new_exec\np:lab/exit do_exit\n";
+
+/*
+ * Tell the plugin where the two last ones are. The probes are only listed yet; when they are switched on the code is
+ * changed, so QEMU translates it again, this time for a plugin that watches it.
+ */
+static unsigned tell_stage_code(void) {
+    char line[256];
+    unsigned long long address;
+    unsigned told = 0;
+    FILE *list = fopen("/sys/kernel/debug/kprobes/list", "re");
+    while (list && fgets(line, sizeof line, list))
+        if ((strstr(line, " begin_new_exec+") || strstr(line, " do_exit+")) && sscanf(line, "%llx", &address) == 1) {
+            mark_with(MARK_STAGE_CODE, 1, (uint64_t[]){address});
+            told++;
+        }
+    if (list)
+        fclose(list);
+    return told;
+}
 
 /* An instance of our own, so that a program which traces too is not disturbed. */
 void trace_start(void) {
-    if (mkdir(TRACING "instances/lab", 0700) == 0 && !write_text(TRACING "kprobe_events", "p:lab/new wake_up_new_task task=%di"))
-        die("the kernel cannot trace new tasks: %s", strerror(errno));
+    if (mkdir(TRACING "instances/lab", 0700) == 0 && (!write_text(TRACING "kprobe_events", probes) || tell_stage_code() != 2))
+        die("the kernel cannot trace the lives of tasks: %s", strerror(errno));
     write_text(LAB "buffer_size_kb", "4096");
     write_text(LAB "trace_clock", "global");
     (void)!truncate(LAB "trace", 0);
-    for (size_t i = 0; i < sizeof events / sizeof *events; i++)
+    for (size_t i = 0; i < EVENTS; i++)
         if (!write_text(events[i], "1"))
             die("%s: %s", events[i], strerror(errno));
 }
@@ -31,7 +55,7 @@ void trace_start(void) {
 void trace_stop(const char *target) {
     char buffer[65536];
     ssize_t got;
-    for (size_t i = 0; i < sizeof events / sizeof *events; i++)
+    for (size_t i = 0; i < EVENTS; i++)
         write_text(events[i], "0");
     int from = open(LAB "trace", O_RDONLY | O_CLOEXEC);
     int to = open(target, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
