@@ -50,6 +50,8 @@ def resolve_pins(
             cpu = int(where.removeprefix("cpu:"))
             if cpu not in machine.node_of_cpu:
                 raise UsageError(f"--pin {name}={where}: no such cpu to be used", "name a cpu of the machine")
+            if cpu in cpus.values():
+                raise UsageError(f"--pin {name}={where}: another thread is pinned there", "pin one a cpu")
             cpus[thread] = cpu
             nodes[thread] = machine.node_of_cpu[cpu]
         elif not machine.nodes[machine.index_of_node(int(where))].cpus:

@@ -103,7 +103,15 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
             "version": version(),
         },
     )
-    return Planned(plan, (*workload.notes, *_remarks(problem, places, options), *_changing(pages, options)))
+    return Planned(
+        plan,
+        (
+            *workload.notes,
+            *_crowded(problem, usable),
+            *_remarks(problem, places, options),
+            *_changing(pages, options),
+        ),
+    )
 
 
 def _with_pages(
@@ -146,6 +154,12 @@ def problem_for(
         phase_rates=workload.phase_rates,
         pinned=resolve_pins(options.pins, workload.threads, machine)[0],
     )
+
+
+def _crowded(problem: Problem, usable: Machine) -> list[str]:
+    if problem.threads <= len(usable.cpus):
+        return []
+    return [f"{problem.threads} threads share {len(usable.cpus)} cpu{'s' * (len(usable.cpus) > 1)}"]
 
 
 def _changing(pages: PagePlan, options: PlanOptions) -> list[str]:
