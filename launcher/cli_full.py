@@ -7,6 +7,9 @@ import typer
 
 from numaplan.common import UsageError
 from numaplan.common.cli import Debug, Version, new_command, run_app
+from numaplan.launcher.online.command import OnlineWords, run_online
+
+ONLINE = "Online refinement (see docs/online.md)"
 
 HELP = "\n\n".join(  # a paragraph each: the help is wrapped to the terminal
     (
@@ -18,16 +21,19 @@ HELP = "\n\n".join(  # a paragraph each: the help is wrapped to the terminal
         "Exit codes of nlaunch itself: 1 with --strict when something is not as planned, 2 for misuse, no"
         " such program, or a plan that cannot be read or is for another machine, 3 when the machine lacks"
         " something.",
+        "With --online a policy keeps refining the placement while the program runs; with --attach that of"
+        " processes that run already.",
         "Example: nlaunch --plan plan.json --report applied.json ./app 1000",
+        "Example: nlaunch --online nimar+lmma ./app 1000",
     )
 )
 
 
 def nlaunch(
     command: Annotated[
-        list[str], typer.Argument(help="The program and its arguments.", metavar="APP [ARGS]...")
-    ],
-    plan: Annotated[str, typer.Option(help="The plan ('nmap plan' makes it).", metavar="PLAN.JSON")],
+        list[str] | None, typer.Argument(help="The program and its arguments.", metavar="APP [ARGS]...")
+    ] = None,
+    plan: Annotated[str, typer.Option(help="The plan ('nmap plan' makes it).", metavar="PLAN.JSON")] = "",
     report: Annotated[
         str, typer.Option(help="Write what was applied; %r is the rank of a job.", metavar="APPLIED.JSON")
     ] = "",
@@ -62,12 +68,77 @@ def nlaunch(
         str, typer.Option(help="The plan's trace, by which roles are told better.", metavar="TRACE.DB")
     ] = "",
     match_seconds: Annotated[float, typer.Option(help="Watch so long before threads are matched.")] = 2.0,
+    online: Annotated[
+        str,
+        typer.Option(
+            help="Keep refining while it runs: nimar, cimar, lmma, nimar+lmma, cimar+lmma, dino, di-plain,"
+            " di-migrate, first-fit, tm, mb, bce, mb+, excl-base, excl, numaplan; each also +next-touch.",
+            metavar="POLICY",
+            rich_help_panel=ONLINE,
+        ),
+    ] = "",
+    attach: Annotated[
+        list[str] | None,
+        typer.Option(help="Refine running processes.", metavar="PID[,PID]...", rich_help_panel=ONLINE),
+    ] = None,
+    all_mine: Annotated[
+        bool, typer.Option("--all-mine", help="Refine all processes of this user.", rich_help_panel=ONLINE)
+    ] = False,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="A parameter of the policy.", metavar="NAME=VALUE", rich_help_panel=ONLINE
+        ),
+    ] = None,
+    budget: Annotated[
+        str,
+        typer.Option(
+            help="Thread moves and MB of pages a second at most (moves=8,mb=256).", rich_help_panel=ONLINE
+        ),
+    ] = "",
+    overhead: Annotated[
+        float, typer.Option(help="Share of all cpus' time that looking may take.", rich_help_panel=ONLINE)
+    ] = 0.01,
+    sampler: Annotated[
+        str, typer.Option(help="Where samples come from: auto, pebs, ibs, faults.", rich_help_panel=ONLINE)
+    ] = "auto",
+    journal: Annotated[
+        str,
+        typer.Option(
+            help="Append what was seen, done and undone, and why.",
+            metavar="JOURNAL.JSONL",
+            rich_help_panel=ONLINE,
+        ),
+    ] = "",
+    save: Annotated[
+        str,
+        typer.Option(
+            help="Write the refined placement as a plan.", metavar="PLAN.JSON", rich_help_panel=ONLINE
+        ),
+    ] = "",
     explain: Annotated[bool, typer.Option("--explain", help="Say what would be done; run nothing.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary, no warning.")] = False,
     debug: Debug = False,
     version: Version = False,
 ) -> int:
     """Parse, launch, pass the exit code on."""
+    command = command or []
+    words = OnlineWords(
+        online,
+        tuple(attach or ()),
+        all_mine,
+        tuple(setting or ()),
+        budget,
+        overhead,
+        sampler,
+        journal,
+        save,
+        quiet,
+    )
+    if words.given and not plan:
+        return run_online(words, command)
+    if not plan:
+        raise UsageError("no plan given", "say --plan plan.json ('nmap plan' makes one), or --online POLICY")
     from numaplan.launcher.launch import BY, UNPLANNED, LaunchRequest, check, launch_program
 
     for option, value, choices in (("--unplanned", unplanned, UNPLANNED), ("--by", by, BY)):

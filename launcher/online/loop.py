@@ -22,7 +22,6 @@ _PATIENCE = 3  # intervals in which moves may show what they did
 _GIVE_UP = 3  # times in a row that moves had to be undone
 _IDLE = 4  # intervals without a move before looking less often
 _LONGEST = 8.0  # periods between two looks
-_OWN_SHARE = 0.01  # of all cpus' time that the loop itself may take
 
 
 @dataclass
@@ -63,6 +62,7 @@ class Loop:
     roots: Callable[[], Sequence[int]]
     sampler: LiveSampler | None
     restart: Callable[[], LiveSampler] | None = None
+    own_share: float = 0.01  # of all cpus' time, that the loop itself may take
     waiting_only: bool = False
     told: Callable[[Looked, Tally], None] = lambda _looked, _tally: None
     stop: threading.Event = field(default_factory=threading.Event)
@@ -100,6 +100,12 @@ class Loop:
                 self._end(f"the last {_GIVE_UP} attempts did not help and were undone")
                 return
             self._spent = time.process_time() - began
+
+    def warm_up(self, pid: int) -> None:
+        """Look once at a process that does not matter: what is loaded at first use is loaded then."""
+        looked = self.observer.look(self._samples(), [pid])
+        cost_of(looked)
+        self.policy.decide(looked.observation, None)
 
     def step(self) -> None:
         """One interval."""
@@ -200,7 +206,7 @@ class Loop:
         stretch = 1.0 if self._idle < _IDLE else min(2.0 ** (self._idle - _IDLE + 1), _LONGEST)
         if self._trial is not None:
             stretch = 1.0
-        dear = self._spent / (_OWN_SHARE * max(1, len(self.observer.machine.cpu_ids)))
+        dear = self._spent / (self.own_share * max(1, len(self.observer.machine.cpu_ids)))
         return max(self.policy.period_s * stretch, dear)
 
     def _end(self, why: str) -> None:

@@ -12,7 +12,8 @@ _BUDGET = re.compile(r"(moves|mb)=([0-9]{1,9}(?:\.[0-9]{1,6})?)")
 @dataclass(frozen=True)
 class OnlineOptions:
     """policy: its name; settings: `--set` words; moves, megabytes: the budget a second; journal, save: files,
-    or ""; backend: which sampler; quiet: no summary.
+    or ""; backend: which sampler; overhead: share of all
+    cpus' time that the loop may take; quiet: no summary.
     """
 
     policy: str
@@ -22,6 +23,7 @@ class OnlineOptions:
     journal: str = ""
     save: str = ""
     backend: str = "auto"
+    overhead: float = 0.01
     quiet: bool = False
 
 

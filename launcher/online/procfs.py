@@ -59,7 +59,7 @@ def parent_of(pid: int) -> int:
 
 
 def families(roots: Iterable[int]) -> list[int]:
-    """These processes and their living descendants, ascending."""
+    """These processes and those of their living descendants that run as the same users, ascending."""
     children: dict[int, list[int]] = {}
     for name in os.listdir(_PROC):  # noqa: PTH208  # names alone, a hundred times a minute
         if name.isdecimal():
@@ -69,12 +69,13 @@ def families(roots: Iterable[int]) -> list[int]:
                     children.setdefault(int(fields[_PARENT_FIELD]), []).append(int(name))
     found: set[int] = set()
     waiting = [pid for pid in roots if is_alive(pid)]
+    users = {owner(pid) for pid in waiting}
     while waiting:
         pid = waiting.pop()
         if pid not in found:
             found.add(pid)
             waiting += children.get(pid, [])
-    return sorted(found)
+    return sorted(pid for pid in found if owner(pid) in users)
 
 
 def processes_of(user: int) -> list[int]:

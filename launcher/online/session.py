@@ -1,14 +1,11 @@
-"""Put a loop together for a program that we start, or for processes that run already."""
+"""Put a loop together from what was asked for, run it in a thread, and say what it did."""
 
 import os
-import signal
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from types import FrameType
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
-from numaplan.common import MachineLacksError, UsageError
-from numaplan.common.process import find_program, run_program
+from numaplan.common import MachineLacksError
 from numaplan.launcher.online import procfs
 from numaplan.launcher.online.acting import Hands
 from numaplan.launcher.online.actions import Policy
@@ -21,7 +18,9 @@ from numaplan.launcher.online.observing import Observer
 from numaplan.launcher.online.options import SAMPLE_PERIOD, OnlineOptions
 from numaplan.launcher.online.registry import make_policy
 from numaplan.launcher.online.reveal import Revealer
+from numaplan.launcher.online.saving import check_target, refined_plan
 from numaplan.launcher.online.status import Status, summary
+from numaplan.profiler.identity import read_identity
 from numaplan.profiler.live_sampling import LiveEvents, LiveSampler, live_events
 from numaplan.profiler.machine import Machine
 
@@ -35,18 +34,21 @@ _CONTENTION = ("di-plain", "first-fit", "tm", "mb", "bce", "mb+", "excl-base", "
 class Session:
     """One loop on some processes, in a thread of its own."""
 
-    def __init__(self, options: OnlineOptions, machine: Machine, planned: Sequence[Cpus] = ()) -> None:
+    def __init__(
+        self, options: OnlineOptions, machine: Machine, planned: Sequence[Cpus] = (), *, live: bool = False
+    ) -> None:
         """Everything that can be wrong before a program starts: raises UsageError, MachineLacksError."""
+        check_target(options.save)
         self.options = options
         self._policy = make_policy(options.policy, options.settings)
         self._events = _events_for(self._policy, options.backend)
         self._journal = Journal(options.journal)
         self._machine = machine
         self._planned = frozenset(planned)
-        self._roots: tuple[int, ...] = ()
+        self._roots: Callable[[], Sequence[int]] = tuple
         self._loop: Loop | None = None
         self._thread: threading.Thread | None = None
-        self._status = Status(options.quiet)
+        self._status = Status(options.quiet, live)
 
     def prepare(self, pids: Sequence[int]) -> None:
         """Start the sampler on processes that run, or on our own before it starts the program."""
@@ -71,19 +73,21 @@ class Session:
             Hands(cpus_of, bindings, Budget(self.options.moves, self.options.megabytes)),
             self._journal,
             Revealer(_FAULT_SHARE, len(view.cpu_ids)),
-            lambda: [pid for pid in self._roots if procfs.is_alive(pid)],
+            lambda: [pid for pid in self._roots() if procfs.is_alive(pid)],
             LiveSampler(events, pids) if events else None,
-            (lambda: LiveSampler(events, self._roots)) if events else None,
+            (lambda: LiveSampler(events, self._roots())) if events else None,
+            own_share=self.options.overhead,
             waiting_only=base in _CONTENTION,
             told=self._status.show,
         )
+        self._loop.warm_up(os.getpid())
         for warning in warnings(self._machine, self._loop):
             self._status.say(warning)
 
-    def start(self, roots: Sequence[int]) -> None:
-        """Begin to refine these processes."""
+    def start(self, roots: Callable[[], Sequence[int]]) -> None:
+        """Begin to refine these processes, which may come and go."""
         assert self._loop is not None
-        self._roots = tuple(roots)
+        self._roots = roots
         self._thread = threading.Thread(target=self._loop.run, name="online", daemon=True)
         self._thread.start()
 
@@ -109,6 +113,17 @@ class Session:
         self._status.say(summary(self.options.policy, loop, restored))
         if self._journal.problem:
             self._status.say(f"the journal is not complete: {self._journal.problem}")
+
+    def save(self, argv: Sequence[str], workdir: Path) -> None:
+        """Write the refined placement, if that was asked for. workdir: where the program's identities are."""
+        if not self.options.save or self._loop is None:
+            return
+        last = self._loop.last
+        seen = last.observation if last else None
+        identity, bindings = read_identity(workdir), self._loop.hands.bindings
+        plan = refined_plan(self.options.policy, tuple(argv), self._machine, seen, identity, bindings)
+        plan.save(self.options.save)
+        self._status.say(f"{len(plan.threads)} threads and {len(plan.memory)} regions in {self.options.save}")
 
 
 def _events_for(policy: Policy, backend: str) -> LiveEvents | None:
@@ -146,76 +161,3 @@ def warnings(machine: Machine, loop: Loop) -> list[str]:
             " only (sudo sysctl kernel.numa_balancing=1 makes them recur)"
         )
     return found
-
-
-def launch_online(
-    options: OnlineOptions, argv: Sequence[str], environment: Mapping[str, str] | None = None
-) -> int:
-    """Run a program without a plan and refine its placement; returns its exit code."""
-    find_program(argv)
-    session = Session(options, Machine.load("local"))
-    session.prepare([os.getpid()])
-    try:
-        return run_program(
-            argv,
-            dict(os.environ if environment is None else environment),
-            started=lambda pid: session.start([pid]),
-        )
-    finally:
-        session.stop(restore=False)
-
-
-def attach_online(options: OnlineOptions, pids: Sequence[int]) -> int:
-    """Refine running processes until they end or Ctrl-C; then their threads get their first masks back.
-
-    Raises UsageError for processes that are not there or belong to others.
-    """
-    for pid in pids:
-        check_ours(pid)
-    session = Session(options, Machine.load("local"))
-    with _Interruptible() as interrupted:
-        session.prepare(pids)
-        session.start(pids)
-        with suppress(KeyboardInterrupt):
-            session.wait()
-        session.stop(restore=True)
-    return interrupted()
-
-
-def check_ours(pid: int) -> None:
-    """Raises UsageError unless the process runs and is ours to move (root may name any)."""
-    who = procfs.owner(pid)
-    if who is None or not procfs.is_alive(pid):
-        raise UsageError(f"no process {pid}", "give the id of one that runs")
-    if os.geteuid() not in (0, who):
-        raise UsageError(f"process {pid} belongs to another user", "only your own can be refined")
-
-
-def own_processes() -> list[int]:
-    """All processes of this user but ourselves and those that we descend from."""
-    ours = {os.getpid()}
-    pid = os.getpid()
-    while (parent := procfs.parent_of(pid)) > 1:
-        ours.add(parent)
-        pid = parent
-    return [pid for pid in procfs.processes_of(os.geteuid()) if pid not in ours]
-
-
-class _Interruptible:
-    """SIGTERM and SIGHUP end an attachment as Ctrl-C does."""
-
-    def __enter__(self) -> Callable[[], int]:
-        self._code = 0
-        self._before = {
-            number: signal.signal(number, self._interrupt)
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        }
-        return lambda: self._code
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _interrupt(self, number: int, _frame: FrameType | None) -> None:
-        self._code = 128 + number
-        raise KeyboardInterrupt

@@ -1,0 +1,103 @@
+"""Refine a program that we start, or processes that run already."""
+
+import os
+import signal
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+
+from numaplan.common import UsageError
+from numaplan.common.process import find_program, run_program
+from numaplan.launcher.online import procfs
+from numaplan.launcher.online.options import OnlineOptions
+from numaplan.launcher.online.session import Session
+from numaplan.profiler.identity import prepare
+from numaplan.profiler.machine import Machine
+
+
+def launch_online(
+    options: OnlineOptions, argv: Sequence[str], environment: Mapping[str, str] | None = None
+) -> int:
+    """Run a program without a plan and refine its placement; returns its exit code.
+
+    Raises UsageError or MachineLacksError before the program starts.
+    """
+    find_program(argv)
+    session = Session(options, Machine.load("local"))
+    session.prepare([os.getpid()])  # what we start is watched with us, from its first instruction
+    surroundings = dict(os.environ if environment is None else environment)
+    with tempfile.TemporaryDirectory(prefix="nlaunch-") as folder:
+        workdir = Path(folder)
+        if options.save:
+            surroundings = prepare(workdir, surroundings)
+        try:
+            code = run_program(argv, surroundings, started=lambda pid: session.start(lambda: [pid]))
+        finally:
+            session.stop(restore=False)
+        session.save(argv, workdir)
+    return code
+
+
+def attach_online(options: OnlineOptions, pids: Sequence[int]) -> int:
+    """Refine running processes until they end or Ctrl-C; then their threads get their first masks back.
+
+    Raises UsageError for processes that are not there or belong to others.
+    """
+    for pid in pids:
+        _check_ours(pid)
+    return _attach(options, pids, lambda: pids)
+
+
+def attach_to_all(options: OnlineOptions) -> int:
+    """The same for all processes of this user, also those to come, but ourselves and our ancestors."""
+    return _attach(options, own_processes(), own_processes)
+
+
+def _attach(options: OnlineOptions, now: Sequence[int], roots: Callable[[], Sequence[int]]) -> int:
+    session = Session(options, Machine.load("local"), live=True)
+    with _Interruptible() as code:
+        session.prepare(now)
+        session.start(roots)
+        with suppress(KeyboardInterrupt):
+            session.wait()
+        session.stop(restore=True)
+    return code()
+
+
+def _check_ours(pid: int) -> None:
+    """Raises UsageError unless the process runs and is ours to move (root may name any)."""
+    who = procfs.owner(pid)
+    if who is None or not procfs.is_alive(pid):
+        raise UsageError(f"no process {pid}", "give the id of one that runs")
+    if os.geteuid() not in (0, who):
+        raise UsageError(f"process {pid} belongs to another user", "only your own can be refined")
+
+
+def own_processes() -> list[int]:
+    """All processes of this user but ourselves and those that we descend from."""
+    ours = {os.getpid()}
+    pid = os.getpid()
+    while (parent := procfs.parent_of(pid)) > 1:
+        ours.add(parent)
+        pid = parent
+    return [pid for pid in procfs.processes_of(os.geteuid()) if pid not in ours]
+
+
+class _Interruptible:
+    """SIGTERM and SIGHUP end an attachment as Ctrl-C does; gives the exit code that follows from it."""
+
+    def __enter__(self) -> Callable[[], int]:
+        self._code = 0
+        chosen = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        self._before = {number: signal.signal(number, self._interrupt) for number in chosen}
+        return lambda: self._code
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _interrupt(self, number: int, _frame: FrameType | None) -> None:
+        self._code = 128 + number
+        raise KeyboardInterrupt

@@ -1,0 +1,149 @@
+"""`--save plan.json`: the placement that the loop arrived at, as a plan for the next run."""
+
+from pathlib import Path
+
+import numpy as np
+
+from numaplan.common import UsageError
+from numaplan.launcher.online import kernel
+from numaplan.launcher.online.bindings import Bindings
+from numaplan.launcher.online.observation import Floats, Ints, Observation
+from numaplan.mapper import (
+    Plan,
+    PlanApp,
+    PlanMachine,
+    PlanRegion,
+    PlanThread,
+    Predicted,
+    RegionKey,
+    Run,
+    evaluate,
+)
+from numaplan.profiler import Identity, Machine, RegionRecord, ThreadRecord
+
+_PLACED = ("heap", "mmap", "static")
+_MOST_REGIONS = 1000
+
+
+def refined_plan(
+    policy: str,
+    argv: tuple[str, ...],
+    machine: Machine,
+    seen: Observation | None,
+    identity: Identity,
+    bindings: Bindings,
+) -> Plan:
+    """The plan; raises UsageError when too little was seen to make one."""
+    known = {} if seen is None else {tid: row for row, tid in enumerate(seen.threads.tid.tolist())}
+    found = [(one, known[one.tid]) for one in identity.threads if one.tid in known]
+    if seen is None or not found:
+        raise UsageError("--save: no thread was seen long enough", "let the program run for a few intervals")
+    rows = np.array([row for _one, row in found], dtype=np.int64)
+    nodes = seen.machine.node_ids[seen.threads.node[rows]]
+    comm, loads = shared_pages(seen)[np.ix_(rows, rows)], seen.threads.accesses.sum(axis=1)[rows]
+    metrics = evaluate(comm, loads, machine, nodes)
+    first = identity.processes[0] if identity.processes else None
+    return Plan(
+        app=PlanApp(argv=argv, build_id=first.build_id if first else "", threads=len(found)),
+        machine=PlanMachine.of(machine),
+        method=f"online {policy}",
+        objective="balanced",
+        threads=tuple(
+            _thread(one, number, int(nodes[number]), machine, float(loads[number]), bindings)
+            for number, (one, _row) in enumerate(found)
+        ),
+        memory=_memory(identity, seen),
+        predicted=Predicted(
+            remote_comm=metrics.remote_comm,
+            remote_share=metrics.remote_share,
+            hop_cost=metrics.hop_cost,
+            load_std=metrics.load_std,
+            node_loads=metrics.node_loads,
+            local_share=_local_share(seen),
+        ),
+        provenance={"options": {"online": policy}},
+    )
+
+
+def shared_pages(seen: Observation) -> Floats:
+    """(T, T) how much each two threads touched the same pages: the lesser of their accesses, summed."""
+    touches = seen.touches
+    cells = touches.page * seen.threads.count + touches.thread
+    keys, group = np.unique(cells, return_inverse=True)
+    weight = np.bincount(group, touches.accesses, len(keys))
+    page, thread = keys // max(1, seen.threads.count), keys % max(1, seen.threads.count)
+    comm = np.zeros((seen.threads.count, seen.threads.count))
+    for ahead in range(1, len(keys)):  # pairs that stand so far apart: as many rounds as a page has users
+        same = page[ahead:] == page[:-ahead]
+        if not same.any():
+            break
+        lesser = np.minimum(weight[ahead:], weight[:-ahead])[same]
+        np.add.at(comm, (thread[:-ahead][same], thread[ahead:][same]), lesser)
+    return comm + comm.T
+
+
+def _thread(
+    one: ThreadRecord, number: int, node: int, machine: Machine, load: float, bindings: Bindings
+) -> PlanThread:
+    of_node = next(frozenset(item.cpus) for item in machine.nodes if item.id == node)
+    cpus = (bindings.mask(one.tid) or of_node) & of_node
+    return PlanThread(
+        path=one.path,
+        thread=number,
+        node=node,
+        cpus=tuple(sorted(cpus or of_node)),
+        load=load,
+        process=one.process,
+    )
+
+
+def _local_share(seen: Observation) -> float:
+    accesses = seen.threads.accesses
+    total = float(accesses.sum())
+    local = float(accesses[np.arange(len(accesses)), seen.threads.node].sum())
+    return local / total if total else -1.0
+
+
+def _memory(identity: Identity, seen: Observation) -> tuple[PlanRegion, ...]:
+    """Regions of at least a page whose pages were seen, the most touched first."""
+    pages, size = seen.pages, kernel.PAGE_BYTES
+    weight = np.bincount(seen.touches.page, seen.touches.accesses, pages.count)
+    row_of = {pid: row for row, pid in enumerate(seen.processes.pid.tolist())}
+    found: list[tuple[float, PlanRegion]] = []
+    for one in identity.regions:
+        if one.kind not in _PLACED or one.bytes < size or one.pid not in row_of:
+            continue
+        inside = pages.process == row_of[one.pid]
+        inside &= (pages.number * size >= one.start_addr) & (pages.number * size < one.start_addr + one.bytes)
+        inside &= pages.node >= 0
+        if inside.any():
+            runs = _runs(
+                one, pages.number[inside] * size - one.start_addr, seen.machine.node_ids[pages.node[inside]]
+            )
+            key = RegionKey(
+                kind=one.kind, name=one.name, bytes=one.bytes, build_id=one.build_id,
+                process=one.process, thread=one.thread_path, sequence=one.sequence,
+            )  # fmt: skip
+            found.append((float(weight[inside].sum()), PlanRegion(region=key, policy="bind", runs=runs)))
+    found.sort(key=lambda item: -item[0])
+    return tuple({item.region: item for _weight, item in found[:_MOST_REGIONS]}.values())
+
+
+def _runs(one: RegionRecord, offsets: Ints, nodes: Ints) -> tuple[Run, ...]:
+    """Runs of one node from the first change on; pages that were not seen go with those before them."""
+    order = np.argsort(offsets)
+    offsets, nodes = np.maximum(offsets[order], 0), nodes[order]
+    starts = np.flatnonzero(np.append(True, nodes[1:] != nodes[:-1]))
+    begins = [0, *offsets[starts[1:]].tolist()]
+    ends = [*begins[1:], one.bytes]
+    return tuple(
+        Run(offset=begin, bytes=end - begin, node=int(nodes[start]))
+        for begin, end, start in zip(begins, ends, starts.tolist(), strict=True)
+        if end > begin
+    )
+
+
+def check_target(path: str) -> None:
+    """Raises UsageError when a plan cannot be written there; better before the program runs than after."""
+    if path and not Path(path).absolute().parent.is_dir():
+        raise UsageError(f"--save {path}: no folder {Path(path).parent}", "create it first")
