@@ -31,15 +31,19 @@ def _one_group(problem: Problem, remaining: Nodes, size: int, target: float) -> 
     sums = problem.comm[group[0]].copy()
     load = float(problem.loads[group[0]])
     while len(group) < size:
-        rank = np.argsort(-sums[remaining], kind="stable")
-        fits = _fitting(problem.loads[remaining], target - load, size - len(group) - 1, target)[rank]
-        position = int(rank[int(np.argmax(fits))] if fits.any() else rank[0])
+        position = _choice(sums[remaining], problem.loads[remaining], target - load, size - len(group) - 1, target)
         chosen = int(remaining[position])
         remaining = np.delete(remaining, position)
         group.append(chosen)
         sums += problem.comm[chosen]
         load += float(problem.loads[chosen])
     return group, remaining
+
+
+def _choice(sums: Floats, loads: Floats, room: float, seats: int, target: float) -> int:
+    """Position of the first candidate of the rank that fits, or of the head of the rank (Algorithm 4)."""
+    fits = _fitting(loads, room, seats, target)
+    return int(np.argmax(np.where(fits, sums, -1.0) if fits.any() else sums))
 
 
 def _fitting(loads: Floats, room: float, seats: int, target: float) -> Flags:
@@ -51,9 +55,10 @@ def _fitting(loads: Floats, room: float, seats: int, target: float) -> Flags:
     slack = 1e-9 * max(1.0, abs(target))
     if seats == 0:
         return np.abs(left) <= slack
-    ordered = np.sort(loads)
-    lowest = _sum_without(loads, ordered[: seats + 1], seats, smallest=True)
-    highest = _sum_without(loads, ordered[::-1][: seats + 1], seats, smallest=False)
+    ends = [end for end in {seats, len(loads) - 1 - seats} if 0 <= end < len(loads)]
+    ordered = np.partition(loads, ends) if ends else loads
+    lowest = _sum_without(loads, np.sort(ordered[: seats + 1]), seats, smallest=True)
+    highest = _sum_without(loads, np.sort(ordered[::-1][: seats + 1])[::-1], seats, smallest=False)
     return (lowest - slack <= left) & (left <= highest + slack)
 
 

@@ -60,9 +60,10 @@ def _padded(slots: list[list[int]], count: int) -> list[list[int]]:
 
 def contract(weights: Floats, member: Nodes, count: int) -> Floats:
     """(G, G) weights between groups, zero diagonal; member: group of each element."""
-    joined = np.zeros((len(weights), count))
-    joined[np.arange(len(weights)), member] = 1.0
-    between: Floats = joined.T @ weights @ joined
+    order = np.argsort(member, kind="stable")
+    first = np.searchsorted(member[order], np.arange(count))
+    rows = np.add.reduceat(weights[order], first, axis=0)
+    between: Floats = np.ascontiguousarray(np.add.reduceat(rows[:, order], first, axis=1))
     np.fill_diagonal(between, 0.0)
     return between
 

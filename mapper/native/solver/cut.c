@@ -50,7 +50,7 @@ static inline bool may_move(const struct pass *pass, int i, int reach) {
 }
 
 /* The best vertex to move, of all. */
-static int best_of_all(const struct pass *pass, int reach) {
+WIDE static int best_of_all(const struct pass *pass, int reach) {
     const double *gain = pass->gain;
     int best = -1, n = pass->graph->comm.n;
     double most = -INFINITY;

@@ -6,13 +6,6 @@
 
 enum { SMALL = 64, THIN = 4 };
 
-/* Loops over whole rows, compiled for wide vectors as well; the sums come out the same, bit for bit. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
-#define WIDE __attribute__((target_clones("avx2", "default")))
-#else
-#define WIDE
-#endif
-
 WIDE static void add_whole(double *restrict sum, double factor, const double *restrict row, size_t n) {
     for (size_t i = 0; i < n; i++) sum[i] += factor * row[i];
 }

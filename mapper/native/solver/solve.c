@@ -8,7 +8,7 @@
 /* What an effort spends: placements made anew (by bisection, or through the levels), improvements tried, how many of
  * them in vain before giving up, and what each run through the levels does. */
 struct budget {
-    int bisections, fresh, rounds, idle;
+    int bisections, fresh, parts, rounds, idle;
     struct effort levels;
 };
 
@@ -20,15 +20,20 @@ struct run {
     double best_cost, best_imbalance;
 };
 
-static struct budget budget_for(int n, bool distances, int effort) {
-    static const struct budget table[3] = {
-        {2, 1, 6, 4, {4, 4, 60, 20, 10, 6}},
-        {5, 3, 36, 12, {4, 3, 200, 60, 200, 32}},
-        {16, 12, 800, 200, {4, 6, 800, 200, 2000, 400}},
+static struct budget budget_for(int n, int k, bool distances, int effort) {
+    static const struct budget few[3] = {
+        {2, 1, 0, 6, 4, {4, 4, 60, 20, 10, 6}},
+        {5, 3, 0, 36, 12, {4, 3, 200, 60, 200, 32}},
+        {16, 12, 100, 800, 200, {4, 6, 800, 200, 2000, 400}},
     };
-    struct budget budget = table[effort < 0 ? 0 : effort > 2 ? 2 : effort];
-    if (effort <= 0 && n > 64) budget.bisections = n > 128 ? 6 : 4, budget.fresh = 0, budget.rounds = n > 128 ? 0 : 3;
-    if (effort == 1 && n > 128) budget.bisections = 12, budget.fresh = 1;
+    static const struct budget many[3] = { /* parts: for each node */
+        {2, 0, 18, 0, 0, {4, 4, 60, 20, 10, 6}},
+        {12, 2, 50, 0, 0, {4, 3, 200, 60, 60, 12}},
+        {16, 12, 400, 800, 200, {4, 6, 800, 200, 800, 200}},
+    };
+    struct budget budget = (n > 128 ? many : few)[effort < 0 ? 0 : effort > 2 ? 2 : effort];
+    budget.parts *= k;
+    if (effort <= 0 && n > 64 && n <= 128) budget.bisections = 4, budget.fresh = 0, budget.rounds = 3;
     if (effort == 1 && n <= 28) budget.rounds *= 3, budget.idle *= 3; /* so few that the optimum is in reach */
     int longer = n > 64 || effort <= 0 ? 1 : n <= 32 && distances ? 4 : 2; /* distances make for more local optima */
     budget.levels.fine_iterations *= longer;
@@ -38,7 +43,7 @@ static struct budget budget_for(int n, bool distances, int effort) {
 
 /* About as many elements as a second of a partitioner's time would show, by the size of the task. */
 static uint64_t work_allowed(int n, int effort) {
-    double normal = 2e6 * pow(n, 0.75);
+    double normal = 1.1e6 * pow(n, 0.75);
     return (uint64_t)(effort <= 0 ? normal / 4 : effort == 1 ? normal : 60 * normal);
 }
 
@@ -168,6 +173,21 @@ static bool make_fresh(struct run *run, const struct budget *budget, int number)
     return tabu_search(state, &run->rng, budget->levels.fine_iterations, budget->levels.fine_patience, false);
 }
 
+/* Few nodes at a time, from the best placement on, until `idle` attempts in a row brought nothing. */
+static bool improve_parts(struct run *run, int attempts, int idle) {
+    struct state *state = run->state;
+    if (state->blocks < 3) return true;
+    state_set(state, run->best);
+    for (int attempt = 0, vain = 0; attempt < attempts && vain < idle; attempt++) {
+        bool improved;
+        if (!improve_part(state, &run->rng, run->rules->balanced ? 30 : 0, 10, &improved)) return false;
+        vain = improved ? 0 : vain + 1;
+        if (*run->rules->work > run->rules->allowed) break;
+    }
+    keep(run);
+    return true;
+}
+
 /* Whether anything may still get better, and work is left. */
 static bool go_on(const struct run *run) {
     return *run->rules->work < run->rules->allowed && (run->best_cost > 0 || run->best_imbalance > 0);
@@ -181,6 +201,7 @@ static bool search(struct run *run, const struct budget *budget, int starts, con
         if (!make_fresh(run, budget, fresh)) return false;
         keep(run);
     }
+    if (budget->parts && go_on(run) && !improve_parts(run, budget->parts, 40 + budget->parts / 4)) return false;
     for (int round = 0, idle = 0; round < budget->rounds && idle < budget->idle && go_on(run); round++) {
         if (!improve(run, budget, round)) return false;
         idle = keep(run) ? 0 : idle + 1;
@@ -200,7 +221,7 @@ int numaplan_solve(const struct task *task, int starts, const int *start, int *n
     bool ready = class && run.best && run.trial && matrix_thinned(&graph.comm, &thin);
     if (ready && thin.start) graph.comm = thin;
     if (ready && (run.state = state_new(&graph, &rules, start))) {
-        struct budget budget = budget_for(task->n, !rules.flat, task->effort);
+        struct budget budget = budget_for(task->n, task->k, !rules.flat, task->effort);
         if (search(&run, &budget, starts, start)) {
             memcpy(node, run.best, n * sizeof *node);
             outcome[0] = rules.tolerance;

@@ -84,6 +84,10 @@ bool grow_placement(const struct graph *graph, int k, struct rng *rng, int *node
 bool bisect_placement(const struct graph *graph, const struct rules *rules, struct rng *rng, int most, bool wide,
                       int *node);
 
+/* Place the threads of a few random nodes that talk anew among these; all of class 0. Changes the state where that is
+ * better. Returns false without memory. */
+bool improve_part(struct state *state, struct rng *rng, long iterations, long patience, bool *improved);
+
 /* How much work a run through the levels does. */
 struct effort {
     int coarse_per_node; /* stop coarsening at so many elements a node */

@@ -77,6 +77,20 @@ static void scan_row(struct search *search, const struct pairing *pairing, int p
     for (int e = 0; thin.to && e < thin.count; e++) search->talk[thin.to[e]] = 0;
 }
 
+/* Those who may not move, and could make no record either, drop out of a side's bounds. lowest: the least that anyone
+ * of the other side adds. Returns the least that is left. */
+static double drop_banned(const struct search *search, const struct block *side, int to, double lowest, double *values) {
+    const struct state *state = search->state;
+    size_t k = (size_t)state->rules->k;
+    double record = search->weight * (search->best_cost - state->cost), least = INFINITY;
+    for (int p = side->start; p < side->end; p++) {
+        bool banned = search->banned[(size_t)state->member[p] * k + (size_t)to] > search->iteration;
+        if (banned && values[p] + lowest >= record) values[p] = INFINITY;
+        if (values[p] < least) least = values[p];
+    }
+    return least;
+}
+
 /* Look through the swaps between two blocks; bounds skip rows and pairs that cannot win. The row that gains most by
  * leaving comes first, so that the bounds bite at once. */
 static void scan_blocks(struct search *search, const struct block *left, const struct block *right,
@@ -96,18 +110,28 @@ static void scan_blocks(struct search *search, const struct block *left, const s
     }
     for (int p = left->start; p < left->end; p++) {
         leave[p] = weight * (gain_b[member[p]] - gain_a[member[p]]);
-        if (leave[p] < lowest) lowest = leave[p], first = p;
+        if (leave[p] < lowest) lowest = leave[p];
     }
+    if (!(search->price > 0) && pairing.pair >= 0) {
+        double lowest_left = drop_banned(search, left, right->node, least, leave);
+        least = drop_banned(search, right, left->node, lowest, gap);
+        lowest = lowest_left;
+    }
+    for (int p = left->start; p < left->end; p++)
+        if (leave[p] <= lowest) {
+            first = p;
+            break;
+        }
     /* Where swapped elements talk, the pair's term comes on top; it lowers the value only on odd distances. */
     pairing.bounded = pairing.pair >= 0;
     uint64_t across = (uint64_t)(right->end - right->start), looked = across + (uint64_t)(left->end - left->start);
     if (!pairing.bounded || lowest + least < best->value) {
         scan_row(search, &pairing, first, best);
-        looked += across;
+        looked += 3 * across;
         for (int p = left->start; p < left->end; p++) {
             if (p == first || (pairing.bounded && leave[p] + least >= best->value)) continue;
             scan_row(search, &pairing, p, best);
-            looked += across;
+            looked += 3 * across; /* these take longer */
         }
     }
     *state->rules->work += looked;
@@ -123,12 +147,15 @@ static struct choice best_swap(struct search *search) {
     return best;
 }
 
-/* Best swaps, block pair by block pair, until no pair has one that gains; only pairs that changed are looked at. */
+/* Best swaps, block pair by block pair, until no pair has one that gains; only pairs that changed are looked at. A
+ * start that comes when all work is done still gets a little. */
 static void descend(struct search *search, bool *settled) {
     struct state *state = search->state;
+    const uint64_t spare = *state->rules->work + state->rules->allowed / 16;
+    const uint64_t most = spare > state->rules->allowed ? spare : state->rules->allowed;
     int blocks = state->blocks;
     memset(settled, 0, (size_t)blocks * (size_t)blocks * sizeof *settled);
-    for (bool changed = true; changed;) {
+    for (bool changed = true; changed && *state->rules->work <= most;) {
         changed = false;
         for (int x = 0; x < blocks; x++)
             for (int y = x + 1; y < blocks; y++) {
@@ -137,7 +164,7 @@ static void descend(struct search *search, bool *settled) {
                 for (;;) {
                     struct choice swap = {-1, -1, -1e-12 * (state->cost + search->price * state->imbalance)};
                     scan_blocks(search, left, right, &swap);
-                    if (swap.i < 0) break;
+                    if (swap.i < 0 || *state->rules->work > most) break;
                     state_swap(state, swap.i, swap.j);
                     changed = true;
                     for (int z = 0; z < blocks; z++) {
