@@ -11,7 +11,11 @@ from types import FrameType
 from numaplan.common.errors import UsageError
 
 # Signals a user or a batch system sends to us that are meant for the program.
-_FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT)
+_FORWARDED = (
+    signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT, signal.SIGCONT,
+)  # fmt: skip
+# The terminal sends these to the whole foreground group: the program gets its own copy, and decides.
+_STOPPING = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 
 
 def find_program(argv: Sequence[str], path: str | None = None) -> str:
@@ -47,29 +51,21 @@ def run_program(
     program when it returns. Raises UsageError when it cannot be started.
     """
     previous: dict[int, object] = {}
-    child: subprocess.Popen[bytes] | None = None
-
-    def forward(number: int, _frame: FrameType | None) -> None:
-        if child is not None:
-            with suppress(ProcessLookupError):
-                os.kill(child.pid, number)
-
+    family = _Family()
     try:
-        # The terminal sends SIGINT to the whole foreground group: the program gets its own copy.
         # What we were started with ignored (nohup) stays ignored in the program too.
-        wanted = [
-            number for number in (signal.SIGINT, *_FORWARDED) if signal.getsignal(number) != signal.SIG_IGN
-        ]
-        for chosen in wanted:
-            handler = forward if chosen != signal.SIGINT else (lambda *_: None)
-            previous[chosen] = signal.signal(chosen, handler)
+        for chosen in (signal.SIGINT, *_FORWARDED, *_STOPPING):
+            if signal.getsignal(chosen) != signal.SIG_IGN:
+                previous[chosen] = signal.signal(chosen, family.handler_of(chosen))
         for descriptor in pass_fds:
             os.set_inheritable(descriptor, True)
         # What we were given open is the program's too (by MPI's starters, by make); ours closes by itself.
         child = subprocess.Popen(list(argv), env=dict(environment), close_fds=False, preexec_fn=before_exec)
+        family.join(child.pid)
         if started is not None:
             started(child.pid)
-        return exit_code_of(child.wait())
+        child.returncode = family.wait()
+        return exit_code_of(child.returncode)
     except FileNotFoundError:
         raise UsageError(f"{argv[0]}: no such program or interpreter", "check the path") from None
     except (OSError, ValueError) as error:
@@ -78,3 +74,53 @@ def run_program(
     finally:
         for restored, original in previous.items():
             signal.signal(restored, original)  # type: ignore[arg-type]
+
+
+class _Family:
+    """We and the program: signals that we pass on, and stops (Ctrl-Z) that we follow the program into."""
+
+    def __init__(self) -> None:
+        self._pid = 0
+        self._early: list[int] = []
+        self._asked_to_stop = False
+        self._program_stopped = False
+
+    def join(self, pid: int) -> None:
+        """The program runs; it gets what came while it was started."""
+        self._pid = pid
+        while self._early:
+            self._pass_on(self._early.pop(0), None)
+
+    def handler_of(self, number: int) -> Callable[[int, FrameType | None], None]:
+        """What we do with a signal: Ctrl-C is the program's alone, as it gets its own copy."""
+        if number == signal.SIGINT:
+            return lambda *_: None
+        return self._ask_to_stop if number in _STOPPING else self._pass_on
+
+    def wait(self) -> int:
+        """The program's return code as Popen gives it; stops with it while it is stopped."""
+        while True:
+            _, status = os.waitpid(self._pid, os.WUNTRACED)
+            if not os.WIFSTOPPED(status):
+                return os.waitstatus_to_exitcode(status)
+            self._program_stopped = True
+            self._stop_together()
+
+    def _pass_on(self, number: int, _frame: FrameType | None) -> None:
+        if number == signal.SIGCONT:
+            self._asked_to_stop = self._program_stopped = False
+        if not self._pid:
+            self._early.append(number)
+            return
+        with suppress(ProcessLookupError):
+            os.kill(self._pid, number)
+
+    def _ask_to_stop(self, _number: int, _frame: FrameType | None) -> None:
+        self._asked_to_stop = True
+        self._stop_together()
+
+    def _stop_together(self) -> None:
+        """Whoever waits for us must see us stopped when the program has, and not before: it may not stop."""
+        if self._asked_to_stop and self._program_stopped:
+            self._asked_to_stop = self._program_stopped = False
+            os.kill(os.getpid(), signal.SIGSTOP)
