@@ -75,20 +75,22 @@ def analyze_trace(trace: Trace, *, slice_ns: int = 0) -> Analysis:
         raise UsageError(f"{trace.path}: {count} threads", f"1 to {MAX_THREADS} can be analyzed")
     if not samples.count:
         raise UsageError(f"{trace.path}: no sample belongs to a thread", "record it again")
-    period = _period(trace)
+    period = samples.period
     use_dram = _misses_tell_load(samples)
     counted = samples.dram_count if use_dram else samples.count
     width = slice_ns or _slice_width(samples.last_ns - samples.first_ns, counted)
     timeline = TimelineCounter(count, samples.first_ns, samples.last_ns, width)
-    counter = CommunicationCounter(count, exact=period == 1)
+    counter = CommunicationCounter(count, exact=period == 1, weights=samples.access_weights)
     partners = partner_counter(timeline.result())
     seen = np.zeros((2, count), np.int64)
+    amount = np.zeros(count)
     shared = writes = 0
     for piece in samples.pieces():
         seen[0] += np.bincount(piece.thread, minlength=count)
         seen[1] += np.bincount(piece.thread[piece.dram], minlength=count)
         chosen = piece.dram if use_dram else slice(None)
-        timeline.add(piece.time_ns[chosen], piece.thread[chosen])
+        timeline.add(piece.time_ns[chosen], piece.thread[chosen], piece.weight[chosen])
+        amount += np.bincount(piece.thread[chosen], piece.weight[chosen], minlength=count)
         told = piece.told()
         shared += len(told.key)
         writes += int(told.is_write.sum())
@@ -103,7 +105,7 @@ def analyze_trace(trace: Trace, *, slice_ns: int = 0) -> Analysis:
         threads=_thread_infos(trace, seen),
         comm=found.matrix,
         standard_error=found.standard_error,
-        loads=scaled_loads(access_load_vector(line.per_thread, ranges), seen[1 if use_dram else 0]),
+        loads=scaled_loads(access_load_vector(line.per_thread, ranges), amount),
         load_source="dram" if use_dram else "all",
         timeline=line,
         phases=describe_phases(line.per_thread, ranges),
@@ -132,11 +134,6 @@ def _misses_tell_load(samples: TraceSamples) -> bool:
     """
     share = 1.0 if samples.has_miss_events else samples.dram_count / samples.count
     return samples.dram_count >= MANY_DRAM * samples.threads and share >= LEAST_MISSES
-
-
-def _period(trace: Trace) -> int:
-    text = trace.meta.get("period", "")
-    return int(text) if text.isdigit() else 0
 
 
 def _thread_infos(trace: Trace, seen: NDArray[np.int64]) -> list[ThreadInfo]:

@@ -26,12 +26,21 @@ MANY_THREADS = 256  # beyond it fewer groups and budgets, for memory
 class CommunicationCounter:
     """Counts communication over samples that come in blocks, in order of time.
 
-    threads: N; exact: every access is in the samples (period 1), so cache lines are counted, exactly.
-    Memory stays bounded whatever comes: `most` samples (0: 16 Mi, of 11 bytes) are kept and counted together,
+    threads: N; exact: every access is in the samples (period 1), so cache lines are counted, exactly;
+    weights: how many accesses a sampled load stands for, and a sampled store, one to the other.
+    Memory stays bounded whatever comes: `most` samples (0: 8 Mi, of 11 bytes) are kept and counted together,
     then the next ones; an exact count follows a share of the lines beyond `table_bytes` (0: 128 MiB).
     """
 
-    def __init__(self, threads: int, *, exact: bool = False, table_bytes: int = 0, most: int = 0) -> None:
+    def __init__(
+        self,
+        threads: int,
+        *,
+        exact: bool = False,
+        weights: tuple[int, int] = (1, 1),
+        table_bytes: int = 0,
+        most: int = 0,
+    ) -> None:
         check_count(threads)
         self.threads = threads
         self._exact = exact
@@ -47,6 +56,7 @@ class CommunicationCounter:
                 groups=8 if few else 2,
                 event_window=EVENT_WINDOW,
                 pair_window=PAIR_WINDOW * threads,
+                weights=weights,
                 most=most or MOST_SAMPLES,
             )
 

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from numaplan.analyzer.blocks import check_columns, check_count, library
 
-MOST_SAMPLES = 1 << 24  # that are counted together
+MOST_SAMPLES = 1 << 23  # that are counted together by default
+LIMIT = 1 << 24  # of the native part
 FIRST_ROOM = 1 << 16
 WAYS = ("events", "pairs", "pairs in windows")
 
@@ -31,6 +32,7 @@ class _Layers(ctypes.Structure):
         ("groups", ctypes.c_uint32),
         ("budgets", ctypes.c_uint32),
         ("budget", ctypes.c_uint32 * 8),
+        ("weight", ctypes.c_uint32 * 2),
         ("event_window", ctypes.c_uint64),
         ("pair_window", ctypes.c_uint64),
         ("events", ctypes.c_void_p),
@@ -44,8 +46,9 @@ class LeafCounter:
 
     budgets: samples of a block by others than its main thread above which it is halved, at most 8 of them,
     ascending; groups: into how many matrices counts are split, events by turns of `event_window` samples,
-    pairs by leaf; pair_window: samples in which a pair in a leaf counts once; most: samples that are kept and
-    counted together. Raises UsageError for too many threads.
+    pairs by leaf; pair_window: samples in which a pair in a leaf counts once; weights: what an event by a
+    load counts, and one by a store; most: samples that are kept and counted together.
+    Raises UsageError for too many threads.
     """
 
     def __init__(
@@ -56,12 +59,13 @@ class LeafCounter:
         groups: int,
         event_window: int,
         pair_window: int,
+        weights: tuple[int, int] = (1, 1),
         most: int = MOST_SAMPLES,
     ) -> None:
         check_count(threads)
         self.threads, self._budgets, self._groups = threads, tuple(budgets), groups
-        self._windows = event_window, pair_window
-        self._most = min(most, MOST_SAMPLES)
+        self._windows, self._weights = (event_window, pair_window), weights
+        self._most = min(most, LIMIT)
         self._counts = np.zeros((len(WAYS), len(budgets), groups, threads, threads), np.uint32)
         self._addr = np.empty(0, np.uint64)
         self._thread = np.empty(0, np.uint16)
@@ -120,6 +124,7 @@ class LeafCounter:
             self._groups,
             len(self._budgets),
             (ctypes.c_uint32 * 8)(*self._budgets),
+            (ctypes.c_uint32 * 2)(*self._weights),
             *self._windows,
             *(way.ctypes.data for way in counts),
         )

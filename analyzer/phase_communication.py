@@ -27,14 +27,17 @@ def communication_by_phase(
     threads = len(analysis.threads)
     found: list[Communication | None] = [None] * len(chosen)
     open_now: dict[int, CommunicationCounter] = {}
-    for piece in TraceSamples(trace).pieces():
+    samples = TraceSamples(trace)
+    for piece in samples.pieces():
         at = np.clip((piece.time_ns - line.start_ns) // line.slice_ns, 0, len(line.per_thread) - 1)
         for number, (start, end) in enumerate(chosen):
             part = slice(*np.searchsorted(at, [start, end]).tolist())
             if part.start == part.stop:
                 continue
             if number not in open_now:
-                open_now[number] = CommunicationCounter(threads, exact=analysis.period == 1)
+                open_now[number] = CommunicationCounter(
+                    threads, exact=analysis.period == 1, weights=samples.access_weights
+                )
             shared = piece.shared[part]
             open_now[number].add(
                 piece.thread[part][shared], piece.key[part][shared], piece.is_write[part][shared]

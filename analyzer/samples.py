@@ -1,16 +1,21 @@
 """Samples of a trace as the analyses take them: filtered, keyed by process, in order of time, in pieces."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Trace
 
-PIECE = 1 << 21  # samples held at once
+PIECE = 1 << 20  # samples held at once
 HISTOGRAM = 1 << 14
+MOST_WEIGHT = 1000  # of loads against stores, in steps of one in FINEST
+FINEST = 8
+MOST_PERIOD = 1 << 40
 COLUMNS = ("time_ns", "thread", "addr", "is_write", "event", "level", "region", "ip")
 PRIVATE_KINDS = ("stack", "tls", "text")
 # Threads that wait for each other in these exchange no data of the program.
@@ -28,6 +33,7 @@ RUNTIMES = (
 PROCESS_SHIFT = 48  # user addresses lie below; above it stands the process
 DRAM_EVENTS = tuple(EVENT_CODE[name] for name in ("llc_miss_local", "llc_miss_remote"))
 DRAM_LEVELS = tuple(LEVEL_CODE[name] for name in ("local_dram", "remote_dram"))
+EVENTS = tuple(EVENT_CODE)  # by code
 ACCESSES = tuple(EVENT_CODE[name] for name in ("load", "store"))
 
 
@@ -36,7 +42,7 @@ class Piece:
     """Samples one after another in time, equally long arrays; those without a thread are left out.
 
     key: address made distinct by process; shared: whether the sample may tell of communication; dram:
-    whether it missed the last cache.
+    whether it missed the last cache; weight: how many samples of the most sampled event it stands for.
     """
 
     time_ns: NDArray[np.int64]
@@ -45,6 +51,7 @@ class Piece:
     is_write: NDArray[np.bool_]
     shared: NDArray[np.bool_]
     dram: NDArray[np.bool_]
+    weight: NDArray[np.float64]
 
     def told(self) -> "Told":
         """The samples that may tell of communication, as the counters take them."""
@@ -70,7 +77,9 @@ class Told:
 class TraceSamples:
     """The samples of one trace, and what is counted of them beforehand.
 
-    events: samples by (event code, level code); count, first_ns, last_ns: of those that belong to a thread.
+    events: samples by (event code, level code); count, first_ns, last_ns: of those that belong to a thread;
+    period: accesses a sample of the most sampled event, 0 where it is not known; weights: (events,) of each
+    event in such samples.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -85,11 +94,20 @@ class TraceSamples:
         self.first_ns = min((int(row[3]) for row in rows), default=0)
         self.last_ns = max((int(row[4]) for row in rows), default=0)
         self._only_accesses = any(event in ACCESSES for event, _ in self.events)
+        self.period, self.weights = event_weights(trace.meta, {event for event, _ in self.events})
         self._regions = _RegionRules(trace, self.threads)
 
     @property
     def _condition(self) -> str:
         return f"thread >= 0 AND thread < {self.threads}"
+
+    @property
+    def access_weights(self) -> tuple[int, int]:
+        """Weights of loads and stores, as whole numbers near to their ratio."""
+        load, store = (float(self.weights[event]) for event in ACCESSES)
+        ratio = Fraction(min(MOST_WEIGHT, max(load, store) / min(load, store))).limit_denominator(FINEST)
+        pair = ratio.denominator, ratio.numerator
+        return pair if load <= store else pair[::-1]
 
     @property
     def dram_count(self) -> int:
@@ -154,7 +172,30 @@ class TraceSamples:
             is_write=columns["is_write"],
             shared=shared,
             dram=np.isin(event, DRAM_EVENTS) | np.isin(columns["level"], DRAM_LEVELS),
+            weight=self.weights[event],
         )
+
+
+def event_weights(meta: Mapping[str, str], present: Collection[int]) -> tuple[int, NDArray[np.float64]]:
+    """(least period, (events,) period of each event over it) of a trace, from its facts.
+
+    meta: `periods`, a JSON object of periods by event name, where they differ; else `period` for all.
+    present: codes of the events that have samples; others weigh 1.
+    """
+    text = meta.get("period", "")
+    common = int(text) if text.isascii() and text.isdecimal() else 0
+    weights = np.ones(len(EVENTS))
+    try:
+        named = msgspec.json.decode(meta.get("periods", "{}"), type=dict[str, float])
+    except msgspec.MsgspecError:
+        named = {}
+    known = {event: named.get(EVENTS[event], common) for event in present}
+    if not known or not all(0 < period < MOST_PERIOD for period in known.values()):
+        return common, weights
+    least = min(known.values())
+    for event, period in known.items():
+        weights[event] = period / least
+    return round(least), weights
 
 
 class _RegionRules:

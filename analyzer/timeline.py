@@ -87,8 +87,13 @@ class TimelineCounter:
         self.start_ns = start_ns
         self._cells = np.zeros((slices, threads))
 
-    def add(self, time_ns: NDArray[np.int64], thread: NDArray[np.integer]) -> None:
-        """Count accesses; equally long arrays, thread in 0..N-1. Times outside are counted at the ends."""
+    def add(
+        self, time_ns: NDArray[np.int64], thread: NDArray[np.integer], weight: Series | None = None
+    ) -> None:
+        """Count accesses; equally long arrays, thread in 0..N-1. Times outside are counted at the ends.
+
+        weight: what each one counts (default: 1).
+        """
         slices, threads = self._cells.shape
         at = np.clip((time_ns - self.start_ns) // self.slice_ns, 0, slices - 1).astype(np.int64)
         if not len(at):
@@ -97,7 +102,7 @@ class TimelineCounter:
         low = int(at.min())
         reach = int(at.max()) - low + 1
         cell = (at - low) * threads + thread.astype(np.int64)
-        counts = np.bincount(cell, minlength=reach * threads).reshape(reach, threads)
+        counts = np.bincount(cell, weight, minlength=reach * threads).reshape(reach, threads)
         self._cells[low : low + reach] += counts
 
     def result(self) -> Timeline:

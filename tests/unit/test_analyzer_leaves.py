@@ -141,3 +141,11 @@ def test_columns_that_would_harm_are_refused() -> None:
         with pytest.raises(ValueError, match=r"length|range|contiguous"):
             one.add(*bad)
     assert not one.counts().any()
+
+
+def test_events_weigh_by_the_kind_of_access_that_sees_them() -> None:
+    one = LeafCounter(THREADS, (3,), groups=1, event_window=512, pair_window=512, weights=(5, 2))
+    give(one, [(0, 0, True), (1, 0, False), (2, 0, True)])
+    events, once, _ = one.counts()[:, 0, 0]
+    assert events[0, 1] == 5 and events[0, 2] == 2
+    assert once.sum() == 2

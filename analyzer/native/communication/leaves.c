@@ -46,13 +46,13 @@ static struct use use_of(struct counting *counting, const visit *visits, size_t 
     return (struct use){(uint32_t)count - most, line_of(differ), wrote(either)};
 }
 
-/* Add one to [group][writer][reader] for each budget from `low` up to and without `high`. */
+/* Add to [group][writer][reader] for each budget from `low` up to and without `high`. */
 static inline void add(const struct layers *layers, uint32_t *counts, unsigned low, unsigned high, uint64_t group,
-                       size_t pair)
+                       size_t pair, uint32_t amount)
 {
     size_t matrix = (size_t)layers->threads * layers->threads;
     for (unsigned b = low; b < high; b++)
-        counts[(b * layers->groups + group) * matrix + pair]++;
+        counts[(b * layers->groups + group) * matrix + pair] += amount;
 }
 
 /* Count one leaf, for all budgets that have it. */
@@ -71,10 +71,10 @@ static void count_leaf(struct counting *counting, const visit *visits, size_t co
             size_t one = (unsigned)writer < thread ? (unsigned)writer : thread;
             size_t other = (size_t)writer + thread - one, pair = one * layers->threads + other;
             add(layers, layers->events, low, high, number / layers->event_window % layers->groups,
-                (size_t)writer * layers->threads + thread);
+                (size_t)writer * layers->threads + thread, layers->weight[wrote(visits[i])]);
             if (counting->met[pair] != counting->leaf) {
                 counting->met[pair] = counting->leaf;
-                add(layers, layers->once, low, high, group, pair);
+                add(layers, layers->once, low, high, group, pair, 1);
             }
             if (number / layers->pair_window != window) {
                 window = number / layers->pair_window;
@@ -82,7 +82,7 @@ static void count_leaf(struct counting *counting, const visit *visits, size_t co
             }
             if (counting->met_now[pair] != counting->window) {
                 counting->met_now[pair] = counting->window;
-                add(layers, layers->windowed, low, high, group, pair);
+                add(layers, layers->windowed, low, high, group, pair, 1);
             }
         }
         if (wrote(visits[i])) {

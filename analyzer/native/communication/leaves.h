@@ -25,10 +25,11 @@ struct samples {
 /* What to count and where to: three ways, each budgets x groups x threads x threads [writer][reader], added to.
  * events: a thread touches a leaf that another one wrote, and has not been there since; grouped by time, in turns of
  * event_window samples. once: pairs of threads with an event, once a leaf; windowed: once a leaf and window of
- * pair_window samples; both grouped by leaf. budget: ascending. */
+ * pair_window samples; both grouped by leaf. budget: ascending. weight: what an event counts whose sample is a load,
+ * and a store, as one of them may be sampled less often. */
 struct layers {
     uint32_t threads, groups, budgets;
-    uint32_t budget[MAX_BUDGETS];
+    uint32_t budget[MAX_BUDGETS], weight[2];
     uint64_t event_window, pair_window;
     uint32_t *events, *once, *windowed;
 };
