@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from numaplan.common import UsageError
-from numaplan.mapper.metrics import Metrics
 from numaplan.mapper.links import Links
+from numaplan.mapper.metrics import Metrics
 from numaplan.mapper.problem import Floats, Nodes, Problem, check_loads, check_matrix
 from numaplan.profiler.machine import Machine
 
@@ -76,10 +76,16 @@ def costs_of(matrix: Floats | Links, load: Floats, distances: Floats, places: No
         remote_comm=remote,
         remote_share=remote / total if total > 0 else 0.0,
         hop_cost=float((traffic * distances).sum()) / 2,
-        load_std=float(sums.std()),
-        load_std_mean=float((sums / np.maximum(threads, 1)).std()),
+        load_std=_deviation(sums),
+        load_std_mean=_deviation(sums / np.maximum(threads, 1)),
         node_loads=tuple(sums.tolist()),
     )
+
+
+def _deviation(values: Floats) -> float:
+    """Population deviation; of values whose squares are no numbers any more, too."""
+    unit = float(values.max(initial=0.0)) or 1.0
+    return float((values / unit).std()) * unit
 
 
 def objective_value(problem: Problem, places: Nodes) -> float:

@@ -12,25 +12,25 @@ from numaplan.mapper.refine import Exchange, Task, refine
 
 MOST_THREADS = 512  # beyond this a round of exchanges takes long, and the solver's own answer has to do
 
+PINNING = ("best", "exact")  # methods that know pins themselves
+
 
 def place_threads(method: Method, problem: Problem) -> Nodes:
     """(N,) node positions by a method, pinned threads where they are pinned.
 
     A method that knows no pins gives a placement in which pinned threads are exchanged in where that costs
-    least; `best` goes on searching from there, and for the objective `phased`. Raises UsageError for `exact`
-    with pins or phases: its proof would not hold.
+    least. For the objective `phased` `best` goes on from balance in every phase alike to what each phase
+    matters. Raises UsageError for `exact` with phases: its proof would not hold.
     """
     phased = problem.objective == "phased"
-    if method.name == "exact" and (phased or problem.fixed is not None):
-        what = "phases" if phased else "pinned threads"
-        raise UsageError(f"the method exact proves nothing about {what}", "take --method best")
-    plain = replace(problem, fixed=None)
+    if phased and method.name == "exact":
+        raise UsageError("the method exact proves nothing about phases", "take --method best")
+    plain = problem if method.name in PINNING else replace(problem, fixed=None)
     if phased:
         several = len(phase_loads(problem)[0]) > 1
         plain = replace(plain, objective="balanced", every_phase=several)
     places = hold_pins(problem, method.function()(plain))
-    special = phased or problem.fixed is not None
-    if method.name != "best" or not special or problem.threads > MOST_THREADS:
+    if not phased or method.name != "best" or problem.links is not None or problem.threads > MOST_THREADS:
         return places
     return refine(task_of(problem), places)
 
@@ -80,7 +80,7 @@ def phase_imbalance(problem: Problem, places: Nodes) -> float:
 
 def hold_pins(problem: Problem, places: Nodes) -> Nodes:
     """The placement with every pinned thread on its node; whom it displaces is who costs least."""
-    if problem.fixed is None:
+    if problem.fixed is None or not ((problem.fixed >= 0) & (problem.fixed != places)).any():
         return places
     choices = [_exchange_in(problem, start) for start in (_renamed(problem, places), places)]
     return min(choices, key=lambda found: objective_value(problem, found))

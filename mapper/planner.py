@@ -12,7 +12,7 @@ from numaplan.mapper.joint import settle
 from numaplan.mapper.methods import find_method
 from numaplan.mapper.pages import PagePlan, PageStats, place_pages
 from numaplan.mapper.pins import resolve_pins
-from numaplan.mapper.placing import phase_imbalance, place_threads
+from numaplan.mapper.placing import PINNING, phase_imbalance, place_threads
 from numaplan.mapper.plan import Plan, PlanApp, PlanMachine, PlanThread
 from numaplan.mapper.predict import predict, with_memory
 from numaplan.mapper.problem import TOLERANCE, Nodes, Problem, new_problem
@@ -77,7 +77,7 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
         places, pages = _with_pages(problem, places, workload.pages, usable, machine, options)
     ids = np.array([node.id for node in usable.cpu_nodes])
     nodes = ids[places].tolist()
-    cpus = assign_cpus(problem.comm, usable, nodes, resolve_pins(options.pins, workload.threads, usable)[1])
+    cpus = assign_cpus(problem.matrix, usable, nodes, resolve_pins(options.pins, workload.threads, usable)[1])
     threads = tuple(
         PlanThread(
             process=process, path=path, thread=i, node=nodes[i], cpus=cpus[i], load=float(f"{load:.9g}")
@@ -123,7 +123,7 @@ def _with_pages(
     options: PlanOptions,
 ) -> tuple[Nodes, PagePlan]:
     """Threads and pages; only `best` lets threads follow their pages, as other methods are what they are."""
-    if options.method == "best":
+    if options.method == "best" and problem.links is None:
         return settle(problem, places, stats, usable, machine, next_touch=options.next_touch)
     ids = np.array([node.id for node in usable.cpu_nodes])
     return places, place_pages(stats, ids[places], machine, next_touch=options.next_touch)
@@ -182,7 +182,7 @@ def _remarks(problem: Problem, places: Nodes, options: PlanOptions) -> list[str]
                 f"no placement was found that keeps every node within {problem.tolerance:.0%} of its share in"
                 f" every phase; this one is off by at most {off:.1%}"
             )
-    if options.pins and options.method != "best":
+    if options.pins and options.method not in PINNING:
         remarks.append(f"{options.method} knows no pins: pinned threads were exchanged into its placement")
     if problem.objective == "balanced":
         off = imbalance(problem, places)
@@ -191,7 +191,7 @@ def _remarks(problem: Problem, places: Nodes, options: PlanOptions) -> list[str]
                 f"no placement keeps every node within {problem.tolerance:.0%} of its share of the load;"
                 f" this one is near the closest found: off by at most {off:.1%}"
             )
-    if not problem.comm.any():
+    if not problem.matrix.any():
         remarks.append("the threads do not communicate: any placement is as good as another for that")
     return remarks
 

@@ -19,6 +19,7 @@ OBJECTIVES = ("balanced", "remote", "hop", "phased")
 EFFORTS = ("fast", "normal", "max")
 TOLERANCE = 0.05
 MAX_THREADS = 16384  # a dense matrix of that size takes 2 GiB
+LARGEST = 1e305  # sums times a distance (at most 255) must stay numbers
 WHOLE_LIMIT = 2048  # threads; larger sparse matrices are never made whole
 
 Floats = NDArray[np.float64]
@@ -107,6 +108,7 @@ def new_problem(
     seats = np.array([len(node.cpus) for node in machine.cpu_nodes], dtype=np.int64)
     if not len(seats):
         raise UsageError("the machine has no node with cpus", "give another --machine")
+    _check_sums(matrix, load)
     pins = check_pins(pinned or {}, len(matrix), machine)
     rows = [machine.index_of_node(node.id) for node in machine.cpu_nodes]
     distances = machine.distance_matrix[np.ix_(rows, rows)]
@@ -126,6 +128,15 @@ def new_problem(
         phase_rates=phase_rates,
         fixed=pins if (pins >= 0).any() else None,
     )
+
+
+def _check_sums(matrix: Floats | Links, load: Floats) -> None:
+    """Raise UsageError where entries are fine one by one, but not their sum times a distance."""
+    with np.errstate(over="ignore"):
+        entries = matrix.weight if isinstance(matrix, Links) else matrix
+        for name, total in (("communication matrix", entries.sum()), ("loads", load.sum())):
+            if not total < LARGEST:
+                raise UsageError(f"{name}: its entries add up to {total:g}", "scale them down")
 
 
 def check_pins(pinned: Mapping[int, int], threads: int, machine: Machine) -> Nodes:
