@@ -42,6 +42,16 @@ class Columns:
         if self.count + more > self._room:
             self._allocate(max(self.count + more, self._room * 2))
 
+    def repeat(self, first: int, times: NDArray[np.int64]) -> None:
+        """Repeat each row from `first` on so many times (0: leave it out)."""
+        last, more = self.count, int(times.sum())
+        kept = {name: self._arrays[name][first:last].copy() for name in self._filled}
+        self.reserve(max(more - (last - first), 0))
+        self.count = first + more
+        for name, values in kept.items():
+            self._arrays[name][first : self.count] = np.repeat(values, times)
+            self._arrays[name][self.count : last] = 0
+
     def fill(self, name: str) -> Column:
         """The whole array of a column that is about to be written."""
         self._filled.add(name)

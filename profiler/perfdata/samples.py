@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from numaplan.profiler.perfdata.attrs import Attr
 from numaplan.profiler.perfdata.columns import Columns
+from numaplan.profiler.perfdata.group_reads import GroupReads, reads_groups
 from numaplan.profiler.perfdata.layout import Layout, id_offset, layout_of
 from numaplan.profiler.perfdata.native import IdTable, Ints, column, gather
 from numaplan.profiler.perfdata.skipping import field_lengths
@@ -36,6 +37,7 @@ class SampleDecoder:
         self._id_offsets: list[int] = []
         self._offset_of_event = np.zeros(0, dtype=np.int64)
         self._ids = IdTable({})
+        self._groups = GroupReads()
 
     def set_events(self, attrs: Sequence[Attr]) -> None:
         """The events as known so far; in a pipe they come between the records."""
@@ -75,7 +77,8 @@ class SampleDecoder:
             self.short += int(len(good) - good.sum())
             starts = [start[good] for start in starts]
         self._copy(self._layouts[0], buffer, starts, None)
-        self.columns.count += len(starts[0])
+        first, self.columns.count = self.columns.count, self.columns.count + len(starts[0])
+        self._expand(self._layouts[0], buffer, np.arange(first, self.columns.count), starts[0])
 
     def _decode_by_id(self, buffer: Buffer, samples: Ints, sizes: Ints) -> None:
         events = self._events_of(buffer, samples, sizes)
@@ -83,9 +86,7 @@ class SampleDecoder:
         if not known.all():
             self.strange += int(len(known) - known.sum())
             samples, sizes, events = samples[known], sizes[known], events[known]
-        kept = self._decode_events(buffer, samples, sizes, events)
-        first, self.columns.count = self.columns.count, self.columns.count + len(kept)
-        self.columns.fill("event")[first : self.columns.count] = kept
+        self._decode_events(buffer, samples, sizes, events)
 
     def _events_of(self, buffer: Buffer, samples: Ints, sizes: Ints) -> NDArray[np.int32]:
         """The event of each sample by its id, -1 for unknown ones.
@@ -104,10 +105,8 @@ class SampleDecoder:
         assert found is not None  # there is at least one place
         return found
 
-    def _decode_events(
-        self, buffer: Buffer, samples: Ints, sizes: Ints, events: NDArray[np.int32]
-    ) -> NDArray[np.int32]:
-        """Copies the samples' fields and returns the events of those that were whole."""
+    def _decode_events(self, buffer: Buffer, samples: Ints, sizes: Ints, events: NDArray[np.int32]) -> None:
+        """Copies the fields and events of the samples that are whole."""
         kinds = self._layout_of_event[events]
         good = np.ones(len(samples), dtype=np.bool_)
         located: list[tuple[Layout, Ints, list[Ints]]] = []
@@ -122,7 +121,18 @@ class SampleDecoder:
         for layout, rows, starts in located:
             self._copy(layout, buffer, starts, None if target is None else target[rows])
         self.short += int(len(good) - good.sum())
-        return events[good]
+        kept = events[good]
+        first, self.columns.count = self.columns.count, self.columns.count + len(kept)
+        self.columns.fill("event")[first : self.columns.count] = kept
+        groups = [one for one in located if reads_groups(one[0])]
+        if len(groups) == 1:  # of several layouts there is no telling the rows of one after expanding another
+            layout, rows, starts = groups[0]
+            where = np.arange(len(rows)) if target is None else target[rows]
+            self._expand(layout, buffer, first + where, starts[0])
+
+    def _expand(self, layout: Layout, buffer: Buffer, rows: Ints, samples: Ints) -> None:
+        if reads_groups(layout):
+            self._groups.expand(self.columns, layout, buffer, rows, samples, self._ids, self._swap)
 
     def _locate(
         self, layout: Layout, buffer: Buffer, samples: Ints, sizes: Ints
