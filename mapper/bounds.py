@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from numaplan.mapper.links import Links
 from numaplan.mapper.problem import Floats, Problem
 
 SPECTRAL_LIMIT = 512  # threads; the eigenvalues of a dense matrix take O(N^3)
@@ -19,7 +20,7 @@ def lower_bound(problem: Problem) -> float:
         return remote
     local = float(np.diag(problem.costs).min())
     apart = problem.costs[~np.eye(problem.nodes, dtype=bool)]
-    total = float(problem.comm.sum()) / 2
+    total = float(problem.matrix.sum()) / 2
     if not apart.size:
         return total * local
     return local * total + max(0.0, float(apart.min()) - local) * remote if apart.min() >= local else 0.0
@@ -30,9 +31,18 @@ def _degree_bound(problem: Problem) -> float:
     partners = int(problem.sizes.max()) - 1
     if partners >= problem.threads - 1:
         return 0.0
+    if problem.links is not None:
+        return _weakest_links(problem.links, partners)
     cut = problem.threads - partners
     # The weakest N - partners entries of each row stay outside (one of them is the diagonal's zero).
     return float(np.partition(problem.comm, cut - 1, axis=1)[:, :cut].sum()) / 2
+
+
+def _weakest_links(links: Links, partners: int) -> float:
+    """The same where most pairs do not talk: what is left of each row without its strongest entries."""
+    order = np.lexsort((-links.weight, links.rows))
+    rank = np.arange(len(order)) - np.repeat(links.start[:-1], np.diff(links.start))
+    return float(links.weight[order][rank >= partners].sum()) / 2
 
 
 def _spectral_bound(problem: Problem) -> float:

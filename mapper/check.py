@@ -12,7 +12,7 @@ from numaplan.mapper.metrics import Metrics
 from numaplan.mapper.plan import Plan
 from numaplan.mapper.planner import PlanOptions, make_plan, problem_for
 from numaplan.mapper.predict import predict
-from numaplan.mapper.problem import TOLERANCE, Nodes, Problem
+from numaplan.mapper.problem import TOLERANCE, Floats, Nodes, Problem
 from numaplan.mapper.restrict import restrict
 from numaplan.mapper.workload import Workload
 from numaplan.profiler import Machine
@@ -154,7 +154,7 @@ def _regress(problem: Problem, places: Nodes, best: Nodes) -> float:
     now, least = objective_value(problem, places), objective_value(problem, best)
     if now <= least:
         return 0.0 if now == least else (now - least) / least
-    return (now - least) / (least if least > 0 else float(problem.comm.sum()) / 2)
+    return (now - least) / (least if least > 0 else float(problem.matrix.sum()) / 2)
 
 
 def _unbalanced(problem: Problem, places: Nodes, best: Nodes) -> str:
@@ -167,13 +167,22 @@ def _unbalanced(problem: Problem, places: Nodes, best: Nodes) -> str:
 
 
 def _worst_pairs(problem: Problem, places: Nodes, workload: Workload) -> list[str]:
-    costs = np.triu(problem.comm * (problem.costs - problem.costs.min())[np.ix_(places, places)], 1)
-    worst = np.argsort(-costs, axis=None, kind="stable")[:WORST_PAIRS]
+    rows, columns, talk = _pairs(problem)
+    costs = talk * (problem.costs - problem.costs.min())[places[rows], places[columns]]
     lines = []
-    for first, second in zip(*(part.tolist() for part in np.unravel_index(worst, costs.shape)), strict=True):
-        if costs[first, second] > 0:
+    for pair in np.argsort(-costs, kind="stable")[:WORST_PAIRS].tolist():
+        first, second = rows[pair], columns[pair]
+        if costs[pair] > 0:
             (p, a), (q, b) = workload.threads[first], workload.threads[second]
-            lines.append(
-                f"  {p} {a} on one node, {q} {b} on another: communication {problem.comm[first, second]:g}"
-            )
+            lines.append(f"  {p} {a} on one node, {q} {b} on another: communication {talk[pair]:g}")
     return lines
+
+
+def _pairs(problem: Problem) -> tuple[Nodes, Nodes, Floats]:
+    """First and second thread of each pair that talks, and how much."""
+    if problem.links is not None:
+        links = problem.links
+        upper = links.rows < links.to
+        return links.rows[upper], links.to[upper].astype(np.int64), links.weight[upper]
+    rows, columns = np.nonzero(np.triu(problem.comm, 1))
+    return rows, columns, problem.comm[rows, columns]

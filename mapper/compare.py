@@ -80,7 +80,7 @@ def _applies(problem: Problem, name: str) -> bool:
     method = METHODS[name]
     if problem.objective == "phased" and name == "exact":
         return False
-    return method.installed and (not method.most_threads or problem.threads <= method.most_threads)
+    return method.applies(problem)
 
 
 def _run(
@@ -91,7 +91,7 @@ def _run(
     start = perf_counter()
     places = place_threads(method, problem)
     seconds = perf_counter() - start
-    costs = costs_of(problem.comm, problem.loads, problem.distances, places)
+    costs = costs_of(problem.matrix, problem.loads, problem.distances, places)
     return Comparison(
         method=name,
         objective=problem.objective,

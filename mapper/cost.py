@@ -56,7 +56,8 @@ def node_traffic(matrix: Floats | Links, places: Nodes, count: int) -> Floats:
     """(K, K) communication between nodes, both directions summed; the diagonal holds local pairs twice."""
     if isinstance(matrix, Links):
         cells = places[matrix.rows] * count + places[matrix.to]
-        return np.bincount(cells, matrix.weight, count * count).reshape(count, count)
+        traffic = np.bincount(cells, matrix.weight, count * count).astype(np.float64)
+        return traffic.reshape(count, count)
     seated: NDArray[np.float64] = np.zeros((len(places), count))
     seated[np.arange(len(places)), places] = 1.0
     return seated.T @ (matrix @ seated)

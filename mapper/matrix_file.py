@@ -7,38 +7,43 @@ may be counted in directions: they are made symmetric, and the reader says so.
 import io
 import zipfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from numaplan.common import UsageError, read_document, write_document
-from numaplan.mapper.problem import MAX_THREADS, Floats, check_comm, check_loads
+from numaplan.mapper.links import Links
+from numaplan.mapper.problem import MAX_THREADS, Floats, check_loads, check_matrix
 
 MATRIX_LIMIT = 1 << 30  # bytes of text
 _COMM_MEND = "give N rows of N numbers, comma separated, no header"
 
 
 class CommFile(NamedTuple):
-    """A matrix as read, (N, N) symmetric with zero diagonal, and what had to be done to it (may be empty)."""
+    """A matrix as read, (N, N) symmetric with zero diagonal, and what had to be done to it (may be empty).
 
-    comm: Floats
+    Sparse files of many threads stay sparse.
+    """
+
+    comm: Floats | Links
     note: str
 
 
 def read_comm(path: str | Path) -> CommFile:
     """Read a communication matrix (.csv; .npz and .mtx: sparse); raises UsageError naming row and column."""
     name = str(path)
+    matrix: Any
     if name.endswith((".npz", ".mtx")):
         matrix = _read_sparse(Path(path))
     else:
         matrix = _read_csv(read_document(path, "communication matrix", MATRIX_LIMIT), name)
     try:
-        return CommFile(check_comm(matrix), "")
+        return CommFile(check_matrix(matrix), "")
     except UsageError as error:
         if "not symmetric" not in error.what:
             raise UsageError(f"{name}: {error.what}", error.mend) from error
     note = f"{name}: not symmetric; both directions of each pair were added and halved"
-    return CommFile(check_comm(matrix / 2 + matrix.T / 2), note)
+    return CommFile(check_matrix(matrix / 2 + matrix.T / 2), note)
 
 
 def read_loads(path: str | Path) -> Floats:
@@ -106,7 +111,8 @@ def _read_csv(data: bytes, where: str) -> Floats:
     return matrix
 
 
-def _read_sparse(path: Path) -> Floats:
+def _read_sparse(path: Path) -> Any:
+    """A scipy csr_array of a scipy .npz or a Matrix Market file."""
     from scipy import io as scipy_io
     from scipy import sparse
 
@@ -121,7 +127,7 @@ def _read_sparse(path: Path) -> Floats:
         rows, columns = loaded.shape
         if rows != columns or not 1 <= rows <= MAX_THREADS:
             raise ValueError(f"{rows} x {columns}, not a square of at most {MAX_THREADS}")
-        return np.asarray(sparse.csr_array(loaded).toarray(), dtype=np.float64)
+        return sparse.csr_array(sparse.coo_array(loaded), dtype=np.float64)
     except Exception as error:  # damaged archives and headers raise errors of many kinds
         text = str(error).partition("\n")[0]
         raise UsageError(f"{path}: {text}", "give a scipy .npz or a Matrix Market file") from error

@@ -26,7 +26,7 @@ def predict(problem: Problem, places: Nodes, usable: Machine, machine: Machine) 
     column = np.array([ids.index(node.id) for node in usable.cpu_nodes])
 
     def costs(chosen: Nodes) -> Any:
-        return costs_of(problem.comm, problem.loads, distances, column[chosen])
+        return costs_of(problem.matrix, problem.loads, distances, column[chosen])
 
     return Predicted(
         **msgspec.structs.asdict(costs(places)),

@@ -181,8 +181,8 @@ def check_matrix(comm: ArrayLike | Links) -> Floats | Links:
     """As check_comm, but scipy's sparse matrices of more than WHOLE_LIMIT threads stay sparse."""
     if isinstance(comm, Links):
         return comm
-    shape = getattr(comm, "shape", ())
-    if hasattr(comm, "tocsr") and len(shape) == 2 and WHOLE_LIMIT < shape[0] == shape[1] <= MAX_THREADS:
+    shape = np.shape(comm) if hasattr(comm, "tocsr") else ()
+    if len(shape) == 2 and WHOLE_LIMIT < shape[0] == shape[1] <= MAX_THREADS:
         return links_of(comm)
     return check_comm(comm)
 

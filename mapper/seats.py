@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from numaplan.mapper.links import Links
 from numaplan.mapper.methods.best import best
 from numaplan.mapper.problem import Floats, Nodes, Problem, node_sizes
 from numaplan.profiler.machine import Machine
@@ -17,7 +18,7 @@ Cores = list[tuple[int, ...]]
 
 
 def assign_cpus(
-    comm: Floats, machine: Machine, nodes: Sequence[int], pinned: Mapping[int, int] | None = None
+    comm: Floats | Links, machine: Machine, nodes: Sequence[int], pinned: Mapping[int, int] | None = None
 ) -> list[tuple[int, ...]]:
     """The cpus of each thread: comm (N, N) symmetric, nodes (N,) ids. One cpu a thread.
 
@@ -53,7 +54,7 @@ def _caches(machine: Machine, node: int, cpus: Sequence[int]) -> list[Cores]:
     return list(groups.values())
 
 
-def _seat(comm: Floats, threads: Nodes, caches: list[Cores]) -> dict[int, int]:
+def _seat(comm: Floats | Links, threads: Nodes, caches: list[Cores]) -> dict[int, int]:
     """Cpu of each thread of a node."""
     cores = sum(len(cache) for cache in caches)
     # While cores suffice a core counts as one seat, so that threads spread over cores before they share one.
@@ -67,14 +68,22 @@ def _seat(comm: Floats, threads: Nodes, caches: list[Cores]) -> dict[int, int]:
     return seated
 
 
-def _divide(comm: Floats, threads: Nodes, seats: Sequence[int]) -> list[Nodes]:
+def _part(comm: Floats | Links, threads: Nodes) -> Floats:
+    return (
+        comm.part(threads)
+        if isinstance(comm, Links)
+        else np.ascontiguousarray(comm[np.ix_(threads, threads)])
+    )
+
+
+def _divide(comm: Floats | Links, threads: Nodes, seats: Sequence[int]) -> list[Nodes]:
     """Threads by unit, in proportion to the units' seats, least communication between units."""
     sizes = node_sizes(len(threads), np.asarray(seats, dtype=np.int64))
     if len(sizes) == 1 or len(threads) < 2 or sizes.max() == 1:
         return np.split(threads, np.cumsum(sizes)[:-1])
     count = len(sizes)
     problem = Problem(
-        comm=np.ascontiguousarray(comm[np.ix_(threads, threads)]),
+        comm=_part(comm, threads),
         loads=np.zeros(len(threads)),
         sizes=sizes,
         distances=1.0 - np.eye(count),

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from numaplan.common import UsageError
+from numaplan.mapper.links import Links
 from numaplan.mapper.matrix_file import read_comm, read_loads
 from numaplan.mapper.pages import PageStats
 from numaplan.mapper.phases_file import read_phases
@@ -27,7 +28,7 @@ class Workload:
     their roles from run to run, where several runs were compared."""
 
     threads: Sequence[tuple[str, str]]
-    comm: Floats
+    comm: Floats | Links
     loads: Floats
     sources: dict[str, Any]
     argv: tuple[str, ...] = ()

@@ -31,7 +31,9 @@ def _one_group(problem: Problem, remaining: Nodes, size: int, target: float) -> 
     sums = problem.comm[group[0]].copy()
     load = float(problem.loads[group[0]])
     while len(group) < size:
-        position = _choice(sums[remaining], problem.loads[remaining], target - load, size - len(group) - 1, target)
+        position = _choice(
+            sums[remaining], problem.loads[remaining], target - load, size - len(group) - 1, target
+        )
         chosen = int(remaining[position])
         remaining = np.delete(remaining, position)
         group.append(chosen)

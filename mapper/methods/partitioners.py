@@ -6,7 +6,7 @@ these programs want them.
 
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,43 +19,64 @@ _SCALE = 1_000_000
 def metis(problem: Problem) -> Nodes:
     """METIS, recursive bisection (Karypis and Kumar)."""
     pymetis = _package("pymetis")
-    start, ends, weights = _edges(problem.comm)
-    shares = (problem.sizes / problem.threads).tolist()
+    nodes = _used(problem)
+    edges = _edges(problem)
+    shares = (problem.sizes[nodes] / problem.threads).tolist()
+    adjacency = pymetis.CSRAdjacency(edges.start, edges.ends)
     _, parts = pymetis.part_graph(
-        problem.nodes, xadj=start, adjncy=ends, eweights=weights, tpwgts=shares, recursive=True,
+        len(nodes), adjacency, eweights=edges.weights, tpwgts=shares, recursive=True,
         options=pymetis.Options(seed=problem.seed % (1 << 31)),
     )  # fmt: skip
-    return repair(problem, np.array(parts, dtype=np.int64))
+    return repair(problem, nodes[np.array(parts, dtype=np.int64)])
 
 
 def kahip(problem: Problem) -> Nodes:
     """KaHIP's kaffpa, preset eco (Sanders and Schulz); with 3 % slack, as with none it may not end."""
     kaffpa = _package("kahip")
-    start, ends, weights = _edges(problem.comm)
+    nodes, edges = _used(problem), _edges(problem)
     ones = [1] * problem.threads
     _, parts = kaffpa.kaffpa(
-        ones, start, weights, ends, problem.nodes, 0.03, True, problem.seed % (1 << 31), 1
+        ones, edges.start.tolist(), edges.weights.tolist(), edges.ends.tolist(), len(nodes), 0.03, True,
+        problem.seed % (1 << 31), 1,
     )  # fmt: skip
-    return repair(problem, np.array(parts, dtype=np.int64))
+    return repair(problem, nodes[np.array(parts, dtype=np.int64)])
 
 
 def mtkahypar(problem: Problem) -> Nodes:
     """Mt-KaHyPar, preset default (Gottesbüren et al.)."""
     library = _package("mtkahypar")
+    nodes, edges = _used(problem), _edges(problem)
     initializer = _started(library)
     context = initializer.context_from_preset(library.PresetType.DEFAULT)
-    context.set_partitioning_parameters(problem.nodes, 0.0, library.Objective.CUT)
-    context.set_individual_target_block_weights(problem.sizes.tolist())
+    context.set_partitioning_parameters(len(nodes), 0.0, library.Objective.CUT)
+    context.set_individual_target_block_weights(problem.sizes[nodes].tolist())
     context.logging = False
     library.set_seed(problem.seed % (1 << 31))
-    rows, columns = np.nonzero(np.triu(problem.comm))
-    edges = list(zip(rows.tolist(), columns.tolist(), strict=True))
-    weights = _whole(problem.comm[rows, columns], problem.comm)
-    graph = initializer.create_graph(
-        context, problem.threads, len(edges), edges, [1] * problem.threads, weights
-    )
+    upper = edges.rows < edges.ends
+    pairs = list(zip(edges.rows[upper].tolist(), edges.ends[upper].tolist(), strict=True))
+    weights = edges.weights[upper].tolist()
+    ones = [1] * problem.threads
+    graph = initializer.create_graph(context, problem.threads, len(pairs), pairs, ones, weights)
     cut = graph.partition(context)
-    return repair(problem, np.array([cut.block_id(i) for i in range(problem.threads)], dtype=np.int64))
+    blocks = np.array([cut.block_id(i) for i in range(problem.threads)], dtype=np.int64)
+    return repair(problem, nodes[blocks])
+
+
+def scotch(problem: Problem) -> Nodes:
+    """SCOTCH, default strategy (Pellegrini); parts of equal size, made the nodes' sizes afterwards."""
+    library = _package("pyscotch")
+    nodes, edges = _used(problem), _edges(problem)
+    if len(nodes) == 1:
+        return repair(problem, np.repeat(nodes, problem.threads))
+    with library.Graph() as graph:
+        graph.build(edges.start, edges.ends, edlotab=edges.weights)
+        parts = graph.partition(len(nodes))
+    return repair(problem, nodes[np.asarray(parts, dtype=np.int64)])
+
+
+def _used(problem: Problem) -> Nodes:
+    """Nodes that get threads: these programs take no empty parts."""
+    return np.flatnonzero(problem.sizes > 0)
 
 
 @cache
@@ -73,32 +94,62 @@ def _package(name: str) -> Any:
         ) from error
 
 
-def _whole(values: Floats, comm: Floats) -> list[int]:
-    whole = np.maximum(1, np.rint(values / comm.max(initial=1e-300) * _SCALE)).astype(np.int64)
-    return [int(value) for value in whole.tolist()]
+class _Edges(NamedTuple):
+    """Adjacency as these programs take it: where each thread's list starts, both ends, whole weights."""
+
+    start: Nodes
+    rows: Nodes
+    ends: Nodes
+    weights: Nodes
 
 
-def _edges(comm: Floats) -> tuple[list[int], list[int], list[int]]:
-    """Adjacency as these programs take it: where each thread's list starts, the other ends, the weights."""
-    rows, columns = np.nonzero(comm)
-    start = np.searchsorted(rows, np.arange(len(comm) + 1))
-    return start.tolist(), columns.tolist(), _whole(comm[rows, columns], comm)
+def _edges(problem: Problem) -> _Edges:
+    if problem.links is not None:
+        links = problem.links
+        return _Edges(links.start, links.rows, links.to.astype(np.int64), _whole(links.weight))
+    rows, ends = np.nonzero(problem.comm)
+    start = np.searchsorted(rows, np.arange(problem.threads + 1))
+    return _Edges(start, rows, ends, _whole(problem.comm[rows, ends]))
+
+
+def _whole(values: Floats) -> Nodes:
+    return np.maximum(1, np.rint(values / values.max(initial=1e-300) * _SCALE)).astype(np.int64)
 
 
 def repair(problem: Problem, places: Nodes) -> Nodes:
     """Move threads from nodes with too many to nodes with too few, each time the move that costs least."""
     counts = np.bincount(places, minlength=problem.nodes)
-    talk = np.zeros((problem.threads, problem.nodes))
-    np.add.at(talk.T, places, problem.comm)
+    talk = _talk(problem, places)
     while (counts > problem.sizes).any():
         over, under = counts[places] > problem.sizes[places], np.flatnonzero(counts < problem.sizes)
         loss = talk[np.arange(problem.threads), places][:, None] - talk[:, under]
         loss[~over] = np.inf
         thread, column = np.unravel_index(int(np.argmin(loss)), loss.shape)
         source, target = places[thread], under[column]
-        talk[:, source] -= problem.comm[:, thread]
-        talk[:, target] += problem.comm[:, thread]
+        _move(problem, talk, int(thread), source, target)
         counts[source] -= 1
         counts[target] += 1
         places[thread] = target
     return places
+
+
+def _talk(problem: Problem, places: Nodes) -> Floats:
+    """(N, K) what each thread says to each node."""
+    talk = np.zeros((problem.threads, problem.nodes))
+    if problem.links is not None:
+        np.add.at(talk, (problem.links.rows, places[problem.links.to]), problem.links.weight)
+    else:
+        np.add.at(talk.T, places, problem.comm)
+    return talk
+
+
+def _move(problem: Problem, talk: Floats, thread: int, source: int, target: int) -> None:
+    """Keep `talk` right when a thread moves."""
+    partners: slice | Nodes = slice(None)
+    if problem.links is not None:
+        row = slice(problem.links.start[thread], problem.links.start[thread + 1])
+        partners, said = problem.links.to[row].astype(np.int64), problem.links.weight[row]
+    else:
+        said = problem.comm[thread]
+    talk[partners, source] -= said
+    talk[partners, target] += said
