@@ -117,7 +117,7 @@ def fake_perf(folder: Path, lines: str, refuses: str = "") -> str:
 
 LEVEL = "|OP LOAD|LVL L1 hit|SNP None|TLB L1 or L2 hit|LCK No|BLK  N/A"
 WIDE = f"""\
-   50/51   [003]    12.000000345:  cpu/mem-loads,ldlat=30/P:   7f0000001000   68100142 {LEVEL} 33 400abc 1000
+ 50/51 [003] 12.000000345: cpu/mem-loads,ldlat=30/P:   7f0000001000   68100142 {LEVEL} 33 400abc 1000
 # a comment
    -1/-1   [000]    13.000000000:  dummy:HG:            0   5080021 |OP N/A|BLK  N/A   0   0   0
    60/61   [001]    12.000000999:  memory:   ffff   144 |OP STORE|LVL L1 hit|BLK  N/A   7   400def   2000

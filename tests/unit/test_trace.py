@@ -1,6 +1,8 @@
 """The trace file: what is written is read, and a damaged file is refused in one line."""
 
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -111,4 +113,70 @@ def test_another_schema_is_refused(tmp_path: Path) -> None:
     database.execute("UPDATE meta SET value = '99' WHERE key = 'schema'")
     database.close()
     with pytest.raises(UsageError, match="schema 99"):
+        Trace.open(tmp_path / "t.db")
+
+
+def test_a_writer_that_is_killed_leaves_no_trace(tmp_path: Path) -> None:
+    program = f"""
+import os, sys
+sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+from tests.unit.test_trace import columns
+from numaplan.profiler import TraceWriter
+with TraceWriter({str(tmp_path / "t.db")!r}) as writer:
+    for _ in range(3):
+        writer.add_samples(columns(400_000))
+    os.kill(os.getpid(), 9)
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=False)
+    assert done.returncode == -9
+    assert not (tmp_path / "t.db").exists()
+    write_trace(tmp_path / "t.db", 100)  # what is left lying does not stand in the way
+    with Trace.open(tmp_path / "t.db") as trace:
+        assert trace.rows("SELECT count(*) FROM samples") == [(100,)]
+
+
+def test_a_trace_that_was_there_survives_a_failure(tmp_path: Path) -> None:
+    write_trace(tmp_path / "t.db", 100)
+    with pytest.raises(RuntimeError, match="stop"), TraceWriter(tmp_path / "t.db") as writer:
+        writer.add_samples(columns(10))
+        raise RuntimeError("stop")
+    with Trace.open(tmp_path / "t.db") as trace:
+        assert trace.rows("SELECT count(*) FROM samples") == [(100,)]
+
+
+def test_blocks_may_be_used_again_once_they_were_taken(tmp_path: Path) -> None:
+    data = columns(1000)
+    with TraceWriter(tmp_path / "t.db") as writer:
+        for start in range(5):
+            data["addr"][:] = start
+            writer.add_samples(data)
+        assert writer.sample_count == 5000
+    with Trace.open(tmp_path / "t.db") as trace:
+        found = trace.rows("SELECT addr, count(*) FROM samples GROUP BY addr ORDER BY addr")
+    assert found == [(start, 1000) for start in range(5)]
+
+
+@pytest.mark.parametrize("found", ["0", "2", "", "1.0", "one"])
+def test_schemas_before_and_after_are_refused(tmp_path: Path, found: str) -> None:
+    write_trace(tmp_path / "t.db", 10)
+    import duckdb
+
+    database = duckdb.connect(str(tmp_path / "t.db"))
+    database.execute("UPDATE meta SET value = ? WHERE key = 'schema'", [found])
+    database.close()
+    with pytest.raises(UsageError, match="this version reads 1"):
+        Trace.open(tmp_path / "t.db")
+
+
+@pytest.mark.parametrize(
+    "statement", ["ALTER TABLE samples DROP latency", "DELETE FROM meta", "DROP TABLE losses"]
+)
+def test_a_trace_without_all_its_parts_is_refused(tmp_path: Path, statement: str) -> None:
+    write_trace(tmp_path / "t.db", 10)
+    import duckdb
+
+    database = duckdb.connect(str(tmp_path / "t.db"))
+    database.execute(statement)
+    database.close()
+    with pytest.raises(UsageError):
         Trace.open(tmp_path / "t.db")
