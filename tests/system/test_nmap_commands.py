@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from numaplan.common import UsageError
+from numaplan.common.cli import run_app
 from numaplan.mapper import Plan, evaluate
-from numaplan.mapper.cli import is_scanner_call
+from numaplan.mapper.cli import app, is_scanner_call
 from numaplan.mapper.matrix_file import write_comm, write_loads
 
 pytestmark = pytest.mark.system
@@ -111,6 +112,14 @@ def test_check_passes_fails_and_updates(folder: Path) -> None:
         (("plan", *MATRICES, "--machine", "2x4", "--without-cpus", "0-9999999999"), "give cpus and ranges"),
         (("plan", *MATRICES, "--machine", "2x4", "--without-cpus", "3-1"), "give cpus and ranges"),
         (("plan", *MATRICES, "--machine", "2x4", "--tolerance", "nan"), "tolerance nan"),
+        (("plan", *MATRICES, "--machine", "2x4", "--pin", "0.9=1"), "no thread 0.9"),
+        (("plan", *MATRICES, "--machine", "2x4", "--pin", "0.1"), "give thread=node"),
+        (("plan", *MATRICES, "--machine", "2x4", "--pin", "0.1=2"), "no node 2"),
+        (("plan", *MATRICES, "--machine", "2x4", "--pin", "@none"), "none: No such file"),
+        (("plan", *MATRICES, "--machine", "2x4", "--phases", "loads.csv"), "loads.csv: no phases"),
+        (("plan", *MATRICES, "--machine", "2x4", "--beside", "loads.csv"), "loads.csv"),
+        (("plan", "a.db", "--phases", "loads.csv"), "--phases goes with --comm"),
+        (("plan", "a.db", "b.db"), "a.db: No such file"),
         (("plan", "--comm", "comm.csv", "--loads", "short.csv", "--machine", "2x4"), "2 loads for 8 threads"),
         (("plan", *MATRICES, "--machine", "2x4", "-o", "no/plan.json"), "no folder"),
         (("show", "loads.csv"), "loads.csv"),
@@ -219,3 +228,73 @@ def test_export_of_several_processes_by_rank(folder: Path) -> None:
     assert "mask_cpu" in export_plan(ranked, "slurm")
     with pytest.raises(UsageError, match="several processes"):
         export_plan(ranked, "omp")
+
+
+def test_plan_with_pins_phases_and_beside_another(folder: Path) -> None:
+    done = nmap(
+        folder, "plan", *MATRICES, "--machine", "4x2", "--pin", "0=3", "--pin", "0.4=cpu:7", "-o", "a.json"
+    )
+    assert done.returncode == 0, done.stderr
+    plan = Plan.load(folder / "a.json")
+    assert plan.threads[0].node == 3 and plan.threads[4].cpus == (7,)
+    checked = nmap(folder, "check", *MATRICES, "--baseline", "a.json", "--json")
+    assert json.loads(checked.stdout)["regress"] == 0  # today's best is held to the same pins
+    first = nmap(folder, "plan", *MATRICES, "--machine", "4x4", "-o", "first.json")
+    second = nmap(
+        folder, "plan", *MATRICES, "--machine", "4x4", "--beside", "first.json", "-o", "second.json"
+    )
+    assert first.returncode == second.returncode == 0, second.stderr
+    cpus = [
+        thread.cpus[0]
+        for name in ("first", "second")
+        for thread in Plan.load(folder / f"{name}.json").threads
+    ]
+    assert sorted(cpus) == list(range(16))
+    # Threads 0..3 work in the first phase, 4..7 in the second; by communication i and i+4 belong together.
+    rows = [[0, 1, 5, 1, 1, 1, 1, 0, 0, 0, 0], [1, 2, 5, 0, 0, 0, 0, 1, 1, 1, 1]]
+    header = "start_ns,end_ns,weight," + ",".join(f"t{i}" for i in range(8))
+    lines = [header, *(",".join(map(str, row)) for row in rows)]
+    (folder / "phases.csv").write_text("\n".join(lines) + "\n")
+    words = ("--comm", "comm.csv", "--machine", "2x4", "--objective", "phased", "--phases", "phases.csv")
+    done = nmap(folder, "plan", *words, "-o", "phased.json")
+    assert done.returncode == 0, done.stderr
+    plan = Plan.load(folder / "phased.json")
+    nodes = [thread.node for thread in plan.threads]
+    assert sum(nodes[:4]) == sum(nodes[4:]) == 2 and nodes[:4] == nodes[4:]
+    assert plan.predicted.phase_imbalance == 0
+    compared = nmap(folder, "compare", *words, "--json", "--methods", "best,compact")
+    rows = json.loads(compared.stdout)["methods"]
+    assert [row["objective"] for row in rows] == ["phased", "phased"]
+
+
+@pytest.mark.parametrize(
+    "content,said",
+    [
+        ("0", "0.0%"),
+        ("1e-300", "100.0%"),
+        ("1e300", "100.0%"),
+    ],
+)
+def test_plans_of_matrices_that_are_hard(
+    tmp_path: Path,
+    content: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """All entries alike, whatever they are; more threads than cpus, fewer than nodes, a single one."""
+    monkeypatch.chdir(tmp_path)
+    Path("memonly.json").write_text(
+        '{"schema":"numaplan/machine/1","nodes":[{"id":1,"cpus":[0,1],"memory_bytes":9},{"id":5,"cpus":[4]},'
+        '{"id":9,"memory_bytes":99}]}'
+    )
+    for threads, machine in ((1, "4x2"), (3, "4x2"), (10, "4x2"), (5, "1x2"), (7, "memonly.json")):
+        lines = [",".join("0" if a == b else content for b in range(threads)) for a in range(threads)]
+        Path("hard.csv").write_text("\n".join(lines) + "\n")
+        for objective in ("balanced", "remote", "hop", "phased"):
+            words = ["plan", "--comm", "hard.csv", "--machine", machine, "--objective", objective]
+            assert run_app(app, "nmap", words) == 0
+            shown = capsys.readouterr()
+            assert len(Plan.load("plan.json").threads) == threads
+            if threads == 3:
+                assert said in shown.out
