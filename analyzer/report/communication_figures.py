@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numaplan.analyzer.report.plan_view import PlanView
+from numaplan.analyzer.report.units import in_count
 
 Matrix = NDArray[np.float64]
 Figure = dict[str, Any]
@@ -27,10 +28,35 @@ def communication_figures(comm: Matrix, names: list[str], view: PlanView | None)
         ordered = [names[index] for index in order.tolist()]
         title = "The same, threads ordered by the plan's nodes"
         about = "Lines separate nodes. What lies inside the squares on the diagonal stays on one node."
-        figures.append(
-            _heat_map("communication-plan", title, about, comm[np.ix_(order, order)], ordered, view.borders)
+        figure = _heat_map(
+            "communication-plan", title, about, comm[np.ix_(order, order)], ordered, view.borders
         )
+        _name_nodes(figure, view)
+        figures.append(figure)
     return figures
+
+
+def _name_nodes(figure: Figure, view: PlanView) -> None:
+    """Write each node beside its first thread; other threads that would touch it lose their label."""
+    shown = figure["data"][0]["x"]
+    bundle = -(-len(view.place) // len(shown))
+    starts = [0, *view.borders]
+    if len(starts) > MOST_LABELS:
+        return
+    axis = figure["layout"]["yaxis"]
+    heads = {
+        start // bundle: f"<b>node {view.nodes[view.place[view.order[start]]]}</b> {text}"
+        for start in starts
+        for text in [figure["data"][0]["text"][start // bundle]]
+    }
+    apart = len(shown) / MOST_LABELS
+    labels = dict(zip(axis["tickvals"], axis["ticktext"], strict=True))
+    kept = {at: text for at, text in labels.items() if all(abs(at - head) >= apart for head in heads)}
+    ticks = sorted((kept | heads).items())
+    figure["layout"]["yaxis"] = axis | {
+        "tickvals": [at for at, _ in ticks],
+        "ticktext": [text for _, text in ticks],
+    }
 
 
 def _heat_map(
@@ -113,7 +139,9 @@ def node_figure(
             "colorbar": {"title": {"text": unit}},
         }
         if len(nodes) <= MOST_WRITTEN:
-            trace["texttemplate"] = "%{z:.3~s}"
+            trace["_written"] = [
+                [in_count(value).replace(" ", "") for value in row] for row in matrix.tolist()
+            ]
         data.append(trace)
         kind = {"type": "category", "showgrid": False}
         layout[f"xaxis{tag}"] = {**kind, "domain": [low, high], "title": {"text": f"to node, {caption}"}}

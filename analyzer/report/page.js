@@ -6,11 +6,13 @@ const LIGHT = {
   ramp: ["#f3f6fa", "#c9dcef", "#8fb9de", "#4c8fc7", "#1f62a0", "#0b3563"],
   nodes: ["#2563a8", "#d97706", "#0f8a6a", "#b4457e", "#6d55b5", "#7a8b1a", "#c2412d", "#8794a3"],
   ink: "#1b2430", soft: "#5b6675", line: "#dde2e9", border: "#d2560b", card: "#ffffff",
+  full: 0.6, onFull: "#ffffff", // the share of the ramp from which text on it must be of the other ink
 };
 const DARK = {
   ramp: ["#1d2530", "#20405f", "#256394", "#3d8bc6", "#7fb8e6", "#dcefff"],
   nodes: ["#6ea8e6", "#f0a548", "#3fc19c", "#e07fb2", "#a693e8", "#b5c54a", "#ee7d68", "#7c8a9a"],
   ink: "#e4e9f0", soft: "#9aa6b5", line: "#2d3643", border: "#ff9a4d", card: "#1a2029",
+  full: 0.55, onFull: "#10161e",
 };
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 const narrow = window.matchMedia("(max-width: 860px)");
@@ -34,7 +36,8 @@ function styledTrace(trace, theme) {
     styled.colorbar = { thickness: 12, outlinewidth: 0, tickformat: "~s", ...trace.colorbar };
     if (narrow.matches) {
       const above = { orientation: "h", len: 0.9, x: 0.5, y: 1.02, yanchor: "bottom" };
-      styled.colorbar = { ...styled.colorbar, title: undefined, thickness: 8, ...(trace._lanes ? {} : above) };
+      const title = trace._lanes ? undefined : { ...styled.colorbar.title, side: "top" };
+      styled.colorbar = { ...styled.colorbar, title, thickness: 8, ...(trace._lanes ? {} : above) };
     }
     styled.xgap = styled.ygap = trace._names.length <= 40 && !trace._lanes ? 1 : 0;
     const unit = trace._unit;
@@ -73,11 +76,23 @@ function styledLayout(layout, theme) {
   return styled;
 }
 
+// The numbers in the cells of a small heat map, in whichever ink stands out from the cell.
+function written(trace, theme) {
+  return trace.z.flatMap((row, y) => row.map((value, x) => ({
+    text: trace._written[y][x], showarrow: false,
+    x: trace.x[x], y: trace.y[y], xref: trace.xaxis, yref: trace.yaxis,
+    font: { size: narrow.matches ? 9 : 12, color: value > theme.full * trace.zmax ? theme.onFull : theme.ink },
+  })));
+}
+
 function draw(figure, place) {
   const theme = dark.matches ? DARK : LIGHT;
   const data = figure.data.map((trace) => styledTrace(trace, theme));
   const options = { responsive: true, displaylogo: false, displayModeBar: false };
-  return Plotly.react(place, data, styledLayout(figure.layout, theme), options);
+  const layout = styledLayout(figure.layout, theme);
+  const texts = figure.data.filter((trace) => "_written" in trace).flatMap((trace) => written(trace, theme));
+  layout.annotations = [...(figure.layout.annotations || []), ...texts];
+  return Plotly.react(place, data, layout, options);
 }
 
 function makeSection(figure, alone) {
