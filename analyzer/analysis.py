@@ -41,9 +41,10 @@ class Analysis:
     comm: (N, N) symmetric, zero diagonal, in events; standard_error: (N, N); loads: (N,) access load vector
     (CMLB Eq. 3, scaled to accesses seen); load_source: `dram` or `all`, what loads and timeline count;
     phases: by Algorithm 1; changes: slices at which the threads' rates of access change; partner_changes:
-    slices at which threads begin to communicate with others than before; confidence: 0..1,
-    how far the matrix would come out the same from other samples and other ways of counting; notes: what a
-    reader must know to trust it rightly.
+    slices at which threads begin to communicate with others than before; exchanges: (bins, pairs of threads
+    in the order of numpy.triu_indices) events in bins of exchange_slices slices, none after a merge;
+    confidence: 0..1, how far the matrix would come out the same from other samples and other ways of
+    counting; notes: what a reader must know to trust it rightly.
     """
 
     threads: list[ThreadInfo]
@@ -62,6 +63,8 @@ class Analysis:
     notes: list[str] = field(default_factory=list)
     layers: dict[str, float] = field(default_factory=dict)
     partner_changes: list[int] = field(default_factory=list)
+    exchange_slices: int = 1
+    exchanges: NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 0), np.int32))
 
 
 def analyze_trace(trace: Trace, *, slice_ns: int = 0) -> Analysis:
@@ -118,6 +121,8 @@ def analyze_trace(trace: Trace, *, slice_ns: int = 0) -> Analysis:
         notes=[*notes, *recording_notes(trace, seen, use_dram)],
         layers=found.weights,
         partner_changes=partners.changes(),
+        exchange_slices=partners.slices_a_bin,
+        exchanges=partners.result(),
     )
 
 

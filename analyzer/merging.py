@@ -74,6 +74,7 @@ def merge_analyses(analyses: Sequence[Analysis]) -> Analysis:
         phases=describe_phases(timeline.per_thread, ranges),
         changes=change_points(timeline.per_thread),
         partner_changes=[],
+        exchanges=np.zeros((0, 0), np.int32),
         confidence=_merged_confidence(analyses, separate),
         events=sum(analysis.events for analysis in analyses),
         samples=sum(analysis.samples for analysis in analyses),

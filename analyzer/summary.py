@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from numaplan.analyzer.analysis import Analysis
+from numaplan.analyzer.groups import close_groups, main_region, main_times, thread_list
+from numaplan.analyzer.pages import PageAccesses
 from numaplan.analyzer.regions import RegionUse
 from numaplan.analyzer.sharing import FalseSharing
 
-STRONG = 0.5  # share of a thread's strongest partner from which another one counts as close
 MOST_GROUPS = 8
 MOST_PAIRS = 16
 FEW_SAMPLES = 10  # a thread; fewer tell nothing of load
@@ -17,11 +18,17 @@ BY_CHANCE = 4.0  # standard deviations by which the highest of many equal loads 
 
 
 def placement_summary(
-    analysis: Analysis, regions: Sequence[RegionUse], lines: Sequence[FalseSharing] = ()
+    analysis: Analysis,
+    regions: Sequence[RegionUse],
+    lines: Sequence[FalseSharing] = (),
+    pages: PageAccesses | None = None,
 ) -> list[str]:
-    """Sentences on who belongs together, how uneven the load is, and what memory is shared, how."""
+    """Sentences on who belongs together, how uneven the load is, and what memory is shared, how.
+
+    pages: of the same trace, to tell where groups of threads exchange.
+    """
     return [
-        *_partners(analysis),
+        *_partners(analysis, regions, pages),
         *_load(analysis),
         *_changes(analysis),
         *_memory(analysis, regions),
@@ -29,7 +36,7 @@ def placement_summary(
     ]
 
 
-def _partners(analysis: Analysis) -> list[str]:
+def _partners(analysis: Analysis, regions: Sequence[RegionUse], pages: PageAccesses | None) -> list[str]:
     comm = analysis.comm
     total = float(comm.sum()) / 2
     if total <= 0 or len(comm) < 3:
@@ -38,7 +45,10 @@ def _partners(analysis: Analysis) -> list[str]:
     for group in close_groups(analysis)[:MOST_GROUPS]:
         inside = float(comm[np.ix_(group, group)].sum()) / 2
         names = thread_list([analysis.threads[index].path for index in group])
-        said.append(f"threads {names} exchange {inside / total:.0%} of all communication among themselves")
+        closer = main_region(group, regions, pages) + main_times(group, analysis)
+        said.append(
+            f"threads {names} exchange {inside / total:.0%} of all communication among themselves{closer}"
+        )
     if not said:
         said += _strongest_pairs(analysis, total)
     strongest = comm.sum(axis=1)
@@ -61,26 +71,6 @@ def _strongest_pairs(analysis: Analysis, total: float) -> list[str]:
     named = (f"{paths[rows[pair]]}–{paths[columns[pair]]}" for pair in order[:needed].tolist())
     share = float(pairs[order[:needed]].sum()) / total
     return [f"{share:.0%} of all communication is between {needed} pairs of threads: {', '.join(named)}"]
-
-
-def close_groups(analysis: Analysis) -> list[list[int]]:
-    """Threads connected by exchange that is strong for both of them; groups of 2 to N-1, heaviest first."""
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    comm = analysis.comm
-    peak = comm.max(axis=1, initial=0.0)
-    strong = (comm > 0) & (comm >= STRONG * peak[:, None]) & (comm >= STRONG * peak[None, :])
-    _, label = connected_components(csr_matrix(strong), directed=False)
-    groups = [np.flatnonzero(label == number).tolist() for number in range(int(label.max()) + 1)]
-    chosen = [group for group in groups if 1 < len(group) < len(comm)]
-    return sorted(chosen, key=lambda group: -float(comm[np.ix_(group, group)].sum()))
-
-
-def thread_list(paths: Sequence[str]) -> str:
-    """Creation paths as one reads them: at most eight, then how many more."""
-    shown = ", ".join(paths[:8])
-    return shown if len(paths) <= 8 else f"{shown} and {len(paths) - 8} more"
 
 
 def _load(analysis: Analysis) -> list[str]:

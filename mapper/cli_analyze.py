@@ -76,7 +76,8 @@ def analyze_command(
         raise UsageError("--per-phase with several traces", "their phases differ: name one trace")
     with Trace.open(traces[0]) as opened:
         first = analyze_trace(opened, slice_ns=round(slice_ms * 1e6))
-        regions = region_uses(opened, page_accesses(opened))
+        pages = page_accesses(opened)
+        regions = region_uses(opened, pages)
         lines = false_sharing(opened)
         inputs = policy_document(opened) if as_json else {}
         phases = [found.matrix for found in communication_by_phase(opened, first)] if per_phase else []
@@ -87,7 +88,7 @@ def analyze_command(
     agreements = _agreements(analyses)
     stable = all(agreement is None or agreement.verdict != "roles" for agreement in agreements)
     analysis = merge_analyses(analyses) if stable else first
-    sentences = [*runs_sentences(agreements, stable), *placement_summary(analysis, regions, lines)]
+    sentences = [*runs_sentences(agreements, stable), *placement_summary(analysis, regions, lines, pages)]
     if to is not None:
         for written in write_files(analysis, to, phases, file_format):
             print(f"nmap: wrote {written}", file=sys.stderr)

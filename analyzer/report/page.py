@@ -52,7 +52,9 @@ def write_report(
         "title": escape(_command(trace)),
         "subtitle": escape(_subtitle(trace, view)),
         "key_figures": key_figures(analysis, trace.meta, view),
-        "summary": sentence_list(placement_summary(analysis, regions, false_sharing(trace)), "summary"),
+        "summary": sentence_list(
+            placement_summary(analysis, regions, false_sharing(trace), pages), "summary"
+        ),
         "warnings": sentence_list([*_mismatch(trace, view), *analysis.notes], "warnings"),
         "methods": methods_table(view),
         "regions": regions_table(regions, analysis, view),

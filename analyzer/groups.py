@@ -1,0 +1,75 @@
+"""Threads that belong together: which, in what memory they meet, and when."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from numaplan.analyzer.analysis import Analysis
+from numaplan.analyzer.pages import PageAccesses
+from numaplan.analyzer.regions import RegionUse
+
+STRONG = 0.5  # share of a thread's strongest partner from which another one counts as close
+MOSTLY = 0.5  # share of a group's shared accesses or events that is worth naming a region, or a time
+DENSER = 1.5  # times as many events as the rest of the run has, from which a time is named
+
+
+def close_groups(analysis: Analysis) -> list[list[int]]:
+    """Threads connected by exchange that is strong for both of them; groups of 2 to N-1, heaviest first."""
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    comm = analysis.comm
+    peak = comm.max(axis=1, initial=0.0)
+    strong = (comm > 0) & (comm >= STRONG * peak[:, None]) & (comm >= STRONG * peak[None, :])
+    _, label = connected_components(csr_matrix(strong), directed=False)
+    groups = [np.flatnonzero(label == number).tolist() for number in range(int(label.max()) + 1)]
+    chosen = [group for group in groups if 1 < len(group) < len(comm)]
+    return sorted(chosen, key=lambda group: -float(comm[np.ix_(group, group)].sum()))
+
+
+def thread_list(paths: Sequence[str]) -> str:
+    """Creation paths as one reads them: at most eight, then how many more."""
+    shown = ", ".join(paths[:8])
+    return shown if len(paths) <= 8 else f"{shown} and {len(paths) - 8} more"
+
+
+def main_region(group: Sequence[int], regions: Sequence[RegionUse], pages: PageAccesses | None) -> str:
+    """Where a group meets, as ", mostly in heap x": most of its accesses to pages that one of it writes and
+    others of it touch; empty where no region has most of them.
+    """
+    if pages is None:
+        return ""
+    mine = np.isin(pages.thread, group)
+    region, page = pages.region[mine], pages.page[mine]
+    if not len(page):
+        return ""
+    number = np.cumsum((np.diff(region, prepend=-1) != 0) | (np.diff(page, prepend=-1) != 0)) - 1
+    written = np.bincount(number, pages.writes[mine]) > 0
+    shared = (written & (np.bincount(number) > 1))[number]
+    count = np.bincount(region[shared], pages.count[mine][shared])
+    if not count.sum() or count.max() < MOSTLY * count.sum():
+        return ""
+    found = [use for use in regions if use.region == int(count.argmax())]
+    return f", mostly in {found[0].kind} {found[0].name}" if found else ""
+
+
+def main_times(group: Sequence[int], analysis: Analysis) -> str:
+    """When a group exchanges, as ", mostly at 10-20 ms": the stretch between changes of partners, or phase,
+    that has most of its events and more than its length explains; empty where none has.
+    """
+    line, cells = analysis.timeline, analysis.exchanges
+    rows, columns = np.triu_indices(len(analysis.threads), 1)
+    events = cells[:, np.isin(rows, group) & np.isin(columns, group)].sum(axis=1)
+    total = float(events.sum())
+    phases = {phase.start for phase in analysis.phases[1:]}
+    borders = sorted({0, len(line.per_thread), *(analysis.partner_changes or phases)})
+    if total == 0 or len(borders) < 3:
+        return ""
+    for start, end in pairwise(borders):
+        part = slice(start // analysis.exchange_slices, -(-end // analysis.exchange_slices))
+        share = float(events[part].sum()) / total
+        if share >= MOSTLY and share >= DENSER * (end - start) / len(line.per_thread):
+            first, last = ((line.start_ns + place * line.slice_ns) / 1e6 for place in (start, end))
+            return f", mostly at {first:,.0f}–{last:,.0f} ms"
+    return ""
