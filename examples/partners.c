@@ -2,7 +2,7 @@
  *
  *     partners [threads=8] [rounds=4000] [words per block=16384]
  *
- * Thread t works on its own block and on its partner's: t and t + threads/2 in the first half of the rounds, t and
+ * Thread t reads and writes its own block and its partner's: t and t + threads/2 in the first half of the rounds, t and
  * its neighbour (t xor 1) in the second. The main thread makes all blocks, so that by first touch they lie on its
  * node. No placement of threads fits both halves; one that follows does.
  *
@@ -25,14 +25,21 @@ static long partner_of(long thread, long round)
     return other < threads ? other : thread;
 }
 
-/* The even words are the source of even rounds, the odd their target, so that no word read is being written. */
+/* Both write to both blocks. Of every four words two are each one's, one the source of even rounds and the target
+ * of odd ones and one the other way round, so that no word that is read is being written. */
 static void work(long thread, long round)
 {
-    const uint64_t *theirs = blocks[partner_of(thread, round)];
-    uint64_t *own = blocks[thread];
-    long from = round & 1, to = from ^ 1;
-    for (long i = 0; i < words; i += 2)
-        own[i + to] = (own[i + from] << 7 | own[i + from] >> 57) + theirs[i + from];
+    long partner = partner_of(thread, round);
+    long source = round & 1, target = 2 * (thread > partner) + (source ^ 1);
+    for (int half = 0; half < 2; half++) {
+        uint64_t *block = blocks[half ? partner : thread];
+        for (long i = 0; i < words; i += 4) {
+            uint64_t sum = block[i + source] * 5 + block[i + source + 2];
+            block[i + target] = (sum << 7 | sum >> 57) + (uint64_t)i;
+        }
+        if (partner == thread)
+            return;
+    }
 }
 
 static void *run(void *argument)
@@ -61,8 +68,8 @@ int main(int count, char **arguments)
     if (count > 2)
         rounds = atol(arguments[2]);
     if (count > 3)
-        words = atol(arguments[3]) & ~1L;
-    if (threads < 2 || threads > 1024 || rounds < 1 || words < 2 || words > 1L << 28) {
+        words = atol(arguments[3]) & ~3L;
+    if (threads < 2 || threads > 1024 || rounds < 1 || words < 4 || words > 1L << 28) {
         fputs("usage: partners [threads 2-1024] [rounds] [words per block]\n", stderr);
         return 2;
     }

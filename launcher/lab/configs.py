@@ -1,5 +1,6 @@
 """The configurations the lab can run a program under: what differs is only who places threads and memory."""
 
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -50,7 +51,7 @@ def _plan(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
 
 
 def _online(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
-    return _launched(job, "--online", options.online, "--report", str(options.report))
+    return _launched(job, "--online", *shlex.split(options.online))
 
 
 def _launched(job: Job, *words: str) -> Job:

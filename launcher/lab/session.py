@@ -171,7 +171,7 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
     if request.online:
         from numaplan.launcher.online.registry import make_policy
 
-        make_policy(request.online)
+        make_policy(request.online.split(maxsplit=1)[0])  # nlaunch's own options may follow
     if not math.isfinite(request.timeout):
         raise UsageError(f"--timeout {request.timeout}: not a number of seconds", "give 0 for no limit")
     shape = guest_shape(request)

@@ -15,6 +15,7 @@ from numaplan.launcher.online.actions import Policy
 from numaplan.launcher.online.journal import Journal, action_entries
 from numaplan.launcher.online.judge import Cost, cost_of, verdict
 from numaplan.launcher.online.observing import Looked, Observer
+from numaplan.launcher.online.rehearsal import rehearsal
 from numaplan.launcher.online.reveal import Revealer
 from numaplan.profiler.live_sampling import LiveSampler, LiveSamples, no_samples
 
@@ -105,7 +106,7 @@ class Loop:
         """Look once at a process that does not matter: what is loaded at first use is loaded then."""
         looked = self.observer.look(self._samples(), [pid])
         cost_of(looked)
-        self.policy.decide(looked.observation, None)
+        self.policy.decide(rehearsal(self.observer.machine), None)
 
     def step(self) -> None:
         """One interval."""
@@ -184,8 +185,6 @@ class Loop:
 
     def _note(self, looked: Looked, cost: Cost, effect: str, done: list[Done]) -> None:
         seen = looked.observation
-        if not done and not effect and self.tally.intervals % 16 != 1:
-            return
         self.journal.write(
             time_s=seen.time_s, policy=self.name,
             observed={

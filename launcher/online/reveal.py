@@ -23,21 +23,24 @@ class Revealer:
 
     def __init__(self, share: float, cpus: int) -> None:
         self._allowance = share * cpus
-        self._rest_until: dict[int, float] = {}
+        self._last: dict[int, float] = {}
+        self._debt: dict[int, float] = {}
         self.works = soft_dirty_works()
 
     def reveal(self, pids: list[int], now: float, faults: dict[int, int]) -> list[int]:
         """Protect the pages of those processes whose last faults are paid for; returns them.
 
-        now: seconds of any clock; faults: by process, how many the last interval brought.
+        now: seconds of any clock; faults: by process, how many came since the last call.
         """
         if not self.works:
             return []
-        for pid, count in faults.items():
-            earliest = now + count * FAULT_SECONDS / self._allowance
-            self._rest_until[pid] = max(self._rest_until.get(pid, 0.0), earliest) if count else now
-        self._rest_until = {pid: until for pid, until in self._rest_until.items() if pid in pids}
-        return [pid for pid in pids if self._rest_until.get(pid, 0.0) <= now and _protect(pid)]
+        self._last = {pid: when for pid, when in self._last.items() if pid in pids}
+        debts = {pid: self._debt.get(pid, 0.0) + faults.get(pid, 0) * FAULT_SECONDS for pid in pids}
+        paid = [pid for pid in pids if debts[pid] <= self._allowance * (now - self._last.get(pid, -1e9))]
+        done = [pid for pid in paid if _protect(pid)]
+        self._last.update(dict.fromkeys(done, now))
+        self._debt = {pid: 0.0 if pid in done else debt for pid, debt in debts.items()}
+        return done
 
 
 def _protect(pid: int) -> bool:

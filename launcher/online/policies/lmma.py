@@ -81,14 +81,21 @@ def relative_latencies(observation: Observation) -> Latencies:
     products = weight * waits[known]
     total = weight.sum()
     mean = products.sum() / total if total > 0 else np.nan
+    # Distances stand in for latencies that nobody measured. With most pages remote the mean of all then says
+    # little of what an access should cost; the local latency of whoever accesses does.
+    measured = bool((~np.isnan(touches.latency_ns)).any())
+    local = (
+        float((weight * np.diag(observation.machine.latency_ns)[node]).sum() / total) if total > 0 else mean
+    )
 
-    def relative(rows: Ints, count: int) -> Floats:
+    def relative(rows: Ints, count: int, to: float) -> Floats:
         weights = np.bincount(rows, weight, minlength=count)
         sums = np.bincount(rows, products, minlength=count)
-        means: Floats = np.divide(sums, weights, out=np.full(count, np.nan), where=weights > 0) / mean
+        means: Floats = np.divide(sums, weights, out=np.full(count, np.nan), where=weights > 0) / to
         return means
 
-    return Latencies(relative(node, observation.machine.nodes), relative(page, observation.pages.count))
+    nodes, pages = observation.machine.nodes, observation.pages.count
+    return Latencies(relative(node, nodes, mean), relative(page, pages, mean if measured else local))
 
 
 def _not_covered(keys: Ints, lengths: Ints) -> Ints:
