@@ -2,6 +2,7 @@
 
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -19,6 +20,8 @@ BENCHMARKS = {
     "communication": ("benchmarks.communication", "accuracy on real codes, speed against one stable argsort"),
     "kernels": ("benchmarks.kernels", "communication of kernels at period 1000 against all their accesses"),
     "mapping": ("benchmarks.mapping", "cost and time of every mapping method against the peers"),
+    "balance": ("benchmarks.balance", "what balance costs best, CMLB and CMLB with swaps"),
+    "scaling": ("benchmarks.scaling", "cost and time of best on sparse matrices of up to 16,384 threads"),
     "launcher": ("benchmarks.launcher", "what launching with a plan costs"),
     "starts": ("benchmarks.starts", "planned threads found in /proc over 50 starts of each kind of program"),
     "lab": ("benchmarks.lab", "boot time and the cost of counting"),
@@ -31,14 +34,23 @@ def benchmarks_command(
         list[str], typer.Argument(metavar="[NAME]...", help="Which; default: all but starts and lab.")
     ] = [],
     as_json: Json = False,
+    html: Annotated[Path | None, typer.Option(help="papers: write a page.", metavar="FILE")] = None,
+    seeds: Annotated[int, typer.Option(help="papers: runs of each simulation.", min=1)] = 20,
     debug: Debug = False,
 ) -> None:
     """Measure speed and accuracy, as ratios against named peers in the same run.
 
     Names: emulation, perfdata, communication, kernels, mapping, launcher, starts, lab.
 
+    By itself `papers` reproduces what five papers report: python -m benchmarks papers --html papers.html
+
     Example: python -m benchmarks emulation mapping
     """
+    if "papers" in names:
+        _papers(names, as_json, html, seeds)
+        return
+    if html is not None:
+        raise UsageError("--html goes with papers", "run: python -m benchmarks papers --html FILE")
     for name in names:
         if name not in BENCHMARKS:
             raise UsageError(f"no benchmark {name!r}", f"choose from {', '.join(BENCHMARKS)}")
@@ -56,6 +68,14 @@ def benchmarks_command(
         import msgspec
 
         print(msgspec.json.encode({"schema": "numaplan/benchmarks/1", **results}).decode())
+
+
+def _papers(names: list[str], as_json: bool, html: Path | None, seeds: int) -> None:
+    from benchmarks.papers.show import run_papers
+
+    if names != ["papers"]:
+        raise UsageError("papers runs by itself", "run: python -m benchmarks papers")
+    run_papers(json=as_json, html=html, seeds=seeds)
 
 
 def _show(name: str, result: dict[str, Any]) -> None:

@@ -1,0 +1,113 @@
+"""Experiments on the simulator: tasks, machine, system, and every configuration over seeds, in parallel."""
+
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.simulator.calibration import calibration
+from benchmarks.simulator.programs import Task
+from benchmarks.simulator.run import Outcome, Setup, simulate
+from benchmarks.simulator.system import Habits
+from numaplan.launcher.online.registry import make_policy
+
+PLACEMENTS = {"baseline": "os", "direct": "direct", "interleave": "interleave"}
+# Single pages that LMMA names, with those preloaded, make up so much of a 4 MiB block: two thousand samples a
+# second and thread stand behind the simulator's 64, each moves 1 + S_preload pages of 1024.
+LMMA_GRAIN = 2000 / 64 * 9 / 1024
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """users: for `direct`, the node each task is bound to."""
+
+    name: str
+    machine: str
+    tasks: tuple[Task, ...]
+    users: tuple[int, ...] = ()
+    habits: Habits = field(default_factory=Habits)
+    limit_s: float = 4000.0
+
+    def setup(self, config: str, seed: int) -> Setup:
+        """One run: `baseline`, `direct`, `interleave`, or a policy's name."""
+        fixed = config in PLACEMENTS
+        settings = ["S_preload=0"] if "lmma" in config else []  # blocks are whole stretches already
+        return Setup(
+            calibration=calibration(self.machine),
+            tasks=self.tasks,
+            policy=None if fixed else make_policy(config, settings),
+            placement=PLACEMENTS.get(config, "os"),
+            node_of=lambda number: self.users[number] if self.users else number,
+            habits=self.habits,
+            grain=LMMA_GRAIN if "lmma" in config else 1.0,
+            limit_s=self.limit_s,
+            seed=seed,
+        )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Outcomes by configuration, one a seed."""
+
+    experiment: Experiment
+    outcomes: dict[str, list[Outcome]]
+
+    def ratios(self, config: str, to: str = "baseline", what: str = "wall") -> list[float]:
+        """By seed, a configuration over another of the same seed: wall time, mean task time, remote share."""
+        pairs = zip(self.values(config, what), self.values(to, what), strict=True)
+        return [a / b if b > 0 else 1.0 for a, b in pairs]
+
+    def values(self, config: str, what: str = "wall") -> list[float]:
+        """By seed."""
+        pick = {
+            "wall": lambda outcome: outcome.wall_s,
+            "tasks": lambda outcome: float(np.nanmean(outcome.task_s)),
+            "remote": lambda outcome: outcome.remote,
+        }[what]
+        return [pick(outcome) for outcome in self.outcomes[config]]
+
+    def task_ratios(self, config: str, to: str = "baseline") -> NDArray[np.float64]:
+        """(J,) by task, mean over seeds of its time over that of the other configuration."""
+        return np.mean(
+            [a.task_s / b.task_s for a, b in zip(self.outcomes[config], self.outcomes[to], strict=True)],
+            axis=0,
+        )
+
+    def spread(self, config: str) -> float:
+        """Standard deviation of the wall time over seeds, relative to its mean."""
+        walls = np.array(self.values(config))
+        return float(walls.std(ddof=1) / walls.mean()) if len(walls) > 1 else 0.0
+
+
+def measure(experiments: Sequence[Experiment], configs: Iterable[str], seeds: int) -> list[Measured]:
+    """Every configuration of every experiment with every seed, on all cpus."""
+    names = list(configs)
+    jobs = [
+        (experiment, config, seed) for experiment in experiments for config in names for seed in range(seeds)
+    ]
+    workers = len(os.sched_getaffinity(0))
+    if workers > 1:
+        with ProcessPoolExecutor(workers) as pool:
+            outcomes = list(pool.map(_one, jobs, chunksize=1))
+    else:
+        outcomes = [_one(job) for job in jobs]
+    table: dict[tuple[str, str], list[Outcome]] = {}
+    for (experiment, config, _), outcome in zip(jobs, outcomes, strict=True):
+        table.setdefault((experiment.name, config), []).append(outcome)
+    return [
+        Measured(experiment, {config: table[experiment.name, config] for config in names})
+        for experiment in experiments
+    ]
+
+
+def _one(job: tuple[Experiment, str, int]) -> Outcome:
+    experiment, config, seed = job
+    return simulate(experiment.setup(config, seed))
+
+
+def shortened(tasks: Sequence[Task], factor: float) -> tuple[Task, ...]:
+    """The tasks with their work scaled."""
+    return tuple(replace(task, program=task.program.scaled(factor)) for task in tasks)

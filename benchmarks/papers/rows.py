@@ -1,0 +1,113 @@
+"""One row: what a paper says, what we got, and whether that agrees in size, in direction, or not."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+SCHEMA = "numaplan/papers/1"
+NEUTRAL = 0.05  # of 1: a ratio so near 1 says that nothing changed
+SIZE = 0.35  # of the paper's effect
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """paper_value: a number, or words where the paper gives no number; value with its 95 % interval over
+    seeds.
+    """
+
+    paper: str
+    table: str
+    row: str
+    paper_value: float | str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    verdict: str
+    why: str
+
+
+class Rows(msgspec.Struct, frozen=True):
+    """What `--json` prints."""
+
+    schema: str
+    seeds: int
+    rows: list[Row]
+
+
+def interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Mean, and the 95 % interval of it by Student's t; the mean thrice for one value."""
+    from scipy.stats import t
+
+    data = np.asarray(values, dtype=np.float64)
+    mean = float(data.mean())
+    if len(data) < 2:
+        return mean, mean, mean
+    half = float(t.ppf(0.975, len(data) - 1) * data.std(ddof=1) / np.sqrt(len(data)))
+    return mean, mean - half, mean + half
+
+
+def effect_verdict(paper: float, value: float) -> str:
+    """For ratios to a baseline of 1: `size` when the effects agree within SIZE or both are neutral."""
+    expected, got = paper - 1.0, value - 1.0
+    if abs(expected) <= NEUTRAL:
+        return "size" if abs(got) <= NEUTRAL else "no"
+    if abs(got - expected) <= max(SIZE * abs(expected), NEUTRAL):
+        return "size"
+    return "direction" if got * expected > 0 and abs(got) > 0.01 else "no"
+
+
+def ratio_row(
+    paper: str, table: str, row: str, expected: float, values: Sequence[float], why: dict[str, str]
+) -> Row:
+    """A ratio to the baseline over seeds; `why` by verdict."""
+    mean, low, high = interval(values)
+    verdict = effect_verdict(expected, mean)
+    return Row(
+        paper=paper,
+        table=table,
+        row=row,
+        paper_value=expected,
+        value=round(mean, 3),
+        low=round(low, 3),
+        high=round(high, 3),
+        verdict=verdict,
+        why=why.get(verdict, ""),
+    )
+
+
+def claim_row(
+    paper: str,
+    table: str,
+    row: str,
+    claim: str,
+    values: Sequence[float],
+    bound: float,
+    why: str = "",
+    *,
+    within: bool = False,
+) -> Row:
+    """A claim in words: that the mean (the low end of its interval with `within`) is no more than `bound`."""
+    mean, low, high = interval(values)
+    holds = (low if within else mean) <= bound
+    return Row(
+        paper=paper,
+        table=table,
+        row=row,
+        paper_value=claim,
+        value=round(mean, 3),
+        low=round(low, 3),
+        high=round(high, 3),
+        verdict="direction" if holds else "no",
+        why="" if holds else why,
+    )
+
+
+def as_json(rows: list[Row], seeds: int) -> bytes:
+    """The document of the design's data contracts."""
+    return msgspec.json.encode(Rows(SCHEMA, seeds, rows))
+
+
+def plain(row: Row) -> dict[str, Any]:
+    """The row as a dictionary."""
+    return msgspec.structs.asdict(row)
