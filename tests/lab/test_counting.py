@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
@@ -31,13 +32,13 @@ def session(lab: Path, programs: Path, tmp_path_factory: pytest.TempPathFactory)
         yield opened
 
 
-def run(session: Session, *command: object, config: str = "default") -> dict[str, object]:
+def run(session: Session, *command: object, config: str = "default", stdout: int = -1) -> dict[str, object]:
     """Run a command in the session's guest; its result as `nlab run --json` prints it."""
     import msgspec
 
     script = Path(session.request.argv[0])
     script.write_text(f"#!/bin/sh\nexec {' '.join(str(word) for word in command)}\n")
-    content: dict[str, object] = msgspec.to_builtins(session.run(config))
+    content: dict[str, object] = msgspec.to_builtins(session.run(config, stdout=stdout))
     return content
 
 
@@ -79,12 +80,31 @@ def test_threads_add_up_to_the_whole(session: Session, programs: Path) -> None:
 def test_interleave_spreads_pages_and_compact_binds_threads(session: Session, programs: Path) -> None:
     spread = run(session, programs / "stencil", config="interleave")
     assert spread["traffic_imbalance"] < 1.2  # type: ignore[operator]
-    bound = run(session, programs / "stencil", 8, 4096, 400, config="compact")
-    busiest = {
-        max(thread["cpus"], key=thread["cpus"].get)
-        for thread in bound["threads"]  # type: ignore[attr-defined]
-    }
-    assert busiest == set(range(NODES * PER_NODE))
+    for config, cpus in (("compact", range(8)), ("scatter", (0, 2, 4, 6, 1, 3, 5, 7))):
+        bound = run(session, programs / "stencil", config=config)
+        # Each thread that the main thread makes is on its cpu from its first instruction to its last.
+        homes = {thread["path"]: set(thread["cpus"]) for thread in bound["threads"]}  # type: ignore[attr-defined]
+        del homes["0"]  # it was born before it was the program
+        assert homes == {f"0.{k}": {cpu} for k, cpu in enumerate(cpus) if k}
+
+
+def test_bound_programs_may_stop_fork_and_die(session: Session) -> None:
+    inner = Path(session.request.argv[0]).with_name("inner")
+    inner.write_text(
+        "(kill -STOP $(exec sh -c 'echo $PPID'); echo back) &\n"
+        "while ! grep -q '^State:.[Tt]' /proc/$!/status; do :; done; kill -CONT $!; wait\n"
+        "sh -c 'kill -KILL $$'; echo $?\n"
+        "for i in 1 2 3 4 5 6; do (taskset -p $(exec sh -c 'echo $PPID') & wait) & done; wait; exit 5\n"
+    )
+    with tempfile.TemporaryFile() as output:
+        result = run(session, "sh", inner, config="compact", stdout=output.fileno())
+        output.seek(0)
+        lines = output.read().decode().splitlines()
+    assert result["exit_code"] == 5
+    assert {"back", "137"} <= set(lines)
+    masks = [line.rpartition(" ")[2] for line in lines if "affinity" in line]
+    assert len(masks) == 6
+    assert all(bin(int(mask, 16)).count("1") == 1 for mask in masks)
 
 
 def test_forks_are_part_of_the_program(session: Session, programs: Path) -> None:

@@ -194,7 +194,6 @@ def test_a_plan_halves_remote_accesses_and_the_gate_sees_it(
     assert total == sum(sum(thread["accesses"]) for thread in run["threads"])
     assert abs(total / (planned["local"] + planned["remote"]) - 1) < 0.005
     assert abs(run["local_share"] - planned["local_share"]) < 0.005
-    assert run["local_share"] > 2 * result["configs"]["default"]["runs"][0]["local_share"]
     failing = nlab(
         lab, "compare", "-m", "2x1", "--configs", "default", "--repeat", "1", "--junit", junit,
         "--gate", "default.local_share > 2", "--", "true",

@@ -69,11 +69,18 @@ pid_t start_program(const struct job *, const struct frame *, struct pipes *, in
 void run_job(const struct frame *, int control);
 
 /* pin.c: put the program's threads on the job's cpus in the order in which they were made */
-struct pinning {
-    pid_t first, last; /* tasks up to `last` have been seen */
-    size_t next;
+struct pids {
+    pid_t *items;
+    size_t count, room;
 };
-void pin_new_threads(struct pinning *, const struct job *);
+struct pinning {
+    size_t next;           /* of the job's cpus */
+    struct pids early;     /* born, and their creators not yet heard of */
+    struct pids listening; /* stopped by a signal */
+};
+bool pin_follow(pid_t program); /* before it creates any task */
+void pin_at_stop(struct pinning *, const struct job *, pid_t task, int status);
+void pin_end(struct pinning *);
 
 /* trace.c */
 void trace_start(void);

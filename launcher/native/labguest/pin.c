@@ -1,61 +1,79 @@
-#include <ctype.h>
-#include <dirent.h>
+/*
+ * Each new task of the program goes to its cpu before its first instruction: the agent traces births only. A task
+ * that was born waits for us, and so does its creator, so the order is that of creation under one creator.
+ */
 #include <sched.h>
-#include <stdio.h>
+#include <signal.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 
 #include "guest.h"
 
-/* Kernel threads have no executable. */
-static bool is_user_process(const char *pid) {
-    char path[300], target[8];
-    snprintf(path, sizeof path, "/proc/%s/exe", pid);
-    return readlink(path, target, sizeof target) >= 0;
+#define EVENT(status) ((status) >> 16)
+
+static bool take_out(struct pids *set, pid_t pid) {
+    for (size_t i = 0; i < set->count; i++)
+        if (set->items[i] == pid) {
+            set->items[i] = set->items[--set->count];
+            return true;
+        }
+    return false;
 }
 
-static void pin_one(struct pinning *pinning, const struct job *job, pid_t task) {
+static void put_in(struct pids *set, pid_t pid) {
+    if (set->count == set->room) {
+        size_t room = set->room ? 2 * set->room : 64;
+        pid_t *grown = realloc(set->items, room * sizeof *grown);
+        if (!grown)
+            die("no memory");
+        set->items = grown;
+        set->room = room;
+    }
+    set->items[set->count++] = pid;
+}
+
+bool pin_follow(pid_t program) {
+    long births = PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_EXITKILL;
+    return !ptrace(PTRACE_SEIZE, program, NULL, births);
+}
+
+static void go_on(pid_t task, int with_signal) {
+    (void)!ptrace(PTRACE_CONT, task, NULL, (long)with_signal); /* fails only for a task that was killed */
+}
+
+static void pin_child(struct pinning *pinning, const struct job *job, pid_t creator) {
+    unsigned long child = 0;
+    int status;
     cpu_set_t cpus;
+    if (ptrace(PTRACE_GETEVENTMSG, creator, NULL, &child) || child == 0)
+        return;
+    if (!take_out(&pinning->early, (pid_t)child) && waitpid((pid_t)child, &status, __WALL) > 0 && !WIFSTOPPED(status))
+        return; /* killed before it began */
     CPU_ZERO(&cpus);
     CPU_SET(job->cpus[pinning->next++ % job->cpu_count], &cpus);
-    sched_setaffinity(task, sizeof cpus, &cpus);
+    sched_setaffinity((pid_t)child, sizeof cpus, &cpus);
+    go_on((pid_t)child, 0);
 }
 
-static int numerically(const struct dirent **a, const struct dirent **b) {
-    return atoi((*a)->d_name) - atoi((*b)->d_name);
-}
-
-static int is_number(const struct dirent *entry) {
-    return isdigit((unsigned char)entry->d_name[0]);
-}
-
-static void pin_process(struct pinning *pinning, const struct job *job, const char *pid, pid_t *newest) {
-    char path[300];
-    struct dirent **tasks;
-    snprintf(path, sizeof path, "/proc/%s/task", pid);
-    int count = scandir(path, &tasks, is_number, numerically);
-    for (int i = 0; i < count; i++) {
-        pid_t task = atoi(tasks[i]->d_name);
-        if (task > pinning->last && is_user_process(pid))
-            pin_one(pinning, job, task);
-        if (task > *newest)
-            *newest = task;
-        free(tasks[i]);
+void pin_at_stop(struct pinning *pinning, const struct job *job, pid_t task, int status) {
+    int event = EVENT(status), number = WSTOPSIG(status);
+    if (event == 0) {
+        go_on(task, number);
+    } else if (event != PTRACE_EVENT_STOP) {
+        pin_child(pinning, job, task);
+        go_on(task, 0);
+    } else if (number != SIGTRAP) { /* stopped by a signal: it stays so until it is continued */
+        put_in(&pinning->listening, task);
+        (void)!ptrace(PTRACE_LISTEN, task, NULL, NULL);
+    } else if (take_out(&pinning->listening, task)) {
+        go_on(task, 0);
+    } else {
+        put_in(&pinning->early, task); /* new, and heard of before its creator */
     }
-    if (count >= 0)
-        free(tasks);
 }
 
-void pin_new_threads(struct pinning *pinning, const struct job *job) {
-    struct dirent **processes;
-    pid_t newest = pinning->last;
-    int count = scandir("/proc", &processes, is_number, numerically);
-    for (int i = 0; i < count; i++) {
-        if (atoi(processes[i]->d_name) >= pinning->first)
-            pin_process(pinning, job, processes[i]->d_name, &newest);
-        free(processes[i]);
-    }
-    if (count >= 0)
-        free(processes);
-    pinning->last = newest;
+void pin_end(struct pinning *pinning) {
+    free(pinning->early.items);
+    free(pinning->listening.items);
 }

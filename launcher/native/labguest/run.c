@@ -14,7 +14,6 @@
 #include "guest.h"
 
 #define BUFFER (256u << 10)
-#define PIN_INTERVAL_MS 4
 
 /* One direction of one stream. */
 struct pump {
@@ -103,12 +102,15 @@ static void finish_input(int *input) {
     }
 }
 
-static bool reap(pid_t program, int *status) {
+/* __WALL: threads too, of programs whose births are followed. */
+static bool reap(pid_t program, struct pinning *pinning, const struct job *job, int *status) {
     int other;
     pid_t pid;
     bool ended = false;
-    while ((pid = waitpid(-1, &other, WNOHANG)) > 0)
-        if (pid == program) {
+    while ((pid = waitpid(-1, &other, WNOHANG | __WALL)) > 0)
+        if (WIFSTOPPED(other)) {
+            pin_at_stop(pinning, job, pid, other);
+        } else if (pid == program) {
             *status = other;
             ended = true;
         }
@@ -136,20 +138,18 @@ static void close_stream(int control, struct pipes *ends) {
 
 static int wait_ms(const struct job *job, long long deadline) {
     long long left = deadline - now_ms();
-    if (job->cpu_count > 0)
-        return PIN_INTERVAL_MS;
     return job->timeout_ms == 0 ? -1 : left < 0 ? 0 : left > 1000000 ? 1000000 : (int)left;
 }
 
 /* Moves data until the program ends or its time is over; returns whether it ran out of time. */
 static bool attend(pid_t program, const struct job *job, struct pipes *ends, int control, int *status) {
-    struct pinning pinning = {.first = program, .last = program, .next = 1};
+    struct pinning pinning = {.next = 1};
     long long deadline = now_ms() + job->timeout_ms;
     bool late = false;
     pump_open(&to_program, ends->in >= 0 ? ports[0] : -1, ends->in);
     pump_open(&from_out, ends->out, ports[1]);
     pump_open(&from_err, ends->err, ports[2]);
-    while (!reap(program, status)) {
+    while (!reap(program, &pinning, job, status)) {
         struct pollfd wants[] = {
             {.fd = children, .events = POLLIN}, {.fd = control, .events = POLLIN}, pump_wants(&to_program), pump_wants(&from_out), pump_wants(&from_err)};
         poll(wants, sizeof wants / sizeof *wants, wait_ms(job, deadline));
@@ -161,13 +161,12 @@ static bool attend(pid_t program, const struct job *job, struct pipes *ends, int
         pump_step(&from_out);
         pump_step(&from_err);
         finish_input(&ends->in);
-        if (job->cpu_count > 0)
-            pin_new_threads(&pinning, job);
         if (job->timeout_ms && !late && now_ms() >= deadline) {
             late = true;
             kill(-1, SIGKILL);
         }
     }
+    pin_end(&pinning);
     return late;
 }
 
@@ -182,7 +181,7 @@ static void close_pipes(const struct pipes *ends) {
 
 static void close_streams(void) {
     kill(-1, SIGKILL); /* what the program left running */
-    while (waitpid(-1, NULL, 0) > 0)
+    while (waitpid(-1, NULL, __WALL) > 0)
         ;
     pump_finish(&from_out);
     pump_finish(&from_err);

@@ -57,7 +57,9 @@ static void reset_signals(void) {
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-_Noreturn static void become_program(const struct job *job, const struct frame *frame, const int ends[3], int failure) {
+_Noreturn static void become_program(const struct job *job, const struct frame *frame, const int ends[3], int failure, int go) {
+    char nothing;
+    (void)!read(go, &nothing, 1); /* until the other end is closed */
     setsid();
     reset_signals();
     umask(job->umask);
@@ -81,16 +83,22 @@ static int open_null(void) {
 }
 
 pid_t start_program(const struct job *job, const struct frame *frame, struct pipes *ours, int *error) {
-    int in[2] = {-1, -1}, out[2], err[2], failure[2];
-    if (!make_pipe(out) || !make_pipe(err) || !make_pipe(failure) || (job->use_stdin && !make_pipe(in)))
+    int in[2] = {-1, -1}, out[2], err[2], failure[2], go[2];
+    if (!make_pipe(out) || !make_pipe(err) || !make_pipe(failure) || !make_pipe(go) || (job->use_stdin && !make_pipe(in)))
         die("pipe: %s", strerror(errno));
     if (!job->use_stdin)
         in[0] = open_null();
     *ours = (struct pipes){in[1], out[0], err[0]};
     pid_t pid = fork();
-    if (pid == 0)
-        become_program(job, frame, (int[]){in[0], out[1], err[1]}, failure[1]);
+    if (pid == 0) {
+        close(go[1]);
+        become_program(job, frame, (int[]){in[0], out[1], err[1]}, failure[1], go[0]);
+    }
     *error = pid < 0 ? errno : 0;
+    if (pid > 0 && job->cpu_count > 0 && !pin_follow(pid))
+        die("cannot follow the program's births: %s", strerror(errno));
+    close(go[0]);
+    close(go[1]);
     close(in[0]);
     close(out[1]);
     close(err[1]);
