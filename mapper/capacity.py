@@ -64,7 +64,7 @@ def _faster_memory(machine: Machine) -> Iterator[tuple[int, int]]:
 
 def _held(tables: Sequence[RunTable], node: int, users: slice) -> list[tuple[float, int, int]]:
     """(accesses from the nodes `users` a byte, table, first page) of the runs on a node, least first."""
-    found = []
+    found: list[tuple[float, int, int]] = []
     for number, table in enumerate(tables):
         if table.interleave:
             continue

@@ -48,7 +48,7 @@ def compare(
     names = [*METHODS] if everything else [name.strip() for name in methods.split(",")]
     chosen = [find_method(name) for name in names]
     phased = workload.phases is not None and len(workload.phases) > 1
-    objectives = (objective,)
+    objectives: tuple[str, ...] = (objective,)
     if objective == "all":
         objectives = tuple(goal for goal in OBJECTIVES if goal != "phased" or phased)
     rows: list[Comparison] = []

@@ -83,7 +83,7 @@ def costs_of(matrix: Floats | Links, load: Floats, distances: Floats, places: No
     )
 
 
-def _deviation(values: Floats) -> float:
+def _deviation(values: NDArray[Any]) -> float:
     """Population deviation; of values whose squares are no numbers any more, too."""
     unit = float(values.max(initial=0.0)) or 1.0
     return float((values / unit).std()) * unit

@@ -127,7 +127,8 @@ class Exchange:
     def forbidden(self) -> Flags:
         """(N, N) exchanges that change nothing or touch a pinned thread."""
         fixed, at = self.task.fixed, self.places
-        return (at[:, None] == at[None, :]) | fixed[:, None] | fixed[None, :]
+        barred: Flags = (at[:, None] == at[None, :]) | fixed[:, None] | fixed[None, :]
+        return barred
 
     def exchange(self, first: int, second: int) -> None:
         """Exchange two threads."""

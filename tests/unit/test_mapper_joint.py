@@ -16,7 +16,9 @@ def stats_of(rows: list[tuple[int, int, int, int, int, int]], sizes: list[int], 
     """Rows: region, page, thread, accesses, writes, phase; sizes in pages."""
     columns = np.array(rows, dtype=np.int64).reshape(-1, 6).T
     keys = [RegionKey(kind="heap", name=f"r{i}", bytes=size * PAGE) for i, size in enumerate(sizes)]
-    return PageStats(keys, *columns[:5], phase=columns[5], **more)  # type: ignore[arg-type]
+    region, page, thread, accesses, writes, phase = columns
+    stats = PageStats(keys, region, page, thread, accesses, writes, phase=phase)
+    return replace(stats, **more)  # type: ignore[arg-type]
 
 
 def machine_of(*nodes: dict[str, object], **more: object) -> Machine:
@@ -32,7 +34,7 @@ def test_threads_follow_memory_that_does_not_fit_elsewhere() -> None:
     machine = machine_of(
         {"cpus": [0, 1], "memory_bytes": 20 * PAGE}, {"cpus": [2, 3], "memory_bytes": 2000 * PAGE}
     )
-    comm = np.kron(np.eye(2), 1 - np.eye(2)) * 100
+    comm = np.array([[0.0, 100, 0, 0], [100, 0, 0, 0], [0, 0, 0, 100], [0, 0, 100, 0]])
     threads = [("p0", path) for path in ("0", "0.1", "0.2", "0.3")]
     for big in (0, 2):
         rows = [(0, page, big, 100, 50, 0) for page in range(100)]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numaplan.common import UsageError
 from numaplan.mapper import METHODS, evaluate, map_threads
 from numaplan.mapper.placing import phase_imbalance, place_threads, task_of
-from numaplan.mapper.problem import Problem, new_problem
+from numaplan.mapper.problem import Floats, Nodes, Problem, new_problem
 from numaplan.mapper.refine import Exchange, refine
 from numaplan.profiler import Machine
 
@@ -17,7 +17,7 @@ PHASES = np.array([[1.0] * 4 + [0.0] * 4, [0.0] * 4 + [1.0] * 4])
 BLOCKS = np.kron(np.eye(2), np.ones((4, 4))) * 10 + 1
 
 
-def overload(nodes: np.ndarray) -> float:  # type: ignore[type-arg]
+def overload(nodes: Nodes) -> float:
     sums = np.stack([np.bincount(nodes, weights=row, minlength=2) for row in PHASES])
     return float((sums / 2).max())  # times a node's share
 
@@ -33,7 +33,7 @@ def test_ignoring_phases_overloads_a_controller() -> None:
     assert evaluate(BLOCKS, None, "2x4", phased).remote_comm == 2 * 4 * 11 + 8
 
 
-def problem_of(phases: np.ndarray, rates: np.ndarray | None = None, machine: str = "2x4") -> Problem:  # type: ignore[type-arg]
+def problem_of(phases: Floats, rates: Floats | None = None, machine: str = "2x4") -> Problem:
     return new_problem(
         BLOCKS,
         phases.sum(axis=0),

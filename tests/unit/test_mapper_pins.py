@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from numaplan.common import UsageError
 from numaplan.mapper import METHODS, PlanOptions, Workload, evaluate, make_plan, map_threads
 from numaplan.mapper.pins import read_pins, resolve_pins
+from numaplan.mapper.problem import Floats, Nodes
 from numaplan.profiler import Machine
 
 OWN = [name for name, method in METHODS.items() if not method.needs]
 
 
-def random_comm(threads: int, seed: int) -> np.ndarray:  # type: ignore[type-arg]
+def random_comm(threads: int, seed: int) -> Floats:
     comm = np.random.default_rng(seed).random((threads, threads)) ** 4
     np.fill_diagonal(comm, 0)
     return comm + comm.T
@@ -42,7 +43,7 @@ def test_the_optimum_around_pins_is_found(method: str, objective: str) -> None:
         comm = random_comm(8, seed)
         found = map_threads(comm, None, "opteron-4x8", method, objective, pinned=pins)
 
-        def cost(nodes: np.ndarray, comm: np.ndarray = comm) -> float:  # type: ignore[type-arg]
+        def cost(nodes: Nodes, comm: Floats = comm) -> float:
             costs = evaluate(comm, None, "opteron-4x8", nodes)
             return costs.hop_cost if objective == "hop" else costs.remote_comm
 
