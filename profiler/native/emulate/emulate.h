@@ -1,11 +1,13 @@
 /* The emulation plugin: what its parts share.
  *
  * plugin.c   QEMU's side: options, translation, the callbacks an access runs through
+ * calls.c    the guest's system calls
  * threads.c  guest threads: attach, exit, fork
  * turns.c    whose turn it is: one thread at a time owns all shared state
  * cache.c    the cache model that gives an access its level
  * pages.c    which node each page lives on
  * spool.c    the files that Python reads
+ * futex.c    who sleeps, and who wakes whom
  * clock.c    the recording's clock, and where it meets the host's
  * guest.c    what depends on the guest's architecture
  *
@@ -99,8 +101,12 @@ struct thread {
     bool spinning;   /* gave up its turn in a spin loop */
     bool ended;
     bool pinned;
+    bool to_come;    /* counted among those whom the draw of turns waits for */
+    enum { FUTEX_NONE, FUTEX_ASLEEP, FUTEX_CAME, FUTEX_WAKING } futex_state;
+    uint32_t futex_value; /* that it waits to change */
+    uint64_t futex;
     cpu_set_t allowed; /* its own affinity, when pinned */
-    int32_t go;        /* futex: handed the turn */
+    int32_t go;        /* futex of one that waits: whether it has the turn (turns.c) */
     int64_t idle;      /* instructions executed without memory access */
     struct window own; /* free schedule */
     struct late_access *late;
@@ -119,8 +125,31 @@ struct options {
 extern struct options options;
 extern __thread struct thread *self __attribute__((tls_model("initial-exec")));
 
+/* plugin.c */
+void settle(struct thread *t);
+void catch_up(struct thread *t);
+
+/* calls.c: QEMU's callbacks */
+void on_syscall(uint64_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4,
+                uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8);
+void on_syscall_return(uint64_t id, unsigned vcpu, int64_t number, int64_t result);
+
 /* guest.c */
-enum syscall_kind { CALL_OTHER, CALL_EXIT, CALL_AFFINITY, CALL_FORK, CALL_EXEC, CALL_UNMAP, CALL_CLOCK };
+enum syscall_kind {
+    CALL_OTHER,
+    CALL_QUICK, /* never waits for another thread */
+    CALL_EXIT,
+    CALL_EXIT_ALL,
+    CALL_AFFINITY,
+    CALL_CLONE,
+    CALL_CLONE3,
+    CALL_FORK,
+    CALL_EXEC,
+    CALL_UNMAP,
+    CALL_CLOCK,
+    CALL_FUTEX,
+    CALL_YIELD
+};
 void guest_select(const char *target);
 enum syscall_kind guest_syscall(int64_t number);
 bool guest_surely_accesses(const uint8_t *code, size_t bytes);
@@ -131,6 +160,7 @@ bool threads_init(void);
 struct thread *thread_self(unsigned vcpu);
 void thread_born(unsigned vcpu);
 void thread_end(struct thread *t);
+void thread_last_access(struct thread *t);
 void thread_pin_if_many(struct thread *t);
 void thread_unpin(struct thread *t);
 void thread_unpin_other(uint32_t tid);
@@ -142,9 +172,17 @@ bool threads_alone(void);
 void turns_reset(void);
 bool turn_take(struct thread *t, bool patient);
 bool turn_pass(struct thread *t);
-void turn_release(struct thread *t);
+void turn_release(struct thread *t, bool entering);
+void turns_await(int32_t threads);
 bool turn_wanted(void);
 int64_t turns_last(void);
+
+/* futex.c */
+bool futex_asked(struct thread *t, uint64_t address, int64_t operation, uint32_t value);
+void futex_answered(struct thread *t, int64_t result);
+void futex_ends(const struct thread *t);
+bool futex_asleep(const struct thread *t);
+void futex_forked(void);
 
 /* clock.c */
 int64_t host_ns(void);

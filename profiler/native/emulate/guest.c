@@ -12,10 +12,22 @@ struct numbers {
 };
 
 static const struct numbers numbers[] = {
-    {CALL_EXIT, 60, 1, 93},       {CALL_EXIT, 231, 252, 94},      {CALL_AFFINITY, 203, 241, 122},
-    {CALL_AFFINITY, 204, 242, 123}, {CALL_FORK, 56, 120, 220},    {CALL_FORK, 435, 435, 435},
-    {CALL_FORK, 57, 2, -1},       {CALL_FORK, 58, 190, -1},       {CALL_EXEC, 59, 11, 221},
-    {CALL_EXEC, 322, 358, 281},   {CALL_UNMAP, 11, 91, 215},      {CALL_CLOCK, 228, -1, 113},
+    {CALL_EXIT, 60, 1, 93},          {CALL_EXIT_ALL, 231, 252, 94},   {CALL_AFFINITY, 203, 241, 122},
+    {CALL_AFFINITY, 204, 242, 123},  {CALL_CLONE, 56, 120, 220},      {CALL_CLONE3, 435, 435, 435},
+    {CALL_FORK, 57, 2, -1},          {CALL_FORK, 58, 190, -1},        {CALL_EXEC, 59, 11, 221},
+    {CALL_EXEC, 322, 358, 281},      {CALL_UNMAP, 11, 91, 215},       {CALL_CLOCK, 228, -1, 113},
+    {CALL_FUTEX, 202, 240, 98},      {CALL_YIELD, 24, 158, 124},
+    /* mmap, mmap2, mprotect, brk, mremap, madvise */
+    {CALL_QUICK, 9, 90, 222},        {CALL_QUICK, -1, 192, -1},       {CALL_QUICK, 10, 125, 226},
+    {CALL_QUICK, 12, 45, 214},       {CALL_QUICK, 25, 163, 216},      {CALL_QUICK, 28, 219, 233},
+    /* rt_sigaction, rt_sigprocmask, getpid, gettid, set_tid_address, set_robust_list, rseq */
+    {CALL_QUICK, 13, 174, 134},      {CALL_QUICK, 14, 175, 135},      {CALL_QUICK, 39, 20, 172},
+    {CALL_QUICK, 186, 224, 178},     {CALL_QUICK, 218, 258, 96},      {CALL_QUICK, 273, 311, 99},
+    {CALL_QUICK, 334, 386, 293},
+    /* arch_prctl, prctl, prlimit64, getrandom, getrusage, times, gettimeofday, clock_gettime */
+    {CALL_QUICK, 158, 384, -1},      {CALL_QUICK, 157, 172, 167},     {CALL_QUICK, 302, 340, 261},
+    {CALL_QUICK, 318, 355, 278},     {CALL_QUICK, 98, 77, 165},       {CALL_QUICK, 100, 43, 153},
+    {CALL_QUICK, 96, 78, 169},       {CALL_QUICK, -1, 265, -1},
 };
 
 #define CALLS 512

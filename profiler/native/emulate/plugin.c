@@ -1,4 +1,4 @@
-/* QEMU's side: options, translation, and the callbacks every access runs through. */
+/* QEMU's side: options, translation, and the callbacks every access runs through (calls.c: every system call). */
 #include "emulate.h"
 #include "qemu_plugin.h"
 
@@ -17,7 +17,7 @@ struct options options = {.period = 1, .turn = 1000, .seed = 1, .cached = true, 
 #define INSTRUCTION_MAX 16 /* bytes; no architecture has longer ones */
 
 /* Book what was done since the last decision. */
-static void settle(struct thread *t)
+void settle(struct thread *t)
 {
     int64_t done = t->granted - t->budget;
     t->turn_left -= done;
@@ -27,10 +27,14 @@ static void settle(struct thread *t)
     t->granted = t->budget = 0;
 }
 
-static void give_up_turn(struct thread *t)
+/* Let others go first, in the middle of a block. */
+static void step_aside(struct thread *t)
 {
     settle(t);
-    turn_release(t);
+    if (options.fair)
+        turn_pass(t);
+    else
+        turn_release(t, false);
 }
 
 static void sample(struct thread *t, unsigned rw, uint64_t addr, uint64_t ip, enum level level)
@@ -83,7 +87,7 @@ static void put_aside(struct thread *t, unsigned rw, uint64_t addr, uint64_t ip)
     t->late[t->late_count++] = (struct late_access){addr, ip, rw};
 }
 
-static void catch_up(struct thread *t)
+void catch_up(struct thread *t)
 {
     for (uint32_t i = 0; i < t->late_count; i++)
         decide(t, t->late[i].rw, t->late[i].addr, t->late[i].ip);
@@ -142,7 +146,7 @@ static void on_idle_block(unsigned vcpu, void *instructions)
     if (unlikely(t->idle > (int64_t)options.turn * 2)) {
         t->idle = 0;
         if (t->holding && turn_wanted())
-            give_up_turn(t);
+            step_aside(t);
     }
 }
 
@@ -152,7 +156,7 @@ static void on_spin(unsigned vcpu, void *unused)
     (void)vcpu, (void)unused;
     if (t->holding && turn_wanted()) {
         t->spinning = true;
-        give_up_turn(t);
+        step_aside(t);
     }
 }
 
@@ -180,41 +184,6 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     }
     if (!accesses)
         qemu_plugin_register_vcpu_tb_exec_cb(tb, on_idle_block, QEMU_PLUGIN_CB_NO_REGS, (void *)(intptr_t)count);
-}
-
-static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3,
-                       uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8)
-{
-    struct thread *t = thread_self(vcpu);
-    enum syscall_kind kind = guest_syscall(number);
-    (void)id, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
-    settle(t);
-    if (kind == CALL_CLOCK)
-        clock_asked(t, (int64_t)a1, a2);
-    if (kind == CALL_UNMAP || t->late_count) {
-        while (!t->holding && !turn_take(t, true)) {
-            /* QEMU does not wait for threads in system calls: what stalls will move on. */
-        }
-        catch_up(t);
-        if (kind == CALL_UNMAP && options.cached)
-            cache_forget_pages(a1, a2);
-    }
-    turn_release(t);
-    if (kind == CALL_FORK || kind == CALL_EXEC || (kind == CALL_AFFINITY && (a1 == 0 || a1 == t->record.tid)))
-        thread_unpin(t);
-    else if (kind == CALL_AFFINITY)
-        thread_unpin_other((uint32_t)a1);
-    else if (kind == CALL_EXIT)
-        thread_end(t);
-}
-
-static void on_syscall_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_t result)
-{
-    struct thread *t = thread_self(vcpu);
-    (void)id, (void)number, (void)result;
-    if (t->asked_at)
-        clock_answered(t);
-    thread_pin_if_many(t);
 }
 
 /* `NUMBER:NUMBER:…`: the node of each cpu. */

@@ -56,6 +56,7 @@ static void no_memory(void)
 void thread_born(unsigned vcpu)
 {
     birth_of[vcpu % MAX_THREADS] = __atomic_fetch_add(&births, 1, __ATOMIC_RELAXED);
+    turns_await(1);
 }
 
 static struct thread *attach(unsigned vcpu)
@@ -73,8 +74,9 @@ static struct thread *attach(unsigned vcpu)
     t->slot = slot;
     t->record.start_ns = -1;
     t->record.end_ns = -1;
+    t->to_come = true;
     t->node = options.cpu_nodes[t->record.birth % options.cpus];
-    t->random = (options.seed + 1) * UINT64_C(0xd1342543de82ef95) + (t->index + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    t->random = (options.seed + 1) * UINT64_C(0xd1342543de82ef95) + (t->record.birth + 1) * UINT64_C(0x9e3779b97f4a7c15);
     t->gap_left = 1 + (int64_t)(next_random(&t->random) % options.period);
     if (options.cached && !cache_attach(t, by_slot[slot]))
         no_memory();
@@ -97,17 +99,24 @@ struct thread *thread_self(unsigned vcpu)
     return likely(self != &nobody) ? self : attach(vcpu);
 }
 
-/* The thread makes no further access. Also the destructor of its host thread, for guests whose calls we do not know. */
+/* The thread makes no further access, for all we know. */
+void thread_last_access(struct thread *t)
+{
+    t->record.end_ns = clock_of(t);
+}
+
+/* The thread ends. Also the destructor of its host thread, for guests whose calls we do not know. */
 void thread_end(struct thread *t)
 {
     if (t->ended)
         return;
-    turn_release(t);
     pthread_mutex_lock(&birth);
-    t->record.end_ns = clock_of(t);
+    thread_last_access(t);
     t->ended = true;
     __atomic_fetch_sub(&living, 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&birth);
+    futex_ends(t);
+    turn_release(t, true);
 }
 
 static void host_thread_ends(void *t)
@@ -162,11 +171,13 @@ static void forked(void)
     turns_reset();
     cache_forked();
     clock_forked();
+    futex_forked();
     self = &nobody;
     if (parent != &nobody) {
         birth_of[0] = 0;
         births = 1;
         struct thread *t = attach(0);
+        t->to_come = false;
         t->turn_base = parent->turn_base + parent->position;
     }
 }

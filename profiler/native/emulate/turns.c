@@ -1,8 +1,12 @@
 /* Whose turn it is.
  *
- * Guest threads take turns of some `turn` accesses, the next one drawn at random from those that wait, so
- * that sharing shows even where the host has fewer cpus than the program threads. A thread has no turn
- * while it is in a system call.
+ * Guest threads take turns of some `turn` accesses, the next one drawn at random from those that wait, so that
+ * sharing shows even where the host has fewer cpus than the program threads. A guest runs in its turn alone.
+ *
+ * The order is the program's own, not the host's: a turn is drawn only once every thread that must come has come.
+ * Those are threads just made, and threads that a futex call woke (`coming`); and a thread in a system call is
+ * waited for until it is back, or seen asleep in it (`entering`). So two runs draw from the same threads, as long as
+ * it is they who wake each other, and not a clock, a signal or another process.
  *
  * QEMU now and then stops all threads at the end of their translated blocks (fork, full code buffer). The
  * thread that has the turn may be stopped so while others wait here in the middle of a block, and QEMU waits
@@ -11,21 +15,28 @@
  */
 #include "emulate.h"
 
-#include <errno.h>
 #include <linux/futex.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #define STALLED_NS 20000000
+#define LOST_NS 300000000 /* until those that were to come are not waited for any more */
+#define WATCH_NS 20000 /* between looks at a thread that may fall asleep */
 #define LATE_LIMIT (1u << 16)
 #define LATE_BURST 512 /* accesses to put aside before waiting again */
+
+enum { GO_WAIT, GO_RUN, GO_WATCH };
 
 static struct {
     int32_t lock; /* 0 free, 1 taken, 2 taken and waited for */
     struct thread *holder;
-    struct thread *waiting[MAX_THREADS];
+    struct thread *waiting[MAX_THREADS]; /* by birth */
     uint32_t count;
+    int32_t coming;          /* threads that will get in line */
+    struct thread *entering; /* in a system call, and not yet seen asleep in it */
+    struct thread *passer;   /* gave its turn to another: is not drawn if anybody else can be */
     uint64_t turns, random;
     int64_t last_time;
 } token;
@@ -54,8 +65,9 @@ static void unlock(void)
 void turns_reset(void)
 {
     token.lock = 0;
-    token.holder = NULL;
+    token.holder = token.entering = token.passer = NULL;
     token.count = 0;
+    token.coming = 0;
     token.random = options.seed * UINT64_C(0x9e3779b97f4a7c15) + UINT64_C(0x1234567);
 }
 
@@ -65,9 +77,10 @@ int64_t turns_last(void)
     return __atomic_load_n(&token.last_time, __ATOMIC_RELAXED);
 }
 
+/* Whether another thread waits, or is about to. */
 bool turn_wanted(void)
 {
-    return __atomic_load_n(&token.count, __ATOMIC_RELAXED) != 0;
+    return __atomic_load_n(&token.count, __ATOMIC_RELAXED) || __atomic_load_n(&token.coming, __ATOMIC_RELAXED) > 0;
 }
 
 static void begin(struct thread *t)
@@ -90,86 +103,164 @@ static void finish(struct thread *t)
     spool_time(token.last_time);
 }
 
-/* Draw the next thread from those that wait; a spinning one only if three draws meet no other. */
+static void leave_line(uint32_t place)
+{
+    memmove(&token.waiting[place], &token.waiting[place + 1], (--token.count - place) * sizeof token.waiting[0]);
+}
+
+static void get_in_line(struct thread *t)
+{
+    uint32_t place = token.count++;
+    for (; place > 0 && token.waiting[place - 1]->record.birth > t->record.birth; place--)
+        token.waiting[place] = token.waiting[place - 1];
+    token.waiting[place] = t;
+}
+
+/* Give the turn to one of those that wait, if nobody has it and all have come: at random, but for the one that had
+ * it and for spinning ones, if three draws meet another. The thread to be told, or NULL. */
 static struct thread *draw(void)
 {
     uint32_t place = 0;
-    if (token.count == 0)
+    if (token.holder != NULL || token.entering != NULL || token.coming > 0 || token.count == 0)
         return NULL;
-    for (int draws = 0; draws < 3; draws++) {
+    for (int draws = 0; draws < 3 && token.count > 1; draws++) {
         place = (uint32_t)(next_random(&token.random) % token.count);
+        if (token.waiting[place] == token.passer)
+            place = (place + 1) % token.count;
         if (!token.waiting[place]->spinning)
             break;
     }
     struct thread *next = token.waiting[place];
-    token.waiting[place] = token.waiting[--token.count];
+    leave_line(place);
+    token.passer = NULL;
+    token.holder = next;
+    token.turns++;
     return next;
 }
 
-static void hand_over(struct thread *next)
+static void tell_drawn(struct thread *next)
 {
-    __atomic_store_n(&next->go, 1, __ATOMIC_RELEASE);
+    if (next == NULL)
+        return;
+    __atomic_store_n(&next->go, GO_RUN, __ATOMIC_RELEASE);
     futex(&next->go, FUTEX_WAKE, 1, NULL);
 }
 
-/* Leave the queue unless the turn was handed over in this very moment; true if it was. */
-static bool give_up(struct thread *t)
+/* For one of those that wait: look whether the thread that the draw waits for has fallen asleep. */
+static void watch(void)
 {
     lock();
-    bool handed = __atomic_load_n(&t->go, __ATOMIC_ACQUIRE) != 0 || token.holder == t;
-    if (!handed) {
-        for (uint32_t i = 0; i < token.count; i++)
-            if (token.waiting[i] == t) {
-                token.waiting[i] = token.waiting[--token.count];
-                break;
-            }
+    struct thread *watched = token.entering;
+    uint64_t turns = token.turns;
+    unlock();
+    if (watched == NULL || !futex_asleep(watched))
+        return;
+    struct thread *next = NULL;
+    lock();
+    if (token.entering == watched && token.turns == turns) {
+        token.entering = NULL;
+        next = draw();
     }
     unlock();
-    return handed;
+    tell_drawn(next);
 }
 
-/* Wait to be handed the turn; false when nothing has moved for STALLED_NS. */
+/* Nothing has moved for long. Where a draw was waited for: draw. Else leave the line, unless the turn was given in
+ * this very moment; true if left. */
+static bool stalled(struct thread *t, uint64_t turns, int64_t waited_ns)
+{
+    bool left = false;
+    struct thread *next = NULL;
+    lock();
+    if (token.turns == turns && token.holder == NULL && waited_ns < LOST_NS) {
+        /* A thread that starts or wakes on a busy host. */
+    } else if (token.turns == turns && token.holder == NULL) {
+        token.entering = NULL;
+        token.coming = 0;
+        next = draw();
+    } else if (token.turns == turns && token.holder != t && t->late_count < LATE_LIMIT) {
+        for (uint32_t i = 0; i < token.count && !left; i++)
+            if ((left = token.waiting[i] == t))
+                leave_line(i);
+    }
+    unlock();
+    tell_drawn(next);
+    return left;
+}
+
+/* Wait to be given the turn; false when nothing has moved for STALLED_NS. */
 static bool wait_for_turn(struct thread *t)
 {
-    const struct timespec slice = {0, STALLED_NS};
+    const struct timespec slice = {0, STALLED_NS}, moment = {0, WATCH_NS};
     uint64_t turns = __atomic_load_n(&token.turns, __ATOMIC_RELAXED);
-    while (__atomic_load_n(&t->go, __ATOMIC_ACQUIRE) == 0) {
-        if (futex(&t->go, FUTEX_WAIT, 0, &slice) == 0 || errno != ETIMEDOUT)
-            continue;
+    int64_t since = host_ns();
+    for (int32_t go; (go = __atomic_load_n(&t->go, __ATOMIC_ACQUIRE)) != GO_RUN;) {
+        struct thread *watched = __atomic_load_n(&token.entering, __ATOMIC_RELAXED);
+        if (go == GO_WATCH && watched != NULL)
+            watch();
+        else if (go == GO_WATCH)
+            __atomic_compare_exchange_n(&t->go, &go, GO_WAIT, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+        if (__atomic_load_n(&t->go, __ATOMIC_ACQUIRE) == go)
+            futex(&t->go, FUTEX_WAIT, go, go == GO_WATCH ? &moment : &slice);
         uint64_t now = __atomic_load_n(&token.turns, __ATOMIC_RELAXED);
-        if (now == turns && t->late_count < LATE_LIMIT && !give_up(t))
-            return false;
-        turns = now;
+        if (now != turns) {
+            turns = now;
+            since = host_ns();
+        } else if (host_ns() - since >= STALLED_NS) {
+            if (stalled(t, turns, host_ns() - since))
+                return false;
+        }
     }
-    __atomic_store_n(&t->go, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&t->go, GO_WAIT, __ATOMIC_RELAXED);
     t->spinning = false;
     begin(t);
     return true;
 }
 
+/* One of those that wait is to look whether the watched thread falls asleep. */
+static void tell_watcher(struct thread *t)
+{
+    int32_t waits = GO_WAIT;
+    if (t != NULL && __atomic_compare_exchange_n(&t->go, &waits, GO_WATCH, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        futex(&t->go, FUTEX_WAKE, 1, NULL);
+}
+
+/* The first in line looks after the thread that is waited for; the lock is held. */
+static struct thread *watcher(void)
+{
+    return token.entering != NULL && token.count > 0 ? token.waiting[0] : NULL;
+}
+
+/* Get in line and wait for the turn. `came`: it was one of those that were to come. */
+static bool turn_get(struct thread *t, bool came)
+{
+    lock();
+    if (token.entering == t)
+        token.entering = NULL;
+    token.coming -= came && token.coming > 0;
+    get_in_line(t);
+    struct thread *next = draw(), *looks = next ? NULL : watcher();
+    unlock();
+    if (next != t)
+        tell_drawn(next);
+    else
+        __atomic_store_n(&t->go, GO_RUN, __ATOMIC_RELAXED);
+    tell_watcher(looks);
+    return wait_for_turn(t);
+}
+
 /* Get the turn; false when the access must be put aside: after a stall, or soon after one unless `patient`. */
 bool turn_take(struct thread *t, bool patient)
 {
+    bool came = t->to_come;
     if (!options.fair) {
         begin(t);
         return true;
     }
-    lock();
-    token.turns++;
-    if (token.holder != NULL && !patient && t->late_count % LATE_BURST) {
-        unlock();
+    if (!came && !patient && t->late_count % LATE_BURST && __atomic_load_n(&token.holder, __ATOMIC_RELAXED) != NULL)
         return false;
-    }
-    if (token.holder == NULL) {
-        token.holder = t;
-        t->spinning = false;
-        begin(t);
-        unlock();
-        return true;
-    }
-    token.waiting[token.count++] = t;
-    unlock();
-    return wait_for_turn(t);
+    t->to_come = false;
+    return turn_get(t, came);
 }
 
 /* The turn is used up: let another thread go first if one waits. False as for turn_take. */
@@ -183,23 +274,22 @@ bool turn_pass(struct thread *t)
     if (!turn_wanted() && !threads_alone())
         sched_yield();
     lock();
-    token.turns++;
     finish(t);
-    struct thread *next = draw();
-    if (next == NULL) {
+    if (token.count == 0 && token.coming <= 0) {
+        token.turns++;
         begin(t);
         unlock();
         return true;
     }
-    token.waiting[token.count++] = t;
-    token.holder = next;
+    token.holder = NULL;
+    token.passer = t;
     unlock();
-    hand_over(next);
-    return wait_for_turn(t);
+    return turn_get(t, false);
 }
 
-/* Give the turn up without waiting for it again: at system calls, in spin loops, at a thread's end. */
-void turn_release(struct thread *t)
+/* Give the turn up without waiting for it again: `entering` a system call from which the thread may be back at
+ * once, or for good. */
+void turn_release(struct thread *t, bool entering)
 {
     if (!t->holding)
         return;
@@ -208,10 +298,20 @@ void turn_release(struct thread *t)
         return;
     }
     lock();
-    token.turns++;
     finish(t);
-    struct thread *next = token.holder = draw();
+    token.turns++;
+    token.holder = NULL;
+    token.entering = entering && turn_wanted() ? t : NULL;
+    struct thread *next = draw(), *looks = watcher();
     unlock();
-    if (next != NULL)
-        hand_over(next);
+    tell_drawn(next);
+    tell_watcher(looks);
+}
+
+/* So many threads will get in line, whom the holder of the turn made or woke. */
+void turns_await(int32_t threads)
+{
+    lock();
+    token.coming += threads;
+    unlock();
 }
