@@ -31,7 +31,7 @@ _BLOCK = 1 << 20
 _QUERY = "SELECT thread, level, count(*) FROM samples GROUP BY thread, level"
 # Run in a process of its own: the most memory that it held, besides the arrays that were asked for.
 _MEASURE = """
-import json, resource, sys, time
+import json, sys, time
 from pathlib import Path
 from numaplan.profiler.importing import import_recordings
 from numaplan.profiler.perfdata import decode_perf
@@ -40,7 +40,9 @@ if sys.argv[1] == "decode":
     arrays = sum(column.nbytes for column in decode_perf(sys.argv[2]).samples.values())
 else:
     arrays, _ = 0, import_recordings([sys.argv[2]], Path(sys.argv[3]))
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+# Not ru_maxrss, in which what our parent held is counted.
+lines = Path("/proc/self/status").read_text().splitlines()
+peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024
 print(json.dumps({"seconds": time.perf_counter() - start, "peak": peak, "arrays": arrays}))
 """
 
