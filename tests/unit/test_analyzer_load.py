@@ -1,6 +1,7 @@
 """Timeline, phases and load vector: the paper's steps on series worked out by hand."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -156,3 +157,20 @@ def test_a_long_timeline_is_cut_at_merged_slices() -> None:
     cells = rates(1, (20_000, [2, 1]), (20_000, [1, 2]))
     (place,) = change_points(cells)
     assert abs(place - 20_000) <= 50
+
+
+def test_sampled_loads_are_those_of_all_accesses(shared_fixtures: Path) -> None:
+    """Eq. 3's vector of samples against exact totals; misses where there are enough and threads differ."""
+    judged = 0
+    for path in sorted((shared_fixtures / "traces").glob("*.npz")):
+        data = np.load(path)
+        thread, time, missed = data["thread"], data["time"], data["level"] >= 2
+        exact, misses = (data["loads"] + data["stores"]).astype(float), data["l2_misses"].astype(float)
+        line = access_timeline(time, thread, threads=len(exact), slice_ns=int(data["accesses"]) // 1000)
+        vector = access_load_vector(line.per_thread, divide_phases(line.smoothed))
+        assert np.corrcoef(vector, exact)[0, 1] >= 0.99, path.name
+        if missed.sum() >= 50 * len(exact) and misses.std() > 0.1 * misses.mean():
+            seen = np.bincount(thread[missed], minlength=len(exact))
+            assert np.corrcoef(seen, misses)[0, 1] >= 0.95, path.name
+            judged += 1
+    assert judged >= 8
