@@ -129,7 +129,7 @@ KINDS: dict[str, Callable[[Path], Built]] = {
     "rayon": _rayon,
     "static glibc": _native("threads.cpp", 13, ["g++"], "-static", "-pthread"),
     "static musl": _native("threads.c", 13, ["musl-gcc"], "-static"),
-    "raw clone, static": _native("raw.c", 5, ["gcc"], "-static"),
+    "static raw clone": _native("raw.c", 5, ["gcc"], "-static"),
     "pigz": _pigz,
     "stress-ng": _stress,
     "Open MPI": _mpi("mpicc.openmpi", "mpirun.openmpi"),

@@ -5,6 +5,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,13 +32,18 @@ class Start:
     applied: dict[str, Any]
 
 
+def tasks(pid: int) -> list[int]:
+    """tids of a process, none when it has ended."""
+    with suppress(OSError):
+        return [int(name) for name in os.listdir(f"/proc/{pid}/task")]  # noqa: PTH208
+    return []
+
+
 def children(pid: int) -> list[int]:
     found: list[int] = []
-    for file in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            found += [int(word) for word in file.read_text().split()]
-        except OSError:
-            continue
+    for task in tasks(pid):
+        with suppress(OSError):
+            found += [int(word) for word in Path(f"/proc/{pid}/task/{task}/children").read_text().split()]
     return [*found, *(grandchild for child in found for grandchild in children(child))]
 
 
@@ -45,11 +51,9 @@ def masks(pid: int) -> dict[int, tuple[int, ...]]:
     """tid -> cpus of every thread of every descendant of a process, now."""
     found: dict[int, tuple[int, ...]] = {}
     for child in children(pid):
-        for task in Path(f"/proc/{child}/task").glob("*"):
-            try:
-                found[int(task.name)] = tuple(sorted(os.sched_getaffinity(int(task.name))))
-            except (OSError, ValueError):
-                continue
+        for task in tasks(child):
+            with suppress(OSError):
+                found[task] = tuple(sorted(os.sched_getaffinity(task)))
     return found
 
 
@@ -73,8 +77,12 @@ def start(
             text: list[bytes] = []
             reader = threading.Thread(target=lambda: text.append(process.stdout.read()))  # type: ignore[union-attr]
             reader.start()
+            new: set[int] = set()
             while process.poll() is None:
-                seen |= masks(process.pid)
+                # A thread seen for the first time may still be before its first instruction.
+                found = masks(process.pid)
+                seen |= {tid: mask for tid, mask in found.items() if tid in new}
+                new |= found.keys()
                 threading.Event().wait(LOOK_S)
             reader.join()
         output = b"".join(text).decode()

@@ -53,8 +53,8 @@ def test_misuse_is_one_line_and_exit_code_2(tmp_path: Path, capsys: pytest.Captu
         "--unplanned": ("--plan", local, "--unplanned", "sideways", "true"),
         "no folder": ("--plan", local, "--report", str(tmp_path / "no" / "applied.json"), "true"),
         "is a directory": ("--plan", local, "--report", str(tmp_path), "true"),
-        "Missing option": ("true",),
-        "Missing argument": ("--plan", local),
+        "no plan given": ("true",),
+        "no program given": ("--plan", local),
     }
     for expected, words in calls.items():
         code, out, err = outcome(capsys, *words)

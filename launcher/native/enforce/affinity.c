@@ -120,16 +120,17 @@ int sched_setaffinity(pid_t tid, size_t bytes, const cpu_set_t *mask) {
     return result;
 }
 
-/* Where glibc keeps a thread's tid is its secret, but the clock of a thread names it. */
+/* Where glibc keeps a thread's tid is its secret, but the clock of a thread names it. 0: it has ended. */
 static pid_t tid_of(pthread_t thread) {
     clockid_t clock;
     if (pthread_equal(thread, pthread_self())) return gettid();
-    return pthread_getcpuclockid(thread, &clock) ? -1 : (pid_t)(~(unsigned)clock >> 3);
+    return pthread_getcpuclockid(thread, &clock) ? 0 : (pid_t)(~(unsigned)clock >> 3);
 }
 
 int pthread_setaffinity_np(pthread_t thread, size_t bytes, const cpu_set_t *mask) {
     REAL(int, "pthread_setaffinity_np", pthread_t, size_t, const cpu_set_t *);
     pid_t tid = tid_of(thread);
+    if (!tid) return ESRCH; /* glibc would bind the caller instead */
     if (stays(tid, mask, bytes)) return 0;
     int error = real(thread, bytes, mask);
     if (!error) was_set(tid);

@@ -75,10 +75,10 @@ void np_enforce_thread(uint32_t number, uint64_t path, uintptr_t stack, size_t s
     int saved = errno;
     const struct nf_thread *plan = nf_find_thread(&form, process_hash(), path);
     const struct nf_thread *bind = plan ? plan : unplanned();
+    if (plan) watch(plan, number); /* before it is bound: from here on another thread's wish does not move it */
     int error = bind ? nf_bind(&form.cpus[bind->first_cpu], bind->cpus, plan != NULL) : 0;
     /* The main thread's stack is the kernel's: it grows, and is on its cpu's node by first touch. */
     if (plan && plan->node >= 0 && number != 0 && stack) nf_place_stack(stack, stack_bytes, plan->node);
-    if (plan) watch(plan, number);
     nf_log_affinity(number, path, error, plan != NULL, false, 0);
     errno = saved;
 }
