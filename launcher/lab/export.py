@@ -39,9 +39,9 @@ _PAGE = Template("""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>$title</title><style>
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #1c2430; }
 table { border-collapse: collapse; margin: 1rem 0; }
-th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid #dde2ea; }
+th, td { padding: .3rem .7rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #dde2ea; }
 th:first-child, td:first-child { text-align: left; }
-.bar { width: 14rem; background: #e3742f; height: .9rem; } .bar div { background: #2a7f62; height: 100%; }
+.bar { width: 9rem; background: #e3742f; height: .9rem; } .bar div { background: #2a7f62; height: 100%; }
 .maps { display: flex; flex-wrap: wrap; gap: 2rem; } .maps td { min-width: 3rem; }
 .local { outline: 2px solid #2a7f62; outline-offset: -2px; } .bad { color: #b3261e; } code { font-size: .95em; }
 </style></head><body>
