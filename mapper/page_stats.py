@@ -62,10 +62,12 @@ def read_page_stats(trace: Trace, threads: Sequence[int], borders: Sequence[int]
 def _elsewhere(trace: Trace, row_of: NDArray[np.int64], threads: int) -> Floats:
     """(N, N) accesses of each thread to pages that no plan places, by the thread seen on them first."""
     found = trace.arrays(
-        f"WITH seen AS (SELECT t.process, s.addr // {PAGE} page, s.thread, count(*) n, min(s.time_ns) first"
+        "WITH seen AS ("
+        f"SELECT t.process, s.addr // {PAGE} page, s.thread, count(*) n,"
+        # Constants of the program and its libraries come with the file, before any thread is made.
+        " min(CASE WHEN r.kind = 'text' THEN 0 ELSE s.time_ns END) first"
         " FROM samples s JOIN threads t USING (thread) LEFT JOIN regions r USING (region)"
-        f" WHERE NOT coalesce({_PLACEABLE}, false) AND s.addr <> 0 AND coalesce(r.kind, '') <> 'text'"
-        " GROUP BY ALL),"
+        f" WHERE NOT coalesce({_PLACEABLE}, false) AND s.addr <> 0 GROUP BY ALL),"
         " touched AS (SELECT process, page, arg_min(thread, (first, thread)) toucher FROM seen GROUP BY ALL)"
         " SELECT thread::BIGINT thread, toucher::BIGINT toucher, sum(n)::BIGINT n"
         " FROM seen JOIN touched USING (process, page) GROUP BY thread, toucher ORDER BY thread, toucher"
