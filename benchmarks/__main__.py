@@ -31,7 +31,8 @@ DEFAULT = ("emulation", "perfdata", "communication", "kernels", "mapping", "laun
 
 def benchmarks_command(
     names: Annotated[
-        list[str], typer.Argument(metavar="[NAME]...", help="Which; default: all but starts and lab.")
+        list[str],
+        typer.Argument(metavar="[NAME]...", help="Which; default: all but balance, scaling, starts and lab."),
     ] = [],
     as_json: Json = False,
     html: Annotated[Path | None, typer.Option(help="papers: write a page.", metavar="FILE")] = None,
@@ -40,7 +41,8 @@ def benchmarks_command(
 ) -> None:
     """Measure speed and accuracy, as ratios against named peers in the same run.
 
-    Names: emulation, perfdata, communication, kernels, mapping, launcher, starts, lab.
+    Names: emulation, perfdata, communication, kernels, mapping, balance, scaling, launcher, starts,
+    lab.
 
     By itself `papers` reproduces what five papers report: python -m benchmarks papers --html papers.html
 

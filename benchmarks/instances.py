@@ -137,6 +137,7 @@ SHAPES = (
     (128, 8),
     (256, 4),
     (512, 16),
+    (2048, 16),
 )
 LOADS = ("uniform", "ramp", "lognormal", "heavy")
 

@@ -47,7 +47,7 @@ def _weakest_links(links: Links, partners: int) -> float:
 
 def _spectral_bound(problem: Problem) -> float:
     sizes = problem.sizes
-    if sizes.min() != sizes.max() or problem.threads > SPECTRAL_LIMIT or problem.nodes < 2:
+    if sizes.min() != sizes.max() or problem.threads > SPECTRAL_LIMIT or problem.nodes < 2 or problem.links:
         return 0.0
     largest = float(problem.comm.max())
     if not largest > 0:

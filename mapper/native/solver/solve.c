@@ -44,7 +44,8 @@ static struct budget budget_for(int n, int k, bool distances, int effort) {
 /* About as many elements as a second of a partitioner's time would show, by the size of the task. */
 static uint64_t work_allowed(int n, int effort) {
     double normal = 1.1e6 * pow(n, 0.75);
-    return (uint64_t)(effort <= 0 ? normal / 4 : effort == 1 ? normal : 60 * normal);
+    double most = n > 2048 ? 8e9 : 60 * normal; /* beyond, a minute is enough for anyone */
+    return (uint64_t)(effort <= 0 ? normal / 4 : effort == 1 ? normal : most);
 }
 
 /* Keep the scratch placement if it is the best so far. */
