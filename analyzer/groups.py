@@ -59,6 +59,8 @@ def main_times(group: Sequence[int], analysis: Analysis) -> str:
     that has most of its events and more than its length explains; empty where none has.
     """
     line, cells = analysis.timeline, analysis.exchanges
+    if not cells.size:
+        return ""
     rows, columns = np.triu_indices(len(analysis.threads), 1)
     events = cells[:, np.isin(rows, group) & np.isin(columns, group)].sum(axis=1)
     total = float(events.sum())

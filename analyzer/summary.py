@@ -42,10 +42,14 @@ def _partners(analysis: Analysis, regions: Sequence[RegionUse], pages: PageAcces
     if total <= 0 or len(comm) < 3:
         return []
     said = []
-    for group in close_groups(analysis)[:MOST_GROUPS]:
+    groups = close_groups(analysis)[:MOST_GROUPS]
+    where = [main_region(group, regions, pages) for group in groups]
+    if len(groups) > 1 and len(set(where)) == 1:
+        where = [""] * len(groups)  # said once, with the memory
+    for group, place in zip(groups, where, strict=True):
         inside = float(comm[np.ix_(group, group)].sum()) / 2
         names = thread_list([analysis.threads[index].path for index in group])
-        closer = main_region(group, regions, pages) + main_times(group, analysis)
+        closer = place + main_times(group, analysis)
         said.append(
             f"threads {names} exchange {inside / total:.0%} of all communication among themselves{closer}"
         )
