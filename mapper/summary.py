@@ -24,6 +24,7 @@ def summary(plan: Plan, path: Path | None = None) -> list[str]:
         off = f"{predicted.phase_imbalance:.1%} beyond what cannot be avoided"
         lines.append(f"load in every phase   at worst {off}")
     lines += _by_node(plan)
+    lines += _identity(plan)
     lines += [f"  node {node}: threads {names}" for node, names in threads_by_node(plan)]
     if path is not None:
         lines.append(f"plan written to {path}")
@@ -60,6 +61,14 @@ def _change(predicted: Predicted, regions: int) -> list[str]:
         threads = "as recorded" if today.threads == "recorded" else "taken to be in order of creation"
         lines.append(f"today: threads {threads}, pages where they are touched first")
     return lines
+
+
+def _identity(plan: Plan) -> list[str]:
+    """A warning where runs were compared and threads did not keep their roles."""
+    found = plan.provenance.get("identity")
+    if not isinstance(found, dict) or found.get("stable") is not False:
+        return []
+    return ["threads do not keep their roles from run to run: this plan will not fit the next run"]
 
 
 def _by_node(plan: Plan) -> list[str]:

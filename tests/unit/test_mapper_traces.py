@@ -7,6 +7,7 @@ import pytest
 
 from numaplan.common import UsageError
 from numaplan.mapper import PlanOptions, make_plan
+from numaplan.mapper.summary import summary
 from numaplan.mapper.trace_workload import workload_of_traces
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, TraceWriter
 
@@ -93,6 +94,8 @@ def test_runs_in_which_threads_swap_roles_are_said_to_be_unstable(tmp_path: Path
     assert workload.identity is not None and not workload.identity["stable"]
     assert workload.identity["matched"] > workload.identity["correlation"] + 0.5
     assert any("swap roles" in note for note in workload.notes)
+    plan = make_plan(workload, Machine.load("4x2"), PlanOptions()).plan
+    assert any("will not fit the next run" in line for line in summary(plan))
     assert np.array_equal(np.asarray(workload.comm), np.asarray(workload_of_traces([first]).comm))
 
 

@@ -62,3 +62,62 @@ def test_first_touch_is_from_before_the_threads_start(tmp_path: Path) -> None:
         (2, 2, 1, 1, 2),
     ]
     assert stats.before is not None and stats.before.tolist() == [1, 0, 0, 1, 0, 0, 0]
+
+
+def test_memory_that_no_plan_places_belongs_to_who_touched_it_first(tmp_path: Path) -> None:
+    """A stack touched by its maker first, a small block, constants, memory of no region, a page at 0."""
+    rows = [  # time, thread, address, region
+        (1, 0, 0x7000, 1),
+        (2, 1, 0x7008, 1),
+        (3, 1, 0x7010, 1),
+        (4, 2, 0x9000, 2),
+        (5, 0, 0x9010, 2),
+        (6, 2, 0xA000, 3),
+        (7, 0, 0xA008, 3),
+        (8, 1, 0xB000, -1),
+        (9, 1, 0, -1),
+        (10, 1, START, 0),
+    ]
+    time, thread, addr, region = (np.array(column) for column in zip(*rows, strict=True))
+    count = len(rows)
+    path = tmp_path / "trace.db"
+    with TraceWriter(path) as writer:
+        writer.add_rows("machine", [(Machine.load("2x2").to_json().decode(),)])
+        names = ("0", "0.1", "0.2")
+        writer.add_rows("threads", [(i, "p0", names[i], 10 + i, 10, "t", 0, -1) for i in range(3)])
+        kinds = (
+            ("heap", START, 1 << 20),
+            ("stack", 0x6000, 0x2000),
+            ("small", 0x9000, 64),
+            ("text", 0xA000, 4096),
+        )
+        writer.add_rows(
+            "regions",
+            [
+                (i, "p0", kind, kind, "b", start, size, 0, i, 0, -1)
+                for i, (kind, start, size) in enumerate(kinds)
+            ],
+        )
+        writer.add_samples(
+            {
+                "time_ns": time.astype(np.int64),
+                "thread": thread.astype(np.int32),
+                "cpu": np.full(count, -1, np.int16),
+                "node": np.full(count, -1, np.int16),
+                "addr": addr.astype(np.uint64),
+                "phys_addr": np.zeros(count, np.uint64),
+                "ip": np.zeros(count, np.uint64),
+                "event": np.full(count, EVENT_CODE["load"], np.uint8),
+                "is_write": np.zeros(count, bool),
+                "level": np.full(count, LEVEL_CODE["l1"], np.uint8),
+                "latency": np.full(count, -1, np.int32),
+                "region": region.astype(np.int32),
+            }
+        )
+        writer.set_meta({"backend": "test", "period": 7})
+    with Trace.open(path) as trace:
+        stats = read_page_stats(trace, [0, 1, 2])
+    assert stats.elsewhere is not None and stats.period == 7
+    # By thread, then by who was there first: the stack is thread 0's, the block thread 2's, constants main's.
+    assert stats.elsewhere.tolist() == [[2, 0, 1], [2, 1, 0], [1, 0, 1]]
+    assert stats.accesses.tolist() == [1]  # the heap is what a plan places
