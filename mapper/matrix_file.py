@@ -127,7 +127,8 @@ def _read_sparse(path: Path) -> Any:
         rows, columns = loaded.shape
         if rows != columns or not 1 <= rows <= MAX_THREADS:
             raise ValueError(f"{rows} x {columns}, not a square of at most {MAX_THREADS}")
-        return sparse.csr_array(sparse.coo_array(loaded), dtype=np.float64)
+        entries: Any = sparse.coo_array(loaded)
+        return sparse.csr_array(entries).astype(np.float64)
     except Exception as error:  # damaged archives and headers raise errors of many kinds
         text = str(error).partition("\n")[0]
         raise UsageError(f"{path}: {text}", "give a scipy .npz or a Matrix Market file") from error

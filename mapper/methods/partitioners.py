@@ -113,7 +113,8 @@ def _edges(problem: Problem) -> _Edges:
 
 
 def _whole(values: Floats) -> Nodes:
-    return np.maximum(1, np.rint(values / values.max(initial=1e-300) * _SCALE)).astype(np.int64)
+    whole: Nodes = np.maximum(1, np.rint(values / values.max(initial=1e-300) * _SCALE)).astype(np.int64)
+    return whole
 
 
 def repair(problem: Problem, places: Nodes) -> Nodes:
