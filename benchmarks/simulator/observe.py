@@ -77,7 +77,7 @@ def observe(world: World, counters: Counters, speeds: Speeds, now: float, sample
         leader=world.tid == world.pid,
         cpu=world.cpu.copy(),
         node=world.node,
-        movable=world.active,
+        movable=world.unfinished,
         busy=world.active.astype(np.float64),
         instructions=table[:, 0],
         operations=table[:, 0] * (1 - _MEMORY_OPERATIONS),

@@ -18,6 +18,7 @@ from benchmarks.simulator.system import (
     displace,
     follow_memory,
     scan_memory,
+    sleep_and_wake,
     spread_in_nodes,
     starting_cpus,
 )
@@ -142,8 +143,9 @@ class _Run:
         world, habits = self.world, self.setup.habits
         before = world.cpu.copy()
         warm_up = PHYSICS.warm_up_s
+        sleep_and_wake(world, habits, STEP_S)
         spread_in_nodes(world)
-        if habits.balances and not (self.setup.policy is not None and self.setup.policy.balances):
+        if self.setup.policy is None or not self.setup.policy.balances:
             balance_nodes(world, warm_up)
         displace(world, habits, STEP_S, warm_up)
         moved = np.empty(0, dtype=np.int64)
@@ -153,7 +155,7 @@ class _Run:
             if len(moved):
                 self._charge(moved)
                 world.memory_changed()
-        return len(moved) > 0 or not np.array_equal(before, world.cpu)
+        return len(moved) > 0 or habits.asleep > 0 or not np.array_equal(before, world.cpu)
 
     def _charge(self, blocks: NDArray[np.int64]) -> None:
         """Threads lose the time that migrating their memory takes, spread over the job's threads."""
@@ -228,7 +230,7 @@ class _Run:
     def _end(self) -> None:
         """Jobs whose threads have all done their work; they ended within the step, when the last one did."""
         world = self.world
-        working = np.bincount(world.job_row, world.active, minlength=len(world.jobs))
+        working = np.bincount(world.job_row, world.unfinished, minlength=len(world.jobs))
         ended = [job for job, left in zip(world.jobs, working.tolist(), strict=True) if left == 0]
         for job in ended:
             self.outcome.ends[job.number] = self.now + STEP_S

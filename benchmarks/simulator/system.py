@@ -19,14 +19,15 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Habits:
-    """The system's rates: displacements a second and thread; bytes AutoNUMA scans a second and job; how
-    often a second AutoNUMA considers moving a thread."""
+    """The system's rates: displacements a second and thread; bytes AutoNUMA scans a second and job; how often
+    a second AutoNUMA considers moving a thread; asleep: share of time that threads sleep, a second at a time.
+    """
 
     displaced: float = 0.02
     scan: float = 64e6
     follow: float = 0.05
     autonuma: bool = True
-    balances: bool = True
+    asleep: float = 0.0
 
 
 def starting_cpus(world: World, count: int, node: int = FREE) -> Ints:
@@ -58,6 +59,16 @@ def move_thread(world: World, thread: int, cpu: int, warm_up: float) -> None:
     if world.cpu_node[world.cpu[thread]] != world.cpu_node[cpu]:
         world.lost_s[thread] += warm_up
     world.cpu[thread] = cpu
+
+
+def sleep_and_wake(world: World, habits: Habits, seconds: float) -> None:
+    """Threads that wait for others or for devices; queues then change length, and balancing has work."""
+    if habits.asleep <= 0:
+        return
+    wake = min(1.0, seconds)
+    sleep = wake * habits.asleep / (1.0 - habits.asleep)
+    chance = np.where(world.asleep > 0, 1.0 - wake, sleep)
+    world.asleep = (world.rng.random(len(world.asleep)) < chance).astype(np.int64)
 
 
 def spread_in_nodes(world: World) -> None:

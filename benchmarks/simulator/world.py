@@ -20,7 +20,7 @@ Flags = NDArray[np.bool_]
 BLOCK = 4 << 20  # bytes of memory that live and move together
 SHARED = -1  # lane of blocks that all threads of a task use
 FREE = -1  # not bound
-_THREAD_COLUMNS = ("tid", "job", "lane", "pid", "cpu", "bound_node", "bound_cpu", "done", "lost_s")
+_THREAD_COLUMNS = ("tid", "job", "lane", "pid", "cpu", "bound_node", "bound_cpu", "done", "lost_s", "asleep")
 _BLOCK_COLUMNS = ("block_job", "block_lane", "block_pid", "block_number", "block_node")
 
 
@@ -45,7 +45,9 @@ class Job:
 @dataclass
 class World:
     """All arrays. Threads: (T,) tid, job number, lane in the job, pid, cpu row, bound node and cpu,
-    instructions done, seconds it still has to lose; blocks: (B,) job, lane, pid, page number, node row."""
+    instructions done, seconds it still has to lose, whether it sleeps; blocks: (B,) job, lane, pid, page
+    number, node row.
+    """
 
     calibration: Calibration
     seed: int
@@ -61,7 +63,7 @@ class World:
         self.nodes = len(machine.nodes)
         self.seats: Ints = np.bincount(self.cpu_node, minlength=self.nodes)
         for column in (*_THREAD_COLUMNS, *_BLOCK_COLUMNS):
-            kind = np.float64 if column in ("done", "lost_s") else np.int64
+            kind = np.float64 if column in ("done", "lost_s", "asleep") else np.int64
             setattr(self, column, np.empty(0, dtype=kind))
         self._rebuild()
 
@@ -74,6 +76,7 @@ class World:
     bound_cpu: Ints = field(init=False)
     done: Floats = field(init=False)
     lost_s: Floats = field(init=False)
+    asleep: Ints = field(init=False)
     block_job: Ints = field(init=False)
     block_lane: Ints = field(init=False)
     block_pid: Ints = field(init=False)
@@ -87,6 +90,11 @@ class World:
 
     @property
     def active(self) -> Flags:
+        """(T,) threads that have work left and are awake."""
+        return self.unfinished & (self.asleep == 0)
+
+    @property
+    def unfinished(self) -> Flags:
         """(T,) threads with work left."""
         return self.done < self.quota
 
@@ -98,8 +106,11 @@ class World:
         pids = tids[np.arange(count) // (count // task.processes) * (count // task.processes)]
         none = np.full(count, FREE)
         bound = np.full(count, job.bound_node)
-        fresh = (tids, np.full(count, job.number), np.arange(count), pids, cpus, bound, none, np.zeros(count),
-                 np.zeros(count))  # fmt: skip
+        zeros = np.zeros(count)
+        fresh = (
+            tids, np.full(count, job.number), np.arange(count), pids, cpus, bound, none, zeros, zeros,
+            np.zeros(count, dtype=np.int64),
+        )  # fmt: skip
         self._append(_THREAD_COLUMNS, fresh)
         self._append(_BLOCK_COLUMNS, self._first_touch(job, pids, self.cpu_node[cpus]))
         self.jobs.append(job)

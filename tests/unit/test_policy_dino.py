@@ -7,7 +7,7 @@ import pytest
 
 from numaplan.launcher.online.actions import MovePages
 from numaplan.launcher.online.policies.dino import DEVIL, SUPER_DEVIL, TURTLE, Dino, Memory, Thread, place
-from numaplan.launcher.online.policies.follow import Travels, note_travels
+from numaplan.launcher.online.policies.follow import Travels
 from numaplan.launcher.online.policies.layout import (
     alternating_layout,
     domain_slots,
@@ -105,16 +105,16 @@ def test_memory_follows_with_k_pages_around() -> None:
 
 
 def test_ping_ponged_memory_is_left_alone() -> None:
-    machine, travels = machine_of(2, 2), Travels()
-    for step in range(4):
+    machine, state = machine_of(2, 2), Memory({0: Thread(d, (d,), 0), 1: Thread(d, (d,), 2)}, Travels())
+    moves = []
+    for step in range(6):
         here = step % 2
-        seen = observation(machine, [0, 2], pages=[(0, 10_000, here)], touches=[(0, 1 - here, 5.0, 200.0)])
-        travels = note_travels(seen, ints([0]), ints([1 - here]), 4096, travels)
-    assert travels.returns == {100: 3}
-    state = Memory({0: Thread(d, (d,), 0), 1: Thread(d, (d,), 2)}, travels)
-    seen = observation(machine, [0, 2], mpki=[5, 5], pages=[(0, 10_000, 1)], touches=[(0, 0, 5.0, 200.0)])
-    assert Dino().decide(seen, state).actions == ()
-    assert Dino(pingpong=9).decide(seen, state).actions
+        pages, touches = [(0, 10_000, here)], [(0, 1 - here, 5.0, 200.0)]
+        seen = observation(machine, [0, 2], mpki=[5, 5], pages=pages, touches=touches)
+        decision = Dino().decide(seen, state)
+        state = decision.state
+        moves.append(len(decision.actions))
+    assert moves == [1, 1, 0, 0, 0, 0]  # there, back, and no more
 
 
 def test_di_plain_spreads_by_rate_and_leaves_memory() -> None:

@@ -11,8 +11,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from numaplan.launcher.online.actions import Action, Decision
-from numaplan.launcher.online.observation import Flags, Floats, Ints, Observation
-from numaplan.launcher.online.policies.follow import Travels, follow, note_travels, remote_pages
+from numaplan.launcher.online.observation import Floats, Ints, Observation
+from numaplan.launcher.online.policies.follow import Travels, follow, remote_pages, settled
 from numaplan.launcher.online.policies.intensity import miss_rates, moved, thread_moves
 from numaplan.launcher.online.policies.layout import (
     alternating_layout,
@@ -50,7 +50,7 @@ class Dino:
     stay: int = parameter(7, "of the last intervals with a new class before it counts", low=1)
     window: int = parameter(10, "intervals remembered", low=1, high=1000)
     k: int = parameter(4096, "pages moved along around a sampled one", paper="K", high=1 << 22)
-    pingpong: int = parameter(2, "returns of a process's memory before it is left alone", low=1)
+    pingpong: int = parameter(2, "returns of memory to where it came from before it is left alone", low=1)
     period_s: float = parameter(1.0, "seconds between decisions", paper="T", low=0.01)
     needs: ClassVar[frozenset[str]] = frozenset({"misses", "counters", "accesses"})
     balances: ClassVar[bool] = False
@@ -63,14 +63,14 @@ class Dino:
         tids = observation.threads.tid[rows].tolist()
         rates = self.classes(miss_rates(observation)[rows])
         recent = [self._recent(known.get(tid), kind) for tid, kind in zip(tids, rates, strict=True)]
-        settled = [self._settle(known.get(tid), past) for tid, past in zip(tids, recent, strict=True)]
-        kinds = np.array(settled, dtype=np.int64)
+        classes = [self._settle(known.get(tid), past) for tid, past in zip(tids, recent, strict=True)]
+        kinds = np.array(classes, dtype=np.int64)
         seen = observation.threads.cpu[rows].tolist()
         old = np.array(
             [known[tid].cpu if tid in known else cpu for tid, cpu in zip(tids, seen, strict=True)],
             dtype=np.int64,
         )
-        same = known.keys() == set(tids) and settled == [known[tid].kind for tid in tids]
+        same = known.keys() == set(tids) and classes == [known[tid].kind for tid in tids]
         cpus = old if same or not tids else place(observation, rows, kinds, old)
         reasons = [NAMES[kind] for kind in kinds.tolist()]
         actions = () if same else thread_moves(observation, rows, cpus, reasons)
@@ -98,14 +98,10 @@ class Dino:
         return thread.kind
 
     def _memory(self, observation: Observation, travels: Travels) -> tuple[tuple[Action, ...], Travels]:
-        """Pages accessed remotely follow, but for processes whose memory was ping-ponged."""
-        pids = observation.processes.pid
-        frozen = [pid for pid, count in travels.returns.items() if count >= self.pingpong]
-        free: Flags = ~np.isin(pids, frozen)[observation.threads.process]
-        rows, nodes, weight = remote_pages(observation, free)
-        return follow(observation, rows, nodes, weight, self.k), note_travels(
-            observation, rows, nodes, self.k, travels
-        )
+        """Pages accessed remotely follow, but for memory that was ping-ponged."""
+        rows, nodes, weight = remote_pages(observation)
+        free, travels = settled(observation, rows, nodes, self.k, travels, self.pingpong)
+        return follow(observation, rows[free], nodes[free], weight[free], self.k), travels
 
 
 def place(observation: Observation, rows: Ints, kinds: Ints, old: Ints) -> Ints:

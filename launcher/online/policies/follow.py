@@ -1,10 +1,10 @@
 """Memory that follows its threads: pages around sampled remote accesses (dino.txt, section 4), and ping-pong.
 
 Sequential-forward-backward: K / 2 pages before and after each remotely accessed page move along. A chunk is K
-pages of the address space; one that went back to the node it came from has been ping-ponged.
+pages of the address space; one that keeps going back to the node it came from is ping-ponged, and left alone.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,12 +18,12 @@ MAX_PAGES = 1 << 22  # a decision names at most so many: 16 GiB of small pages
 
 @dataclass(frozen=True)
 class Travels:
-    """Where chunks of memory went. last: (pid, chunk) -> (from, to) node rows; returns: times a process's
-    went back.
+    """Where memory went, by chunk (pid, number). last: from and to, node rows; returns: times it went
+    back.
     """
 
     last: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-    returns: dict[int, int] = field(default_factory=dict)
+    returns: dict[tuple[int, int], int] = field(default_factory=dict)
 
 
 def remote_pages(observation: Observation, only: Flags | None = None) -> tuple[Ints, Ints, Floats]:
@@ -75,27 +75,25 @@ def follow(
     return move_actions(observation, keys, goal, "accessed from another node")
 
 
-def note_travels(observation: Observation, rows: Ints, nodes: Ints, k: int, travels: Travels) -> Travels:
-    """What was known, and the migrations of these pages by chunk; a chunk that returns counts for its
-    process.
+def settled(
+    observation: Observation, rows: Ints, nodes: Ints, k: int, travels: Travels, limit: int
+) -> tuple[Flags, Travels]:
+    """(n,) which of these migrations may be made, and the travels with those.
+
+    A chunk goes back `limit` - 1 times; then it has been ping-ponged, and stays where it is.
     """
     pages = observation.pages
     chunk_pages = max(1, k * SMALL_PAGE // pages.bytes_per_page)
-    pids = observation.processes.pid[pages.process[rows]]
-    last, returns = dict(travels.last), dict(travels.returns)
-    moves = {
-        (pid, number // chunk_pages): (origin, goal)
-        for pid, number, origin, goal in zip(
-            pids.tolist(), pages.number[rows].tolist(), pages.node[rows].tolist(), nodes.tolist(), strict=True
-        )
-    }
-    for chunk, (origin, goal) in moves.items():
-        if last.get(chunk) == (goal, origin):
-            returns[chunk[0]] = returns.get(chunk[0], 0) + 1
-        last[chunk] = (origin, goal)
+    pids = observation.processes.pid[pages.process[rows]].tolist()
+    chunks = list(zip(pids, (pages.number[rows] // chunk_pages).tolist(), strict=True))
     alive = set(observation.processes.pid.tolist())
-    return replace(
-        travels,
-        last={chunk: way for chunk, way in last.items() if chunk[0] in alive},
-        returns={pid: count for pid, count in returns.items() if pid in alive},
-    )
+    last = {chunk: way for chunk, way in travels.last.items() if chunk[0] in alive}
+    returns = {chunk: count for chunk, count in travels.returns.items() if chunk[0] in alive}
+    ways = dict(zip(chunks, zip(pages.node[rows].tolist(), nodes.tolist(), strict=True), strict=True))
+    for chunk, (origin, goal) in ways.items():
+        if last.get(chunk) == (goal, origin):
+            returns[chunk] = returns.get(chunk, 0) + 1
+        if returns.get(chunk, 0) < limit:
+            last[chunk] = (origin, goal)
+    free: Flags = np.array([returns.get(chunk, 0) < limit for chunk in chunks], dtype=bool)
+    return free, Travels(last, returns)
