@@ -14,7 +14,6 @@ MOST_GROUPS = 8
 MOST_PAIRS = 16
 FEW_SAMPLES = 10  # a thread; fewer tell nothing of load
 UNEVEN = 0.2
-BY_CHANCE = 4.0  # standard deviations by which the highest of many equal loads may stand out
 
 
 def placement_summary(
@@ -91,7 +90,9 @@ def _load(analysis: Analysis) -> list[str]:
     if expected < FEW_SAMPLES:
         return []
     excess = float(loads[highest]) / mean - 1
-    if excess < UNEVEN or excess < BY_CHANCE / np.sqrt(expected):
+    # The highest of N equal loads stands out by about sqrt(2 ln N) standard deviations; two more are sure.
+    chance = (np.sqrt(2 * np.log(len(loads))) + 2) / np.sqrt(expected)
+    if excess < UNEVEN or excess < chance:
         return ["the threads access memory about equally often"]
     path = analysis.threads[highest].path
     return [f"load is uneven: thread {path} has {loads[highest] / mean:.1f} times the mean"]
