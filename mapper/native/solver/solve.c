@@ -33,7 +33,7 @@ static struct budget budget_for(int n, int k, bool distances, int effort) {
     };
     struct budget budget = (n > 128 ? many : few)[effort < 0 ? 0 : effort > 2 ? 2 : effort];
     budget.parts *= k;
-    if (effort <= 0 && n > 64 && n <= 128) budget.bisections = 4, budget.fresh = 0, budget.rounds = 3;
+    if (effort <= 0 && n > 64 && n <= 128) budget.bisections = 6, budget.fresh = 0, budget.rounds = 3;
     if (effort == 1 && n <= 28) budget.rounds *= 3, budget.idle *= 3; /* so few that the optimum is in reach */
     int longer = n > 64 || effort <= 0 ? 1 : n <= 32 && distances ? 4 : 2; /* distances make for more local optima */
     budget.levels.fine_iterations *= longer;
