@@ -126,6 +126,12 @@ class Trace:
             sql += f" WHERE {where}"
         if order:
             sql += f" ORDER BY {order}"
+        if int(self.rows("SELECT count(*) FROM samples")[0][0]) <= block:
+            # One block at most: as numpy's own, since loading Arrow takes longer than reading it.
+            found = self.arrays(sql)
+            if len(found[columns[0]]):
+                yield {name: _as_type(found[name], known[name]) for name in columns}
+            return
         cursor = self._db.cursor()
         try:
             for batch in cursor.sql(sql).to_arrow_reader(block):
@@ -156,6 +162,11 @@ def _as_numbers(column: str, kind: str) -> str:
     if kind in ENUMS:
         return f"enum_code({column}) AS {column}"
     return f"{column}::UTINYINT AS {column}" if kind == "BOOLEAN" else column
+
+
+def _as_type(values: np.ndarray[Any, Any], kind: str) -> np.ndarray[Any, Any]:
+    """The values in the type that columns of this kind have."""
+    return values.astype(np.bool_ if kind == "BOOLEAN" else _NUMBERS.get(kind, np.uint8), copy=False)
 
 
 def _array(column: Any, kind: str) -> np.ndarray[Any, Any]:
