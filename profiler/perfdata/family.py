@@ -5,6 +5,7 @@ processes that ran before it (time 0) says nothing of their birth: they are root
 thread's children.
 """
 
+import bisect
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
@@ -12,7 +13,7 @@ from numaplan.profiler.identity import ThreadRecord
 from numaplan.profiler.perfdata.records import ThreadSpan
 
 LARGEST_TID = 1 << 22  # the kernel's PID_MAX_LIMIT
-_LONGEST_PATH = 4096
+_LONGEST_PATH = 512
 
 
 @dataclass
@@ -126,8 +127,7 @@ def _processes(spans: list[ThreadSpan]) -> dict[int, list[Life]]:
     for span in spans:
         if span.tid != span.pid:
             same = lives.setdefault(span.pid, [Life(span.pid, -1, -1, seen=False)])
-            begun = [life for life in same if life.start <= span.start]
-            (begun or same)[-1 if begun else 0].spans.append(span)
+            life_at(same, span.start).spans.append(span)
     return lives
 
 
@@ -135,7 +135,11 @@ def _parent(lives: dict[int, list[Life]], life: Life) -> Life | None:
     """The process that forked this one, if its birth was seen."""
     if life.start < 0 or life.parent_pid in (-1, life.pid):
         return None
-    alive = [
-        one for one in lives.get(life.parent_pid, []) if one.start < life.start and one.covers(life.start)
-    ]
-    return alive[-1] if alive else None
+    same = lives.get(life.parent_pid)
+    parent = life_at(same, life.start - 1) if same else None
+    return parent if parent is not None and parent.start < life.start and parent.covers(life.start) else None
+
+
+def life_at(same: list[Life], time: int) -> Life:
+    """Whose life of one id it was: the last that had begun; of those in order of their births."""
+    return same[max(bisect.bisect_right(same, time, key=lambda life: life.start) - 1, 0)]

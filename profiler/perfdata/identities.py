@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from numaplan.profiler.identity import Identity, ProcessRecord
-from numaplan.profiler.perfdata.family import Life, family
+from numaplan.profiler.perfdata.family import Life, family, life_at
 from numaplan.profiler.perfdata.records import EXECUTABLE, Mapping, ThreadSpan
 from numaplan.profiler.perfdata.spaces import Spaces
 
@@ -40,21 +40,17 @@ def _by_life(facts: Facts, lives: Iterable[Life]) -> tuple[dict[int, list[Mappin
     by_pid: dict[int, list[Life]] = {}
     for life in lives:
         by_pid.setdefault(life.pid, []).append(life)
+    for same in by_pid.values():
+        same.sort(key=lambda life: life.start)
     maps: dict[int, list[Mapping]] = {}
     execs: dict[int, list[int]] = {}
     for one in dict.fromkeys(facts.maps):
         if one.pid in by_pid:
-            maps.setdefault(id(_at(by_pid[one.pid], one.time)), []).append(one)
+            maps.setdefault(id(life_at(by_pid[one.pid], one.time)), []).append(one)
     for time, pid in dict.fromkeys(facts.execs):
         if pid in by_pid:
-            execs.setdefault(id(_at(by_pid[pid], time)), []).append(time)
+            execs.setdefault(id(life_at(by_pid[pid], time)), []).append(time)
     return maps, execs
-
-
-def _at(same: list[Life], time: int) -> Life:
-    """Whose life it was: the last that had begun."""
-    begun = [life for life in same if life.start <= time]
-    return begun[-1] if begun else same[0]
 
 
 def _process(life: Life, maps: Sequence[Mapping], execs: Sequence[int]) -> ProcessRecord:

@@ -17,8 +17,9 @@ from numaplan.profiler.perfdata.records import EXECUTABLE, WRITABLE, Mapping, Th
 _LARGE = 64 << 10  # smaller blocks are not counted, as in recordings of our own
 _ARENAS = (64 << 20, 128 << 20)  # what malloc reserves for a thread's small blocks
 _ANONYMOUS = ("//anon", "/dev/zero", "/SYSV", "/anon_hugepage", "/memfd:", "[anon")
-_MOST_REGIONS = 1 << 20
+_MOST_REGIONS = 1 << 19
 _MOST_MODULES = 1 << 13
+_MOST_COPIED = 1 << 21
 _GUARD = 64 << 10  # at the end of a stack, at most
 _LOADING = 10_000_000  # ns between two mappings of one library
 ADDRESSES = 1 << 63  # beyond is the kernel's
@@ -39,6 +40,7 @@ class Spaces:
     def __init__(self, same_host: bool) -> None:
         self.regions: list[RegionRecord] = []
         self.full = False
+        self._copied = 0
         self._same_host = same_host
         self._rows: dict[int, list[int]] = {}
 
@@ -47,7 +49,7 @@ class Spaces:
         maps = list(maps)
         own = _Space(self, life, {one.filename for one in maps if one.protection & EXECUTABLE})
         if life.parent is not None:
-            own.inherit(self._rows.get(id(life.parent), []))
+            own.inherit()
         told: list[tuple[int, int, Mapping | ThreadSpan | None]] = [(time, 0, None) for time in execs]
         told += [(one.time, 1, one) for one in maps if one.length > 0 and one.addr + one.length < ADDRESSES]
         told += [(span.start, 2, span) for span in life.spans if span.start >= 0]
@@ -58,7 +60,18 @@ class Spaces:
                 own.mapped(what)
             else:
                 own.thread_began(what)
-        self._rows[id(life)] = own.rows
+        self._rows[id(life)] = own.made
+
+    def inherited(self, life: Life) -> list[RegionRecord]:
+        """What the parent had when it forked; nothing once all forks together copied too much."""
+        rows = self._rows.get(id(life.parent), [])
+        self._copied += len(rows)
+        if self._copied > _MOST_COPIED:
+            self.full = True
+            return []
+        regions = [self.regions[row] for row in rows]
+        born = life.start
+        return [one for one in regions if one.start_ns <= born and not 0 <= one.end_ns < born]
 
     def append(self, region: RegionRecord) -> int:
         """Keep a region; its row, or -1 when there are too many."""
@@ -77,7 +90,8 @@ class _Space:
     """One process while its records are gone through."""
 
     def __init__(self, out: Spaces, life: Life, programs: set[str]) -> None:
-        self.rows: list[int] = []
+        self.made: list[int] = []  # rows of all its regions
+        self._rows: list[int] = []  # and of those since its last exec
         self._out = out
         self._life = life
         self._programs = programs
@@ -98,25 +112,20 @@ class _Space:
         self._own_data: list[tuple[int, int]] = []
         self._data_ends: dict[int, Mapping] = {}
 
-    def inherit(self, rows: Iterable[int]) -> None:
-        """Take what the parent had when it forked; static data is the child's own copy."""
-        born = self._life.start
-        for row in rows:
-            region = self._out.regions[row]
-            if region.start_ns <= born and not 0 <= region.end_ns < born:
-                owner = self._life.process if region.kind in ("static", "text") else region.process
-                copy = replace(
-                    region, process=owner, pid=self._life.pid, start_ns=born, end_ns=self._life.end
-                )
-                self._keep(copy)
+    def inherit(self) -> None:
+        """Take what the parent had; static data is the child's own copy."""
+        life = self._life
+        for region in self._out.inherited(life):
+            owner = life.process if region.kind in ("static", "text") else region.process
+            self._keep(replace(region, process=owner, pid=life.pid, start_ns=life.start, end_ns=life.end))
 
     def replaced(self, time: int) -> None:
         """Another program took the process over: nothing of its memory stays."""
-        for row in self.rows:
+        for row in self._rows:
             region = self._out.regions[row]
             if region.end_ns < 0 or region.end_ns > time:
                 self._out.regions[row] = replace(region, end_ns=time)
-        self.rows = []
+        self._rows = []
         self._forget()
 
     def mapped(self, one: Mapping) -> None:
@@ -247,5 +256,6 @@ class _Space:
     def _keep(self, region: RegionRecord) -> int:
         row = self._out.append(region)
         if row >= 0:
-            self.rows.append(row)
+            self._rows.append(row)
+            self.made.append(row)
         return row

@@ -106,15 +106,19 @@ def test_a_fork_keeps_memory_and_exec_forgets_it(builder: Builder, tmp_path: Pat
     builder.mmap2(100, 0x10000, 0x20000, "//anon", 20, protection=READ_WRITE)
     builder.fork(200, 200, 100, 30)
     builder.mmap2(100, 0x80000, 0x1000, "//anon", 35, protection=READ_WRITE)
+    builder.fork(300, 300, 100, 50)
+    builder.comm(100, 100, "again", 60, by_exec=True)
     builder.comm(200, 200, "other", 40, by_exec=True)
     builder.mmap2(200, 0x10000, 0x1000, "/bin/other", 41)
-    found = identity(builder, tmp_path, {100, 200})
+    found = identity(builder, tmp_path, {100, 200, 300})
+    assert at(found, 300, 0x80000, 70) == ("mmap", "anon")  # what its parent has forgotten since
+    assert at(found, 100, 0x80000, 70) == ("", "")
     assert at(found, 200, 0x11000, 35) == ("mmap", "anon")
     assert at(found, 200, 0x80000, 36) == ("", "")  # mapped by the parent after the fork
     assert at(found, 200, 0x10000, 45) == ("text", "other:.text")
     assert at(found, 200, 0x11000, 45) == ("", "")
     assert at(found, 100, 0x11000, 45) == ("mmap", "anon")
-    assert [one.executable for one in found.processes] == ["app", "/bin/other"]
+    assert [one.executable for one in found.processes] == ["again", "/bin/other", "app"]
 
 
 def test_stacks_are_what_a_maker_reserved_before_the_thread(builder: Builder, tmp_path: Path) -> None:
