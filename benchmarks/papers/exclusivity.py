@@ -47,7 +47,7 @@ def rows(seeds: int) -> list[Row]:
     """All rows of the paper."""
     experiment = Experiment("PARSEC mix", "opteron-4x8", mix(), habits=Habits(autonuma=False, asleep=0.4))
     (measured,) = measure([experiment], CONFIGS, seeds)
-    return _table_1() + _table_3() + _ordering(measured)
+    return table_1() + table_3() + _ordering(measured)
 
 
 def _ordering(measured: Measured) -> list[Row]:
@@ -150,7 +150,8 @@ def _exact(table: str, row: str, expected: float, got: float) -> Row:
     )
 
 
-def _table_1() -> list[Row]:
+def table_1() -> list[Row]:
+    """Every value and every selected task of Table 1."""
     seen = _case([[(3, 0)], [(9, 0)], [(10, 0)]], [(3, 7), (3, 3), (5, 10)])
     task = Queue(seen, np.arange(3), 0, 1)
     expected = {"tm": (10, 6, 15), "mb": (4, 0, 5), "bce": (1.333, 0, 1)}
@@ -168,7 +169,9 @@ def _table_1() -> list[Row]:
     return found
 
 
-def _table_3() -> list[Row]:
+def table_3() -> list[Row]:
+    """Every exclusivity and selected task of Table 3."""
+
     def group(first: int, spread: tuple[int, ...]) -> list[tuple[int, int]]:
         nodes = [node for node, count in enumerate(spread) for _ in range(count)]
         return [(first + 100 * at, node) for at, node in enumerate(nodes)]

@@ -61,8 +61,9 @@ def page(rows: list[Row], seeds: int) -> str:
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
         f"<title>Five papers, reproduced</title><style>{_STYLE}</style><h1>Five papers, reproduced</h1>",
-        f"<p>Means over {seeds} seeds with 95 % intervals. <b>size</b>: agrees in size; <b>direction</b>: ",
-        "only in direction, or the claim holds; <b>no</b>: neither. One calibration a machine, none a row.</p>",
+        f"<p>Means over {seeds} seeds with 95 % intervals. <b>size</b>: agrees in size; ",
+        "<b>direction</b>: only in direction, or the claim holds; <b>no</b>: neither. ",
+        "One calibration a machine, none a row.</p>",
     ]
     for paper in dict.fromkeys(row.paper for row in rows):
         parts.append(

@@ -42,8 +42,7 @@ class Counters:
 
     def add(self, world: World, speeds: Speeds, misses: Floats, seconds: float) -> None:
         """Count one step at these speeds; misses: (T,) an instruction."""
-        if list(self.rows) != world.tid.tolist():
-            self._take_over(world)
+        self.follow(world)
         done = speeds.rate * seconds
         missed = done * misses
         self.table[:, 0] += done
@@ -52,7 +51,10 @@ class Counters:
         self.table[:, 3:] += missed[:, None] * world.places
         self.seconds += seconds
 
-    def _take_over(self, world: World) -> None:
+    def follow(self, world: World) -> None:
+        """Rows as the world's threads are now; what threads that stay did is kept."""
+        if len(self.table) and list(self.rows) == world.tid.tolist():
+            return
         table = np.zeros((len(world.tid), 3 + world.nodes))
         for row, tid in enumerate(world.tid.tolist()):
             if tid in self.rows:
@@ -63,8 +65,7 @@ class Counters:
 
 def observe(world: World, counters: Counters, speeds: Speeds, now: float, sampled: bool) -> Observation:
     """The interval since the counters were made; `sampled`: with pages and touches."""
-    if list(counters.rows) != world.tid.tolist():
-        counters._take_over(world)
+    counters.follow(world)
     view = MachineView.of(world.calibration.machine)
     pids, process = np.unique(world.pid, return_inverse=True)
     noise = 1.0 + COUNTER_NOISE * world.rng.standard_normal(counters.table.shape)
