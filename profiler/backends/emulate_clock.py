@@ -62,7 +62,7 @@ class ImageClock:
     def __call__(self, time_ns: Times) -> Times:
         """The time line's times, of the same shape; before the image's start that of its start."""
         between = np.interp(time_ns - self._between[0], self._between - self._between[0], self._line)
-        answer = np.rint(between).astype(np.int64)
+        answer: Times = np.rint(between).astype(np.int64)
         if len(self.host):
             place = np.searchsorted(self.host, time_ns, side="right") - 1
             exact = (place >= 0) & (self.host[np.maximum(place, 0)] == time_ns)

@@ -288,14 +288,16 @@ static enum level upgrade(struct thread *t, uint64_t line)
 static enum level access_line(struct thread *t, uint64_t line, bool store)
 {
     uint64_t *set = l1_set(t, line), wanted = line << 1 | 1;
-    uint32_t way = 0, room = options.l1_ways - 1;
-    for (; way < options.l1_ways && (set[way] ^ wanted) > 1; way++)
-        room = set[way] ? room : way;
+    uint32_t way = 0;
+    while (way < options.l1_ways && (set[way] ^ wanted) > 1)
+        way++;
     bool hit = way < options.l1_ways, owned = hit && set[way] == wanted;
     enum level level = LEVEL_L1;
     if (!hit) {
         level = private_miss(t, line, store, &owned);
-        way = room;
+        /* What left L2 for this line may have left room here. */
+        for (way = 0; way < options.l1_ways - 1 && set[way]; way++)
+            ;
     } else if (store && !owned) {
         level = upgrade(t, line);
         owned = true;
