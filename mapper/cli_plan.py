@@ -38,9 +38,7 @@ Effort = Annotated[str, typer.Option(help="How hard to search: fast, normal or m
 def plan_command(
     traces: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="[TRACE]...", help="Traces of 'nprof record': several runs, or a job's ranks."
-        ),
+        typer.Argument(metavar="TRACE", help="Traces of 'nprof record': several runs, or a job's ranks."),
     ] = None,
     comm: Comm = None,
     loads: Loads = None,
