@@ -94,6 +94,8 @@ def _same_life(record: ThreadRecord, thread: SeenThread) -> bool:
     """Whether a logged thread and a seen one (same tid) lived at the same time."""
     if record.pid != thread.pid:
         return False
+    if record.path == "0" and thread.tid == thread.pid:
+        return True  # a main thread lives through every exec, of which the backend sees each part
     logged_end = record.end_ns if record.end_ns >= 0 else np.inf
     seen_end = thread.end_ns if thread.end_ns >= 0 else np.inf
     return record.start_ns <= seen_end and thread.start_ns <= logged_end

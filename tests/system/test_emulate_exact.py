@@ -7,7 +7,8 @@ import pytest
 
 from numaplan.profiler.assemble import RegionFinder
 from numaplan.profiler.backends.base import SampleBlock
-from tests.system.commands import compiled
+from numaplan.profiler.trace import Trace
+from tests.system.commands import compiled, succeed
 from tests.system.emulating import BASE, MARKS, Recorder, build
 
 pytestmark = MARKS
@@ -99,3 +100,14 @@ def test_samples_find_blocks_that_come_and_go_at_one_address(run: Recorder, tmp_
         assert len(written) == 1000
         others = own % np.uint64(64)
         assert set(others[(own >= start + 4096) & (own < start + 60_000)].tolist()) == {turn}
+
+
+def test_a_process_that_forks_and_execs_is_one(tmp_path: Path) -> None:
+    output = tmp_path / "t.db"
+    succeed("nprof", "record", "--backend", "emulate", "-o", output, "sh", "-c", "ls / >/dev/null; ls /")
+    with Trace.open(output) as trace:
+        assert trace.rows("SELECT process, path FROM threads ORDER BY 1") == [
+            ("p0", "0"),
+            ("p0.1", "0"),
+            ("p0.2", "0"),
+        ]

@@ -12,8 +12,8 @@ static void begin_call(struct thread *t, enum syscall_kind kind, uint64_t a1, ui
     case CALL_CLOCK: clock_asked(t, (int64_t)a1, a2); break;
     case CALL_QUICK:
     case CALL_UNMAP:
-    case CALL_AFFINITY:
-    case CALL_EXEC: break;
+    case CALL_AFFINITY: break;
+    case CALL_EXEC: spool_time(clock_of(t)); break; /* it may not come back */
     case CALL_CLONE:
         if (!(a1 & CLONE_THREAD))
             turn_release(t, false);

@@ -103,6 +103,7 @@ struct thread *thread_self(unsigned vcpu)
 void thread_last_access(struct thread *t)
 {
     t->record.end_ns = clock_of(t);
+    spool_time(t->record.end_ns);
 }
 
 /* The thread ends. Also the destructor of its host thread, for guests whose calls we do not know. */
