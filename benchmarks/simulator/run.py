@@ -26,7 +26,7 @@ from benchmarks.simulator.world import BLOCK, FREE, World, new_job
 from numaplan.launcher.online.actions import Policy
 
 STEP_S = 0.25
-_SETTLED, _STIRRED = 2, 12  # rounds of contention.solve in a step
+_SETTLED, _STIRRED = 2, 8  # rounds of contention.solve in a step
 
 
 @dataclass(frozen=True)

@@ -74,9 +74,9 @@ def sleep_and_wake(world: World, habits: Habits, seconds: float) -> None:
 def spread_in_nodes(world: World) -> None:
     """From cpus with several threads to idle ones of the same node; threads bound to a cpu stay."""
     load = cpu_load(world)
-    if load.max(initial=0) < 2:
-        return
-    for cpu in np.flatnonzero(load > 1).tolist():
+    least = np.full(world.nodes, np.inf)
+    np.minimum.at(least, world.cpu_node, load)
+    for cpu in np.flatnonzero(load >= least[world.cpu_node] + 2).tolist():
         here = np.flatnonzero((world.cpu == cpu) & world.active & (world.bound_cpu == FREE))
         for thread in here.tolist():
             target = idlest_cpu(world, load, int(world.cpu_node[cpu]))

@@ -11,7 +11,7 @@ from benchmarks.papers.show import page
 @pytest.mark.parametrize(
     ("paper", "value", "verdict"),
     [
-        (1.0, 1.04, "size"), (1.0, 1.2, "no"), (0.7, 0.72, "size"), (0.7, 0.85, "direction"), 
+        (1.0, 1.04, "size"), (1.0, 1.2, "no"), (0.7, 0.72, "size"), (0.7, 0.85, "direction"),
         (0.7, 1.1, "no"),
         (1.25, 1.1, "direction"), (1.25, 1.2, "size"), (0.7, 0.999, "no"),
     ],

@@ -133,3 +133,14 @@ def test_the_same_seed_gives_the_same_outcome() -> None:
     assert first.remote == second.remote
     assert Physics() == PHYSICS
     assert BLOCK % 4096 == 0
+
+
+@pytest.mark.parametrize(("placement", "expected"), [("os", 0.25), ("interleave", 0.25)])
+def test_local_shares_are_those_that_the_lab_counts(placement: str, expected: float) -> None:
+    """Eight threads on four nodes of two cpus, memory initialised by one: the lab counted 0.25 both ways."""
+    machine = Machine.load("4x2")
+    latency = np.where(np.eye(4, dtype=bool), 100.0, 200.0)
+    four = Calibration(machine, latency, np.full((4, 4), 1e11), 2.0, 1e7)
+    program = Program("serial", 40, steady(10, 0.0), 256, shared=0.0, halo=0.0, serial=1.0)
+    outcome = simulate(Setup(four, (Task(program, 8),), habits=QUIET, placement=placement))
+    assert 1 - outcome.remote == pytest.approx(expected, abs=0.01)

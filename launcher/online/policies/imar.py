@@ -33,14 +33,16 @@ class Migration(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What scores are made of. distances: (K, K); the rest (T,): preferred node, P, relative P, by thread."""
+    """What scores are made of. distances: (K, K); by thread, (T,): preferred node, P, relative P; before:
+    (T, K) the last P on each node, NaN where it was not.
+    """
 
     observation: Observation
     distances: Floats
     preferred: Ints
     performance: Floats
     relative: Floats
-    record: Record
+    before: Floats
 
 
 @dataclass(frozen=True)
@@ -67,19 +69,24 @@ class _Imar:
         order = sorted(range(len(options)), key=lambda row: -options[row].score)
         chosen = _compatible(observation, [options[row] for row in order], self.m, self.per_core)
         actions = tuple(action for migration in chosen for action in _actions(facts, migration))
-        return Decision(actions, self._remember(facts))
+        return Decision(actions, self._remember(facts, state or {}))
 
     def facts(self, observation: Observation, record: Record) -> Facts:
-        """Performance and preferred nodes of one interval."""
+        """Performance and preferred nodes of one interval, and what the record says of earlier ones."""
         values = performance(observation)
-        threads = observation.threads
+        threads, nodes = observation.threads, observation.machine.nodes
+        before = np.full((threads.count, nodes), np.nan)
+        rows = {tid: row for row, tid in enumerate(threads.tid.tolist())}
+        for (tid, node), value in record.items():
+            if tid in rows and node < nodes:
+                before[rows[tid], node] = value
         return Facts(
             observation,
             np.maximum(observation.machine.distances, 1.0),
             preferred_nodes(threads.accesses),
             values,
             relative_performance(values, threads.process, observation.processes.count),
-            record,
+            before,
         )
 
     def candidates(self, facts: Facts) -> Ints:
@@ -87,28 +94,24 @@ class _Imar:
         bad = np.flatnonzero((facts.relative <= self.delta_perf) & facts.observation.threads.movable)
         return bad[np.argsort(facts.relative[bad], kind="stable")][: self.m]
 
+    def scores(self, facts: Facts, threads: Ints, node: Ints | int) -> Floats:
+        """(n,) q2 + q3 of threads (rows) on a node; on the one they are on, what staying is worth."""
+        here, preferred = facts.observation.threads.node[threads], facts.preferred[threads]
+        nearness = facts.distances[here, preferred] / facts.distances[node, preferred]
+        points: Floats = self.q2 * np.where(preferred >= 0, nearness, 1.0)
+        now, before = facts.performance[threads], facts.before[threads, node]
+        known = (here != node) & ~np.isnan(now) & ~np.isnan(before) & (before != now)
+        record = np.where(before > now, self.q3_better, self.q3_worse)
+        return points + np.where(known, record, self.q3_unknown)
+
     def score(self, facts: Facts, thread: int, node: int, *, free: bool = False, partner: int = -1) -> float:
-        """Points for `thread` on `node`: q1 + q2 + q3 + q4; where it is now, what staying is worth."""
-        here = int(facts.observation.threads.node[thread])
-        preferred = int(facts.preferred[thread])
-        nearness = (
-            facts.distances[here, preferred] / facts.distances[node, preferred] if preferred >= 0 else 1.0
-        )
-        points = self.q2 * float(nearness) + self._from_record(facts, thread, node, here)
-        if free and node != here:
+        """Points for one thread on a node: q1 + q2 + q3 + q4."""
+        points = float(self.scores(facts, np.array([thread]), node)[0])
+        if free and node != int(facts.observation.threads.node[thread]):
             points += self.q1
         if partner >= 0 and facts.relative[partner] < self.delta_perf:
             points += self.q4
         return points
-
-    def _from_record(self, facts: Facts, thread: int, node: int, here: int) -> float:
-        before = (
-            facts.record.get((int(facts.observation.threads.tid[thread]), node)) if node != here else None
-        )
-        now = facts.performance[thread]
-        if before is None or np.isnan(now) or before == now:
-            return self.q3_unknown
-        return self.q3_better if before > now else self.q3_worse
 
     def options(self, facts: Facts, thread: int) -> list[Migration]:
         """Migrations of one candidate that score more than leaving things as they are, nearest nodes
@@ -116,13 +119,23 @@ class _Imar:
         """
         raise NotImplementedError
 
-    def swap(self, facts: Facts, thread: int, other: int, cpu: int) -> Migration | None:
-        """Change places with `other`, if that scores more than both staying."""
+    def swaps(self, facts: Facts, thread: int, others: Ints, cpus: Ints | None) -> list[Migration]:
+        """Changing places with each of `others` (rows, on one node), where that scores more than both
+        staying.
+        """
+        if not len(others):
+            return []
         nodes = facts.observation.threads.node
-        here, there = int(nodes[thread]), int(nodes[other])
-        score = self.score(facts, thread, there, partner=other) + self.score(facts, other, here)
-        staying = self.score(facts, thread, here) + self.score(facts, other, there)
-        return Migration(thread, there, cpu, other, score) if score > staying else None
+        here, there = int(nodes[thread]), int(nodes[others[0]])
+        bonus = np.where(facts.relative[others] < self.delta_perf, self.q4, 0.0)
+        going = self.score(facts, thread, there) + bonus + self.scores(facts, others, here)
+        staying = self.score(facts, thread, here) + self.scores(facts, others, there)
+        return [
+            Migration(
+                thread, there, -1 if cpus is None else int(cpus[row]), int(others[row]), float(going[row])
+            )
+            for row in np.flatnonzero(going > staying).tolist()
+        ]
 
     def single(self, facts: Facts, thread: int, node: int, cpu: int) -> Migration | None:
         """Move to a free place, if that scores more than staying."""
@@ -130,10 +143,10 @@ class _Imar:
         staying = self.score(facts, thread, int(facts.observation.threads.node[thread]))
         return Migration(thread, node, cpu, -1, score) if score > staying else None
 
-    def _remember(self, facts: Facts) -> Record:
+    def _remember(self, facts: Facts, record: Record) -> Record:
         threads = facts.observation.threads
         alive = set(threads.tid.tolist())
-        record = {key: value for key, value in facts.record.items() if key[0] in alive}
+        record = {key: value for key, value in record.items() if key[0] in alive}
         places = zip(threads.tid.tolist(), threads.node.tolist(), strict=True)
         record.update(
             (place, value)
@@ -153,13 +166,13 @@ class Nimar(_Imar):
         """To each other node: a free seat where it has one, else a swap with each thread that is there."""
         threads, machine = facts.observation.threads, facts.observation.machine
         hosted = np.bincount(threads.node[threads.busy > _RUNNING], minlength=machine.nodes)
-        found = []
+        found: list[Migration | None] = []
         for node in _other_nodes(facts, thread):
             if hosted[node] < machine.seats[node]:
                 found.append(self.single(facts, thread, node, -1))
             else:
                 there = np.flatnonzero((threads.node == node) & threads.movable & (threads.busy > _RUNNING))
-                found += [self.swap(facts, thread, other, -1) for other in there.tolist()]
+                found += self.swaps(facts, thread, there, None)
         return [option for option in found if option is not None]
 
 
@@ -174,7 +187,7 @@ class Cimar(_Imar):
         threads, machine = facts.observation.threads, facts.observation.machine
         running = threads.busy > _RUNNING
         hosted = np.bincount(threads.cpu[running & (threads.cpu >= 0)], minlength=len(machine.cpu_ids))
-        found = []
+        found: list[Migration | None] = []
         for node in _other_nodes(facts, thread):
             on_node = machine.cpu_node == node
             found += [
@@ -182,7 +195,7 @@ class Cimar(_Imar):
                 for cpu in np.flatnonzero(on_node & (hosted == 0)).tolist()
             ]
             there = np.flatnonzero((threads.node == node) & threads.movable & running)
-            found += [self.swap(facts, thread, other, int(threads.cpu[other])) for other in there.tolist()]
+            found += self.swaps(facts, thread, there, threads.cpu[there])
         return [option for option in found if option is not None]
 
 
