@@ -7,10 +7,12 @@ import msgspec
 from numaplan.common import reviewable_json
 from numaplan.launcher.compact import Compact
 from numaplan.launcher.observed import Observed, SeenRegion
+from numaplan.launcher.why import why_not_at, why_not_on
 from numaplan.mapper import Plan, PlanRegion, PlanThread, RegionKey
 
 SCHEMA = "numaplan/applied/1"
 GOOD_SHARE = 0.99  # of a region's touched bytes on the planned node
+Strays = dict[tuple[int, int], int]  # bytes by (node wanted, node found)
 LISTED = 1000  # unplanned threads listed by name
 
 
@@ -99,7 +101,7 @@ def make_report(
     good_memory = all(region.appeared and _well_placed(region) for region in memory)
     return Applied(
         ok=right == len(threads) and not unplanned and good_memory and not observed.bad_form,
-        summary=_summary(right, len(threads), memory),
+        summary=_summary(right, len(threads), memory, _strays(plan, rows, observed)),
         exit_code=exit_code,
         threads=threads,
         memory=memory,
@@ -149,6 +151,24 @@ def _thread(thread: PlanThread, observed: Observed) -> AppliedThread:
     )
 
 
+def _is_stray(region: PlanRegion, wanted: int, found: int) -> bool:
+    """Whether a page wanted on one node (-1: on none) and found on another (-1: not touched) is misplaced."""
+    if region.policy == "next-touch" or wanted < 0 or found < 0 or wanted == found:
+        return False
+    return region.policy != "interleave" or found not in {run.node for run in region.runs}
+
+
+def _strays(plan: Plan, rows: dict[RegionKey, int], observed: Observed) -> Strays:
+    """Misplaced bytes by (node wanted, node found)."""
+    strays: Strays = {}
+    for region in plan.memory:
+        seen = observed.regions.get(rows.get(region.region, -1))
+        for pair, count in (seen.pages if seen else {}).items():
+            if _is_stray(region, *pair):
+                strays[pair] = strays.get(pair, 0) + count
+    return strays
+
+
 def _region(region: PlanRegion, seen: SeenRegion | None) -> AppliedRegion:
     planned: dict[str, int] = {}
     for run in region.runs:
@@ -159,8 +179,7 @@ def _region(region: PlanRegion, seen: SeenRegion | None) -> AppliedRegion:
         if found < 0:
             continue
         actual[str(found)] = actual.get(str(found), 0) + count
-        spread = region.policy == "interleave" and str(found) in planned
-        if wanted >= 0 and wanted != found and not spread and region.policy != "next-touch":
+        if _is_stray(region, wanted, found):
             misplaced += count
     return AppliedRegion(
         region=region.region, planned=planned, actual=actual, misplaced=misplaced, appeared=seen is not None
@@ -181,10 +200,7 @@ def _thread_reasons(plan: Plan, observed: Observed) -> list[str]:
         seen = observed.threads.get(_key(thread))
         if seen is None or set(seen.cpus) == set(thread.cpus):
             continue
-        if seen.error:
-            why = f"{os.strerror(seen.error)} (offline, or outside this process's cpuset?)"
-        else:
-            why = "the program set its own affinity"
+        why = why_not_on(thread.cpus, seen.error) if seen.error else "the program set its own affinity"
         reasons.append(f"thread {thread.path} is not on cpus {_listed(thread.cpus)}: {why}")
     return reasons
 
@@ -201,7 +217,7 @@ def _memory_reasons(
         seen = observed.regions.get(row)
         name = f"{region.region.kind} {region.region.name}"
         if seen is not None and seen.error:
-            reasons.append(f"{name}: {os.strerror(seen.error)}")
+            reasons.append(f"{name}: {_why_not_placed(region, seen.error)}")
         if seen is not None and seen.bytes and seen.bytes != region.region.bytes:
             reasons.append(f"{name}: {seen.bytes} bytes today, {region.region.bytes} in the plan")
     reasons += [
@@ -214,7 +230,12 @@ def _memory_reasons(
     return reasons
 
 
-def _summary(right: int, threads: int, memory: tuple[AppliedRegion, ...]) -> str:
+def _why_not_placed(region: PlanRegion, error: int) -> str:
+    told = [why_not_at(run.node) for run in region.runs]
+    return next(filter(None, told), f"{os.strerror(error)} (not permitted in this container?)")
+
+
+def _summary(right: int, threads: int, memory: tuple[AppliedRegion, ...], strays: Strays) -> str:
     text = f"{right}/{threads} threads"
     touched = sum(sum(region.actual.values()) for region in memory)
     if not memory:
@@ -222,7 +243,12 @@ def _summary(right: int, threads: int, memory: tuple[AppliedRegion, ...]) -> str
     misplaced = sum(region.misplaced for region in memory)
     share = (touched - misplaced) / touched if touched else 0.0
     text += f", {int(share * 1000) / 10:g} % of {_size(touched)} as planned"
-    return f"{text}; {_size(misplaced)} on another node than planned" if misplaced else text
+    if not misplaced:
+        return text
+    (wanted, found), most = max(strays.items(), key=lambda item: item[1])
+    rest = f" and {_size(misplaced - most)} on others" if misplaced > most else ""
+    told = why_not_at(wanted)
+    return f"{text}; {_size(most)} on node {found} instead of {wanted}{rest}{told and ': '}{told}"
 
 
 def _size(count: int) -> str:

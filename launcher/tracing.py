@@ -94,6 +94,12 @@ class Tracer:
             if pipe is not None:
                 pipe.close()
 
+    def ended(self, seconds: float) -> int | None:
+        """Wait for the end of all that it follows; its exit code, None when that takes longer."""
+        with suppress(subprocess.TimeoutExpired):
+            return self._process.wait(seconds)
+        return None
+
     @property
     def failed(self) -> bool:
         """Whether it could not attach."""

@@ -48,12 +48,15 @@ def children(pid: int) -> list[int]:
 
 
 def masks(pid: int) -> dict[int, tuple[int, ...]]:
-    """tid -> cpus of every thread of every descendant of a process, now."""
+    """tid -> cpus of every thread of every descendant of a process, now; not of those held by a tracer."""
     found: dict[int, tuple[int, ...]] = {}
     for child in children(pid):
         for task in tasks(child):
             with suppress(OSError):
-                found[task] = tuple(sorted(os.sched_getaffinity(task)))
+                cpus = tuple(sorted(os.sched_getaffinity(task)))
+                state = Path(f"/proc/{child}/task/{task}/stat").read_text().rpartition(")")[2].split()[0]
+                if state != "t":
+                    found[task] = cpus
     return found
 
 

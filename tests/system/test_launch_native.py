@@ -1,17 +1,23 @@
 """The native parts under sanitizers: the parser of the compact form, the table of live blocks; leaks."""
 
+import os
 import random
 import shutil
 import struct
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from numaplan.common.process import run_program
+from numaplan.launcher import tracing
 from numaplan.launcher.compact import compact
+from numaplan.launcher.launch import LIBRARY
 from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
 from numaplan.profiler.identity import prepare, read_identity, read_logs
 from numaplan.profiler.machine import Machine
+from tests.system.outside import plan_of_threads
 
 pytestmark = pytest.mark.system
 PROGRAMS = Path(__file__).parent / "programs"
@@ -112,20 +118,63 @@ def test_records_of_many_threads_are_all_there(repository: Path, tmp_path: Path,
         assert all(record.text == str(record.b).encode() * 20 for record in own if record.b % 10 == 0)
 
 
-def test_hundreds_of_threads_leak_nothing(tmp_path: Path) -> None:
+def test_the_tracer_is_sound(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of threads, exec, fork and their ends, with its memory watched by sanitizers."""
+    tracer, many, family = tmp_path / "trace.elf", tmp_path / "many", tmp_path / "family"
+    parts = [repository / "launcher" / "native" / part for part in ("form", "trace")]
+    sources = [str(file) for part in parts for file in part.glob("*.c")]
+    flags = ["-std=c11", "-O1", "-g", "-D_GNU_SOURCE", "-fsanitize=address,undefined"]
+    includes = [f"-I{part}" for part in parts]
+    command = ["gcc", *flags, "-fno-sanitize-recover=all", *includes, "-o", str(tracer), *sources]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "cannot find" in result.stderr:
+        pytest.skip("gcc has no address sanitizer here")
+    assert result.returncode == 0, result.stderr
+    for program in (many, family):
+        source = PROGRAMS / f"launch_{program.name}.c"
+        subprocess.run(["gcc", "-static", "-o", program, source, "-lpthread"], check=True)
+    monkeypatch.setattr(tracing, "TRACER", tracer)
+    form = tmp_path / "plan.bin"
+    plan = plan_of_threads([("p0", "0"), ("p0", "0.1"), ("p0.1", "0")])
+    form.write_bytes(compact(plan, {"": (0,)}, lambda _module, _symbol: None).data)
+    for number, argv in enumerate(([str(many), "2000"], [str(family)], ["sh", "-c", f"{family}; {many} 9"])):
+        workdir = tmp_path / str(number)
+        workdir.mkdir()
+        assert followed(workdir, form, argv, hold=number == 1) == (0, 0)
+        assert (workdir / tracing.LOG).stat().st_size > 0
+
+
+def followed(workdir: Path, form: Path, argv: list[str], hold: bool) -> tuple[int, int | None]:
+    """Exit codes of a program and of the tracer that followed it."""
+    follower = tracing.Tracer(workdir, form, "p0", hold=hold)
+    code = run_program(argv, os.environ, before_exec=follower.attach, started=lambda _: follower.started())
+    return code, follower.ended(30)
+
+
+@pytest.mark.parametrize(("enforce", "count"), [(False, 300), (True, 20)])
+def test_hundreds_of_threads_leak_nothing(tmp_path: Path, enforce: bool, count: int) -> None:
     if shutil.which("valgrind") is None:
         pytest.skip("valgrind is not installed")
     program = tmp_path / "many"
     source = PROGRAMS / "launch_many.c"
     subprocess.run(["gcc", "-std=c11", "-g", "-o", program, source, "-lpthread"], check=True)
-    preload = prepare(tmp_path, {})
+    preload = prepare(tmp_path, {}, LIBRARY) if enforce else prepare(tmp_path, {})
+    if enforce:
+        plan = plan_of_threads([("p0", "0"), *(("p0", f"0.{n}") for n in range(1, 50))])
+        # Bound to all cpus: valgrind runs one thread at a time, and is slow when each has its own cpu.
+        cpus = Machine.load("local").cpus
+        threads = tuple(msgspec.structs.replace(thread, cpus=cpus) for thread in plan.threads)
+        plan = msgspec.structs.replace(plan, threads=threads)
+        form = tmp_path / "plan.bin"
+        form.write_bytes(compact(plan, {"": cpus}, lambda _module, _symbol: None).data)
+        preload["NUMAPLAN_PLAN"] = str(form)
     command = ["valgrind", "-q", "--trace-children=no", "--leak-check=full", "--error-exitcode=9"]
     result = subprocess.run(
-        [*command, str(program), "300"],
+        [*command, str(program), str(count)],
         env={**preload, "PATH": "/usr/bin:/bin"},
         capture_output=True,
         timeout=120,
         check=False,
     )
-    assert (result.returncode, result.stdout) == (0, b"44850 7\n"), result.stderr.decode()
-    assert len(read_identity(tmp_path).threads) == 302  # it was there
+    assert (result.returncode, result.stdout) == (0, b"%d 7\n" % (count * (count - 1) // 2)), result.stderr
+    assert len(read_identity(tmp_path).threads) == count + 2  # it was there

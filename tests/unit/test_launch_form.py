@@ -136,7 +136,8 @@ def test_pages_on_another_node_are_not_as_planned() -> None:
     observed.regions[0] = SeenRegion(1 << 20, 0, {(0, 0): 1 << 19, (1, 0): 1 << 18, (1, -1): 1 << 18})
     applied = report(plan, observed)
     assert not applied.ok
-    assert applied.summary == "2/2 threads, 66.6 % of 786 KB as planned; 262 KB on another node than planned"
+    text = "2/2 threads, 66.6 % of 786 KB as planned; 262 KB on node 0 instead of 1"
+    assert applied.summary.partition(": ")[0] == text
     assert applied.memory[0].actual == {"0": 3 << 18}
     assert "on other nodes" in applied.reasons[0]
 

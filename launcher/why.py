@@ -1,0 +1,64 @@
+"""Why something could not be applied: what the system says of the cpus and nodes that were meant."""
+
+import os
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+FULL = 0.02  # a node with less of its memory free than this is full
+_KILOBYTES = re.compile(r"(MemTotal|MemFree):\s+(\d+) kB")
+
+
+def why_not_on(cpus: Sequence[int], error: int, root: Path = Path("/")) -> str:
+    """Why a thread could not be bound to `cpus`, after sched_setaffinity failed with errno `error`."""
+    online, allowed = _list_in(root / "sys/devices/system/cpu/online"), _field(root, "Cpus_allowed_list")
+    offline = [cpu for cpu in cpus if online and cpu not in online]
+    if offline:
+        return f"cpu {offline[0]} is offline"
+    outside = [cpu for cpu in cpus if allowed and cpu not in allowed]
+    if outside:
+        return f"cpu {outside[0]} is outside this process's cpuset (cgroup, container, batch job)"
+    return f"{os.strerror(error)} (not permitted in this container, or the cpuset changed?)"
+
+
+def why_not_at(node: int, error: int = 0, root: Path = Path("/")) -> str:
+    """Why memory is not on `node`; empty when the system does not tell."""
+    place = root / f"sys/devices/system/node/node{node}"
+    nodes = _field(root, "Mems_allowed_list")
+    if (root / "sys/devices/system/node").is_dir() and not place.is_dir():
+        return f"there is no node {node}"
+    if nodes and node not in nodes:
+        return f"node {node} is outside this process's cpuset (cgroup, container, batch job)"
+    with suppress(OSError):
+        sizes = {name: int(value) for name, value in _KILOBYTES.findall((place / "meminfo").read_text())}
+        if sizes.get("MemFree", 1) < FULL * sizes.get("MemTotal", 0):
+            return f"node {node} was full"
+    if error:
+        return f"{os.strerror(error)} (not permitted in this container?)"
+    return ""
+
+
+def _field(root: Path, name: str) -> set[int]:
+    with suppress(OSError):
+        for line in (root / "proc/self/status").read_text().splitlines():
+            if line.startswith(name + ":"):
+                return _numbers(line.partition(":")[2])
+    return set()
+
+
+def _list_in(path: Path) -> set[int]:
+    with suppress(OSError):
+        return _numbers(path.read_text())
+    return set()
+
+
+def _numbers(text: str) -> set[int]:
+    """0-3,8 as a set; empty when it is something else."""
+    found: set[int] = set()
+    for part in text.strip().strip("\0").split(","):
+        first, _, last = part.partition("-")
+        if not first.isdecimal() or (last and not last.isdecimal()) or int(last or first) > 1 << 20:
+            return set()
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
