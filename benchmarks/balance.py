@@ -92,9 +92,9 @@ def _figures(problem: Problem, name: str) -> tuple[float, float]:
     if name != "best":
         places = METHODS[name].function()(problem)
     else:
-        # As even as CMLB, and 40 times as even as EagerMap: the table is about balance and talk at once.
+        # As even as CMLB, and 32 times as even as EagerMap: the table is about balance and talk at once.
         wanted = [imbalance(problem, METHODS[name].function()(problem)) for name in ("cmlb", "eagermap")]
-        tolerance = min(problem.tolerance, wanted[0], wanted[1] / 40)
+        tolerance = min(problem.tolerance, wanted[0], wanted[1] / 32)
         places = METHODS["best"].function()(replace(problem, tolerance=tolerance))
     sums = np.bincount(places, problem.loads, problem.nodes)
     return objective_value(problem, places), float(sums.std())
