@@ -54,6 +54,10 @@ def _online(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG00
     return _launched(job, "--online", *shlex.split(options.online))
 
 
+def _online_alone(job: Job, machine: Machine, options: Options) -> Job:
+    return replace(_online(job, machine, options), balancing=False)
+
+
 def _launched(job: Job, *words: str) -> Job:
     """The same program started and attended by nlaunch, which runs in the guest."""
     argv = [sys.executable, "-c", _NLAUNCH, *words, "--", *job.argv]
@@ -67,7 +71,8 @@ CONFIGS: dict[str, tuple[Callable[[Job, Machine, Options], Job], str]] = {
     "compact": (_compact, "the k-th thread on the k-th cpu, nodes filled in turn"),
     "scatter": (_scatter, "threads dealt to the nodes in turn"),
     "plan": (_plan, "as nlaunch with the plan"),
-    "online": (_online, "nlaunch with an online policy"),
+    "online": (_online, "nlaunch with an online policy, beside AutoNUMA"),
+    "online-alone": (_online_alone, "the same, AutoNUMA off"),
 }
 
 
@@ -92,7 +97,7 @@ def parse_configs(text: str, plan: str, online: str) -> list[str]:
         )
     if "plan" in names and not plan:
         raise UsageError("configuration 'plan' needs a plan", "give --plan plan.json")
-    if "online" in names and not online:
+    if {"online", "online-alone"} & set(names) and not online:
         raise UsageError("configuration 'online' needs a policy", "give --online nimar")
     return list(dict.fromkeys(names))
 

@@ -23,7 +23,7 @@ from numaplan.launcher.online.observation import (
     Touches,
     age_weight,
 )
-from numaplan.launcher.online.samples import Table, Window, table_of
+from numaplan.launcher.online.samples import Table, Window, table_of, weighed_by_time
 from numaplan.profiler.live_sampling import LiveSamples
 
 _MOST_PAGES = 1 << 16  # asked for their place at once
@@ -59,7 +59,8 @@ class Observer:
     """Looks at processes once an interval.
 
     window_s: how long a sample counts; estimate: make up misses and instructions where they are not counted;
-    resident: also count resident pages by node.
+    resident: also count resident pages by node; memory_share: samples do not tell how many accesses they
+    stand for, and threads are taken to wait for memory for this share of their run time (0: they do tell).
     """
 
     machine: MachineView
@@ -67,6 +68,7 @@ class Observer:
     window_s: float
     estimate: bool = False
     resident: bool = False
+    memory_share: float = 0.0
 
     def __post_init__(self) -> None:
         self._window = Window(self.window_s)
@@ -83,8 +85,11 @@ class Observer:
         interval, self._last = max(now - self._last, 1e-3), now
         pids = np.array(procfs.families(roots), dtype=np.int64)
         fresh = table_of(samples, self._node_of_cpu, pids)
-        table = self._window.add(fresh, now)
         seen = self._read_threads(pids)
+        if self.memory_share:
+            waited = self.memory_share * float(seen.ran_ns.sum())
+            fresh = weighed_by_time(fresh, waited, float(np.diag(self.machine.latency_ns).mean()))
+        table = self._window.add(fresh, now, interval)
         order = np.argsort(seen.tids)
         table = table.where(rows_of(seen.tids, order, table.tid) >= 0)
         pages, page_row = self._pages(table, pids)

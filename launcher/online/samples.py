@@ -10,6 +10,8 @@ from numaplan.launcher.online.observation import Flags, Floats, Ints
 from numaplan.profiler.live_sampling import LiveSamples
 
 _MOST = 1 << 20  # samples kept
+_MOST_ACCESSES = 1e5
+_INTERVALS = 2.5
 
 
 class Table(NamedTuple):
@@ -54,20 +56,31 @@ def table_of(samples: LiveSamples, node_of_cpu: Ints, pids: Ints) -> Table:
     ).where(kept)
 
 
+def weighed_by_time(table: Table, waited_ns: float, latency_ns: float) -> Table:
+    """Samples that say nothing of how many accesses they stand for: let all wait so long together.
+
+    A sample stands for 100,000 accesses at most: of a few samples no more can be known.
+    """
+    if not len(table.tid):
+        return table
+    each = min(_MOST_ACCESSES, waited_ns / latency_ns / len(table.tid))
+    return table._replace(weight=np.full(len(table.tid), each))
+
+
 @dataclass
 class Window:
-    """Keeps the samples of the last `seconds`."""
+    """Keeps the samples of the last `seconds`, or of the last intervals if those were longer."""
 
     seconds: float
     table: Table | None = None
 
-    def add(self, fresh: Table, now: float) -> Table:
-        """Take in new samples and return all that are not too old."""
+    def add(self, fresh: Table, now: float, interval: float = 0.0) -> Table:
+        """Take in new samples and return all that are not too old; interval: seconds since the last call."""
         if self.table is None:
             merged = fresh
         else:
             merged = Table._make(np.concatenate(pair) for pair in zip(self.table, fresh, strict=True))
-        young = merged.time_s > now - self.seconds
+        young = merged.time_s > now - max(self.seconds, _INTERVALS * interval)
         if len(young) > _MOST:
             young[: len(young) - _MOST] = False
         self.table = merged.where(young)

@@ -25,7 +25,8 @@ from numaplan.profiler.live_sampling import LiveEvents, LiveSampler, live_events
 from numaplan.profiler.machine import Machine
 
 _WINDOW = 1.5  # periods that a hardware sample counts
-_FAULT_WINDOW = 8.0  # periods; faults are few
+_FAULT_WINDOW = 2.5  # periods; faults are few
+_MEMORY_SHARE = 0.3  # of its time that a thread is taken to wait for memory where nothing tells
 _FAULT_SHARE = 0.01  # of all cpus' time that making touches visible may cost
 _LEFT_FOR_PERF = 5.0  # seconds
 _CONTENTION = ("di-plain", "first-fit", "tm", "mb", "bce", "mb+", "excl-base", "excl")
@@ -63,6 +64,7 @@ class Session:
             period * (_FAULT_WINDOW if faults else _WINDOW),
             estimate=bool({"misses", "counters"} & self._policy.needs),
             resident="resident" in self._policy.needs,
+            memory_share=_MEMORY_SHARE if faults else 0.0,
         )
         cpus_of = {node.id: frozenset(node.cpus) for node in self._machine.nodes}
         base = self.options.policy.removesuffix("+next-touch")
