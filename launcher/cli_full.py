@@ -135,7 +135,7 @@ def nlaunch(
         save,
         quiet,
     )
-    if words.given and not plan:
+    if words.given and (attach or all_mine or not plan):
         return run_online(words, command)
     if not plan:
         raise UsageError("no plan given", "say --plan plan.json ('nmap plan' makes one), or --online POLICY")
@@ -161,6 +161,7 @@ def nlaunch(
         match=match or bool(match_trace),
         match_seconds=match_seconds,
         match_trace=match_trace,
+        online=words.options() if online else None,
     )
     if not explain:
         return launch_program(request)

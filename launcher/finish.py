@@ -55,4 +55,6 @@ def _notes(launch: Launch, helpers: Helpers) -> list[str]:
         notes.append("the program is another build than the one the plan was made for")
     if not helpers.matcher and plan.provenance.get("identity", {}).get("stable") is False:
         notes.append("threads swapped roles between the plan's recordings: see --match")
+    if helpers.online:
+        notes.append(f"--online went on from the plan: {helpers.online.moves()}")
     return notes

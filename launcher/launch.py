@@ -21,6 +21,8 @@ from numaplan.profiler.machine import Machine
 
 if TYPE_CHECKING:
     from numaplan.launcher.matching import Matcher
+    from numaplan.launcher.online.options import OnlineOptions
+    from numaplan.launcher.online.session import Session
     from numaplan.launcher.tracing import Tracer
     from numaplan.launcher.watch import Watch
 
@@ -40,7 +42,8 @@ class LaunchRequest:
     `anywhere` the process may, or `inherit` what their creator has; strict: a miss makes exit code 1; by: the
     `preload` library, `ptrace` from outside, or `auto`; override: the plan holds where the program sets its
     own affinity; watch: seconds between looks at the running program, 0 none; match: after match_seconds,
-    bind threads by the roles that they play, as the plan tells them or, better, the trace it was made from.
+    bind threads by the roles that they play, as the plan tells them or, better, the trace it was made from;
+    online: keep refining from the plan on.
     """
 
     argv: Sequence[str]
@@ -56,6 +59,7 @@ class LaunchRequest:
     match: bool = False
     match_seconds: float = 2.0
     match_trace: str = ""
+    online: "OnlineOptions | None" = None
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,8 @@ def launch_program(request: LaunchRequest, environment: Mapping[str, str] | None
         place.write_bytes(form.data)
         helpers = _helpers(launch, workdir, place, form)
         code = _run(launch, workdir, place, helpers)
+        if helpers.online:
+            helpers.online.save(request.argv, workdir)
         # Only now: reading and comparing needs imports that would keep the program waiting.
         from numaplan.launcher.finish import finish
 
@@ -129,9 +135,12 @@ class Helpers:
     tracer: "Tracer | None"
     watch: "Watch | None"
     matcher: "Matcher | None"
+    online: "Session | None" = None
 
-    def started(self, _pid: int) -> None:
+    def started(self, pid: int) -> None:
         """The program runs."""
+        if self.online:
+            self.online.start(lambda: [pid])
         if self.tracer:
             self.tracer.started()
         for other in (self.watch, self.matcher):
@@ -143,6 +152,8 @@ class Helpers:
         for other in (self.watch, self.matcher):
             if other:
                 other.stop()
+        if self.online:
+            self.online.stop(restore=False)
 
 
 def _helpers(launch: Launch, workdir: Path, place: Path, form: Compact) -> Helpers:
@@ -157,7 +168,18 @@ def _helpers(launch: Launch, workdir: Path, place: Path, form: Compact) -> Helpe
 
         current = (lambda: matcher.plan) if matcher else (lambda: launch.plan)
         watch = Watch(current, form, workdir, request.watch, request.quiet)
-    return Helpers(_tracer(launch, workdir, place), watch, matcher)
+    return Helpers(_tracer(launch, workdir, place), watch, matcher, _online(launch))
+
+
+def _online(launch: Launch) -> "Session | None":
+    if launch.request.online is None:
+        return None
+    from numaplan.launcher.online.session import Session
+
+    masks = [frozenset(thread.cpus) for thread in launch.plan.threads]
+    session = Session(launch.request.online, launch.machine, masks)
+    session.prepare([os.getpid()])  # what we start is watched with us
+    return session
 
 
 def _run(launch: Launch, workdir: Path, place: Path, helpers: Helpers) -> int:

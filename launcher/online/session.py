@@ -116,6 +116,11 @@ class Session:
         if self._journal.problem:
             self._status.say(f"the journal is not complete: {self._journal.problem}")
 
+    def moves(self) -> str:
+        """What was moved, in words."""
+        hands = self._loop.hands if self._loop else None
+        return f"{hands.threads_moved} thread moves, {hands.pages_moved} pages" if hands else "nothing moved"
+
     def save(self, argv: Sequence[str], workdir: Path) -> None:
         """Write the refined placement, if that was asked for. workdir: where the program's identities are."""
         if not self.options.save or self._loop is None:
