@@ -95,6 +95,10 @@ def test_the_refined_placement_is_a_plan_that_launches(partners: Path, tmp_path:
     assert saved.method == "online numaplan"
     again = run("nlaunch", "--plan", plan, "--strict", partners, 4, 100)
     assert again.returncode == 0, again.stderr
+    both = run("nlaunch", "--plan", plan, "--online", "numaplan", "--set", "T=0.2", partners, 4, 4000)
+    assert both.returncode == 0, both.stderr
+    assert b"--online went on from the plan" in both.stderr
+    assert both.stdout == _alone(partners, "4", "4000")
 
 
 def test_exit_code_and_signal_pass_through() -> None:
