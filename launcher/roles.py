@@ -91,7 +91,7 @@ def _exchange(alike: Floats, one: Floats, other: Floats, weight: float, threads:
 
 
 def _unit_rows(matrix: Floats) -> Floats:
-    return matrix / np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-300)
+    return np.asarray(matrix / np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-300))
 
 
 def _unit(matrix: Floats | None, count: int) -> Floats:
