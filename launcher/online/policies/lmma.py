@@ -81,8 +81,9 @@ def relative_latencies(observation: Observation) -> Latencies:
     products = weight * waits[known]
     total = weight.sum()
     mean = products.sum() / total if total > 0 else np.nan
-    # Distances stand in for latencies that nobody measured. With most pages remote the mean of all then says
-    # little of what an access should cost; the local latency of whoever accesses does.
+    # Distances stand in for latencies that nobody measured. With most pages remote the mean of all says little
+    # of what an access should cost then; the local latency does. And they do not tell who is busy: a node is
+    # as far from the others at any load.
     measured = bool((~np.isnan(touches.latency_ns)).any())
     local = (
         float((weight * np.diag(observation.machine.latency_ns)[node]).sum() / total) if total > 0 else mean
@@ -95,7 +96,10 @@ def relative_latencies(observation: Observation) -> Latencies:
         return means
 
     nodes, pages = observation.machine.nodes, observation.pages.count
-    return Latencies(relative(node, nodes, mean), relative(page, pages, mean if measured else local))
+    by_node = relative(node, nodes, mean)
+    if not measured:
+        return Latencies(np.where(np.isnan(by_node), np.nan, 1.0), relative(page, pages, local))
+    return Latencies(by_node, relative(page, pages, mean))
 
 
 def _not_covered(keys: Ints, lengths: Ints) -> Ints:
