@@ -4,12 +4,13 @@ import os
 import stat
 import struct
 import subprocess
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from numaplan.common import MachineLacksError
-from numaplan.launcher.elf import ElfFacts
+from numaplan.launcher.elf import ElfFacts, elf_facts
 
 TRACER = Path(__file__).resolve().parent / "native" / "trace.elf"
 LOG = "trace.log"
@@ -28,7 +29,15 @@ def why_outside(executable: str, facts: ElfFacts | None) -> str:
         return f"it is a {facts.bits}-bit program"
     if facts.go:
         return "Go makes its threads without libc"
-    return "" if facts.interpreter else "it is statically linked"
+    if not facts.interpreter:
+        return "it is statically linked"
+    return "" if _same_library(facts.interpreter) else "it is linked with another C library"
+
+
+def _same_library(linker: str) -> bool:
+    """Whether a program's dynamic linker is of the C library that ours was built for: Python's own."""
+    ours = elf_facts(sys.executable)
+    return not ours or not ours.interpreter or Path(ours.interpreter).name == Path(linker).name
 
 
 def gains_privileges(executable: str) -> bool:

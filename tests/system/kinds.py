@@ -129,6 +129,7 @@ KINDS: dict[str, Callable[[Path], Built]] = {
     "rayon": _rayon,
     "static glibc": _native("threads.cpp", 13, ["g++"], "-static", "-pthread"),
     "static musl": _native("threads.c", 13, ["musl-gcc"], "-static"),
+    "musl": _native("threads.c", 13, ["musl-gcc"]),
     "static raw clone": _native("raw.c", 5, ["gcc"], "-static"),
     "pigz": _pigz,
     "stress-ng": _stress,
