@@ -81,9 +81,9 @@ def relative_latencies(observation: Observation) -> Latencies:
     products = weight * waits[known]
     total = weight.sum()
     mean = products.sum() / total if total > 0 else np.nan
-    # Distances stand in for latencies that nobody measured. With most pages remote the mean of all says little
-    # of what an access should cost then; the local latency does. And they do not tell who is busy: a node is
-    # as far from the others at any load.
+    # Distances stand in for latencies that nobody measured. With most pages remote the mean of all says
+    # little of what an access should cost then; the local latency does. And they do not tell who is busy: a
+    # node is as far from the others at any load.
     measured = bool((~np.isnan(touches.latency_ns)).any())
     local = (
         float((weight * np.diag(observation.machine.latency_ns)[node]).sum() / total) if total > 0 else mean
