@@ -9,6 +9,7 @@ Each policy takes the place of the kernel's balancing between nodes.
 import numpy as np
 
 from benchmarks.papers.experiments import Experiment, Measured, measure
+from benchmarks.papers.ours import our_rows
 from benchmarks.papers.rows import Row, claim_row, ratio_row
 from benchmarks.simulator.programs import Program, Task, steady
 from benchmarks.simulator.system import Habits
@@ -94,22 +95,7 @@ def _ordering(measured: Measured) -> list[Row]:
             1.0,
         ),
     ]
-    best = min(
-        (name for name in CONFIGS if name != "numaplan"), key=lambda name: sum(measured.values(name, "tasks"))
-    )
-    return [
-        *found,
-        claim_row(
-            "ours",
-            measured.experiment.name,
-            f"numaplan over the best ({best}), mean task time",
-            "at least as good",
-            measured.ratios("numaplan", best, "tasks"),
-            1.0,
-            "sampling costs it 2 %",
-            within=True,
-        ),
-    ]
+    return found + our_rows(measured, "tasks")
 
 
 def _case(processes: list[list[tuple[int, int]]], pages: list[tuple[float, float]]) -> Observation:

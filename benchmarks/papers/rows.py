@@ -85,11 +85,15 @@ def claim_row(
     bound: float,
     why: str = "",
     *,
+    above: bool = False,
     within: bool = False,
 ) -> Row:
-    """A claim in words: that the mean (the low end of its interval with `within`) is no more than `bound`."""
+    """A claim in words: that the mean (with `within` the low end of its interval) is no more than `bound`.
+
+    above: no less than it.
+    """
     mean, low, high = interval(values)
-    holds = (low if within else mean) <= bound
+    holds = mean >= bound if above else (low if within else mean) <= bound
     return Row(
         paper=paper,
         table=table,

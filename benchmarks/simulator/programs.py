@@ -34,7 +34,7 @@ class Program:
     serial: float = 0.1
     barrier: float = 0.8
     cpi: float = 0.6
-    mlp: float = 10.0
+    mlp: float = 30.0
 
     def scaled(self, factor: float) -> "Program":
         """The same with more or less work."""
@@ -68,7 +68,7 @@ NAS: Mapping[str, Program] = {
     for program in (
         Program("bt", 1600, steady(12), 720, shared=0.05, halo=0.15),
         Program("cg", 320, steady(24), 900, shared=0.35, halo=0.0, serial=0.2),
-        Program("dc", 420, steady(38, 0.3), 1400, shared=0.2, halo=0.0, barrier=0.2, mlp=5.0),
+        Program("dc", 420, steady(38, 0.3), 1400, shared=0.2, halo=0.0, barrier=0.2, mlp=15.0),
         Program("ep", 900, steady(0.1), 64, shared=0.0, halo=0.0, barrier=0.1),
         Program("ft", 450, steady(18), 1500, shared=0.4, halo=0.0),
         Program("is", 120, steady(10), 1060, shared=0.3, halo=0.0),

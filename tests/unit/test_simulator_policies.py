@@ -16,7 +16,7 @@ from benchmarks.simulator.world import World
 from numaplan.launcher.online.registry import make_policy, policy_names
 
 HPL = calibration("hpl-4x10")
-OWN = Program("own", 150, steady(25), 240, shared=0.05, halo=0.05, serial=0.0)
+OWN = Program("own", 150, steady(25), 240, shared=0.05, halo=0.05, serial=0.0, mlp=10.0)
 SERIAL = replace(OWN, name="serial", serial=1.0)
 STEADY = Habits(displaced=0.0, autonuma=False)
 

@@ -78,17 +78,20 @@ def gather_processes(placement: Ints, classes: Ints, process: Ints, core_node: I
     thread C of another process, of B's class, in A's domain.
     """
     result = placement.copy()
-    order = np.argsort(result, kind="stable").tolist()
-    for position, first in enumerate(order):
-        for second in order[position + 1 :]:
-            if process[second] != process[first] or core_node[result[second]] == core_node[result[first]]:
+    order = np.argsort(result, kind="stable")
+    for position in range(len(order)):
+        first = order[position]
+        domain = core_node[result[first]]
+        strangers = np.flatnonzero((core_node[result] == domain) & (process != process[first]))
+        later = order[position + 1 :]
+        kin = later[(process[later] == process[first]) & (core_node[result[later]] != domain)]
+        for second in kin.tolist():
+            fits = strangers[classes[strangers] == classes[second]]
+            if not len(fits):
                 continue
-            here = core_node[result] == core_node[result[first]]
-            fits = here & (process != process[first]) & (classes == classes[second])
-            others = np.flatnonzero(fits)
-            if len(others):
-                third = int(others[np.argmin(result[others])])
-                result[second], result[third] = result[third], result[second]
-                a, b = order.index(second), order.index(third)
-                order[a], order[b] = order[b], order[a]
+            third = int(fits[np.argmin(result[fits])])
+            result[second], result[third] = result[third], result[second]
+            strangers = strangers[strangers != third]
+            a, b = (int(np.flatnonzero(order == thread)[0]) for thread in (second, third))
+            order[a], order[b] = order[b], order[a]
     return result

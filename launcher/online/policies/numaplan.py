@@ -44,6 +44,7 @@ class Prospect(NamedTuple):
     pages: Ints
     saved: np.ndarray[tuple[int], np.dtype[np.float64]]
     waiting: float
+    at_worst: float
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Numaplan:
 
     horizon: float = parameter(10.0, "seconds within which a move must pay back", low=0.01)
     decay: float = parameter(0.5, "weight that what was known keeps an interval", high=0.99)
-    gain: float = parameter(0.03, "share of all waiting that moving threads must save", high=1.0)
+    gain: float = parameter(0.1, "share of all waiting that moving threads must save", high=1.0)
     page_cost: float = parameter(6.6e-6, "seconds to migrate 4 KiB (next-touch: 2.5 us and 1 GB/s)")
     warm_up: float = parameter(0.003, "seconds a thread loses to cold caches on another node")
     settle: float = parameter(2.0, "seconds after moving threads before moving more")
@@ -105,7 +106,8 @@ class Numaplan:
         overlap = max(self._overlap(outlook, observation), 1e-9)
         price = self._price(observation) / self.horizon / overlap * 1e9
         goal, saved = outlook.page_goals(nodes, outlook.sharing.node, price)
-        return Prospect(name, nodes, goal, saved, outlook.waiting(nodes, goal))
+        waiting, worst = outlook.waiting(nodes, goal), outlook.waiting_at_worst(nodes, goal)
+        return Prospect(name, nodes, goal, saved, waiting, worst)
 
     def _best(self, outlook: Outlook, observation: Observation, stay: Prospect) -> Prospect:
         """The prospect that saves most after its price, `stay` unless another saves enough."""
@@ -121,18 +123,21 @@ class Numaplan:
             (objective, solved(outlook, observation, movers, seats, comm, objective))
             for objective in OBJECTIVES
         ]
+        prospects = [self._prospect(outlook, observation, name, nodes) for name, nodes in options]
         now = outlook.waiting(observation.threads.node, outlook.sharing.node)
 
         def net(prospect: Prospect) -> float:
-            moved_pages = np.count_nonzero(prospect.pages != outlook.sharing.node)
-            moved_threads = np.count_nonzero(prospect.nodes != stay.nodes)
-            cost = moved_pages * self._price(observation) + moved_threads * self.warm_up
-            return (now - prospect.waiting) * overlap * self.horizon - cost
+            """Seconds gained over staying, at the worse of both outlooks, less the price."""
+            sure = min(stay.waiting - prospect.waiting, stay.at_worst - prospect.at_worst)
+            pages = np.count_nonzero(prospect.pages != outlook.sharing.node)
+            pages -= np.count_nonzero(stay.pages != outlook.sharing.node)
+            cost = pages * self._price(observation)
+            cost += np.count_nonzero(prospect.nodes != stay.nodes) * self.warm_up
+            return sure * overlap * self.horizon - cost
 
-        prospects = [self._prospect(outlook, observation, name, nodes) for name, nodes in options]
         best = max(prospects, key=net)
-        enough = net(best) > net(stay) and stay.waiting - best.waiting > self.gain * now
-        return best if enough else stay
+        sure = min(stay.waiting - best.waiting, stay.at_worst - best.at_worst)
+        return best if net(best) > 0 and sure > self.gain * now else stay
 
     def _thread_actions(self, observation: Observation, best: Prospect, stay: Prospect) -> tuple[Action, ...]:
         if best is stay:

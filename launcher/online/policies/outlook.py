@@ -16,20 +16,35 @@ _ROUNDS = 8
 
 @dataclass(frozen=True)
 class Outlook:
-    """latency: (K, K) ns without load; slowing: of a controller, per (access a second) squared; sharing:
+    """latency: (K, K) ns without load; slowing: of a controller, per (access a second) squared; worst: to
+    the fourth power; sharing:
     who uses what."""
 
     latency: Floats
     slowing: float
+    worst: float
     sharing: Sharing
 
     def waiting(self, thread_node: Ints, page_node: Ints) -> float:
         """Thread-seconds of waiting a second, before any overlap, with everything where it is said to be."""
+        flow = self._flow(thread_node, page_node)
+        return float((flow * self.latency * self.factors(flow.sum(axis=0))).sum() * 1e-9)
+
+    def waiting_at_worst(self, thread_node: Ints, page_node: Ints) -> float:
+        """The same if controllers slow down with the fourth power of their load, as they do when nearly
+        full.
+        """
+        flow = self._flow(thread_node, page_node)
+        factors = 1.0 + self.worst * flow.sum(axis=0) ** 4
+        return float((flow * self.latency * factors).sum() * 1e-9)
+
+    def _flow(self, thread_node: Ints, page_node: Ints) -> Floats:
+        """(K, K) accesses a second from each node to the memory of each."""
         used = self.sharing.by_node(thread_node, len(self.latency))
         here = page_node >= 0
         flow = np.zeros_like(self.latency)
         np.add.at(flow.T, page_node[here], used[here])
-        return float((flow * self.latency * self.factors(flow.sum(axis=0))).sum() * 1e-9)
+        return flow
 
     def factors(self, load: Floats) -> Floats:
         """(K,) how much slower each controller is at these loads."""
@@ -79,7 +94,7 @@ def look(observation: Observation, sharing: Sharing) -> Outlook:
     place = observation.pages.node[touches.page]
     good = (place >= 0) & ~np.isnan(touches.latency_ns)
     if not good.any():
-        return Outlook(machine.latency_ns, 0.0, sharing)
+        return Outlook(machine.latency_ns, 0.0, 0.0, sharing)
     node, place = touches.node[good], place[good]
     weight = touches.accesses[good] / observation.interval_s
     bare = weight * machine.latency_ns[node, place]
@@ -87,6 +102,8 @@ def look(observation: Observation, sharing: Sharing) -> Outlook:
     seen = np.bincount(place, weight * touches.latency_ns[good], minlength=machine.nodes)
     unloaded = np.bincount(place, bare, minlength=machine.nodes)
     excess = np.divide(seen, unloaded, out=np.ones(machine.nodes), where=unloaded > 0) - 1.0
-    squares = load**2
-    slowing = float((excess * squares * load).sum() / max(float((squares**2 * load).sum()), 1e-300))
-    return Outlook(machine.latency_ns, max(slowing, 0.0), sharing)
+    slowing, worst = (
+        max(float((excess * steep * load).sum() / max(float((steep**2 * load).sum()), 1e-300)), 0.0)
+        for steep in (load**2, load**4)
+    )
+    return Outlook(machine.latency_ns, slowing, worst, sharing)
