@@ -77,7 +77,8 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
         places, pages = _with_pages(problem, places, workload.pages, usable, machine, options)
     ids = np.array([node.id for node in usable.cpu_nodes])
     nodes = ids[places].tolist()
-    cpus = assign_cpus(problem.matrix, usable, nodes, resolve_pins(options.pins, workload.threads, usable)[1])
+    pinned = resolve_pins(options.pins, workload.threads, usable)[1]
+    cpus = assign_cpus(problem.matrix, usable, nodes, pinned, problem.loads)
     threads = tuple(
         PlanThread(
             process=process, path=path, thread=i, node=nodes[i], cpus=cpus[i], load=float(f"{load:.9g}")

@@ -11,6 +11,7 @@ from xml.etree import ElementTree as Xml
 from numaplan.common import UsageError
 from numaplan.profiler.machine.cpusets import parse_mask
 from numaplan.profiler.machine.hwloc_distances import read_distances
+from numaplan.profiler.machine.levels import with_groups
 from numaplan.profiler.machine.model import Core, Machine, Node
 
 _MEND = "export it again, for example with 'lstopo machine.xml'"
@@ -158,4 +159,7 @@ def _cores(top: Xml.Element, node_of: dict[int, int], where: str) -> tuple[Core,
         l3 = None if cache is None else ids.setdefault(id(cache), len(ids))
         own = tuple(cpu for cpu in cpus if node_of[cpu] == node_of[cpus[0]])
         cores.append(Core(cpus=own, node=node_of[cpus[0]], l3=l3))
-    return tuple(cores)
+    # Whatever the tree has, of whatever name: packages, dies, groups, clusters, caches.
+    return with_groups(
+        cores, {_set(element, "cpuset", where) or frozenset() for element in top.iter("object")}
+    )

@@ -22,6 +22,7 @@ SCHEMA = "numaplan/machine/1"
 LOCAL_DISTANCE = 10.0
 REMOTE_DISTANCE = 21.0  # what firmware reports for one hop when nothing better is known
 MAX_CPUS = 1 << 16
+MAX_LEVELS = 32  # between a node and a core; real machines have three or four
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -33,11 +34,16 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Core(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One physical core: its hwthreads, the node it is in, and its last-level cache (None unknown)."""
+    """One physical core: its hwthreads, the node it is in, and its last-level cache (None unknown).
+
+    groups: ids of the dies, clusters and shared caches that the node divides into, from the one around all
+    others to the one around this core; empty where nothing stands between the node and the core.
+    """
 
     cpus: tuple[int, ...]
     node: int
     l3: int | None = None
+    groups: tuple[int, ...] = ()
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
@@ -168,6 +174,10 @@ def _check(machine: Machine) -> None:
     for core in machine.cores:
         if core.node not in ids or not known.issuperset(core.cpus):
             raise UsageError(f"machine: core {list(core.cpus)} is not in its node", "correct 'cores'")
+        if len(core.groups) > MAX_LEVELS:
+            raise UsageError(
+                f"machine: core {list(core.cpus)} has more than {MAX_LEVELS} groups", "correct 'cores'"
+            )
 
 
 def _check_matrix(name: str, rows: tuple[tuple[float, ...], ...], count: int) -> None:

@@ -11,12 +11,15 @@ from pathlib import Path
 
 from numaplan.common import UsageError
 from numaplan.profiler.machine.cpusets import parse_list, parse_mask
+from numaplan.profiler.machine.levels import with_groups
 from numaplan.profiler.machine.model import Core, Machine, Node
 
 _FILE_LIMIT = 1 << 20
 _MEMORY = re.compile(r"MemTotal:\s*(\d{1,15})\s*kB")
 _NODE_FOLDER = re.compile(r"node(\d{1,6})")
 _CPU_FOLDER = re.compile(r"cpu(\d{1,6})")
+_CACHE_FOLDER = re.compile(r"index(\d{1,3})")
+_UNITS = ("package_cpus_list", "core_siblings_list", "die_cpus_list", "cluster_cpus_list")
 _MENDS = "give the root of a tree with sys/devices/system inside"
 
 
@@ -110,17 +113,24 @@ def _distances(tree: Path, found: Sequence[int], kept: Sequence[int]) -> tuple[t
 def _cores(tree: Path, nodes: Sequence[Node]) -> tuple[Core, ...]:
     node_of = {cpu: node.id for node in nodes for cpu in node.cpus}
     cores: dict[int, Core] = {}
-    caches: dict[tuple[int, ...], int] = {}
+    last: dict[tuple[int, ...], int] = {}
+    units: set[tuple[int, ...]] = set()
+    covered: dict[str, set[int]] = {name: set() for name in _UNITS}
     for cpu in sorted(node_of):
         folder = tree / f"sys/devices/system/cpu/cpu{cpu}"
         siblings = _siblings(folder / "topology")
         if siblings is None or cpu in cores:
             continue
         cpus = tuple(c for c in siblings if node_of.get(c) == node_of[cpu]) or (cpu,)
-        shared = _last_level(folder / "cache")
-        l3 = None if shared is None else caches.setdefault(shared, len(caches))
+        caches = _data_caches(folder / "cache")
+        units.update(caches)
+        for name, known in covered.items():
+            if cpu not in known and (unit := _ids(folder / "topology" / name)):
+                units.add(unit)
+                known.update(unit)
+        l3 = last.setdefault(caches[-1], len(last)) if caches else None
         cores.update(dict.fromkeys(cpus, Core(cpus=cpus, node=node_of[cpu], l3=l3)))
-    return tuple(cores[cpu] for cpu in sorted(cores) if cores[cpu].cpus[0] == cpu)
+    return with_groups([cores[cpu] for cpu in sorted(cores) if cores[cpu].cpus[0] == cpu], units)
 
 
 def _siblings(topology: Path) -> tuple[int, ...] | None:
@@ -132,19 +142,19 @@ def _siblings(topology: Path) -> tuple[int, ...] | None:
     return parse_mask(mask, str(topology)) if mask else None
 
 
-def _last_level(cache: Path) -> tuple[int, ...] | None:
-    """The cpus that share the outermost data cache, which identify it; None when sysfs does not say."""
-    best: tuple[int, tuple[int, ...]] | None = None
-    for _index, folder in _folders(cache, re.compile(r"index(\d{1,3})")):
+def _data_caches(cache: Path) -> list[tuple[int, ...]]:
+    """The cpus that share each data cache, which identify it, by level; empty when sysfs does not say."""
+    found: list[tuple[int, tuple[int, ...]]] = []
+    for _index, folder in _folders(cache, _CACHE_FOLDER):
         level = (_read(folder / "level") or "").strip()
         if not level.isdecimal() or (_read(folder / "type") or "").startswith("Instruction"):
             continue
         shared = _ids(folder / "shared_cpu_list")
         if shared is None:
             shared = parse_mask(_read(folder / "shared_cpu_map") or "0", str(folder))
-        if shared and (best is None or int(level) > best[0]):
-            best = int(level), shared
-    return best[1] if best else None
+        if shared:
+            found.append((int(level), shared))
+    return [shared for _level, shared in sorted(found, key=lambda cache: cache[0])]
 
 
 def _allowed(tree: Path, local: bool) -> tuple[set[int] | None, set[int] | None]:
