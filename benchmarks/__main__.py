@@ -55,7 +55,7 @@ def benchmarks_command(
         raise UsageError("--html goes with papers", "run: python -m benchmarks papers --html FILE")
     for name in names:
         if name not in BENCHMARKS:
-            raise UsageError(f"no benchmark {name!r}", f"choose from {', '.join(BENCHMARKS)}")
+            raise UsageError(f"no benchmark {name!r}", f"choose from {', '.join([*BENCHMARKS, 'papers'])}")
     results: dict[str, Any] = {}
     for name in names or DEFAULT:
         module, what = BENCHMARKS[name]

@@ -1,5 +1,6 @@
 """All rows: as JSON, as a table for the terminal, as one HTML page."""
 
+import os
 import sys
 from html import escape
 from importlib import import_module
@@ -21,6 +22,8 @@ def run_papers(*, json: bool, html: Path | None, seeds: int) -> None:
     """Reproduce and show; raises UsageError for fewer seeds than one."""
     if seeds < 1:
         raise UsageError(f"--seeds {seeds}", "give at least 1; intervals need 2")
+    if html is not None and (html.is_dir() or not os.access(html.parent, os.W_OK)):  # before an hour of work
+        raise UsageError(f"--html {html}: cannot be written", "name a file in a folder that can be written")
     rows: list[Row] = []
     for name in PAPERS:
         print(f"papers: {name.replace('_', '-')}, {seeds} seeds", file=sys.stderr)
