@@ -15,20 +15,24 @@ DOCUMENT_LIMIT = 256 << 20
 def atomic_output(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary name beside `path`; rename it to `path` if the block succeeds, else remove it.
 
-    Raises UsageError if the folder does not exist, cannot be written, or the disk is full.
+    A device or a pipe is yielded as it is: there is nothing to rename over. Raises UsageError if the folder
+    does not exist, cannot be written, or the disk is full.
     """
     target = Path(path)
     if target.is_dir():
         raise UsageError(f"{target}: is a directory", "name a file")
-    if target.exists() and not target.is_file():  # /dev/null, a pipe: nothing to rename over
-        yield target
-        return
-    temporary = target.parent / f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
+    special = target.exists() and not target.is_file()
+    temporary = (
+        target if special else target.parent / f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
+    )
     try:
         if not target.parent.is_dir():
             raise UsageError(f"{target}: no folder {target.parent}", "create it first")
         yield temporary
-        temporary.replace(target)
+        if not special:
+            temporary.replace(target)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         if error.filename not in (None, str(temporary), str(target)):
             raise
@@ -36,8 +40,9 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[Path]:
             f"{target}: {error.strerror or error}", "choose a path that can be written"
         ) from error
     finally:
-        with suppress(OSError):
-            temporary.unlink()
+        if not special:
+            with suppress(OSError):
+                temporary.unlink()
 
 
 def read_document(path: str | os.PathLike[str], what: str, limit: int = DOCUMENT_LIMIT) -> bytes:

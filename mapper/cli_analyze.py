@@ -12,11 +12,13 @@ from numaplan.common.cli import Debug, Json
 if TYPE_CHECKING:
     from numaplan.analyzer import Analysis, RunAgreement
 
+MOST_MS = 1e9  # eleven days
+
 TraceFile = Annotated[Path, typer.Argument(metavar="TRACE", help="A trace.db that 'nprof record' wrote.")]
 Slice = Annotated[
-    float, typer.Option("--slice", help="Width of the timeline's slices in ms (0: chosen).", min=0.0)
+    float,
+    typer.Option("--slice", help="Width of the timeline's slices in ms (0: chosen).", min=0.0, max=MOST_MS),
 ]
-
 
 FORMATS = ("csv", "parquet")
 
@@ -74,6 +76,8 @@ def analyze_command(
         raise UsageError(f"--format {file_format}", f"choose from {', '.join(FORMATS)}")
     if per_phase and len(traces) > 1:
         raise UsageError("--per-phase with several traces", "their phases differ: name one trace")
+    if per_phase and to is None and not as_json:
+        raise UsageError("--per-phase without --json or --to", "say where each phase's matrix should go")
     with Trace.open(traces[0]) as opened:
         first = analyze_trace(opened, slice_ns=round(slice_ms * 1e6))
         pages = page_accesses(opened)

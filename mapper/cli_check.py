@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from numaplan.common.cli import Debug, Json
-from numaplan.mapper.cli_plan import Comm, Effort, Loads, Phases, Seed, TraceFile, say
+from numaplan.mapper.cli_plan import Comm, Effort, Loads, Phases, Seed, Symmetrise, TraceFile, say
 
 
 def check_command(
@@ -15,6 +15,7 @@ def check_command(
     comm: Comm = None,
     loads: Loads = None,
     phases: Phases = None,
+    symmetrise: Symmetrise = False,
     max_regress: Annotated[str, typer.Option(help="How much worse than today's best it may be.")] = "5%",
     junit: Annotated[Path | None, typer.Option(help="Write the verdict as JUnit XML.")] = None,
     update: Annotated[
@@ -38,7 +39,8 @@ def check_command(
     machine = plan.machine.machine()
     name = str(baseline)
     given = [trace] if trace else None
-    workload = read_workload(given, comm, loads, phases=phases, by_phase=plan.objective == "phased")
+    by_phase = plan.objective == "phased"
+    workload = read_workload(given, comm, loads, phases=phases, by_phase=by_phase, symmetrise=symmetrise)
     for note in workload.notes:
         say(note)
     verdict = check_plan_today(plan, workload, machine, allowed, seed=seed, effort=effort, name=name)

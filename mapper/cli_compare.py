@@ -5,7 +5,17 @@ from typing import Annotated
 import typer
 
 from numaplan.common.cli import Debug, Json
-from numaplan.mapper.cli_plan import Comm, Effort, Loads, MachineName, Phases, Seed, TraceFile, say
+from numaplan.mapper.cli_plan import (
+    Comm,
+    Effort,
+    Loads,
+    MachineName,
+    Phases,
+    Seed,
+    Symmetrise,
+    TraceFile,
+    say,
+)
 
 
 def compare_command(
@@ -14,6 +24,7 @@ def compare_command(
     loads: Loads = None,
     machine: MachineName = None,
     phases: Phases = None,
+    symmetrise: Symmetrise = False,
     methods: Annotated[str, typer.Option(help="all, or names separated by commas.")] = "all",
     objective: Annotated[str, typer.Option(help="balanced, remote, hop, phased or all.")] = "all",
     seed: Seed = 0,
@@ -29,7 +40,9 @@ def compare_command(
     from numaplan.mapper.compare import compare, to_document
 
     given, by_phase = [trace] if trace else None, objective == "phased"
-    workload, target = read_input(given, comm, loads, machine, pages=False, phases=phases, by_phase=by_phase)
+    workload, target = read_input(
+        given, comm, loads, machine, pages=False, phases=phases, by_phase=by_phase, symmetrise=symmetrise
+    )
     for note in workload.notes:
         say(note)
     rows = compare(workload, target, methods, objective, seed=seed, effort=effort)

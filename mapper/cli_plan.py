@@ -30,6 +30,10 @@ MachineName = Annotated[
 Phases = Annotated[
     Path | None, typer.Option("--phases", help="Loads by phase (phases.csv) to go with --comm.")
 ]
+Symmetrise = Annotated[
+    bool,
+    typer.Option("--symmetrise", help="Take a --comm that counts directions as the mean of both."),
+]
 Objective = Annotated[str, typer.Option(help="balanced, remote, hop or phased (balanced in every phase).")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same plan.")]
 Effort = Annotated[str, typer.Option(help="How hard to search: fast, normal or max.")]
@@ -68,6 +72,7 @@ def plan_command(
         ),
     ] = None,
     phases: Phases = None,
+    symmetrise: Symmetrise = False,
     next_touch: Annotated[
         bool,
         typer.Option("--next-touch", help="Memory whose users change between phases moves along with them."),
@@ -85,7 +90,9 @@ def plan_command(
     from numaplan.mapper.planner import PlanOptions, make_plan
 
     by_phase = objective == "phased"
-    workload, target = read_input(traces, comm, loads, machine, phases=phases, by_phase=by_phase)
+    workload, target = read_input(
+        traces, comm, loads, machine, phases=phases, by_phase=by_phase, symmetrise=symmetrise
+    )
     options = PlanOptions(
         method=method,
         objective=objective,
@@ -116,6 +123,7 @@ def read_input(
     pages: bool = True,
     phases: Path | None = None,
     by_phase: bool = False,
+    symmetrise: bool = False,
 ) -> "tuple[Workload, Machine]":
     """The workload and the machine that the options name; raises UsageError for none or too many."""
     from numaplan.profiler.machine import Machine
@@ -123,7 +131,9 @@ def read_input(
     if not traces and comm is not None and machine is None:
         raise UsageError("a matrix does not say for which machine", "add --machine, such as 4x2 or local")
     target = Machine.load(machine) if machine else None
-    workload = read_workload(traces, comm, loads, pages=pages, phases=phases, by_phase=by_phase)
+    workload = read_workload(
+        traces, comm, loads, pages=pages, phases=phases, by_phase=by_phase, symmetrise=symmetrise
+    )
     if target is None:
         assert workload.machine is not None
         target = workload.machine
@@ -138,6 +148,7 @@ def read_workload(
     pages: bool = True,
     phases: Path | None = None,
     by_phase: bool = False,
+    symmetrise: bool = False,
 ) -> "Workload":
     """The workload that the options name; raises UsageError for none or too many."""
     if traces and comm is not None:
@@ -145,7 +156,7 @@ def read_workload(
     if comm is not None:
         from numaplan.mapper.workload import workload_of_files
 
-        return workload_of_files(comm, loads, phases)
+        return workload_of_files(comm, loads, phases, symmetrise)
     if not traces:
         raise UsageError("neither a trace nor --comm given", "name a trace.db, or give --comm comm.csv")
     if loads is not None or phases is not None:

@@ -1,7 +1,7 @@
 """Communication matrices and load vectors in files: comm.csv and loads.csv, and sparse matrices.
 
 comm.csv: N rows of N numbers, comma separated, no header; loads.csv: one number a row. Matrices of others
-may be counted in directions: they are made symmetric, and the reader says so.
+may be counted in directions: they are refused, or made symmetric where that is asked for.
 """
 
 import io
@@ -29,8 +29,11 @@ class CommFile(NamedTuple):
     note: str
 
 
-def read_comm(path: str | Path) -> CommFile:
-    """Read a communication matrix (.csv; .npz and .mtx: sparse); raises UsageError naming row and column."""
+def read_comm(path: str | Path, symmetrise: bool = False) -> CommFile:
+    """Read a communication matrix (.csv; .npz and .mtx: sparse); raises UsageError naming row and column.
+
+    symmetrise: take a matrix that counts directions as the mean of both; without it such a one is refused.
+    """
     name = str(path)
     matrix: Any
     if name.endswith((".npz", ".mtx")):
@@ -40,8 +43,10 @@ def read_comm(path: str | Path) -> CommFile:
     try:
         return CommFile(check_matrix(matrix), "")
     except UsageError as error:
-        if "not symmetric" not in error.what:
-            raise UsageError(f"{name}: {error.what}", error.mend) from error
+        directed = "not symmetric" in error.what
+        if not (directed and symmetrise):
+            mend = f"{error.mend}, or give --symmetrise" if directed else error.mend
+            raise UsageError(f"{name}: {error.what}", mend) from error
     note = f"{name}: not symmetric; both directions of each pair were added and halved"
     return CommFile(check_matrix(matrix / 2 + matrix.T / 2), note)
 

@@ -29,7 +29,7 @@ def read_pins(words: Sequence[str]) -> dict[str, str]:
 
 def _lines(path: Path) -> list[str]:
     try:
-        text = read_document(path, "pins", LIMIT).decode()
+        text = read_document(path, "file of pins", LIMIT).decode()
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not text (byte {error.start})", _FORM) from error
     return [line for line in (line.partition("#")[0].strip() for line in text.splitlines()) if line]

@@ -42,9 +42,11 @@ class Workload:
     identity: dict[str, Any] | None = None
 
 
-def workload_of_files(comm: Path, loads: Path | None, phases: Path | None = None) -> Workload:
+def workload_of_files(
+    comm: Path, loads: Path | None, phases: Path | None = None, symmetrise: bool = False
+) -> Workload:
     """Of a matrix and a load vector; thread i is the i-th that the main thread made (OpenMP's numbering)."""
-    matrix, note = read_comm(comm)
+    matrix, note = read_comm(comm, symmetrise)
     vector = read_loads(loads) if loads else np.ones(len(matrix))
     if len(vector) != len(matrix):
         raise UsageError(

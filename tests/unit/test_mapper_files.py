@@ -50,8 +50,15 @@ def test_odd_but_readable_matrices(tmp_path: Path) -> None:
     path = tmp_path / "comm.csv"
     path.write_bytes(b"\xef\xbb\xbf0.00, 2.5 ,\r\n2.5,0,\r\n\r\n")
     assert read_comm(path).comm.tolist() == [[0, 2.5], [2.5, 0]]
+
+
+def test_a_matrix_of_directions_is_refused_unless_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "comm.csv"
     path.write_text("5,4\n2,7\n")
-    found = read_comm(path)
+    with pytest.raises(UsageError, match=r"4 at row 0, column 1 but 2 at row 1, column 0") as error:
+        read_comm(path)
+    assert "--symmetrise" in error.value.mend
+    found = read_comm(path, symmetrise=True)
     assert found.comm.tolist() == [[0, 3], [3, 0]]
     assert "not symmetric" in found.note
 
@@ -116,7 +123,10 @@ def test_published_matrices(shared_fixtures: Path) -> None:
                 with pytest.raises(UsageError):
                     read_comm(folder / row["file"])
                 continue
-            found = read_comm(folder / row["file"])
+            if not truth["symmetric"]:
+                with pytest.raises(UsageError, match="not symmetric"):
+                    read_comm(folder / row["file"])
+            found = read_comm(folder / row["file"], symmetrise=True)
             assert found.comm.shape == (truth["n"], truth["n"])
             assert bool(found.note) == (not truth["symmetric"])
             if truth["diagonal_zero"]:
