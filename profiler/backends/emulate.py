@@ -37,6 +37,9 @@ __all__ = ["OPTIONS", "PREFIX_VARIABLE", "EmulateBackend", "seats_of"]
 PREFIX_VARIABLE = "NUMAPLAN_EMULATE_PREFIX"
 PLUGIN = Path(__file__).resolve().parent.parent / "native" / "emulate.so"
 MAX_PERIOD = 1 << 40
+# libc fills and copies by `rep stosb` where a processor says that this is fast; QEMU does it byte by byte,
+# and one memset would count for as many stores as all the rest. Without the flags it takes vector instructions.
+X86_CPU = "max,erms=off,fsrm=off"
 
 
 def seats_of(machine: Machine) -> list[tuple[int, int]]:
@@ -69,7 +72,7 @@ def command_of(request: RecordRequest, options: EmulateOptions) -> tuple[list[st
     if not architecture:
         raise UsageError(f"{program}: not a program that can be emulated", "give an ELF program or a script")
     host, guest = split_environment(request.environment)
-    cpu = ["-cpu", "max"] if architecture == "x86_64" else []
+    cpu = ["-cpu", X86_CPU] if architecture == "x86_64" else []
     seed = ["-seed", str(options.seed)]  # of what the kernel would draw at random for the program
     prefix = [find_qemu(architecture), *cpu, *seed, "-plugin", plugin_words(request, options)]
     if architecture == host_architecture():
