@@ -10,6 +10,7 @@ from numaplan.common import UsageError
 from numaplan.mapper.cost import imbalance, node_indices, objective_value
 from numaplan.mapper.metrics import Metrics
 from numaplan.mapper.plan import Plan
+from numaplan.mapper.plan_fit import doubts, planned_nodes
 from numaplan.mapper.planner import PlanOptions, make_plan, problem_for
 from numaplan.mapper.predict import predict
 from numaplan.mapper.problem import TOLERANCE, Floats, Nodes, Problem
@@ -25,7 +26,8 @@ WORST_PAIRS = 10
 class Verdict:
     """ok: whether the baseline is still good enough; regress: how much worse than today's best, relatively.
 
-    lines: for people, the verdict first, then the thread pairs that cost most; today: today's best plan.
+    lines: for people, the verdict first, then the thread pairs that cost most; notes: what makes it doubtful
+    that the plan is for this program; today: today's best plan.
     """
 
     ok: bool
@@ -36,6 +38,7 @@ class Verdict:
     best: Metrics
     reason: str
     lines: Sequence[str]
+    notes: Sequence[str]
     today: Plan
 
 
@@ -47,6 +50,7 @@ class _Document(msgspec.Struct):
     regress: float
     allowed: float
     reason: str
+    notes: Sequence[str]
 
 
 def parse_share(text: str) -> float:
@@ -65,11 +69,11 @@ def check_plan_today(
 ) -> Verdict:
     """Cost the plan on today's workload against the best placement of today.
 
-    Raises UsageError when the plan does not know today's threads: then there is nothing to compare.
+    Raises UsageError when the plan and today's run differ in their threads: there is nothing to compare.
     """
     options = _options_of(plan, effort, seed, name)
     usable = restrict(machine, options.nodes, options.smt, options.without_cpus)
-    places = node_indices(usable, _nodes_of(plan, workload, name), len(workload.threads))
+    places = node_indices(usable, planned_nodes(plan, workload, name), len(workload.threads))
     problem = problem_for(workload, usable, options)
     today = make_plan(workload, machine, options).plan
     best_places = node_indices(usable, [thread.node for thread in today.threads], problem.threads)
@@ -86,7 +90,8 @@ def check_plan_today(
         baseline=_metrics(predict(problem, places, usable, machine)),
         best=_metrics(today.predicted),
         reason=reason,
-        lines=[verdict, *_worst_pairs(problem, places, workload)],
+        lines=[verdict, *_worst_pairs(problem, places, usable, workload)],
+        notes=doubts(plan, workload, name),
         today=today,
     )
 
@@ -132,19 +137,6 @@ def junit_xml(verdict: Verdict) -> bytes:
     return text + b"\n"
 
 
-def _nodes_of(plan: Plan, workload: Workload, name: str) -> list[int]:
-    planned = {(thread.process, thread.path): thread.node for thread in plan.threads}
-    unknown = [key for key in workload.threads if key not in planned]
-    if unknown:
-        process, path = unknown[0]
-        raise UsageError(
-            f"{name}: {len(unknown)} of today's {len(workload.threads)} threads are not in it"
-            f" (first: {process} {path})",
-            "record with as many threads as planned, or plan again",
-        )
-    return [planned[key] for key in workload.threads]
-
-
 def _metrics(costs: Metrics) -> Metrics:
     return Metrics(**{field: getattr(costs, field) for field in Metrics.__struct_fields__})
 
@@ -166,15 +158,20 @@ def _unbalanced(problem: Problem, places: Nodes, best: Nodes) -> str:
     return f"a node's load is {off:.1%} off its share, {problem.tolerance:.1%} allowed"
 
 
-def _worst_pairs(problem: Problem, places: Nodes, workload: Workload) -> list[str]:
+def _worst_pairs(problem: Problem, places: Nodes, machine: Machine, workload: Workload) -> list[str]:
+    """The pairs whose communication costs most across nodes, with its share of all."""
     rows, columns, talk = _pairs(problem)
     costs = talk * (problem.costs - problem.costs.min())[places[rows], places[columns]]
+    total, ids = float(talk.sum()), [node.id for node in machine.cpu_nodes]
+    several = len({process for process, _path in workload.threads}) > 1
     lines = []
     for pair in np.argsort(-costs, kind="stable")[:WORST_PAIRS].tolist():
-        first, second = rows[pair], columns[pair]
         if costs[pair] > 0:
-            (p, a), (q, b) = workload.threads[first], workload.threads[second]
-            lines.append(f"  {p} {a} on one node, {q} {b} on another: communication {talk[pair]:g}")
+            ends = []
+            for thread in (rows[pair], columns[pair]):
+                process, path = workload.threads[thread]
+                ends.append(f"{f'{process}:' if several else ''}{path} (node {ids[places[thread]]})")
+            lines.append(f"  {ends[0]} and {ends[1]}: {talk[pair] / total:.1%} of all communication")
     return lines
 
 

@@ -44,6 +44,8 @@ def check_command(
     for note in workload.notes:
         say(note)
     verdict = check_plan_today(plan, workload, machine, allowed, seed=seed, effort=effort, name=name)
+    for note in verdict.notes:
+        say(note)
     if junit is not None:
         from numaplan.common import write_document
 

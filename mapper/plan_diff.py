@@ -15,8 +15,12 @@ def differences(first: Plan, second: Plan) -> list[str]:
     for name in ("remote_share", "hop_cost", "load_std", "local_share"):
         before, after = getattr(first.predicted, name), getattr(second.predicted, name)
         if before != after:
-            lines.append(f"{name}: {before:.6g} -> {after:.6g}")
+            lines.append(f"{name}: {_known(before)} -> {_known(after)}")
     return lines
+
+
+def _known(value: float) -> str:
+    return "unknown" if value < 0 else f"{value:.6g}"
 
 
 def _limited(lines: list[str], what: str) -> list[str]:

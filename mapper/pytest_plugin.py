@@ -6,11 +6,14 @@
 Registered under pytest's entry point `pytest11`; nothing is imported before the fixture is used.
 """
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from numaplan.common import NumaplanError
 
 if TYPE_CHECKING:
     from numaplan.mapper.check import Verdict
@@ -34,10 +37,18 @@ def check_placement(
     """Fail the test unless the plan `baseline` costs at most `max_regress` more than today's best.
 
     today: a trace.db, or a communication matrix (.csv, .npz, .mtx) with `loads` beside it. Returns the
-    verdict; raises UsageError for files that cannot be read or belong to another program.
+    verdict. Files that cannot be read or compared fail the test in one line, too.
     """
     __tracebackhide__ = True
-    verdict = _verdict(Path(today), Path(baseline), Path(loads) if loads else None, max_regress)
+    wrong = ""
+    try:
+        verdict = _verdict(Path(today), Path(baseline), Path(loads) if loads else None, max_regress)
+    except NumaplanError as error:
+        wrong = f"numaplan: {error}"
+    if wrong:  # not where it is caught, for pytest would show how it came about
+        pytest.fail(wrong, pytrace=False)
+    for note in verdict.notes:
+        warnings.warn(f"numaplan: {note}", stacklevel=2)
     if not verdict.ok:
         pytest.fail("\n".join(verdict.lines), pytrace=False)
     return verdict

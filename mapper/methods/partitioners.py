@@ -4,8 +4,10 @@ They balance numbers of threads, not loads, and know no distances. Weights becom
 these programs want them.
 """
 
+from contextlib import redirect_stderr
 from functools import cache
 from importlib import import_module
+from io import StringIO
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,11 +66,12 @@ def mtkahypar(problem: Problem) -> Nodes:
 
 def scotch(problem: Problem) -> Nodes:
     """SCOTCH, default strategy (Pellegrini); parts of equal size, made the nodes' sizes afterwards."""
-    library = _package("pyscotch")
+    with redirect_stderr(StringIO()):  # it announces there that it was loaded, at the first use of Graph
+        new_graph = _package("pyscotch").Graph
     nodes, edges = _used(problem), _edges(problem)
     if len(nodes) == 1:
         return repair(problem, np.repeat(nodes, problem.threads))
-    with library.Graph() as graph:
+    with new_graph() as graph:
         graph.build(edges.start, edges.ends, edlotab=edges.weights)
         parts = graph.partition(len(nodes))
     return repair(problem, nodes[np.asarray(parts, dtype=np.int64)])
