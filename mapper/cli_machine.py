@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from numaplan.common import UsageError
 from numaplan.common.cli import Debug, Json
 
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan.json that 'nmap plan' wrote.")]
@@ -15,9 +16,18 @@ def machine_command(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="[SOURCE]", help="local, an hwloc XML file, a machine.json, a built-in name, or AxB."
+            metavar="[SOURCE]",
+            help="local, an hwloc XML or machine.json file, a folder as for --sysfs, a built-in name, AxB.",
         ),
     ] = "local",
+    sysfs: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="A tree recorded elsewhere, with sys/devices/system inside.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -27,7 +37,12 @@ def machine_command(
     """
     from numaplan.profiler.machine import Machine
 
-    machine = Machine.load(source)
+    if sysfs is not None:
+        if source != "local":
+            raise UsageError(f"both {source} and --sysfs given", "give one of them")
+        if not sysfs.is_dir():
+            raise UsageError(f"--sysfs {sysfs}: no such folder", "name one with sys/devices/system inside")
+    machine = Machine.load(source if sysfs is None else f"{sysfs}/")
     if as_json:
         sys.stdout.write(machine.to_json().decode())
         return

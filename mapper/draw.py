@@ -109,6 +109,12 @@ COMPARED: dict[str, Callable[["Comparison"], str]] = {
     "ratio": lambda row: f"{row.ratio:.3f}" if row.ratio is not None else "∞",
     "ms": lambda row: f"{row.seconds * 1e3:.2f}",
 }
+ABOUT = {
+    "load std": "deviation of the nodes' loads",
+    "of means": "the same as in CMLB, of their threads' mean loads",
+    "off": "most that a node's load is off its share",
+    "ratio": "to the best row within the tolerance",
+}
 DISPENSABLE = ("of means", "hop cost", "load std", "off", "ms", "share")  # in this order on a narrow terminal
 
 
@@ -130,6 +136,8 @@ def show_comparison(rows: "Sequence[Comparison]") -> None:
             if row.objective == objective:
                 table.add_row(*(cells[number] for cells in columns.values()))
         console.print(table, highlight=False)
+    legend = [f"{name}: {ABOUT[name]}" for name in columns if name in ABOUT]
+    console.print("; ".join(legend), style="dim")
     if dropped:
         console.print(
             f"left out on a terminal this narrow: {', '.join(dropped)}; --json has all", style="dim"
