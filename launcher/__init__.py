@@ -7,10 +7,29 @@ if TYPE_CHECKING:
     from numaplan.launcher.launch import LaunchRequest, launch_program
     from numaplan.launcher.remap import remap_plan
     from numaplan.launcher.report import Applied
+    from numaplan.launcher.touching import How, include_folder, next_touch, next_touch_counts
 
-_HOME = {"Applied": "report", "LaunchRequest": "launch", "launch_program": "launch", "remap_plan": "remap"}
+_HOME = {
+    "Applied": "report",
+    "How": "touching",
+    "LaunchRequest": "launch",
+    "include_folder": "touching",
+    "launch_program": "launch",
+    "next_touch": "touching",
+    "next_touch_counts": "touching",
+    "remap_plan": "remap",
+}
 
-__all__ = ["Applied", "LaunchRequest", "launch_program", "remap_plan"]
+__all__ = [
+    "Applied",
+    "How",
+    "LaunchRequest",
+    "include_folder",
+    "launch_program",
+    "next_touch",
+    "next_touch_counts",
+    "remap_plan",
+]
 
 
 def __getattr__(name: str) -> object:

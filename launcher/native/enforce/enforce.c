@@ -1,5 +1,6 @@
 /* The plan against what the preload library sees: each thread and each block looked up when it is born. */
 #include "enforce.h"
+#include "nexttouch.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -17,7 +18,8 @@ struct living { /* a planned thread of this process that has not ended, by its n
 };
 
 static struct nf_form form;
-static bool loaded, refused, threads_here, memory_here;
+static bool loaded, refused, threads_here, memory_here, next_touch_here;
+static _Atomic int others; /* threads beside the main one that live or are being made */
 static struct placed *placed;
 static struct living *living;
 
@@ -26,11 +28,14 @@ static uint64_t process_hash(void) { return np_process() ? np_process()->hash : 
 
 /* What the plan says of this process. */
 static void find_process(void) {
-    threads_here = memory_here = false;
+    threads_here = memory_here = next_touch_here = false;
     for (uint32_t i = 0; i < form.header->threads && !threads_here; i++)
         threads_here = form.threads[i].path && form.threads[i].process == process_hash();
-    for (uint32_t i = 0; i < form.header->regions && !memory_here; i++)
-        memory_here = form.regions[i].process == process_hash();
+    for (uint32_t i = 0; i < form.header->regions; i++) {
+        if (form.regions[i].process != process_hash()) continue;
+        memory_here = true;
+        next_touch_here = next_touch_here || form.regions[i].policy == NF_NEXT_TOUCH;
+    }
 }
 
 void np_enforce_start(void) {
@@ -84,6 +89,7 @@ void np_enforce_thread(uint32_t number, uint64_t path, uintptr_t stack, size_t s
 }
 
 void np_enforce_thread_end(uint32_t number, uint64_t path) {
+    if (loaded && number != 0) atomic_fetch_sub(&others, 1);
     const struct nf_thread *plan = loaded ? nf_find_thread(&form, process_hash(), path) : NULL;
     if (!plan) return;
     nf_log_affinity(number, plan->path, 0, true, true, 0);
@@ -104,6 +110,17 @@ static void place(const struct nf_region *region, uintptr_t address, size_t byte
     np_log(NP_APPLIED_REGION, np_thread_number(), (uint32_t)error, number, address, bytes, 0);
     placed[number].bytes = bytes;
     atomic_store(&placed[number].address, address);
+}
+
+/* A program that was alone makes its first thread: what it did alone is over, and others come to use its memory. */
+void np_enforce_spawn(int change) {
+    if (!loaded || atomic_fetch_add(&others, change) != 0 || change < 0 || !next_touch_here) return;
+    int saved = errno;
+    for (uint32_t i = 0; i < form.header->regions; i++) {
+        uintptr_t address = form.regions[i].policy == NF_NEXT_TOUCH ? atomic_load(&placed[i].address) : 0;
+        if (address) nt_mark_memory(address, placed[i].bytes, 0, 0);
+    }
+    errno = saved;
 }
 
 /* A block that came earlier or later than in the plan: the next of its size from the same place. */
@@ -173,6 +190,7 @@ void np_enforce_module(uintptr_t bias, uint64_t name, const void *build_id, size
 /* A child is another process: what was placed and who lived there was its parent's. */
 void np_enforce_fork(void) {
     if (!loaded) return;
+    atomic_store(&others, 0);
     memset(placed, 0, ((size_t)form.header->regions + 1) * sizeof *placed);
     for (uint32_t i = 0; i < form.header->threads; i++)
         if (living[i].tid != gettid()) living[i].tid = 0;
@@ -189,4 +207,8 @@ void np_enforce_end(void) {
         uintptr_t address = atomic_exchange(&placed[i].address, 0);
         if (address) nf_verify(&form, &form.regions[i], address, placed[i].bytes);
     }
+    uint64_t marked = atomic_load(&nt_counts.marked);
+    if (marked)
+        np_log(NP_NEXT_TOUCHED, np_thread_number(), 0, marked, atomic_load(&nt_counts.touches),
+               atomic_load(&nt_counts.moved), atomic_load(&nt_counts.stayed));
 }

@@ -16,6 +16,7 @@ enum {
     NP_APPLIED_REGION,              /* a: errno, b: number in the plan, c: address, d: bytes */
     NP_REGION_PAGES,                /* a: node of the plan << 16 | node found (0xffff: never touched), b: number, c: bytes */
     NP_BAD_FORM,
+    NP_NEXT_TOUCHED, /* b: bytes marked, c: pieces touched, d: pages moved, e: pages that could not be */
 };
 
 /* ---- place.c ---- */

@@ -42,3 +42,7 @@ bool np_live_remove(uintptr_t address) {
     uint64_t key = np_live_key(address);
     return np_live_maybe(address) && remove_exact(address, key);
 }
+
+void np_live_watch_all(void) {
+    for (unsigned i = 0; i < NP_LIVE_FILTER; i++) atomic_fetch_add(&np_live_filter[i], 1);
+}

@@ -121,6 +121,7 @@ uint32_t np_thread_number(void);
 
 bool np_live_add(uintptr_t address);
 bool np_live_remove(uintptr_t address); /* false when it is not one */
+void np_live_watch_all(void);           /* from now on every free() is looked at */
 
 enum { NP_LIVE_FILTER = 1 << 14 };
 extern _Atomic uint16_t np_live_filter[NP_LIVE_FILTER]; /* how many live blocks have this key */
@@ -169,6 +170,9 @@ void np_enforce_thread(uint32_t number, uint64_t path_hash, uintptr_t stack, siz
 void np_enforce_thread_end(uint32_t number, uint64_t path_hash);
 void np_enforce_region(enum np_region kind, uintptr_t address, size_t bytes, uintptr_t site);
 void np_enforce_region_gone(uintptr_t address);
+void np_enforce_leaving(uintptr_t address, size_t bytes); /* it will be unmapped, moved or mapped anew */
+void np_enforce_freeing(void *block);
+void np_enforce_spawn(int change); /* 1: a thread is about to be made, -1: it was not */
 void np_enforce_module(uintptr_t bias, uint64_t name_hash, const void *build_id, size_t build_id_bytes);
 void np_enforce_end(void);
 bool np_enforce_wants_regions(void);
@@ -184,6 +188,9 @@ static inline void np_enforce_region(enum np_region kind, uintptr_t address, siz
     (void)kind, (void)address, (void)bytes, (void)site;
 }
 static inline void np_enforce_region_gone(uintptr_t address) { (void)address; }
+static inline void np_enforce_leaving(uintptr_t address, size_t bytes) { (void)address, (void)bytes; }
+static inline void np_enforce_freeing(void *block) { (void)block; }
+static inline void np_enforce_spawn(int change) { (void)change; }
 static inline void np_enforce_module(uintptr_t bias, uint64_t name_hash, const void *build_id, size_t bytes) {
     (void)bias, (void)name_hash, (void)build_id, (void)bytes;
 }

@@ -137,6 +137,7 @@ void *calloc(size_t count, size_t size) {
 static NP_COLD void free_rare(void *block) {
     if (is_early(block) || !READY()) return;
     gone(block);
+    np_enforce_freeing(block);
     real_free(block);
 }
 
@@ -158,6 +159,7 @@ static void *reallocate(void *block, size_t bytes, struct call call) {
     if (!READY()) return early_block(bytes);
     /* Gone before it really is: another thread may get its address at once. */
     size_t old = block && gone(block) ? malloc_usable_size(block) : 0;
+    np_enforce_freeing(block);
     void *moved = real_realloc(block, bytes);
     if (!moved && bytes && old) made(block, old, call);
     return made(moved, bytes, call);
@@ -194,6 +196,7 @@ static enum np_region kind_of(int flags) { return flags & MAP_ANONYMOUS ? NP_MMA
 
 static void *map(void *hint, size_t bytes, int protection, int flags, int file, off_t offset, struct call call) {
     if (!READY()) return errno = ENOMEM, MAP_FAILED;
+    if (flags & MAP_FIXED) np_enforce_leaving((uintptr_t)hint, bytes);
     void *memory = real_mmap(hint, bytes, protection, flags, file, offset);
     if (bytes >= NP_LARGE && memory != MAP_FAILED) region_made(kind_of(flags), (uintptr_t)memory, bytes, call);
     return memory;
@@ -210,6 +213,7 @@ void *mmap64(void *hint, size_t bytes, int protection, int flags, int file, off6
 int munmap(void *memory, size_t bytes) {
     if (!READY()) return errno = EINVAL, -1;
     if (bytes >= NP_LARGE && wanted()) region_gone(NP_MMAP, (uintptr_t)memory, bytes);
+    np_enforce_leaving((uintptr_t)memory, bytes);
     return real_munmap(memory, bytes);
 }
 
@@ -219,6 +223,8 @@ void *mremap(void *memory, size_t old, size_t bytes, int flags, ...) {
     void *to = va_arg(more, void *);
     va_end(more);
     if (!READY()) return errno = EINVAL, MAP_FAILED;
+    np_enforce_leaving((uintptr_t)memory, old);
+    if (flags & MREMAP_FIXED) np_enforce_leaving((uintptr_t)to, bytes);
     void *moved = real_mremap(memory, old, bytes, flags, to);
     if (moved == MAP_FAILED) return moved;
     if (old >= NP_LARGE && wanted()) region_gone(NP_MMAP, (uintptr_t)memory, old);

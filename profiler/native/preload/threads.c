@@ -65,10 +65,17 @@ static void give_back(struct start *start) {
 
 static void name_child(struct start *start) {
     uint32_t child = np_self.known ? ++np_self.children : 0;
+    if (np_self.known) np_enforce_spawn(1);
     start->parent = np_thread_number();
     start->self = (struct np_thread){.known = np_self.known, .number = atomic_fetch_add(&threads_made, 1) + 1};
     start->self.hash = np_hash_child(np_self.hash, child);
     start->self.children = child; /* until born: which child of its parent it is */
+}
+
+static void unname_child(void) {
+    if (!np_self.known) return;
+    np_self.children--;
+    np_enforce_spawn(-1);
 }
 
 /* glibc puts the thread's descriptor at the top of the stack that it makes. */
@@ -150,7 +157,7 @@ static struct start *prepare(const pthread_attr_t *attributes) {
 }
 
 static void not_created(struct start *start) {
-    if (np_self.known) np_self.children--;
+    unname_child();
     give_back(start);
 }
 
@@ -215,7 +222,7 @@ int clone(int (*function)(void *), void *stack, int flags, void *argument, ...) 
     start->argument = argument;
     name_child(start);
     int tid = real_clone(run_clone, start, flags, start, parent_tid, tls, child_tid);
-    if (tid < 0) np_self.children--;
+    if (tid < 0) unname_child();
     return tid;
 }
 

@@ -1,0 +1,74 @@
+/* Next-touch in user space: memory made inaccessible, and moved to the node of who stumbles over it.
+ *
+ * marks.c knows what is marked; vmas.c what is mapped; nexttouch.c moves pages; fault.c is the SIGSEGV handler and
+ * keeps the program's own; calls.c touches, for the kernel, memory that the program hands to it.
+ * Nothing here runs, and no handler is set, before the first mark.
+ */
+#ifndef NUMAPLAN_NEXTTOUCH_H
+#define NUMAPLAN_NEXTTOUCH_H
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+/* ---- vmas.c ---- */
+
+struct nt_vma {
+    uintptr_t start, end;
+    int protection;
+    bool markable; /* neither stack nor code, nor huge pages of a pool */
+};
+
+/* Mappings that overlap [start, end), ascending; at most `room`. The lock must be held. */
+size_t nt_vmas(uintptr_t start, uintptr_t end, struct nt_vma *found, size_t room);
+
+/* ---- marks.c: all safe in signal handlers ---- */
+
+extern _Atomic uint32_t nt_marks; /* ranges with pages not yet touched */
+
+void nt_lock(sigset_t *saved); /* no signal comes while it is held */
+void nt_unlock(const sigset_t *saved);
+/* A mapping's part becomes inaccessible until touched; errno. */
+int nt_mark(uintptr_t start, uintptr_t end, size_t granule, int protection);
+/* Accessible again, unmoved; waits for what is being moved. */
+void nt_release(uintptr_t start, uintptr_t end);
+/* The next marked byte of [start, end), or end. */
+uintptr_t nt_next(uintptr_t start, uintptr_t end);
+
+struct nt_piece {
+    uintptr_t start, end;
+    int protection;
+};
+
+/* A marked piece is the caller's to move, then to settle; false: it is not marked (any more). */
+bool nt_claim(uintptr_t address, struct nt_piece *piece);
+void nt_settle(const struct nt_piece *piece);
+void nt_marks_forked(void); /* the lock is held */
+
+/* ---- nexttouch.c ---- */
+
+struct nt_counts {
+    _Atomic uint64_t marked, touches, moved, stayed; /* marked: bytes; moved, stayed: pages that were elsewhere */
+};
+extern struct nt_counts nt_counts;
+
+/* Move what the caller touches to its node; false when it was not marked. */
+bool nt_resolve(uintptr_t address);
+void nt_touch(const void *address, size_t bytes);
+void nt_movers_forked(void);
+int nt_mark_memory(uintptr_t address, size_t bytes, size_t granule, int how);
+
+/* ---- fault.c ---- */
+
+bool nt_catch_faults(void); /* once */
+
+/* ---- for memory that goes another way ---- */
+
+static inline bool nt_any(void) { return __builtin_expect(atomic_load_explicit(&nt_marks, memory_order_relaxed), 0); }
+
+#pragma GCC visibility pop
+#endif
