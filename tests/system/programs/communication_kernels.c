@@ -113,6 +113,9 @@ static void false_sharing(int role, int iteration)
     int half = threads / 2, pair = role % half;
     for (int i = 0; i < BORDER; i += LINE_WORDS)
         *(volatile double *)&words[pair][i + role / half] += 1;
+    /* A quarter of the lines with the next pair: what crosses nodes is then not only how threads start. */
+    for (int i = 0; i < BORDER / 4; i += LINE_WORDS)
+        *(volatile double *)&words[(pair + 1) % half][i + 2 + role / half] += 1;
 }
 
 static const struct {
