@@ -10,8 +10,10 @@ from numaplan.launcher.online import kernel
 from numaplan.launcher.online.actions import Action, MovePages, MoveThread
 from numaplan.launcher.online.bindings import Bindings, Cpus
 from numaplan.launcher.online.budget import Budget
-from numaplan.launcher.online.observation import Ints
+from numaplan.launcher.online.observation import Ints, Observation
 
+_CROWDED = 0.5  # busy threads more than cpus
+_IDLE = 0.05  # of the interval
 _WORDS = {
     errno.ESRCH: "it has ended",
     errno.EPERM: "not permitted",
@@ -58,6 +60,24 @@ class Hands:
                 other = partners.get(action.partner) if action.partner is not None else None
                 swapped |= {action.tid, action.partner} if other and action.partner is not None else set()
                 done += self._move_threads([action, other] if other else [action])
+        return done
+
+    def confine(self, seen: Observation) -> list[Done]:
+        """Bind the threads that nobody bound yet to the node they are on, if that has a cpu for each.
+
+        What a policy chose for pages and threads rests on where the other threads are; the kernel does not
+        know that, and would move them. Moves nothing, and so costs nothing of the budget.
+        """
+        threads, machine = seen.threads, seen.machine
+        crowded = np.bincount(threads.node, threads.busy, machine.nodes) > machine.seats + _CROWDED
+        rows = np.flatnonzero(threads.movable & ~crowded[threads.node] & (threads.busy > _IDLE))
+        done = []
+        for row in rows.tolist():
+            tid, node = int(threads.tid[row]), int(machine.node_ids[threads.node[row]])
+            old = self.bindings.mask(tid)
+            cpus = self.bindings.room(self.pid_of.get(tid, -1), self.node_cpus.get(node, frozenset()))
+            if not self.bindings.is_ours(tid) and old is not None and cpus and not self._bind(tid, cpus):
+                done.append(Done(MoveThread(tid, node, "stays where it is"), 0, ((tid, old),)))
         return done
 
     def undo(self, done: Sequence[Done]) -> int:

@@ -55,6 +55,10 @@ class Bindings:
         """What a thread is bound to now."""
         return self._given.get(tid) or self._first.get(tid)
 
+    def is_ours(self, tid: int) -> bool:
+        """Whether we bound a thread."""
+        return tid in self._given
+
     def bind(self, tid: int, cpus: Cpus) -> None:
         """Bind a thread; raises OSError (ended, not ours, no such cpus here)."""
         os.sched_setaffinity(tid, cpus)

@@ -14,6 +14,7 @@ from numaplan.launcher.online.observing import Looked
 
 _LEAST_SAMPLES = 30
 _WORSE = 0.02  # less is not worth undoing anything
+_PIECES = 8  # of an interval
 _CERTAIN = 2.0  # standard errors
 
 
@@ -42,8 +43,22 @@ def cost_of(looked: Looked, waiting_only: bool = False) -> Cost:
     if total <= 0:
         return Cost(np.nan, np.nan, 0, np.nan)
     mean = float((waits * count).sum() / total)
-    spread = float(((waits - mean) ** 2 * count).sum() / total)
-    return Cost(mean, (spread / max(1, len(count))) ** 0.5, len(count), _share(node == page, count))
+    error = _error(fresh.time_s[known], waits * count, count, looked.observation.interval_s)
+    return Cost(mean, error, len(count), _share(node == page, count))
+
+
+def _error(time_s: Floats, waits: Floats, count: Floats, interval_s: float) -> float:
+    """The standard error of the mean wait, from how the means of pieces of the interval differ.
+
+    Samples of one moment are alike: many of them are no better than one. A single piece tells nothing.
+    """
+    _, piece = np.unique((time_s / max(interval_s, 1e-3) * _PIECES).astype(np.int64), return_inverse=True)
+    sums = np.bincount(piece, count)
+    means = np.bincount(piece, waits) / sums
+    if len(means) < 2:
+        return float("inf")
+    weight = sums / sums.sum()
+    return float(((weight * (means - (means * weight).sum()) ** 2).sum() / (len(means) - 1)) ** 0.5)
 
 
 def _share(local: Flags, count: Floats) -> float:

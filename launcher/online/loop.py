@@ -21,6 +21,7 @@ from numaplan.profiler.live_sampling import LiveSampler, LiveSamples, no_samples
 
 _PATIENCE = 3  # intervals in which moves may show what they did
 _GIVE_UP = 3  # times in a row that moves had to be undone
+_REVEALS = 8  # times between two looks that touches are made visible, at most
 _IDLE = 4  # intervals without a move before looking less often
 _LONGEST = 8.0  # periods between two looks
 
@@ -51,7 +52,8 @@ class Loop:
     """Refines the placement of `roots()` and their descendants until `stop` is set or nothing helps.
 
     waiting_only: the policy is judged by the waiting for cpus alone; sampler: None when the policy needs
-    none; restart: a new one when perf has died; told: hears of each interval.
+    none; restart: a new one when perf has died; confines: threads that a placement rests on are bound to
+    their nodes; told: hears of each interval.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Loop:
     restart: Callable[[], LiveSampler] | None = None
     own_share: float = 0.01  # of all cpus' time, that the loop itself may take
     waiting_only: bool = False
+    confines: bool = False
     told: Callable[[Looked, Tally], None] = lambda _looked, _tally: None
     stop: threading.Event = field(default_factory=threading.Event)
     tally: Tally = field(default_factory=Tally)
@@ -77,6 +80,7 @@ class Loop:
         self._idle = 0
         self._restarted = False
         self._last: Looked | None = None
+        self._pids: list[int] = []
         self._spent = 0.0  # seconds of cpu that the last look took
 
     @property
@@ -86,8 +90,8 @@ class Loop:
 
     def run(self) -> None:
         """Until stopped, the processes are gone, or nothing helps; never raises for what the system does."""
-        self._reveal({})
-        while not self.stop.wait(self._pause()):
+        self._reveal()
+        while not self._wait(self._pause()):
             began = time.process_time()
             if not self.roots():
                 self.tally.ended = "the processes have ended"
@@ -129,7 +133,9 @@ class Loop:
         self.told(looked, self.tally)
         pids = seen.processes.pid
         counts = np.bincount(np.searchsorted(pids, looked.fresh.pid), minlength=len(pids))
-        self._reveal(dict(zip(pids.tolist(), counts.tolist(), strict=True)))
+        self.revealer.settle(dict(zip(pids.tolist(), counts.tolist(), strict=True)))
+        self._pids = pids.tolist()
+        self._reveal()
 
     def _samples(self) -> LiveSamples:
         if self.sampler is None:
@@ -177,6 +183,7 @@ class Loop:
         self._idle = 0 if moved else self._idle + 1
         self.tally.refused.update(one.problem for one in done if one.problem and not one.moved)
         if moved:
+            moved += self.hands.confine(seen) if self.confines else []
             if self._trial is None:
                 self._trial = Trial(moved, cost)
             else:
@@ -195,10 +202,17 @@ class Loop:
             actions=action_entries(done), effect=effect,
         )  # fmt: skip
 
-    def _reveal(self, faults: dict[int, int]) -> None:
-        if "accesses" in self.policy.needs and self.sampler and self.sampler.what.backend == "faults":
-            pids = list(faults) or list(self.roots())
-            self.revealer.reveal(pids, time.monotonic(), faults)
+    def _wait(self, seconds: float) -> bool:
+        """Until the next look, making touches visible on the way; True when the loop is to stop."""
+        for _ in range(_REVEALS - 1):
+            if self.stop.wait(seconds / _REVEALS):
+                return True
+            self._reveal()
+        return self.stop.wait(seconds / _REVEALS)
+
+    def _reveal(self) -> None:
+        if self.sampler is not None and self.sampler.what.backend == "faults":
+            self.revealer.reveal(self._pids or self.roots(), time.monotonic())
 
     def _pause(self) -> float:
         """Seconds to the next look: longer when nothing happens, and when looking is dear."""

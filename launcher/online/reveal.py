@@ -8,6 +8,7 @@ pages that nobody writes stay unseen by that.
 
 import ctypes
 import os
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,23 +25,37 @@ class Revealer:
     def __init__(self, share: float, cpus: int) -> None:
         self._allowance = share * cpus
         self._last: dict[int, float] = {}
-        self._debt: dict[int, float] = {}
+        self._times: dict[int, int] = {}  # protected since the last settle()
+        self._price: dict[int, float] = {}  # faults that one protection brings
         self.works = soft_dirty_works()
 
-    def reveal(self, pids: list[int], now: float, faults: dict[int, int]) -> list[int]:
-        """Protect the pages of those processes whose last faults are paid for; returns them.
+    def reveal(self, pids: Iterable[int], now: float) -> list[int]:
+        """Protect the pages of those processes that have paid for the last time; returns them.
 
-        now: seconds of any clock; faults: by process, how many came since the last call.
+        Until it is known what that costs (`settle`), a process is protected once. now: seconds of any clock.
         """
-        if not self.works:
-            return []
-        self._last = {pid: when for pid, when in self._last.items() if pid in pids}
-        debts = {pid: self._debt.get(pid, 0.0) + faults.get(pid, 0) * FAULT_SECONDS for pid in pids}
-        paid = [pid for pid in pids if debts[pid] <= self._allowance * (now - self._last.get(pid, -1e9))]
-        done = [pid for pid in paid if _protect(pid)]
-        self._last.update(dict.fromkeys(done, now))
-        self._debt = {pid: 0.0 if pid in done else debt for pid, debt in debts.items()}
+        done = [pid for pid in pids if self.works and self._due(pid, now) and _protect(pid)]
+        for pid in done:
+            self._last[pid] = now
+            self._times[pid] = self._times.get(pid, 0) + 1
         return done
+
+    def settle(self, faults: Mapping[int, int]) -> None:
+        """Learn what protecting costs. faults: of each living process since the last call."""
+        for pid, count in faults.items():
+            if self._times.get(pid):
+                self._price[pid] = count / self._times[pid]
+        self._times = {}
+        for table in (self._last, self._price):
+            for pid in table.keys() - faults.keys():
+                del table[pid]
+
+    def _due(self, pid: int, now: float) -> bool:
+        if pid not in self._last:
+            return True
+        return (
+            pid in self._price and now - self._last[pid] >= self._price[pid] * FAULT_SECONDS / self._allowance
+        )
 
 
 def _protect(pid: int) -> bool:

@@ -80,6 +80,7 @@ class Session:
             (lambda: LiveSampler(events, self._roots())) if events else None,
             own_share=self.options.overhead,
             waiting_only=base in _CONTENTION,
+            confines=base not in _CONTENTION,
             told=self._status.show,
         )
         self._loop.warm_up(os.getpid())
