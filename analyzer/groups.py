@@ -51,7 +51,7 @@ def main_region(group: Sequence[int], regions: Sequence[RegionUse], pages: PageA
     if not count.sum() or count.max() < MOSTLY * count.sum():
         return ""
     found = [use for use in regions if use.region == int(count.argmax())]
-    return f", mostly in {found[0].kind} {found[0].name}" if found else ""
+    return f", mostly in {found[0].title}" if found else ""
 
 
 def main_times(group: Sequence[int], analysis: Analysis) -> str:

@@ -37,6 +37,12 @@ class RegionUse:
     shared_writes: float
     foreign_first: float
 
+    @property
+    def title(self) -> str:
+        """How the region is called where people read."""
+        # What is left of the heap has no name of its own.
+        return "small heap blocks" if self.kind == "small" else f"{self.kind} {self.name}"
+
 
 def region_uses(trace: Trace, pages: PageAccesses) -> list[RegionUse]:
     """Every data region with samples, most touched first; pages: of the same trace (`page_accesses`)."""

@@ -122,7 +122,7 @@ def _memory(analysis: Analysis, regions: Sequence[RegionUse]) -> list[str]:
     shared = max(regions, key=lambda region: region.samples * region.shared_writes)
     if shared.sharers > 1 and shared.shared_writes > 0:
         said.append(
-            f"most write-shared accesses are in {shared.kind} {shared.name} ({shared.bytes / 1024:,.0f} KiB, "
+            f"most write-shared accesses are in {shared.title} ({shared.bytes / 1024:,.0f} KiB, "
             f"{shared.sharers} threads)"
         )
     foreign = np.array([use.samples * use.foreign_first for use in regions])
@@ -130,7 +130,7 @@ def _memory(analysis: Analysis, regions: Sequence[RegionUse]) -> list[str]:
         worst = regions[int(np.argmax(foreign))]
         said.append(
             f"{foreign.sum() / total:.0%} of accesses go to pages that another thread touched first, mostly "
-            f"in {worst.kind} {worst.name} (begun by thread {analysis.threads[worst.first_toucher].path}): "
+            f"in {worst.title} (begun by thread {analysis.threads[worst.first_toucher].path}): "
             "first touch would place them on the wrong node"
         )
     return said
@@ -140,7 +140,7 @@ def _false(regions: Sequence[RegionUse], lines: Sequence[FalseSharing]) -> list[
     total = sum(region.samples for region in regions)
     if not lines or not total:
         return []
-    names = {use.region: f"{use.kind} {use.name}" for use in regions}
+    names = {use.region: use.title for use in regions}
     worst = lines[0]
     share = sum(line.samples for line in lines) / total
     return [

@@ -53,7 +53,7 @@ def regions_table(
     rows = []
     for use in regions[:MOST_REGIONS]:
         row = [
-            f"{use.kind} {use.name}" + (f" #{use.sequence}" if use.sequence > 0 else ""),
+            use.title + (f" #{use.sequence}" if use.sequence > 0 else ""),
             in_bytes(use.bytes),
             in_count(use.samples),
             str(use.sharers),

@@ -115,7 +115,7 @@ def _show_regions(console: "Console", analysis: Analysis, regions: Sequence[Regi
     shown = [use for use in regions if use.samples * 1000 >= total][:MOST_ROWS]
     for use in shown:
         table.add_row(
-            f"{use.kind} {use.name}",
+            use.title,
             in_bytes(use.bytes),
             in_count(use.samples),
             str(use.sharers),
