@@ -1,13 +1,8 @@
-"""The version of the installed distribution."""
+"""The version, as pyproject.toml has it too: asking the installed distribution takes longer than most commands."""
+
+VERSION = "0.1.0"
 
 
 def version() -> str:
-    """The distribution's version, or `0+source` when it runs without being installed."""
-    # Here, as it is slow and every command imports this module.
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as installed
-
-    try:
-        return installed("numaplan")
-    except PackageNotFoundError:
-        return "0+source"
+    """This version of numaplan."""
+    return VERSION

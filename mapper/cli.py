@@ -1,41 +1,78 @@
-"""The command `nmap`: plan where threads and memory should live, compare, check, export."""
+"""`nmap`: plain command lines of `nmap plan` are read here, at once; all others by cli_full.py.
 
-import re
+The command line library takes longer to load than a recording of eight threads takes to be planned.
+"""
+
+import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from numaplan.common.cli import new_app, run_app
-from numaplan.mapper import cli_analyze, cli_check, cli_compare, cli_machine, cli_plan
+from numaplan.common.frame import run_framed
 
-app = new_app(
-    "Plan which NUMA node each thread and each piece of memory should live on.\n\n"
-    "Example: [bold]nmap plan trace.db -o plan.json[/bold], then [bold]nlaunch --plan plan.json ./app[/bold]."
-)
-for module in (cli_machine, cli_analyze, cli_plan, cli_compare, cli_check):
-    module.register(app)
+if TYPE_CHECKING:
+    from numaplan.mapper.plan_request import PlanRequest
 
-# What only the network scanner of the same name knows: scan types, ports, timing, addresses, networks.
-_SCANNER = re.compile(
-    r"-s[STUACVNFXMWIOPLRYZn]|-p(\d.*|-|)|-P[nSAUYEPMOR]\d*|-[AFOR6]|-T[0-5]|-i[LR]|-o[NXGAS]|-v{2,}"
-    r"|--(script|open|top-ports|reason|traceroute|osscan-\w+|exclude)(=.*)?"
-    r"|\d{1,3}(\.\d{1,3}){3}([/-]\d+)?|[0-9a-f]*:[0-9a-f:]+|localhost|[\w-]+(\.[\w-]+)*\.(com|org|net|io|de|edu|local)"
-)
+# option -> (field of PlanRequest, what its word is)
+OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "-o": ("output", Path),
+    "--output": ("output", Path),
+    "--machine": ("machine", str),
+    "--comm": ("comm", Path),
+    "--loads": ("loads", Path),
+    "--phases": ("phases", Path),
+    "--method": ("method", str),
+    "--objective": ("objective", str),
+    "--effort": ("effort", str),
+    "--seed": ("seed", int),
+    "--tolerance": ("tolerance", float),
+}
+_YOUNG = 50_000  # objects made before garbage is looked for; start-up makes many that all stay
 
 
-def is_scanner_call(words: Sequence[str]) -> bool:
-    """Whether a command line was meant for the network scanner nmap."""
-    commands = {command.name for command in app.registered_commands}
-    return bool(words) and words[0] not in commands and any(_SCANNER.fullmatch(word) for word in words)
+def quick_request(words: Sequence[str]) -> "PlanRequest | None":
+    """The request of a `plan` command line with only these options; None when cli_full.py should read it."""
+    if words[:1] != ["plan"]:
+        return None
+    fields: dict[str, Any] = {}
+    traces: list[Path] = []
+    at = 1
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if not word.startswith("-"):
+            traces.append(Path(word))
+            continue
+        name, equals, value = word.partition("=")
+        if name not in OPTIONS or (equals and not name.startswith("--")):
+            return None
+        if not equals:
+            if at == len(words) or words[at].startswith("-"):
+                return None
+            value = words[at]
+            at += 1
+        field, kind = OPTIONS[name]
+        try:
+            fields[field] = kind(value)
+        except ValueError:
+            return None
+    from numaplan.mapper.plan_request import PlanRequest
+
+    return PlanRequest(traces=traces, **fields)
 
 
 def main() -> None:
     """Entry point of `nmap`."""
-    words = sys.argv[1:]
-    if is_scanner_call(words):
-        print(
-            "nmap: error: this is numaplan's nmap (thread and memory placement), not the network scanner —"
-            " call the scanner by its full path, such as /usr/bin/nmap",
-            file=sys.stderr,
-        )
-        sys.exit(2)
-    sys.exit(run_app(app, "nmap"))
+    gc.set_threshold(_YOUNG)
+    request = quick_request(sys.argv[1:])
+    if request is None:
+        from numaplan.mapper.cli_full import main as read_all
+
+        read_all()
+        return
+    from numaplan.mapper.plan_request import write_plan
+
+    code = run_framed(lambda: write_plan(request), "nmap")
+    gc.freeze()  # nothing of what is still there needs to be searched at exit
+    sys.exit(code)

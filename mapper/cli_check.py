@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from numaplan.common.cli import Debug, Json
-from numaplan.mapper.cli_plan import Comm, Effort, Loads, Phases, Seed, Symmetrise, TraceFile, say
+from numaplan.mapper.cli_plan import Comm, Effort, Loads, Phases, Seed, Symmetrise, TraceFile
 
 
 def check_command(
@@ -31,7 +31,7 @@ def check_command(
     Example: nmap check trace.db --baseline plan.json --max-regress 5% --junit check.xml
     """
     from numaplan.mapper.check import check_plan_today, junit_xml, parse_share, to_document
-    from numaplan.mapper.cli_plan import read_workload
+    from numaplan.mapper.inputs import read_workload, say
     from numaplan.mapper.plan import Plan
 
     allowed = parse_share(max_regress)

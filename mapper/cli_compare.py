@@ -14,7 +14,6 @@ from numaplan.mapper.cli_plan import (
     Seed,
     Symmetrise,
     TraceFile,
-    say,
 )
 
 
@@ -36,8 +35,8 @@ def compare_command(
 
     Example: nmap compare trace.db --machine 4x2
     """
-    from numaplan.mapper.cli_plan import read_input
     from numaplan.mapper.compare import compare, to_document
+    from numaplan.mapper.inputs import read_input, say
 
     given, by_phase = [trace] if trace else None, objective == "phased"
     workload, target = read_input(

@@ -1,20 +1,12 @@
 """`nmap plan`, and the options that all commands share which take a trace or matrices."""
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from numaplan.common import UsageError
 from numaplan.common.cli import Debug
-
-if TYPE_CHECKING:
-    from numaplan.mapper.workload import Workload
-    from numaplan.profiler.machine import Machine
-
-MOST_CPUS = 1 << 16  # no machine has more; a range may not take memory without end
+from numaplan.mapper.plan_request import PlanRequest, write_plan
 
 TraceFile = Annotated[
     Path | None, typer.Argument(metavar="[TRACE]", help="A trace.db that 'nprof record' wrote.")
@@ -86,126 +78,28 @@ def plan_command(
 
     Example: nmap plan trace.db --machine 4x2 -o plan.json
     """
-    from numaplan.mapper.pins import read_pins
-    from numaplan.mapper.planner import PlanOptions, make_plan
-
-    by_phase = objective == "phased"
-    workload, target = read_input(
-        traces, comm, loads, machine, phases=phases, by_phase=by_phase, symmetrise=symmetrise
-    )
-    options = PlanOptions(
-        method=method,
-        objective=objective,
-        effort=effort,
-        seed=seed,
-        tolerance=tolerance,
-        nodes=_node_list(nodes),
-        smt=smt,
-        without_cpus=_taken(_cpu_list(without_cpus), beside or [], target),
-        pins=read_pins(pin or []),
-        next_touch=next_touch,
-    )
-    planned = make_plan(workload, target, options)
-    planned.plan.save(output)
-    for note in planned.notes:
-        say(note)
-    from numaplan.mapper.summary import summary
-
-    print("\n".join(summary(planned.plan, output)))
-
-
-def read_input(
-    traces: Sequence[Path] | None,
-    comm: Path | None,
-    loads: Path | None,
-    machine: str | None,
-    *,
-    pages: bool = True,
-    phases: Path | None = None,
-    by_phase: bool = False,
-    symmetrise: bool = False,
-) -> "tuple[Workload, Machine]":
-    """The workload and the machine that the options name; raises UsageError for none or too many."""
-    from numaplan.profiler.machine import Machine
-
-    if not traces and comm is not None and machine is None:
-        raise UsageError("a matrix does not say for which machine", "add --machine, such as 4x2 or local")
-    target = Machine.load(machine) if machine else None
-    workload = read_workload(
-        traces, comm, loads, pages=pages, phases=phases, by_phase=by_phase, symmetrise=symmetrise
-    )
-    if target is None:
-        assert workload.machine is not None
-        target = workload.machine
-    return workload, target
-
-
-def read_workload(
-    traces: Sequence[Path] | None,
-    comm: Path | None,
-    loads: Path | None,
-    *,
-    pages: bool = True,
-    phases: Path | None = None,
-    by_phase: bool = False,
-    symmetrise: bool = False,
-) -> "Workload":
-    """The workload that the options name; raises UsageError for none or too many."""
-    if traces and comm is not None:
-        raise UsageError("both a trace and --comm given", "give one of them")
-    if comm is not None:
-        from numaplan.mapper.workload import workload_of_files
-
-        return workload_of_files(comm, loads, phases, symmetrise)
-    if not traces:
-        raise UsageError("neither a trace nor --comm given", "name a trace.db, or give --comm comm.csv")
-    if loads is not None or phases is not None:
-        raise UsageError(
-            f"--{'loads' if loads is not None else 'phases'} goes with --comm", "a trace has its own"
+    write_plan(
+        PlanRequest(
+            traces=traces or (),
+            comm=comm,
+            loads=loads,
+            machine=machine,
+            method=method,
+            objective=objective,
+            output=output,
+            seed=seed,
+            effort=effort,
+            tolerance=tolerance,
+            nodes=nodes,
+            smt=smt,
+            without_cpus=without_cpus,
+            beside=beside or (),
+            pin=pin or (),
+            phases=phases,
+            symmetrise=symmetrise,
+            next_touch=next_touch,
         )
-    from numaplan.mapper.trace_workload import workload_of_traces
-
-    return workload_of_traces(traces, pages=pages, by_phase=by_phase)
-
-
-def _taken(cpus: tuple[int, ...], plans: Sequence[Path], machine: "Machine") -> tuple[int, ...]:
-    """The cpus to keep free: those named, and those of other plans for the same machine."""
-    from numaplan.mapper.plan import Plan
-    from numaplan.mapper.planner import same_machine
-
-    taken = set(cpus)
-    for path in plans:
-        plan = Plan.load(path)
-        same_machine(plan, machine, str(path))
-        taken |= {cpu for thread in plan.threads for cpu in thread.cpus}
-    return tuple(sorted(taken))
-
-
-def _node_list(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split(",")) if text else ()
-    except ValueError:
-        raise UsageError(f"--nodes {text}", "give node ids separated by commas, such as 0,2") from None
-
-
-def _cpu_list(text: str) -> tuple[int, ...]:
-    """Cpus of a list such as 0,4-7."""
-    cpus: list[int] = []
-    try:
-        for part in text.split(",") if text else []:
-            first, _, last = part.partition("-")
-            low, high = int(first), int(last or first)
-            if not 0 <= low <= high < MOST_CPUS:
-                raise ValueError
-            cpus += range(low, high + 1)
-    except ValueError:
-        raise UsageError(f"--without-cpus {text}", "give cpus and ranges, such as 0,4-7") from None
-    return tuple(dict.fromkeys(cpus))
-
-
-def say(text: str) -> None:
-    """A word to people, on stderr."""
-    print(f"nmap: {text}", file=sys.stderr)
+    )
 
 
 def register(app: typer.Typer) -> None:

@@ -30,10 +30,10 @@ def next_touch_gain(stats: "PageStats", rows: Ints, node_of: Ints, table: RunTab
     phase, page = stats.phase[rows], stats.page[rows]
     accesses = stats.accesses[rows].astype(np.float64)
     total = float(accesses.sum())
-    phases = np.unique(phase)
+    phases = np.unique(phase, return_counts=True)[0]  # so numpy.ma, slow to load, is not asked
     if len(phases) < 2 or total <= 0:
         return 0.0
-    cells = len(np.unique(page)) * len(phases)
+    cells = len(np.unique(page, return_counts=True)[0]) * len(phases)
     granule = max(1, int(np.ceil(COUNTS_A_CELL * cells / total)))
     cell, place = np.unique(page // granule, return_inverse=True)
     nodes = table.accesses.shape[1]

@@ -1,7 +1,7 @@
 """Read a trace.db: checked when opened, then tables as DataFrames and samples as blocks of arrays."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 BLOCK = 1 << 20
 DUCKDB_HEADERS = 3 * 4096  # the file header and two database headers before the first block
 _MAGIC = b"DUCK"
+_QUIET = "SET enable_progress_bar = false"  # else a long query draws one on stdout, amid the answer
 _NUMBERS = {"BIGINT": np.int64, "INTEGER": np.int32, "SMALLINT": np.int16, "UBIGINT": np.uint64}
 
 
@@ -106,7 +107,10 @@ class Trace:
             found: dict[str, Any] = self._db.execute(sql, list(parameters)).fetchnumpy()
         except Exception as error:
             raise _unreadable(self.path, error) from error
-        return {name: np.ma.filled(values, 0) for name, values in found.items()}
+        # Gaps make an array a masked one; a plain one needs no numpy.ma, which is slow to load.
+        return {
+            name: values.filled(0) if hasattr(values, "filled") else values for name, values in found.items()
+        }
 
     def sample_blocks(
         self, columns: Sequence[str], where: str = "", order: str = "", block: int = BLOCK
@@ -132,7 +136,7 @@ class Trace:
             if len(found[columns[0]]):
                 yield {name: _as_type(found[name], known[name]) for name in columns}
             return
-        cursor = self._db.cursor()
+        cursor = _cursor(self._db)
         try:
             for batch in cursor.sql(sql).to_arrow_reader(block):
                 yield {name: _array(batch.column(name), known[name]) for name in columns}
@@ -149,12 +153,19 @@ class Trace:
             raise UsageError(
                 f"{self.path}: trace schema {found}, this version reads {SCHEMA_VERSION}", "record it again"
             )
-        sql = "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal"
-        there = {(str(table), str(column)) for table, column in self.rows(sql)}
         for table, columns in TABLES.items():
-            for column in columns:
-                if (table, column) not in there:
+            for column in columns if not self._has(table, columns) else ():
+                if not self._has(table, (column,)):
                     raise UsageError(f"{self.path}: no column {table}.{column}", "it is not a trace of ours")
+
+    def _has(self, table: str, columns: Iterable[str]) -> bool:
+        """Whether a table has these columns (asked so since the catalog's own listing is slow)."""
+        listed = ", ".join(f'"{column}"' for column in columns)
+        try:
+            self._db.execute(f"SELECT {listed} FROM {table} LIMIT 0")
+        except Exception:
+            return False
+        return True
 
 
 def _as_numbers(column: str, kind: str) -> str:
@@ -188,10 +199,9 @@ def _check_start(path: Path) -> None:
 
 
 def _connect(path: Path) -> Any:
-    import duckdb
-
-    connection = duckdb.connect(str(path), read_only=True)
+    connection = _driver().connect(str(path), read_only=True)
     try:
+        connection.execute(_QUIET)
         # The header says how many blocks there are; a file cut short would fail only when they are read.
         row = connection.execute("SELECT block_size, total_blocks FROM pragma_database_size()").fetchone()
         expected = DUCKDB_HEADERS + int(row[0]) * int(row[1]) if row else 0
@@ -202,6 +212,29 @@ def _connect(path: Path) -> Any:
         connection.close()
         raise
     return connection
+
+
+def _driver() -> Any:
+    """DuckDB's native module where it can be had alone: its Python part takes longer to load than to query."""
+    try:
+        import _duckdb
+
+        _duckdb.connect  # noqa: B018  (of a later version it may be elsewhere)
+        return _duckdb
+    except (ImportError, AttributeError):
+        import duckdb
+
+        return duckdb
+
+
+def _cursor(connection: Any) -> Any:
+    """A cursor that answers in Arrow batches, which takes DuckDB's Python part."""
+    import duckdb
+
+    assert duckdb
+    cursor = connection.cursor()
+    cursor.execute(_QUIET)
+    return cursor
 
 
 def _unreadable(path: Path, error: Exception) -> UsageError:

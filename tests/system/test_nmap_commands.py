@@ -14,7 +14,7 @@ import pytest
 from numaplan.common import UsageError
 from numaplan.common.cli import run_app
 from numaplan.mapper import Plan, evaluate
-from numaplan.mapper.cli import app, is_scanner_call
+from numaplan.mapper.cli_full import app, is_scanner_call
 from numaplan.mapper.matrix_file import write_comm, write_loads
 
 pytestmark = pytest.mark.system

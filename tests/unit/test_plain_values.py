@@ -68,7 +68,7 @@ def test_commands_do_not_load_what_they_do_not_need(tmp_path: Path) -> None:
     """A plan of a matrix needs neither duckdb nor pandas nor pydantic, nor the rich tables."""
     (tmp_path / "comm.csv").write_text("0,1\n1,0\n")
     script = (
-        "import sys; from numaplan.mapper.cli import app; from numaplan.common.cli import run_app;"
+        "import sys; from numaplan.mapper.cli_full import app; from numaplan.common.cli import run_app;"
         "code = run_app(app, 'nmap', sys.argv[1:]);"
         "heavy = {'duckdb', 'pandas', 'pydantic', 'scipy', 'rich.table', 'pyarrow'} & set(sys.modules);"
         "sys.exit(f'{code} {sorted(heavy)}')"

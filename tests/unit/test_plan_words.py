@@ -1,0 +1,76 @@
+"""Plain command lines of `nmap plan` are read without the command line library, and mean the same."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from numaplan.common import version
+from numaplan.mapper.cli import OPTIONS, quick_request
+from numaplan.mapper.plan import Plan
+from numaplan.mapper.plan_request import PlanRequest
+
+
+def test_plain_words() -> None:
+    words = "plan a.db b.db -o p.json --machine=4x2 --seed 7 --tolerance 0.1 --method cmlb".split()
+    assert quick_request(words) == PlanRequest(
+        traces=[Path("a.db"), Path("b.db")],
+        output=Path("p.json"),
+        machine="4x2",
+        seed=7,
+        tolerance=0.1,
+        method="cmlb",
+    )
+    assert quick_request(["plan"]) == PlanRequest(traces=[])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "show plan.json",
+        "--debug plan a.db",
+        "plan a.db --help",
+        "plan a.db --seed",
+        "plan a.db --seed x",
+        "plan a.db --seed -1",
+        "plan a.db -op.json",
+        "plan a.db -o=p.json",
+        "plan a.db --pin 0.1=0",
+        "plan -- a.db",
+        "plan a.db -",
+        "plan a.db --tolerance wide",
+    ],
+)
+def test_all_else_is_left_to_the_library(line: str) -> None:
+    assert quick_request(line.split()) is None
+
+
+def test_every_option_is_a_field_of_the_request() -> None:
+    assert {field for field, _ in OPTIONS.values()} <= set(PlanRequest.__dataclass_fields__)
+
+
+def test_both_ways_make_the_same_plan(tmp_path: Path) -> None:
+    np.savetxt(tmp_path / "comm.csv", np.ones((4, 4)) - np.eye(4), delimiter=",")
+    words = ["plan", "--comm", "comm.csv", "--machine", "2x2", "--seed", "3"]
+    said = []
+    for module, output in (("cli", "quick.json"), ("cli_full", "full.json")):
+        script = (
+            f"import sys; from numaplan.mapper.{module} import main\n"
+            "try: main()\n"
+            "finally: print('typer' in sys.modules, file=sys.stderr)"
+        )
+        command = [sys.executable, "-c", script, *words, "-o", output]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        said.append((done.stdout.replace(output, ""), done.stderr.splitlines()[-1]))
+    assert said[0][0] == said[1][0]
+    assert [loaded for _, loaded in said] == ["False", "True"]
+    assert Plan.load(tmp_path / "quick.json").threads == Plan.load(tmp_path / "full.json").threads
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    import importlib.metadata
+
+    assert version() == importlib.metadata.version("numaplan")
