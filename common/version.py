@@ -1,4 +1,4 @@
-"""The version, as pyproject.toml has it too: asking the installed distribution takes longer than most commands."""
+"""The version, as in pyproject.toml: asking the installed distribution takes longer than most commands."""
 
 VERSION = "0.1.0"
 

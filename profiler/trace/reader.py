@@ -215,7 +215,7 @@ def _connect(path: Path) -> Any:
 
 
 def _driver() -> Any:
-    """DuckDB's native module where it can be had alone: its Python part takes longer to load than to query."""
+    """DuckDB's native module where it can be had alone: its Python part takes longer to load than a query."""
     try:
         import _duckdb
 
