@@ -72,6 +72,5 @@ def main_times(group: Sequence[int], analysis: Analysis) -> str:
         part = slice(start // analysis.exchange_slices, -(-end // analysis.exchange_slices))
         share = float(events[part].sum()) / total
         if share >= MOSTLY and share >= DENSER * (end - start) / len(line.per_thread):
-            first, last = ((line.start_ns + place * line.slice_ns) / 1e6 for place in (start, end))
-            return f", mostly at {first:,.0f}–{last:,.0f} ms"
+            return f", mostly at {line.in_ms(start)}–{line.in_ms(end)} ms"
     return ""

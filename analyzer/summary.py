@@ -107,10 +107,8 @@ def _changes(analysis: Analysis) -> list[str]:
 
 
 def _times(analysis: Analysis, places: Sequence[int]) -> str:
-    line = analysis.timeline
-    times = [(line.start_ns + place * line.slice_ns) / 1e6 for place in places]
-    shown = ", ".join(f"{time:,.0f}" for time in times[:MOST_GROUPS])
-    more = f" and {len(times) - MOST_GROUPS} more times" if len(times) > MOST_GROUPS else ""
+    shown = ", ".join(map(analysis.timeline.in_ms, places[:MOST_GROUPS]))
+    more = f" and {len(places) - MOST_GROUPS} more times" if len(places) > MOST_GROUPS else ""
     return f"{shown} ms{more}"
 
 

@@ -1,5 +1,6 @@
 """Accesses to memory over time: slices, smoothing, and the clock (papers: CMLB §3.1.2)."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +36,11 @@ class Timeline:
     def smoothed(self) -> Series:
         """(S,) the same without its outliers; what phases are found in."""
         return remove_outliers(self.amount)
+
+    def in_ms(self, place: int) -> str:
+        """The start of a slice in ms, with the digits that tell it from the next one."""
+        digits = max(0, math.ceil(-math.log10(self.slice_ns / 1e6)))
+        return f"{(self.start_ns + place * self.slice_ns) / 1e6:,.{digits}f}"
 
     def slice_starts(self) -> NDArray[np.int64]:
         """(S,) start of each slice in ns."""
