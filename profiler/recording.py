@@ -169,7 +169,7 @@ def _command_of(backend: Backend, request: RecordRequest) -> list[str]:
     from numaplan.profiler.backends.emulate import command_of
     from numaplan.profiler.backends.emulate_options import read_options
 
-    return command_of(request, read_options(request.options))[0]
+    return command_of(request, read_options(request.options, request.run, request.machine))[0]
 
 
 @contextmanager

@@ -20,6 +20,7 @@ import numpy as np
 from numaplan.common import MachineLacksError, NumaplanError, UsageError
 from numaplan.common.process import run_program
 from numaplan.profiler.backends.base import Capability, Progress, Recording, RecordRequest, SeenThread
+from numaplan.profiler.backends.emulate_caches import domains_of
 from numaplan.profiler.backends.emulate_clock import JobClock, on_one_line, translated
 from numaplan.profiler.backends.emulate_filter import identity_in, runtime_filter
 from numaplan.profiler.backends.emulate_guest import (
@@ -38,7 +39,7 @@ PREFIX_VARIABLE = "NUMAPLAN_EMULATE_PREFIX"
 PLUGIN = Path(__file__).resolve().parent.parent / "native" / "emulate.so"
 MAX_PERIOD = 1 << 40
 # libc fills and copies by `rep stosb` where a processor says that this is fast; QEMU does it byte by byte,
-# and one memset would count for as many stores as all the rest. Without the flags it takes vector instructions.
+# and one memset would outweigh all the rest. Without the flags it takes vector instructions.
 X86_CPU = "max,erms=off,fsrm=off"
 
 
@@ -59,9 +60,14 @@ def host_architecture() -> str:
 
 def plugin_words(request: RecordRequest, options: EmulateOptions) -> str:
     """The value of QEMU's -plugin; commas in paths are doubled, as its option parser wants."""
-    nodes = sorted({node for _, node in seats_of(request.machine)})
-    cpus = ":".join(str(nodes.index(node)) for _, node in seats_of(request.machine))
-    words = [str(PLUGIN), f"dir={request.workdir.resolve()}", f"period={request.period}", f"cpus={cpus}"]
+    seats = seats_of(request.machine)
+    nodes = sorted({node for _, node in seats})
+    places = [nodes.index(node) for _, node in seats]
+    words = [str(PLUGIN), f"dir={request.workdir.resolve()}", f"period={request.period}"]
+    words.append("cpus=" + ":".join(map(str, places)))
+    domains = domains_of(request.machine, seats)
+    if domains != places:  # not one shared cache a node
+        words.append("domains=" + ":".join(map(str, domains)))
     return ",".join(word.replace(",", ",,") for word in (*words, *options.plugin))
 
 
@@ -107,7 +113,7 @@ class EmulateBackend:
         """
         if not 1 <= request.period <= MAX_PERIOD:
             raise UsageError(f"period {request.period}", f"give 1 to {MAX_PERIOD}")
-        options = read_options(request.options, request.run)
+        options = read_options(request.options, request.run, request.machine)
         if not PLUGIN.exists():
             raise MachineLacksError("the emulation plugin is not built", "reinstall numaplan")
         command, environment = command_of(request, options)

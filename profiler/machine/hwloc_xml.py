@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from xml.etree import ElementTree as Xml
 
 from numaplan.common import UsageError
+from numaplan.profiler.machine.caches import FoundCache, cache_kinds
 from numaplan.profiler.machine.cpusets import parse_mask
 from numaplan.profiler.machine.hwloc_distances import read_distances
 from numaplan.profiler.machine.levels import with_groups
@@ -51,6 +52,7 @@ def parse_hwloc_xml(data: bytes, where: str) -> Machine:
         nodes=tuple(nodes),
         distances=read_distances(root, [node.id for node in nodes], where),
         cores=_cores(top, {cpu: node.id for node in nodes for cpu in node.cpus}, where),
+        caches=cache_kinds(_caches(top, where), {cpu for node in nodes for cpu in node.cpus}),
     )
 
 
@@ -144,6 +146,21 @@ def _is_cache(element: Xml.Element) -> bool:
     kind = element.get("type", "")
     named = kind == "Cache" or (kind.startswith("L") and kind.endswith("Cache"))
     return named and element.get("cache_type") != _INSTRUCTION_CACHE
+
+
+def _caches(top: Xml.Element, where: str) -> Iterator[FoundCache]:
+    for element in top.iter("object"):
+        if not _is_cache(element) or element.get("cache_size") is None or element.get("depth") is None:
+            continue
+        ways = element.get("cache_associativity", "")  # -1: fully associative
+        facts = {info.get("name"): info.get("value") for info in element if info.tag == "info"}
+        yield FoundCache(
+            _integer(element, "depth", where),
+            _integer(element, "cache_size", where),
+            int(ways) if ways.isascii() and ways.isdecimal() and len(ways) < 10 else 0,
+            _set(element, "cpuset", where) or frozenset(),
+            {"0": False, "1": True}.get(facts.get("Inclusive") or ""),
+        )
 
 
 def _cores(top: Xml.Element, node_of: dict[int, int], where: str) -> tuple[Core, ...]:

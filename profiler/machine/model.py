@@ -22,6 +22,9 @@ SCHEMA = "numaplan/machine/1"
 LOCAL_DISTANCE = 10.0
 REMOTE_DISTANCE = 21.0  # what firmware reports for one hop when nothing better is known
 MAX_CPUS = 1 << 16
+MAX_CACHE_LEVEL = 9
+MAX_CACHE_BYTES = 1 << 40
+MAX_CACHE_WAYS = 1 << 20
 MAX_LEVELS = 32  # between a node and a core; real machines have three or four
 
 
@@ -46,6 +49,19 @@ class Core(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     groups: tuple[int, ...] = ()
 
 
+class Cache(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A kind of data cache: level (1 is nearest), bytes of one, ways (0 unknown), which cpus share each.
+
+    inclusive: whether it holds all that the levels before it hold; None where nobody says.
+    """
+
+    level: int
+    bytes: int
+    ways: int = 0
+    inclusive: bool | None = None
+    cpus: tuple[tuple[int, ...], ...] = ()
+
+
 class Machine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """A NUMA machine; matrices follow the order of `nodes`, whose ids may be sparse.
 
@@ -58,6 +74,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dic
     nodes: tuple[Node, ...]
     distances: tuple[tuple[float, ...], ...] = ()
     cores: tuple[Core, ...] = ()
+    caches: tuple[Cache, ...] = ()
     latency_ns: tuple[tuple[float, ...], ...] = ()
     bandwidth_mb_s: tuple[tuple[float, ...], ...] = ()
 
@@ -178,6 +195,26 @@ def _check(machine: Machine) -> None:
             raise UsageError(
                 f"machine: core {list(core.cpus)} has more than {MAX_LEVELS} groups", "correct 'cores'"
             )
+
+    _check_caches(machine.caches, known)
+
+
+def usable_cache(level: int, size: int, ways: int) -> bool:
+    """Whether a cache can be so: level, bytes and ways in range."""
+    return 1 <= level <= MAX_CACHE_LEVEL and 0 < size <= MAX_CACHE_BYTES and 0 <= ways <= MAX_CACHE_WAYS
+
+
+def _check_caches(caches: tuple[Cache, ...], known: set[int]) -> None:
+    seen: dict[int, set[int]] = {}
+    for cache in caches:
+        named = f"machine: a cache of level {cache.level} with {cache.bytes} bytes"
+        if not usable_cache(cache.level, cache.bytes, cache.ways):
+            raise UsageError(f"{named} and {cache.ways} ways", "correct 'caches'")
+        for cpus in cache.cpus:
+            level = seen.setdefault(cache.level, set())
+            if not known.issuperset(cpus) or level.intersection(cpus):
+                raise UsageError(f"{named}: a cpu that is not there or has two of them", "correct 'caches'")
+            level.update(cpus)
 
 
 def _check_matrix(name: str, rows: tuple[tuple[float, ...], ...], count: int) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from numaplan.common import UsageError
+from numaplan.profiler.machine.caches import FoundCache, cache_kinds
 from numaplan.profiler.machine.cpusets import parse_list, parse_mask
 from numaplan.profiler.machine.levels import with_groups
 from numaplan.profiler.machine.model import Core, Machine, Node
@@ -19,6 +20,8 @@ _MEMORY = re.compile(r"MemTotal:\s*(\d{1,15})\s*kB")
 _NODE_FOLDER = re.compile(r"node(\d{1,6})")
 _CPU_FOLDER = re.compile(r"cpu(\d{1,6})")
 _CACHE_FOLDER = re.compile(r"index(\d{1,3})")
+_CACHE_FACTS = ("level", "size", "ways_of_associativity")
+_CACHE_SIZE = re.compile(r"(\d{1,10})([KMG]?)")
 _UNITS = ("package_cpus_list", "core_siblings_list", "die_cpus_list", "cluster_cpus_list")
 _MENDS = "give the root of a tree with sys/devices/system inside"
 
@@ -47,6 +50,7 @@ def read_sysfs(root: str | os.PathLike[str] = "/", restrict: bool | None = None)
         nodes=tuple(nodes),
         distances=_distances(tree, [node.id for node in found], [node.id for node in nodes]),
         cores=_cores(tree, nodes),
+        caches=cache_kinds(_caches(tree, usable), {cpu for node in nodes for cpu in node.cpus}),
     )
 
 
@@ -155,6 +159,28 @@ def _data_caches(cache: Path) -> list[tuple[int, ...]]:
         if shared:
             found.append((int(level), shared))
     return [shared for _level, shared in sorted(found, key=lambda cache: cache[0])]
+
+
+def _caches(tree: Path, cpus: set[int]) -> list[FoundCache]:
+    """Every data cache of these cpus, once."""
+    found = []
+    covered: dict[str, set[int]] = {}
+    for cpu in sorted(cpus):
+        for _index, folder in _folders(tree / f"sys/devices/system/cpu/cpu{cpu}/cache", _CACHE_FOLDER):
+            if cpu in covered.setdefault(folder.name, set()):
+                continue
+            level, size, ways = ((_read(folder / name) or "").strip() for name in _CACHE_FACTS)
+            shared = _ids(folder / "shared_cpu_list")
+            if shared is None:
+                shared = parse_mask(_read(folder / "shared_cpu_map") or "0", str(folder))
+            covered[folder.name].update(shared)
+            match = _CACHE_SIZE.fullmatch(size)
+            instruction = (_read(folder / "type") or "").startswith("Instruction")
+            if match and not instruction and level.isdecimal() and len(level) < 4 and len(ways) < 10:
+                bytes_ = int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2]]
+                here = frozenset(shared) or frozenset([cpu])
+                found.append(FoundCache(int(level), bytes_, int(ways) if ways.isdecimal() else 0, here))
+    return found
 
 
 def _allowed(tree: Path, local: bool) -> tuple[set[int] | None, set[int] | None]:

@@ -1,5 +1,6 @@
 """The plugin's cache model against a plain one of the same rules, on random accesses that are emulated."""
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -9,48 +10,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from numaplan.profiler.trace.schema import LEVEL_CODE
+from tests.system.cache_model import Level, Model
 from tests.system.commands import compiled
 from tests.system.emulating import BASE, MARKS, Recorder
 
 pytestmark = MARKS
 LINE = 64
-
-
-class Level:
-    """A set-associative cache with one `used` bit a way: all but the last are cleared when all are set."""
-
-    def __init__(self, sets: int, ways: int) -> None:
-        self.sets, self.ways = sets, ways
-        self.lines: list[list[int | None]] = [[None] * ways for _ in range(sets)]
-        self.used = [set[int]() for _ in range(sets)]
-
-    def touch(self, line: int) -> bool:
-        """Whether the line is there; it is then used."""
-        at = line % self.sets
-        if line not in self.lines[at]:
-            return False
-        self._use(at, self.lines[at].index(line))
-        return True
-
-    def _use(self, at: int, way: int) -> None:
-        self.used[at].add(way)
-        if len(self.used[at]) == self.ways:
-            self.used[at] = {way}
-
-    def insert(self, line: int) -> int | None:
-        """Put a line in; returns the one that had to go."""
-        at = line % self.sets
-        way = next((way for way in range(self.ways) if way not in self.used[at]), 0)  # 0: the only one
-        old, self.lines[at][way] = self.lines[at][way], line
-        self._use(at, way)
-        return old
-
-    def drop(self, line: int | None) -> None:
-        if line is not None and line in self.lines[line % self.sets]:
-            at = line % self.sets
-            way = self.lines[at].index(line)
-            self.lines[at][way] = None
-            self.used[at].discard(way)
 
 
 class Inclusive:
@@ -136,3 +101,75 @@ def test_levels_are_those_of_a_plain_model(
     assert sum(count for (_level, same), count in found.items() if not same) == 0, found
     mine = (addresses >= BASE) & (addresses < BASE + (np.uint64(lines) << np.uint64(6)))
     assert int(mine.sum()) == 6000
+
+
+# Nodes of cpus, and the cpus of each L3: one a node, two a node, one a node of three threads.
+MACHINES: dict[str, tuple[list[list[int]], list[list[int]]]] = {
+    "node": ([[0, 1, 2], [3, 4, 5]], [[0, 1, 2], [3, 4, 5]]),
+    "part": ([[0, 1, 2, 3], [4, 5, 6, 7]], [[0, 1], [2, 3], [4, 5], [6, 7]]),
+    "three": ([[0, 1], [2, 3], [4, 5]], [[0, 1], [2, 3], [4, 5]]),
+}
+
+
+@pytest.fixture(scope="module")
+def sharing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    source = Path(__file__).parent / "programs" / "shared_lines.c"
+    bare = ("-nostdlib", "-static", "-fno-stack-protector", "-fno-pie", "-no-pie", "-mgeneral-regs-only")
+    return compiled(source, tmp_path_factory.mktemp("shared"), *bare)
+
+
+@settings(
+    max_examples=16,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    seed=st.integers(1, 1 << 30),
+    lines=st.sampled_from([16, 400, 4096]),
+    machine=st.sampled_from(sorted(MACHINES)),
+    l1=st.sampled_from([(1, 4), (8, 2), (16, 3)]),
+    l2=st.sampled_from([(512, 1), (512, 2)]),
+    l3=st.sampled_from([(512, 2), (512, 5), (1024, 3)]),
+    inclusive=st.booleans(),
+)
+def test_threads_that_share_lines_get_the_levels_of_a_plain_model(
+    sharing: Path,
+    tmp_path: Path,
+    seed: int,
+    lines: int,
+    machine: str,
+    l1: tuple[int, int],
+    l2: tuple[int, int],
+    l3: tuple[int, int],
+    inclusive: bool,
+) -> None:
+    nodes, parts = MACHINES[machine]
+    seats = [
+        (node, next(number for number, part in enumerate(parts) if cpu in part))
+        for node, cpus in enumerate(nodes)
+        for cpu in cpus
+    ]
+    shapes = zip((1, 2, 3), (l1, l2, l3), strict=True)
+    described = {
+        "schema": "numaplan/machine/1",
+        "nodes": [{"id": node, "cpus": cpus} for node, cpus in enumerate(nodes)],
+        "caches": [
+            {"level": level, "bytes": sets * ways * LINE, "ways": ways, "inclusive": inclusive}
+            | {"cpus": parts if level == 3 else [[cpu] for cpu in range(len(seats))]}
+            for level, (sets, ways) in shapes
+        ],
+    }
+    (tmp_path / "machine.json").write_text(json.dumps(described))
+    record = Recorder(sharing, tmp_path)
+    seen = record(seed, lines, 3000, len(seats), machine=str(tmp_path / "machine.json"))
+    assert seen.recording.exit_code == 0
+    model = Model(seats, l1, l2, l3, inclusive)
+    codes = {code: name for name, code in LEVEL_CODE.items()}
+    order = np.argsort(seen.samples["time_ns"], kind="stable")
+    columns = (seen.samples[name][order].tolist() for name in ("cpu", "addr", "level", "is_write"))
+    found = Counter[tuple[str, bool]]()
+    for cpu, address, level, store in zip(*columns, strict=True):
+        found[codes[level], codes[level] == model.access(cpu, address // LINE, store)] += 1
+    assert sum(count for (_level, same), count in found.items() if not same) == 0, found
+    assert found["remote_cache", True] > 0 and len(order) > 3000 * len(seats)

@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numaplan.common import UsageError
@@ -255,6 +255,7 @@ def test_malformed_xml_is_an_error(data: bytes) -> None:
         parse_hwloc_xml(data, "x.xml")
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_mutated_xml_is_a_machine_or_an_error(data: st.DataObject) -> None:
     content = bytearray(WHOLE)

@@ -1,22 +1,21 @@
-/* The cache model: private L1 and L2 for each thread, one inclusive L3 for each node, MESI-like sharing.
+/* The cache model: private L1 and L2 for each thread, an L3 for each domain of cpus, MESI-like sharing.
  *
- * L1 is in L2 is in L3. A line is `owned` by the private cache that wrote it last; a write by anybody else
- * takes it out of all other caches, a read by somebody else ends the ownership. An L3 knows which slots
- * may hold its lines (evictions from private caches are silent). A page's home is the node that touched it
- * first, and its set of nodes tells which other L3s need to be asked at all.
+ * L1 is in L2. A line is `owned` by the private cache that wrote it last; a write by anybody else takes it
+ * out of all other caches, a read by somebody else ends the ownership. A domain is a node or, where several
+ * L3s share a node, one of these. `shared` knows which slots may hold a line (evictions from private caches
+ * are silent). An inclusive L3 is just that; else `shared` is a directory with room for more, and the L3
+ * (`data`) holds what left the L2s. A page's home is the node that touched it first, and its set of
+ * domains tells which others need to be asked at all.
  *
  * Only the simplest hit, the most recent line of an L1 set, is decided by the caller (plugin.c).
  */
-#include "emulate.h"
+#include "sets.h"
 
 #include <stdlib.h>
 #include <string.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
-#define NO_WAY 64
-static struct cache *shared; /* an L3 a node */
+static struct cache *shared; /* of each domain: which lines are anywhere in it */
+static struct cache *data;   /* of each domain: what its L3 itself holds, when that is not the same */
 static int32_t model_lock;   /* free schedule only: under the fair one, the turn is the lock */
 
 static void model_lock_take(void)
@@ -37,20 +36,6 @@ void cache_forked(void)
     model_lock = 0;
 }
 
-static bool cache_make(struct cache *c, uint32_t sets, uint32_t ways, bool with_sharers)
-{
-    c->ways = ways;
-    c->stride = (ways + 3) & ~3u;
-    c->set_mask = sets - 1;
-    c->set_shift = (uint32_t)__builtin_ctz(sets);
-    size_t lines = (size_t)sets * c->stride;
-    c->tags = zeroed(lines * sizeof *c->tags);
-    c->used = zeroed(sets * sizeof *c->used);
-    c->owned = zeroed(sets * sizeof *c->owned);
-    c->sharers = with_sharers ? zeroed(lines * sizeof *c->sharers) : NULL;
-    return c->tags && c->used && c->owned && (c->sharers || !with_sharers);
-}
-
 /* The pages were unmapped. */
 void cache_forget_pages(uint64_t start, uint64_t bytes)
 {
@@ -59,12 +44,26 @@ void cache_forget_pages(uint64_t start, uint64_t bytes)
     model_lock_give();
 }
 
+/* Sets of a directory of 16 ways with twice the room for all that a domain's caches can hold. */
+static uint32_t directory_sets(void)
+{
+    uint64_t cpus = (options.cpus + options.domains - 1) / options.domains, sets = 512;
+    uint64_t lines = (uint64_t)options.l3_sets * options.l3_ways + cpus * options.l2_sets * options.l2_ways;
+    while (sets * 8 < lines && sets < 1 << 24)
+        sets *= 2;
+    return (uint32_t)sets;
+}
+
 bool cache_init(void)
 {
-    shared = calloc(options.nodes, sizeof *shared);
-    bool made = shared && pages_init();
-    for (uint32_t i = 0; made && i < options.nodes; i++)
-        made = cache_make(&shared[i], options.l3_sets, options.l3_ways, true);
+    uint32_t sets = options.inclusive ? options.l3_sets : directory_sets();
+    uint32_t ways = options.inclusive ? options.l3_ways : 16;
+    shared = calloc(options.domains, sizeof *shared);
+    data = options.inclusive ? NULL : calloc(options.domains, sizeof *data);
+    bool made = shared && (data || options.inclusive) && pages_init();
+    for (uint32_t i = 0; made && i < options.domains; i++)
+        made = cache_make(&shared[i], sets, ways, true) &&
+               (!data || cache_make(&data[i], options.l3_sets, options.l3_ways, false));
     return made;
 }
 
@@ -83,45 +82,6 @@ bool cache_attach(struct thread *t, const struct thread *previous)
     memset(t->l2.used, 0, options.l2_sets * sizeof *t->l2.used);
     memset(t->l2.owned, 0, options.l2_sets * sizeof *t->l2.owned);
     return true;
-}
-
-static inline uint32_t tag_of(const struct cache *c, uint64_t line)
-{
-    return (uint32_t)(line >> c->set_shift) + 1;
-}
-
-static inline unsigned find(const struct cache *c, uint32_t set, uint32_t tag)
-{
-    const uint32_t *tags = c->tags + (size_t)set * c->stride;
-    uint32_t hits = 0;
-#ifdef __SSE2__
-    const __m128i wanted = _mm_set1_epi32((int)tag);
-    for (uint32_t way = 0; way < c->ways; way += 4) {
-        __m128i equal = _mm_cmpeq_epi32(_mm_load_si128((const __m128i *)(tags + way)), wanted);
-        hits |= (uint32_t)_mm_movemask_ps(_mm_castsi128_ps(equal)) << way;
-    }
-#else
-    for (uint32_t way = 0; way < c->ways; way++)
-        hits |= (uint32_t)(tags[way] == tag) << way;
-#endif
-    return hits ? (unsigned)__builtin_ctz(hits) : NO_WAY;
-}
-
-static inline void touch(struct cache *c, uint32_t set, unsigned way)
-{
-    uint32_t used = c->used[set] | 1u << way;
-    uint32_t all = c->ways == 32 ? UINT32_MAX : (1u << c->ways) - 1;
-    c->used[set] = used == all ? 1u << way : used;
-}
-
-static inline unsigned victim(const struct cache *c, uint32_t set)
-{
-    return (unsigned)__builtin_ctz(~c->used[set]) % c->ways;
-}
-
-static inline void set_owned(struct cache *c, uint32_t set, unsigned way, bool owned)
-{
-    c->owned[set] = (c->owned[set] & ~(1u << way)) | (uint32_t)owned << way;
 }
 
 static inline uint64_t *l1_set(const struct thread *t, uint64_t line)
@@ -147,100 +107,122 @@ static bool private_drop(struct thread *t, uint64_t line, bool keep)
         return false;
     bool owned = t->l2.owned[set] >> way & 1;
     set_owned(&t->l2, set, way, false);
-    if (!keep) {
-        t->l2.tags[(size_t)set * t->l2.stride + way] = 0;
-        t->l2.used[set] &= ~(1u << way);
-    }
+    if (!keep)
+        empty_way(&t->l2, set, way);
     if (!keep || owned)
         l1_drop(t, line, keep);
     return owned || !keep;
 }
 
-/* private_drop for every slot in `sharers` but the given one, on one node. */
-static bool sharers_drop(uint64_t sharers, uint32_t node, const struct thread *but, uint64_t line, bool keep)
+/* private_drop for every slot in `sharers` but the given one, in one domain. */
+static bool sharers_drop(uint64_t sharers, uint32_t domain, const struct thread *but, uint64_t line, bool keep)
 {
     bool any = false;
     for (; sharers; sharers &= sharers - 1)
         for (uint32_t slot = (uint32_t)__builtin_ctzll(sharers); slot < thread_slots(); slot += 64) {
             struct thread *other = thread_at(slot);
-            if (other && other != but && other->node == node)
+            if (other && other != but && other->domain == domain)
                 any |= private_drop(other, line, keep);
         }
     return any;
 }
 
-/* What other nodes had of a line. */
-enum remote { REMOTE_NONE, REMOTE_CLEAN, REMOTE_DIRTY };
+/* Whether a line that `shared` knows is anywhere in the domain: it may have left silently. */
+static bool domain_has(uint64_t sharers, uint32_t domain, uint64_t line)
+{
+    if (data == NULL || line_touch(&data[domain], line))
+        return true;
+    for (; sharers; sharers &= sharers - 1)
+        for (uint32_t slot = (uint32_t)__builtin_ctzll(sharers); slot < thread_slots(); slot += 64) {
+            const struct thread *t = thread_at(slot);
+            if (t && t->domain == domain && way_of(&t->l2, line) != NO_WAY)
+                return true;
+        }
+    return false;
+}
 
-/* Ask the L3s of the other nodes that know the page. A store takes the line from them, a load ends its
- * ownership there. */
+/* What other domains had of a line; NEAR: dirty, on the same node. */
+enum remote { REMOTE_NONE, REMOTE_CLEAN, REMOTE_NEAR, REMOTE_DIRTY };
+
+/* Ask the other domains that know the page. A store takes the line from them, a load ends its ownership there. */
 static enum remote remote_drop(struct thread *t, const struct page *page, uint64_t line, bool store)
 {
     enum remote found = REMOTE_NONE;
-    uint64_t others = page->nodes & ~(options.nodes > 48 ? 0 : UINT64_C(1) << t->node);
-    for (uint32_t node = 0; others && node < options.nodes; node++) {
-        struct cache *c = &shared[node];
+    uint64_t others = page->domains & ~(options.domains > 48 ? 0 : UINT64_C(1) << t->domain);
+    for (uint32_t domain = 0; others && domain < options.domains; domain++) {
+        struct cache *c = &shared[domain];
         uint32_t set = (uint32_t)line & c->set_mask;
         unsigned way;
-        if (node == t->node || !(others >> node % 48 & 1) || (way = find(c, set, tag_of(c, line))) == NO_WAY)
+        if (domain == t->domain || !(others >> domain % 48 & 1) || (way = find(c, set, tag_of(c, line))) == NO_WAY)
             continue;
         uint64_t *sharers = &c->sharers[(size_t)set * c->stride + way];
-        bool owned = c->owned[set] >> way & 1;
+        bool there = domain_has(*sharers, domain, line), owned = there && c->owned[set] >> way & 1;
+        enum remote had = owned ? (options.domain_nodes[domain] == t->node ? REMOTE_NEAR : REMOTE_DIRTY)
+                                : (enum remote)there;
         if (store || owned)
-            sharers_drop(*sharers, node, t, line, !store);
+            sharers_drop(*sharers, domain, t, line, !store);
         set_owned(c, set, way, false);
-        if (store)
-            c->tags[(size_t)set * c->stride + way] = 0, c->used[set] &= ~(1u << way), *sharers = 0;
-        found = owned ? REMOTE_DIRTY : found == REMOTE_NONE ? REMOTE_CLEAN : found;
+        if (store) {
+            empty_way(c, set, way);
+            *sharers = 0;
+            if (data)
+                line_drop(&data[domain], line);
+        }
+        found = had > found ? had : found;
     }
     return found;
 }
 
-/* Make the node's L3 hold the line for this thread alone (store) or too (load); the level that had it. */
+/* Make the domain hold the line for this thread alone (store) or too (load); the level that had it. */
 static enum level shared_access(struct thread *t, uint64_t line, bool store)
 {
-    struct cache *c = &shared[t->node];
+    struct cache *c = &shared[t->domain];
     uint32_t set = (uint32_t)line & c->set_mask, tag = tag_of(c, line);
     const uint64_t me = UINT64_C(1) << t->slot % 64;
-    struct page *page = page_touch(line >> (PAGE_SHIFT - LINE_SHIFT), t->node);
+    struct page *page = page_touch(line >> (PAGE_SHIFT - LINE_SHIFT), t->node, t->domain);
     uint64_t *base = c->sharers + (size_t)set * c->stride;
     unsigned way = find(c, set, tag);
-    enum level level = LEVEL_L3;
+    enum level level = page->home == (t->node & 0x7fff) ? LEVEL_LOCAL : LEVEL_REMOTE;
     enum remote remote = REMOTE_NONE;
     bool local = false;
 
     if (way == NO_WAY || store)
         remote = remote_drop(t, page, line, store);
     if (way != NO_WAY) {
+        level = domain_has(base[way], t->domain, line) ? LEVEL_L3 : level;
         bool owned = c->owned[set] >> way & 1;
         if ((store || owned) && base[way] & ~(thread_slots() > 64 ? 0 : me))
-            local = sharers_drop(base[way], t->node, t, line, !store);
+            local = sharers_drop(base[way], t->domain, t, line, !store);
         base[way] = store ? me : base[way] | me;
     } else {
         way = victim(c, set);
-        uint32_t old = c->tags[(size_t)set * c->stride + way];
-        if (old)
-            sharers_drop(base[way], t->node, NULL, (uint64_t)(old - 1) << c->set_shift | set, false);
+        if (c->tags[(size_t)set * c->stride + way]) {
+            uint64_t old = line_in(c, set, way);
+            sharers_drop(base[way], t->domain, NULL, old, false);
+            if (data)
+                line_drop(&data[t->domain], old);
+        }
         c->tags[(size_t)set * c->stride + way] = tag;
         set_owned(c, set, way, false);
         base[way] = me;
-        level = page->home == (t->node & 0x7fff) ? LEVEL_LOCAL : LEVEL_REMOTE;
     }
     touch(c, set, way);
     if (store)
         set_owned(c, set, way, true);
-    t->record.coherence += local || remote == REMOTE_DIRTY || (store && remote == REMOTE_CLEAN);
-    return remote == REMOTE_DIRTY ? LEVEL_REMOTE_CACHE : level;
+    t->record.coherence += local || remote >= REMOTE_NEAR || (store && remote == REMOTE_CLEAN);
+    return remote == REMOTE_DIRTY ? LEVEL_REMOTE_CACHE : remote == REMOTE_NEAR ? LEVEL_L3 : level;
 }
 
 static void l2_insert(struct thread *t, uint32_t set, uint64_t line, bool store)
 {
     struct cache *c = &t->l2;
     unsigned way = victim(c, set);
-    uint32_t *tag = &c->tags[(size_t)set * c->stride + way];
-    if (*tag)
-        l1_drop(t, (uint64_t)(*tag - 1) << c->set_shift | set, false);
-    *tag = tag_of(c, line);
+    if (c->tags[(size_t)set * c->stride + way]) {
+        l1_drop(t, line_in(c, set, way), false);
+        if (data)
+            line_insert(&data[t->domain], line_in(c, set, way));
+    }
+    c->tags[(size_t)set * c->stride + way] = tag_of(c, line);
     set_owned(c, set, way, store);
     touch(c, set, way);
 }

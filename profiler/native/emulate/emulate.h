@@ -5,6 +5,7 @@
  * threads.c  guest threads: attach, exit, fork
  * turns.c    whose turn it is: one thread at a time owns all shared state
  * cache.c    the cache model that gives an access its level
+ * sets.h     one cache of it
  * pages.c    which node each page lives on
  * spool.c    the files that Python reads
  * futex.c    who sleeps, and who wakes whom
@@ -77,7 +78,7 @@ struct cache {
 
 struct page {
     uint64_t number; /* + 1; 0 when empty */
-    uint64_t nodes : 48, home : 16; /* nodes that touched it, modulo 48; index of the first */
+    uint64_t domains : 48, home : 16; /* L3s it went through, modulo 48; index of the first node */
 };
 
 struct thread {
@@ -95,7 +96,7 @@ struct thread {
     uint64_t random;
     uint32_t index; /* of its record */
     uint32_t slot;  /* of its private caches, reused after its end */
-    uint32_t node;
+    uint32_t node, domain;
     bool holding;    /* has the turn */
     bool block_open; /* the turn's header is written */
     bool spinning;   /* gave up its turn in a spin loop */
@@ -116,10 +117,10 @@ struct thread {
 struct options {
     char dir[4096];
     uint64_t period, turn, seed;
-    bool cached, fair;
+    bool cached, fair, inclusive;
     uint32_t l1_ways, l1_sets, l2_ways, l2_sets, l3_ways, l3_sets;
     uint32_t l1_shift; /* log2 of the L1's stride */
-    uint32_t *cpu_nodes, cpus, nodes;
+    uint32_t *cpu_nodes, cpus, *cpu_domains, domains, *domain_nodes; /* a domain: the cpus of one L3 */
 };
 
 extern struct options options;
@@ -200,7 +201,7 @@ void cache_forget_pages(uint64_t start, uint64_t bytes);
 
 /* pages.c */
 bool pages_init(void);
-struct page *page_touch(uint64_t number, uint32_t node);
+struct page *page_touch(uint64_t number, uint32_t node, uint32_t domain);
 void pages_forget(uint64_t start, uint64_t bytes);
 void *zeroed(size_t bytes);
 

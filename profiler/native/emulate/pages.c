@@ -47,8 +47,8 @@ static struct page *page_find(uint64_t number)
     return &pages.table[at];
 }
 
-/* The entry of the page that a thread of `node` now touches; the nodes include this one. */
-struct page *page_touch(uint64_t number, uint32_t node)
+/* The entry of the page that a thread of `node` now touches; its domains include this one. */
+struct page *page_touch(uint64_t number, uint32_t node, uint32_t domain)
 {
     struct page *page = page_find(number);
     if (unlikely(page->number == 0)) {
@@ -60,7 +60,7 @@ struct page *page_touch(uint64_t number, uint32_t node)
     }
     if (unlikely(page->home == HOME_NONE))
         page->home = node & 0x7fff;
-    page->nodes |= UINT64_C(1) << node % 48;
+    page->domains |= UINT64_C(1) << domain % 48;
     return page;
 }
 

@@ -9,7 +9,7 @@
 PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_API;
 static int api; /* of the QEMU that runs */
 
-struct options options = {.period = 1, .turn = 1000, .seed = 1, .cached = true, .fair = true};
+struct options options = {.period = 1, .turn = 1000, .seed = 1, .cached = true, .fair = true, .inclusive = true};
 
 #define READS(info) ((info) >> 16 & 1)  /* checked in qemu_plugin_install */
 #define WRITES(info) ((info) >> 17 & 1) /* both for an atomic read-modify-write */
@@ -186,26 +186,44 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
         qemu_plugin_register_vcpu_tb_exec_cb(tb, on_idle_block, QEMU_PLUGIN_CB_NO_REGS, (void *)(intptr_t)count);
 }
 
-/* `NUMBER:NUMBER:…`: the node of each cpu. */
-static bool read_cpus(const char *text)
+/* `NUMBER:NUMBER:…`, one a cpu; how many, 0 when it is none. */
+static uint32_t read_numbers(const char *text, uint32_t **numbers)
 {
-    options.cpu_nodes = calloc(strlen(text) / 2 + 1, sizeof *options.cpu_nodes);
-    if (options.cpu_nodes == NULL)
-        return false;
+    uint32_t count = 0;
+    *numbers = calloc(strlen(text) / 2 + 1, sizeof **numbers);
+    if (*numbers == NULL)
+        return 0;
     for (char *end; *text; text = *end ? end + 1 : end) {
-        uint32_t node = (uint32_t)strtoul(text, &end, 10);
-        if (end == text || node >= 0x7fff)
-            return false;
-        options.cpu_nodes[options.cpus++] = node;
-        options.nodes = node >= options.nodes ? node + 1 : options.nodes;
+        uint32_t number = (uint32_t)strtoul(text, &end, 10);
+        if (end == text || number >= 0x7fff)
+            return 0;
+        (*numbers)[count++] = number;
     }
-    return options.cpus > 0;
+    return count;
+}
+
+/* Which L3s there are, and their nodes; without a list of them, one a node. */
+static bool settle_domains(uint32_t listed)
+{
+    if (options.cpu_domains == NULL)
+        options.cpu_domains = options.cpu_nodes, listed = options.cpus;
+    if (options.cpus == 0 || listed != options.cpus)
+        return false;
+    for (uint32_t i = 0; i < options.cpus; i++)
+        if (options.cpu_domains[i] >= options.domains)
+            options.domains = options.cpu_domains[i] + 1;
+    options.domain_nodes = calloc(options.domains, sizeof *options.domain_nodes);
+    for (uint32_t i = 0; options.domain_nodes && i < options.cpus; i++)
+        options.domain_nodes[options.cpu_domains[i]] = options.cpu_nodes[i];
+    return options.domain_nodes;
 }
 
 static bool read_cache(const char *text, uint32_t *sets, uint32_t *ways)
 {
     return sscanf(text, "%u:%u", sets, ways) == 2 && *sets > 0 && !(*sets & (*sets - 1)) && *ways > 0 && *ways <= 32;
 }
+
+static uint32_t domains_listed;
 
 static bool read_option(char *text)
 {
@@ -226,7 +244,11 @@ static bool read_option(char *text)
     if (!strcmp(text, "schedule"))
         return options.fair = !strcmp(value, "fair"), true;
     if (!strcmp(text, "cpus"))
-        return read_cpus(value);
+        return (options.cpus = read_numbers(value, &options.cpu_nodes)) > 0;
+    if (!strcmp(text, "domains"))
+        return (domains_listed = read_numbers(value, &options.cpu_domains)) > 0;
+    if (!strcmp(text, "l3_inclusive"))
+        return options.inclusive = !strcmp(value, "yes"), true;
     if (!strcmp(text, "l1"))
         return read_cache(value, &options.l1_sets, &options.l1_ways);
     if (!strcmp(text, "l2"))
@@ -248,6 +270,10 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_inf
             fprintf(stderr, "numaplan: emulation option '%s' is not valid\n", argv[i]);
             return 1;
         }
+    if (!settle_domains(domains_listed)) {
+        fprintf(stderr, "numaplan: emulation options 'cpus' and 'domains' do not fit\n");
+        return 1;
+    }
     while (1u << options.l1_shift < options.l1_ways)
         options.l1_shift++;
     guest_select(info->target_name);

@@ -76,6 +76,7 @@ static struct thread *attach(unsigned vcpu)
     t->record.end_ns = -1;
     t->to_come = true;
     t->node = options.cpu_nodes[t->record.birth % options.cpus];
+    t->domain = options.cpu_domains[t->record.birth % options.cpus];
     t->random = (options.seed + 1) * UINT64_C(0xd1342543de82ef95) + (t->record.birth + 1) * UINT64_C(0x9e3779b97f4a7c15);
     t->gap_left = 1 + (int64_t)(next_random(&t->random) % options.period);
     if (options.cached && !cache_attach(t, by_slot[slot]))
