@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from numaplan.common import MachineLacksError
 from numaplan.profiler.backends.base import PerfChoices
 from numaplan.profiler.backends.event_plan import ring_options
-from numaplan.profiler.backends.perf_command import find_perf
+from numaplan.profiler.backends.perf_command import recording_perf
 from numaplan.profiler.backends.perf_session import perf_arguments
 from numaplan.profiler.perfdata import PerfDataError, StreamDecoder
 from numaplan.profiler.perfdata.conversion import event_codes
@@ -84,7 +84,7 @@ def live_events(backend: str, period: int) -> LiveEvents:
                 return live_events(name, period)
         return live_events("faults", period)
     if backend == "faults":
-        find_perf()
+        recording_perf()
         options = ("-d", "-k", "CLOCK_MONOTONIC", *ring_options(is_privileged()))
         return LiveEvents("faults", ("page-faults",), options, 1, "page faults and NUMA hint faults")
     if backend not in ("pebs", "ibs"):
@@ -136,7 +136,7 @@ class LiveSampler:
         self._log = os.memfd_create("perf-messages")
         try:
             self._perf = subprocess.Popen(
-                [find_perf(), "record", "-q", *arguments, "-o", "-", *control, *target],
+                [recording_perf(), "record", "-q", *arguments, "-o", "-", *control, *target],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._log,
                 env={**os.environ, "LC_ALL": "C", "LD_PRELOAD": ""}, pass_fds=(command_out, answer_in),
                 process_group=0,  # Ctrl-C is for the program
