@@ -45,4 +45,5 @@ def restrict(
             for core in machine.cores
             if (cpus := tuple(cpu for cpu in core.cpus if cpu in keep))
         ),
+        caches=(),  # sizes of caches of cpus that are gone; places need only what `cores` says
     )

@@ -55,3 +55,10 @@ def test_a_plan_is_judged_under_its_own_options() -> None:
 def test_what_cannot_be_is_refused(without: tuple[int, ...]) -> None:
     with pytest.raises(UsageError, match=r"no cpu"):
         restrict(SMT, without=without)
+
+
+def test_a_machine_with_caches_loses_them_with_its_cpus() -> None:
+    caches = [{"level": 1, "bytes": 1024, "cpus": [[0], [1]]}]
+    machine = Machine.from_dict({"nodes": [{"id": 0, "cpus": [0, 1]}], "caches": caches})
+    assert restrict(machine, without=(1,)).cpus == (0,)
+    assert restrict(machine).caches == machine.caches
