@@ -33,6 +33,8 @@ def describe(trace: Trace) -> dict[str, Any]:
         "samples": {event: by_event[event] for event in EVENTS if event in by_event},
         "losses": losses,
         "duration_ns": int(meta.get("duration_ns", "0")),
+        "clock": "accesses" if meta.get("clock") == "accesses" else "time",
+        "host_seconds": float(meta.get("emulate.host_seconds", "0")),
         "backend": meta.get("backend", ""),
         "backend_why": meta.get("backend_why", ""),
         "period": int(meta.get("period", "0")),

@@ -18,7 +18,7 @@ def key_figures(analysis: Analysis, meta: dict[str, str], view: PlanView | None)
     figures = [
         ("threads", str(len(analysis.threads)), ""),
         ("samples", in_count(analysis.samples), period if analysis.period else ""),
-        ("run time", in_time(float(meta.get("duration_ns") or 0)), f"recorded by {meta.get('backend', '?')}"),
+        _run_time(meta),
         ("confidence of the matrix", f"{analysis.confidence:.2f}", f"{in_count(analysis.events)} events"),
     ]
     if view is not None:
@@ -32,6 +32,13 @@ def key_figures(analysis: Analysis, meta: dict[str, str], view: PlanView | None)
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}<small>{escape(more)}</small></dd></div>"
         for name, value, more in figures
     )
+
+
+def _run_time(meta: dict[str, str]) -> tuple[str, str, str]:
+    duration = float(meta.get("duration_ns") or 0)
+    if meta.get("clock") == "accesses":  # the emulation's clock: one a nanosecond
+        return "run time in accesses", in_count(duration), f"recorded by {meta.get('backend', '?')}"
+    return "run time", in_time(duration), f"recorded by {meta.get('backend', '?')}"
 
 
 def sentence_list(sentences: Sequence[str], kind: str) -> str:

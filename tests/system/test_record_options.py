@@ -65,6 +65,16 @@ def facts(trace: Path) -> tuple[dict[str, str], int, set[int]]:
         return opened.meta, samples, {pid for (pid,) in pids}
 
 
+def wait_for_samples(folder: Path, watcher: subprocess.Popen[bytes]) -> None:
+    """Until perf has written samples into the recording's private folder, at most a minute."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end and watcher.poll() is None:
+        if any(path.stat().st_size > 100_000 for path in folder.glob(".trace.db.*/*") if path.is_file()):
+            return
+        time.sleep(0.05)
+    pytest.fail(f"nothing was recorded (exit code {watcher.poll()})")
+
+
 def test_a_running_process(busy: subprocess.Popen[bytes], tmp_path: Path) -> None:
     output = tmp_path / "trace.db"
     result = run("nprof", "record", "--pid", str(busy.pid), "--duration", "1", "-o", output)
@@ -84,7 +94,7 @@ def test_a_signal_ends_watching_and_keeps_the_recording(
 ) -> None:
     command = [BIN / "nprof", "record", "--attach", str(busy.pid), "-o", tmp_path / "trace.db"]
     watcher = subprocess.Popen(command, env=clean_environment(), stderr=subprocess.PIPE)
-    time.sleep(2)
+    wait_for_samples(tmp_path, watcher)
     watcher.send_signal(number)
     _, errors = watcher.communicate(timeout=60)
     assert watcher.returncode == 130, errors
