@@ -163,6 +163,7 @@ void np_enforce_region_gone(uintptr_t address) {
         if (atomic_load_explicit(&placed[i].address, memory_order_relaxed) != address) continue;
         if (!atomic_compare_exchange_strong(&placed[i].address, &expected, 0)) continue;
         int saved = errno;
+        np_enforce_leaving(address, placed[i].bytes);
         nf_verify(&form, &form.regions[i], address, placed[i].bytes);
         nf_unplace(address, placed[i].bytes);
         errno = saved;
@@ -205,7 +206,9 @@ void np_enforce_end(void) {
     }
     for (uint32_t i = 0; i < form.header->regions; i++) {
         uintptr_t address = atomic_exchange(&placed[i].address, 0);
-        if (address) nf_verify(&form, &form.regions[i], address, placed[i].bytes);
+        if (!address) continue;
+        np_enforce_leaving(address, placed[i].bytes); /* the kernel does not tell where pages are that cannot be accessed */
+        nf_verify(&form, &form.regions[i], address, placed[i].bytes);
     }
     uint64_t marked = atomic_load(&nt_counts.marked);
     if (marked)

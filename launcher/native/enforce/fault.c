@@ -143,7 +143,6 @@ static void after_fork(void) {
 }
 
 static void in_child(void) {
-    nt_marks_forked();
     nt_movers_forked();
     after_fork();
 }

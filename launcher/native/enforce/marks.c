@@ -1,6 +1,6 @@
 /* Which memory is marked: ranges of one protection each, cut into granules that move together.
  *
- * One lock guards the table; the migration itself goes on outside of it, the granule being claimed meanwhile.
+ * One lock guards the table and the rights of what is in it: a granule is marked as long as it is inaccessible.
  */
 #include "nexttouch.h"
 
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum { RANGES = 1024 };
-enum { DONE, MARKED, MOVING };
+enum { DONE, MARKED };
 
 struct range { /* ascending, without overlap */
     uintptr_t start, end;
@@ -81,42 +81,20 @@ static void drop_if_done(struct range *range) {
     atomic_store_explicit(&nt_marks, used, memory_order_relaxed);
 }
 
-/* Marked granules of [from, to) get their rights back; false when one is being moved, which is left. */
-static bool restore(struct range *range, size_t from, size_t to) {
-    bool all = true;
+/* Marked granules of [from, to) get their rights back. */
+static void restore(struct range *range, size_t from, size_t to) {
     for (size_t first = from, last; first < to; first = last) {
         unsigned char state = range->states[first];
         for (last = first + 1; last < to && range->states[last] == state;) last++;
-        if (state == MOVING) all = false;
         if (state != MARKED) continue;
-        protect(start_of(range, first), start_of(range, last), range->protection);
+        if (protect(start_of(range, first), start_of(range, last), range->protection)) {
+            /* More mappings than the kernel allows: as one mapping again it needs none of its own. */
+            protect(range->start, range->end, range->protection);
+            first = 0, last = granules_of(range);
+            range->left = (uint32_t)last;
+        }
         memset(range->states + first, DONE, last - first);
         range->left -= (uint32_t)(last - first);
-    }
-    return all;
-}
-
-static bool release_once(uintptr_t start, uintptr_t end) {
-    bool all = true;
-    for (uint32_t at = first_after(start); at < used && ranges[at].start < end;) {
-        struct range *range = &ranges[at];
-        uintptr_t low = start > range->start ? start : range->start, high = end < range->end ? end : range->end;
-        all = restore(range, index_of(range, low), index_of(range, high - 1) + 1) && all;
-        uint32_t before = used;
-        drop_if_done(range);
-        at += used == before;
-    }
-    return all;
-}
-
-void nt_release(uintptr_t start, uintptr_t end) {
-    bool all = start >= end;
-    while (!all) {
-        sigset_t saved;
-        nt_lock(&saved);
-        all = release_once(start, end);
-        nt_unlock(&saved);
-        if (!all) sched_yield();
     }
 }
 
@@ -155,24 +133,36 @@ static void cut(uint32_t at, uintptr_t start, uintptr_t end) {
         insert_at(at + 1, behind);
         drop_if_done(&ranges[at + 1]);
     } else if (skip) {
-        restore(range, skip, granules_of(range)); /* what another thread moves settles by itself */
+        restore(range, skip, granules_of(range));
     }
     range->end = start_of(range, first);
     range->left = range->end > range->start ? count_left(range) : 0;
     drop_if_done(range);
 }
 
-/* Whether the ranges leave room for [start, end), where nothing is marked any more. */
-static bool make_room(uintptr_t start, uintptr_t end) {
-    for (uint32_t at = first_after(start); at < used && ranges[at].start < end; at = first_after(start)) {
-        const struct range *range = &ranges[at];
-        size_t low = index_of(range, start > range->start ? start : range->start);
-        size_t high = index_of(range, (end < range->end ? end : range->end) - 1);
-        for (size_t i = low; i <= high; i++)
-            if (range->states[i] != DONE) return false; /* another thread marked it since */
-        cut(at, start, end);
+static void make_room(uintptr_t start, uintptr_t end) {
+    for (uint32_t at = first_after(start); at < used && ranges[at].start < end; at = first_after(start)) cut(at, start, end);
+}
+
+/* Nothing is marked in [start, end) any more, and no range reaches into it: it may be unmapped, and mapped by others. */
+static void release(uintptr_t start, uintptr_t end) {
+    for (uint32_t at = first_after(start); at < used && ranges[at].start < end;) {
+        struct range *range = &ranges[at];
+        uintptr_t low = start > range->start ? start : range->start, high = end < range->end ? end : range->end;
+        restore(range, index_of(range, low), index_of(range, high - 1) + 1);
+        uint32_t before = used;
+        drop_if_done(range);
+        at += used == before;
     }
-    return true;
+    make_room(start, end);
+}
+
+void nt_release(uintptr_t start, uintptr_t end) {
+    sigset_t saved;
+    if (start >= end) return;
+    nt_lock(&saved);
+    release(start, end);
+    nt_unlock(&saved);
 }
 
 static int insert(struct range fresh) {
@@ -189,23 +179,12 @@ static int insert(struct range fresh) {
 }
 
 int nt_mark(uintptr_t start, uintptr_t end, size_t granule, int protection) {
-    for (;;) {
-        sigset_t saved;
-        nt_release(start, end);
-        nt_lock(&saved);
-        bool room = make_room(start, end);
-        int error = 0;
-        if (room) error = insert((struct range){.start = start, .end = end, .granule = granule, .protection = protection});
-        nt_unlock(&saved);
-        if (room) return error;
-    }
-}
-
-/* Threads that were moving something do not exist here. */
-void nt_marks_forked(void) {
-    for (uint32_t at = 0; at < used; at++)
-        for (size_t i = 0, count = granules_of(&ranges[at]); i < count; i++)
-            if (ranges[at].states[i] == MOVING) ranges[at].states[i] = MARKED;
+    sigset_t saved;
+    nt_lock(&saved);
+    release(start, end);
+    int error = insert((struct range){.start = start, .end = end, .granule = granule, .protection = protection});
+    nt_unlock(&saved);
+    return error;
 }
 
 uintptr_t nt_next(uintptr_t start, uintptr_t end) {
@@ -223,36 +202,17 @@ uintptr_t nt_next(uintptr_t start, uintptr_t end) {
     return found;
 }
 
-bool nt_claim(uintptr_t address, struct nt_piece *piece) {
-    for (;;) {
-        sigset_t saved;
-        nt_lock(&saved);
-        struct range *range = range_at(address);
-        size_t index = range ? index_of(range, address) : 0;
-        int state = range ? range->states[index] : DONE;
-        if (state == MARKED) {
-            range->states[index] = MOVING;
-            *piece = (struct nt_piece){start_of(range, index), start_of(range, index + 1), range->protection};
-        }
-        nt_unlock(&saved);
-        if (state != MOVING) return state == MARKED;
-        sched_yield(); /* another thread moves it */
-    }
-}
-
-void nt_settle(const struct nt_piece *piece) {
+bool nt_open(uintptr_t address, struct nt_piece *piece) {
     sigset_t saved;
     nt_lock(&saved);
-    struct range *range = range_at(piece->start);
-    if (protect(piece->start, piece->end, piece->protection) && range) {
-        /* More mappings than the kernel allows: as one mapping again it needs none of its own. */
-        protect(range->start, range->end, range->protection);
-        restore(range, 0, granules_of(range));
-    }
-    if (range) {
-        range->states[index_of(range, piece->start)] = DONE;
-        range->left--;
+    struct range *range = range_at(address);
+    size_t index = range ? index_of(range, address) : 0;
+    bool ours = range && range->states[index] == MARKED;
+    if (ours) {
+        *piece = (struct nt_piece){start_of(range, index), start_of(range, index + 1)};
+        restore(range, index, index + 1);
         drop_if_done(range);
     }
     nt_unlock(&saved);
+    return ours;
 }

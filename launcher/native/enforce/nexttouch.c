@@ -6,12 +6,14 @@
 
 #include <errno.h>
 #include <linux/mempolicy.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+enum { STACK_NEAR = 4096, STACK_FAR = 1 << 30 };
 enum { BATCH = 512, MOVERS = 8, PIECES = 1024, VMAS = 512, NODES = 1024 };
 #ifndef MPOL_F_NUMA_BALANCING
 #define MPOL_F_NUMA_BALANCING (1 << 13)
@@ -67,16 +69,17 @@ static void move_here(uintptr_t start, uintptr_t end) {
     atomic_store_explicit(&mover->busy, false, memory_order_release);
 }
 
-/* No signal between: its handler could touch what only we can make accessible again. */
+/* Accessible first: the kernel does not move pages of a mapping that may not be accessed, and loses no write to one that
+ * it moves. No signal between: its handler could come here, and wait for a mover that is ours.
+ */
 bool nt_resolve(uintptr_t address) {
     static const unsigned long all = ~0ul;
     unsigned long saved;
     struct nt_piece piece;
     syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &saved, sizeof all);
-    bool ours = nt_claim(address, &piece);
+    bool ours = nt_open(address, &piece);
     if (ours) {
-        move_here(piece.start, piece.end); /* while nobody can write to it */
-        nt_settle(&piece);
+        move_here(piece.start, piece.end);
         atomic_fetch_add_explicit(&nt_counts.touches, 1, memory_order_relaxed);
     }
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &saved, NULL, sizeof saved);
@@ -116,11 +119,21 @@ void nt_movers_forked(void) {
     atomic_store(&marking, false);
 }
 
+/* The caller's stack may be of one mapping with what lies beside it. Its descriptor is at the top. */
+static bool holds_own_stack(uintptr_t start, uintptr_t end) {
+    stack_t other;
+    uintptr_t low = (uintptr_t)__builtin_frame_address(0) - STACK_NEAR;
+    uintptr_t high = ((uintptr_t)pthread_self() + STACK_NEAR) & ~(uintptr_t)(STACK_NEAR - 1);
+    if (high < low || high - low > STACK_FAR) high = low + 2 * STACK_NEAR;
+    if (start < high && low < end) return true;
+    if (sigaltstack(NULL, &other) || other.ss_flags & SS_DISABLE) return false;
+    return start < (uintptr_t)other.ss_sp + other.ss_size && (uintptr_t)other.ss_sp < end;
+}
+
 static int mark_vmas(uintptr_t start, uintptr_t end, size_t granule) {
     static struct nt_vma vmas[VMAS]; /* the marker's */
     int error = EINVAL; /* until something could be marked */
     while (atomic_exchange_explicit(&marking, true, memory_order_acquire)) sched_yield();
-    uintptr_t own = (uintptr_t)__builtin_frame_address(0);
     for (size_t count = VMAS; count == VMAS && start < end;) {
         sigset_t saved;
         nt_lock(&saved);
@@ -130,7 +143,7 @@ static int mark_vmas(uintptr_t start, uintptr_t end, size_t granule) {
             const struct nt_vma *vma = &vmas[i];
             uintptr_t low = start > vma->start ? start : vma->start, high = end < vma->end ? end : vma->end;
             start = high;
-            if (!vma->markable || (own >= vma->start && own < vma->end)) continue;
+            if (!vma->markable || holds_own_stack(low, high)) continue;
             int failed = nt_mark(low, high, granule, vma->protection);
             if (!failed) atomic_fetch_add_explicit(&nt_counts.marked, high - low, memory_order_relaxed);
             error = failed ? failed : 0;

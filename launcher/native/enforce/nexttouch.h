@@ -34,20 +34,17 @@ void nt_lock(sigset_t *saved); /* no signal comes while it is held */
 void nt_unlock(const sigset_t *saved);
 /* A mapping's part becomes inaccessible until touched; errno. */
 int nt_mark(uintptr_t start, uintptr_t end, size_t granule, int protection);
-/* Accessible again, unmoved; waits for what is being moved. */
+/* Accessible again, unmoved. */
 void nt_release(uintptr_t start, uintptr_t end);
 /* The next marked byte of [start, end), or end. */
 uintptr_t nt_next(uintptr_t start, uintptr_t end);
 
 struct nt_piece {
     uintptr_t start, end;
-    int protection;
 };
 
-/* A marked piece is the caller's to move, then to settle; false: it is not marked (any more). */
-bool nt_claim(uintptr_t address, struct nt_piece *piece);
-void nt_settle(const struct nt_piece *piece);
-void nt_marks_forked(void); /* the lock is held */
+/* Make a marked piece accessible, for the caller to move; false: it is not marked (any more). */
+bool nt_open(uintptr_t address, struct nt_piece *piece);
 
 /* ---- nexttouch.c ---- */
 

@@ -24,11 +24,26 @@ static uintptr_t page_of(uintptr_t address) { return address & ~(uintptr_t)(page
 
 static uintptr_t page_after(uintptr_t address) { return page_of(address + page_bytes() - 1); }
 
-static uintptr_t start_of(uintptr_t address, uint64_t offset) {
-    return offset ? page_after(address + offset) : page_of(address);
+/* The pages that are a region's. Blocks of the heap and static data share a page with what lies before and after them:
+ * it is theirs who have most of it, so that two planned neighbours do not both claim it. Anything has one page.
+ */
+struct span {
+    uintptr_t start, end;
+};
+
+static struct span span_of(const struct nf_region *region, uintptr_t address, size_t bytes) {
+    struct span all = {page_of(address), page_after(address + bytes)};
+    if (region->kind != NF_HEAP && region->kind != NF_STATIC) return all;
+    struct span most = {page_of(address + page_bytes() / 2), page_of(address + bytes + page_bytes() / 2)};
+    return most.start < most.end ? most : all;
+}
+
+static uintptr_t within(struct span span, uintptr_t page) {
+    return page < span.start ? span.start : page > span.end ? span.end : page;
 }
 
 static int place_runs(const struct nf_form *form, const struct nf_region *region, uintptr_t address, size_t bytes) {
+    struct span span = span_of(region, address, bytes);
     int first_error = 0;
     for (uint32_t i = 0; i < region->runs; i++) {
         const struct nf_run *run = &form->runs[region->first_run + i];
@@ -37,8 +52,8 @@ static int place_runs(const struct nf_form *form, const struct nf_region *region
         unsigned long mask[MASK_WORDS] = {0};
         mask[run->node / WORD] = 1ul << run->node % WORD;
         int mode = region->policy == NF_PREFERRED ? MPOL_PREFERRED : MPOL_BIND;
-        uintptr_t end = page_after(address + run->offset + length);
-        int error = set_policy(start_of(address, run->offset), end, mode, mask);
+        uintptr_t start = run->offset ? within(span, page_after(address + run->offset)) : span.start;
+        int error = set_policy(start, within(span, page_after(address + run->offset + length)), mode, mask);
         if (error && !first_error) first_error = error;
     }
     return first_error;
@@ -50,7 +65,8 @@ static int interleave(const struct nf_form *form, const struct nf_region *region
         uint32_t node = form->runs[region->first_run + i].node;
         mask[node / WORD] |= 1ul << node % WORD;
     }
-    return region->runs ? set_policy(page_of(address), page_after(address + bytes), MPOL_INTERLEAVE, mask) : 0;
+    struct span span = span_of(region, address, bytes);
+    return region->runs ? set_policy(span.start, span.end, MPOL_INTERLEAVE, mask) : 0;
 }
 
 int nf_place(const struct nf_form *form, const struct nf_region *region, uintptr_t address, size_t bytes) {
@@ -65,8 +81,9 @@ void nf_place_stack(uintptr_t address, size_t bytes, int node) {
     set_policy(page_of(address), page_of(address + bytes), MPOL_PREFERRED, mask);
 }
 
+/* A block of the heap: other kinds lose their policy with their mapping. */
 void nf_unplace(uintptr_t address, size_t bytes) {
-    set_policy(page_of(address), page_after(address + bytes), MPOL_DEFAULT, NULL);
+    set_policy(page_of(address + page_bytes() / 2), page_of(address + bytes + page_bytes() / 2), MPOL_DEFAULT, NULL);
 }
 
 /* ---- where the pages are ---- */
@@ -107,13 +124,13 @@ void nf_verify(const struct nf_form *form, const struct nf_region *region, uintp
     bool idle = false;
     while (!atomic_compare_exchange_weak(&verifying, &idle, true)) idle = false, sched_yield();
     memset(pages_on, 0, sizeof pages_on);
-    uintptr_t start = page_of(address), end = page_after(address + bytes);
-    size_t page = page_bytes(), stride = ((end - start) / page / MAX_QUERIED + 1) * page, used = 0;
+    struct span span = span_of(region, address, bytes);
+    size_t page = page_bytes(), stride = ((span.end - span.start) / page / MAX_QUERIED + 1) * page, used = 0;
     uint32_t run = 0;
-    for (uintptr_t at = start; at < end; at += stride) {
+    for (uintptr_t at = span.start; at < span.end; at += stride) {
         pages[used] = (void *)at;
         wanted[used++] = node_wanted(form, region, at > address ? at - address : 0, &run);
-        if (used == BATCH || end - at <= stride) count_batch(pages, wanted, used), used = 0;
+        if (used == BATCH || span.end - at <= stride) count_batch(pages, wanted, used), used = 0;
     }
     log_counts(form, region, stride);
     atomic_store(&verifying, false);
