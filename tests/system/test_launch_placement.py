@@ -1,5 +1,6 @@
 """nlaunch puts real programs where the plan says, seen from outside and in its own report."""
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -11,6 +12,7 @@ from numaplan.profiler.machine import Machine
 from tests.system.launching import NLAUNCH, Build, builder, nlaunch, plan_for
 
 pytestmark = pytest.mark.system
+PAGE = os.sysconf("SC_PAGESIZE")
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +57,8 @@ def test_report_of_a_run_as_planned(tmp_path: Path, build: Build) -> None:
         if size == 81920:  # the one block that is never touched
             assert region["actual"] == {}
         elif size != 1 << 18:  # that mapping has moved away before it is looked at
-            assert set(region["actual"]) == {node} and region["actual"][node] >= size
+            # Neighbours share a page, which is one's only.
+            assert set(region["actual"]) == {node} and abs(region["actual"][node] - size) < PAGE
     assert re.fullmatch(rb"nlaunch: 2/2 threads, 100 % of [\d.]+ MB as planned\n", result.stderr)
 
 
