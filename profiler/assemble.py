@@ -88,6 +88,8 @@ class RegionFinder:
     def find(self, block: SampleBlock) -> NDArray[np.int32]:
         """Region of each sample of a block, -1 where its address lies in none."""
         answer = np.full(len(block), -1, np.int32)
+        if not self._index:
+            return answer
         for pid in np.unique(block.pid).tolist():
             if pid not in self._index:
                 continue

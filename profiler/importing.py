@@ -18,9 +18,11 @@ from numaplan.profiler.perfdata.accesses import Accesses, survey
 from numaplan.profiler.perfdata.clocks import shifts, wall_clock
 from numaplan.profiler.perfdata.conversion import machine_of
 from numaplan.profiler.perfdata.identities import Facts, identity_of
+from numaplan.profiler.perfdata.periods import period_facts
 from numaplan.profiler.perfdata.records import ThreadSpan
 from numaplan.profiler.perfdata.unpack import unpacked
 
+KEPT = 1 << 21  # samples of 12 words each that may stay in memory rather than be decoded twice
 _SAMPLE = 9  # the type of their records
 
 
@@ -51,7 +53,7 @@ def import_recordings(
         parts = []
         for number, name in enumerate(names):
             progress(f"reading {name}", number / len(names))
-            parts.append(_read(name, Path(folder), number, progress))
+            parts.append(_read(name, Path(folder), number, progress, KEPT // len(names)))
         chosen = machine or machine_of(parts[0].facts, max(part.last_cpu for part in parts))
         moved, told = shifts([part.facts for part in parts])
         shifted = [_moved(part.facts, shift) for part, shift in zip(parts, moved, strict=True)]
@@ -83,6 +85,7 @@ def _meta(
         "hostname": first.get("hostname", ""),
         "perf": first.get("version", ""),
         "perf_events": ", ".join(dict.fromkeys(event for part in parts for event in part.facts.events)),
+        **period_facts({name: value for part in reversed(parts) for name, value in part.periods.items()}),
     }
     if (ahead := wall_clock(parts[0].facts)) is not None:
         meta["wall_clock_ns"] = start + ahead
@@ -91,10 +94,10 @@ def _meta(
     return meta
 
 
-def _read(name: str, folder: Path, number: int, progress: Progress) -> Accesses:
+def _read(name: str, folder: Path, number: int, progress: Progress, keep: int) -> Accesses:
     """The accesses of one recording; those of a hardware trace have to be made by perf."""
     path = unpacked(name, folder, number)
-    found = survey(path)
+    found = survey(path, keep)
     if found.facts.header.get("auxtrace"):
         try:
             return samples_of(path, found, folder, number, progress)

@@ -12,6 +12,7 @@ from numaplan.profiler.backends.live import Meter
 from numaplan.profiler.backends.perf_command import INTERRUPTED, PerfRun, run_attached, run_recorded
 from numaplan.profiler.perfdata import Decoded, decode_perf
 from numaplan.profiler.perfdata.conversion import Converted, convert
+from numaplan.profiler.perfdata.periods import PeriodCounter, period_facts
 
 _USER_END = np.uint64(1 << 63)
 # No build ids, which our library logs; no BPF programs, for which perf would take a second longer to end.
@@ -138,6 +139,9 @@ def recording_of(
         "perf_events": ", ".join(decoded.events),
         "period": "0" if request.choices.freq else str(period),
     }
+    counter = PeriodCounter()
+    counter.add(decoded.samples, converted.rows, converted.codes)
+    facts |= period_facts(counter.periods(decoded.header["attrs"]))
     if request.choices.freq:
         facts["freq"] = str(request.choices.freq)
     throttled = decoded.header["records"].get(_THROTTLE, 0)

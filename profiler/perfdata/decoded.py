@@ -146,7 +146,13 @@ def _decoded(reader: Reader) -> Decoded:
         unfinished=reader.head.unfinished,
         records=reader.counts,
         attrs=[
-            {"name": name, "type": attr.type, "config": attr.config, "sample_type": attr.sample_type}
+            {
+                "name": name,
+                "type": attr.type,
+                "config": attr.config,
+                "sample_type": attr.sample_type,
+                "period": 0 if "freq" in attr.flags else attr.sample_period,
+            }
             for name, attr in zip(events, reader.events.attrs, strict=True)
         ],
     )

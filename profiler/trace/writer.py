@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from numaplan.common import UsageError, atomic_output, version
+from numaplan.profiler.trace.sample_tables import SampleTables
 from numaplan.profiler.trace.schema import ENUMS, SCHEMA_VERSION, TABLES
 
 ROWS = 4 * 122_880  # row groups of the database
@@ -26,6 +27,7 @@ class TraceWriter:
         self._stack = ExitStack()
         self._samples = 0
         self._held = 0
+        self._tables = SampleTables()
         self._blocks: list[Mapping[str, np.ndarray[Any, Any]]] = []
 
     def __enter__(self) -> "TraceWriter":
@@ -36,9 +38,12 @@ class TraceWriter:
         try:
             self._db = duckdb.connect(str(self._temporary))
             self._stack.callback(self._db.close)
+            self._db.execute("SET enable_progress_bar = false")  # it would go to stdout
             for name, values in ENUMS.items():
                 self._db.execute(f"CREATE TYPE {name} AS ENUM {values!r}")
             for table, columns in TABLES.items():
+                if table == "samples":  # SampleTables knows how when it has seen some
+                    continue
                 listed = ", ".join(f'"{column}" {kind}' for column, kind in columns.items())
                 self._db.execute(f"CREATE TABLE {table} ({listed})")
             self.set_meta({"schema": SCHEMA_VERSION, "version": version()})
@@ -56,6 +61,7 @@ class TraceWriter:
         if error is None:
             try:
                 self._flush()
+                self._db.execute(self._tables.finish())
                 self._db.execute("CHECKPOINT")
                 self._db.close()
             except Exception as failure:
@@ -78,14 +84,15 @@ class TraceWriter:
         import pyarrow as pa
 
         columns = TABLES[table]
-        listed = list(rows)
-        if not listed:
+        given = list(rows)
+        if not given:
             return
         arrow = pa.table(
-            {name: [row[index] for row in listed] for index, name in enumerate(columns)},
+            {name: [row[index] for row in given] for index, name in enumerate(columns)},
             schema=pa.schema([(name, _ARROW[kind]()) for name, kind in columns.items()]),
         )
-        self._insert(table, arrow, ", ".join(f'"{name}"' for name in columns))
+        listed = ", ".join(f'"{name}"' for name in columns)
+        self._insert(arrow, f"INSERT INTO {table} SELECT {listed} FROM incoming")
 
     def add_samples(self, columns: Mapping[str, np.ndarray[Any, Any]]) -> None:
         """Append samples from equally long arrays, one a column; event and level as codes.
@@ -113,15 +120,15 @@ class TraceWriter:
             name: blocks[0][name] if len(blocks) == 1 else np.concatenate([block[name] for block in blocks])
             for name in TABLES["samples"]
         }
-        chosen = ", ".join(
-            _as_enum(name, kind) if kind in ENUMS else name for name, kind in TABLES["samples"].items()
-        )
-        self._insert("samples", pa.table(joined), chosen)
+        before, stored, insert = self._tables.take(joined)
+        for statement in before:
+            self._run(statement)
+        self._insert(pa.table(stored), insert)
 
-    def _insert(self, table: str, arrow: object, columns: str) -> None:
+    def _insert(self, arrow: object, statement: str) -> None:
         self._db.register("incoming", arrow)
         try:
-            self._run(f"INSERT INTO {table} SELECT {columns} FROM incoming")
+            self._run(statement)
         finally:
             with suppress(Exception):
                 self._db.unregister("incoming")
@@ -144,12 +151,6 @@ class TraceWriter:
                 f"{self.path}: the trace cannot be written: {text}", "free space or choose another place"
             )
         return error
-
-
-def _as_enum(column: str, kind: str) -> str:
-    """An SQL expression that makes codes values of an enum (one by one: twice as fast as by enum_range)."""
-    cases = " ".join(f"WHEN {code} THEN '{name}'::{kind}" for code, name in enumerate(ENUMS[kind]))
-    return f"CASE {column} {cases} END"
 
 
 def _remove_companions(temporary: Path) -> None:
