@@ -71,7 +71,7 @@ def check_plan_today(
 
     Raises UsageError when the plan and today's run differ in their threads: there is nothing to compare.
     """
-    options = _options_of(plan, effort, seed, name)
+    options = options_of(plan, effort, seed, name)
     usable = restrict(machine, options.nodes, options.smt, options.without_cpus)
     places = node_indices(usable, planned_nodes(plan, workload, name), len(workload.threads))
     problem = problem_for(workload, usable, options)
@@ -107,7 +107,8 @@ class _Recorded(msgspec.Struct):
     next_touch: bool = False
 
 
-def _options_of(plan: Plan, effort: str, seed: int, name: str) -> PlanOptions:
+def options_of(plan: Plan, effort: str, seed: int, name: str) -> PlanOptions:
+    """The options that a plan was made with, but for effort and seed; raises UsageError if they cannot be."""
     try:
         recorded = msgspec.convert(plan.provenance.get("options", {}), _Recorded)
     except msgspec.ValidationError as error:

@@ -121,7 +121,9 @@ def _agreements(analyses: "list[Analysis]") -> "list[RunAgreement | None]":
 def report_command(
     trace: TraceFile,
     output: Annotated[Path, typer.Option("-o", "--output", help="The page to write.")] = Path("report.html"),
-    plan: Annotated[Path | None, typer.Option("--plan", help="Show this plan against compact.")] = None,
+    plan: Annotated[
+        Path | None, typer.Option("--plan", help="Show this plan, and what every method would cost.")
+    ] = None,
     slice_ms: Slice = 0.0,
     debug: Debug = False,
 ) -> None:
@@ -133,11 +135,17 @@ def report_command(
 
     from numaplan.analyzer.report import write_report
     from numaplan.mapper.plan import Plan
+    from numaplan.mapper.report_costs import method_costs
     from numaplan.profiler import Trace
 
-    content: dict[str, Any] | None = msgspec.to_builtins(Plan.load(plan)) if plan is not None else None
+    content: dict[str, Any] | None = None
+    methods = None
+    if plan is not None:
+        loaded = Plan.load(plan)
+        content = msgspec.to_builtins(loaded)
+        methods = method_costs(loaded, str(plan))
     with Trace.open(trace) as opened:
-        write_report(opened, output, plan=content, slice_ns=round(slice_ms * 1e6))
+        write_report(opened, output, plan=content, slice_ns=round(slice_ms * 1e6), methods=methods)
     print(f"nmap: wrote {output}", file=sys.stderr)
 
 

@@ -3,6 +3,7 @@
 import base64
 import gzip
 import os
+from collections.abc import Callable, Sequence
 from functools import cache
 from html import escape
 from importlib import resources
@@ -18,6 +19,7 @@ from numaplan.analyzer.pages import PageAccesses, page_accesses
 from numaplan.analyzer.regions import region_uses
 from numaplan.analyzer.report.communication_figures import communication_figures, node_figure
 from numaplan.analyzer.report.load_figures import load_figures
+from numaplan.analyzer.report.method_figures import MethodCost, method_figure
 from numaplan.analyzer.report.plan_view import (
     PlanView,
     first_touch_homes,
@@ -34,13 +36,20 @@ from numaplan.common import MachineLacksError, version, write_document
 from numaplan.profiler import Trace
 
 Figure = dict[str, Any]
+Methods = Callable[[Analysis], Sequence[MethodCost]]
 
 
 def write_report(
-    trace: Trace, output: str | os.PathLike[str], *, plan: dict[str, Any] | None = None, slice_ns: int = 0
+    trace: Trace,
+    output: str | os.PathLike[str],
+    *,
+    plan: dict[str, Any] | None = None,
+    slice_ns: int = 0,
+    methods: Methods | None = None,
 ) -> None:
     """Write the page of a trace, and of a plan for it (the content of a checked plan.json).
 
+    methods: with a plan, what finds the cost of each mapping method for the plan's objective.
     Raises UsageError when the trace has no samples, the plan fits none of its threads, or the file cannot
     be written.
     """
@@ -61,7 +70,7 @@ def write_report(
         "version": escape(version()),
         "style": _part("page.css"),
         "script": _part("page.js"),
-        "figures": _packed(msgspec.json.encode(_figures(analysis, pages, view))),
+        "figures": _packed(msgspec.json.encode(_figures(analysis, pages, view, methods))),
         "plotly": _packed_plotly(),
     }
     write_document(output, Template(_part("page.html")).substitute(values).encode())
@@ -71,12 +80,18 @@ def _mismatch(trace: Trace, view: PlanView | None) -> list[str]:
     return [*program_mismatch(view.content, trace.meta), *view.mismatch] if view is not None else []
 
 
-def _figures(analysis: Analysis, pages: PageAccesses, view: PlanView | None) -> list[Figure]:
+def _figures(
+    analysis: Analysis, pages: PageAccesses, view: PlanView | None, methods: Methods | None
+) -> list[Figure]:
     names = _names(analysis)
     figures = communication_figures(analysis.comm, names, view)
     if view is not None:
         figures += _traffic_figures(analysis, pages, view)
-    return [*figures, timeline_figure(analysis, names), *load_figures(analysis, names, view)]
+    figures += [timeline_figure(analysis, names), *load_figures(analysis, names, view)]
+    costs = methods(analysis) if view is not None and methods is not None else ()
+    if view is not None and costs:
+        figures.append(method_figure(costs, view.content["objective"]))
+    return figures
 
 
 def _traffic_figures(analysis: Analysis, pages: PageAccesses, view: PlanView) -> list[Figure]:

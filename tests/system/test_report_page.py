@@ -6,10 +6,15 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
+from numaplan.analyzer import analyze_trace
 from numaplan.analyzer.report import write_report
+from numaplan.mapper import PlanOptions, make_plan
+from numaplan.mapper.report_costs import method_costs
+from numaplan.mapper.trace_workload import workload_of_trace
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, Trace, TraceWriter
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
@@ -118,6 +123,22 @@ def test_every_chart_is_drawn(
     assert len(sections) == charts
     assert document.count('class="main-svg"') >= charts
     assert "<title>owned" not in document
+
+
+def test_every_method_is_shown_beside_a_plan(chromium: str, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    with Trace.open(ring_trace(tmp_path / "trace.db", 8, 40_000)) as trace:
+        plan = make_plan(workload_of_trace(trace.path), Machine.load("4x2"), PlanOptions()).plan
+        found = method_costs(plan, "plan")(analyze_trace(trace))
+        write_report(trace, page, plan=msgspec.to_builtins(plan), methods=method_costs(plan, "plan"))
+    assert {"best", "cmlb", "eagermap", "compact"} <= {cost.method for cost in found}
+    best = next(cost for cost in found if cost.method == "best")
+    assert best.even and best.value == min(cost.value for cost in found if cost.even)
+    assert [cost.method for cost in found if cost.method == "scatter" and cost.value > best.value]
+    document, console = opened(chromium, page, tmp_path / "profile")
+    assert console == [] and 'data-state="drawn"' in document and 'data-charts="8"' in document
+    section = document[document.index('id="methods-compared"') :]
+    assert "eagermap" in section[: section.index("</section>")]
 
 
 def test_the_page_asks_for_nothing_from_the_network(tmp_path: Path) -> None:

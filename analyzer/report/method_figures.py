@@ -1,0 +1,54 @@
+"""Figure of what each mapping method would cost on this trace."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Figure = dict[str, Any]
+
+UNITS = {"hop": "communication times distance"}
+_WITHIN, _OFF = 0, 7  # places in the page's colours of nodes; the last is grey
+
+
+@dataclass(frozen=True)
+class MethodCost:
+    """A method's placement: what the objective asks to be small, and whether node loads are even enough."""
+
+    method: str
+    value: float
+    even: bool
+    imbalance: float
+
+
+def method_figure(costs: Sequence[MethodCost], objective: str) -> Figure:
+    """One bar a method, the best at the top; those that do not balance in grey where that is asked for."""
+    ranked = sorted(costs, key=lambda cost: (not cost.even, cost.value))
+    names = [cost.method for cost in ranked]
+    about = f"What every method's placement of these threads costs; objective: {objective}. Less is better."
+    if not all(cost.even for cost in ranked):
+        about += " Grey: a node's load is further off its share than need be."
+    return {
+        "id": "methods-compared",
+        "title": "Every method on this trace",
+        "about": about,
+        "shape": "wide",
+        "data": [
+            {
+                "type": "bar",
+                "orientation": "h",
+                "x": [float(f"{cost.value:.4g}") for cost in ranked],
+                "y": names,
+                "customdata": [f"{cost.imbalance:.1%}" for cost in ranked],
+                "_nodes": [_WITHIN if cost.even else _OFF for cost in ranked],
+                "hovertemplate": "%{y}: %{x:.4s}, load off by %{customdata}<extra></extra>",
+            }
+        ],
+        "layout": {
+            "xaxis": {
+                "title": {"text": UNITS.get(objective, "communication between nodes (events)")},
+                "rangemode": "tozero",
+            },
+            "yaxis": {"type": "category", "autorange": "reversed", "showgrid": False, "dtick": 1},
+            "bargap": 0.2,
+        },
+    }
