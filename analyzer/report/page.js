@@ -98,7 +98,7 @@ function draw(figure, place) {
 function makeSection(figure, alone) {
   const section = document.createElement("section");
   section.id = figure.id;
-  section.className = figure.shape + (figure.shape === "tall" || alone ? " full" : "");
+  section.className = figure.shape + (figure.shape === "tall" || figure.full || alone ? " full" : "");
   const title = document.createElement("h2");
   title.textContent = figure.title;
   const about = document.createElement("p");
