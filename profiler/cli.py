@@ -72,7 +72,7 @@ def record_command(
     The program's output, input and exit code are its own. Ctrl-C keeps what was recorded.
 
     For --set with emulate: turn=1000 (accesses a turn), schedule=fair|free, seed=1, l1=32K:8, l2=1M:16,
-    l3=32M:16 (SIZE:WAYS), drop_runtime=yes|no (samples of the loader and of thread runtimes); pebs:
+    l3=32M:16 (SIZE:WAYS; default: the machine's), l3_inclusive=yes|no, drop_runtime=yes|no (samples of the loader and of thread runtimes); pebs:
     ldlat=3 (least latency of loads), llc=yes|no|all, stores=yes|no; ibs: l3missonly=no|yes; spe:
     min_latency=0.
 

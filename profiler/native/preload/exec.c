@@ -2,7 +2,9 @@
  * the unit separator, ending where the program's path goes).
  *
  * These may run in the child of a vfork, in its parent's memory: only the stack is written. system() and popen()
- * start a native shell, which loads this library and comes by here for what it starts.
+ * start a native shell, which loads this library and comes by here for what it starts. What the program says of
+ * the loader (LD_PRELOAD, LD_LIBRARY_PATH) holds for what it starts, and one started with an environment of its
+ * own is emulated as well.
  */
 #include "preload.h"
 
@@ -17,6 +19,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #if defined __aarch64__
@@ -47,6 +51,25 @@ static const char *value_of(char *const *envp, const char *name) {
     for (; envp && *envp; envp++)
         if (!strncmp(*envp, name, length) && (*envp)[length] == '=') return *envp + length + 1;
     return NULL;
+}
+
+static const char *const CARRIED[] = {"NUMAPLAN_EMULATE_PREFIX", "NUMAPLAN_LOG", "NUMAPLAN_SKIP"};
+enum { CARRIED_COUNT = sizeof CARRIED / sizeof *CARRIED };
+static char *carried[CARRIED_COUNT]; /* NAME=VALUE, as this process was started with */
+
+void np_exec_start(void) {
+    size_t bytes = 0;
+    for (int i = 0; i < CARRIED_COUNT; i++) {
+        const char *value = getenv(CARRIED[i]);
+        if (!value) return;
+        bytes += strlen(CARRIED[i]) + strlen(value) + 2;
+    }
+    char *text = (char *)syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (text == MAP_FAILED) return;
+    for (int i = 0; i < CARRIED_COUNT; i++) {
+        carried[i] = text;
+        text = stpcpy(stpcpy(stpcpy(text, CARRIED[i]), "="), getenv(CARRIED[i])) + 1;
+    }
 }
 
 /* 'e': a program for the machine that is emulated (and that this library is built for), '#': a script, 0: neither,
@@ -111,8 +134,41 @@ static void resolve_self(struct call *call) {
     }
 }
 
-/* words: room for WORDS + 4 + the arguments; text: a copy of the prefix. */
-static bool rewrite(struct call *call, char *const *argv, char *text, char **words) {
+static char *entry_of(char *const *envp, const char *name, size_t length) {
+    for (; envp && *envp; envp++)
+        if (!strncmp(*envp, name, length) && (*envp)[length] == '=') return *envp;
+    return NULL;
+}
+
+/* What the prefix says of the loader (-E NAME=VALUE), as the program says it now; ours stays the first to be
+ * preloaded. Returns how many words are left. joined: room for both values of LD_PRELOAD.
+ */
+static size_t renew_loader(char **words, size_t n, char *const *envp, char *joined) {
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(words[i], "-E") || i + 1 == n) {
+            words[kept++] = words[i];
+            continue;
+        }
+        char *option = words[i], *word = words[++i];
+        size_t length = strcspn(word, "=");
+        char *said = entry_of(envp, word, length);
+        bool preload = length == 10 && !strncmp(word, "LD_PRELOAD", length), carries = said && !strchr(said, ',');
+        if (preload && carries && said[length + 1] && !strstr(said, word + length + 1)) {
+            stpcpy(stpcpy(stpcpy(joined, word), ":"), said + length + 1);
+            word = joined;
+        } else if (!preload) {
+            if (!carries) continue;
+            word = said;
+        }
+        words[kept++] = option;
+        words[kept++] = word;
+    }
+    return kept;
+}
+
+/* words: room for WORDS + 4 + the arguments; text: a copy of the prefix; joined: see renew_loader. */
+static bool rewrite(struct call *call, char *const *argv, char *text, char **words, char *joined) {
     char *script = NULL, *program = NULL, *argument = "", inner[HEAD];
     resolve_self(call);
     int kind = kind_of(call->path, call->head);
@@ -122,7 +178,7 @@ static bool rewrite(struct call *call, char *const *argv, char *text, char **wor
     } else if (kind != 'e') {
         return false;
     }
-    size_t n = cut_words(text, words);
+    size_t n = renew_loader(words, cut_words(text, words), call->envp, joined);
     if (!script) {
         words[n++] = "-0";
         words[n++] = argv && argv[0] ? argv[0] : (char *)call->path;
@@ -139,14 +195,17 @@ static bool rewrite(struct call *call, char *const *argv, char *text, char **wor
 }
 
 /* The emulator itself must not load this library: its program gets it by the prefix. */
-static void without_preload(char *const *envp, char **kept) {
-    for (; envp && *envp; envp++)
-        if (strncmp(*envp, "LD_PRELOAD=", 11)) *kept++ = *envp;
+static void emulator_environment(char *const *envp, char **kept) {
+    for (char *const *entry = envp; entry && *entry; entry++)
+        if (strncmp(*entry, "LD_PRELOAD=", 11)) *kept++ = *entry;
+    for (int i = 0; i < CARRIED_COUNT; i++)
+        if (carried[i] && !value_of(envp, CARRIED[i])) *kept++ = carried[i];
     *kept = NULL;
 }
 
 static const char *prefix_of(char *const *envp) {
-    const char *prefix = value_of(envp, "NUMAPLAN_EMULATE_PREFIX");
+    const char *prefix = value_of(envp, CARRIED[0]);
+    if (!prefix && carried[0]) prefix = carried[0] + strlen(CARRIED[0]) + 1;
     return prefix && *prefix ? prefix : NULL;
 }
 
@@ -157,10 +216,12 @@ static const char *prefix_of(char *const *envp) {
     if (prefix_##call) {                                                                                \
         char *text = alloca(strlen(prefix_##call) + 1);                                                 \
         char **words = alloca((count(arguments) + EXTRA) * sizeof *words);                              \
-        char **kept = alloca((count(environment) + 1) * sizeof *kept);                                  \
+        char **kept = alloca((count(environment) + CARRIED_COUNT + 1) * sizeof *kept);                  \
+        const char *own_##call = value_of(environment, "LD_PRELOAD");                                   \
+        char *joined = alloca(strlen(prefix_##call) + (own_##call ? strlen(own_##call) : 0) + 2);       \
         strcpy(text, prefix_##call);                                                                    \
-        without_preload(environment, kept);                                                             \
-        if (rewrite(&call, arguments, text, words)) call.envp = kept;                                   \
+        emulator_environment(environment, kept);                                                        \
+        if (rewrite(&call, arguments, text, words, joined)) call.envp = kept;                           \
     }
 
 #define REAL(type, name, ...)                                                   \

@@ -100,6 +100,7 @@ void np_process_end(void);
 /* ---- start.c ---- */
 
 bool np_active(void); /* starts the library if libc is ready; false when this process is not ours to see */
+void np_exec_start(void);
 void np_log_process(void);
 
 /* ---- threads.c ---- */

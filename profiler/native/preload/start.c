@@ -59,7 +59,10 @@ static NP_COLD bool wake(void) {
     if (ours) {
         pthread_atfork(np_fork_prepare, NULL, forked);
         np_enforce_start();
-        if (NP_RECORDING) np_log_process();
+        if (NP_RECORDING) {
+            np_exec_start();
+            np_log_process();
+        }
         np_threads_start(false);
         atomic_store(&state, AWAKE);
         np_modules_scan();
