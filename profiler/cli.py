@@ -72,9 +72,9 @@ def record_command(
     The program's output, input and exit code are its own. Ctrl-C keeps what was recorded.
 
     For --set with emulate: turn=1000 (accesses a turn), schedule=fair|free, seed=1, l1=32K:8, l2=1M:16,
-    l3=32M:16 (SIZE:WAYS; default: the machine's), l3_inclusive=yes|no, drop_runtime=yes|no (samples of the loader and of thread runtimes); pebs:
-    ldlat=3 (least latency of loads), llc=yes|no|all, stores=yes|no; ibs: l3missonly=no|yes; spe:
-    min_latency=0.
+    l3=32M:16 (SIZE:WAYS; default: the machine's), l3_inclusive=yes|no, drop_runtime=yes|no (samples of the
+    loader and of thread runtimes); pebs: ldlat=3 (least latency of loads), llc=yes|no|all, stores=yes|no;
+    ibs: l3missonly=no|yes; spe: min_latency=0.
 
     MPI: 'nprof record --multiprocess mpirun -n 4 ./app' puts all ranks into one trace;
     'mpirun -n 4 nprof record --multiprocess ./app' writes trace.r0.db, trace.r1.db, … for 'nmap plan'.
