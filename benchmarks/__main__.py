@@ -24,6 +24,7 @@ BENCHMARKS = {
     "scaling": ("benchmarks.scaling", "cost and time of best on sparse matrices of up to 16,384 threads"),
     "launcher": ("benchmarks.launcher", "what launching with a plan costs"),
     "starts": ("benchmarks.starts", "planned threads found in /proc over 50 starts of each kind of program"),
+    "next_touch": ("benchmarks.next_touch", "cost of a page marked, moved by touch and by move_pages"),
     "lab": ("benchmarks.lab", "boot time and the cost of counting"),
 }
 DEFAULT = ("emulation", "perfdata", "communication", "kernels", "mapping", "launcher")
@@ -32,7 +33,9 @@ DEFAULT = ("emulation", "perfdata", "communication", "kernels", "mapping", "laun
 def benchmarks_command(
     names: Annotated[
         list[str],
-        typer.Argument(metavar="[NAME]...", help="Which; default: all but balance, scaling, starts and lab."),
+        typer.Argument(
+            metavar="[NAME]...", help="Which; default: all but balance, scaling, starts, next_touch, lab."
+        ),
     ] = [],
     as_json: Json = False,
     html: Annotated[Path | None, typer.Option(help="papers: write a page.", metavar="FILE")] = None,
@@ -42,7 +45,7 @@ def benchmarks_command(
     """Measure speed and accuracy, as ratios against named peers in the same run.
 
     Names: emulation, perfdata, communication, kernels, mapping, balance, scaling, launcher, starts,
-    lab.
+    next_touch, lab.
 
     By itself `papers` reproduces what five papers report: python -m benchmarks papers --html papers.html
 

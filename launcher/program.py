@@ -55,7 +55,7 @@ class StaticData:
             return real
         if self._libraries is None:
             self._libraries = _linked(real, self._environment)
-        return self._libraries.get(module, "")
+        return self._libraries.get(module) or _later(module, Path(real).parent, self._environment)
 
 
 def _linked(executable: str, environment: dict[str, str]) -> dict[str, str]:
@@ -72,3 +72,19 @@ def _linked(executable: str, environment: dict[str, str]) -> dict[str, str]:
         return {}
     paths = re.findall(rb"(?:=>\s*)?(/\S+)\s+\(0x", listing)
     return {Path(os.fsdecode(path)).name: os.fsdecode(path) for path in paths}
+
+
+def _later(module: str, folder: Path, environment: Mapping[str, str]) -> str:
+    """Where a library that is loaded later (dlopen) probably is; its build id tells if it is another."""
+    asked = [Path(part) for part in environment.get("LD_LIBRARY_PATH", "").split(":") if part]
+    system = [
+        path for root in ("/usr/local/lib", "/usr/lib", "/lib") for path in (Path(root), *_multiarch(root))
+    ]
+    for place in (*asked, folder, folder / "lib", folder.parent / "lib", Path(), *system):
+        if (place / module).is_file():
+            return os.path.realpath(place / module)
+    return ""
+
+
+def _multiarch(root: str) -> list[Path]:
+    return sorted(Path(root).glob(f"{os.uname().machine}-linux-*"))

@@ -82,8 +82,9 @@ void np_enforce_thread(uint32_t number, uint64_t path, uintptr_t stack, size_t s
     const struct nf_thread *bind = plan ? plan : unplanned();
     if (plan) watch(plan, number); /* before it is bound: from here on another thread's wish does not move it */
     int error = bind ? nf_bind(&form.cpus[bind->first_cpu], bind->cpus, plan != NULL) : 0;
-    /* The main thread's stack is the kernel's: it grows, and is on its cpu's node by first touch. */
-    if (plan && plan->node >= 0 && number != 0 && stack) nf_place_stack(stack, stack_bytes, plan->node);
+    bool stack_too = plan && plan->node >= 0 && stack;
+    if (stack_too && number != 0) nf_place_stack(stack, stack_bytes, plan->node);
+    if (stack_too && number == 0 && form.header->nodes > 1) nf_move_stack(stack + stack_bytes, plan->node);
     nf_log_affinity(number, path, error, plan != NULL, false, 0);
     errno = saved;
 }

@@ -19,6 +19,17 @@ enum {
     NP_NEXT_TOUCHED, /* b: bytes marked, c: pieces touched, d: pages moved, e: pages that could not be */
 };
 
+/* ---- policy.c ---- */
+
+/* Whole pages to a node; strict: nowhere else, as long as the node has room. errno. */
+int nf_put(uintptr_t start, uintptr_t end, uint32_t node, bool strict);
+void nf_leave(uintptr_t start, uintptr_t end); /* to first touch */
+/* In equal parts over the nodes of the runs, or in proportion to the runs' bytes. */
+int nf_interleave(uintptr_t start, uintptr_t end, const struct nf_run *runs, uint32_t count);
+void nf_move_stack(uintptr_t top, int node);
+/* Where a run that begins or ends there does: at a page, or at a huge page where runs are large. */
+uintptr_t nf_border(uintptr_t address, size_t bytes, uint32_t runs);
+
 /* ---- place.c ---- */
 
 int nf_place(const struct nf_form *form, const struct nf_region *region, uintptr_t address, size_t bytes);

@@ -1,23 +1,14 @@
-/* Memory: policies by run, and where the pages are. Raw system calls: libnuma is not everywhere. */
+/* Memory: each run of a region to its node, and where the pages are. */
 #include "enforce.h"
 
-#include <linux/mempolicy.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 enum { BATCH = 1024, NODES = 64, MAX_QUERIED = 1 << 18 };
-enum { WORD = 8 * sizeof(unsigned long), MASK_WORDS = (NF_MAX_NODE + 1) / WORD };
 enum { UNTOUCHED = 0xffff };
 
 static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
-
-static int set_policy(uintptr_t start, uintptr_t end, int mode, const unsigned long *mask) {
-    if (start >= end) return 0;
-    unsigned long bits = mask ? NF_MAX_NODE + 2 : 0; /* the kernel takes one off */
-    unsigned flags = mask ? MPOL_MF_MOVE : 0;
-    return syscall(SYS_mbind, start, end - start, mode, mask, bits, flags) ? errno : 0;
-}
 
 /* A page belongs to the run that its first planned byte is in. */
 static uintptr_t page_of(uintptr_t address) { return address & ~(uintptr_t)(page_bytes() - 1); }
@@ -42,48 +33,41 @@ static uintptr_t within(struct span span, uintptr_t page) {
     return page < span.start ? span.start : page > span.end ? span.end : page;
 }
 
-static int place_runs(const struct nf_form *form, const struct nf_region *region, uintptr_t address, size_t bytes) {
+/* The pages of a run: borders between large ones do not cut huge pages. */
+static struct span run_span(const struct nf_region *region, const struct nf_run *run, uintptr_t address, size_t bytes) {
     struct span span = span_of(region, address, bytes);
+    if (run->offset >= bytes) return (struct span){span.end, span.end}; /* smaller today */
+    uintptr_t start = run->offset ? within(span, nf_border(address + run->offset, bytes, region->runs)) : span.start;
+    if (run->bytes >= bytes - run->offset) return (struct span){start, span.end};
+    return (struct span){start, within(span, nf_border(address + run->offset + run->bytes, bytes, region->runs))};
+}
+
+static int place_runs(const struct nf_form *form, const struct nf_region *region, uintptr_t address, size_t bytes) {
     int first_error = 0;
     for (uint32_t i = 0; i < region->runs; i++) {
         const struct nf_run *run = &form->runs[region->first_run + i];
-        if (run->offset >= bytes) break; /* smaller today */
-        size_t length = run->bytes < bytes - run->offset ? run->bytes : bytes - run->offset;
-        unsigned long mask[MASK_WORDS] = {0};
-        mask[run->node / WORD] = 1ul << run->node % WORD;
-        int mode = region->policy == NF_PREFERRED ? MPOL_PREFERRED : MPOL_BIND;
-        uintptr_t start = run->offset ? within(span, page_after(address + run->offset)) : span.start;
-        int error = set_policy(start, within(span, page_after(address + run->offset + length)), mode, mask);
+        struct span pages = run_span(region, run, address, bytes);
+        int error = nf_put(pages.start, pages.end, run->node, region->policy == NF_BIND);
         if (error && !first_error) first_error = error;
     }
     return first_error;
 }
 
-static int interleave(const struct nf_form *form, const struct nf_region *region, uintptr_t address, size_t bytes) {
-    unsigned long mask[MASK_WORDS] = {0};
-    for (uint32_t i = 0; i < region->runs; i++) {
-        uint32_t node = form->runs[region->first_run + i].node;
-        mask[node / WORD] |= 1ul << node % WORD;
-    }
-    struct span span = span_of(region, address, bytes);
-    return region->runs ? set_policy(span.start, span.end, MPOL_INTERLEAVE, mask) : 0;
-}
-
 int nf_place(const struct nf_form *form, const struct nf_region *region, uintptr_t address, size_t bytes) {
     if (region->policy == NF_NEXT_TOUCH) return 0; /* fresh pages go where they are first touched */
-    if (region->policy == NF_INTERLEAVE) return interleave(form, region, address, bytes);
+    struct span span = span_of(region, address, bytes);
+    if (region->policy == NF_INTERLEAVE)
+        return nf_interleave(span.start, span.end, &form->runs[region->first_run], region->runs);
     return place_runs(form, region, address, bytes);
 }
 
 void nf_place_stack(uintptr_t address, size_t bytes, int node) {
-    unsigned long mask[MASK_WORDS] = {0};
-    mask[(unsigned)node / WORD] = 1ul << (unsigned)node % WORD;
-    set_policy(page_of(address), page_of(address + bytes), MPOL_PREFERRED, mask);
+    nf_put(page_of(address), page_of(address + bytes), (uint32_t)node, false);
 }
 
 /* A block of the heap: other kinds lose their policy with their mapping. */
 void nf_unplace(uintptr_t address, size_t bytes) {
-    set_policy(page_of(address + page_bytes() / 2), page_of(address + bytes + page_bytes() / 2), MPOL_DEFAULT, NULL);
+    nf_leave(page_of(address + page_bytes() / 2), page_of(address + bytes + page_bytes() / 2));
 }
 
 /* ---- where the pages are ---- */
@@ -91,10 +75,16 @@ void nf_unplace(uintptr_t address, size_t bytes) {
 static unsigned pages_on[NODES + 1][NODES + 1]; /* [node of the plan][node found]; the last: none, or too high */
 static _Atomic bool verifying;
 
-static uint32_t node_wanted(const struct nf_form *form, const struct nf_region *region, uint64_t offset, uint32_t *run) {
+/* Node of the run that the page at `at` is of; `run`: where to look from. */
+static uint32_t node_wanted(const struct nf_form *form, const struct nf_region *region, struct span block, uintptr_t at,
+                            uint32_t *run) {
     const struct nf_run *runs = &form->runs[region->first_run];
-    while (*run < region->runs && offset >= runs[*run].offset + runs[*run].bytes) ++*run;
-    return *run < region->runs && offset >= runs[*run].offset && runs[*run].node < NODES ? runs[*run].node : NODES;
+    for (; *run < region->runs; ++*run) {
+        struct span pages = run_span(region, &runs[*run], block.start, block.end - block.start);
+        if (at < pages.start) return NODES;
+        if (at < pages.end) return runs[*run].node < NODES ? runs[*run].node : NODES;
+    }
+    return NODES;
 }
 
 static void count_batch(void **pages, const uint32_t *wanted, size_t count) {
@@ -129,7 +119,7 @@ void nf_verify(const struct nf_form *form, const struct nf_region *region, uintp
     uint32_t run = 0;
     for (uintptr_t at = span.start; at < span.end; at += stride) {
         pages[used] = (void *)at;
-        wanted[used++] = node_wanted(form, region, at > address ? at - address : 0, &run);
+        wanted[used++] = node_wanted(form, region, (struct span){address, address + bytes}, at, &run);
         if (used == BATCH || span.end - at <= stride) count_batch(pages, wanted, used), used = 0;
     }
     log_counts(form, region, stride);

@@ -1,0 +1,144 @@
+/* The kernel's memory policies, by what it has: raw system calls, for libnuma is not everywhere. */
+#include "enforce.h"
+
+#include <fcntl.h>
+#include <linux/mempolicy.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { WORD = 8 * sizeof(unsigned long), MASK_WORDS = (NF_MAX_NODE + 1) / WORD };
+enum { WEIGHTED_INTERLEAVE = 6 /* Linux 6.9 */, SPARE = 32 /* a node keeps this part of its memory */, NODES = 64 };
+enum { STACK_PAGES = 64 };
+#define HUGE_PAGE ((uintptr_t)2 << 20)
+#define FRESH_NS 100000000ull
+
+static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
+
+static int set_policy(uintptr_t start, uintptr_t end, int mode, const unsigned long *mask) {
+    unsigned long bits = mask ? NF_MAX_NODE + 2 : 0; /* the kernel takes one off */
+    return syscall(SYS_mbind, start, end - start, mode, mask, bits, mask ? MPOL_MF_MOVE : 0) ? errno : 0;
+}
+
+static size_t read_file(const char *path, char *text, size_t room) {
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = file < 0 ? -1 : read(file, text, room - 1);
+    if (file >= 0) close(file);
+    text[got > 0 ? got : 0] = 0;
+    return got > 0 ? (size_t)got : 0;
+}
+
+static uint64_t field(const char *text, const char *name) {
+    const char *at = strstr(text, name);
+    return at ? strtoull(at + strlen(name), NULL, 10) * 1024 : 0;
+}
+
+/* Whether a node can take so much: what is free, and files that give way. Bound to a node that is full, a program is
+ * killed; one that prefers it goes on elsewhere.
+ */
+static bool has_room(uint32_t node, size_t bytes) {
+    static struct {
+        uint64_t seen_ns, room;
+    } known[NODES];
+    char path[64], text[2048];
+    if (node >= NODES) return true;
+    if (np_now() - known[node].seen_ns > FRESH_NS) {
+        snprintf(path, sizeof path, "/sys/devices/system/node/node%u/meminfo", node);
+        if (!read_file(path, text, sizeof text)) return true;
+        uint64_t room = field(text, "MemFree:") + field(text, "Inactive(file):"), spare = field(text, "MemTotal:") / SPARE;
+        known[node].room = room > spare ? room - spare : 0;
+        known[node].seen_ns = np_now();
+    }
+    bool fits = bytes <= known[node].room;
+    if (fits) known[node].room -= bytes;
+    return fits;
+}
+
+int nf_put(uintptr_t start, uintptr_t end, uint32_t node, bool strict) {
+    if (start >= end) return 0;
+    unsigned long mask[MASK_WORDS] = {0};
+    mask[node / WORD] = 1ul << node % WORD;
+    int mode = strict && has_room(node, end - start) ? MPOL_BIND : MPOL_PREFERRED;
+    int error = set_policy(start, end, mode, mask);
+    if (error != EINVAL) return error;
+    /* Huge pages of a pool are not cut. */
+    start = (start + HUGE_PAGE / 2) & ~(HUGE_PAGE - 1), end = (end + HUGE_PAGE / 2) & ~(HUGE_PAGE - 1);
+    return start < end ? set_policy(start, end, mode, mask) : error;
+}
+
+void nf_leave(uintptr_t start, uintptr_t end) {
+    if (start < end) set_policy(start, end, MPOL_DEFAULT, NULL);
+}
+
+uintptr_t nf_border(uintptr_t address, size_t bytes, uint32_t runs) {
+    if (runs && bytes / runs >= 32 * HUGE_PAGE) return (address + HUGE_PAGE / 2) & ~(HUGE_PAGE - 1);
+    return (address + page_bytes() - 1) & ~(uintptr_t)(page_bytes() - 1);
+}
+
+/* ---- interleaving ---- */
+
+static uint64_t system_weight(uint32_t node) {
+    char path[80], text[32];
+    snprintf(path, sizeof path, "/sys/kernel/mm/mempolicy/weighted_interleave/node%u", node);
+    return read_file(path, text, sizeof text) ? strtoull(text, NULL, 10) : 0;
+}
+
+/* Weights are the system's, and only its owner sets them: of use where they are the plan's, within an eighth. */
+static bool system_agrees(const struct nf_run *runs, uint32_t count, uint64_t total) {
+    uint64_t weights = 0;
+    for (uint32_t i = 0; i < count; i++) weights += system_weight(runs[i].node);
+    for (uint32_t i = 0; weights && i < count; i++) {
+        double ours = (double)runs[i].bytes / (double)total, its = (double)system_weight(runs[i].node) / (double)weights;
+        if (its < ours * 7 / 8 || its > ours * 9 / 8) return false;
+    }
+    return weights != 0;
+}
+
+/* Pieces in turn, each to the node that is furthest behind its share. */
+static int spread(uintptr_t start, uintptr_t end, const struct nf_run *runs, uint32_t count, uint64_t total) {
+    uint64_t given[NODES] = {0};
+    size_t page = page_bytes(), pages = (end - start) / page, pieces = pages < 256 ? pages : 256;
+    int first_error = 0;
+    for (size_t piece = 0; piece < pieces; piece++) {
+        uintptr_t from = start + pages * piece / pieces * page, to = start + pages * (piece + 1) / pieces * page;
+        uint32_t next = 0;
+        double most = -1e30;
+        for (uint32_t i = 0; i < count; i++) {
+            double behind = (double)runs[i].bytes / (double)total * (double)(piece + 1) - (double)given[i];
+            if (behind > most) most = behind, next = i;
+        }
+        given[next]++;
+        int error = nf_put(from, to, runs[next].node, false);
+        if (error && !first_error) first_error = error;
+    }
+    return first_error;
+}
+
+int nf_interleave(uintptr_t start, uintptr_t end, const struct nf_run *runs, uint32_t count) {
+    unsigned long mask[MASK_WORDS] = {0};
+    uint64_t total = 0, least = UINT64_MAX, most = 0;
+    if (!count || start >= end) return 0;
+    for (uint32_t i = 0; i < count; i++) {
+        mask[runs[i].node / WORD] |= 1ul << runs[i].node % WORD;
+        total += runs[i].bytes;
+        if (runs[i].bytes < least) least = runs[i].bytes;
+        if (runs[i].bytes > most) most = runs[i].bytes;
+    }
+    if (most - least <= total / 64 + page_bytes() || count > NODES) return set_policy(start, end, MPOL_INTERLEAVE, mask);
+    if (system_agrees(runs, count, total) && !set_policy(start, end, WEIGHTED_INTERLEAVE, mask)) return 0;
+    return spread(start, end, runs, count, total);
+}
+
+/* ---- the main thread's stack ---- */
+
+/* What the kernel and the loader put there, before the thread was on its node; later pages come to be there. */
+void nf_move_stack(uintptr_t top, int node) {
+    void *pages[STACK_PAGES];
+    int nodes[STACK_PAGES], status[STACK_PAGES];
+    size_t page = page_bytes(), count = 0;
+    uintptr_t at = (uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)(page - 1);
+    for (; at < top && count < STACK_PAGES; at += page) nodes[count] = node, pages[count++] = (void *)at;
+    if (count) syscall(SYS_move_pages, 0, count, pages, nodes, status, MPOL_MF_MOVE);
+}
