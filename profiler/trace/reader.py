@@ -229,9 +229,8 @@ def _driver() -> Any:
 
 def _cursor(connection: Any) -> Any:
     """A cursor that answers in Arrow batches, which takes DuckDB's Python part."""
-    import duckdb
+    import duckdb  # noqa: F401  (its Python part adds those methods to the native one)
 
-    assert duckdb
     cursor = connection.cursor()
     cursor.execute(_QUIET)
     return cursor
