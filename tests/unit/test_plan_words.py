@@ -16,19 +16,6 @@ from numaplan.mapper.plan_request import PlanRequest
 def test_plain_words() -> None:
     words = ["plan", "a.db", "b.db", "-o", "p.json", "--machine=4x2", "--seed", "7"]
     words += ["--tolerance", "0.1", "--method", "cmlb"]
-        "plan",
-        "a.db",
-        "b.db",
-        "-o",
-        "p.json",
-        "--machine=4x2",
-        "--seed",
-        "7",
-        "--tolerance",
-        "0.1",
-        "--method",
-        "cmlb",
-    ]
     assert quick_request(words) == PlanRequest(
         traces=[Path("a.db"), Path("b.db")],
         output=Path("p.json"),
