@@ -113,7 +113,7 @@ class Hands:
         try:
             self.bindings.bind(tid, cpus)
         except OSError as error:
-            return _WORDS.get(error.errno, error.strerror or "failed")
+            return _WORDS.get(error.errno or 0, error.strerror or "failed")
         return ""
 
     def _rebind(self, tid: int, mask: Cpus) -> int:
@@ -133,7 +133,7 @@ class Hands:
             arrived = kernel.move_pages(action.pid, pages, action.node) == action.node
         except OSError as error:
             self.budget.give_back_bytes(granted * kernel.PAGE_BYTES)
-            return Done(action, problem=_WORDS.get(error.errno, error.strerror or "failed"))
+            return Done(action, problem=_WORDS.get(error.errno or 0, error.strerror or "failed"))
         moved = int(np.count_nonzero(arrived))
         self.budget.give_back_bytes((granted - moved) * kernel.PAGE_BYTES)
         self.pages_moved += moved

@@ -42,7 +42,7 @@ def rehearsal(machine: MachineView) -> Observation:
             busy=np.ones(_THREADS),
             instructions=np.full(_THREADS, 1e9),
             operations=np.zeros(_THREADS),
-            llc_misses=np.arange(_THREADS) * 1e7,
+            llc_misses=np.linspace(0.0, 3e7, _THREADS),
             accesses=accesses,
             latency_ns=np.full(_THREADS, np.nan),
         ),
