@@ -9,7 +9,7 @@ from numaplan.profiler.identity import Record, read_control, read_image, read_lo
 __all__ = ["Observed", "SeenRegion", "SeenThread", "read_observed"]
 
 # Record kinds and fields: native/enforce/enforce.h.
-_APPLIED_THREAD, _APPLIED_REGION, _REGION_PAGES, _BAD_FORM = range(32, 36)
+_APPLIED_THREAD, _APPLIED_REGION, _REGION_PAGES, _BAD_FORM, _NEXT_TOUCHED = range(32, 37)
 _NO_NODE = 0xFFFF
 
 
@@ -37,6 +37,9 @@ def read_observed(workdir: Path) -> Observed:
             elif record.kind == _REGION_PAGES:
                 pair = (_node(record.a >> 16), _node(record.a & 0xFFFF))
                 observed.regions[record.b].pages[pair] += record.c
+            elif record.kind == _NEXT_TOUCHED:
+                marked, moved, stayed = observed.next_touch
+                observed.next_touch = (marked + record.b, moved + record.d, stayed + record.e)
             elif record.kind == _BAD_FORM:
                 observed.bad_form = True
     read_traced(workdir, observed)

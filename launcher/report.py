@@ -226,7 +226,9 @@ def _memory_reasons(
         if not _well_placed(item)
     ]
     if any(region.policy == "next-touch" for region in plan.memory):
-        reasons.append("next-touch regions were left to first touch")
+        marked, moved, stayed = observed.next_touch
+        told = f"{_size(marked)} marked, {moved} pages moved, {stayed} could not be"
+        reasons.append(f"next-touch: {told}" if marked else "next-touch regions were left to first touch")
     return reasons
 
 

@@ -34,7 +34,10 @@ class SeenRegion:
 
 @dataclass
 class Observed:
-    """A run as it was seen; regions by their row in the compact form; outside: by the tracer."""
+    """A run as it was seen; regions by their row in the compact form; outside: by the tracer.
+
+    next_touch: bytes marked, pages moved, pages that could not be moved.
+    """
 
     processes: list[str] = field(default_factory=list)
     threads: dict[tuple[str, str], SeenThread] = field(default_factory=dict)
@@ -42,3 +45,4 @@ class Observed:
     bad_form: bool = False
     lost: int = 0
     outside: bool = False
+    next_touch: tuple[int, int, int] = (0, 0, 0)

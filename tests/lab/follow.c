@@ -44,8 +44,10 @@ static void *work(void *number) {
     CPU_SET(self, &set);
     sched_setaffinity(0, sizeof set, &set);
     pthread_barrier_wait(&barrier);
-    for (size_t round = 0; round < rounds; round++)
-        for (size_t at = from * PAGE; at < to * PAGE; at += 64) sums[self] += memory[at]++;
+    uint64_t sum = 0;
+    for (size_t round = 0, last = rounds; round < last; round++)
+        for (unsigned char *at = memory + from * PAGE, *end = memory + to * PAGE; at < end; at += 64) sum += (*at)++;
+    sums[self] = sum;
     pthread_barrier_wait(&barrier);
     right[self] = pages_here(from, to);
     return NULL;
