@@ -57,7 +57,7 @@ def test_marked_memory_is_right_while_it_moves(lab: Path, tmp_path: Path) -> Non
 
 def test_a_plan_that_says_next_touch(lab: Path, tmp_path: Path) -> None:
     follow = compiled(tmp_path, HERE / "follow.c")
-    argv = [str(follow), "none", str(PAGES), "400"]
+    argv = [str(follow), "none", str(PAGES), "150"]
     plan = plan_for(argv, Machine.load("4x2"))
     regions = [region for region in plan.memory if region.region.bytes == PAGES * 4096]
     assert len(regions) == 1

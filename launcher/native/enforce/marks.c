@@ -5,7 +5,7 @@
 #include "nexttouch.h"
 
 #include <errno.h>
-#include <sched.h>
+#include <linux/futex.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -26,16 +26,20 @@ struct range { /* ascending, without overlap */
 _Atomic uint32_t nt_marks;
 static struct range ranges[RANGES];
 static uint32_t used;
-static _Atomic bool locked;
+enum { FREE, HELD, AWAITED };
+static _Atomic int lock; /* who waits sleeps: the kernel takes its time to change a mapping */
 
 void nt_lock(sigset_t *saved) {
     static const unsigned long all = ~0ul;
     syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, saved, sizeof all);
-    while (atomic_exchange_explicit(&locked, true, memory_order_acquire)) sched_yield();
+    int was = FREE;
+    if (atomic_compare_exchange_strong(&lock, &was, HELD)) return;
+    if (was != AWAITED) was = atomic_exchange(&lock, AWAITED);
+    for (; was != FREE; was = atomic_exchange(&lock, AWAITED)) syscall(SYS_futex, &lock, FUTEX_WAIT_PRIVATE, AWAITED, NULL);
 }
 
 void nt_unlock(const sigset_t *saved) {
-    atomic_store_explicit(&locked, false, memory_order_release);
+    if (atomic_exchange(&lock, FREE) == AWAITED) syscall(SYS_futex, &lock, FUTEX_WAKE_PRIVATE, 1);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, saved, NULL, sizeof(unsigned long));
 }
 
