@@ -20,6 +20,7 @@ from numaplan.launcher.online.reveal import Revealer
 from numaplan.profiler.live_sampling import LiveSampler, LiveSamples, no_samples
 
 _PATIENCE = 3  # intervals in which moves may show what they did
+_SURE = 2  # looks in a row that must be worse before moves are undone
 _GIVE_UP = 3  # times in a row that moves had to be undone
 _REVEALS = 8  # times between two looks that touches are made visible, at most
 _IDLE = 4  # intervals without a move before looking less often
@@ -33,6 +34,7 @@ class Trial:
     done: list[Done]
     before: Cost
     age: int = 0
+    worse: int = 0
 
 
 @dataclass
@@ -158,12 +160,15 @@ class Loop:
             return ""
         trial.age += 1
         outcome = verdict(trial.before, cost)
+        trial.worse = trial.worse + 1 if outcome == "worse" else 0
+        if outcome == "worse" and trial.worse < _SURE:
+            return "worse once"  # programs vary from look to look by themselves
         if outcome == "worse":
             went_back = self.hands.undo(trial.done)
             self._trial, self._state = None, None
             self._failures += 1
             self.tally.undone += went_back
-            self._rest = _PATIENCE << self._failures
+            self._rest = _PATIENCE * self._failures
             return f"worse: {went_back} moves undone"
         if outcome == "better":
             self._failures = 0
