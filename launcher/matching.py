@@ -15,12 +15,15 @@ import numpy as np
 from numaplan.common import UsageError
 from numaplan.launcher.compact import Compact
 from numaplan.launcher.observed import read_observed
+from numaplan.launcher.online.procfs import families
+from numaplan.launcher.online.reveal import Revealer
 from numaplan.launcher.role_use import LiveUse, RoleUse
 from numaplan.launcher.roles import Match, match_roles
 from numaplan.mapper import Plan, PlanThread
 from numaplan.profiler.live_sampling import LiveSampler, live_events
 
 PERIOD = 1000
+REVEALS = 4  # times that memory is made to fault again
 FEWEST = 8  # samples a thread, without which nothing can be said
 
 
@@ -61,12 +64,27 @@ class Matcher:
         began = time.monotonic()
         try:
             roles = self._find_roles()
-            if self._ended.wait(max(began + self._seconds - time.monotonic(), 0)):
+            if self._watch(began + self._seconds - time.monotonic()):
                 return
             live = LiveUse(self._sampler.take(), read_observed(self._workdir), self._form, roles)
             self._said = self._match(roles, live)
         except Exception as error:  # the program goes on as it is, whatever happens here
             self._said = f"threads were not matched to roles: {error}"
+
+    def _watch(self, seconds: float) -> bool:
+        """Let the program run; where only faults are sampled, make memory that is in use fault again.
+
+        True when the program has ended.
+        """
+        revealer = Revealer(1.0, 1)
+        for _ in range(REVEALS if self._sampler.what.backend == "faults" else 0):
+            if self._ended.wait(max(seconds, 0) / (REVEALS + 1)):
+                return True
+            pids = [pid for pid in families([os.getpid()]) if pid != os.getpid()]
+            revealer.settle(dict.fromkeys(pids, 0))  # a few times, whatever it costs
+            revealer.reveal(pids, time.monotonic())
+            seconds -= max(seconds, 0) / (REVEALS + 1)
+        return self._ended.wait(max(seconds, 0))
 
     def _find_roles(self) -> RoleUse:
         """While the program runs: reading a trace takes longer than its start."""

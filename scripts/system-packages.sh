@@ -9,7 +9,8 @@ set -u
 
 build="gcc libc6-dev make python3 python3-venv"
 record="qemu-user perf"
-test="pigz xz-utils zstd graphicsmagick python3-numpy libopenblas0-pthread musl-tools numactl hwloc util-linux chromium git valgrind"
+test="pigz xz-utils zstd graphicsmagick python3-numpy libopenblas0-pthread musl-tools numactl hwloc util-linux chromium git valgrind
+    libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 stress-ng openmpi-bin libopenmpi-dev libtbb-dev"
 lab="qemu-system-x86"
 
 # Linux's perf has a name of its own in each distribution.
