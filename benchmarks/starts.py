@@ -1,7 +1,8 @@
-"""Each kind of program started many times with a plan: are its threads where the plan says, seen from outside?
+"""Each kind of program started many times with a plan: are its threads where the plan says, seen from
+outside?
 
-Not a speed: a count of races lost. NUMAPLAN_STARTS: how many starts (50); NUMAPLAN_KINDS: which kinds, by comma;
-NUMAPLAN_NUMBA_PYTHON: a Python that has numba.
+Not a speed: a count of races lost. NUMAPLAN_STARTS: how many starts (50); NUMAPLAN_KINDS: which kinds, by
+comma; NUMAPLAN_NUMBA_PYTHON: a Python that has numba.
 """
 
 import os
