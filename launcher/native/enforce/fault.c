@@ -159,30 +159,40 @@ static void unblock_in_handlers(void) {
     }
 }
 
-static _Atomic int ready; /* 1: being made so, 2: ready, 3: cannot be */
+/* From the start, so that no fork can come while another thread holds the lock. */
+__attribute__((constructor)) static void watch_forks(void) { pthread_atfork(before_fork, after_fork, in_child); }
 
-bool nt_catch_faults(void) {
-    int expected = 0;
-    if (!atomic_compare_exchange_strong(&ready, &expected, 1)) {
-        while (atomic_load(&ready) == 1) sched_yield();
-        return atomic_load(&ready) == 2;
-    }
+enum { UNTRIED, READY, IMPOSSIBLE };
+static _Atomic int state;
+
+/* The lock is held: a child finds it done, or not begun. */
+static void set_handler_once(void) {
     struct sigaction ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
     sigfillset(&ours.sa_mask);
-    bool good = real_sigaction(SIGSEGV, NULL, &theirs) == 0 && pthread_atfork(before_fork, after_fork, in_child) == 0;
+    bool good = real_sigaction(SIGSEGV, NULL, &theirs) == 0;
     atomic_store(&catching, good);
     good = good && real_sigaction(SIGSEGV, &ours, NULL) == 0;
     atomic_store(&catching, good);
-    if (good) {
-        sigset_t segv;
+    if (good) unblock_in_handlers();
+    atomic_store(&state, good ? READY : IMPOSSIBLE);
+}
+
+bool nt_catch_faults(void) {
+    struct sigaction looked;
+    sigset_t saved, segv;
+    if (atomic_load(&state) != UNTRIED) return atomic_load(&state) == READY;
+    real_sigaction(SIGSEGV, NULL, &looked); /* finds libc's, which may allocate: not under the lock */
+    nt_lock(&saved);
+    bool first = atomic_load(&state) == UNTRIED;
+    if (first) set_handler_once();
+    nt_unlock(&saved);
+    if (first && atomic_load(&state) == READY) {
         sigemptyset(&segv);
         sigaddset(&segv, SIGSEGV);
         syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &segv, NULL, sizeof(unsigned long));
-        unblock_in_handlers();
         np_live_watch_all();
     }
-    atomic_store(&ready, good ? 2 : 3);
-    return good;
+    return atomic_load(&state) == READY;
 }
 
 /* ---- what the program asks for ---- */
