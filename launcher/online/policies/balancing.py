@@ -5,6 +5,7 @@ than another that moving one evens them out, a thread is chosen from the longest
 other. From outside the kernel a queue is the threads that are on a cpu and want to run, lowest tid first.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -45,7 +46,7 @@ class Task(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Balancing:
+class _Balancing(ABC):
     """The common half: when to move and between which nodes."""
 
     m: int = parameter(8, "threads moved an interval at most", low=1)
@@ -83,9 +84,9 @@ class _Balancing:
                 return choice, target
         return None, -1
 
+    @abstractmethod
     def select(self, task: Task) -> Choice | None:
         """The thread that goes; None: none of these."""
-        raise NotImplementedError
 
 
 def unbalanced_pair(seen: Observation) -> tuple[int, int] | None:
@@ -142,9 +143,9 @@ class _Measured(_Balancing):
 
     label: ClassVar[str]
 
+    @abstractmethod
     def measure(self, task: Task) -> Floats:
         """(n,) a value for each thread of the queue; larger is better."""
-        raise NotImplementedError
 
     def select(self, task: Task) -> Choice | None:
         """The best by the measure."""

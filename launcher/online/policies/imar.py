@@ -6,6 +6,7 @@ itself always does, or it would be no candidate); a thread, a free core and a fr
 migration of an interval; equal scores go to the worse thread, then the nearer node, then the lower number.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -46,7 +47,7 @@ class Facts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Imar:
+class _Imar(ABC):
     """What both share: candidates, the score, the choice."""
 
     delta_perf: float = parameter(0.8, "relative performance up to which a thread is a candidate")
@@ -113,11 +114,11 @@ class _Imar:
             points += self.q4
         return points
 
+    @abstractmethod
     def options(self, facts: Facts, thread: int) -> list[Migration]:
         """Migrations of one candidate that score more than leaving things as they are, nearest nodes
         first.
         """
-        raise NotImplementedError
 
     def swaps(self, facts: Facts, thread: int, others: Ints, cpus: Ints | None) -> list[Migration]:
         """Changing places with each of `others` (rows, on one node), where that scores more than both
