@@ -57,23 +57,36 @@ def effect_verdict(paper: float, value: float) -> str:
     return "direction" if got * expected > 0 and abs(got) > 0.01 else "no"
 
 
+def _row(
+    where: tuple[str, str, str],
+    paper_value: float | str,
+    measured: tuple[float, float, float],
+    verdict: str,
+    why: str,
+) -> Row:
+    """A row with its mean and interval. where: paper, table, row."""
+    paper, table, row = where
+    value, low, high = (round(number, 3) for number in measured)
+    return Row(
+        paper=paper,
+        table=table,
+        row=row,
+        paper_value=paper_value,
+        value=value,
+        low=low,
+        high=high,
+        verdict=verdict,
+        why=why,
+    )
+
+
 def ratio_row(
     paper: str, table: str, row: str, expected: float, values: Sequence[float], why: dict[str, str]
 ) -> Row:
     """A ratio to the baseline over seeds; `why` by verdict."""
     mean, low, high = interval(values)
     verdict = effect_verdict(expected, mean)
-    return Row(
-        paper=paper,
-        table=table,
-        row=row,
-        paper_value=expected,
-        value=round(mean, 3),
-        low=round(low, 3),
-        high=round(high, 3),
-        verdict=verdict,
-        why=why.get(verdict, ""),
-    )
+    return _row((paper, table, row), expected, (mean, low, high), verdict, why.get(verdict, ""))
 
 
 def claim_row(
@@ -94,17 +107,8 @@ def claim_row(
     """
     mean, low, high = interval(values)
     holds = mean >= bound if above else (low if within else mean) <= bound
-    return Row(
-        paper=paper,
-        table=table,
-        row=row,
-        paper_value=claim,
-        value=round(mean, 3),
-        low=round(low, 3),
-        high=round(high, 3),
-        verdict="direction" if holds else "no",
-        why="" if holds else why,
-    )
+    verdict = "direction" if holds else "no"
+    return _row((paper, table, row), claim, (mean, low, high), verdict, "" if holds else why)
 
 
 def as_json(rows: list[Row], seeds: int) -> bytes:

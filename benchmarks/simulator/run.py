@@ -1,6 +1,6 @@
 """One experiment: tasks arrive and end, the system and a policy place them; what came of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -237,8 +237,3 @@ class _Run:
         if ended:
             world.drop_jobs([job.number for job in ended])
             self._rows_changed()
-
-
-def run_seeds(make: Callable[[int], Setup], seeds: Sequence[int]) -> list[Outcome]:
-    """One outcome a seed."""
-    return [simulate(make(seed)) for seed in seeds]
