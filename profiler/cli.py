@@ -115,7 +115,7 @@ def record_command(
         argv,
         options,
         runs,
-        watch=lambda: terminal_progress(while_recording=not argv),
+        watch=terminal_progress,
         chosen=_say_choice,
         done=_say_run,
     )

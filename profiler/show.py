@@ -6,6 +6,9 @@ from contextlib import ExitStack, contextmanager
 from shlex import join
 from typing import TYPE_CHECKING, Any
 
+from numaplan.profiler.backends.base import WATCHING
+from numaplan.profiler.status_row import StatusRow
+
 if TYPE_CHECKING:
     from numaplan.profiler.backends.base import Progress
     from numaplan.profiler.doctor import Check
@@ -67,22 +70,27 @@ def show_checks(checks: Sequence["Check"]) -> None:
 
 
 @contextmanager
-def terminal_progress(while_recording: bool = False) -> "Iterator[Progress]":
+def terminal_progress() -> "Iterator[Progress]":
     """A progress bar on a terminal's stderr, which comes to be with the first thing that it has to say.
 
-    while_recording: also while the recording runs; false where the recorded program has the terminal.
+    While a program runs that was started from here, a line at the bottom instead: the rest is the program's.
     """
     if not sys.stderr.isatty():
         yield lambda _what, _share: None
         return
     with ExitStack() as stack:
+        row = StatusRow(sys.stderr.fileno())
+        stack.callback(row.close)
         shown: list[Progress] = []
 
         def advance(what: str, share: float) -> None:
-            if while_recording or what != "recording":
-                if not shown:
-                    shown.append(_bar(stack))
-                shown[0](what, share)
+            if share == WATCHING:
+                row.show(what)
+                return
+            row.close()
+            if not shown:
+                shown.append(_bar(stack))
+            shown[0](what, share)
 
         yield advance
 

@@ -133,8 +133,10 @@ class Recording:
     identity: "Identity | None" = None
 
 
-# Called now and then while recording or converting: (what is being done, share done 0..1 or -1 when unknown).
+# Called now and then while recording or converting: (what is being done, share done 0..1 or -1 when unknown;
+# WATCHING: what a recording brought so far, while the recorded program has the terminal).
 Progress = Callable[[str, float], None]
+WATCHING = -2.0
 
 
 class Backend(Protocol):

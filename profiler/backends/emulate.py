@@ -13,13 +13,21 @@ environment, which the prefix gives to the program by `-E`: QEMU itself must not
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from numaplan.common import MachineLacksError, NumaplanError, UsageError
 from numaplan.common.process import run_program
-from numaplan.profiler.backends.base import Capability, Progress, Recording, RecordRequest, SeenThread
+from numaplan.profiler.backends.base import (
+    WATCHING,
+    Capability,
+    Progress,
+    Recording,
+    RecordRequest,
+    SeenThread,
+)
 from numaplan.profiler.backends.emulate_caches import domains_of
 from numaplan.profiler.backends.emulate_clock import JobClock, on_one_line, translated
 from numaplan.profiler.backends.emulate_filter import identity_in, runtime_filter
@@ -29,6 +37,7 @@ from numaplan.profiler.backends.emulate_guest import (
     resolve_program,
     split_environment,
 )
+from numaplan.profiler.backends.emulate_live import SpoolMeter, ticking
 from numaplan.profiler.backends.emulate_options import OPTIONS, EmulateOptions, read_options
 from numaplan.profiler.backends.emulate_spool import COUNTERS, ProcessSpool, read_processes, sample_blocks
 from numaplan.profiler.machine import Machine
@@ -118,8 +127,8 @@ class EmulateBackend:
             raise MachineLacksError("the emulation plugin is not built", "reinstall numaplan")
         command, environment = command_of(request, options)
         start = time.monotonic_ns()
-        progress("recording", -1)
-        exit_code = run_program(command, environment)
+        with ticking(partial(_tell, SpoolMeter(request.workdir), progress)):
+            exit_code = run_program(command, environment)
         seconds = (time.monotonic_ns() - start) / 1e9
         processes = read_processes(request.workdir)
         if not processes:
@@ -147,6 +156,10 @@ class EmulateBackend:
             },
             identity=identity,
         )
+
+
+def _tell(meter: SpoolMeter, progress: Progress) -> None:
+    progress(meter.line(), WATCHING)
 
 
 def _threads(processes: Sequence[ProcessSpool]) -> list[SeenThread]:

@@ -4,6 +4,7 @@ import struct
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 _RECORD = struct.Struct("<IHH")
@@ -17,28 +18,17 @@ _MOST_BYTES = 32 << 20  # to look at in one call (about half a second); the rest
 class Meter:
     """Samples a second, losses, size and threads, by walking over what is new in the file."""
 
-    def __init__(self, output: Path, pids: Sequence[int]) -> None:
-        self.target = f"process {', '.join(map(str, pids))}" if pids else "all cpus"
+    def __init__(self, output: Path) -> None:
         self._output = output
-        self._pids = pids
         self._at = 0
-        self._history = deque([(time.monotonic(), 0)], maxlen=_REMEMBERED)
+        self._rate = Rate()
         self.samples = 0
         self.lost = 0
 
-    def line(self) -> str:
-        """One line for people; the rate is that of the last few calls, since perf writes in bursts."""
+    def line(self, pids: Sequence[int]) -> str:
+        """One line for people; pids: whose threads to count."""
         size = self.read()
-        began, before = self._history[0]
-        now = time.monotonic()
-        self._history.append((now, self.samples))
-        rate = (self.samples - before) / max(now - began, 1e-3)
-        parts = [f"{rate:,.0f} samples/s", f"{self.samples:,} in all", f"{size / 1e6:.1f} MB"]
-        if self.lost:
-            parts.append(f"{self.lost:,} lost")
-        if self._pids:
-            parts.append(f"{self._threads()} threads")
-        return f"{self.target}: {', '.join(parts)}; Ctrl-C ends it"
+        return live_line(self._rate.of(self.samples), self.samples, size, self.lost, _threads(pids))
 
     def read(self) -> int:
         """Take in what perf wrote since the last call; returns the size of its file."""
@@ -59,15 +49,47 @@ class Meter:
         self._at += used
         return size
 
-    def _threads(self) -> int:
-        return sum(_entries(Path(f"/proc/{pid}/task")) for pid in self._pids)
+
+def live_line(rate: float, samples: int, size: int, lost: int, threads: int) -> str:
+    """What is shown while a recording runs; size: bytes; lost: events; threads: 0 when unknown."""
+    parts = [f"{rate:,.0f} samples/s", f"{samples:,} in all", f"{size / 1e6:.1f} MB", f"{lost:,} lost"]
+    return ", ".join(parts if not threads else [*parts, f"{threads} threads"])
 
 
-def _entries(folder: Path) -> int:
+class Rate:
+    """A second's increase over the last few calls, since samples come in bursts."""
+
+    def __init__(self) -> None:
+        self._history = deque([(time.monotonic(), 0)], maxlen=_REMEMBERED)
+
+    def of(self, count: int) -> float:
+        """The rate, with the count that is reached now."""
+        began, before = self._history[0]
+        now = time.monotonic()
+        self._history.append((now, count))
+        return (count - before) / max(now - began, 1e-3)
+
+
+def _threads(pids: Sequence[int]) -> int:
+    """Living threads of these processes and of all that they started."""
+    waiting, seen, count = list(pids), set[int](), 0
+    while waiting:
+        pid = waiting.pop()
+        if pid in seen:
+            continue
+        seen.add(pid)
+        for task in _entries(Path(f"/proc/{pid}/task")):
+            count += 1
+            with suppress(OSError, ValueError):
+                waiting += map(int, (task / "children").read_text().split())
+    return count
+
+
+def _entries(folder: Path) -> list[Path]:
     try:
-        return sum(1 for _ in folder.iterdir())
+        return list(folder.iterdir())
     except OSError:
-        return 0
+        return []
 
 
 def _count(data: bytes) -> tuple[int, int, int]:

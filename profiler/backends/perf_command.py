@@ -77,17 +77,18 @@ def run_recorded(
     *,
     machine_wide: bool = False,
     duration: float = 0.0,
+    tick: Callable[[int], None] = lambda _pid: None,
 ) -> PerfRun:
     """Run a program to its end (or Ctrl-C) under `perf record perf_options` and return how it went.
 
     machine_wide: record everything that runs meanwhile; duration: stop recording after so many seconds (0:
-    never), while the program runs on. Raises UsageError when the program cannot be started or the disk fills
-    up, MachineLacksError when perf cannot record it (the program is not run then), KeyboardInterrupt when
-    Ctrl-C comes before its start.
+    never), while the program runs on; tick: called now and then with the program's pid. Raises UsageError
+    when the program cannot be started or the disk fills up, MachineLacksError when perf cannot record it (the
+    program is not run then), KeyboardInterrupt when Ctrl-C comes before its start.
     """
     find_program(argv, environment.get("PATH"))
     with _Watch(recording_perf(), perf_options, output, machine_wide) as watch:
-        watcher = threading.Thread(target=watch.attach, name="perf attach", args=(duration,))
+        watcher = threading.Thread(target=watch.attach, name="perf attach", args=(duration, tick))
         watcher.start()
         try:
             code = run_program(argv, environment, before_exec=watch.hold)
@@ -206,8 +207,8 @@ class _Watch:
         self._ended.set()
         self._close(self._pid_in)
 
-    def attach(self, duration: float) -> None:
-        """Wait for the child, start perf on it, and let the child go once perf counts.
+    def attach(self, duration: float, tick: Callable[[int], None]) -> None:
+        """Wait for the child, start perf on it, and let the child go once perf counts; tick while it runs.
 
         After `duration` seconds (unless that is 0) perf is stopped, if the child still runs.
         """
@@ -217,12 +218,19 @@ class _Watch:
                 self.pid = int(told)
                 self.start(["-a"] if self._machine_wide else ["-p", str(self.pid)])
                 os.write(self._go_in, b"g")
-                if duration and not self._ended.wait(duration):
-                    self._interrupt()
+                self._until_end(duration, tick)
         except (OSError, MachineLacksError) as error:
             self.problem = str(error)
         finally:
             self._close(self._go_in)
+
+    def _until_end(self, duration: float, tick: Callable[[int], None]) -> None:
+        until = time.monotonic() + duration if duration else float("inf")
+        while (left := until - time.monotonic()) > 0:
+            if self._ended.wait(min(left, _TICK_SECONDS)):
+                return
+            tick(self.pid)
+        self._interrupt()
 
     def start(self, target: Sequence[str]) -> None:
         """Start perf on a target and return once it counts; raises MachineLacksError when it does not."""

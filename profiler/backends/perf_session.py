@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from numaplan.common import MachineLacksError, NumaplanError, UsageError
-from numaplan.profiler.backends.base import PerfChoices, Progress, Recording, RecordRequest
+from numaplan.profiler.backends.base import WATCHING, PerfChoices, Progress, Recording, RecordRequest
 from numaplan.profiler.backends.live import Meter
 from numaplan.profiler.backends.perf_command import INTERRUPTED, PerfRun, run_attached, run_recorded
 from numaplan.profiler.perfdata import Decoded, decode_perf
@@ -62,7 +62,7 @@ def run_perf(
     """Record the request's program, or what runs already. Raises as run_recorded and run_attached."""
     choices = request.choices
     if request.argv:
-        progress("recording", -1.0)
+        meter = Meter(output)
         return run_recorded(
             request.argv,
             request.environment,
@@ -70,18 +70,20 @@ def run_perf(
             output,
             machine_wide=machine_wide or choices.all_cpus,
             duration=choices.duration,
+            tick=lambda pid: progress(meter.line([pid]), WATCHING),
         )
     for pid in choices.pids:
         if not Path(f"/proc/{pid}").exists():
             raise UsageError(f"no process {pid}", "give the id of one that runs")
-    meter = Meter(output, choices.pids)
-    progress(f"watching {meter.target}", -1.0)
+    meter = Meter(output)
+    target = f"process {', '.join(map(str, choices.pids))}" if choices.pids else "all cpus"
+    progress(f"watching {target}", -1.0)
     return run_attached(
         choices.pids,
         arguments,
         output,
         duration=choices.duration,
-        tick=lambda: progress(meter.line(), -1.0),
+        tick=lambda: progress(f"{target}: {meter.line(choices.pids)}; Ctrl-C ends it", -1.0),
     )
 
 

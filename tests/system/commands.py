@@ -1,9 +1,15 @@
 """Run our commands as a user would, and read their one-line errors."""
 
+import fcntl
 import os
+import pty
 import shutil
+import struct
 import subprocess
 import sys
+import termios
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -62,3 +68,17 @@ def compiled(source: Path, folder: Path, *flags: str) -> Path:
     target = folder / source.stem
     subprocess.run(["cc", "-O2", "-g", "-pthread", source, "-o", target, *flags], check=True, timeout=60)
     return target
+
+
+def on_terminal(words: Sequence[str | Path], rows: int = 24, columns: int = 100) -> tuple[int, str]:
+    """(exit code, all that a terminal got) of a command that has the terminal."""
+    pid, descriptor = pty.fork()
+    if pid == 0:
+        os.execve(words[0], [str(word) for word in words], {**clean_environment(), "TERM": "xterm"})
+    fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    got = b""
+    with suppress(OSError):  # EIO: the other side has gone
+        while piece := os.read(descriptor, 1 << 16):
+            got += piece
+    os.close(descriptor)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), got.decode()
