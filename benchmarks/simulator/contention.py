@@ -19,6 +19,7 @@ Ints = NDArray[np.int64]
 
 _KNEE = 0.95  # from here the delay grows as its tangent: finite however great the demand
 _FIRST_STEP, _LARGEST_STEP = 0.5, 0.7
+_SETTLED = 1e-3  # change of the delays, relative to the unloaded latency, that ends the iteration
 
 
 @dataclass(frozen=True)
@@ -68,40 +69,59 @@ class Contention:
         self._sign = np.zeros(self.delay.shape)
 
     def solve(self, demand: Demand, rounds: int) -> Speeds:
-        """Speeds after `rounds` of iteration."""
-        nodes = len(self.calibration.latency_ns)
-        here = np.zeros((len(demand.node), nodes))
-        here[np.arange(len(demand.node)), demand.node] = 1.0
-        speeds = self._speeds(demand, here)
+        """Speeds after at most `rounds` of iteration, fewer when the delays have settled."""
+        fixed = _Fixed.of(demand, self.calibration, self.physics)
+        speeds = self._speeds(demand, fixed)
         for _ in range(rounds):
-            goal = self._delays(speeds.traffic)
-            change = goal - self.delay
+            change = self._delays(speeds.traffic, fixed) - self.delay
+            if np.abs(change).max() < _SETTLED:
+                break
             sign = np.sign(change)
             turned = sign * self._sign < 0
             self._step = np.where(turned, self._step * 0.5, np.minimum(self._step * 1.1, _LARGEST_STEP))
             self._sign = sign
             self.delay = self.delay + self._step * change
-            speeds = self._speeds(demand, here)
+            speeds = self._speeds(demand, fixed)
         return speeds
 
-    def _speeds(self, demand: Demand, here: Floats) -> Speeds:
-        access_s = self.calibration.latency_ns * 1e-9 * (1.0 + self.delay.sum(axis=0))
+    def _speeds(self, demand: Demand, fixed: "_Fixed") -> Speeds:
+        access_s = fixed.latency_s * (1.0 + self.delay[0] + self.delay[1])
         latency = (demand.places * access_s[demand.node]).sum(axis=1)
-        alone = demand.share / (demand.compute_s + demand.misses * latency / demand.mlp)
+        alone = demand.share / (demand.compute_s + fixed.waits * latency)
         rate = meet_at_barriers(alone, demand.task, demand.barrier)
-        flow = rate * demand.misses * self.physics.line_bytes
-        traffic = here.T @ (demand.places * flow[:, None])
+        traffic = (fixed.here * rate) @ fixed.flow
         return Speeds(rate, latency, access_s, traffic)
 
-    def _delays(self, traffic: Floats) -> Floats:
-        bandwidth = self.calibration.bandwidth
-        controllers = traffic.sum(axis=0) / np.diag(bandwidth)
-        links = np.where(np.eye(len(traffic), dtype=bool), 0.0, traffic / bandwidth)
-        return np.stack(
-            [
-                np.broadcast_to(queueing(controllers, self.physics.queue), traffic.shape),
-                queueing(links, self.physics.queue),
-            ]
+    def _delays(self, traffic: Floats, fixed: "_Fixed") -> Floats:
+        used = np.empty_like(self.delay)
+        used[0] = traffic.sum(axis=0) / fixed.controllers
+        np.divide(traffic, fixed.links, out=used[1])
+        return queueing(used, self.physics.queue)
+
+
+@dataclass(frozen=True)
+class _Fixed:
+    """What a demand and a machine say, whatever the delays: latency_s: (K, K); controllers: (K,), links:
+    (K, K) bytes a second, endless where memory is local; here: (K, T) which threads are on which node; waits:
+    (T,) misses that are waited for, an instruction; flow: (T, K) bytes an instruction."""
+
+    latency_s: Floats
+    controllers: Floats
+    links: Floats
+    here: Floats
+    waits: Floats
+    flow: Floats
+
+    @staticmethod
+    def of(demand: Demand, calibration: Calibration, physics: Physics) -> "_Fixed":
+        nodes, bandwidth = len(calibration.latency_ns), calibration.bandwidth
+        return _Fixed(
+            calibration.latency_ns * 1e-9,
+            np.diag(bandwidth),
+            np.where(np.eye(nodes, dtype=bool), np.inf, bandwidth),
+            (np.arange(nodes)[:, None] == demand.node).astype(np.float64),
+            demand.misses / demand.mlp,
+            demand.places * (demand.misses * physics.line_bytes)[:, None],
         )
 
 

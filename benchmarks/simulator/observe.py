@@ -89,12 +89,12 @@ def observe(world: World, counters: Counters, speeds: Speeds, now: float, sample
     resident = np.zeros((len(pids), world.nodes))
     np.add.at(resident, (np.searchsorted(pids, world.block_pid), world.block_node), BLOCK / 4096)
     processes = Processes(pids, resident)
-    pages, touches = _samples(world, pids, speeds, seconds, now) if sampled else no_pages(BLOCK)
+    pages, touches = _samples(world, pids, speeds, misses, seconds, now) if sampled else no_pages(BLOCK)
     return Observation(now, seconds, view, processes, threads, pages, touches)
 
 
 def _samples(
-    world: World, pids: NDArray[np.int64], speeds: Speeds, seconds: float, now: float
+    world: World, pids: NDArray[np.int64], speeds: Speeds, misses: Floats, seconds: float, now: float
 ) -> tuple[Pages, Touches]:
     process = np.searchsorted(pids, world.block_pid)
     order = np.lexsort((world.block_number, process))
@@ -123,10 +123,7 @@ def _samples(
     nodes = world.node[thread]
     latency = speeds.access_s[nodes, world.block_node[block]] * 1e9
     latency *= np.exp(LATENCY_NOISE * world.rng.standard_normal(len(latency)))
-    each = (
-        speeds.rate[thread] * world.miss_rates()[thread] / 1e3 / SAMPLES
-    )  # accesses that a sample stands for
-    accesses = number * each
+    accesses = number * misses[thread] / (SAMPLES * seconds)  # what so many samples stand for
     return pages, Touches(
         page=page_of_block[block],
         thread=thread,

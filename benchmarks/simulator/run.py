@@ -169,8 +169,8 @@ class _Run:
     def _overflow(self) -> NDArray[np.float64]:
         """(T,) factor on misses where a node's working sets exceed its cache."""
         world = self.world
-        memory = np.array([job.task.program.memory_mb * 2**20 / job.task.threads for job in world.jobs])
-        in_node = np.bincount(world.node, memory[world.job_row] * world.active, minlength=world.nodes)
+        memory = world.memory_each[world.job_row] * world.active
+        in_node = np.bincount(world.node, memory, minlength=world.nodes)
         over = np.clip(1.0 - world.calibration.l3_bytes / np.maximum(in_node, 1.0), 0.0, 1.0)
         factor: NDArray[np.float64] = 1.0 + PHYSICS.overflow * over[world.node]
         return factor
@@ -179,12 +179,15 @@ class _Run:
         world = self.world
         active = world.active
         load = np.bincount(world.cpu[active], minlength=len(world.cpu_node))
-        share = active / np.maximum(load[world.cpu], 1)
+        share: NDArray[np.float64] = active / np.maximum(load[world.cpu], 1)
         # The system's own work takes a core's share in each node; a thread bound to that very cpu cannot
         # evade it.
-        noisy = np.array(
-            [world.rng.choice(np.flatnonzero(world.cpu_node == node)) for node in range(world.nodes)]
-        )
+        drawn = world.rng.random(world.nodes).tolist()
+        noisy = [
+            cpus[int(place * len(cpus))]
+            for cpus, place in zip(world.cpus_of, drawn, strict=True)
+            if len(cpus)
+        ]
         bound = world.bound_cpu != FREE
         share = share * np.where(
             bound,

@@ -45,7 +45,7 @@ def starting_cpus(world: World, count: int, node: int = FREE) -> Ints:
 
 def idlest_cpu(world: World, load: NDArray[np.float64], node: int) -> int:
     """The cpu of a node with fewest threads, the lowest on a tie."""
-    cpus = np.flatnonzero(world.cpu_node == node)
+    cpus = world.cpus_of[node]
     return int(cpus[np.argmin(load[cpus])])
 
 
@@ -140,11 +140,9 @@ def scan_memory(world: World, habits: Habits, seconds: float) -> NDArray[np.int6
     """Rows of the blocks that AutoNUMA moves in this step; interleaved and bound memory stays."""
     if not len(world.block_node):
         return np.empty(0, dtype=np.int64)
-    fixed = [job.number for job in world.jobs if job.interleaved or job.bound_node != FREE]
     sizes = np.bincount(world.block_job_row, minlength=len(world.jobs)) * BLOCK
-    chance = np.minimum(1.0, habits.scan * seconds / np.maximum(sizes, 1))
-    seen = world.rng.random(len(world.block_node)) < chance[world.block_job_row]
-    rows = np.flatnonzero(seen & ~np.isin(world.block_job, fixed))
+    chance = np.minimum(1.0, habits.scan * seconds / np.maximum(sizes, 1)) * ~world.fixed
+    rows = np.flatnonzero(world.rng.random(len(world.block_node)) < chance[world.block_job_row])
     users = segment_users(world)[world.block_segment[rows]]
     first, second = _draw(world, users), _draw(world, users)
     agreed = (first == second) & (first != world.block_node[rows])

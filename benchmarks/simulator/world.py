@@ -61,6 +61,7 @@ class World:
             [machine.node_ids.index(machine.node_of_cpu[cpu]) for cpu in machine.cpus], dtype=np.int64
         )
         self.nodes = len(machine.nodes)
+        self.cpus_of = [np.flatnonzero(self.cpu_node == node) for node in range(self.nodes)]
         self.seats: Ints = np.bincount(self.cpu_node, minlength=self.nodes)
         for column in (*_THREAD_COLUMNS, *_BLOCK_COLUMNS):
             kind = np.float64 if column in ("done", "lost_s", "asleep") else np.int64
@@ -159,6 +160,11 @@ class World:
         self.quota = np.array([job.quota for job in self.jobs])[self.job_row] if self.jobs else np.empty(0)
         self.cpi = np.array([programs[row].cpi for row in self.job_row.tolist()])
         self.mlp = np.array([programs[row].mlp for row in self.job_row.tolist()])
+        self.work = np.array([job.quota * job.task.threads for job in self.jobs])
+        self.memory_each = np.array([program.memory_mb for program in programs]) * 2.0**20
+        self.memory_each /= np.array([max(job.task.threads, 1) for job in self.jobs])
+        self.fixed = np.array([job.interleaved or job.bound_node != FREE for job in self.jobs], dtype=bool)
+        self.phases: list[int] = []
         self.sharing = self._sharing(row_of)
         threads = {
             key: row for row, key in enumerate(zip(self.job.tolist(), self.lane.tolist(), strict=True))
@@ -202,13 +208,17 @@ class World:
 
     def miss_rates(self) -> Floats:
         """(T,) misses a thousand instructions in the phase that each job is in."""
-        rates = np.zeros(len(self.tid))
-        for row, job in enumerate(self.jobs):
-            mine = self.job_row == row
-            progress = self.done[mine].mean() / job.quota
-            phase = min(int(np.searchsorted(job.ends, progress, side="right")), len(job.ends) - 1)
-            rates[mine] = job.mpki[phase][self.lane[mine]]
-        return rates
+        progress = np.bincount(self.job_row, self.done, minlength=len(self.jobs)) / self.work
+        phases = [
+            min(int(np.searchsorted(job.ends, done, side="right")), len(job.ends) - 1)
+            for job, done in zip(self.jobs, progress.tolist(), strict=True)
+        ]
+        if phases != self.phases:
+            self.phases, self.rates = phases, np.zeros(len(self.tid))
+            for row, (job, phase) in enumerate(zip(self.jobs, phases, strict=True)):
+                mine = self.job_row == row
+                self.rates[mine] = job.mpki[phase][self.lane[mine]]
+        return self.rates
 
 
 def new_job(number: int, task: Task, now: float, rng: np.random.Generator) -> Job:
