@@ -50,17 +50,13 @@ def too_few(samples: int, threads: int, meta: dict[str, str]) -> str:
     few = f"warning: {samples:,} samples are few for {threads} threads ({wanted:,} wanted)"
     if meta.get("backend") == "faults":
         return f"{few}: page faults cannot be sampled more often; see 'nprof doctor' for other backends"
-    freq, period = _number(meta.get("freq")), _number(meta.get("period"))
+    freq, period = int(meta.get("freq", "0")), int(meta.get("period", "0"))
     if freq:
         return f"{few}: record with --freq {freq * wanted // samples + 1}"
     if period > 1 and samples * period >= wanted:
         return f"{few}: record with --period {_rounded(period * samples // wanted)}"
     all_of_them = " with --period 1" if period > 1 else ""
     return f"{few}: record a longer run{all_of_them}"
-
-
-def _number(text: str | None) -> int:
-    return int(text) if text is not None and text.isascii() and text.isdecimal() else 0
 
 
 def _rounded(period: int) -> int:

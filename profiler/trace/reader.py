@@ -1,6 +1,7 @@
 """Read a trace.db: checked when opened, then tables as DataFrames and samples as blocks of arrays."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +20,11 @@ BLOCK = 1 << 20
 DUCKDB_HEADERS = 3 * 4096  # the file header and two database headers before the first block
 _MAGIC = b"DUCK"
 _QUIET = "SET enable_progress_bar = false"  # else a long query draws one on stdout, amid the answer
+_WHOLE = "-?[0-9]{1,18}"
+_NUMBERS_OF_META = {
+    **dict.fromkeys(("duration_ns", "period", "freq", "exit_code", "run"), _WHOLE),
+    "emulate.host_seconds": r"[0-9]{1,12}(\.[0-9]{1,9})?",
+}
 _NUMBERS = {"BIGINT": np.int64, "INTEGER": np.int32, "SMALLINT": np.int16, "UBIGINT": np.uint64}
 
 
@@ -153,6 +159,9 @@ class Trace:
             raise UsageError(
                 f"{self.path}: trace schema {found}, this version reads {SCHEMA_VERSION}", "record it again"
             )
+        for name, form in _NUMBERS_OF_META.items():
+            if not re.fullmatch(form, text := self.meta.get(name, "0")):
+                raise UsageError(f"{self.path}: {name} is {text[:40]!r}, not a number", "record it again")
         for table, columns in TABLES.items():
             for column in columns if not self._has(table, columns) else ():
                 if not self._has(table, (column,)):
