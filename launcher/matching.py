@@ -20,7 +20,7 @@ from numaplan.launcher.online.reveal import Revealer
 from numaplan.launcher.role_use import LiveUse, RoleUse
 from numaplan.launcher.roles import Match, match_roles
 from numaplan.mapper import Plan, PlanThread
-from numaplan.profiler.live_sampling import LiveSampler, live_events
+from numaplan.profiler.live_sampling import live_events, start_sampler
 
 PERIOD = 1000
 REVEALS = 4  # times that memory is made to fault again
@@ -40,7 +40,7 @@ class Matcher:
         self._trace = trace
         if trace and not Path(trace).is_file():
             raise UsageError(f"{trace}: no such file", "give the trace that the plan was made from")
-        self._sampler = LiveSampler(live_events("auto", PERIOD), [os.getpid()])
+        self._sampler = start_sampler(live_events("auto", PERIOD), [os.getpid()])
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="match", daemon=True)
         self._said = ""

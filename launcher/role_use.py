@@ -10,7 +10,7 @@ from numaplan.launcher.compact import Compact
 from numaplan.launcher.roles import Floats, Ints
 from numaplan.launcher.seen import Observed
 from numaplan.mapper import Plan, RegionKey
-from numaplan.profiler.live_sampling import LiveSamples
+from numaplan.profiler.live_samples import LiveSamples
 
 BLOCKS = 64  # a region is told apart into, where a trace says who uses them
 

@@ -20,6 +20,7 @@ KERNEL_OPTIONS = (
 # instructions, which QEMU carries out byte by byte: copies would be slow, and each byte counted as an access.
 CPU = "max,la57=off,erms=off,fsrm=off"
 _SECOND_INTERFACE = 9  # the first QEMU that refuses plugins of interface version 1
+_RING_BYTES = 1 << 17  # of samples a cpu, at least: thousands; the guest takes them out four times a second
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
@@ -49,7 +50,8 @@ def command_line(
 ) -> list[str]:
     """The whole command: `ports` are (name, file descriptor) in the order of the agent's port numbers from 1.
 
-    plugin: the counting plugin; None boots the same guest uncounted (for measuring what counting costs).
+    plugin: the counting plugin, whose memory sampler is a device of the guest; None boots the same guest
+    uncounted (for measuring what counting costs). Makes the sampler's memory, a file in `directory`.
     """
     command = [QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none"]
     command += ["-accel", "tcg,thread=multi,tb-size=256", "-machine", machine_option(shape), "-cpu", CPU]
@@ -77,8 +79,22 @@ def command_line(
         command += ["-chardev", f"socket,id={name},fd={descriptor}"]
         command += ["-device", f"virtserialport,chardev={name},name={name},nr={number}"]
     if plugin is not None:
-        command += ["-plugin", f"file={escaped(plugin)},directory={escaped(directory)}"]
+        samples = directory / "samples"
+        size = sampler_bytes(len(shape.machine.cpus))
+        with samples.open("wb") as file:
+            file.truncate(size)
+        command += [
+            "-plugin",
+            f"file={escaped(plugin)},directory={escaped(directory)},samples={escaped(samples)}",
+        ]
+        memory = f"memory-backend-file,id=samples,share=on,mem-path={escaped(samples)},size={size}"
+        command += ["-object", memory, "-device", "ivshmem-plain,memdev=samples"]
     return command
+
+
+def sampler_bytes(cpus: int) -> int:
+    """Size of the memory sampler's device, a power of two as PCI wants it."""
+    return 1 << (_RING_BYTES * cpus).bit_length()
 
 
 def escaped(path: Path) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 
 from numaplan.launcher.online.observation import Floats, Ints
 from numaplan.launcher.online.samples import Table
-from numaplan.profiler.live_sampling import LiveSamples
+from numaplan.profiler.live_samples import LiveSamples
 
 LINES_PER_PAGE = 64.0
 INSTRUCTIONS_PER_NS = 1.0

@@ -17,7 +17,7 @@ from numaplan.launcher.online.judge import Cost, cost_of, verdict
 from numaplan.launcher.online.observing import Looked, Observer
 from numaplan.launcher.online.rehearsal import rehearsal
 from numaplan.launcher.online.reveal import Revealer
-from numaplan.profiler.live_sampling import LiveSampler, LiveSamples, no_samples
+from numaplan.profiler.live_samples import LiveSamples, Sampler, no_samples
 
 _PATIENCE = 3  # intervals in which moves may show what they did
 _SURE = 2  # looks in a row that must be worse before moves are undone
@@ -65,8 +65,8 @@ class Loop:
     journal: Journal
     revealer: Revealer
     roots: Callable[[], Sequence[int]]
-    sampler: LiveSampler | None
-    restart: Callable[[], LiveSampler] | None = None
+    sampler: Sampler | None
+    restart: Callable[[], Sampler] | None = None
     own_share: float = 0.01  # of all cpus' time, that the loop itself may take
     waiting_only: bool = False
     confines: bool = False

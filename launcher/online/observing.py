@@ -24,7 +24,7 @@ from numaplan.launcher.online.observation import (
     age_weight,
 )
 from numaplan.launcher.online.samples import Table, Window, table_of, weighed_by_time
-from numaplan.profiler.live_sampling import LiveSamples
+from numaplan.profiler.live_samples import LiveSamples
 
 _MOST_PAGES = 1 << 16  # asked for their place at once
 _BITS = 40  # of a page number

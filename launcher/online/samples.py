@@ -7,7 +7,7 @@ import numpy as np
 
 from numaplan.launcher.online.kernel import PAGE_BYTES
 from numaplan.launcher.online.observation import Flags, Floats, Ints
-from numaplan.profiler.live_sampling import LiveSamples
+from numaplan.profiler.live_samples import LiveSamples
 
 _MOST = 1 << 20  # samples kept
 _MOST_ACCESSES = 1e5

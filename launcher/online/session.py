@@ -21,7 +21,8 @@ from numaplan.launcher.online.reveal import Revealer
 from numaplan.launcher.online.saving import check_target, refined_plan
 from numaplan.launcher.online.status import Status, summary
 from numaplan.profiler.identity import read_identity
-from numaplan.profiler.live_sampling import LiveEvents, LiveSampler, live_events
+from numaplan.profiler.live_samples import LiveEvents
+from numaplan.profiler.live_sampling import live_events, start_sampler
 from numaplan.profiler.machine import Machine
 
 _WINDOW = 1.5  # periods that a hardware sample counts
@@ -76,8 +77,8 @@ class Session:
             self._journal,
             Revealer(_FAULT_SHARE, len(view.cpu_ids)),
             lambda: [pid for pid in self._roots() if procfs.is_alive(pid)],
-            LiveSampler(events, pids) if events else None,
-            (lambda: LiveSampler(events, self._roots())) if events else None,
+            start_sampler(events, pids) if events else None,
+            (lambda: start_sampler(events, self._roots())) if events else None,
             own_share=self.options.overhead,
             waiting_only=base in _CONTENTION,
             confines=base not in _CONTENTION,

@@ -10,7 +10,7 @@ from numaplan.launcher.role_use import BLOCKS, LiveUse, RoleUse
 from numaplan.launcher.roles import match_roles
 from numaplan.launcher.seen import Observed, SeenRegion, SeenThread
 from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
-from numaplan.profiler.live_sampling import LiveSamples
+from numaplan.profiler.live_samples import LiveSamples
 from numaplan.profiler.machine import Machine
 
 THREADS = 6

@@ -28,7 +28,7 @@ from numaplan.launcher.online.reveal import FAULT_SECONDS, Revealer
 from numaplan.launcher.online.samples import Table, Window
 from numaplan.launcher.online.saving import shared_pages
 from numaplan.profiler import Machine
-from numaplan.profiler.live_sampling import no_samples
+from numaplan.profiler.live_samples import no_samples
 
 
 def _table(times: list[float], tids: list[int], pages: list[int]) -> Table:

@@ -21,6 +21,7 @@ enum mark {
     MARK_EXCLUDE,             /* the task that executes this is not the program: its accesses are told apart */
     MARK_STOP,                /* stop counting and write the counts file */
     MARK_STAGE_CODE,          /* [virtual address]: kernel code that a task runs when it ends or becomes another program */
+    MARK_SAMPLER,             /* write the time and this task into the sampler's memory (samples.h) */
     MARK_LAST,
 };
 

@@ -6,7 +6,8 @@
  * context switch, whose address tells which task the vcpu goes on with. The guest's agent commands the plugin
  * through marks.h. Accesses wider than 8 bytes are counted as QEMU performs them, in parts of at most 8.
  *
- * Argument: directory=PATH, where `calibration` and `counts` are written.
+ * Arguments: directory=PATH, where `calibration` and `counts` are written; samples=PATH, memory shared with the guest
+ * for the sampler (none: no samples).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 
 #include "marks.h"
 #include "rows.h"
+#include "sampling.h"
 
 #define STAGE_CODES 4
 #define KERNEL_HALF (UINT64_C(1) << 63)
@@ -63,6 +65,7 @@ static void command(unsigned vcpu, unsigned slot) {
         return;
     case MARK_CPU:
         rows_set_cpu(vcpu, (unsigned)numbers[0]);
+        sampling_set_cpu(vcpu, (unsigned)numbers[0]);
         break;
     case MARK_SPAN:
         nodes_add_span(numbers[0], numbers[1], numbers[2]);
@@ -84,6 +87,9 @@ static void command(unsigned vcpu, unsigned slot) {
     case MARK_STAGE_CODE:
         if (stage_code_count < STAGE_CODES)
             stage_code[stage_code_count++] = numbers[0];
+        break;
+    case MARK_SAMPLER:
+        sampling_answer(vcpu);
         break;
     case MARK_STOP:
         counting = false;
@@ -107,8 +113,7 @@ static uint64_t parts_of(qemu_plugin_meminfo_t info) {
 #endif
 }
 
-static void at_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *unused) {
-    (void)unused;
+static void at_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code) {
     /* A user instruction that traps can leave its callback armed for what the kernel does next (QEMU 7.2). */
     if (__builtin_expect(address >= KERNEL_HALF, 0))
         return;
@@ -120,7 +125,10 @@ static void at_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addres
     if (__builtin_expect(counting, 1)) {
         struct qemu_plugin_hwaddr *seen = qemu_plugin_get_hwaddr(info, address);
         unsigned node = seen ? nodes_find(seen) : NODE_UNKNOWN;
-        rows_current[vcpu]->accesses[node] += parts_of(info);
+        uint64_t parts = parts_of(info);
+        rows_current[vcpu]->accesses[node] += parts;
+        if (sampling_due(vcpu, parts))
+            sampling_take(vcpu, address, (uint64_t)(uintptr_t)code, qemu_plugin_mem_is_store(info), node);
     } else if (__builtin_expect(address == probe_address && !calibrated, 0)) {
         nodes_add_probe(probe_physical, qemu_plugin_get_hwaddr(info, address));
         probe_address = 0;
@@ -129,7 +137,9 @@ static void at_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addres
 
 static void at_switch(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *offset) {
     (void)info;
-    rows_switch(vcpu, address - (uint64_t)(uintptr_t)offset);
+    uint64_t task = address - (uint64_t)(uintptr_t)offset;
+    rows_switch(vcpu, task);
+    sampling_switch(vcpu, task);
 }
 
 /*
@@ -186,23 +196,32 @@ static void at_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *block) {
     }
     if (!calibrated && address < MARK_BOOT_CODE_END)
         return;
-    for (size_t i = 0; i < instructions; i++)
-        qemu_plugin_register_vcpu_mem_cb(qemu_plugin_tb_get_insn(block, i), at_access, QEMU_PLUGIN_CB_NO_REGS,
-                                         QEMU_PLUGIN_MEM_RW, NULL);
+    for (size_t i = 0; i < instructions; i++) {
+        struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(block, i);
+        qemu_plugin_register_vcpu_mem_cb(instruction, at_access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
+                                         (void *)(uintptr_t)qemu_plugin_insn_vaddr(instruction));
+    }
 }
 
 PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv) {
-    static const char prefix[] = "directory=";
+    const char *samples = NULL;
     api = info->version.cur;
-    for (int i = 0; i < argc; i++)
-        if (!strncmp(argv[i], prefix, sizeof prefix - 1))
-            snprintf(directory, sizeof directory, "%s", argv[i] + sizeof prefix - 1);
+    for (int i = 0; i < argc; i++) {
+        if (!strncmp(argv[i], "directory=", 10))
+            snprintf(directory, sizeof directory, "%s", argv[i] + 10);
+        else if (!strncmp(argv[i], "samples=", 8))
+            samples = argv[i] + 8;
+    }
     if (!directory[0] || !info->system_emulation || info->system.max_vcpus > VCPUS_MAX) {
         fprintf(stderr, "numaplan lab: needs directory=PATH, system emulation and at most %d vcpus\n", VCPUS_MAX);
         return -1;
     }
     if (!rows_open((unsigned)info->system.max_vcpus))
         return -1;
+    if (samples && !sampling_open(samples, (unsigned)info->system.max_vcpus)) {
+        fprintf(stderr, "numaplan lab: cannot use %s for samples\n", samples);
+        return -1;
+    }
     qemu_plugin_register_vcpu_tb_trans_cb(id, at_translation);
     return 0;
 }

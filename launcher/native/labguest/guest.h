@@ -86,6 +86,34 @@ void pin_end(struct pinning *);
 void trace_start(void);
 void trace_stop(const char *target);
 
+/* sampler.c: the virtual machine's memory sampler, for who asks at SAMPLER_SOCKET while a job runs */
+#define SAMPLER_SOCKET "/dev/numaplan-lab"
+void sampler_open(void);
+void sampler_start(void); /* in a task of its own, which ends with the job */
+
+/* tasks.c: from the kernel's address of a task to its ids */
+struct known_task {
+    uint64_t address;
+    pid_t id; /* of a process's first thread */
+};
+struct task_ids {
+    uint32_t tid, pid;
+};
+bool tasks_learn(const struct known_task *, size_t count); /* from some tasks; false: this kernel does not tell */
+bool tasks_find(uint64_t address, struct task_ids *);
+void tasks_forget(void); /* before samples of a later time */
+
+/* stream.c: samples in the form in which `perf record -o -` writes them */
+struct bytes {
+    char *data;
+    size_t used, room;
+};
+struct sample;
+void stream_learn_nodes(void);
+bool stream_begin(struct bytes *);
+bool stream_sample(struct bytes *, const struct sample *, struct task_ids, int64_t clock_shift);
+bool stream_lost(struct bytes *, uint64_t count);
+
 /* vmstat.c */
 struct vmstat {
     long long values[8];

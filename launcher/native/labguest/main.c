@@ -33,6 +33,7 @@ int main(void) {
     struct frame frame = {0};
     frame_add(&frame, "event", "ready");
     calibrate(&frame);
+    sampler_open();
     frame_send(control, &frame);
     while (frame_read(control, &frame))
         run_job(&frame, control);

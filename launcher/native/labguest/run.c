@@ -213,6 +213,7 @@ static void run_and_report(const struct frame *request, const struct job *job, i
     vmstat_read(&before);
     mark(MARK_START);
     mark(MARK_EXCLUDE);
+    sampler_start();
     long long started = now_ms();
     pid_t program = start_program(job, request, &ends, &error);
     bool late = program >= 0 && attend(program, job, &ends, control, &status);
