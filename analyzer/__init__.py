@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from numaplan.analyzer.merging import Difference as Difference
     from numaplan.analyzer.merging import compare_traces as compare_traces
     from numaplan.analyzer.merging import merge_analyses as merge_analyses
+    from numaplan.analyzer.misses import ExpectedMisses as ExpectedMisses
+    from numaplan.analyzer.misses import expected_misses as expected_misses
     from numaplan.analyzer.pages import PageAccesses as PageAccesses
     from numaplan.analyzer.pages import page_accesses as page_accesses
     from numaplan.analyzer.performance import NodeUse as NodeUse
@@ -63,6 +65,8 @@ _WHERE = {
     "Difference": "merging",
     "compare_traces": "merging",
     "merge_analyses": "merging",
+    "ExpectedMisses": "misses",
+    "expected_misses": "misses",
     "PageAccesses": "pages",
     "page_accesses": "pages",
     "NodeUse": "performance",

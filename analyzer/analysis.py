@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from numaplan.analyzer.blocks import MAX_THREADS
 from numaplan.analyzer.changes import change_points
 from numaplan.analyzer.counter import CommunicationCounter
+from numaplan.analyzer.misses import expected_misses
 from numaplan.analyzer.notes import communication_note, recording_notes, take_turns
 from numaplan.analyzer.partners import partner_counter
 from numaplan.analyzer.phases import Phase, access_load_vector, describe_phases, divide_phases, scaled_loads
@@ -40,17 +41,19 @@ class Analysis:
 
     comm: (N, N) symmetric, zero diagonal, in events; standard_error: (N, N); loads: (N,) access load vector
     (CMLB Eq. 3, scaled to accesses seen); load_source: `dram` or `all`, what loads and timeline count;
-    phases: by Algorithm 1; changes: slices at which the threads' rates of access change; partner_changes:
-    slices at which threads begin to communicate with others than before; exchanges: (bins, pairs of threads
-    in the order of numpy.triu_indices) events in bins of exchange_slices slices, none after a merge;
-    confidence: 0..1, how far the matrix would come out the same from other samples and other ways of
-    counting; notes: what a reader must know to trust it rightly.
+    misses: (N,) expected accesses to memory, in samples (misses.py); phases: by Algorithm 1; changes: slices
+    at which the threads' rates of access change; partner_changes: slices at which threads begin to
+    communicate with others than before; exchanges: (bins, pairs of threads in the order of
+    numpy.triu_indices) events in bins of exchange_slices slices, none after a merge; confidence: 0..1, how
+    far the matrix would come out the same from other samples and other ways of counting; notes: what a reader
+    must know to trust it rightly.
     """
 
     threads: list[ThreadInfo]
     comm: NDArray[np.float64]
     standard_error: NDArray[np.float64]
     loads: NDArray[np.float64]
+    misses: NDArray[np.float64]
     load_source: str
     timeline: Timeline
     phases: list[Phase]
@@ -82,37 +85,39 @@ def analyze_trace(trace: Trace, *, slice_ns: int = 0) -> Analysis:
     use_dram = _misses_tell_load(samples)
     counted = samples.dram_count if use_dram else samples.count
     width = slice_ns or _slice_width(samples.last_ns - samples.first_ns, counted)
-    timeline = TimelineCounter(count, samples.first_ns, samples.last_ns, width)
+    accesses, missed = (TimelineCounter(count, samples.first_ns, samples.last_ns, width) for _ in range(2))
     counter = CommunicationCounter(count, exact=period == 1, weights=samples.access_weights)
-    partners = partner_counter(timeline.result())
+    partners = partner_counter(accesses.result())
     seen = np.zeros((2, count), np.int64)
-    amount = np.zeros(count)
     shared = writes = 0
     for piece in samples.pieces():
         seen[0] += np.bincount(piece.thread, minlength=count)
         seen[1] += np.bincount(piece.thread[piece.dram], minlength=count)
-        chosen = piece.dram if use_dram else slice(None)
-        timeline.add(piece.time_ns[chosen], piece.thread[chosen], piece.weight[chosen])
-        amount += np.bincount(piece.thread[chosen], piece.weight[chosen], minlength=count)
+        for line, chosen in ((accesses, piece.is_access), (missed, piece.dram)):
+            line.add(piece.time_ns[chosen], piece.thread[chosen], piece.weight[chosen])
         told = piece.told()
         shared += len(told.key)
         writes += int(told.is_write.sum())
         counter.add(told.thread, told.key, told.is_write)
         partners.add(told.time_ns, told.thread, told.key, told.is_write)
     found = counter.result()
-    line = timeline.result()
-    ranges = divide_phases(line.smoothed)
-    turns = ["threads take turns: no two access memory at the same time"] if take_turns(line) else []
+    timeline = (missed if use_dram else accesses).result()
+    ranges = divide_phases(timeline.smoothed)
+    misses = expected_misses(missed.result().per_thread, accesses.result().per_thread, samples.dram_weight)
+    better = misses.between if use_dram else None
+    vector = access_load_vector(timeline.per_thread, ranges, better)
+    turns = ["threads take turns: no two access memory at the same time"] if take_turns(timeline) else []
     notes = [*communication_note(found, count, shared, writes), *turns]
     return Analysis(
         threads=_thread_infos(trace, seen),
         comm=found.matrix,
         standard_error=found.standard_error,
-        loads=scaled_loads(access_load_vector(line.per_thread, ranges), amount),
+        loads=scaled_loads(vector, timeline.per_thread),
+        misses=misses.total,
         load_source="dram" if use_dram else "all",
-        timeline=line,
-        phases=describe_phases(line.per_thread, ranges),
-        changes=change_points(line.per_thread),
+        timeline=timeline,
+        phases=describe_phases(timeline.per_thread, ranges, better),
+        changes=change_points(timeline.per_thread),
         confidence=found.confidence,
         events=found.events,
         samples=samples.count,

@@ -52,7 +52,8 @@ def merge_analyses(analyses: Sequence[Analysis]) -> Analysis:
     index = {key: number for number, key in enumerate(keys)}
     places = [np.array([index[key] for key in thread_keys(analysis)]) for analysis in analyses]
     together, present = np.zeros((len(keys), len(keys))), np.zeros(len(keys))
-    comm, variance, loads = np.zeros_like(together), np.zeros_like(together), np.zeros(len(keys))
+    comm, variance = np.zeros_like(together), np.zeros_like(together)
+    loads, misses = np.zeros(len(keys)), np.zeros(len(keys))
     for analysis, place in zip(analyses, places, strict=True):
         both = np.ix_(place, place)
         together[both] += 1
@@ -60,6 +61,7 @@ def merge_analyses(analyses: Sequence[Analysis]) -> Analysis:
         variance[both] += analysis.standard_error**2
         present[place] += 1
         loads[place] += analysis.loads
+        misses[place] += analysis.misses
     runs = np.maximum(together, 1)
     timeline = _merged_timeline(analyses, places, present)
     ranges = divide_phases(timeline.smoothed)
@@ -70,6 +72,7 @@ def merge_analyses(analyses: Sequence[Analysis]) -> Analysis:
         comm=comm / runs,
         standard_error=np.sqrt(variance) / runs,
         loads=loads / present,
+        misses=misses / present,
         timeline=timeline,
         phases=describe_phases(timeline.per_thread, ranges),
         changes=change_points(timeline.per_thread),

@@ -1,5 +1,6 @@
 """Phases of accesses over time, and the load vector weighted by them (CMLB paper, Algorithm 1, Eq. 2-3)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,24 +65,36 @@ def _add_rest(phases: list[tuple[int, int]], left: int, end: int, min_width: int
         phases[-1] = (phases[-1][0], end)
 
 
-def describe_phases(per_thread: ArrayLike, ranges: list[tuple[int, int]]) -> list[Phase]:
-    """Weight and load vector of each phase; per_thread: (S, N) accesses."""
+def describe_phases(
+    per_thread: ArrayLike,
+    ranges: list[tuple[int, int]],
+    loads: Callable[[int, int], Vector] | None = None,
+) -> list[Phase]:
+    """Weight and load vector of each phase; per_thread: (S, N) accesses.
+
+    loads: (N,) accesses in slices [start, end), where they are better known than by adding up the slices.
+    """
     cells = np.asarray(per_thread, np.float64)
     found = []
     for start, end in ranges:
-        loads = cells[start:end].sum(axis=0)
-        found.append(Phase(start, end, float(loads.sum()) / max(1, end - start), loads))
+        counted = cells[start:end].sum(axis=0)
+        weight = float(counted.sum()) / max(1, end - start)
+        found.append(Phase(start, end, weight, counted if loads is None else loads(start, end)))
     return found
 
 
-def access_load_vector(per_thread: ArrayLike, ranges: list[tuple[int, int]]) -> Vector:
+def access_load_vector(
+    per_thread: ArrayLike,
+    ranges: list[tuple[int, int]],
+    loads: Callable[[int, int], Vector] | None = None,
+) -> Vector:
     """(N,) Eq. 3: the sum over phases of weight times load vector (accesses squared a slice).
 
-    per_thread: (S, N) accesses of each thread in each slice; ranges: from `divide_phases`.
+    per_thread: (S, N) accesses of each thread in each slice; ranges: from `divide_phases`; loads: as above.
     """
     cells = np.asarray(per_thread, np.float64)
     vector: Vector = np.zeros(cells.shape[1])
-    for phase in describe_phases(cells, ranges):
+    for phase in describe_phases(cells, ranges, loads):
         vector += phase.weight * phase.loads
     return vector
 

@@ -32,7 +32,7 @@ RUNTIMES = (
 )
 PROCESS_SHIFT = 48  # user addresses lie below; above it stands the process
 DRAM_EVENTS = tuple(EVENT_CODE[name] for name in ("llc_miss_local", "llc_miss_remote"))
-DRAM_LEVELS = tuple(LEVEL_CODE[name] for name in ("local_dram", "remote_dram"))
+DRAM_LEVELS = tuple(LEVEL_CODE[name] for name in ("local_dram", "remote_dram", "pmem", "cxl"))
 EVENTS = tuple(EVENT_CODE)  # by code
 ACCESSES = tuple(EVENT_CODE[name] for name in ("load", "store"))
 
@@ -42,7 +42,8 @@ class Piece:
     """Samples one after another in time, equally long arrays; those without a thread are left out.
 
     key: address made distinct by process; shared: whether the sample may tell of communication; dram:
-    whether it missed the last cache; weight: how many samples of the most sampled event it stands for.
+    whether it went to memory; is_access: whether it is one of all accesses, and not of those that missed or
+    faulted only; weight: how many samples of the most sampled event it stands for.
     """
 
     time_ns: NDArray[np.int64]
@@ -51,6 +52,7 @@ class Piece:
     is_write: NDArray[np.bool_]
     shared: NDArray[np.bool_]
     dram: NDArray[np.bool_]
+    is_access: NDArray[np.bool_]
     weight: NDArray[np.float64]
 
     def told(self) -> "Told":
@@ -111,12 +113,15 @@ class TraceSamples:
 
     @property
     def dram_count(self) -> int:
-        """Samples that missed the last cache."""
-        return sum(
-            number
-            for (event, level), number in self.events.items()
-            if event in DRAM_EVENTS or level in DRAM_LEVELS
-        )
+        """Samples that went to memory."""
+        return sum(number for kind, number in self.events.items() if _is_dram(*kind))
+
+    @property
+    def dram_weight(self) -> float:
+        """What one of them counts, as a mean over them."""
+        kinds = {kind: number for kind, number in self.events.items() if _is_dram(*kind)}
+        weighed = sum(float(self.weights[event]) * number for (event, _), number in kinds.items())
+        return weighed / sum(kinds.values()) if kinds else 1.0
 
     @property
     def has_miss_events(self) -> bool:
@@ -163,8 +168,8 @@ class TraceSamples:
             columns = {name: values[order] for name, values in columns.items()}
         event = columns["event"]
         key, shared = self._regions.apply(columns)
-        if self._only_accesses:
-            shared &= np.isin(event, ACCESSES)
+        is_access = np.isin(event, ACCESSES) if self._only_accesses else np.ones(len(event), bool)
+        shared &= is_access
         return Piece(
             time_ns=columns["time_ns"],
             thread=columns["thread"],
@@ -172,8 +177,13 @@ class TraceSamples:
             is_write=columns["is_write"],
             shared=shared,
             dram=np.isin(event, DRAM_EVENTS) | np.isin(columns["level"], DRAM_LEVELS),
+            is_access=is_access,
             weight=self.weights[event],
         )
+
+
+def _is_dram(event: int, level: int) -> bool:
+    return event in DRAM_EVENTS or level in DRAM_LEVELS
 
 
 def event_weights(meta: Mapping[str, str], present: Collection[int]) -> tuple[int, NDArray[np.float64]]:

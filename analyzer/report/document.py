@@ -38,6 +38,7 @@ def analysis_document(
         "load_source": analysis.load_source,
         "accesses": [thread.samples for thread in analysis.threads],
         "dram_accesses": [thread.dram_samples for thread in analysis.threads],
+        "expected_dram_accesses": analysis.misses.tolist(),
         "phases": [
             {"start_ns": start, "end_ns": end, "weight": phase.weight, "loads": phase.loads.tolist()}
             for phase, (start, end) in zip(analysis.phases, phase_times(analysis), strict=True)
