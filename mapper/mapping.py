@@ -1,11 +1,13 @@
 """Threads to nodes: the one call behind every method."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from numaplan.common import UsageError
 from numaplan.mapper.cost import as_machine
 from numaplan.mapper.methods import find_method
 from numaplan.mapper.placing import place_threads
@@ -25,6 +27,7 @@ def map_threads(
     tolerance: float = TOLERANCE,
     pinned: Mapping[int, int] | None = None,
     phases: ArrayLike | None = None,
+    starts: Sequence[ArrayLike] = (),
 ) -> Nodes:
     """Place every thread on a node of the machine.
 
@@ -33,7 +36,8 @@ def map_threads(
     `numaplan.mapper.methods.METHODS`; objective: `balanced`, `remote`, `hop` or `phased`; effort:
     `fast`, `normal` or `max`; tolerance: how far a node's load may be off its target, relatively (objectives
     `balanced` and `phased`); pinned: node id by number of the thread, for threads that must be there; phases:
-    (P, N) loads by phase of the run, each of which `phased` balances for itself.
+    (P, N) loads by phase of the run, each of which `phased` balances for itself; starts: (N,) node
+    ids each, with as many threads a node as it gets; `best` begins with these and is not worse than any.
 
     Returns (N,) node ids; each node gets its exact number of threads (problem.node_sizes). The same input and
     seed give the same answer. Raises UsageError for input that cannot be right, naming row and column.
@@ -52,4 +56,18 @@ def map_threads(
         phases=check_phases(phases, np.shape(comm)[0]) if phases is not None else None,
     )
     ids = np.array([node.id for node in place.cpu_nodes], dtype=np.int64)
+    if len(starts):
+        problem = replace(problem, starts=tuple(_positions(start, ids, problem.sizes) for start in starts))
     return ids[place_threads(chosen, problem)]
+
+
+def _positions(start: ArrayLike, ids: Nodes, sizes: Nodes) -> Nodes:
+    """A placement by node positions; raises UsageError when it is none for this task."""
+    row = {node: position for position, node in enumerate(ids.tolist())}
+    places = np.array([row.get(node, -1) for node in np.asarray(start).tolist()], dtype=np.int64)
+    if (places < 0).any() or not np.array_equal(np.bincount(places, minlength=len(ids)), sizes):
+        threads = ", ".join(f"{size} on {node}" for node, size in zip(row, sizes.tolist(), strict=True))
+        raise UsageError(
+            "a placement to start from that is none of this task", f"place threads so: {threads}"
+        )
+    return places

@@ -8,6 +8,7 @@ from numaplan.launcher.online.observation import Observation
 from numaplan.launcher.online.policies.knowledge import NONE, in_rows, learn
 from numaplan.launcher.online.policies.numaplan import Numaplan
 from numaplan.launcher.online.policies.outlook import look
+from numaplan.launcher.online.policies.page_sets import split_keys
 from tests.unit.policy_cases import machine_of, observation
 
 MACHINE = machine_of(2, 2)
@@ -75,7 +76,7 @@ def test_looks_that_find_nothing_become_rare_until_threads_come() -> None:
 def test_samples_are_added_and_fade() -> None:
     first = case([0, 2], [0], [[0]])
     uses = learn(NONE, first, 0.0, 100)
-    assert (uses.number.tolist(), uses.weight.tolist()) == ([100], [HEAVY])
+    assert (split_keys(uses.page)[1].tolist(), uses.weight.tolist()) == ([100], [HEAVY])
     again = learn(uses, case([0, 2], [0], [[1]]), 0.5, 100)
     assert dict(zip(again.tid.tolist(), again.weight.tolist(), strict=True)) == {0: HEAVY / 2, 1: HEAVY / 2}
     assert len(learn(again, case([0, 2], [0], [[1]]), 0.5, 1).weight) == 1

@@ -5,23 +5,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from numaplan.launcher.online.observation import Floats, Ints, Observation
-from numaplan.launcher.online.policies.page_sets import find_rows, page_keys
+from numaplan.launcher.online.policies.page_sets import find_rows, page_keys, split_keys
 
 _FORGET = 0.02  # of the mean weight of an entry
 
 
 @dataclass(frozen=True)
 class Uses:
-    """(Z,) entries: pid, page number, tid, and accesses a second; sorted by page."""
+    """(Z,) entries by page, then tid: page (`page_keys` of pid and number), tid, accesses a second."""
 
-    pid: Ints
-    number: Ints
+    page: Ints
     tid: Ints
     weight: Floats
 
 
 _EMPTY = np.empty(0, dtype=np.int64)
-NONE = Uses(_EMPTY, _EMPTY, _EMPTY, np.empty(0))
+NONE = Uses(_EMPTY, _EMPTY, np.empty(0))
 
 
 def learn(before: Uses, observation: Observation, decay: float, limit: int) -> Uses:
@@ -31,29 +30,28 @@ def learn(before: Uses, observation: Observation, decay: float, limit: int) -> U
     """
     touches, pages = observation.touches, observation.pages
     kept = np.isin(before.tid, observation.threads.tid)
-    pid = np.concatenate([before.pid[kept], observation.processes.pid[pages.process[touches.page]]])
-    number = np.concatenate([before.number[kept], pages.number[touches.page]])
+    seen = page_keys(observation.processes.pid[pages.process], pages.number)
+    page = np.concatenate([before.page[kept], seen[touches.page]])
     tid = np.concatenate([before.tid[kept], observation.threads.tid[touches.thread]])
     rate = touches.accesses / observation.interval_s
     weight = np.concatenate([before.weight[kept] * decay, rate * (1.0 - decay)])
     if not len(weight):
         return NONE
-    order = np.lexsort((tid, number, pid))
-    pid, number, tid, weight = pid[order], number[order], tid[order], weight[order]
-    fresh = np.append(True, (np.diff(tid) != 0) | (np.diff(number) != 0) | (np.diff(pid) != 0))
-    starts = np.flatnonzero(fresh)
+    order = np.lexsort((tid, page))
+    page, tid, weight = page[order], tid[order], weight[order]
+    starts = np.flatnonzero(np.append(True, (np.diff(tid) != 0) | (np.diff(page) != 0)))
     sums = np.add.reduceat(weight, starts)
     heavy = sums > _FORGET * sums.mean()
     if int(heavy.sum()) > limit:
         heavy &= sums >= np.partition(sums, len(sums) - limit)[len(sums) - limit]
     starts = starts[heavy]
-    return Uses(pid[starts], number[starts], tid[starts], sums[heavy])
+    return Uses(page[starts], tid[starts], sums[heavy])
 
 
 @dataclass(frozen=True)
 class Sharing:
-    """The uses in rows of one observation: pages (M,) by key and node row (-1 unknown), entries (Z,) of
-    page row, thread row and accesses a second."""
+    """The uses in rows of one observation: pages (M,) by key, those of a process together and ascending, and
+    node row (-1 unknown), entries (Z,) of page row, thread row and accesses a second."""
 
     keys: Ints
     node: Ints
@@ -90,10 +88,13 @@ def in_rows(uses: Uses, observation: Observation) -> Sharing:
     """The uses by this observation's rows."""
     processes, threads = observation.processes, observation.threads
     by_pid, by_tid = np.argsort(processes.pid), np.argsort(threads.tid)
-    process = find_rows(processes.pid[by_pid], uses.pid)
+    pid, number = split_keys(uses.page)
+    process = find_rows(processes.pid[by_pid], pid)
     thread = find_rows(threads.tid[by_tid], uses.tid)
     real = (process >= 0) & (thread >= 0)
-    keys, page = np.unique(page_keys(by_pid[process[real]], uses.number[real]), return_inverse=True)
+    entries = page_keys(by_pid[process[real]], number[real])
+    first = np.append(True, np.diff(entries) != 0)[: len(entries)]
+    keys, page = entries[first], np.cumsum(first) - 1
     rows = find_rows(page_keys(observation.pages.process, observation.pages.number), keys)
     node = np.full(len(keys), -1, dtype=np.int64)
     node[rows >= 0] = observation.pages.node[rows[rows >= 0]]

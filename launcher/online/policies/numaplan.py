@@ -16,22 +16,40 @@ import numpy as np
 
 from numaplan.launcher.online.actions import Action, Decision, MoveThread
 from numaplan.launcher.online.observation import Ints, Observation
+from numaplan.launcher.online.policies.grouping import Grouping
 from numaplan.launcher.online.policies.knowledge import NONE, Sharing, Uses, in_rows, learn
 from numaplan.launcher.online.policies.outlook import Outlook, look
 from numaplan.launcher.online.policies.page_sets import move_actions
 from numaplan.launcher.online.policies.parameters import parameter
-from numaplan.launcher.online.policies.seating import OBJECTIVES, free_seats, near_memory, seated, solved
+from numaplan.launcher.online.policies.seating import (
+    free_seats,
+    group_threads,
+    labelled,
+    near_memory,
+    seated,
+)
 
 
 class Memory(NamedTuple):
     """What is remembered: uses, tids of the last interval, when to look at threads again, how long to wait
-    then.
+    then, what the mapper put together by objective.
     """
 
     uses: Uses
     tids: frozenset[int]
     look_at: float
     pause: float
+    groupings: dict[str, Grouping]
+
+
+class Present(NamedTuple):
+    """What is seen, and how it is now: thread-seconds of waiting a second, and how much of that is lost time
+    (misses overlap, so no more than threads are busy)."""
+
+    seen: Observation
+    outlook: Outlook
+    waiting: float
+    overlap: float
 
 
 class Prospect(NamedTuple):
@@ -66,18 +84,18 @@ class Numaplan:
 
     def decide(self, observation: Observation, state: Memory | None) -> Decision:
         """Threads and pages that pay back."""
-        before = state or Memory(NONE, frozenset(), 0.0, 0.0)
+        before = state or Memory(NONE, frozenset(), 0.0, 0.0, {})
         uses = learn(before.uses, observation, self.decay if state else 0.0, self.pages)
         tids = frozenset(observation.threads.tid.tolist())
         memory = before._replace(uses=uses, tids=tids)
         sharing = in_rows(uses, observation)
         if not len(sharing.keys):
             return Decision((), memory)
-        outlook = look(observation, sharing)
-        stay = self._prospect(outlook, observation, "stay", observation.threads.node)
+        present = _present(observation, sharing)
+        stay = self._prospect(present, "stay", observation.threads.node)
         best, memory = stay, self._due(memory, before, observation)
         if memory.look_at <= observation.time_s:
-            best = self._best(outlook, observation, stay)
+            best, memory = self._best(present, stay, memory)
             memory = self._look_again(memory, observation.time_s, best is not stay)
         threads = self._thread_actions(observation, best, stay)
         return Decision(threads + self._page_actions(observation, sharing, best), memory)
@@ -97,47 +115,36 @@ class Numaplan:
         """Seconds to copy one page of this size."""
         return self.page_cost * observation.pages.bytes_per_page / 4096
 
-    def _overlap(self, outlook: Outlook, observation: Observation) -> float:
-        """How much of predicted waiting is lost time: misses overlap, so no more than threads are busy."""
-        waiting = outlook.waiting(observation.threads.node, outlook.sharing.node)
-        return min(1.0, float(observation.threads.busy.sum()) / waiting) if waiting > 0 else 0.0
+    def _prospect(self, present: Present, name: str, nodes: Ints) -> Prospect:
+        price = self._price(present.seen) / self.horizon / max(present.overlap, 1e-9) * 1e9
+        goal, saved = present.outlook.page_goals(nodes, present.outlook.sharing.node, price)
+        return Prospect(name, nodes, goal, saved, *present.outlook.waiting(nodes, goal))
 
-    def _prospect(self, outlook: Outlook, observation: Observation, name: str, nodes: Ints) -> Prospect:
-        overlap = max(self._overlap(outlook, observation), 1e-9)
-        price = self._price(observation) / self.horizon / overlap * 1e9
-        goal, saved = outlook.page_goals(nodes, outlook.sharing.node, price)
-        waiting, worst = outlook.waiting(nodes, goal), outlook.waiting_at_worst(nodes, goal)
-        return Prospect(name, nodes, goal, saved, waiting, worst)
-
-    def _best(self, outlook: Outlook, observation: Observation, stay: Prospect) -> Prospect:
+    def _best(self, present: Present, stay: Prospect, memory: Memory) -> tuple[Prospect, Memory]:
         """The prospect that saves most after its price, `stay` unless another saves enough."""
-        movers = seated(observation)
-        seats = free_seats(observation, movers)
+        movers = seated(present.seen)
+        seats = free_seats(present.seen, movers)
         if len(movers) < 1 or np.count_nonzero(seats) < 2:
-            return stay
-        overlap = self._overlap(outlook, observation)
-        reluctance = self.warm_up / self.horizon / max(overlap, 1e-9) * 1e9
-        comm = outlook.sharing.communication(observation.threads.count)
-        options = [("to memory", near_memory(outlook, observation, movers, seats, reluctance))]
+            return stay, memory
+        reluctance = self.warm_up / self.horizon / max(present.overlap, 1e-9) * 1e9
+        options = [("to memory", near_memory(present.outlook, present.seen, movers, seats, reluctance))]
+        groupings = group_threads(present.outlook, present.seen, movers, seats, memory.groupings)
         options += [
-            (objective, solved(outlook, observation, movers, seats, comm, objective))
-            for objective in OBJECTIVES
+            (name, labelled(present.outlook, present.seen, movers, seats, grouping.group))
+            for name, grouping in groupings.items()
         ]
-        prospects = [self._prospect(outlook, observation, name, nodes) for name, nodes in options]
-        now = outlook.waiting(observation.threads.node, outlook.sharing.node)
+        prospects = [self._prospect(present, name, nodes) for name, nodes in options]
+        best = max(prospects, key=lambda prospect: self._net(present, prospect, stay))
+        worth = self._net(present, best, stay) > 0 and _sure(best, stay) > self.gain * present.waiting
+        return best if worth else stay, memory._replace(groupings=groupings)
 
-        def net(prospect: Prospect) -> float:
-            """Seconds gained over staying, at the worse of both outlooks, less the price."""
-            sure = min(stay.waiting - prospect.waiting, stay.at_worst - prospect.at_worst)
-            pages = np.count_nonzero(prospect.pages != outlook.sharing.node)
-            pages -= np.count_nonzero(stay.pages != outlook.sharing.node)
-            cost = pages * self._price(observation)
-            cost += np.count_nonzero(prospect.nodes != stay.nodes) * self.warm_up
-            return sure * overlap * self.horizon - cost
-
-        best = max(prospects, key=net)
-        sure = min(stay.waiting - best.waiting, stay.at_worst - best.at_worst)
-        return best if net(best) > 0 and sure > self.gain * now else stay
+    def _net(self, present: Present, prospect: Prospect, stay: Prospect) -> float:
+        """Seconds gained over staying, at the worse of both outlooks, less the price."""
+        place = present.outlook.sharing.node
+        pages = np.count_nonzero(prospect.pages != place) - np.count_nonzero(stay.pages != place)
+        cost = pages * self._price(present.seen)
+        cost += np.count_nonzero(prospect.nodes != stay.nodes) * self.warm_up
+        return _sure(prospect, stay) * present.overlap * self.horizon - cost
 
     def _thread_actions(self, observation: Observation, best: Prospect, stay: Prospect) -> tuple[Action, ...]:
         if best is stay:
@@ -168,3 +175,15 @@ class Numaplan:
         moved = np.concatenate([keys[order], between])
         goals = np.concatenate([goal[order], np.repeat(goal[gaps], after[gaps])])
         return move_actions(observation, moved, goals, "its users wait less there")
+
+
+def _present(observation: Observation, sharing: Sharing) -> Present:
+    outlook = look(observation, sharing)
+    waiting, _ = outlook.waiting(observation.threads.node, sharing.node)
+    busy = float(observation.threads.busy.sum())
+    return Present(observation, outlook, waiting, min(1.0, busy / waiting) if waiting > 0 else 0.0)
+
+
+def _sure(prospect: Prospect, stay: Prospect) -> float:
+    """Waiting saved over staying, at the worse of both outlooks."""
+    return min(stay.waiting - prospect.waiting, stay.at_worst - prospect.at_worst)

@@ -25,26 +25,19 @@ class Outlook:
     worst: float
     sharing: Sharing
 
-    def waiting(self, thread_node: Ints, page_node: Ints) -> float:
-        """Thread-seconds of waiting a second, before any overlap, with everything where it is said to be."""
-        flow = self._flow(thread_node, page_node)
-        return float((flow * self.latency * self.factors(flow.sum(axis=0))).sum() * 1e-9)
+    def waiting(self, thread_node: Ints, page_node: Ints) -> tuple[float, float]:
+        """Thread-seconds of waiting a second, before any overlap, with everything where it is said to be.
 
-    def waiting_at_worst(self, thread_node: Ints, page_node: Ints) -> float:
-        """The same if controllers slow down with the fourth power of their load, as they do when nearly
-        full.
+        Twice: as expected, and if controllers slow down with the fourth power of their load, as they do when
+        nearly full.
         """
-        flow = self._flow(thread_node, page_node)
-        factors = 1.0 + self.worst * flow.sum(axis=0) ** 4
-        return float((flow * self.latency * factors).sum() * 1e-9)
-
-    def _flow(self, thread_node: Ints, page_node: Ints) -> Floats:
-        """(K, K) accesses a second from each node to the memory of each."""
-        used = self.sharing.by_node(thread_node, len(self.latency))
-        here = page_node >= 0
-        flow = np.zeros_like(self.latency)
-        np.add.at(flow.T, page_node[here], used[here])
-        return flow
+        nodes = len(self.latency)
+        here = page_node[self.sharing.page] >= 0
+        cells = thread_node[self.sharing.thread[here]] * nodes + page_node[self.sharing.page[here]]
+        flow = _sums(cells, self.sharing.weight[here], nodes * nodes).reshape(nodes, nodes)
+        load, bare = flow.sum(axis=0), (flow * self.latency).sum(axis=0) * 1e-9
+        likely, worst = bare @ self.factors(load), bare @ (1.0 + self.worst * load**4)
+        return float(likely), float(worst)
 
     def factors(self, load: Floats) -> Floats:
         """(K,) how much slower each controller is at these loads."""
@@ -62,18 +55,19 @@ class Outlook:
         weight, far = used.sum(axis=1), used @ self.latency
         known = page_node >= 0
         goal = page_node.copy()
-        rows = np.arange(len(goal))
+        load = _sums(goal[known], weight[known], nodes)
         rounds = _ROUNDS if self.slowing > 0 else 1
         for step in range(rounds):
-            load = _sums(goal[known], weight[known], nodes)
-            cost = far * self.factors(load)
+            turn = np.flatnonzero(known[step::rounds]) * rounds + step
+            here, cost = goal[turn], far[turn] * self.factors(load)
             best = np.argmin(cost, axis=1)
-            turn = known & (rows % rounds == step)
-            goal = np.where(turn & (cost[rows, goal] - cost[rows, best] > price), best, goal)
-        load = _sums(goal[known], weight[known], nodes)
-        cost = far * self.factors(load)
-        saved = np.where(known, cost[rows, page_node] - cost[rows, goal], 0.0)
-        return goal, saved
+            each = np.arange(len(turn))
+            best = np.where(cost[each, here] - cost[each, best] > price, best, here)
+            load += _sums(best, weight[turn], nodes) - _sums(here, weight[turn], nodes)
+            goal[turn] = best
+        rows, factors = np.arange(len(goal)), self.factors(load)
+        saved = far[rows, page_node] * factors[page_node] - far[rows, goal] * factors[goal]
+        return goal, np.where(known, saved, 0.0)
 
     def distance_costs(self, threads: int) -> Floats:
         """(T, K) ns a second each thread would wait on each node, memory being where it is."""

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from numaplan.launcher.online.observation import Floats, Ints, Observation
+from numaplan.launcher.online.observation import Ints, Observation
+from numaplan.launcher.online.policies.grouping import OBJECTIVES, Grouping, GroupingTask
 from numaplan.launcher.online.policies.outlook import Outlook
 
-OBJECTIVES = ("balanced", "remote")
 _RUNNING = 0.05  # busy for more of the interval than this: it needs a seat
 
 
@@ -48,33 +48,28 @@ def near_memory(
     return nodes
 
 
-def solved(
-    outlook: Outlook, observation: Observation, movers: Ints, seats: Ints, comm: Floats, objective: str
-) -> Ints:
-    """(T,) nodes by the mapper from communication; groups then get the nodes where most of their memory lies.
+def group_threads(
+    outlook: Outlook, observation: Observation, movers: Ints, seats: Ints, before: dict[str, Grouping]
+) -> dict[str, Grouping]:
+    """What the mapper puts together, by objective."""
+    count = observation.threads.count
+    comm = outlook.sharing.communication(count)[np.ix_(movers, movers)]
+    loads = np.bincount(outlook.sharing.thread, outlook.sharing.weight, minlength=count).astype(np.float64)
+    distances = observation.machine.distances
+    tids, nodes = observation.threads.tid[movers], observation.threads.node[movers]
+    return {
+        objective: GroupingTask(
+            tids, seats, comm, loads[movers], distances, objective, before.get(objective)
+        ).grouping(nodes)
+        for objective in OBJECTIVES
+    }
 
-    Idle seats are filled with threads that talk to nobody, so that any number up to the seats may share a
-    node.
-    """
+
+def labelled(outlook: Outlook, observation: Observation, movers: Ints, seats: Ints, group: Ints) -> Ints:
+    """(T,) nodes: each group gets the node where most of its memory lies, of those with as many seats."""
     from scipy.optimize import linear_sum_assignment
 
-    from numaplan.mapper import map_threads
-
-    nodes = observation.threads.node.copy()
-    total, count = int(seats.sum()), len(movers)
-    matrix, loads = np.zeros((total, total)), np.zeros(total)
-    matrix[:count, :count] = comm[np.ix_(movers, movers)]
-    loads[:count] = np.bincount(outlook.sharing.thread, outlook.sharing.weight, minlength=len(nodes))[movers]
-    rows = np.flatnonzero(seats)
-    first = np.concatenate([[0], np.cumsum(seats[rows])])
-    machine = {
-        "schema": "numaplan/machine/1",
-        "nodes": [
-            {"id": int(row), "cpus": list(range(first[at], first[at + 1]))} for at, row in enumerate(rows)
-        ],
-        "distances": np.maximum(observation.machine.distances[np.ix_(rows, rows)], 1.0).tolist(),
-    }
-    group = map_threads(matrix, loads, machine, objective=objective, effort="fast")[:count]
+    nodes, rows = observation.threads.node.copy(), np.flatnonzero(seats)
     costs = outlook.distance_costs(len(nodes))[movers]
     away = costs.max(initial=0.0) * 1e-3 * (np.arange(len(seats)) != nodes[movers][:, None])
     by_group = np.zeros((len(rows), len(rows)))
