@@ -91,7 +91,10 @@ TOUCHING(int, mprotect, (void *start, size_t bytes, int protection), (start, byt
 
 void np_enforce_leaving(uintptr_t address, size_t bytes) {
     uintptr_t end;
-    if (nt_any() && !__builtin_add_overflow(address, bytes, &end)) nt_release(address, end);
+    if (!nt_any() || __builtin_add_overflow(address, bytes, &end)) return;
+    int saved = errno;
+    nt_release(address, end);
+    errno = saved;
 }
 
 /* An allocator may unmap a large block behind our back, or give it to others. */

@@ -143,11 +143,11 @@ static const struct nf_region *find_shifted(const struct nf_region *block) {
     return NULL;
 }
 
-void np_enforce_region(enum np_region kind, uintptr_t address, size_t bytes, uintptr_t site) {
+bool np_enforce_region(enum np_region kind, uintptr_t address, size_t bytes, uintptr_t site) {
     uint64_t module;
     uintptr_t bias;
-    if (!np_enforce_wants_regions() || !np_self.known || kind == NP_ARENA) return;
-    if (!np_module_of(site, &module, &bias)) return;
+    if (!np_enforce_wants_regions() || !np_self.known || kind == NP_ARENA) return false;
+    if (!np_module_of(site, &module, &bias)) return false;
     struct nf_region block = {.process = process_hash(), .thread = np_self.hash, .module = module, .bytes = bytes};
     block.offset = site - bias;
     block.kind = (uint16_t)kind;
@@ -156,6 +156,7 @@ void np_enforce_region(enum np_region kind, uintptr_t address, size_t bytes, uin
     if (region && !same) np_self.shifted = true;
     if (!same) region = np_self.shifted ? find_shifted(&block) : NULL;
     if (region) place(region, address, bytes);
+    return region != NULL;
 }
 
 void np_enforce_region_gone(uintptr_t address) {
@@ -166,24 +167,31 @@ void np_enforce_region_gone(uintptr_t address) {
         int saved = errno;
         np_enforce_leaving(address, placed[i].bytes);
         nf_verify(&form, &form.regions[i], address, placed[i].bytes);
-        nf_unplace(address, placed[i].bytes);
+        if (form.regions[i].kind == NF_HEAP) nf_unplace(address, placed[i].bytes);
         errno = saved;
         return;
     }
 }
 
-static bool same_build(const struct nf_region *region, const void *build_id, size_t bytes) {
+static bool same_build(const struct nf_region *region, const struct np_module *module) {
     uint64_t first = 0;
-    if (build_id) memcpy(&first, build_id, bytes < sizeof first ? bytes : sizeof first);
+    size_t bytes = module->build_id_bytes;
+    if (module->build_id) memcpy(&first, module->build_id, bytes < sizeof first ? bytes : sizeof first);
     return !region->build_id || region->build_id == first;
 }
 
-void np_enforce_module(uintptr_t bias, uint64_t name, const void *build_id, size_t build_id_bytes) {
+/* A plan names data; what lies elsewhere is not its to place, whatever it says of offset and size. */
+static bool holds(const struct np_module *module, const struct nf_region *region) {
+    uintptr_t start = module->bias + region->offset;
+    return start >= module->start && start < module->end && region->bytes <= module->end - start;
+}
+
+void np_enforce_module(const struct np_module *module) {
     if (!np_enforce_wants_regions()) return;
     for (uint32_t i = 0; i < form.header->regions; i++) {
         const struct nf_region *region = &form.regions[i];
-        if (region->kind != NF_STATIC || region->process != process_hash() || region->module != name) continue;
-        if (same_build(region, build_id, build_id_bytes)) place(region, bias + region->offset, region->bytes);
+        if (region->kind != NF_STATIC || region->process != process_hash() || region->module != module->name_hash) continue;
+        if (same_build(region, module) && holds(module, region)) place(region, module->bias + region->offset, region->bytes);
     }
 }
 
@@ -196,6 +204,7 @@ void np_enforce_fork(void) {
     memset(placed, 0, ((size_t)form.header->regions + 1) * sizeof *placed);
     for (uint32_t i = 0; i < form.header->threads; i++)
         if (living[i].tid != gettid()) living[i].tid = 0;
+    nf_verify_forked();
     find_process();
 }
 

@@ -36,6 +36,7 @@ int nf_place(const struct nf_form *form, const struct nf_region *region, uintptr
 void nf_place_stack(uintptr_t address, size_t bytes, int node);
 void nf_unplace(uintptr_t address, size_t bytes);
 void nf_verify(const struct nf_form *form, const struct nf_region *region, uintptr_t address, size_t bytes);
+void nf_verify_forked(void);
 
 /* ---- enforce.c ---- */
 

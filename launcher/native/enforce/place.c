@@ -107,6 +107,9 @@ static void log_counts(const struct nf_form *form, const struct nf_region *regio
         }
 }
 
+/* Another thread may have been at it. */
+void nf_verify_forked(void) { atomic_store(&verifying, false); }
+
 /* Looks at every page, or at evenly spaced ones of a region with very many. */
 void nf_verify(const struct nf_form *form, const struct nf_region *region, uintptr_t address, size_t bytes) {
     static void *pages[BATCH];

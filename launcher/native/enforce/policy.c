@@ -40,20 +40,21 @@ static uint64_t field(const char *text, const char *name) {
  */
 static bool has_room(uint32_t node, size_t bytes) {
     static struct {
-        uint64_t seen_ns, room;
+        _Atomic uint64_t seen_ns, room;
     } known[NODES];
     char path[64], text[2048];
     if (node >= NODES) return true;
-    if (np_now() - known[node].seen_ns > FRESH_NS) {
+    if (np_now() - atomic_load(&known[node].seen_ns) > FRESH_NS) {
         snprintf(path, sizeof path, "/sys/devices/system/node/node%u/meminfo", node);
         if (!read_file(path, text, sizeof text)) return true;
         uint64_t room = field(text, "MemFree:") + field(text, "Inactive(file):"), spare = field(text, "MemTotal:") / SPARE;
-        known[node].room = room > spare ? room - spare : 0;
-        known[node].seen_ns = np_now();
+        atomic_store(&known[node].room, room > spare ? room - spare : 0);
+        atomic_store(&known[node].seen_ns, np_now());
     }
-    bool fits = bytes <= known[node].room;
-    if (fits) known[node].room -= bytes;
-    return fits;
+    uint64_t left = atomic_load(&known[node].room);
+    while (bytes <= left)
+        if (atomic_compare_exchange_weak(&known[node].room, &left, left - bytes)) return true;
+    return false;
 }
 
 int nf_put(uintptr_t start, uintptr_t end, uint32_t node, bool strict) {

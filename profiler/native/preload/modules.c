@@ -8,11 +8,12 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { MODULES = 1024 };
+enum { MODULES = 1024, PATIENCE = 10000 };
 
 struct module {
     uintptr_t bias, start, end; /* start to end: its code */
@@ -23,6 +24,7 @@ struct module {
 static struct module modules[MODULES];
 static _Atomic uint32_t module_count, scans;
 static _Atomic bool scanning;
+static _Atomic int looking, forking; /* threads in the linker's list, or about to fork */
 static _Atomic uint64_t loads_seen = UINT64_MAX;
 static uint64_t last_scan_ns;
 
@@ -88,6 +90,19 @@ static void span_of(const struct dl_phdr_info *info, struct module *module) {
     }
 }
 
+/* What can be written: nothing else of a module is data that a plan may place. */
+static void tell_of_module(const struct dl_phdr_info *info, uint64_t name_hash, const unsigned char *id, size_t id_bytes) {
+    struct np_module module = {.bias = info->dlpi_addr, .name_hash = name_hash, .build_id = id, .build_id_bytes = id_bytes};
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        if (header->p_type != PT_LOAD || !(header->p_flags & PF_W)) continue;
+        uintptr_t start = info->dlpi_addr + header->p_vaddr, end = start + header->p_memsz;
+        if (!module.end || start < module.start) module.start = start;
+        if (end > module.end) module.end = end;
+    }
+    np_enforce_module(&module);
+}
+
 static struct module *entry_for(const struct dl_phdr_info *info, uint64_t name_hash, bool *known) {
     struct module *place = NULL;
     uint32_t count = atomic_load(&module_count);
@@ -122,7 +137,7 @@ static int see_module(struct dl_phdr_info *info, size_t size, void *first) {
         span_of(info, &fresh);
         *module = fresh;
         if (NP_RECORDING) log_module(info, path, id ? id : (const unsigned char *)"", id_bytes, executable);
-        np_enforce_module(info->dlpi_addr, name_hash, id, id_bytes);
+        tell_of_module(info, name_hash, id, id_bytes);
     }
     module->seen = scan;
     return 0;
@@ -136,8 +151,7 @@ static void forget_unloaded(uint32_t scan) {
     }
 }
 
-void np_modules_scan(void) {
-    if (!NP_RECORDING && !np_enforce_wants_regions()) return;
+static void scan_modules(void) {
     uint64_t loads = 0;
     bool idle = false;
     dl_iterate_phdr(count_loads, &loads);
@@ -151,8 +165,28 @@ void np_modules_scan(void) {
     atomic_store(&scanning, false);
 }
 
-/* Another thread may have been scanning when this one forked. */
-void np_modules_fork(void) { atomic_store(&scanning, false); }
+void np_modules_scan(void) {
+    if (!NP_RECORDING && !np_enforce_wants_regions()) return;
+    int saved = errno;
+    atomic_fetch_add(&looking, 1);
+    if (!atomic_load(&forking)) scan_modules();
+    atomic_fetch_sub(&looking, 1);
+    errno = saved;
+}
+
+/* The linker's lock is not the child's again when another thread holds it at the fork: at least none does for us. */
+void np_modules_before_fork(void) {
+    atomic_fetch_add(&forking, 1);
+    for (int turn = 0; atomic_load(&looking) && turn < PATIENCE; turn++) sched_yield();
+}
+
+void np_modules_after_fork(bool child) {
+    atomic_fetch_sub(&forking, 1);
+    if (!child) return;
+    atomic_store(&forking, 0);
+    atomic_store(&looking, 0);
+    atomic_store(&scanning, false);
+}
 
 bool np_module_of(uintptr_t code, uint64_t *name_hash, uintptr_t *bias) {
     for (uint32_t i = 0; i < atomic_load(&module_count); i++) {

@@ -120,6 +120,10 @@ uint32_t np_thread_number(void);
 
 /* ---- live.c: addresses of large blocks that live ---- */
 
+/* Every live block lies within [np_live_low, np_live_high), which only grows; at first it is everything. */
+extern _Atomic uintptr_t np_live_low, np_live_high;
+void np_live_none(void); /* from now on the real free() is known: nothing lives yet */
+void np_live_span(uintptr_t start, uintptr_t end);
 bool np_live_add(uintptr_t address);
 bool np_live_remove(uintptr_t address); /* false when it is not one */
 void np_live_watch_all(void);           /* from now on every free() is looked at */
@@ -130,15 +134,21 @@ extern _Atomic uint16_t np_live_filter[NP_LIVE_FILTER]; /* how many live blocks 
 static inline uint64_t np_live_key(uintptr_t address) { return (uint64_t)(address >> 4) * 0x9E3779B97F4A7C15ull; }
 
 /* Never false for a live one; fast, as every free() asks. */
+static inline bool np_live_near(uintptr_t address) {
+    return address >= atomic_load_explicit(&np_live_low, memory_order_relaxed) &&
+           address < atomic_load_explicit(&np_live_high, memory_order_relaxed);
+}
+
+/* The same, more exactly. */
 static inline bool np_live_maybe(uintptr_t address) {
     return atomic_load_explicit(&np_live_filter[np_live_key(address) >> 50], memory_order_relaxed) != 0;
 }
 
-
 /* ---- modules.c ---- */
 
 void np_modules_scan(void); /* cheap when nothing was loaded or unloaded */
-void np_modules_fork(void);
+void np_modules_before_fork(void);
+void np_modules_after_fork(bool child);
 bool np_module_of(uintptr_t code, uint64_t *name_hash, uintptr_t *bias);
 void np_areas_log(void);
 
@@ -152,6 +162,8 @@ static inline uint64_t np_hash(uint64_t hash, const void *data, size_t bytes) {
     return hash;
 }
 
+#define np_hash_of(literal) np_hash(NP_HASH_START, literal, sizeof(literal) - 1)
+
 /* FNV-1a of "NAME.NUMBER" from that of "NAME". */
 static inline uint64_t np_hash_child(uint64_t hash, uint32_t number) {
     char digits[12];
@@ -164,17 +176,24 @@ static inline uint64_t np_hash_child(uint64_t hash, uint32_t number) {
 
 /* ---- what enforce.so does with what is seen ---- */
 
+struct np_module { /* one that has come; start to end: what it holds of data, 0 to 0: nothing */
+    uintptr_t bias, start, end;
+    uint64_t name_hash;
+    const void *build_id;
+    size_t build_id_bytes;
+};
+
 #ifdef NUMAPLAN_ENFORCE
 void np_enforce_start(void);
 void np_enforce_fork(void);
 void np_enforce_thread(uint32_t number, uint64_t path_hash, uintptr_t stack, size_t stack_bytes);
 void np_enforce_thread_end(uint32_t number, uint64_t path_hash);
-void np_enforce_region(enum np_region kind, uintptr_t address, size_t bytes, uintptr_t site);
+bool np_enforce_region(enum np_region kind, uintptr_t address, size_t bytes, uintptr_t site); /* it is planned */
 void np_enforce_region_gone(uintptr_t address);
 void np_enforce_leaving(uintptr_t address, size_t bytes); /* it will be unmapped, moved or mapped anew */
 void np_enforce_freeing(void *block);
 void np_enforce_spawn(int change); /* 1: a thread is about to be made, -1: it was not */
-void np_enforce_module(uintptr_t bias, uint64_t name_hash, const void *build_id, size_t build_id_bytes);
+void np_enforce_module(const struct np_module *module);
 void np_enforce_end(void);
 bool np_enforce_wants_regions(void);
 bool np_enforce_logs(void); /* a process that the plan does not name needs no file */
@@ -185,16 +204,14 @@ static inline void np_enforce_thread(uint32_t number, uint64_t path_hash, uintpt
     (void)number, (void)path_hash, (void)stack, (void)stack_bytes;
 }
 static inline void np_enforce_thread_end(uint32_t number, uint64_t path_hash) { (void)number, (void)path_hash; }
-static inline void np_enforce_region(enum np_region kind, uintptr_t address, size_t bytes, uintptr_t site) {
-    (void)kind, (void)address, (void)bytes, (void)site;
+static inline bool np_enforce_region(enum np_region kind, uintptr_t address, size_t bytes, uintptr_t site) {
+    return (void)kind, (void)address, (void)bytes, (void)site, false;
 }
 static inline void np_enforce_region_gone(uintptr_t address) { (void)address; }
 static inline void np_enforce_leaving(uintptr_t address, size_t bytes) { (void)address, (void)bytes; }
 static inline void np_enforce_freeing(void *block) { (void)block; }
 static inline void np_enforce_spawn(int change) { (void)change; }
-static inline void np_enforce_module(uintptr_t bias, uint64_t name_hash, const void *build_id, size_t bytes) {
-    (void)bias, (void)name_hash, (void)build_id, (void)bytes;
-}
+static inline void np_enforce_module(const struct np_module *module) { (void)module; }
 static inline void np_enforce_end(void) {}
 static inline bool np_enforce_wants_regions(void) { return false; }
 static inline bool np_enforce_logs(void) { return false; }

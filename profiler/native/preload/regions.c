@@ -1,6 +1,6 @@
 /* Large blocks: heap blocks and mappings of at least NP_LARGE bytes, named by call site, thread and sequence.
  *
- * A small block costs one compare; a small free one look into a filter.
+ * A small block costs one compare; a small free two, and a look into a filter where it lies among large blocks.
  */
 #include "preload.h"
 
@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+static void *first_malloc(size_t bytes);
+static void *(*next_malloc)(size_t) = first_malloc; /* the real one, once it is known */
 static void *(*real_malloc)(size_t);
 static void *(*real_calloc)(size_t, size_t);
 static void *(*real_realloc)(void *, size_t);
@@ -55,6 +57,9 @@ static NP_COLD void resolve(void) {
     *(void **)&real_munmap = dlsym(RTLD_NEXT, "munmap");
     *(void **)&real_mremap = dlsym(RTLD_NEXT, "mremap");
     *(void **)&real_malloc = dlsym(RTLD_NEXT, "malloc"); /* last: its presence says that all are there */
+    if (real_malloc) next_malloc = real_malloc;
+    np_live_none();
+    if (early_used) np_live_span((uintptr_t)early, (uintptr_t)early + sizeof early);
     resolving = false;
 }
 
@@ -80,13 +85,10 @@ static bool from_allocator(uintptr_t site) {
 
 /* operator new calls malloc, and says nothing of who wants the block: its own caller does, a few words up. */
 static uintptr_t through_new(struct call call) {
-    static const char *const libraries[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
     uint64_t name, other;
     uintptr_t bias;
-    bool is_new = false;
     if (!np_module_of(call.site, &name, &bias)) return call.site;
-    for (size_t i = 0; i < sizeof libraries / sizeof *libraries && !is_new; i++)
-        is_new = name == np_hash(NP_HASH_START, libraries[i], strlen(libraries[i]));
+    bool is_new = name == np_hash_of("libstdc++.so.6") || name == np_hash_of("libc++.so.1") || name == np_hash_of("libc++abi.so.1");
     for (int i = 0; is_new && i < FRAME_WORDS; i++)
         if (np_module_of(call.frame[i], &other, &bias) && other != name) return call.frame[i];
     return call.site;
@@ -99,15 +101,22 @@ static NP_COLD void region_made(enum np_region kind, uintptr_t address, size_t b
     if (kind != NP_HEAP && from_allocator(call.site)) kind = NP_ARENA;
     uintptr_t site = through_new(call);
     uint32_t sequence = np_self.known && kind != NP_ARENA ? ++np_self.sequence : 0;
-    if (kind == NP_HEAP) np_live_add(address);
     if (NP_RECORDING) np_log(NP_ALLOC, np_thread_number(), kind, address, bytes, site, sequence);
-    np_enforce_region(kind, address, bytes, site);
+    bool placed = np_enforce_region(kind, address, bytes, site);
+    if (NP_RECORDING ? kind == NP_HEAP : placed) np_live_add(address);
     errno = saved;
 }
 
 static NP_COLD void region_gone(enum np_region kind, uintptr_t address, size_t bytes) {
     if (NP_RECORDING) np_log(NP_FREE, np_thread_number(), kind, address, bytes, 0, 0);
     np_enforce_region_gone(address);
+}
+
+static void unmapped(void *memory, size_t bytes) {
+    if (bytes < NP_LARGE || !wanted() || !(NP_RECORDING || np_live_remove((uintptr_t)memory))) return;
+    int saved = errno;
+    region_gone(NP_MMAP, (uintptr_t)memory, bytes);
+    errno = saved;
 }
 
 static inline void *made(void *block, size_t bytes, struct call call) {
@@ -121,8 +130,10 @@ static inline bool gone(void *block) {
     return large;
 }
 
+static NP_COLD void *first_malloc(size_t bytes) { return READY() ? real_malloc(bytes) : early_block(bytes); }
+
 NP_HOT void *malloc(size_t bytes) {
-    if (__builtin_expect(bytes < NP_LARGE && real_malloc, 1)) return real_malloc(bytes);
+    if (__builtin_expect(bytes < NP_LARGE, 1)) return next_malloc(bytes);
     if (!READY()) return early_block(bytes);
     return made(real_malloc(bytes), bytes, CALLER);
 }
@@ -141,9 +152,15 @@ static NP_COLD void free_rare(void *block) {
     real_free(block);
 }
 
-NP_HOT void free(void *block) {
+static NP_HOT __attribute__((noinline)) void free_near(void *block) {
     if (__builtin_expect(real_free && !np_live_maybe((uintptr_t)block) && !is_early(block), 1)) real_free(block);
     else free_rare(block);
+}
+
+/* Until the real one is known, all is near. */
+NP_HOT void free(void *block) {
+    if (__builtin_expect(!np_live_near((uintptr_t)block), 1)) real_free(block);
+    else free_near(block);
 }
 
 static NP_COLD void *realloc_early(void *block, size_t bytes) {
@@ -212,7 +229,7 @@ void *mmap64(void *hint, size_t bytes, int protection, int flags, int file, off6
 
 int munmap(void *memory, size_t bytes) {
     if (!READY()) return errno = EINVAL, -1;
-    if (bytes >= NP_LARGE && wanted()) region_gone(NP_MMAP, (uintptr_t)memory, bytes);
+    unmapped(memory, bytes);
     np_enforce_leaving((uintptr_t)memory, bytes);
     return real_munmap(memory, bytes);
 }
@@ -227,7 +244,7 @@ void *mremap(void *memory, size_t old, size_t bytes, int flags, ...) {
     if (flags & MREMAP_FIXED) np_enforce_leaving((uintptr_t)to, bytes);
     void *moved = real_mremap(memory, old, bytes, flags, to);
     if (moved == MAP_FAILED) return moved;
-    if (old >= NP_LARGE && wanted()) region_gone(NP_MMAP, (uintptr_t)memory, old);
+    unmapped(memory, old);
     if (bytes >= NP_LARGE) region_made(NP_MMAP, (uintptr_t)moved, bytes, CALLER);
     return moved;
 }

@@ -39,11 +39,18 @@ void np_log_process(void) {
     np_log_text(&(struct np_record){.kind = NP_PROCESS}, text, used);
 }
 
+static void before_fork(void) {
+    np_modules_before_fork();
+    np_fork_prepare();
+}
+
+static void after_fork(void) { np_modules_after_fork(false); }
+
 static void forked(void) {
+    np_modules_after_fork(true);
     if (atomic_load(&state) != AWAKE) return;
     here = getpid();
     np_fork_child();
-    np_modules_fork();
     np_threads_start(true);
     np_enforce_fork();
 }
@@ -57,7 +64,7 @@ static NP_COLD bool wake(void) {
     here = getpid();
     bool ours = !skipped() && np_processes_open();
     if (ours) {
-        pthread_atfork(np_fork_prepare, NULL, forked);
+        pthread_atfork(before_fork, after_fork, forked);
         np_enforce_start();
         if (NP_RECORDING) {
             np_exec_start();
