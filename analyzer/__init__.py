@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numaplan.analyzer.merging import merge_analyses as merge_analyses
     from numaplan.analyzer.misses import ExpectedMisses as ExpectedMisses
     from numaplan.analyzer.misses import expected_misses as expected_misses
+    from numaplan.analyzer.page_counts import count_pages as count_pages
     from numaplan.analyzer.pages import PageAccesses as PageAccesses
     from numaplan.analyzer.pages import page_accesses as page_accesses
     from numaplan.analyzer.performance import NodeUse as NodeUse
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from numaplan.analyzer.phases import divide_phases as divide_phases
     from numaplan.analyzer.regions import RegionUse as RegionUse
     from numaplan.analyzer.regions import region_uses as region_uses
+    from numaplan.analyzer.samples import TraceSamples as TraceSamples
     from numaplan.analyzer.sharing import FalseSharing as FalseSharing
     from numaplan.analyzer.sharing import false_sharing as false_sharing
     from numaplan.analyzer.stability import RunAgreement as RunAgreement
@@ -67,6 +69,7 @@ _WHERE = {
     "merge_analyses": "merging",
     "ExpectedMisses": "misses",
     "expected_misses": "misses",
+    "count_pages": "page_counts",
     "PageAccesses": "pages",
     "page_accesses": "pages",
     "NodeUse": "performance",
@@ -84,6 +87,7 @@ _WHERE = {
     "divide_phases": "phases",
     "RegionUse": "regions",
     "region_uses": "regions",
+    "TraceSamples": "samples",
     "FalseSharing": "sharing",
     "false_sharing": "sharing",
     "RunAgreement": "stability",

@@ -70,12 +70,13 @@ class Analysis:
     exchanges: NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 0), np.int32))
 
 
-def analyze_trace(trace: Trace, *, slice_ns: int = 0) -> Analysis:
+def analyze_trace(trace: Trace, *, slice_ns: int = 0, samples: TraceSamples | None = None) -> Analysis:
     """Analyze a trace; slice_ns: width of the timeline's slices (0: 1 ms, or what suits the samples).
 
-    Raises UsageError when the trace has no threads, too many, or no samples.
+    samples: those of the trace, where the caller has them. Raises UsageError when the trace has no threads,
+    too many, or no samples.
     """
-    samples = TraceSamples(trace)
+    samples = samples or TraceSamples(trace)
     count = samples.threads
     if not 1 <= count <= MAX_THREADS:
         raise UsageError(f"{trace.path}: {count} threads", f"1 to {MAX_THREADS} can be analyzed")

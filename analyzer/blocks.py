@@ -24,13 +24,31 @@ def library() -> ctypes.CDLL:
     loaded.counter_new.argtypes = [number, number, ctypes.c_uint64]
     loaded.counter_new.restype = pointer
     loaded.counter_add.argtypes = [pointer, ctypes.c_size_t, pointer, pointer, pointer]
+    loaded.counter_add_timed.argtypes = [pointer, ctypes.c_size_t, *[pointer] * 5]
     loaded.counter_events.argtypes = [pointer, pointer]
     loaded.counter_facts.argtypes = [pointer, pointer, pointer]
     loaded.counter_free.argtypes = [pointer]
     for name in ("events", "facts", "free"):
         getattr(loaded, f"counter_{name}").restype = None
     loaded.leaves_count.argtypes = [pointer, pointer]
+    loaded.pages_new.restype = pointer
+    loaded.pages_add.argtypes = [pointer, pointer, pointer]
+    loaded.pages_rows.argtypes = [pointer]
+    loaded.pages_rows.restype = ctypes.c_size_t
+    loaded.pages_read.argtypes = [pointer, pointer]
+    loaded.pages_free.argtypes = [pointer]
+    loaded.pages_free.restype = None
     return loaded
+
+
+class _Bins(ctypes.Structure):
+    _fields_ = (
+        ("start", ctypes.c_int64),
+        ("width", ctypes.c_int64),
+        ("count", ctypes.c_int64),
+        ("pairs", ctypes.c_size_t),
+        ("cell", ctypes.c_void_p),
+    )
 
 
 class BlockCounter:
@@ -59,6 +77,29 @@ class BlockCounter:
             self._handle, len(addr), addr.ctypes.data, thread.ctypes.data, is_write.ctypes.data
         )
         if failed:
+            raise MemoryError("communication table")
+
+    def add_timed(
+        self,
+        addr: NDArray[np.uint64],
+        thread: NDArray[np.uint16],
+        is_write: NDArray[np.uint8],
+        time_ns: NDArray[np.int64],
+        start_ns: int,
+        bin_ns: int,
+        cells: NDArray[np.int32],
+    ) -> None:
+        """The same, and count the events in bins of time, those outside at the ends.
+
+        cells: (bins, pairs of threads in the order of numpy.triu_indices), contiguous, added to.
+        """
+        check_columns(self.threads, addr, thread, is_write)
+        pairs = self.threads * (self.threads - 1) // 2
+        if len(time_ns) != len(addr) or cells.shape[1] != pairs or not len(cells) or bin_ns < 1:
+            raise ValueError("bins that do not fit")
+        bins = _Bins(start_ns, bin_ns, len(cells), pairs, cells.ctypes.data)
+        columns = (array.ctypes.data for array in (addr, thread, is_write, np.ascontiguousarray(time_ns)))
+        if self._library.counter_add_timed(self._handle, len(addr), *columns, ctypes.byref(bins)):
             raise MemoryError("communication table")
 
     def events(self) -> Counts:

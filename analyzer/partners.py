@@ -4,8 +4,6 @@ Events between threads (last writer, blocks of 4 KiB, the single size that suits
 bins of time; the run is then cut where the shares of the pairs differ, whatever the rate of events.
 """
 
-from itertools import pairwise
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,8 +31,6 @@ class PartnerCounter:
         self._start_ns, self._bin_ns = start_ns, slice_ns * self.slices_a_bin
         self._cells = np.zeros((-(-slices // self.slices_a_bin), len(self._upper[0])), np.int32)
         self._counter = BlockCounter(threads, SHIFT)
-        self._bin = 0
-        self._counted = np.zeros(len(self._upper[0]))
 
     def add(
         self,
@@ -44,25 +40,10 @@ class PartnerCounter:
         is_write: NDArray[np.uint8],
     ) -> None:
         """Count the next samples: equally long contiguous arrays, going on where the last call ended."""
-        last = len(self._cells) - 1
-        at = np.minimum((time_ns - self._start_ns) // self._bin_ns, last)
-        places, starts = np.unique(at, return_index=True)
-        borders = [*starts.tolist(), len(at)]
-        for place, (start, end) in zip(places.tolist(), pairwise(borders), strict=True):
-            if place != self._bin:
-                self._close()
-                self._bin = place
-            self._counter.add(key[start:end], thread[start:end], is_write[start:end])
-
-    def _close(self) -> None:
-        directed = self._counter.events()
-        total = (directed + directed.T)[self._upper]
-        self._cells[self._bin] += (total - self._counted).astype(np.int32)
-        self._counted = total
+        self._counter.add_timed(key, thread, is_write, time_ns, self._start_ns, self._bin_ns, self._cells)
 
     def result(self) -> NDArray[np.int32]:
         """(bins, pairs of threads in the order of numpy.triu_indices) events."""
-        self._close()
         return self._cells
 
     def changes(self) -> list[int]:

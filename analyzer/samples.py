@@ -30,10 +30,12 @@ RUNTIMES = (
     "preload.so",
     "enforce.so",
 )
+Columns = dict[str, NDArray[Any]]
 PROCESS_SHIFT = 48  # user addresses lie below; above it stands the process
 DRAM_EVENTS = tuple(EVENT_CODE[name] for name in ("llc_miss_local", "llc_miss_remote"))
 DRAM_LEVELS = tuple(LEVEL_CODE[name] for name in ("local_dram", "remote_dram", "pmem", "cxl"))
 EVENTS = tuple(EVENT_CODE)  # by code
+LEVELS = len(LEVEL_CODE)
 ACCESSES = tuple(EVENT_CODE[name] for name in ("load", "store"))
 
 
@@ -87,14 +89,9 @@ class TraceSamples:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self.threads = int(trace.rows("SELECT coalesce(max(thread) + 1, 0) FROM threads")[0][0])
-        rows = trace.rows(
-            "SELECT enum_code(event), enum_code(level), count(*), min(time_ns), max(time_ns) FROM samples "
-            f"WHERE {self._condition} GROUP BY ALL"
-        )
-        self.events = {(int(row[0]), int(row[1])): int(row[2]) for row in rows}
+        self._held = self._few()
+        self.events, self.first_ns, self.last_ns = self._kinds() if self._held is None else _kinds(self._held)
         self.count = sum(self.events.values())
-        self.first_ns = min((int(row[3]) for row in rows), default=0)
-        self.last_ns = max((int(row[4]) for row in rows), default=0)
         self._only_accesses = any(event in ACCESSES for event, _ in self.events)
         self.period, self.weights = event_weights(trace.meta, {event for event, _ in self.events})
         self._regions = _RegionRules(trace, self.threads)
@@ -130,6 +127,17 @@ class TraceSamples:
 
     def pieces(self) -> Iterator[Piece]:
         """All samples in order of time, about PIECE at a time."""
+        for columns in self.columns():
+            yield self._piece(columns)
+
+    def columns(self) -> Iterator[Columns]:
+        """The same as the trace has them: COLUMNS by name, equally long arrays.
+
+        A second walk costs no reading where there are no more than PIECE.
+        """
+        if self._held is not None:
+            yield self._held
+            return
         for low, high in self._spans():
             blocks = list(
                 self._trace.sample_blocks(
@@ -137,9 +145,23 @@ class TraceSamples:
                 )
             )
             if blocks:
-                yield self._piece(
-                    {name: np.concatenate([block[name] for block in blocks]) for name in COLUMNS}
-                )
+                yield _in_order({name: np.concatenate([block[name] for block in blocks]) for name in COLUMNS})
+
+    def _few(self) -> Columns | None:
+        """All samples with a thread, if they are few enough to hold; read once, since a query costs more."""
+        if int(self._trace.rows("SELECT count(*) FROM samples")[0][0]) > PIECE:
+            return None
+        found = list(self._trace.sample_blocks(COLUMNS, where=self._condition))
+        return _in_order(found[0]) if len(found) == 1 else None
+
+    def _kinds(self) -> tuple[dict[tuple[int, int], int], int, int]:
+        """Samples by (event, level), and the first and last time, by a query."""
+        rows = self._trace.rows(
+            "SELECT enum_code(event), enum_code(level), count(*), min(time_ns), max(time_ns) FROM samples "
+            f"WHERE {self._condition} GROUP BY ALL"
+        )
+        first, last = min((row[3] for row in rows), default=0), max((row[4] for row in rows), default=0)
+        return {(int(row[0]), int(row[1])): int(row[2]) for row in rows}, int(first), int(last)
 
     def _spans(self) -> Iterator[tuple[int, int]]:
         """Half-open spans of time with about PIECE samples each."""
@@ -161,11 +183,7 @@ class TraceSamples:
             held += int(count)
         yield low, end
 
-    def _piece(self, columns: dict[str, NDArray[Any]]) -> Piece:
-        time = columns["time_ns"]
-        if len(time) > 1 and bool((time[1:] < time[:-1]).any()):
-            order = np.argsort(time, kind="stable")
-            columns = {name: values[order] for name, values in columns.items()}
+    def _piece(self, columns: Columns) -> Piece:
         event = columns["event"]
         key, shared = self._regions.apply(columns)
         is_access = np.isin(event, ACCESSES) if self._only_accesses else np.ones(len(event), bool)
@@ -184,6 +202,22 @@ class TraceSamples:
 
 def _is_dram(event: int, level: int) -> bool:
     return event in DRAM_EVENTS or level in DRAM_LEVELS
+
+
+def _in_order(columns: Columns) -> Columns:
+    """Columns in order of time; of equal times as they were."""
+    time = columns["time_ns"]
+    if len(time) < 2 or not bool((time[1:] < time[:-1]).any()):
+        return columns
+    order = np.argsort(time, kind="stable")
+    return {name: values[order] for name, values in columns.items()}
+
+
+def _kinds(columns: Columns) -> tuple[dict[tuple[int, int], int], int, int]:
+    """Samples by (event, level), and the first and last time, of columns that are not empty."""
+    counts = np.bincount(columns["event"].astype(np.int64) * LEVELS + columns["level"])
+    events = {divmod(kind, LEVELS): int(counts[kind]) for kind in np.flatnonzero(counts).tolist()}
+    return events, int(columns["time_ns"][0]), int(columns["time_ns"][-1])
 
 
 def event_weights(meta: Mapping[str, str], present: Collection[int]) -> tuple[int, NDArray[np.float64]]:

@@ -35,19 +35,18 @@ def workload_of_traces(paths: Sequence[Path], *, pages: bool = True, by_phase: b
     and `identity` say that a plan will not fit the next run. Memory is that of the first trace in which a
     process appears.
     """
-    from numaplan.analyzer import analyze_trace
+    from numaplan.analyzer import TraceSamples, analyze_trace
 
     with Trace.open(paths[0]) as trace:
-        analysis = analyze_trace(trace)
+        samples = TraceSamples(trace)
+        analysis = analyze_trace(trace, samples=samples)
         if not analysis.threads:
             raise UsageError(f"{paths[0]}: no thread in it", "record the program again")
         phases, comm = list(analysis.phases), analysis.comm
         if by_phase and len(paths) == 1 and len(phases) > 1:
             comm = _weighted_communication(trace, analysis)
-        borders = _borders(analysis)
-        stats = (
-            read_page_stats(trace, [thread.thread for thread in analysis.threads], borders) if pages else None
-        )
+        numbers = [thread.thread for thread in analysis.threads]
+        stats = read_page_stats(trace, numbers, _borders(analysis), samples) if pages else None
         found = Workload(
             threads=[(thread.process, thread.path) for thread in analysis.threads],
             comm=comm,
@@ -60,7 +59,7 @@ def workload_of_traces(paths: Sequence[Path], *, pages: bool = True, by_phase: b
             notes=tuple(analysis.notes),
             phases=np.array([phase.loads for phase in phases]) if phases else None,
             phase_rates=np.array([phase.weight for phase in phases]) if phases else None,
-            seen_on=_seen_on(trace, [thread.thread for thread in analysis.threads]),
+            seen_on=_seen_on(trace, numbers),
         )
     return found if len(paths) == 1 else _with_more_runs(found, analysis, paths, pages=pages)
 
@@ -87,8 +86,14 @@ def _borders(analysis: "Analysis") -> list[int]:
 
 
 def _seen_on(trace: Trace, threads: Sequence[int]) -> tuple[int, ...]:
-    """Node that most samples of each thread were taken on; empty when some thread's is not known."""
-    node_of = trace.machine.node_of_cpu
+    """Node that most samples of each thread were taken on.
+
+    Empty when some thread's is not known, or there is one node only.
+    """
+    machine = trace.machine
+    if len(machine.cpu_nodes) < 2:
+        return ()
+    node_of = machine.node_of_cpu
     found: dict[int, tuple[int, int]] = {}
     for thread, cpu, count in trace.rows(
         "SELECT thread, cpu, count(*) FROM samples WHERE thread >= 0 AND cpu >= 0 GROUP BY ALL ORDER BY ALL"

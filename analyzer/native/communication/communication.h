@@ -73,6 +73,14 @@ static inline uint64_t *table_slot(struct table *table, uint64_t block, uint64_t
 struct counter *counter_new(uint32_t threads, uint32_t shift, uint64_t max_bytes);
 int counter_add(struct counter *counter, size_t count, const uint64_t *addr, const uint16_t *thread,
                 const uint8_t *is_write);
+/* The same, and each event in a bin of time, those outside at the ends. */
+struct bins {
+    int64_t start, width, count; /* ns; width >= 1, count >= 1 */
+    size_t pairs;                /* threads * (threads - 1) / 2 */
+    int32_t *cell;               /* [bin][pair], pairs (0, 1), (0, 2), …, (1, 2), … */
+};
+int counter_add_timed(struct counter *counter, size_t count, const uint64_t *addr, const uint16_t *thread,
+                      const uint8_t *is_write, const int64_t *time, const struct bins *bins);
 void counter_events(const struct counter *counter, double *out);
 void counter_facts(const struct counter *counter, uint64_t *blocks, uint32_t *thinned);
 void counter_free(struct counter *counter);

@@ -47,8 +47,18 @@ static int touch(const struct table *table, uint64_t *slot, uint32_t thread, boo
     return writer;
 }
 
+static void count_in_bin(const struct bins *bins, int64_t time, uint32_t threads, uint32_t one, uint32_t other,
+                         int32_t amount)
+{
+    int64_t bin = (time - bins->start) / bins->width;
+    bin = bin < 0 ? 0 : bin < bins->count ? bin : bins->count - 1;
+    size_t low = one < other ? one : other, high = one + other - low;
+    bins->cell[(size_t)bin * bins->pairs + low * (2 * threads - low - 1) / 2 + high - low - 1] += amount;
+}
+
+/* time, bins: NULL where only the sums are wanted. */
 static void count_batch(struct counter *counter, size_t count, const uint64_t *addr, const uint16_t *thread,
-                        const uint8_t *is_write)
+                        const uint8_t *is_write, const int64_t *time, const struct bins *bins)
 {
     struct table *table = &counter->table;
     uint64_t hash[BATCH];
@@ -61,23 +71,32 @@ static void count_batch(struct counter *counter, size_t count, const uint64_t *a
             continue;
         uint64_t *slot = table_slot(table, addr[i] >> table->shift, hash[i]);
         int writer = touch(table, slot, thread[i], is_write[i]);
-        if (writer >= 0)
-            counter->events[(size_t)writer * counter->threads + thread[i]] += 1u << table->thinned;
+        if (writer < 0)
+            continue;
+        counter->events[(size_t)writer * counter->threads + thread[i]] += 1u << table->thinned;
+        if (bins)
+            count_in_bin(bins, time[i], counter->threads, (uint32_t)writer, thread[i], 1 << table->thinned);
     }
 }
 
 /* Samples in order of time, going on where the last call ended: 0, or -1 when memory is out. The caller has
  * checked that threads are in range. */
-int counter_add(struct counter *counter, size_t count, const uint64_t *addr, const uint16_t *thread,
-                const uint8_t *is_write)
+int counter_add_timed(struct counter *counter, size_t count, const uint64_t *addr, const uint16_t *thread,
+                      const uint8_t *is_write, const int64_t *time, const struct bins *bins)
 {
     for (size_t at = 0; at < count; at += BATCH) {
         size_t part = count - at < BATCH ? count - at : BATCH;
         if (!table_reserve(&counter->table, part))
             return -1;
-        count_batch(counter, part, addr + at, thread + at, is_write + at);
+        count_batch(counter, part, addr + at, thread + at, is_write + at, bins ? time + at : NULL, bins);
     }
     return 0;
+}
+
+int counter_add(struct counter *counter, size_t count, const uint64_t *addr, const uint16_t *thread,
+                const uint8_t *is_write)
+{
+    return counter_add_timed(counter, count, addr, thread, is_write, NULL, NULL);
 }
 
 /* out: threads x threads events [writer][reader]. */

@@ -1,0 +1,49 @@
+/* Samples counted by page, thread and phase of the run, and who touched each page first.
+ *
+ * A page belongs to a space: the number of its region where that is placed by its own offset, or beyond the regions'
+ * numbers that of its process, where pages go by address. */
+#ifndef NUMAPLAN_PAGES_H
+#define NUMAPLAN_PAGES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { PAGE_SHIFT = 12, MOST_PHASES = 32, PAGE_THREADS = 2048 };
+enum region_kind { OTHER_REGION, PLACED_REGION, FILE_CODE }; /* of code the file's reading is the first touch */
+
+/* start, kind: (regions,); process: (threads,) of each thread; border: (borders,) ns at which a new phase begins,
+ * ascending; started: ns before which accesses stand apart, as initialisation. */
+struct page_rules {
+    uint32_t regions, borders;
+    const uint64_t *start;
+    const uint8_t *kind;
+    const uint32_t *process;
+    const int64_t *border;
+    int64_t started;
+};
+
+struct page_samples {
+    size_t count;
+    const int64_t *time;
+    const uint64_t *addr;
+    const int32_t *thread, *region;
+    const uint8_t *is_write;
+};
+
+/* One (space, page, thread, phase); before: accesses from before `started`, not among the others. */
+struct page_row {
+    uint64_t page, accesses, before, writes;
+    uint32_t space;
+    uint16_t thread, phase;
+    uint32_t toucher, unused;
+};
+
+struct pages *pages_new(void);
+/* Count further samples, in any order; 0, or -1 when memory is out. Threads have been checked. */
+int pages_add(struct pages *pages, const struct page_rules *rules, const struct page_samples *samples);
+size_t pages_rows(const struct pages *pages);
+/* All rows, in no order; 0, or -1 when memory is out. */
+int pages_read(const struct pages *pages, struct page_row *rows);
+void pages_free(struct pages *pages);
+
+#endif

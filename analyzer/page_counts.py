@@ -1,0 +1,129 @@
+"""Samples counted by page, thread and phase, and who touched each page first (native part: pages.c)."""
+
+import ctypes
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.analyzer.blocks import check_count, library
+from numaplan.analyzer.samples import TraceSamples
+from numaplan.profiler import Trace
+
+PAGE = 4096
+MOST_BORDERS = 31  # of the native part
+_PLACED, _CODE = 1, 2
+_ROW = np.dtype(
+    {
+        "names": ["page", "accesses", "before", "writes", "space", "thread", "phase", "toucher"],
+        "formats": ["<u8", "<u8", "<u8", "<u8", "<u4", "<u2", "<u2", "<u4"],
+        "itemsize": 48,
+    }
+)
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class PageCounts:
+    """Equally long arrays, one entry for each (region, page, thread, phase) with samples, in that order.
+
+    page: offset in the region // 4096; accesses, writes: samples from the start of the first thread beside
+    the main one, before: samples from before it; toucher: the thread seen on the page first of all.
+    elsewhere: (N, N) samples of each thread in memory of other regions, by the thread seen on the page first.
+    """
+
+    region: Ints
+    page: Ints
+    thread: Ints
+    phase: Ints
+    accesses: Ints
+    before: Ints
+    writes: Ints
+    toucher: Ints
+    elsewhere: NDArray[np.float64]
+
+
+def count_pages(
+    trace: Trace, samples: TraceSamples, kinds: Collection[str], borders: Sequence[int] = ()
+) -> PageCounts:
+    """Count the samples of regions of these kinds that are at least a page, and of the rest of memory.
+
+    borders: times in ns at which a new phase begins, ascending. Raises ValueError for more than MOST_BORDERS.
+    """
+    check_count(samples.threads)
+    if len(borders) > MOST_BORDERS:
+        raise ValueError(f"{len(borders)} borders")
+    rules = _Rules(trace, samples.threads, kinds, borders)
+    handle = library().pages_new()
+    if not handle:
+        raise MemoryError("pages")
+    try:
+        for columns in samples.columns():
+            if library().pages_add(handle, ctypes.byref(rules.native), ctypes.byref(_samples(columns))):
+                raise MemoryError("pages")
+        rows = np.empty(library().pages_rows(handle), _ROW)
+        if library().pages_read(handle, rows.ctypes.data):
+            raise MemoryError("pages")
+    finally:
+        library().pages_free(handle)
+    return _in_order(rows, len(rules.kind), samples.threads)
+
+
+def _in_order(rows: NDArray[Any], regions: int, threads: int) -> PageCounts:
+    placed = rows["space"] < regions
+    apart = rows[~placed]
+    elsewhere = np.zeros((threads, threads))
+    np.add.at(elsewhere, (apart["thread"], apart["toucher"]), apart["accesses"] + apart["before"])
+    rows = rows[placed]
+    rows = rows[np.lexsort([rows[name] for name in ("phase", "thread", "page", "space")])]
+    names = {"region": "space"} | {name: name for name in _ROW.names or () if name != "space"}
+    columns: dict[str, Ints] = {name: rows[of].astype(np.int64) for name, of in names.items()}
+    return PageCounts(**columns, elsewhere=elsewhere)
+
+
+class _Native(ctypes.Structure):
+    _fields_ = (
+        ("regions", ctypes.c_uint32),
+        ("borders", ctypes.c_uint32),
+        *((name, ctypes.c_void_p) for name in ("start", "kind", "process", "border")),
+        ("started", ctypes.c_int64),
+    )
+
+
+class _Samples(ctypes.Structure):
+    _fields_ = (
+        ("count", ctypes.c_size_t),
+        *((name, ctypes.c_void_p) for name in ("time", "addr", "thread", "region", "is_write")),
+    )
+
+
+class _Rules:
+    """What the native part must know of the trace; the arrays live as long as this does."""
+
+    def __init__(self, trace: Trace, threads: int, kinds: Collection[str], borders: Sequence[int]) -> None:
+        known = trace.rows("SELECT region, kind, start_addr, bytes FROM regions")
+        size = 1 + max((int(row[0]) for row in known), default=-1)
+        self.kind = np.zeros(size, np.uint8)
+        self.start = np.zeros(size, np.uint64)
+        for region, kind, start, length in known:
+            self.start[region] = start
+            self.kind[region] = _PLACED if kind in kinds and length >= PAGE else _CODE * (kind == "text")
+        self.process = np.zeros(threads, np.uint32)
+        numbers: dict[str, int] = {}
+        started = []
+        for thread, process, path, start in trace.rows("SELECT thread, process, path, start_ns FROM threads"):
+            self.process[thread] = numbers.setdefault(process, len(numbers))
+            started += [start] if path != "0" else []
+        self.border = np.array(borders, np.int64)
+        pointers = (array.ctypes.data for array in (self.start, self.kind, self.process, self.border))
+        self.native = _Native(size, len(borders), *pointers, min(started, default=0))
+
+
+def _samples(columns: dict[str, NDArray[Any]]) -> _Samples:
+    names = {"time_ns": np.int64, "addr": np.uint64, "thread": np.int32, "region": np.int32, "is_write": bool}
+    arrays = [np.ascontiguousarray(columns[name], kind) for name, kind in names.items()]
+    columns |= dict(zip(names, arrays, strict=True))  # kept alive by who holds them
+    return _Samples(len(arrays[0]), *(array.ctypes.data for array in arrays))
