@@ -107,7 +107,8 @@ def _events(text: str) -> Iterable[tuple[int, str, str]]:
 
 def _name(tasks: list[_Task], counts: Counts, launched: bool) -> list[_Task]:
     """Give the program's tasks their paths, in order of creation; returns those that have one."""
-    root = next((task for task in tasks if task.parent == AGENT), None)
+    # The agent's other child, its sampler, does not become another program.
+    root = next((task for task in tasks if task.parent == AGENT and task.became), None)
     if launched and root:
         children = [task for task in tasks if task.parent == root.tid and not task.is_thread]
         root = max(children, key=lambda task: (int(task.accesses(counts).sum()), task.tid), default=None)
