@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from numaplan.analyzer.samples import DRAM_EVENTS, DRAM_LEVELS
+from numaplan.analyzer.pages import weighed_counts
+from numaplan.analyzer.samples import DRAM_EVENTS, DRAM_LEVELS, event_weights
 from numaplan.common import UsageError
-from numaplan.profiler import Trace
+from numaplan.profiler import LEVEL_CODE, Trace
 
 CACHE_LINE = 64
 UNKNOWN = -1.0
@@ -76,7 +77,8 @@ def counter_totals(trace: Trace) -> dict[str, Matrix]:
 def misses_per_kilo_instructions(trace: Trace) -> Matrix:
     """(N,) misses of the last cache per thousand instructions (DINO's input); -1 where not known.
 
-    Misses are those counted or, where only sampled, samples times the period.
+    Misses are those counted or, where only sampled, samples times the period of their event; another node's
+    cache counts as a miss of one's own.
     """
     totals = counter_totals(trace)
     found = next((totals[name] for name in INSTRUCTIONS if name in totals), None)
@@ -146,16 +148,17 @@ def process_exclusivity(trace: Trace) -> dict[str, float]:
 
 
 def _sampled_misses(trace: Trace, count: int) -> Matrix:
-    events, levels = (", ".join(map(str, codes)) for codes in (DRAM_EVENTS, DRAM_LEVELS))
-    text = trace.meta.get("period", "")
-    period = int(text) if text.isdigit() else 1
+    codes = (DRAM_EVENTS, (*DRAM_LEVELS, LEVEL_CODE["remote_cache"]))
+    events, levels = (", ".join(map(str, part)) for part in codes)
     misses = np.zeros(count)
+    counted, _ = weighed_counts(trace)
     for thread, number in trace.rows(
-        f"SELECT thread, count(*) FROM samples WHERE thread >= 0 AND thread < {count} AND "
-        f"(enum_code(event) IN ({events}) OR enum_code(level) IN ({levels})) GROUP BY thread"
+        f"SELECT s.thread, {counted} FROM samples s WHERE s.thread >= 0 AND s.thread < {count} AND "
+        f"(enum_code(s.event) IN ({events}) OR enum_code(s.level) IN ({levels})) GROUP BY s.thread"
     ):
-        misses[int(thread)] = float(number) * period
-    return misses
+        misses[int(thread)] = float(number)
+    present = [int(row[0]) for row in trace.rows("SELECT DISTINCT enum_code(event) FROM samples")]
+    return misses * max(1, event_weights(trace.meta, present)[0])
 
 
 def _mean(sums: ArrayLike, counts: ArrayLike) -> Matrix:

@@ -12,7 +12,7 @@ READ_MOSTLY = 0.05  # share of writes after the first toucher's own
 
 @dataclass(frozen=True)
 class RegionUse:
-    """One region with samples. Counts are samples; threads are indices.
+    """One region with samples. Counts are samples, weighed as in PageAccesses; threads are indices.
 
     sharers, writers: how many threads touched and wrote it; first_toucher: of its earliest sample;
     main_thread, main_share: who touches it most, and that thread's share; read_mostly: hardly written but by
@@ -76,8 +76,8 @@ def _use(identity: tuple[int, str, str, str, int, int], pages: PageAccesses, par
         name=name,
         bytes=size,
         sequence=sequence,
-        samples=int(total),
-        writes=int(wrote.sum()),
+        samples=round(total),
+        writes=round(float(wrote.sum())),
         sharers=int((touched > 0).sum()),
         writers=int((wrote > 0).sum()),
         first_toucher=first,

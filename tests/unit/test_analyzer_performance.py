@@ -26,6 +26,7 @@ def write(
     rows: list[Row],
     counters: list[tuple[int, int, str, float]] | None = None,
     processes: tuple[str, ...] = ("p0", "p0", "p0"),
+    meta: dict[str, str] | None = None,
 ) -> Path:
     thread, node, latency, level = zip(*rows, strict=True)
     count = len(rows)
@@ -49,7 +50,7 @@ def write(
                 "region": np.full(count, -1, np.int32),
             }
         )
-        writer.set_meta({"backend": "test", "period": 100})
+        writer.set_meta({"backend": "test", "period": 100, **(meta or {})})
     return path
 
 
@@ -85,6 +86,12 @@ def test_misses_per_thousand_instructions(tmp_path: Path) -> None:
     with Trace.open(write(tmp_path / "a.db", ROWS, instructions)) as trace:
         assert counter_totals(trace)["instructions"].tolist() == [100_000, -1, -1]
         assert misses_per_kilo_instructions(trace).tolist() == [2.0, -1, -1]  # two samples, period 100
+    periods = {"periods": '{"load": 400, "store": 50}'}
+    with Trace.open(write(tmp_path / "p.db", ROWS, instructions, meta=periods)) as trace:
+        assert misses_per_kilo_instructions(trace).tolist() == [8.0, -1, -1]  # both were loads
+    other_cache = [(0, 1, 100, "remote_cache")] * 3
+    with Trace.open(write(tmp_path / "r.db", [*ROWS, *other_cache], instructions)) as trace:
+        assert misses_per_kilo_instructions(trace).tolist() == [5.0, -1, -1]
     counted = [*instructions, (9, 0, "llc_misses_local", 400.0), (9, 0, "llc_misses_remote", 100.0)]
     with Trace.open(write(tmp_path / "b.db", ROWS, counted)) as trace:
         assert misses_per_kilo_instructions(trace).tolist() == [5.0, -1, -1]

@@ -183,6 +183,22 @@ def test_pages_and_regions(tmp_path: Path) -> None:
     assert (use.first_toucher, use.shared_writes, use.foreign_first) == (0, 3 / 5, 3 / 5)
 
 
+def test_pages_count_samples_by_the_period_of_their_event(tmp_path: Path) -> None:
+    """Thread 1 reads most by samples, but a write of thread 0 stands for four times as many accesses."""
+    rows = [(5, 0, HEAP, True, 0)] + [(9 + i, 1, HEAP + 8, False, 0) for i in range(3)]
+    meta = {"periods": '{"load": 1000, "store": 4000}'}
+    with Trace.open(write(tmp_path / "t.db", rows, meta=meta)) as trace:
+        pages = page_accesses(trace)
+        (use,) = region_uses(trace, pages)
+    assert (pages.count.tolist(), pages.writes.tolist()) == ([4, 3], [4, 0])
+    assert (use.samples, use.writes, use.main_thread) == (7, 4, 0)
+    assert use.main_share == pytest.approx(4 / 7)
+    with Trace.open(write(tmp_path / "u.db", rows, meta={"period": 1000})) as trace:
+        pages = page_accesses(trace)
+        (use,) = region_uses(trace, pages)
+    assert (pages.count.tolist(), use.samples, use.main_thread) == ([1, 3], 4, 1)
+
+
 def interleaved(line: int, words: dict[int, int], rounds: int = 40) -> list[Row]:
     """Threads that read and write one word each of a line, in turn; words: offset of each thread."""
     return [
