@@ -40,6 +40,9 @@ def benchmarks_command(
     as_json: Json = False,
     html: Annotated[Path | None, typer.Option(help="papers: write a page.", metavar="FILE")] = None,
     seeds: Annotated[int, typer.Option(help="papers: runs of each simulation.", min=1)] = 20,
+    keep: Annotated[
+        Path | None, typer.Option(help="papers: folder of outcomes, to go on after a break.", metavar="DIR")
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Measure speed and accuracy, as ratios against named peers in the same run.
@@ -52,10 +55,10 @@ def benchmarks_command(
     Example: python -m benchmarks emulation mapping
     """
     if "papers" in names:
-        _papers(names, as_json, html, seeds)
+        _papers(names, as_json, html, seeds, keep)
         return
-    if html is not None:
-        raise UsageError("--html goes with papers", "run: python -m benchmarks papers --html FILE")
+    if html is not None or keep is not None:
+        raise UsageError("--html and --keep go with papers", "run: python -m benchmarks papers --html FILE")
     for name in names:
         if name not in BENCHMARKS:
             raise UsageError(f"no benchmark {name!r}", f"choose from {', '.join([*BENCHMARKS, 'papers'])}")
@@ -75,12 +78,12 @@ def benchmarks_command(
         print(msgspec.json.encode({"schema": "numaplan/benchmarks/1", **results}).decode())
 
 
-def _papers(names: list[str], as_json: bool, html: Path | None, seeds: int) -> None:
+def _papers(names: list[str], as_json: bool, html: Path | None, seeds: int, keep: Path | None) -> None:
     from benchmarks.papers.show import run_papers
 
     if names != ["papers"]:
         raise UsageError("papers runs by itself", "run: python -m benchmarks papers")
-    run_papers(json=as_json, html=html, seeds=seeds)
+    run_papers(json=as_json, html=html, seeds=seeds, keep=keep)
 
 
 def _show(name: str, result: dict[str, Any]) -> None:

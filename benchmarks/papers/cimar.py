@@ -4,7 +4,7 @@ The figures' bars are not in the text; expected values are those the text states
 are drawn, not listed, so ours mix the same benchmarks; work is scaled so that tasks take tens of seconds.
 """
 
-from benchmarks.papers.experiments import Experiment, Measured, measure, shortened
+from benchmarks.papers.experiments import Experiment, Measured, Study, measure, shortened
 from benchmarks.papers.ours import our_rows
 from benchmarks.papers.rows import Row, claim_row, ratio_row
 from benchmarks.simulator.programs import NAS, Task
@@ -21,6 +21,7 @@ CONFIGS = (
     "nimar+lmma",
     "numaplan",
 )
+ALONE_CONFIGS = ("baseline", "cimar", "nimar", "lmma", "numaplan")
 SERVERS = {"HPL": ("hpl-4x10", 10), "LPL": ("lpl-4x20", 20)}
 ALONE = ("bt", "cg", "ep", "mg", "sp")
 ARRIVALS = (
@@ -68,12 +69,12 @@ def experiment_c(server: str) -> Experiment:
     return Experiment(f"C {server}", machine, shortened(tasks, 0.6), tuple(users))
 
 
-def rows(seeds: int) -> list[Row]:
+def rows(study: Study) -> list[Row]:
     """All rows of the paper."""
     found: list[Row] = []
     for server in SERVERS:
-        found += _rows_a(server, measure(experiment_a(server), CONFIGS, seeds))
-        b, c = measure([experiment_b(server), experiment_c(server)], CONFIGS, seeds)
+        found += _rows_a(server, measure(experiment_a(server), ALONE_CONFIGS, study))
+        b, c = measure([experiment_b(server), experiment_c(server)], CONFIGS, study)
         found += _rows_b(server, b) + _rows_c(server, c)
         found += our_rows(b, "tasks") + our_rows(c, "wall")
     return found

@@ -8,6 +8,7 @@ values are ratios to EagerMap's.
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.papers.experiments import Study
 from benchmarks.papers.rows import Row, interval
 from numaplan.mapper import evaluate, map_threads
 from numaplan.profiler import Machine
@@ -51,12 +52,12 @@ def instance(code: str, seed: int) -> tuple[NDArray[np.float64], NDArray[np.floa
     return comm[np.ix_(order, order)], loads[order]
 
 
-def rows(seeds: int) -> list[Row]:
+def rows(study: Study) -> list[Row]:
     """Two rows a method and code."""
     machine = Machine.load("2x16")
     found = []
     for (table, code), methods in TABLES.items():
-        cases = [instance(code, seed) for seed in range(seeds)]
+        cases = [instance(code, seed) for seed in range(study.first, study.first + study.seeds)]
         base = [evaluate(*case, machine, map_threads(*case, machine, method="eagermap")) for case in cases]
         for method, expected in methods.items():
             got = [evaluate(*case, machine, map_threads(*case, machine, method=method)) for case in cases]

@@ -4,7 +4,7 @@ Four Barcelonas, Linux without AutoNUMA as in the paper. SPEC CPU mixes run sixt
 sixteen processes whose miss rates change from phase to phase.
 """
 
-from benchmarks.papers.experiments import Experiment, Measured, measure
+from benchmarks.papers.experiments import Experiment, Measured, Study, measure
 from benchmarks.papers.ours import our_rows
 from benchmarks.papers.rows import Row, claim_row, interval, ratio_row
 from benchmarks.simulator.programs import MPI, SPEC, Task
@@ -44,7 +44,7 @@ _RARE = "few moves in runs of minutes: each program that ends makes both lay out
 _SECOND = "every step of a second re-sorts here; the paper's counters were calmer"
 
 
-def rows(seeds: int) -> list[Row]:
+def rows(study: Study) -> list[Row]:
     """All rows of the paper."""
     spec = Experiment(
         "SPEC CPU mix", "barcelona-4x4", tuple(Task(SPEC[name], 1) for name in MIX), habits=HABITS
@@ -53,7 +53,7 @@ def rows(seeds: int) -> list[Row]:
         Experiment(f"SPEC MPI {name}", "barcelona-4x4", (Task(program, 16, processes=16),), habits=HABITS)
         for name, program in MPI.items()
     ]
-    measured = measure([spec, *jobs], CONFIGS, seeds)
+    measured = measure([spec, *jobs], CONFIGS, study)
     return (
         _ordering(measured[0], measured[1:])
         + _table_1(measured[0], measured[1:])

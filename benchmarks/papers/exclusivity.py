@@ -8,7 +8,7 @@ Each policy takes the place of the kernel's balancing between nodes.
 
 import numpy as np
 
-from benchmarks.papers.experiments import Experiment, Measured, measure
+from benchmarks.papers.experiments import Experiment, Measured, Study, measure
 from benchmarks.papers.ours import our_rows
 from benchmarks.papers.rows import Row, claim_row, ratio_row
 from benchmarks.simulator.programs import Program, Task, steady
@@ -44,10 +44,10 @@ def mix() -> tuple[Task, ...]:
     return tuple(tasks)
 
 
-def rows(seeds: int) -> list[Row]:
+def rows(study: Study) -> list[Row]:
     """All rows of the paper."""
     experiment = Experiment("PARSEC mix", "opteron-4x8", mix(), habits=Habits(autonuma=False, asleep=0.4))
-    (measured,) = measure([experiment], CONFIGS, seeds)
+    (measured,) = measure([experiment], CONFIGS, study)
     return table_1() + table_3() + _ordering(measured)
 
 

@@ -4,10 +4,12 @@ import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.papers import kept
 from benchmarks.simulator.calibration import calibration
 from benchmarks.simulator.programs import Task
 from benchmarks.simulator.run import Outcome, Setup, simulate
@@ -18,6 +20,18 @@ PLACEMENTS = {"baseline": "os", "direct": "direct", "interleave": "interleave"}
 # Single pages that LMMA names, with those preloaded, make up so much of a 4 MiB block: two thousand samples a
 # second and thread stand behind the simulator's 64, each moves 1 + S_preload pages of 1024.
 LMMA_GRAIN = 2000 / 64 * 9 / 1024
+
+
+FIRST_SEED = 1000  # what is reported; machines, programs and policies were looked at with smaller ones
+
+
+@dataclass(frozen=True)
+class Study:
+    """seeds: how many; folder: where outcomes are kept and taken from; first: seed of those."""
+
+    seeds: int
+    folder: Path | None = None
+    first: int = FIRST_SEED
 
 
 @dataclass(frozen=True)
@@ -82,11 +96,15 @@ class Measured:
         return float(walls.std(ddof=1) / walls.mean()) if len(walls) > 1 else 0.0
 
 
-def measure(experiments: Sequence[Experiment], configs: Iterable[str], seeds: int) -> list[Measured]:
+def measure(experiments: Sequence[Experiment], configs: Iterable[str], study: Study) -> list[Measured]:
     """Every configuration of every experiment with every seed, on all cpus."""
     names = list(configs)
+    seeds = range(study.first, study.first + study.seeds)
     jobs = [
-        (experiment, config, seed) for experiment in experiments for config in names for seed in range(seeds)
+        (experiment, config, seed, study.folder)
+        for experiment in experiments
+        for seed in seeds
+        for config in names
     ]
     workers = len(os.sched_getaffinity(0))
     if workers > 1:
@@ -95,7 +113,7 @@ def measure(experiments: Sequence[Experiment], configs: Iterable[str], seeds: in
     else:
         outcomes = [_one(job) for job in jobs]
     table: dict[tuple[str, str], list[Outcome]] = {}
-    for (experiment, config, _), outcome in zip(jobs, outcomes, strict=True):
+    for (experiment, config, *_), outcome in zip(jobs, outcomes, strict=True):
         table.setdefault((experiment.name, config), []).append(outcome)
     return [
         Measured(experiment, {config: table[experiment.name, config] for config in names})
@@ -103,9 +121,16 @@ def measure(experiments: Sequence[Experiment], configs: Iterable[str], seeds: in
     ]
 
 
-def _one(job: tuple[Experiment, str, int]) -> Outcome:
-    experiment, config, seed = job
-    return simulate(experiment.setup(config, seed))
+def _one(job: tuple[Experiment, str, int, Path | None]) -> Outcome:
+    experiment, config, seed, folder = job
+    if folder is None:
+        return simulate(experiment.setup(config, seed))
+    asked = repr((experiment, config, seed))
+    outcome = kept.load(folder, asked)
+    if outcome is None:
+        outcome = simulate(experiment.setup(config, seed))
+        kept.save(folder, asked, outcome)
+    return outcome
 
 
 def shortened(tasks: Sequence[Task], factor: float) -> tuple[Task, ...]:

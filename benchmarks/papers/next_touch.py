@@ -12,6 +12,7 @@ from time import perf_counter
 
 import numpy as np
 
+from benchmarks.papers.experiments import Study
 from benchmarks.papers.rows import Row
 from numaplan.common import NumaplanError
 from numaplan.profiler import Machine
@@ -24,9 +25,9 @@ PUBLISHED = {"move_pages, base": 72.0, "move_pages, a page": 2.5 + 4.096, "throu
 _WHY = "needs two nodes with memory: run on such a machine; emulated time says nothing"
 
 
-def rows(seeds: int) -> list[Row]:
+def rows(study: Study) -> list[Row]:
     """The cost of move_pages, or why it was not measured."""
-    measured = _measure(max(3, seeds)) if os.uname().machine == "x86_64" and _has_nodes() else {}
+    measured = _measure(max(3, study.seeds)) if os.uname().machine == "x86_64" and _has_nodes() else {}
     found = []
     for name, paper in PUBLISHED.items():
         value = measured.get(name)

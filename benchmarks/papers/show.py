@@ -6,6 +6,7 @@ from html import escape
 from importlib import import_module
 from pathlib import Path
 
+from benchmarks.papers.experiments import Study
 from benchmarks.papers.rows import Row, as_json
 from numaplan.common import UsageError, atomic_output
 
@@ -18,16 +19,19 @@ _STYLE = """body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:
 @media(prefers-color-scheme:dark){body{background:#161616;color:#ddd}th,td{border-color:#333}}"""
 
 
-def run_papers(*, json: bool, html: Path | None, seeds: int) -> None:
-    """Reproduce and show; raises UsageError for fewer seeds than one."""
+def run_papers(*, json: bool, html: Path | None, seeds: int, keep: Path | None) -> None:
+    """Reproduce and show; raises UsageError for fewer seeds than one, or folders that cannot be written."""
     if seeds < 1:
         raise UsageError(f"--seeds {seeds}", "give at least 1; intervals need 2")
     if html is not None and (html.is_dir() or not os.access(html.parent, os.W_OK)):  # before an hour of work
         raise UsageError(f"--html {html}: cannot be written", "name a file in a folder that can be written")
+    if keep is not None and not (keep.is_dir() and os.access(keep, os.W_OK)):
+        raise UsageError(f"--keep {keep}: cannot be written", "name a folder that is there")
     rows: list[Row] = []
+    study = Study(seeds, keep)
     for name in PAPERS:
         print(f"papers: {name.replace('_', '-')}, {seeds} seeds", file=sys.stderr)
-        rows += import_module(f"benchmarks.papers.{name}").rows(seeds)
+        rows += import_module(f"benchmarks.papers.{name}").rows(study)
     if html is not None:
         with atomic_output(html) as place:
             place.write_text(page(rows, seeds), encoding="utf-8")

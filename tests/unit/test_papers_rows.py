@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from benchmarks.papers import cmlb, exclusivity
+from benchmarks.papers.experiments import Study
 from benchmarks.papers.rows import Row, as_json, claim_row, effect_verdict, interval, ratio_row
 from benchmarks.papers.show import page
 
@@ -54,6 +55,6 @@ def test_exclusivitys_tables_are_exact() -> None:
 
 
 def test_cmlb_balances_where_the_others_do_not() -> None:
-    rows = {row.row: row for row in cmlb.rows(3)}
+    rows = {row.row: row for row in cmlb.rows(Study(3))}
     for code in ("SP", "LU", "BT"):
         assert rows[f"{code}, CMLB: Load_std over EagerMap's"].value < 0.5  # type: ignore[operator]
