@@ -37,6 +37,8 @@ def read_observed(workdir: Path) -> Observed:
             elif record.kind == _REGION_PAGES:
                 pair = (_node(record.a >> 16), _node(record.a & 0xFFFF))
                 observed.regions[record.b].pages[pair] += record.c
+                if record.d:
+                    observed.full.add(pair[0])
             elif record.kind == _NEXT_TOUCHED:
                 marked, moved, stayed = observed.next_touch
                 observed.next_touch = (marked + record.b, moved + record.d, stayed + record.e)

@@ -101,7 +101,7 @@ def make_report(
     good_memory = all(region.appeared and _well_placed(region) for region in memory)
     return Applied(
         ok=right == len(threads) and not unplanned and good_memory and not observed.bad_form,
-        summary=_summary(right, len(threads), memory, _strays(plan, rows, observed)),
+        summary=_summary(right, len(threads), memory, _strays(plan, rows, observed), observed.full),
         exit_code=exit_code,
         threads=threads,
         memory=memory,
@@ -220,11 +220,13 @@ def _memory_reasons(
             reasons.append(f"{name}: {_why_not_placed(region, seen.error)}")
         if seen is not None and seen.bytes and seen.bytes != region.region.bytes:
             reasons.append(f"{name}: {seen.bytes} bytes today, {region.region.bytes} in the plan")
-    reasons += [
-        f"{item.region.kind} {item.region.name}: {_size(item.misplaced)} on other nodes"
-        for item in memory
-        if not _well_placed(item)
-    ]
+    for item in memory:
+        if not _well_placed(item):
+            full = [f"node {node} was full" for node in item.planned if int(node) in observed.full]
+            told = "".join(f": {why}" for why in full[:1])
+            reasons.append(
+                f"{item.region.kind} {item.region.name}: {_size(item.misplaced)} on other nodes{told}"
+            )
     if any(region.policy == "next-touch" for region in plan.memory):
         marked, moved, stayed = observed.next_touch
         told = f"{_size(marked)} marked, {moved} pages moved, {stayed} could not be"
@@ -237,7 +239,9 @@ def _why_not_placed(region: PlanRegion, error: int) -> str:
     return next(filter(None, told), f"{os.strerror(error)} (not permitted in this container?)")
 
 
-def _summary(right: int, threads: int, memory: tuple[AppliedRegion, ...], strays: Strays) -> str:
+def _summary(
+    right: int, threads: int, memory: tuple[AppliedRegion, ...], strays: Strays, full: set[int]
+) -> str:
     text = f"{right}/{threads} threads"
     touched = sum(sum(region.actual.values()) for region in memory)
     if not memory:
@@ -249,7 +253,7 @@ def _summary(right: int, threads: int, memory: tuple[AppliedRegion, ...], strays
         return text
     (wanted, found), most = max(strays.items(), key=lambda item: item[1])
     rest = f" and {_size(misplaced - most)} on others" if misplaced > most else ""
-    told = why_not_at(wanted)
+    told = f"node {wanted} was full" if wanted in full else why_not_at(wanted)  # by now it need not be
     return f"{text}; {_size(most)} on node {found} instead of {wanted}{rest}{told and ': '}{told}"
 
 

@@ -36,7 +36,8 @@ class SeenRegion:
 class Observed:
     """A run as it was seen; regions by their row in the compact form; outside: by the tracer.
 
-    next_touch: bytes marked, pages moved, pages that could not be moved.
+    next_touch: bytes marked, pages moved, pages that could not be moved; full: nodes that had, while it ran, no
+    room for what was planned there.
     """
 
     processes: list[str] = field(default_factory=list)
@@ -46,3 +47,4 @@ class Observed:
     lost: int = 0
     outside: bool = False
     next_touch: tuple[int, int, int] = (0, 0, 0)
+    full: set[int] = field(default_factory=set)

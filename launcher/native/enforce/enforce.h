@@ -14,7 +14,8 @@
 enum {
     NP_APPLIED_THREAD = NP_APPLIED, /* a: errno of binding, b: hash of the path, c: 1 planned, d: 0 at birth, 1 later; text: its cpus, a bit each */
     NP_APPLIED_REGION,              /* a: errno, b: number in the plan, c: address, d: bytes */
-    NP_REGION_PAGES,                /* a: node of the plan << 16 | node found (0xffff: never touched), b: number, c: bytes */
+    NP_REGION_PAGES,                /* a: node of the plan << 16 | node found (0xffff: never touched), b: number, c: bytes,
+                                       d: 1 where the first had no room */
     NP_BAD_FORM,
     NP_NEXT_TOUCHED, /* b: bytes marked, c: pieces touched, d: pages moved, e: pages that could not be */
 };
@@ -23,6 +24,7 @@ enum {
 
 /* Whole pages to a node; strict: nowhere else, as long as the node has room. errno. */
 int nf_put(uintptr_t start, uintptr_t end, uint32_t node, bool strict);
+bool nf_lacks_room(uint32_t node); /* now, or when something was to be bound to it */
 void nf_leave(uintptr_t start, uintptr_t end); /* to first touch */
 /* In equal parts over the nodes of the runs, or in proportion to the runs' bytes. */
 int nf_interleave(uintptr_t start, uintptr_t end, const struct nf_run *runs, uint32_t count);

@@ -103,7 +103,8 @@ static void log_counts(const struct nf_form *form, const struct nf_region *regio
         for (uint32_t found = 0; found <= NODES; found++) {
             if (!pages_on[plan][found]) continue;
             uint32_t nodes = (plan == NODES ? UNTOUCHED : plan) << 16 | (found == NODES ? UNTOUCHED : found);
-            np_log(NP_REGION_PAGES, np_thread_number(), nodes, number, pages_on[plan][found] * bytes_each, 0, 0);
+            bool full = plan != found && plan != NODES && found != NODES && nf_lacks_room(plan);
+            np_log(NP_REGION_PAGES, np_thread_number(), nodes, number, pages_on[plan][found] * bytes_each, full, 0);
         }
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -35,25 +36,33 @@ static uint64_t field(const char *text, const char *name) {
     return at ? strtoull(at + strlen(name), NULL, 10) * 1024 : 0;
 }
 
-/* Whether a node can take so much: what is free, and files that give way. Bound to a node that is full, a program is
- * killed; one that prefers it goes on elsewhere.
- */
+/* What a node can take: what is free, and files that give way; UINT64_MAX: it does not say. */
+static uint64_t room_on(uint32_t node) {
+    char path[64], text[2048];
+    snprintf(path, sizeof path, "/sys/devices/system/node/node%u/meminfo", node);
+    if (!read_file(path, text, sizeof text)) return UINT64_MAX;
+    uint64_t room = field(text, "MemFree:") + field(text, "Inactive(file):"), spare = field(text, "MemTotal:") / SPARE;
+    return room > spare ? room - spare : 0;
+}
+
+static _Atomic bool lacked[NODES]; /* room for what was to be bound */
+
+bool nf_lacks_room(uint32_t node) { return node < NODES && (atomic_load(&lacked[node]) || room_on(node) == 0); }
+
+/* Bound to a node that is full, a program is killed; one that prefers it goes on elsewhere. */
 static bool has_room(uint32_t node, size_t bytes) {
     static struct {
         _Atomic uint64_t seen_ns, room;
     } known[NODES];
-    char path[64], text[2048];
     if (node >= NODES) return true;
     if (np_now() - atomic_load(&known[node].seen_ns) > FRESH_NS) {
-        snprintf(path, sizeof path, "/sys/devices/system/node/node%u/meminfo", node);
-        if (!read_file(path, text, sizeof text)) return true;
-        uint64_t room = field(text, "MemFree:") + field(text, "Inactive(file):"), spare = field(text, "MemTotal:") / SPARE;
-        atomic_store(&known[node].room, room > spare ? room - spare : 0);
+        atomic_store(&known[node].room, room_on(node));
         atomic_store(&known[node].seen_ns, np_now());
     }
     uint64_t left = atomic_load(&known[node].room);
     while (bytes <= left)
         if (atomic_compare_exchange_weak(&known[node].room, &left, left - bytes)) return true;
+    atomic_store(&lacked[node], true);
     return false;
 }
 
@@ -134,11 +143,15 @@ int nf_interleave(uintptr_t start, uintptr_t end, const struct nf_run *runs, uin
 
 /* ---- the main thread's stack ---- */
 
-/* What the kernel and the loader put there, before the thread was on its node; later pages come to be there. */
+/* What the kernel and the loader put there, before the thread was on its node; later pages come to be there. Above what
+ * pthreads call the stack lie the words of the command line and the environment, the program's own path last.
+ */
 void nf_move_stack(uintptr_t top, int node) {
     void *pages[STACK_PAGES];
     int nodes[STACK_PAGES], status[STACK_PAGES];
     size_t page = page_bytes(), count = 0;
+    uintptr_t last = (uintptr_t)getauxval(AT_EXECFN);
+    if (last > top) top = last;
     uintptr_t at = (uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)(page - 1);
     for (; at < top && count < STACK_PAGES; at += page) nodes[count] = node, pages[count++] = (void *)at;
     if (count) syscall(SYS_move_pages, 0, count, pages, nodes, status, MPOL_MF_MOVE);
