@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum { LINES = 1 << (ROOT_SHIFT - LINE_SHIFT), THREAD_BITS = 11, WHO_BITS = THREAD_BITS + 1, LINE_AT = 64 - 14 };
+enum { LINES = 1 << (ROOT_SHIFT - LINE_SHIFT), THREAD_BITS = 11, WHO_BITS = THREAD_BITS + 1, LINE_AT = 64 - 14, LANES = 4 };
 
 /* A sample within its root: line (14 bits) | number (24 bits, order of time) | thread | whether it wrote. */
 typedef uint64_t visit;
@@ -18,7 +18,7 @@ struct counting {
     const struct layers *layers;
     const struct samples *samples;
     uint64_t root;
-    uint32_t *by_thread;         /* samples of a block by thread, all zero between uses */
+    uint32_t *by_thread;         /* samples of a block by thread (LANES each), all zero between uses */
     uint32_t *seen, epoch;       /* seen[t] == epoch: t has touched the leaf since its last write */
     uint32_t *met, *met_now;     /* of pairs: the leaf, and the window of a leaf, of their last event */
     uint32_t leaf, window;
@@ -31,18 +31,51 @@ struct use {
     bool written;
 };
 
-static struct use use_of(struct counting *counting, const visit *visits, size_t count)
+/* Samples of the thread that has most; few samples: walked once more to clear what they counted. */
+static uint32_t most_of_few(uint32_t *by_thread, const visit *visits, size_t count)
 {
     uint32_t most = 0;
-    visit either = 0, differ = 0;
     for (size_t i = 0; i < count; i++) {
-        uint32_t by_thread = ++counting->by_thread[thread_of(visits[i])];
-        most = by_thread > most ? by_thread : most;
+        uint32_t now = ++by_thread[thread_of(visits[i])];
+        most = now > most ? now : most;
+    }
+    for (size_t i = 0; i < count; i++)
+        by_thread[thread_of(visits[i])] = 0;
+    return most;
+}
+
+/* The same of many: by turns in LANES counters each, as a thread's samples come in a row and would wait for one. */
+static uint32_t most_of_many(uint32_t *by_thread, uint32_t threads, const visit *visits, size_t count)
+{
+    uint32_t most = 0;
+    size_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        for (unsigned lane = 0; lane < LANES; lane++)
+            by_thread[thread_of(visits[i + lane]) * LANES + lane]++;
+    for (; i < count; i++)
+        by_thread[thread_of(visits[i]) * LANES]++;
+    for (uint32_t t = 0; t < threads; t++) {
+        uint32_t sum = 0;
+        for (unsigned lane = 0; lane < LANES; lane++) {
+            sum += by_thread[t * LANES + lane];
+            by_thread[t * LANES + lane] = 0;
+        }
+        most = sum > most ? sum : most;
+    }
+    return most;
+}
+
+static struct use use_of(struct counting *counting, const visit *visits, size_t count)
+{
+    visit either = 0, differ = 0;
+    uint32_t threads = counting->layers->threads;
+    for (size_t i = 0; i < count; i++) {
         either |= visits[i];
         differ |= visits[i] ^ visits[0];
     }
-    for (size_t i = 0; i < count; i++)
-        counting->by_thread[thread_of(visits[i])] = 0;
+    uint32_t most = count < (size_t)LANES * threads
+                        ? most_of_few(counting->by_thread, visits, count)
+                        : most_of_many(counting->by_thread, threads, visits, count);
     return (struct use){(uint32_t)count - most, line_of(differ), wrote(either)};
 }
 
@@ -108,13 +141,17 @@ static void count_block(struct counting *counting, visit *visits, visit *other, 
     if (low == 0)
         return;
     /* On to the size at which lines part; above it a half is empty. Stable, so that order of time is kept. */
-    visit bit = (visit)1 << (LINE_AT + 31 - (unsigned)__builtin_clz(use.differ));
+    unsigned bit = LINE_AT + 31 - (unsigned)__builtin_clz(use.differ);
     size_t left = 0, right = 0;
     for (size_t i = 0; i < count; i++)
-        right += (visits[i] & bit) == 0;
-    size_t middle = right;
-    for (size_t i = 0; i < count; i++)
-        other[visits[i] & bit ? right++ : left++] = visits[i];
+        right += visits[i] >> bit & 1;
+    size_t middle = right = count - right;
+    for (size_t i = 0; i < count; i++) { /* without a branch, which nobody could foretell */
+        size_t up = visits[i] >> bit & 1;
+        other[up ? right : left] = visits[i];
+        right += up;
+        left += 1 - up;
+    }
     count_block(counting, other, visits, middle, low);
     count_block(counting, other + middle, visits + middle, count - middle, low);
 }
@@ -135,7 +172,7 @@ static bool counting_init(struct counting *counting, const struct layers *layers
 {
     size_t threads = layers->threads;
     *counting = (struct counting){.layers = layers, .samples = samples};
-    counting->by_thread = calloc(threads, sizeof *counting->by_thread);
+    counting->by_thread = calloc(threads * LANES, sizeof *counting->by_thread);
     counting->seen = calloc(threads, sizeof *counting->seen);
     counting->met = calloc(threads * threads, sizeof *counting->met);
     counting->met_now = calloc(threads * threads, sizeof *counting->met_now);
