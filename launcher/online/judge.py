@@ -11,6 +11,7 @@ import numpy as np
 
 from numaplan.launcher.online.observation import Flags, Floats
 from numaplan.launcher.online.observing import Looked
+from numaplan.launcher.online.samples import groups_of
 
 _LEAST_SAMPLES = 30
 _WORSE = 0.02  # less is not worth undoing anything
@@ -52,7 +53,7 @@ def _error(time_s: Floats, waits: Floats, count: Floats, interval_s: float) -> f
 
     Samples of one moment are alike: many of them are no better than one. A single piece tells nothing.
     """
-    _, piece = np.unique((time_s / max(interval_s, 1e-3) * _PIECES).astype(np.int64), return_inverse=True)
+    _, piece = groups_of((time_s / max(interval_s, 1e-3) * _PIECES).astype(np.int64))
     sums = np.bincount(piece, count)
     means = np.bincount(piece, waits) / sums
     if len(means) < 2:

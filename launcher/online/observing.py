@@ -23,11 +23,12 @@ from numaplan.launcher.online.observation import (
     Touches,
     age_weight,
 )
-from numaplan.launcher.online.samples import Table, Window, table_of, weighed_by_time
+from numaplan.launcher.online.samples import Table, Window, groups_of, table_of, weighed_by_time
 from numaplan.profiler.live_samples import LiveSamples
 
 _MOST_PAGES = 1 << 16  # asked for their place at once
 _BITS = 40  # of a page number
+_PARENTS_SECONDS = 10.0
 
 
 class Looked(NamedTuple):
@@ -74,6 +75,8 @@ class Observer:
         self._window = Window(self.window_s)
         self._times: dict[int, procfs.ThreadTimes] = {}
         self._last = time.monotonic()
+        self._parents: dict[int, int] = {}
+        self._parents_until = 0.0
         table = np.full(int(self.machine.cpu_ids.max()) + 2, -1, dtype=np.int64)
         table[self.machine.cpu_ids] = self.machine.cpu_node
         self._node_of_cpu = table
@@ -83,7 +86,9 @@ class Observer:
         """Observe the processes `roots` and their descendants at this moment."""
         now = time.monotonic()
         interval, self._last = max(now - self._last, 1e-3), now
-        pids = np.array(procfs.families(roots), dtype=np.int64)
+        if now > self._parents_until:  # processes get other parents, and their numbers others, now and then
+            self._parents, self._parents_until = {}, now + _PARENTS_SECONDS
+        pids = np.array(procfs.families(roots, self._parents), dtype=np.int64)
         fresh = table_of(samples, self._node_of_cpu, pids)
         seen = self._read_threads(pids)
         if self.memory_share:
@@ -133,7 +138,7 @@ class Observer:
     def _pages(self, table: Table, pids: Ints) -> tuple[Pages, Ints]:
         """The touched pages with their nodes, and the page row of each sample."""
         process = np.searchsorted(pids, table.pid)
-        keys, page_row = np.unique(process << _BITS | table.page, return_inverse=True)
+        keys, page_row = groups_of(process << _BITS | table.page)
         where, number = keys >> _BITS, keys & ((1 << _BITS) - 1)
         node = np.full(len(keys), -1, dtype=np.int64)
         rows = np.arange(len(keys))
@@ -152,7 +157,7 @@ class Observer:
 
     def _touches(self, table: Table, page_row: Ints, thread_row: Ints, now: float) -> Touches:
         nodes, count = self.machine.nodes, max(1, int(thread_row.max(initial=0)) + 1)
-        keys, group = np.unique((page_row * count + thread_row) * nodes + table.node, return_inverse=True)
+        keys, group = groups_of((page_row * count + thread_row) * nodes + table.node)
         weight = table.weight * age_weight(now - table.time_s)
         size = len(keys)
         timed = ~np.isnan(table.latency)

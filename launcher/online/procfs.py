@@ -58,15 +58,20 @@ def parent_of(pid: int) -> int:
         return 0
 
 
-def families(roots: Iterable[int]) -> list[int]:
-    """These processes and those of their living descendants that run as the same users, ascending."""
+def families(roots: Iterable[int], parents: dict[int, int] | None = None) -> list[int]:
+    """These processes and those of their living descendants that run as the same users, ascending.
+
+    parents: what was found at the last call, and is now: only those of new processes are then read.
+    """
+    living = [int(name) for name in os.listdir(_PROC) if name.isdecimal()]  # noqa: PTH208  # names alone
+    known = {} if parents is None else {pid: parents[pid] for pid in living if pid in parents}
+    known |= {pid: parent_of(pid) for pid in living if pid not in known}
+    if parents is not None:
+        parents.clear()
+        parents.update(known)
     children: dict[int, list[int]] = {}
-    for name in os.listdir(_PROC):  # noqa: PTH208  # names alone, a hundred times a minute
-        if name.isdecimal():
-            with suppress(OSError, IndexError, ValueError):
-                fields = _after_name(_read(f"/proc/{name}/stat"))
-                if fields[0] not in (b"Z", b"X"):
-                    children.setdefault(int(fields[_PARENT_FIELD]), []).append(int(name))
+    for pid, parent in known.items():
+        children.setdefault(parent, []).append(pid)
     found: set[int] = set()
     waiting = [pid for pid in roots if is_alive(pid)]
     users = {owner(pid) for pid in waiting}
@@ -74,7 +79,7 @@ def families(roots: Iterable[int]) -> list[int]:
         pid = waiting.pop()
         if pid not in found:
             found.add(pid)
-            waiting += children.get(pid, [])
+            waiting += [child for child in children.get(pid, []) if is_alive(child)]
     return sorted(pid for pid in found if owner(pid) in users)
 
 
