@@ -149,7 +149,7 @@ class TraceSamples:
 
     def _few(self) -> Columns | None:
         """All samples with a thread, if they are few enough to hold; read once, since a query costs more."""
-        if int(self._trace.rows("SELECT count(*) FROM samples")[0][0]) > PIECE:
+        if self._trace.sample_count > PIECE:
             return None
         found = list(self._trace.sample_blocks(COLUMNS, where=self._condition))
         return _in_order(found[0]) if len(found) == 1 else None

@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -67,13 +68,18 @@ class Trace:
         """Release the file."""
         self._db.close()
 
-    @property
+    @cached_property
     def machine(self) -> Machine:
         """The machine it was recorded on (or for, when emulated)."""
         rows = self.rows("SELECT json FROM machine")
         if len(rows) != 1:
             raise UsageError(f"{self.path}: holds {len(rows)} machines", "record it again")
         return Machine.from_json(str(rows[0][0]), f"{self.path} (machine)")
+
+    @cached_property
+    def sample_count(self) -> int:
+        """How many samples there are, of all events."""
+        return int(self.rows("SELECT count(*) FROM samples")[0][0])
 
     def threads(self) -> "pd.DataFrame":
         """The threads table, ordered by thread index."""
@@ -136,7 +142,7 @@ class Trace:
             sql += f" WHERE {where}"
         if order:
             sql += f" ORDER BY {order}"
-        if int(self.rows("SELECT count(*) FROM samples")[0][0]) <= block:
+        if self.sample_count <= block:
             # One block at most: as numpy's own, since loading Arrow takes longer than reading it.
             found = self.arrays(sql)
             if len(found[columns[0]]):
@@ -162,16 +168,29 @@ class Trace:
         for name, form in _NUMBERS_OF_META.items():
             if not re.fullmatch(form, text := self.meta.get(name, "0")):
                 raise UsageError(f"{self.path}: {name} is {text[:40]!r}, not a number", "record it again")
+        if self._has_all():
+            return
         for table, columns in TABLES.items():
-            for column in columns if not self._has(table, columns) else ():
-                if not self._has(table, (column,)):
+            for column in columns:
+                if not self._has(table, column):
                     raise UsageError(f"{self.path}: no column {table}.{column}", "it is not a trace of ours")
 
-    def _has(self, table: str, columns: Iterable[str]) -> bool:
-        """Whether a table has these columns (asked so since the catalog's own listing is slow)."""
-        listed = ", ".join(f'"{column}"' for column in columns)
+    def _has_all(self) -> bool:
+        """Whether all tables have their columns, asked in one query."""
+        empty = (
+            f"(SELECT {', '.join(columns)} FROM {table} LIMIT 0) AS {table}_"
+            for table, columns in TABLES.items()
+        )
         try:
-            self._db.execute(f"SELECT {listed} FROM {table} LIMIT 0")
+            self._db.execute(f"SELECT 0 FROM {', '.join(empty)}")
+        except Exception:
+            return False
+        return True
+
+    def _has(self, table: str, column: str) -> bool:
+        """Whether a table has a column (asked so since the catalog's own listing is slow)."""
+        try:
+            self._db.execute(f'SELECT "{column}" FROM {table} LIMIT 0')
         except Exception:
             return False
         return True
