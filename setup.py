@@ -7,11 +7,12 @@ from setuptools.command.build_ext import build_ext
 
 CFLAGS = ["-std=c11", "-O2", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE"]
 
-# library -> (source folders, extra compiler flags, libraries)
+# library -> (source folders, or single files, extra compiler flags, libraries)
 NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
     "numaplan.profiler.native.emulate": (["profiler/native/qemu", "profiler/native/emulate"], ["-O3"], []),
     "numaplan.profiler.native.perfdata": (["profiler/native/perfdata"], ["-O3"], []),
     "numaplan.profiler.native.preload": (["profiler/native/preload"], [], ["dl", "pthread"]),
+    "numaplan.profiler.native.samples": (["profiler/native/samples"], ["-O3"], []),
     "numaplan.analyzer.native.communication": (["analyzer/native/communication"], ["-O3"], []),
     "numaplan.mapper.native.solver": (["mapper/native/solver"], ["-O3"], ["m"]),
     "numaplan.launcher.native.enforce": (
@@ -19,7 +20,11 @@ NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
         ["-DNUMAPLAN_ENFORCE"],
         ["dl", "pthread"],
     ),
-    "numaplan.launcher.native.trace": (["launcher/native/form", "launcher/native/trace"], [], []),
+    "numaplan.launcher.native.trace": (
+        ["profiler/native/preload/processes.c", "launcher/native/form", "launcher/native/trace"],
+        [],
+        [],
+    ),
     "numaplan.launcher.native.lab": (["profiler/native/qemu", "launcher/native/lab"], ["-O3"], []),
     "numaplan.launcher.native.lab2": (
         ["profiler/native/qemu", "launcher/native/lab"],
@@ -59,17 +64,23 @@ def last_part(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def files(folders: list[str], pattern: str) -> list[str]:
-    return sorted(str(path) for folder in folders for path in Path(folder).glob(pattern))
+def files(places: list[str], pattern: str) -> list[str]:
+    folders = [place for place in places if not place.endswith(".c")]
+    single = [place for place in places if place.endswith(pattern[1:])]
+    return sorted(single + [str(path) for folder in folders for path in Path(folder).glob(pattern)])
+
+
+def folders_of(places: list[str]) -> list[str]:
+    return [str(Path(place).parent) if place.endswith(".c") else place for place in places]
 
 
 def library(name: str) -> Extension:
-    folders, flags, libraries = NATIVE[name]
+    places, flags, libraries = NATIVE[name]
     return Extension(
         name,
-        sources=files(folders, "*.c"),
-        depends=files(folders, "*.h"),
-        include_dirs=folders,
+        sources=files(places, "*.c"),
+        depends=files(folders_of(places), "*.h"),
+        include_dirs=folders_of(places),
         extra_compile_args=CFLAGS + flags,
         libraries=libraries,
     )

@@ -12,6 +12,7 @@ import numpy as np
 
 from numaplan.common import UsageError
 from numaplan.profiler.machine import Machine
+from numaplan.profiler.trace.driver import driver
 from numaplan.profiler.trace.schema import ENUMS, SCHEMA_VERSION, TABLES
 
 if TYPE_CHECKING:
@@ -227,7 +228,7 @@ def _check_start(path: Path) -> None:
 
 
 def _connect(path: Path) -> Any:
-    connection = _driver().connect(str(path), read_only=True)
+    connection = driver().connect(str(path), read_only=True)
     try:
         connection.execute(_QUIET)
         # The header says how many blocks there are; a file cut short would fail only when they are read.
@@ -240,19 +241,6 @@ def _connect(path: Path) -> Any:
         connection.close()
         raise
     return connection
-
-
-def _driver() -> Any:
-    """DuckDB's native module where it can be had alone: its Python part takes longer to load than a query."""
-    try:
-        import _duckdb
-
-        _duckdb.connect  # noqa: B018  (of a later version it may be elsewhere)
-        return _duckdb
-    except (ImportError, AttributeError):
-        import duckdb
-
-        return duckdb
 
 
 def _cursor(connection: Any) -> Any:

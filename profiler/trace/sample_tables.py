@@ -1,96 +1,141 @@
-"""Where a trace keeps its samples: tables without the columns that hold one value, and a view over them.
+"""Where a trace keeps its samples: tables of packed columns, and a view that reads like one plain table.
 
-Most recordings have columns that say the same of every sample (no physical addresses, loads only, one level).
-DuckDB takes as long to store such a column as any other, so a table leaves out those in which all of its
-first samples agree, and the view `samples` puts their values back. Once a sample differs, the next table has
-all. Traces of few samples have the one table `samples`.
+Storing a sample costs what its columns cost, whatever is in them, so they are packed (packing.py) for the
+values that the first samples have. Once a sample does not fit, the next table has a packing for it; the view
+`samples` is all tables one after the other. Traces of few samples have the one plain table `samples`.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from numaplan.profiler.trace.schema import ENUMS, TABLES
+from numaplan.profiler.trace.packing import (
+    COLUMNS,
+    NUMBERS,
+    TIME,
+    Block,
+    Packing,
+    everything,
+    ranges_of,
+    united,
+)
+from numaplan.profiler.trace.schema import ENUMS
 
-COLUMNS = TABLES["samples"]
-_ALWAYS = ("time_ns", "thread", "addr")
-FEW = 122_880  # samples that the database stores in no time: one of its row groups
-_LOOK = 1024  # samples that are compared before all are
+FEW = 122_880  # samples that the database stores in no time
+ROW_GROUP = 63 * 2048  # rows: of words of 8 bytes they fill four blocks of the database, nearly
+ROWS = 4 * ROW_GROUP
+_MOST_TABLES = 16
+_FAST = 20  # bytes a sample that are stored as they are: ten million take 205 MB
 
-Block = Mapping[str, np.ndarray[Any, Any]]
+Array = np.ndarray[Any, Any]
+
+
+class Store(Protocol):
+    """Runs a statement, in which `incoming` is a table of these columns."""
+
+    def __call__(self, statement: str, incoming: Mapping[str, Array] | None = None) -> None: ...
 
 
 class SampleTables:
-    """The statements that store samples; runs none itself."""
+    """Takes samples in blocks and stores them in tables by `store`."""
 
-    def __init__(self) -> None:
-        self._parts: list[dict[str, int]] = []  # of each table, the columns it lacks with their values
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._held: list[dict[str, Array]] = []  # until it is known whether there are few
+        self._count = 0
+        self._packings: list[Packing] = []  # of each table
+        self._incoming: dict[str, Array] = {}
+        self._filled = 0
 
-    def take(self, block: Block) -> tuple[list[str], dict[str, np.ndarray[Any, Any]], str]:
-        """(statements to run first, the arrays to insert, statement inserting them from `incoming`).
+    def add(self, block: Block) -> None:
+        """Take further samples: equally long arrays, one a column of the samples table. They are copied."""
+        columns = {name: _typed(block[name], kind) for name, kind in COLUMNS.items()}
+        self._count += len(columns[TIME])
+        if self._packings:
+            self._put(columns)
+        elif self._count < FEW:
+            self._held.append({name: values.copy() for name, values in columns.items()})
+        else:
+            self._held.append(columns)
+            whole, self._held = _joined(self._held), []
+            self._begin(Packing.of(ranges_of(whole)))
+            self._put(whole)
 
-        block: equally long arrays, not empty, one a column of the samples table.
-        """
-        first: list[str] = []
-        if not self._parts:
-            first.append(self._new(_constants(block) if len(block["time_ns"]) >= FEW else {}))
-        elif not all(_holds(block[name], value) for name, value in self._parts[-1].items()):
-            first.append(self._new({}))
-        lacking = self._parts[-1]
-        stored = {name: block[name] for name in COLUMNS if name not in lacking}
-        values = ", ".join(
-            _as_enum(name, COLUMNS[name]) if COLUMNS[name] in ENUMS else name for name in stored
-        )
-        return first, stored, f"INSERT INTO samples_{len(self._parts)} SELECT {values} FROM incoming"
-
-    def finish(self) -> str:
-        """The statement after which there is a table or view `samples` of all that was inserted."""
-        if not self._parts:
-            return f"CREATE TABLE samples ({_listed(COLUMNS)})"
-        if self._parts == [{}]:
-            return "ALTER TABLE samples_1 RENAME TO samples"
+    def finish(self) -> None:
+        """Store what is left: after it there is a table or view `samples`."""
+        if not self._packings:
+            self._store(f"CREATE TABLE samples ({_listed(COLUMNS)})")
+            if self._held:
+                values = ", ".join(_as_enum(name, kind) for name, kind in COLUMNS.items())
+                self._store(f"INSERT INTO samples SELECT {values} FROM incoming", _joined(self._held))
+            return
+        self._flush()
+        of_name = [{field.name: field.sql for field in packing.fields} for packing in self._packings]
         parts = (
-            f"SELECT {', '.join(_value(name, lacking) for name in COLUMNS)} FROM samples_{number}"
-            for number, lacking in enumerate(self._parts, 1)
+            f"SELECT {', '.join(fields.get(name, name) for name in COLUMNS)} FROM samples_{number}"
+            for number, fields in enumerate(of_name, 1)
         )
-        return f"CREATE VIEW samples AS {' UNION ALL '.join(parts)}"
+        self._store(f"CREATE VIEW samples AS {' UNION ALL '.join(parts)}")
 
-    def _new(self, lacking: dict[str, int]) -> str:
-        self._parts.append(lacking)
-        kept = {name: kind for name, kind in COLUMNS.items() if name not in lacking}
-        return f"CREATE TABLE samples_{len(self._parts)} ({_listed(kept)})"
+    def _begin(self, packing: Packing) -> None:
+        """Make a table for this packing."""
+        self._packings.append(packing)
+        small = 8 + sum(packing.widths) <= _FAST
+        # Times take a quarter when compressed, for as long again; words of much content gain nothing.
+        columns = {TIME: f"{COLUMNS[TIME]} USING COMPRESSION {'uncompressed' if small else 'bitpacking'}"}
+        for number, width in enumerate(packing.widths):
+            columns[f"word_{number}"] = (
+                f"{'UBIGINT' if width == 8 else 'UINTEGER'} USING COMPRESSION uncompressed"
+            )
+        self._store(f"CREATE TABLE samples_{len(self._packings)} ({_listed(columns)})")
+        self._incoming = {TIME: np.empty(ROWS, np.int64)}
+        for number, width in enumerate(packing.widths):
+            self._incoming[f"word_{number}"] = np.empty(ROWS, np.uint64 if width == 8 else np.uint32)
+
+    def _put(self, block: Mapping[str, Array]) -> None:
+        at, count = 0, len(block[TIME])
+        while at < count:
+            stop = min(count, at + ROWS - self._filled)
+            packing = self._packings[-1]
+            words = [values[self._filled :] for name, values in self._incoming.items() if name != TIME]
+            if packing.pack(block, at, stop, words):
+                self._incoming[TIME][self._filled : self._filled + stop - at] = block[TIME][at:stop]
+                self._filled += stop - at
+                at = stop
+                if self._filled == ROWS:
+                    self._flush()
+            else:
+                self._flush()
+                last = len(self._packings) + 1 == _MOST_TABLES
+                self._begin(
+                    Packing.of(everything() if last else united(packing.ranges, ranges_of(block, at)))
+                )
+
+    def _flush(self) -> None:
+        if self._filled:
+            incoming = {name: values[: self._filled] for name, values in self._incoming.items()}
+            self._store(f"INSERT INTO samples_{len(self._packings)} SELECT * FROM incoming", incoming)
+            self._filled = 0
 
 
-def _constants(block: Block) -> dict[str, int]:
-    """The columns in which all samples agree, and their values."""
-    return {
-        name: int(block[name][0])
-        for name in COLUMNS
-        if name not in _ALWAYS and _holds(block[name], block[name][0])
-    }
+def _typed(values: Array, kind: str) -> Array:
+    return np.ascontiguousarray(values, np.bool_ if kind == "BOOLEAN" else NUMBERS.get(kind, np.uint8))
 
 
-def _holds(values: np.ndarray[Any, Any], value: Any) -> bool:
-    """Whether all values are this one."""
-    return bool((values[:_LOOK] == value).all()) and bool((values == value).all())
+def _joined(blocks: list[dict[str, Array]]) -> dict[str, Array]:
+    if len(blocks) == 1:
+        return blocks[0]
+    return {name: np.concatenate([block[name] for block in blocks]) for name in COLUMNS}
 
 
 def _listed(columns: Mapping[str, str]) -> str:
     return ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
 
 
-def _value(name: str, lacking: Mapping[str, int]) -> str:
-    """A column of the view: the table's, or its only value."""
-    if name not in lacking:
-        return name
-    kind, value = COLUMNS[name], lacking[name]
-    if kind in ENUMS:
-        return f"'{ENUMS[kind][value]}'::{kind} AS {name}"
-    return f"CAST({value} AS {kind}) AS {name}"
-
-
 def _as_enum(column: str, kind: str) -> str:
     """An SQL expression that makes codes values of an enum (one by one: twice as fast as by enum_range)."""
+    if kind not in ENUMS:
+        return column
     cases = " ".join(f"WHEN {code} THEN '{name}'::{kind}" for code, name in enumerate(ENUMS[kind]))
     return f"CASE {column} {cases} END"

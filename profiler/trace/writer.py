@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 
 from numaplan.common import UsageError, atomic_output, version
-from numaplan.profiler.trace.sample_tables import SampleTables
+from numaplan.profiler.trace.driver import driver
+from numaplan.profiler.trace.packing import NUMBERS
+from numaplan.profiler.trace.sample_tables import ROW_GROUP, SampleTables
 from numaplan.profiler.trace.schema import ENUMS, SCHEMA_VERSION, TABLES
 
-ROWS = 4 * 122_880  # row groups of the database
+_TYPES: dict[str, type[np.generic]] = {**NUMBERS, "DOUBLE": np.float64}
+Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
 class TraceWriter:
@@ -26,19 +29,18 @@ class TraceWriter:
         self.path = Path(path)
         self._stack = ExitStack()
         self._samples = 0
-        self._held = 0
-        self._tables = SampleTables()
-        self._blocks: list[Mapping[str, np.ndarray[Any, Any]]] = []
+        self._tables = SampleTables(self._run)
 
     def __enter__(self) -> "TraceWriter":
-        import duckdb
-
         self._temporary = self._stack.enter_context(atomic_output(self.path))
         self._stack.callback(_remove_companions, self._temporary)
         try:
-            self._db = duckdb.connect(str(self._temporary))
+            self._db = driver().connect()
             self._stack.callback(self._db.close)
             self._db.execute("SET enable_progress_bar = false")  # it would go to stdout
+            name = str(self._temporary).replace("'", "''")
+            self._db.execute(f"ATTACH '{name}' AS trace (ROW_GROUP_SIZE {ROW_GROUP})")
+            self._db.execute("USE trace")
             for name, values in ENUMS.items():
                 self._db.execute(f"CREATE TYPE {name} AS ENUM {values!r}")
             for table, columns in TABLES.items():
@@ -60,8 +62,7 @@ class TraceWriter:
     ) -> None:
         if error is None:
             try:
-                self._flush()
-                self._db.execute(self._tables.finish())
+                self._tables.finish()
                 self._db.execute("CHECKPOINT")
                 self._db.close()
             except Exception as failure:
@@ -76,76 +77,40 @@ class TraceWriter:
 
     def set_meta(self, values: Mapping[str, object]) -> None:
         """Add facts to the meta table (values are stored as text)."""
-        rows = [(key, str(value)) for key, value in values.items()]
-        self._run("INSERT INTO meta VALUES (?, ?)", rows)
+        self.add_rows("meta", [(key, str(value)) for key, value in values.items()])
 
     def add_rows(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
         """Append rows, each in the column order of schema.TABLES[table]; for the small tables."""
-        import pyarrow as pa
-
         columns = TABLES[table]
         given = list(rows)
-        if not given:
-            return
-        arrow = pa.table(
-            {name: [row[index] for row in given] for index, name in enumerate(columns)},
-            schema=pa.schema([(name, _ARROW[kind]()) for name, kind in columns.items()]),
-        )
-        listed = ", ".join(f'"{name}"' for name in columns)
-        self._insert(arrow, f"INSERT INTO {table} SELECT {listed} FROM incoming")
+        if given:
+            incoming = {
+                name: _array([row[index] for row in given], kind)
+                for index, (name, kind) in enumerate(columns.items())
+            }
+            self._run(f"INSERT INTO {table} SELECT * FROM incoming", incoming)
 
-    def add_samples(self, columns: Mapping[str, np.ndarray[Any, Any]]) -> None:
-        """Append samples from equally long arrays, one a column; event and level as codes.
-
-        Small blocks are kept until they fill row groups: the file becomes smaller, and is written faster.
-        """
+    def add_samples(self, columns: Arrays) -> None:
+        """Append samples from equally long arrays, one a column; event and level as codes."""
         count = len(columns["time_ns"])
-        if count == 0:
-            return
-        self._samples += count
-        self._held += count
-        if self._held >= ROWS:
-            self._blocks.append(columns)
-            self._flush()
-        else:
-            self._blocks.append({name: columns[name].copy() for name in TABLES["samples"]})
+        if count:
+            self._samples += count
+            self._tables.add(columns)
 
-    def _flush(self) -> None:
-        import pyarrow as pa
-
-        if not self._blocks:
-            return
-        blocks, self._blocks, self._held = self._blocks, [], 0
-        joined = {
-            name: blocks[0][name] if len(blocks) == 1 else np.concatenate([block[name] for block in blocks])
-            for name in TABLES["samples"]
-        }
-        before, stored, insert = self._tables.take(joined)
-        for statement in before:
-            self._run(statement)
-        self._insert(pa.table(stored), insert)
-
-    def _insert(self, arrow: object, statement: str) -> None:
-        self._db.register("incoming", arrow)
+    def _run(self, statement: str, incoming: Arrays | None = None) -> None:
         try:
-            self._run(statement)
-        finally:
-            with suppress(Exception):
-                self._db.unregister("incoming")
-
-    def _run(self, statement: str, rows: list[tuple[str, str]] | None = None) -> None:
-        try:
-            if rows is None:
-                self._db.execute(statement)
-            else:
-                self._db.executemany(statement, rows)
+            if incoming is not None:
+                self._db.register("incoming", dict(incoming))
+            self._db.execute(statement)
         except Exception as error:
             raise self._told(error) from error
+        finally:
+            if incoming is not None:
+                with suppress(Exception):
+                    self._db.unregister("incoming")
 
     def _told(self, error: BaseException) -> BaseException:
-        import duckdb
-
-        if isinstance(error, duckdb.Error):
+        if isinstance(error, driver().Error):
             text = str(error).partition("\n")[0]
             return UsageError(
                 f"{self.path}: the trace cannot be written: {text}", "free space or choose another place"
@@ -165,22 +130,6 @@ def _remove_companions(temporary: Path) -> None:
             companion.unlink()
 
 
-def _arrow_types() -> dict[str, Any]:
-    def kind(name: str) -> Any:
-        def make() -> Any:
-            import pyarrow as pa
-
-            return getattr(pa, name)()
-
-        return make
-
-    return {
-        "VARCHAR": kind("string"),
-        "INTEGER": kind("int32"),
-        "BIGINT": kind("int64"),
-        "UBIGINT": kind("uint64"),
-        "DOUBLE": kind("float64"),
-    }
-
-
-_ARROW = _arrow_types()
+def _array(values: list[Any], kind: str) -> np.ndarray[Any, Any]:
+    """A column of a small table; text as objects, since arrays of text would be enums to the database."""
+    return np.array(values, _TYPES.get(kind, np.object_))
