@@ -30,6 +30,7 @@ $(VENV)/.dependencies: requirements.lock
 
 $(STAMP): $(VENV)/.dependencies pyproject.toml setup.py $(NATIVE)
 	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q common profiler analyzer mapper launcher  # as installing would, if not editable
 	@touch $@
 
 demo: setup ## record a real program, plan it, launch it, show the proof
