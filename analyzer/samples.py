@@ -31,6 +31,8 @@ RUNTIMES = (
     "enforce.so",
 )
 Columns = dict[str, NDArray[Any]]
+# These too, by their own variables; their instructions copy the program's data as well.
+C_LIBRARIES = ("libc.so", "libc-2", "libc.musl", "ld-musl")
 PROCESS_SHIFT = 48  # user addresses lie below; above it stands the process
 DRAM_EVENTS = tuple(EVENT_CODE[name] for name in ("llc_miss_local", "llc_miss_remote"))
 DRAM_LEVELS = tuple(LEVEL_CODE[name] for name in ("local_dram", "remote_dram", "pmem", "cxl"))
@@ -263,7 +265,7 @@ class _RegionRules:
         for region, process, kind, name, start, length in regions:
             module = str(name).partition(":")[0]
             runtime = module.startswith(RUNTIMES)
-            self._private[region] = kind in PRIVATE_KINDS or runtime
+            self._private[region] = kind in PRIVATE_KINDS or runtime or module.startswith(C_LIBRARIES)
             if kind == "text" and runtime:
                 self._runtime.append((names.get(process, 0), int(start), int(start) + int(length)))
             if kind == "file":

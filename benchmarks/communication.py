@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.large_traces import measure
+from benchmarks.loads import load_accuracy
 from numaplan.analyzer import CommunicationCounter, communication_matrix
 from numaplan.mapper import evaluate, map_threads
 
@@ -38,6 +39,7 @@ def run() -> dict[str, Any]:
     result: dict[str, Any] = {"speed": _speed(sizes), "trace files": measure(sizes)}
     if traces:
         result["accuracy"] = {rule: _accuracy(traces, rule) for rule in COMPARED}
+        result["loads"] = load_accuracy(place / "traces")
     return result
 
 

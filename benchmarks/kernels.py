@@ -32,6 +32,7 @@ KERNELS = (
     "sparse",
     "phases",
     "false-sharing",
+    "false-pairs",
 )
 SOURCE = Path(__file__).parents[1] / "tests" / "system" / "programs" / "communication_kernels.c"
 THREADS = 16

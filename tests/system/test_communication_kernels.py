@@ -23,7 +23,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("kernels"))
 
 
-@pytest.mark.parametrize("name", ["grid-columns", "tree", "false-sharing"])
+@pytest.mark.parametrize("name", ["grid-columns", "tree", "false-sharing", "false-pairs"])
 def test_a_sample_shows_what_all_accesses_show(program: Path, name: str) -> None:
     row = measure_kernel(program, name, sampled=300, period=250)
     assert row["r"] > 0.95

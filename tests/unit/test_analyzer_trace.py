@@ -27,6 +27,7 @@ from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, Trace, TraceWrite
 
 Row = tuple[int, int, int, bool, int]  # time, thread, address, write, region
 HEAP, STACK, LIBRARY, FILE_A, FILE_B, TEXT = 0x10000, 0x800000, 0x900000, 0xA00000, 0xB00000, 0xC00000
+LOCKS, COPIES = 0xD00000, 0xE00000
 REGIONS = [
     (0, "p0", "heap", "app+0x10", "b", HEAP, 1 << 20, 0, 1, 0, -1),
     (1, "p0", "stack", "0", "b", STACK, 65536, 0, 0, 0, -1),
@@ -34,6 +35,8 @@ REGIONS = [
     (3, "p0", "file", "/data/shared", "", FILE_A, 65536, -1, 0, 0, -1),
     (4, "p0.1", "file", "/data/shared", "", FILE_B, 65536, -1, 0, 0, -1),
     (5, "p0", "text", "libgomp.so.1:.text", "g", TEXT, 65536, -1, 0, 0, -1),
+    (6, "p0", "static", "libc.so.6:.data", "c", LOCKS, 65536, -1, 0, 0, -1),
+    (7, "p0", "text", "libc.so.6:.text", "c", COPIES, 65536, -1, 0, 0, -1),
 ]
 
 
@@ -100,6 +103,12 @@ def test_heap_counts_but_stacks_and_runtimes_do_not(tmp_path: Path) -> None:
 def test_instructions_of_a_waiting_runtime_do_not_count(tmp_path: Path) -> None:
     assert not comm_of(write(tmp_path / "a.db", exchange(HEAP, 0), ip=TEXT + 8)).any()
     assert comm_of(write(tmp_path / "b.db", exchange(HEAP, 0), ip=TEXT - 8)).any()
+
+
+def test_the_c_librarys_locks_do_not_count_but_what_it_copies_does(tmp_path: Path) -> None:
+    rows = exchange(LOCKS, 6) + exchange(HEAP, 0, other=2, lines=4)
+    comm = comm_of(write(tmp_path / "t.db", rows, ip=COPIES + 8))
+    assert (comm[0, 1], comm[0, 2]) == (0, 4)
 
 
 def test_one_address_in_two_processes_is_two_pages(tmp_path: Path) -> None:

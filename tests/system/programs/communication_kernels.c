@@ -107,12 +107,19 @@ static void phases(int role, int iteration)
     take(role, data, iteration < iterations / 2 ? role ^ 1 : (role + threads / 2) % threads, 0, 2 * BORDER);
 }
 
-static void false_sharing(int role, int iteration)
+/* Lines that only the two of a pair write: nothing else is shared but what threads exchange as they start. */
+static void false_pairs(int role, int iteration)
 {
     (void)iteration;
     int half = threads / 2, pair = role % half;
     for (int i = 0; i < BORDER; i += LINE_WORDS)
         *(volatile double *)&words[pair][i + role / half] += 1;
+}
+
+static void false_sharing(int role, int iteration)
+{
+    int half = threads / 2, pair = role % half;
+    false_pairs(role, iteration);
     /* A quarter of the lines with the next pair: what crosses nodes is then not only how threads start. */
     for (int i = 0; i < BORDER / 4; i += LINE_WORDS)
         *(volatile double *)&words[(pair + 1) % half][i + 2 + role / half] += 1;
@@ -125,7 +132,7 @@ static const struct {
     {"ring", ring},         {"far", far},           {"grid-rows", grid_rows},
     {"tree", tree},         {"pipeline", pipeline}, {"grid-columns", grid_columns},
     {"sparse", sparse},     {"phases", phases},     {"master-worker", master_worker},
-    {"all-to-all", all_to_all}, {"false-sharing", false_sharing},
+    {"all-to-all", all_to_all}, {"false-sharing", false_sharing}, {"false-pairs", false_pairs},
 };
 
 static void *work(void *argument)
