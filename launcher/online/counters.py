@@ -23,22 +23,21 @@ class Counts(NamedTuple):
 def count_events(tids: Ints, samples: LiveSamples, fresh: Table, ran_ns: Ints, estimate: bool) -> Counts:
     """Of threads with these ids.
 
-    estimate: where no counter is, an instruction for each ns that a thread ran, and a miss for each cache
-    line of each page that it was seen to touch.
+    estimate: where instructions are not counted, one for each ns that a thread ran; where samples do not tell
+    of misses either, one for each cache line of each page that it was seen to touch.
     """
-    order = np.argsort(tids)
+    rows = rows_of(tids, np.argsort(tids), fresh.tid)
+    ours = fresh.missed & (rows >= 0)
+    misses = np.bincount(rows[ours], fresh.weight[ours], len(tids)).astype(np.float64)
     if samples.instructions:
         counted = dict(samples.instructions)
-        instructions = np.array([counted.get(tid, 0.0) for tid in tids.tolist()])
-        rows = rows_of(tids, order, fresh.tid)
-        ours = fresh.missed & (rows >= 0)
-        misses = np.bincount(rows[ours], fresh.weight[ours], len(tids)).astype(np.float64)
-        return Counts(instructions, misses, True)
+        return Counts(np.array([counted.get(tid, 0.0) for tid in tids.tolist()]), misses, True)
     if not estimate:
         return Counts(np.zeros(len(tids)), np.zeros(len(tids)), False)
-    pairs = np.unique(np.stack([rows_of(tids, order, fresh.tid), fresh.page]), axis=1)[0]
-    touched = np.bincount(pairs[pairs >= 0], minlength=len(tids)).astype(np.float64)
-    return Counts(ran_ns.astype(np.float64) * INSTRUCTIONS_PER_NS, touched * LINES_PER_PAGE, False)
+    if not ours.any():
+        pairs = np.unique(np.stack([rows, fresh.page]), axis=1)[0]
+        misses = np.bincount(pairs[pairs >= 0], minlength=len(tids)).astype(np.float64) * LINES_PER_PAGE
+    return Counts(ran_ns.astype(np.float64) * INSTRUCTIONS_PER_NS, misses, False)
 
 
 def rows_of(tids: Ints, order: Ints, wanted: Ints) -> Ints:

@@ -14,7 +14,7 @@ from numaplan.launcher.online.observing import Looked
 from numaplan.launcher.online.samples import groups_of
 
 _LEAST_SAMPLES = 30
-_WORSE = 0.02  # less is not worth undoing anything
+WORSE = 0.02  # less is not worth undoing anything
 _PIECES = 8  # of an interval
 _CERTAIN = 2.0  # standard errors
 
@@ -71,7 +71,7 @@ def verdict(before: Cost, after: Cost) -> str:
     """`better`, `worse` or `open` (too few samples, or no clear difference)."""
     if min(before.samples, after.samples) < _LEAST_SAMPLES:
         return "open"
-    doubt = max(_WORSE * before.mean, _CERTAIN * (before.error**2 + after.error**2) ** 0.5)
+    doubt = max(WORSE * before.mean, _CERTAIN * (before.error**2 + after.error**2) ** 0.5)
     if after.mean > before.mean + doubt:
         return "worse"
     return "better" if after.mean < before.mean - doubt else "open"

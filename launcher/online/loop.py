@@ -17,6 +17,7 @@ from numaplan.launcher.online.judge import Cost, cost_of, verdict
 from numaplan.launcher.online.observing import Looked, Observer
 from numaplan.launcher.online.rehearsal import rehearsal
 from numaplan.launcher.online.reveal import Revealer
+from numaplan.launcher.online.trial import Trial
 from numaplan.profiler.live_samples import LiveSamples, Sampler, no_samples
 
 _PATIENCE = 3  # intervals in which moves may show what they did
@@ -25,16 +26,6 @@ _GIVE_UP = 3  # times in a row that moves had to be undone
 _REVEALS = 8  # times between two looks that touches are made visible, at most
 _IDLE = 4  # intervals without a move before looking less often
 _LONGEST = 8.0  # periods between two looks
-
-
-@dataclass
-class Trial:
-    """Moves whose effect is not clear yet, and what accesses cost before them."""
-
-    done: list[Done]
-    before: Cost
-    age: int = 0
-    worse: int = 0
 
 
 @dataclass
@@ -129,8 +120,8 @@ class Loop:
         cost = cost_of(looked, self.waiting_only)
         if not np.isnan(cost.local_share):
             self.tally.local.append(cost.local_share)
-        effect = self._judge(cost)
-        done = self._act(seen, cost)
+        effect = self._judge(cost, looked)
+        done = self._act(looked, cost)
         self._note(looked, cost, effect, done)
         self.told(looked, self.tally)
         pids = seen.processes.pid
@@ -153,8 +144,8 @@ class Loop:
             self.sampler = self.restart()
             return no_samples()
 
-    def _judge(self, cost: Cost) -> str:
-        """What the pending moves did; undoes them when accesses cost more since."""
+    def _judge(self, cost: Cost, looked: Looked) -> str:
+        """What the pending moves did; undoes them when accesses cost more since, and because of them."""
         trial = self._trial
         if trial is None:
             return ""
@@ -163,6 +154,9 @@ class Loop:
         trial.worse = trial.worse + 1 if outcome == "worse" else 0
         if outcome == "worse" and trial.worse < _SURE:
             return "worse once"  # programs vary from look to look by themselves
+        if outcome == "worse" and not trial.at_fault(looked):
+            self._trial = None
+            return "worse, by the program's own doing"
         if outcome == "worse":
             went_back = self.hands.undo(trial.done)
             self._trial, self._state = None, None
@@ -176,7 +170,8 @@ class Loop:
             self._trial = None
         return outcome
 
-    def _act(self, seen: Any, cost: Cost) -> list[Done]:
+    def _act(self, looked: Looked, cost: Cost) -> list[Done]:
+        seen = looked.observation
         if self._rest:
             self._rest -= 1
             return []
@@ -187,12 +182,12 @@ class Loop:
         moved = [one for one in done if one.moved]
         self._idle = 0 if moved else self._idle + 1
         self.tally.refused.update(one.problem for one in done if one.problem and not one.moved)
-        if moved:
-            moved += self.hands.confine(seen) if self.confines else []
-            if self._trial is None:
-                self._trial = Trial(moved, cost)
-            else:
-                self._trial.done += moved
+        if moved and self._trial is None:
+            self._trial = Trial(cost, looked.waiting)
+        if self.confines and (self.hands.threads_moved or self.hands.pages_moved):
+            moved += self.hands.confine(seen)
+        if self._trial is not None:
+            self._trial.add(moved, seen)
         return done
 
     def _note(self, looked: Looked, cost: Cost, effect: str, done: list[Done]) -> None:

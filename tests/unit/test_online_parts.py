@@ -159,6 +159,14 @@ def test_estimated_misses_count_each_page_of_a_thread_once(pairs: list[tuple[int
     assert not nothing.instructions.any()
 
 
+def test_sampled_misses_are_taken_where_only_instructions_are_not_counted() -> None:
+    fresh = _table([0.0] * 3, [1, 1, 2], [7, 7, 8])
+    fresh = fresh._replace(missed=np.array([True, True, False]), weight=np.array([100.0, 50.0, 70.0]))
+    counts = count_events(np.array([2, 1]), no_samples(), fresh, np.array([5, 6]), estimate=True)
+    assert counts.misses.tolist() == [0.0, 150.0]
+    assert counts.instructions.tolist() == [5.0, 6.0]
+
+
 def test_shared_pages_is_the_lesser_of_two_threads_accesses() -> None:
     seen = rehearsal(MachineView.of(Machine.load("4x2")))
     comm = shared_pages(seen)

@@ -1,0 +1,75 @@
+"""Whose fault it is that accesses cost more: that of the moves, or the program's own."""
+
+import numpy as np
+import pytest
+
+from numaplan.launcher.online.acting import Done
+from numaplan.launcher.online.actions import MovePages, MoveThread
+from numaplan.launcher.online.judge import Cost
+from numaplan.launcher.online.observation import MachineView
+from numaplan.launcher.online.observing import Looked
+from numaplan.launcher.online.rehearsal import rehearsal
+from numaplan.launcher.online.samples import Table
+from numaplan.launcher.online.trial import Trial
+from numaplan.profiler.machine import Machine
+
+PID, FIRST, SECOND = 1, 1, 2  # tids of the rehearsal; they are on nodes 0 and 1
+PAGES = np.array([7, 3])
+
+
+def looked(
+    users: list[tuple[int, int, int]], place: int, latency: float = np.nan, waiting: float = 0.0
+) -> Looked:
+    """An interval in which (tid, node it is on, samples) touched both pages, which are on a node."""
+    tid, node = (
+        np.repeat([user[column] for user in users], [user[2] for user in users]) for column in (0, 1)
+    )
+    count = len(tid)
+    fresh = Table(
+        time_s=np.linspace(0.0, 1.0, count),
+        pid=np.full(count, PID),
+        tid=tid,
+        page=np.resize(PAGES, count),
+        node=node,
+        weight=np.ones(count),
+        is_write=np.zeros(count, dtype=np.bool_),
+        missed=np.ones(count, dtype=np.bool_),
+        latency=np.full(count, latency),
+    )
+    seen = rehearsal(MachineView.of(Machine.load("2x2")))
+    return Looked(seen, fresh, np.full(count, place), waiting, 0)
+
+
+def moved_pages() -> Trial:
+    """The pages went from node 0 to node 1."""
+    trial = Trial(Cost(100.0, 1.0, 100, 1.0), 0.0)
+    action = MovePages(PID, PAGES, 1, "")
+    trial.add([Done(action, 2, (), (PID, PAGES, np.array([0, 0])))], looked([], 1).observation)
+    return trial
+
+
+@pytest.mark.parametrize(("user", "at_fault"), [((FIRST, 0, 50), True), ((SECOND, 1, 50), False)])
+def test_pages_are_at_fault_when_their_users_are_where_they_were(
+    user: tuple[int, int, int], at_fault: bool
+) -> None:
+    """Used from node 0, they were better there; used from node 1, whatever became worse is not their move."""
+    assert moved_pages().at_fault(looked([user], place=1)) is at_fault
+
+
+def test_a_crowded_memory_is_at_fault_though_it_is_near() -> None:
+    """Accesses within node 1 wait longer than from there to node 0 as far as is known: it is too busy."""
+    assert moved_pages().at_fault(looked([(SECOND, 1, 50)], place=1, latency=500.0))
+
+
+def test_a_thread_is_at_fault_when_its_memory_is_where_it_came_from() -> None:
+    """And when threads wait for cpus since, whatever the memory."""
+    trial = Trial(Cost(100.0, 1.0, 100, 1.0), 0.0)
+    trial.add([Done(MoveThread(FIRST, 1, ""), 1, ((FIRST, frozenset({0, 1})),))], looked([], 0).observation)
+    assert trial.at_fault(looked([(FIRST, 1, 50)], place=0))
+    assert not trial.at_fault(looked([(FIRST, 1, 50)], place=1))
+    assert trial.at_fault(looked([(FIRST, 1, 50)], place=1, waiting=0.2))
+
+
+def test_no_known_page_blames_nobody() -> None:
+    """Pages whose place is not known tell nothing."""
+    assert not moved_pages().at_fault(looked([(FIRST, 0, 50)], place=-1))
