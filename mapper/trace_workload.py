@@ -12,6 +12,7 @@ from numaplan.common import UsageError
 from numaplan.mapper.page_stats import read_page_stats
 from numaplan.mapper.pages import PageStats
 from numaplan.mapper.problem import Floats
+from numaplan.mapper.start_up import crowded_time, shared_loads
 from numaplan.mapper.workload import Workload, digest
 from numaplan.profiler import Trace
 
@@ -47,21 +48,23 @@ def workload_of_traces(paths: Sequence[Path], *, pages: bool = True, by_phase: b
             comm = _weighted_communication(trace, analysis)
         numbers = [thread.thread for thread in analysis.threads]
         stats = read_page_stats(trace, numbers, _borders(analysis), samples) if pages else None
+        crowded = crowded_time(trace)
+        loads, by_phase_loads, said = shared_loads(analysis, crowded)
         found = Workload(
             threads=[(thread.process, thread.path) for thread in analysis.threads],
             comm=comm,
-            loads=analysis.loads,
+            loads=loads,
             sources={"trace": digest(paths[0])},
             argv=_argv(trace),
             build_id=trace.meta.get("build_id", ""),
             pages=stats,
             machine=trace.machine,
-            notes=tuple(analysis.notes),
-            phases=np.array([phase.loads for phase in phases]) if phases else None,
+            notes=(*analysis.notes, *([said] if said else [])),
+            phases=by_phase_loads,
             phase_rates=np.array([phase.weight for phase in phases]) if phases else None,
             seen_on=_seen_on(trace, numbers),
         )
-    return found if len(paths) == 1 else _with_more_runs(found, analysis, paths, pages=pages)
+    return found if len(paths) == 1 else _with_more_runs(found, analysis, paths, crowded, pages=pages)
 
 
 def _weighted_communication(trace: Trace, analysis: "Analysis") -> Floats:
@@ -88,10 +91,10 @@ def _borders(analysis: "Analysis") -> list[int]:
 def _seen_on(trace: Trace, threads: Sequence[int]) -> tuple[int, ...]:
     """Node that most samples of each thread were taken on.
 
-    Empty when some thread's is not known, or there is one node only.
+    Empty when some thread's is not known, there is one node only, or an emulator chose.
     """
     machine = trace.machine
-    if len(machine.cpu_nodes) < 2:
+    if len(machine.cpu_nodes) < 2 or trace.meta.get("backend") == "emulate":
         return ()
     node_of = machine.node_of_cpu
     found: dict[int, tuple[int, int]] = {}
@@ -111,8 +114,10 @@ def _argv(trace: Trace) -> tuple[str, ...]:
     return tuple(map(str, words)) if isinstance(words, list) else ()
 
 
-def _with_more_runs(first: Workload, analysis: "Analysis", paths: Sequence[Path], *, pages: bool) -> Workload:
-    """The workload of the first trace with what the others add to it."""
+def _with_more_runs(
+    first: Workload, analysis: "Analysis", paths: Sequence[Path], crowded: tuple[int, int], *, pages: bool
+) -> Workload:
+    """The workload of the first trace with what the others add to it; crowded: of the first one."""
     from numaplan.analyzer import analyze_trace, merge_analyses
 
     analyses, agreements, stats = [analysis], [], [first.pages] if first.pages else []
@@ -137,15 +142,16 @@ def _with_more_runs(first: Workload, analysis: "Analysis", paths: Sequence[Path]
     if identity is not None and not identity["stable"]:
         return replace(first, sources=sources, identity=identity, notes=(*notes, *first.notes))
     merged = merge_analyses(analyses)
+    loads, by_phase_loads, said = shared_loads(merged, crowded if compared else (-1, -1))
     return replace(
         first,
         threads=[(thread.process, thread.path) for thread in merged.threads],
         comm=merged.comm,
-        loads=merged.loads,
+        loads=loads,
         sources=sources,
         pages=_together(stats, len(merged.threads)) if stats else None,
-        notes=(*notes, *merged.notes),
-        phases=np.array([phase.loads for phase in merged.phases]) if merged.phases else None,
+        notes=(*notes, *merged.notes, *([said] if said else [])),
+        phases=by_phase_loads,
         phase_rates=np.array([phase.weight for phase in merged.phases]) if merged.phases else None,
         seen_on=first.seen_on if len(merged.threads) == len(first.threads) else (),
         identity=identity,
