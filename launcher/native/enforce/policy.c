@@ -12,7 +12,7 @@
 
 enum { WORD = 8 * sizeof(unsigned long), MASK_WORDS = (NF_MAX_NODE + 1) / WORD };
 enum { WEIGHTED_INTERLEAVE = 6 /* Linux 6.9 */, SPARE = 32 /* a node keeps this part of its memory */, NODES = 64 };
-enum { STACK_PAGES = 64 };
+enum { STACK_PAGES = 64, PIECES = 256, ENOUGH = 64 /* huge pages to be shared out whole */ };
 #define HUGE_PAGE ((uintptr_t)2 << 20)
 #define FRESH_NS 100000000ull
 
@@ -106,13 +106,15 @@ static bool system_agrees(const struct nf_run *runs, uint32_t count, uint64_t to
     return weights != 0;
 }
 
-/* Pieces in turn, each to the node that is furthest behind its share. */
+/* Pieces in turn, each to the node that is furthest behind its share. Where there are enough of them, huge pages are not cut. */
 static int spread(uintptr_t start, uintptr_t end, const struct nf_run *runs, uint32_t count, uint64_t total) {
     uint64_t given[NODES] = {0};
-    size_t page = page_bytes(), pages = (end - start) / page, pieces = pages < 256 ? pages : 256;
+    size_t unit = end - start < ENOUGH * HUGE_PAGE ? page_bytes() : HUGE_PAGE;
+    size_t units = (end - start) / unit, pieces = units < PIECES ? units : PIECES;
     int first_error = 0;
     for (size_t piece = 0; piece < pieces; piece++) {
-        uintptr_t from = start + pages * piece / pieces * page, to = start + pages * (piece + 1) / pieces * page;
+        uintptr_t from = piece ? (start + units * piece / pieces * unit) & ~(unit - 1) : start;
+        uintptr_t to = piece + 1 < pieces ? (start + units * (piece + 1) / pieces * unit) & ~(unit - 1) : end;
         uint32_t next = 0;
         double most = -1e30;
         for (uint32_t i = 0; i < count; i++) {

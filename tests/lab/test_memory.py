@@ -1,0 +1,205 @@
+"""Memory where the plan has it, on two nodes: every kind and policy, huge pages, a node that is full."""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from numaplan.launcher.lab.guest import Guest, Job
+from numaplan.launcher.lab.guest_machine import shape_guest
+from numaplan.launcher.lab.planned import PlannedLaunch
+from numaplan.launcher.launch import LIBRARY
+from numaplan.launcher.touching import include_folder
+from numaplan.mapper import Plan, PlanRegion, Run
+from numaplan.profiler.machine import Machine
+from tests.system.launching import plan_for
+
+pytestmark = pytest.mark.lab
+HERE = Path(__file__).resolve().parent
+UNTOUCHED = -14  # EFAULT: the stack holds pages that nobody has used
+MIB, PAGE, HUGE_PAGE = 1 << 20, 4096, 2 << 20
+MACHINE = Machine.load("2x2")
+SCANNING = "/sys/kernel/debug/sched/numa_balancing"
+Stretches = list[tuple[int, int]]  # (node, pages)
+
+
+def runs(*parts: tuple[int, int]) -> tuple[Run, ...]:
+    """Runs one behind the other, of (bytes, node)."""
+    starts = [sum(size for size, _ in parts[:k]) for k in range(len(parts))]
+    return tuple(
+        Run(offset=start, bytes=size, node=node) for start, (size, node) in zip(starts, parts, strict=True)
+    )
+
+
+# placed.c's blocks, by their size
+PLANNED: dict[int, tuple[str, tuple[Run, ...]]] = {
+    3 * MIB: ("bind", runs((MIB, 1), (MIB, 0), (MIB, 1))),
+    4 * MIB: ("interleave", runs((3 * MIB, 0), (MIB, 1))),
+    4 * MIB + 65536: ("interleave", runs((2 * MIB + 32768, 0), (2 * MIB + 32768, 1))),
+    8 * MIB: ("bind", runs((3 * MIB + 5000, 1), (5 * MIB - 5000, 0))),
+    168 * MIB: ("bind", runs((81 * MIB + 12345, 1), (87 * MIB - 12345, 0))),
+    MIB: ("preferred", runs((MIB, 1))),
+    2 * MIB: ("bind", runs((2 * MIB, 1))),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`placed`, its library and `follow`, compiled."""
+    folder = tmp_path_factory.mktemp("memory")
+    flags = ["cc", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-D_GNU_SOURCE", f"-I{include_folder()}"]
+    for words in (
+        ["-shared", "-fPIC", "-o", folder / "libplaced.so", HERE / "placed_library.c"],
+        ["-o", folder / "placed", HERE / "placed.c", "-lpthread", "-Wl,-rpath,$ORIGIN"],
+        ["-o", folder / "follow", HERE / "follow.c", "-lpthread"],
+    ):
+        subprocess.run([*flags, *words], check=True, timeout=60)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def guest(lab: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:  # noqa: ARG001
+    """One boot of two nodes with 320 MiB each; nothing is counted, so it is quick."""
+    with Guest(shape_guest(MACHINE, 640, 1 << 20), tmp_path_factory.mktemp("guest"), counted=False) as booted:
+        yield booted
+
+
+@pytest.fixture(scope="module")
+def plan(folder: Path) -> Plan:
+    """Threads on node 1, memory as in PLANNED."""
+    found = plan_for([str(folder / "placed")], MACHINE)
+    memory = [region for region in found.memory if region.region.bytes in PLANNED]
+    assert len(memory) == len(PLANNED)
+    return msgspec.structs.replace(
+        found,
+        threads=tuple(
+            msgspec.structs.replace(thread, node=1, cpus=(2 + number,))
+            for number, thread in enumerate(found.threads)
+        ),
+        memory=tuple(_placed(region, *PLANNED[region.region.bytes]) for region in memory),
+    )
+
+
+def _placed(region: PlanRegion, policy: str, parts: tuple[Run, ...]) -> PlanRegion:
+    return msgspec.structs.replace(region, policy=policy, runs=parts)
+
+
+def said(guest: Guest, argv: list[str], environment: dict[str, str], where: Path) -> str:
+    """What a program printed in the guest."""
+    with tempfile.TemporaryFile() as output:
+        job = Job(argv[0], argv, environment, str(where), timeout=150)
+        outcome = guest.run(job, -1, output.fileno(), output.fileno())
+        output.seek(0)
+        text = output.read().decode()
+    assert outcome.exit_code == 0, text
+    return text
+
+
+def launched(
+    guest: Guest, plan: Plan, folder: Path, tmp_path: Path, *words: str
+) -> tuple[dict[str, Stretches], dict[str, Any]]:
+    """placed's lines by name, and the report."""
+    work = tmp_path / "work"
+    work.mkdir()
+    plan.save(tmp_path / "plan.json")
+    program = str(folder / "placed")
+    launch = PlannedLaunch(str(tmp_path / "plan.json"), program, MACHINE, os.environ, work)
+    text = said(guest, [program, *words], dict(launch.environment), folder)
+    lines = {line.split()[0]: line.split()[1:] for line in text.splitlines()}
+    found = {
+        name: [(int(node), int(pages)) for node, pages in (word.split("*") for word in parts)]
+        for name, parts in lines.items()
+        if all("*" in word for word in parts)
+    }
+    numbers = {name: [(0, int(parts[0]))] for name, parts in lines.items() if parts and "*" not in parts[0]}
+    return {**found, **numbers}, launch.report(0)
+
+
+def test_every_kind_of_memory_is_where_the_plan_has_it(
+    guest: Guest, plan: Plan, folder: Path, tmp_path: Path
+) -> None:
+    found, report = launched(guest, plan, folder, tmp_path)
+    assert report["ok"] and report["reasons"] == (), report["reasons"]
+    assert all(region["misplaced"] == 0 and region["appeared"] for region in report["memory"])
+    assert found["sized"] == [(1, 256), (0, 256), (1, 256)]
+    for name in ("main_stack", "thread_stack", "static", "library"):
+        assert {node for node, _ in found[name]} - {UNTOUCHED} == {1}, (name, found[name])
+    # A page belongs to the run of its first planned byte; the block begins 16 bytes into its first page.
+    split = found["split"]
+    assert [node for node, _ in split][:2] == [1, 0] and split[0][1] == 3 * MIB // PAGE + 2
+    assert (
+        sum(pages for node, pages in split if node == 1) <= split[0][1] + 1
+    )  # the last page is the next block's
+
+
+def test_interleaving_is_in_the_runs_proportion(
+    guest: Guest, plan: Plan, folder: Path, tmp_path: Path
+) -> None:
+    found, _ = launched(guest, plan, folder, tmp_path)
+    for name, share, longest in (("weighted", 0.25, 16), ("equal", 0.5, 1)):
+        pages = [node for node, count in found[name] for _ in range(count)]
+        assert abs(sum(pages) / len(pages) - share) < 0.01, name
+        for start in range(0, len(pages) - 64, 64):  # everywhere, not only on the whole
+            assert abs(sum(pages[start : start + 64]) / 64 - share) < 0.07
+        stretches = [count for _, count in found[name]]
+        assert sorted(stretches)[-2] <= longest
+
+
+def test_borders_do_not_cut_huge_pages(guest: Guest, plan: Plan, folder: Path, tmp_path: Path) -> None:
+    found, _ = launched(guest, plan, folder, tmp_path)
+    start = found["start"][0][1]
+    (first, pages), (second, rest) = found["huge"]
+    assert (first, second) == (1, 0) and pages + rest == 168 * MIB // PAGE
+    assert (start + pages * PAGE) % HUGE_PAGE == 0
+    assert abs(pages * PAGE - 81 * MIB) <= HUGE_PAGE
+    whole = (start + 168 * MIB) // HUGE_PAGE - -(-start // HUGE_PAGE)
+    assert found["huge_kilobytes"][0][1] == whole * HUGE_PAGE >> 10
+
+
+@pytest.mark.parametrize("pages", [1280, 513])
+def test_a_region_larger_or_smaller_than_planned(
+    guest: Guest, plan: Plan, folder: Path, tmp_path: Path, pages: int
+) -> None:
+    found, report = launched(guest, plan, folder, tmp_path, str(pages * PAGE), "only")
+    # What lies behind the plan is left to first touch: by a thread on node 1.
+    assert found["sized"] == [(1, 256), (0, 256), (1, pages - 512)]
+    (sized,) = [region for region in report["memory"] if region["region"]["bytes"] == 3 * MIB]
+    assert sized["appeared"] and sized["misplaced"] == 0
+    assert any(f"{pages * PAGE} bytes today, {3 * MIB} in the plan" in reason for reason in report["reasons"])
+    absent = [region["region"]["bytes"] for region in report["memory"] if not region["appeared"]]
+    assert 8 * MIB in absent and not report["ok"]
+
+
+def test_a_full_node_is_said_and_survived(guest: Guest, plan: Plan, folder: Path, tmp_path: Path) -> None:
+    size = 400 * MIB  # a node has 320
+    (sized,) = [region for region in plan.memory if region.region.bytes == 3 * MIB]
+    key = msgspec.structs.replace(sized.region, bytes=size)
+    large = msgspec.structs.replace(sized, region=key, runs=runs((size, 1)))
+    plan = msgspec.structs.replace(plan, memory=(large,))
+    found, report = launched(guest, plan, folder, tmp_path, str(size), "only")
+    share = sum(pages for node, pages in found["sized"] if node == 1) * PAGE / size
+    assert 0.4 < share < 0.8
+    assert report["summary"].endswith("on node 0 instead of 1: node 1 was full")
+    assert any(reason.endswith("on other nodes: node 1 was full") for reason in report["reasons"])
+    assert not report["ok"]
+
+
+def test_the_kernel_moves_marked_pages_to_who_touches_them(guest: Guest, folder: Path) -> None:
+    """Memory bound to node 0, which the kernel leaves where it is, until it is marked.
+
+    It looks every 1 to 60 seconds of a task's time; sooner here, as emulated seconds are long.
+    """
+    for name, milliseconds in (
+        ("scan_delay_ms", 10),
+        ("scan_period_min_ms", 100),
+        ("scan_period_max_ms", 1000),
+    ):
+        said(guest, ["/bin/sh", "-c", f"echo {milliseconds} > {SCANNING}/{name}"], dict(os.environ), folder)
+    environment = {**os.environ, "LD_PRELOAD": str(LIBRARY)}
+    text = said(guest, [str(folder / "follow"), "kernel", "1024", "0"], environment, folder)
+    assert text.startswith("1024 of 1024 pages"), text
