@@ -4,6 +4,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from numaplan.common.errors import NumaplanError
@@ -15,7 +16,8 @@ def run_framed(call: Callable[[], Any], prog: str) -> int:
     """Call and return the exit code: what it returns when that is a number, 0, or that of its error."""
     try:
         result = call()
-        sys.stdout.flush()
+        if sys.stdout is not None:  # as it is when we are started with it closed
+            sys.stdout.flush()
     except NumaplanError as error:
         return fail(prog, str(error), error.exit_code)
     except KeyboardInterrupt:
@@ -24,6 +26,8 @@ def run_framed(call: Callable[[], Any], prog: str) -> int:
         # The reader of our output has gone (`| head`): nothing more to say, and nothing to flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except MemoryError:
+        return fail(prog, "not enough memory — allow more of it (ulimit -v, the limit of a batch job)", 3)
     except Exception as error:
         name = type(error).__name__
         return fail(prog, f"internal error: {name}: {error} — run it again with --debug and report it", 2)
@@ -34,5 +38,12 @@ def fail(prog: str, text: str, code: int) -> int:
     """Say an error in one line (after its traceback with --debug) and return the code."""
     if os.environ.get("NUMAPLAN_DEBUG"):
         traceback.print_exc()
-    print(f"{prog}: error: {' '.join(text.split())}", file=sys.stderr)
+    with suppress(OSError):
+        if sys.stderr is not None:
+            print(f"{prog}: error: {printable(' '.join(text.split()))}", file=sys.stderr)
     return code
+
+
+def printable(text: str) -> str:
+    """The text as a terminal may be given it: names in a file must not reach it as commands."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)

@@ -1,16 +1,19 @@
 """After the program's end: what was applied, compared with the plan, written and said."""
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from numaplan.common import write_document
+from numaplan.common.frame import printable
 from numaplan.launcher.compact import Compact
 from numaplan.launcher.launch import AFFINITY_VARIABLES, Helpers, Launch
-from numaplan.launcher.observed import read_observed
+from numaplan.launcher.observed import Observed, read_observed
 from numaplan.launcher.report import make_report, warning_of
 from numaplan.launcher.today import other_build
+from numaplan.mapper import Plan
 
 
 def finish(launch: Launch, form: Compact, workdir: Path, code: int, helpers: Helpers) -> int:
@@ -19,22 +22,40 @@ def finish(launch: Launch, form: Compact, workdir: Path, code: int, helpers: Hel
     observed = read_observed(workdir)
     plan = helpers.matcher.plan if helpers.matcher else launch.plan
     strayed = helpers.watch.reasons() if helpers.watch else []
-    applied = make_report(plan, form, observed, code, (*_notes(launch, helpers), *strayed))
+    notes = (*_notes(launch, helpers), *_left(plan, observed, helpers), *strayed)
+    applied = make_report(plan, form, observed, code, notes)
     if strayed:
         applied = msgspec.structs.replace(applied, ok=False)
     if helpers.matcher:
         applied = msgspec.structs.replace(applied, match=helpers.matcher.said())
+    if not request.quiet:
+        warning = warning_of(applied, plan)
+        match = f"match: {applied.match}" if applied.match else ""
+        for text in (f"warning: {warning}" if warning else "", match, applied.summary):
+            if text:
+                say(launch, text)
     if request.report_path:
         write_document(request.report_path.replace("%r", launch.root), applied.to_json())
-    if not request.quiet:
-        who = "nlaunch" if launch.root == "p0" else f"nlaunch: {launch.root}"
-        warning = warning_of(applied, plan)
-        if warning:
-            print(f"{who}: warning: {warning}", file=sys.stderr)
-        if applied.match:
-            print(f"{who}: match: {applied.match}", file=sys.stderr)
-        print(f"{who}: {applied.summary}", file=sys.stderr)
     return 1 if request.strict and not applied.ok and code == 0 else code
+
+
+def say(launch: Launch, text: str) -> None:
+    """A line on stderr, if there is one that is read."""
+    who = "nlaunch" if launch.root == "p0" else f"nlaunch: {launch.root}"
+    with suppress(OSError):
+        if sys.stderr is not None:
+            print(f"{who}: {printable(text)}", file=sys.stderr, flush=True)
+
+
+def _left(plan: Plan, observed: Observed, helpers: Helpers) -> list[str]:
+    """Processes with planned memory that were followed from outside, as children of one that was not."""
+    if helpers.tracer:
+        return []
+    planned = {region.region.process for region in plan.memory}
+    return [
+        f"memory of {process} was left to first touch: nothing can be loaded into it"
+        for process in sorted(planned & observed.outside)
+    ]
 
 
 def _notes(launch: Launch, helpers: Helpers) -> list[str]:

@@ -2,19 +2,20 @@
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from numaplan.common import UsageError
+from numaplan.common import NumaplanError, UsageError
+from numaplan.common.frame import fail
 from numaplan.common.process import find_program, run_program
 from numaplan.launcher.compact import Compact, compact
 from numaplan.launcher.elf import ElfFacts, elf_facts
 from numaplan.launcher.program import executable_of
 from numaplan.launcher.today import fit_plan, own_part
-from numaplan.launcher.tracing import root_name, why_outside
+from numaplan.launcher.tracing import TRACER, root_name, why_outside
 from numaplan.mapper import Plan
 from numaplan.profiler.identity import prepare
 from numaplan.profiler.machine import Machine
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from numaplan.launcher.watch import Watch
 
 LIBRARY = Path(__file__).resolve().parent / "native" / "enforce.so"
+FORM = "plan.bin"
 UNPLANNED = ("float", "anywhere", "inherit")
 BY = ("auto", "preload", "ptrace")
 
@@ -110,22 +112,41 @@ def launch_program(request: LaunchRequest, environment: Mapping[str, str] | None
     Writes the report; one summary line, and one warning if there is something to warn of, go to stderr.
     """
     launch = check(request, environment)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of our own numpy: the others would only wait
     allowed = sorted(os.sched_getaffinity(0) & set(launch.machine.cpus))
-    with tempfile.TemporaryDirectory(prefix="nlaunch-") as folder:
-        workdir = Path(folder)
-        form = make_form(
-            launch.plan, launch.machine, launch.program, request.unplanned, launch.environment, allowed
-        )
-        place = workdir / "plan.bin"
-        place.write_bytes(form.data)
-        helpers = _helpers(launch, workdir, place, form)
-        code = _run(launch, workdir, place, helpers)
-        if helpers.online:
-            helpers.online.save(request.argv, workdir)
-        # Only now: reading and comparing needs imports that would keep the program waiting.
-        from numaplan.launcher.finish import finish
+    form = make_form(
+        launch.plan, launch.machine, launch.program, request.unplanned, launch.environment, allowed
+    )
+    with _folder(form) as workdir:
+        helpers = _helpers(launch, workdir, workdir / FORM, form)
+        code = _run(launch, workdir, workdir / FORM, helpers)
+        try:
+            if helpers.online:
+                helpers.online.save(request.argv, workdir)
+            # Only now: reading and comparing needs imports that would keep the program waiting.
+            from numaplan.launcher.finish import finish
 
-        return finish(launch, form, workdir, code, helpers)
+            return finish(launch, form, workdir, code, helpers)
+        except (NumaplanError, MemoryError) as error:
+            if code == 0:
+                raise
+            fail("nlaunch", str(error) or "not enough memory to say what was applied", code)
+            return code  # the program's own: what failed is only ours
+
+
+@contextmanager
+def _folder(form: Compact) -> Iterator[Path]:
+    """A folder of this launch with the plan's form in it."""
+    with ExitStack() as stack:
+        try:
+            place = tempfile.TemporaryDirectory(prefix="nlaunch-", ignore_cleanup_errors=True)
+            workdir = Path(stack.enter_context(place))
+            (workdir / FORM).write_bytes(form.data)
+        except OSError as error:
+            raise UsageError(
+                f"no temporary folder can be written: {error.strerror}", "set TMPDIR to a folder with room"
+            ) from error
+        yield workdir
 
 
 @dataclass(frozen=True)
@@ -188,6 +209,7 @@ def _run(launch: Launch, workdir: Path, place: Path, helpers: Helpers) -> int:
     if helpers.tracer is None:
         environment = prepare(workdir, environment, LIBRARY)
         environment["NUMAPLAN_PLAN"] = str(place.resolve())
+        environment["NUMAPLAN_TRACER"] = str(TRACER)  # for what it starts: native/enforce/outside.c
         if launch.request.override:
             environment["NUMAPLAN_OVERRIDE"] = "1"
     if launch.facts and launch.facts.go:

@@ -38,8 +38,8 @@ class Matcher:
         self.plan = plan
         self._form, self._workdir, self._seconds = form, workdir, seconds
         self._trace = trace
-        if trace and not Path(trace).is_file():
-            raise UsageError(f"{trace}: no such file", "give the trace that the plan was made from")
+        if trace and not _is_trace(Path(trace)):
+            raise UsageError(f"{trace}: not a trace that can be read", "give the one of the plan")
         self._sampler = start_sampler(live_events("auto", PERIOD), [os.getpid()])
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="match", daemon=True)
@@ -124,6 +124,13 @@ class Matcher:
                     os.sched_setaffinity(live.tids[thread.process, thread.path], seat.cpus)
         self.plan = msgspec.structs.replace(self.plan, threads=tuple(threads))
         return found
+
+
+def _is_trace(path: Path) -> bool:
+    """Whether it begins as a DuckDB file: DuckDB itself takes longer to load than the program has to wait."""
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(12)[8:] == b"DUCK"
+    return False
 
 
 def _seated(thread: PlanThread, seat: PlanThread) -> PlanThread:

@@ -246,8 +246,10 @@ def _summary(
     touched = sum(sum(region.actual.values()) for region in memory)
     if not memory:
         return f"{text} as planned"
+    if not touched:
+        return f"{text} as planned; no planned memory was touched"
     misplaced = sum(region.misplaced for region in memory)
-    share = (touched - misplaced) / touched if touched else 0.0
+    share = (touched - misplaced) / touched
     text += f", {int(share * 1000) / 10:g} % of {_size(touched)} as planned"
     if not misplaced:
         return text

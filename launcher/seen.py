@@ -34,10 +34,11 @@ class SeenRegion:
 
 @dataclass
 class Observed:
-    """A run as it was seen; regions by their row in the compact form; outside: by the tracer.
+    """A run as it was seen; regions by their row in the compact form; outside: processes that a
+    tracer followed.
 
-    next_touch: bytes marked, pages moved, pages that could not be moved; full: nodes that had, while it ran, no
-    room for what was planned there.
+    next_touch: bytes marked, pages moved, pages that could not be moved; full: nodes that had, while it
+    ran, no room for what was planned there.
     """
 
     processes: list[str] = field(default_factory=list)
@@ -45,6 +46,6 @@ class Observed:
     regions: dict[int, SeenRegion] = field(default_factory=lambda: defaultdict(SeenRegion))
     bad_form: bool = False
     lost: int = 0
-    outside: bool = False
+    outside: set[str] = field(default_factory=set)
     next_touch: tuple[int, int, int] = (0, 0, 0)
     full: set[int] = field(default_factory=set)

@@ -29,6 +29,7 @@ def _take(observed: Observed, words: list[str]) -> None:
         cpus = cpus_of(bytes.fromhex(mask)) if mask != "-" else ()
     except ValueError:
         return
+    observed.outside.add(process)
     if process not in observed.processes:
         observed.processes.append(process)
     thread = observed.threads.get((process, path))

@@ -82,12 +82,14 @@ class Tracer:
         import ctypes  # here and not above: only programs that are traced wait for it
 
         self._libc, self._unsigned = ctypes.CDLL(None), ctypes.c_ulong
-        self._process = subprocess.Popen(
-            [TRACER, form, workdir / LOG, name, "hold" if hold else "yield"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
+        command = [str(TRACER), "trace", str(form), str(workdir), name, "hold" if hold else "yield"]
+        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+        try:
+            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing)
+        except OSError as error:
+            raise MachineLacksError(
+                f"the tracer cannot be started: {error.strerror}", "raise the limit (ulimit -n, ulimit -u)"
+            ) from error
 
     def attach(self) -> None:
         """Let the tracer attach to the calling process; returns when it has, or cannot."""

@@ -12,16 +12,19 @@ static struct nf_form form;
 static int log_file = -1;
 static bool hold_fast;
 
-bool tr_bind_open(const char *form_path, const char *log, bool hold) {
+/* Several tracers of a job write to one log, each line at once. */
+bool tr_bind_open(const char *form_path, const char *folder, bool hold) {
+    char path[TR_PATH];
     hold_fast = hold;
-    log_file = open(log, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (snprintf(path, sizeof path, "%s/trace.log", folder) >= (int)sizeof path) return false;
+    log_file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     return log_file >= 0 && nf_load(form_path, &form);
 }
 
-static void fill(unsigned char mask[NF_MASK], const struct nf_thread *row) {
+void tr_fill(const struct nf_form *of, const struct nf_thread *row, unsigned char mask[NF_MASK]) {
     memset(mask, 0, NF_MASK);
     for (uint32_t i = 0; i < row->cpus; i++) {
-        uint32_t cpu = form.cpus[row->first_cpu + i];
+        uint32_t cpu = of->cpus[row->first_cpu + i];
         mask[cpu / 8] |= (unsigned char)(1u << cpu % 8);
     }
 }
@@ -51,7 +54,7 @@ static const struct nf_thread *unplanned(const struct task *task) {
 static int set(const struct task *task, const struct nf_thread *row) {
     unsigned char mask[NF_MASK];
     if (!row || !row->cpus) return 0;
-    fill(mask, row);
+    tr_fill(&form, row, mask);
     return syscall(SYS_sched_setaffinity, task->tid, sizeof mask, mask) ? errno : 0;
 }
 
@@ -66,7 +69,7 @@ void tr_bind(struct task *task) {
 void tr_bind_again(struct task *task) {
     unsigned char now[NF_MASK] = {0}, wanted[NF_MASK];
     if (!hold_fast || !task->plan || !task->plan->cpus) return;
-    fill(wanted, task->plan);
+    tr_fill(&form, task->plan, wanted);
     if (syscall(SYS_sched_getaffinity, task->tid, sizeof now, now) > 0 && memcmp(now, wanted, sizeof now))
         set(task, task->plan);
 }

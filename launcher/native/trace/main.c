@@ -1,6 +1,6 @@
-/* trace.elf FORM LOG NAME hold|yield: reads the pid of a waiting process from stdin, attaches, answers with a byte.
- *
- * In a session of its own: neither Ctrl-C nor Ctrl-Z at the program's terminal may stop who lets its tasks go on.
+/* trace.elf trace FORM FOLDER NAME hold|yield: reads the pid of a waiting process from stdin, attaches, answers with
+ * a byte. In a session of its own: neither Ctrl-C nor Ctrl-Z at the program's terminal may stop who lets its tasks go
+ * on. trace.elf exec …: see exec.c.
  */
 #include "trace.h"
 
@@ -26,20 +26,25 @@ static void ignore_signals(void) {
         signal(meant_for_the_program[i], SIG_IGN);
 }
 
-int main(int argc, char **argv) {
-    pid_t pid = 0;
-    if (argc != 5) return 2;
-    setsid();
+int tr_trace(pid_t pid, const char *name, const char *form, const char *folder, const char *mode) {
+    bool holds = !strcmp(mode, "hold");
     ignore_signals();
-    bool holds = !strcmp(argv[4], "hold");
     tr_question_open();
-    if (!tr_bind_open(argv[1], argv[2], holds)) return 2;
-    if (read(STDIN_FILENO, &pid, sizeof pid) != sizeof pid || pid <= 0) return 2;
-    if (!tr_seize(pid, argv[3])) return 3;
+    if (!tr_bind_open(form, folder, holds)) return 2;
+    if (!tr_seize(pid, name)) return 3;
     if (write(STDOUT_FILENO, "y", 1) != 1) return 3;
-    close(STDIN_FILENO);
     close(STDOUT_FILENO);
     if (holds) hold();
     tr_follow();
     return 0;
+}
+
+int main(int argc, char **argv, char **envp) {
+    pid_t pid = 0;
+    if (argc > 1 && !strcmp(argv[1], "exec")) return tr_exec(argc, argv, envp);
+    if (argc != 6) return 2;
+    setsid();
+    if (read(STDIN_FILENO, &pid, sizeof pid) != sizeof pid || pid <= 0) return 2;
+    close(STDIN_FILENO);
+    return tr_trace(pid, argv[4], argv[2], argv[3], argv[5]);
 }

@@ -51,7 +51,8 @@ void tr_alone(struct process *process, struct task *task, pid_t former);
 
 /* ---- bind.c ---- */
 
-bool tr_bind_open(const char *form, const char *log, bool hold);
+bool tr_bind_open(const char *form, const char *folder, bool hold);
+void tr_fill(const struct nf_form *form, const struct nf_thread *row, unsigned char mask[NF_MASK]);
 void tr_bind(struct task *task);
 void tr_bind_again(struct task *task); /* where the plan holds against the program's own wish */
 void tr_bound_end(struct task *task);
@@ -66,5 +67,11 @@ void tr_question(struct task *task);
 
 bool tr_seize(pid_t pid, const char *name);
 void tr_follow(void);
+
+/* ---- main.c, exec.c ---- */
+
+/* Attaches to a process, says so on stdout, follows it to its end; the exit code. */
+int tr_trace(pid_t pid, const char *name, const char *form, const char *folder, const char *mode);
+int tr_exec(int argc, char **argv, char **envp);
 
 #endif

@@ -1,0 +1,94 @@
+/* Programs that ours start and that this library cannot be loaded into: exec runs the tracer in their place, which
+ * names the process, attaches to it from outside if the plan knows it, and becomes the program.
+ */
+#include "exec.h"
+#include "preload.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PRELOAD "LD_PRELOAD"
+enum { WORDS = 8 }; /* that stand before the program's own */
+enum { TRACER, PLAN, LOG, OVERRIDE, KNOWN };
+
+static const char *const NAMES[KNOWN] = {"NUMAPLAN_TRACER", "NUMAPLAN_PLAN", "NUMAPLAN_LOG", "NUMAPLAN_OVERRIDE"};
+static char *known[KNOWN]; /* as this process was started: it may clear its environment later */
+
+struct room {
+    char self[NP_PATH];
+    char fit[2];
+    char *rest[]; /* words, environment, text */
+};
+
+__attribute__((constructor(102))) static void remember(void) {
+    size_t bytes = 0;
+    for (int i = 0; i < KNOWN; i++) bytes += getenv(NAMES[i]) ? strlen(getenv(NAMES[i])) + 1 : 0;
+    if (!bytes || !np_active()) return;
+    char *text = (char *)syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (text == MAP_FAILED) return;
+    for (int i = 0; i < KNOWN; i++) {
+        const char *value = getenv(NAMES[i]);
+        if (!value) continue;
+        known[i] = text;
+        text = stpcpy(text, value) + 1;
+    }
+}
+
+/* Under a debugger or another tracer nobody can attach, and it counts the execs of what it starts. */
+static bool traced(void) {
+    char text[1024];
+    int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    ssize_t got = file < 0 ? 0 : read(file, text, sizeof text - 1);
+    if (file >= 0) close(file);
+    text[got > 0 ? got : 0] = 0;
+    const char *tracer = strstr(text, "TracerPid:");
+    return tracer && atoi(tracer + strlen("TracerPid:")) != 0;
+}
+
+static const char *tracer(void) {
+    bool usable = known[TRACER] && known[LOG] && access(known[TRACER], X_OK) == 0 && !traced();
+    return usable ? known[TRACER] : NULL;
+}
+
+size_t np_exec_room(struct np_exec *call) {
+    if (!known[PLAN] || (call->fit = np_fit_of(call->path)) == NP_FITS) return 0;
+    const char *preload = np_value_of(call->envp, PRELOAD);
+    size_t arrays = np_count(call->argv) + WORDS + 2 + np_count(call->envp) + 2;
+    return sizeof(struct room) + arrays * sizeof(char *) + sizeof PRELOAD + (preload ? strlen(preload) : 0) + 1;
+}
+
+/* The environment without LD_PRELOAD: the tracer itself must not load us. Returns where it ends. */
+static char **without_preload(char *const *envp, char **kept) {
+    for (; envp && *envp; envp++)
+        if (strncmp(*envp, PRELOAD "=", sizeof PRELOAD)) *kept++ = *envp;
+    *kept = NULL;
+    return kept;
+}
+
+void np_exec_change(struct np_exec *call, void *given) {
+    struct room *room = given;
+    char **words = room->rest, **kept = words + np_count(call->argv) + WORDS + 2;
+    char *text = (char *)(kept + np_count(call->envp) + 2), *value = stpcpy(text, PRELOAD "=");
+    const char *preload = np_value_of(call->envp, PRELOAD), *by = tracer();
+    if (preload && call->fit == NP_FOREIGN) np_preload_without_us(preload, value);
+    else strcpy(value, preload ? preload : "");
+    char **end = without_preload(call->envp, kept);
+    call->envp = kept;
+    if (!by) {
+        if (*value) end[0] = text, end[1] = NULL;
+        return;
+    }
+    np_resolve_self(call, room->self);
+    room->fit[0] = (char)('0' + call->fit);
+    room->fit[1] = 0;
+    char *first[WORDS] = {(char *)by, "exec", known[PLAN], known[LOG], known[OVERRIDE] ? "hold" : "yield", room->fit, text,
+                          (char *)call->path};
+    memcpy(words, first, sizeof first);
+    for (size_t i = 0; i <= np_count(call->argv); i++) words[WORDS + i] = call->argv ? call->argv[i] : NULL;
+    call->path = by;
+    call->argv = words;
+}

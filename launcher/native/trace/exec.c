@@ -1,0 +1,124 @@
+/* trace.elf exec FORM FOLDER hold|yield FIT LD_PRELOAD=… PROGRAM [ARGV]…: started in place of a program that cannot
+ * load the preload library, by a process that did (native/enforce/outside.c).
+ *
+ * Names this process in the job, has a tracer attach to it if the plan knows it, and becomes the program.
+ */
+#include "exec.h"
+#include "preload.h"
+#include "trace.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { FORM = 2, FOLDER, MODE, FIT, PRELOADED, PROGRAM, ARGV, NOT_RUN = 127 };
+
+/* What processes.c asks of the library's log: we have none. */
+void np_log_forget(void) {}
+uint32_t np_log_image(void) { return 0; }
+
+uint64_t np_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* `p0.1.2`: from the control file's entries up to the first. */
+static void name_of(const struct np_entry *entry, char name[TR_PATH]) {
+    const struct np_entry *entries = np_process() - np_process_entry();
+    char shorter[TR_PATH];
+    if (entry->rank) {
+        snprintf(name, TR_PATH, "r%u", entry->rank - 1);
+    } else if (!entry->parent) {
+        strcpy(name, "p0");
+    } else {
+        name_of(&entries[entry->parent - 1], shorter);
+        if (snprintf(name, TR_PATH, "%s.%u", shorter, entry->number) >= TR_PATH) *name = 0;
+    }
+}
+
+static bool start_naming(char *folder, char name[TR_PATH]) {
+    if (setenv("NUMAPLAN_LOG", folder, 1) || !np_processes_open()) return false;
+    name_of(np_process(), name);
+    return *name;
+}
+
+/* A fork of which the program will never hear: no signal at its end, and not among its children. */
+static pid_t quiet_fork(void) { return (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL); }
+
+/* In a child of its child, so that who becomes the program has no child more than it would have had. */
+static void trace_from_outside(char **argv, const char *name) {
+    int told[2];
+    char answer;
+    pid_t pid = getpid();
+    if (pipe(told)) return;
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+    pid_t between = quiet_fork();
+    if (between == 0) {
+        if (quiet_fork() == 0) {
+            setsid();
+            dup2(told[1], STDOUT_FILENO);
+            close(STDIN_FILENO);
+            close(STDERR_FILENO);
+            close_range(STDERR_FILENO + 1, ~0u, 0); /* the program's: who reads from it waits for their end */
+            _exit(tr_trace(pid, name, argv[FORM], argv[FOLDER], argv[MODE]));
+        }
+        _exit(0);
+    }
+    close(told[1]);
+    if (between > 0) {
+        waitpid(between, NULL, __WCLONE);
+        ssize_t got = read(told[0], &answer, 1); /* none: it could not attach, and the program runs unbound */
+        (void)got;
+    }
+    close(told[0]);
+    prctl(PR_SET_PTRACER, 0, 0, 0, 0);
+}
+
+static bool is_planned(const struct nf_form *form, uint64_t process) {
+    for (uint32_t i = 0; i < form->header->threads; i++)
+        if (form->threads[i].path && form->threads[i].process == process) return true;
+    return false;
+}
+
+/* Without us it would have had the cpus of its parent, but those are what we gave one of that one's threads. */
+static int unbind(const struct nf_form *form) {
+    static unsigned char mask[NF_MASK];
+    const struct nf_thread *any = nf_find_thread(form, 0, 0);
+    if (!any || !any->cpus) return 0;
+    tr_fill(form, any, mask);
+    syscall(SYS_sched_setaffinity, 0, sizeof mask, mask);
+    return (int)any->cpus;
+}
+
+static char **environment(char **envp, char *preloaded, int cpus) {
+    static char count[32];
+    size_t n = np_count(envp);
+    char **own = calloc(n + 3, sizeof *own);
+    if (!own) return envp;
+    memcpy(own, envp, n * sizeof *own);
+    if (preloaded[strlen("LD_PRELOAD=")]) own[n++] = preloaded;
+    snprintf(count, sizeof count, "GOMAXPROCS=%d", cpus);
+    if (cpus && !np_value_of(envp, "GOMAXPROCS")) own[n++] = count;
+    return own;
+}
+
+int tr_exec(int argc, char **argv, char **envp) {
+    struct nf_form form;
+    char name[TR_PATH];
+    if (argc < ARGV) return 2;
+    int fit = atoi(argv[FIT]), cpus = 0;
+    if (nf_load(argv[FORM], &form) && start_naming(argv[FOLDER], name)) {
+        cpus = unbind(&form);
+        /* the kernel would take privileges away that our tracer does not have */
+        bool can = fit != NP_PRIVILEGED || geteuid() == 0;
+        if (can && is_planned(&form, nf_hash(name))) trace_from_outside(argv, name);
+    }
+    execve(argv[PROGRAM], argv + ARGV, environment(envp, argv[PRELOADED], fit == NP_GO ? cpus : 0));
+    return NOT_RUN;
+}

@@ -1,0 +1,70 @@
+/* What exec starts, and how it is changed before it does: under the emulator (emulated.c), or, in enforce.so, by way
+ * of the tracer (launcher/native/enforce/outside.c).
+ *
+ * All of it may run in the child of a vfork, in its parent's memory: only the stack is written.
+ */
+#ifndef NUMAPLAN_EXEC_H
+#define NUMAPLAN_EXEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#pragma GCC visibility push(hidden)
+
+enum { NP_HEAD = 256 };
+
+struct np_exec { /* what exec is given */
+    const char *path;
+    char **argv, **envp;
+    int fit; /* enum np_fit, once it was looked up */
+};
+
+/* How much room np_exec_change needs in the caller's frame; 0: exec is left as it is. */
+size_t np_exec_room(struct np_exec *call);
+void np_exec_change(struct np_exec *call, void *room);
+
+static inline size_t np_count(char *const *list) {
+    size_t n = 0;
+    while (list && list[n]) n++;
+    return n;
+}
+
+/* NAME=VALUE in a list; NULL when it is not there. */
+static inline char *np_entry_of(char *const *envp, const char *name, size_t length) {
+    for (; envp && *envp; envp++)
+        if (!strncmp(*envp, name, length) && (*envp)[length] == '=') return *envp;
+    return NULL;
+}
+
+static inline const char *np_value_of(char *const *envp, const char *name) {
+    size_t length = strlen(name);
+    const char *entry = np_entry_of(envp, name, length);
+    return entry ? entry + length + 1 : NULL;
+}
+
+/* The file that a name without a slash means by PATH; the name itself when there is none. found: NP_PATH bytes. */
+const char *np_search(const char *file, char *found);
+/* To who runs in our place, /proc/self/exe would be itself. self: NP_PATH bytes. */
+void np_resolve_self(struct np_exec *call, char *self);
+
+/* 'e': a 64-bit program for this processor, '3': a 32-bit one, '#': a script, 0: neither, left to the kernel. */
+int np_kind_of(const char *path, char head[NP_HEAD]);
+/* The interpreter and its one argument, cut out of a script's first line. */
+bool np_interpreter(char head[NP_HEAD], char **program, char **argument);
+
+/* ---- fits.c ---- */
+
+enum np_fit {
+    NP_FITS,       /* this library can be loaded into it, or nobody knows */
+    NP_CLOSED,     /* static: it loads nothing */
+    NP_GO,         /* makes its threads without libc */
+    NP_PRIVILEGED, /* gains privileges: the loader leaves us out */
+    NP_FOREIGN,    /* another C library or word size: it would not start with us */
+};
+enum np_fit np_fit_of(const char *path);
+/* LD_PRELOAD's value without this library. to: as much room as list takes. */
+char *np_preload_without_us(const char *list, char *to);
+
+#pragma GCC visibility pop
+#endif
