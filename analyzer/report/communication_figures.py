@@ -13,16 +13,22 @@ Figure = dict[str, Any]
 
 MOST_CELLS = 384  # threads shown one by one; beyond, neighbours are merged
 MOST_LABELS = 16
+MOST_ERRORS = 128  # threads up to which the page holds the error of each pair
 MOST_WRITTEN = 4  # nodes up to which the numbers stand in the cells
 
 
-def communication_figures(comm: Matrix, names: list[str], view: PlanView | None) -> list[Figure]:
-    """Heat maps in thread order and, with a plan, in the order of its nodes."""
+def communication_figures(
+    comm: Matrix, errors: Matrix, names: list[str], view: PlanView | None
+) -> list[Figure]:
+    """Heat maps in thread order and, with a plan, in the order of its nodes; errors: standard ones."""
     about = (
         "Events seen in the samples: a thread touched memory that another one had written. Colour grows with "
         "the square root, so that weak pairs stay visible."
     )
     figures = [_heat_map("communication", "Communication between threads", about, comm, names, [])]
+    if len(comm) <= MOST_ERRORS:
+        figures[0]["about"] += " Each pair's standard error is shown beside it when pointed at."
+        figures[0]["data"][0]["_errors"] = rounded(errors)
     if view is not None:
         order = view.order
         ordered = [names[index] for index in order.tolist()]
@@ -106,7 +112,12 @@ def _heat_map(
         ],
         "layout": {
             "xaxis": axis,
-            "yaxis": {**axis, "range": [len(shown) - 0.5, -0.5], "scaleanchor": "x"},
+            "yaxis": {
+                **axis,
+                "range": [len(shown) - 0.5, -0.5],
+                "scaleanchor": "x",
+                "constraintoward": "top",
+            },
             "shapes": lines,
         },
     }

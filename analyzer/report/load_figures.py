@@ -26,15 +26,17 @@ def load_figures(analysis: Analysis, names: list[str], view: PlanView | None) ->
 def _thread_bars(
     analysis: Analysis, names: list[str], view: PlanView | None, scale: float, unit: str
 ) -> Figure:
-    loads = analysis.loads * scale
+    order = view.order if view is not None else np.arange(len(names))
+    loads = analysis.loads[order] * scale
+    names = [names[index] for index in order.tolist()]
     step = -(-len(names) // MOST_LABELS)
-    place = view.place.tolist() if view is not None else [0] * len(names)
+    place = view.place[order].tolist() if view is not None else [0] * len(names)
     where = [f"node {view.nodes[index]}" for index in place] if view is not None else [""] * len(names)
     about = (
         "The access load vector: each phase counts by how busy it was (CMLB, Eq. 2-3), scaled to accesses."
     )
     if view is not None:
-        about += " Colours are the plan's nodes."
+        about += " Threads are ordered by the plan's nodes, one colour each."
     return {
         "id": "loads",
         "title": "Load of each thread",

@@ -45,9 +45,11 @@ function styledTrace(trace, theme) {
       styled.hovertemplate = "thread %{text}, %{x:.4s} ms: %{z:.3s} " + unit + "<extra></extra>";
       styled.text = trace.z.map((row, y) => row.map(() => trace._names[y]));
     } else {
+      const error = (y, x) => (trace._errors ? " ± " + Number(trace._errors[y][x].toPrecision(2)) : "");
       styled.text = undefined;
-      styled.customdata = trace.z.map((row, y) => row.map((_, x) => [trace._names[y], trace._names[x]]));
-      styled.hovertemplate = "%{customdata[0]} – %{customdata[1]}: %{z:.3s} " + unit + "<extra></extra>";
+      styled.customdata = trace.z.map((row, y) => row.map((_, x) => [trace._names[y], trace._names[x], error(y, x)]));
+      styled.hovertemplate =
+        "%{customdata[0]} – %{customdata[1]}: %{z:.3s}%{customdata[2]} " + unit + "<extra></extra>";
     }
   } else if ("_nodes" in trace) {
     const color = Array.isArray(trace._nodes) ? trace._nodes.map(node) : node(trace._nodes);

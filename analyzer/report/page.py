@@ -28,7 +28,13 @@ from numaplan.analyzer.report.plan_view import (
     program_mismatch,
     view_plan,
 )
-from numaplan.analyzer.report.tables import key_figures, methods_table, regions_table, sentence_list
+from numaplan.analyzer.report.tables import (
+    key_figures,
+    lines_table,
+    methods_table,
+    regions_table,
+    sentence_list,
+)
 from numaplan.analyzer.report.timeline_figures import timeline_figure
 from numaplan.analyzer.sharing import false_sharing
 from numaplan.analyzer.summary import placement_summary
@@ -56,17 +62,16 @@ def write_report(
     analysis = analyze_trace(trace, slice_ns=slice_ns)
     pages = page_accesses(trace)
     regions = region_uses(trace, pages)
+    lines = false_sharing(trace)
     view = view_plan(plan, analysis.threads, regions) if plan is not None else None
     values = {
         "title": escape(_command(trace)),
         "subtitle": escape(_subtitle(trace, view)),
         "key_figures": key_figures(analysis, trace.meta, view),
-        "summary": sentence_list(
-            placement_summary(analysis, regions, false_sharing(trace), pages), "summary"
-        ),
+        "summary": sentence_list(placement_summary(analysis, regions, lines, pages), "summary"),
         "warnings": sentence_list([*_mismatch(trace, view), *analysis.notes], "warnings"),
         "methods": methods_table(view),
-        "regions": regions_table(regions, analysis, view),
+        "regions": regions_table(regions, analysis, view) + lines_table(lines, regions, analysis),
         "version": escape(version()),
         "style": _part("page.css"),
         "script": _part("page.js"),
@@ -84,7 +89,7 @@ def _figures(
     analysis: Analysis, pages: PageAccesses, view: PlanView | None, methods: Methods | None
 ) -> list[Figure]:
     names = _names(analysis)
-    figures = communication_figures(analysis.comm, names, view)
+    figures = communication_figures(analysis.comm, analysis.standard_error, names, view)
     if view is not None:
         figures += _traffic_figures(analysis, pages, view)
     figures += [timeline_figure(analysis, names), *load_figures(analysis, names, view)]

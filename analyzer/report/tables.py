@@ -5,11 +5,14 @@ from html import escape
 from typing import Any
 
 from numaplan.analyzer.analysis import Analysis
+from numaplan.analyzer.groups import thread_list
 from numaplan.analyzer.regions import RegionUse
 from numaplan.analyzer.report.plan_view import PlanView
 from numaplan.analyzer.report.units import in_bytes, in_count, in_time
+from numaplan.analyzer.sharing import FalseSharing
 
 MOST_REGIONS = 60
+MOST_LINES = 20
 
 
 def key_figures(analysis: Analysis, meta: dict[str, str], view: PlanView | None) -> str:
@@ -85,6 +88,28 @@ def _use_text(use: RegionUse) -> str:
     if use.read_mostly:
         return "read-mostly"
     return f"{use.shared_writes:.0%} write-shared"
+
+
+def lines_table(lines: Sequence[FalseSharing], regions: Sequence[RegionUse], analysis: Analysis) -> str:
+    """The lines that threads share although each keeps to bytes of its own; nothing when there are none."""
+    if not lines:
+        return ""
+    names = {use.region: use.title for use in regions}
+    rows = [
+        [
+            names.get(line.region, "a region"),
+            f"{line.offset:,}",
+            in_count(line.samples),
+            in_count(line.writes),
+            thread_list([analysis.threads[thread].path for thread in line.threads]),
+        ]
+        for line in lines[:MOST_LINES]
+    ]
+    about = "Each thread keeps to bytes of its own in them, yet they move between threads: pad them apart."
+    if len(lines) > MOST_LINES:
+        about += f" {len(lines) - MOST_LINES} more lines are not shown."
+    head = ["region", "offset of the line in bytes", "samples", "writes", "threads"]
+    return _section("false-sharing", "Falsely shared cache lines", about, head, rows, {1, 2, 3})
 
 
 def methods_table(view: PlanView | None) -> str:

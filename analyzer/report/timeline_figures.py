@@ -20,7 +20,8 @@ def timeline_figure(analysis: Analysis, names: list[str]) -> Figure:
     """Accesses a millisecond over time; below it one lane a thread."""
     line = analysis.timeline
     scale = float(max(1, analysis.period))
-    unit = "accesses per ms" if analysis.period else "samples per ms"
+    counted = "misses" if analysis.load_source == "dram" else "accesses"
+    unit = f"{counted} per ms" if analysis.period else "samples per ms"
     what = "misses of the last cache" if analysis.load_source == "dram" else "all accesses"
     times, amount = _binned(line.amount[:, None], MOST_POINTS)
     span = line.slice_ns / NS_A_MS
@@ -31,10 +32,10 @@ def timeline_figure(analysis: Analysis, names: list[str]) -> Figure:
     shown = names[::bundle]
     phase_x, phase_y = _phase_steps(analysis, start, span, scale)
     about = (
-        f"{what[0].upper()}{what[1:]}, by slices of {span:g} ms"
+        f"{what[0].upper()}{what[1:]}, by slices of {span:.3g} ms"
         + (", estimated as samples times period." if analysis.period else ", in samples.")
         + " The stepped line is the mean of each phase (CMLB, Algorithm 1). Dashed: the threads' rates "
-        "or partners change. Below: each thread's own accesses."
+        "or partners change. Below: each thread's own."
     )
     step = -(-len(shown) // MOST_LABELS)
     return {

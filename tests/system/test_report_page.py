@@ -10,8 +10,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from numaplan.analyzer import analyze_trace
+from numaplan.analyzer import FalseSharing, analyze_trace, page_accesses, region_uses
 from numaplan.analyzer.report import write_report
+from numaplan.analyzer.report.tables import lines_table
 from numaplan.mapper import PlanOptions, make_plan
 from numaplan.mapper.report_costs import method_costs
 from numaplan.mapper.trace_workload import workload_of_trace
@@ -151,6 +152,18 @@ def test_the_page_asks_for_nothing_from_the_network(tmp_path: Path) -> None:
     assert EVIL not in text
     assert "the plan is for" not in text
     assert "nodes 0, 1, 2, 3 in 4 pieces" in text
+
+
+def test_falsely_shared_lines_are_listed(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    with Trace.open(ring_trace(tmp_path / "trace.db", 8, 5000)) as trace:
+        write_report(trace, page)
+        assert 'id="false-sharing"' not in page.read_text()
+        analysis, pages = analyze_trace(trace), page_accesses(trace)
+        found = [FalseSharing(0, 4096 * line, [0, 3], 90 - line, 40) for line in range(23)]
+        text = lines_table(found, region_uses(trace, pages), analysis)
+    assert text.count("<tr>") == 21 and "3 more lines are not shown" in text
+    assert "4,096</td>" in text and "<td>0, 0.3</td>" in text and EVIL not in text
 
 
 def test_a_plan_of_another_run_is_told(tmp_path: Path) -> None:
