@@ -95,7 +95,7 @@ def analyze_trace(trace: Trace, *, slice_ns: int = 0, samples: TraceSamples | No
         seen[0] += np.bincount(piece.thread, minlength=count)
         seen[1] += np.bincount(piece.thread[piece.dram], minlength=count)
         for line, chosen in ((accesses, piece.is_access), (missed, piece.dram)):
-            line.add(piece.time_ns[chosen], piece.thread[chosen], piece.weight[chosen])
+            line.add(piece.time_ns, piece.thread, piece.weight, chosen)
         told = piece.told()
         shared += len(told.key)
         writes += int(told.is_write.sum())

@@ -31,6 +31,10 @@ def library() -> ctypes.CDLL:
     for name in ("events", "facts", "free"):
         getattr(loaded, f"counter_{name}").restype = None
     loaded.leaves_count.argtypes = [pointer, pointer]
+    loaded.samples_choose.argtypes = [pointer, pointer, pointer]
+    loaded.samples_choose.restype = ctypes.c_size_t
+    loaded.timeline_count.argtypes = [pointer, ctypes.c_size_t, *[pointer] * 4]
+    loaded.timeline_count.restype = None
     loaded.pages_new.restype = pointer
     loaded.pages_add.argtypes = [pointer, pointer, pointer]
     loaded.pages_rows.argtypes = [pointer]

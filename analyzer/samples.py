@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from numaplan.analyzer.preparing import choose
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Trace
 
 PIECE = 1 << 20  # samples held at once
@@ -39,6 +40,11 @@ DRAM_LEVELS = tuple(LEVEL_CODE[name] for name in ("local_dram", "remote_dram", "
 EVENTS = tuple(EVENT_CODE)  # by code
 LEVELS = len(LEVEL_CODE)
 ACCESSES = tuple(EVENT_CODE[name] for name in ("load", "store"))
+# By kind, which is event times LEVELS plus level and takes a byte.
+_IS_ACCESS = np.array([event in ACCESSES for event in range(len(EVENTS)) for _ in range(LEVELS)])
+_IS_DRAM = np.array(
+    [event in DRAM_EVENTS or level in DRAM_LEVELS for event in range(len(EVENTS)) for level in range(LEVELS)]
+)
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,8 @@ class Piece:
 
     key: address made distinct by process; shared: whether the sample may tell of communication; dram:
     whether it went to memory; is_access: whether it is one of all accesses, and not of those that missed or
-    faulted only; weight: how many samples of the most sampled event it stands for.
+    faulted only (None: all are); weight: how many samples of the most sampled event it stands for (None:
+    one).
     """
 
     time_ns: NDArray[np.int64]
@@ -56,18 +63,12 @@ class Piece:
     is_write: NDArray[np.bool_]
     shared: NDArray[np.bool_]
     dram: NDArray[np.bool_]
-    is_access: NDArray[np.bool_]
-    weight: NDArray[np.float64]
+    is_access: NDArray[np.bool_] | None
+    weight: NDArray[np.float64] | None
 
     def told(self) -> "Told":
         """The samples that may tell of communication, as the counters take them."""
-        chosen = self.shared
-        return Told(
-            self.time_ns[chosen],
-            self.thread[chosen].astype(np.uint16),
-            np.ascontiguousarray(self.key[chosen]),
-            np.ascontiguousarray(self.is_write[chosen]).view(np.uint8),
-        )
+        return Told(*choose(self.time_ns, self.thread, self.key, self.is_write, self.shared))
 
 
 @dataclass(frozen=True)
@@ -186,24 +187,26 @@ class TraceSamples:
         yield low, end
 
     def _piece(self, columns: Columns) -> Piece:
-        event = columns["event"]
+        kind = columns["event"] * LEVELS + columns["level"]
         key, shared = self._regions.apply(columns)
-        is_access = np.isin(event, ACCESSES) if self._only_accesses else np.ones(len(event), bool)
-        shared &= is_access
+        is_access = None
+        if self._only_accesses and not all(event in ACCESSES for event, _ in self.events):
+            is_access = _IS_ACCESS[kind]
+            shared &= is_access
         return Piece(
             time_ns=columns["time_ns"],
             thread=columns["thread"],
             key=key,
             is_write=columns["is_write"],
             shared=shared,
-            dram=np.isin(event, DRAM_EVENTS) | np.isin(columns["level"], DRAM_LEVELS),
+            dram=_IS_DRAM[kind],
             is_access=is_access,
-            weight=self.weights[event],
+            weight=None if (self.weights == 1).all() else self.weights[columns["event"]],
         )
 
 
 def _is_dram(event: int, level: int) -> bool:
-    return event in DRAM_EVENTS or level in DRAM_LEVELS
+    return bool(_IS_DRAM[event * LEVELS + level])
 
 
 def _in_order(columns: Columns) -> Columns:
@@ -217,7 +220,7 @@ def _in_order(columns: Columns) -> Columns:
 
 def _kinds(columns: Columns) -> tuple[dict[tuple[int, int], int], int, int]:
     """Samples by (event, level), and the first and last time, of columns that are not empty."""
-    counts = np.bincount(columns["event"].astype(np.int64) * LEVELS + columns["level"])
+    counts = np.bincount(columns["event"] * LEVELS + columns["level"])
     events = {divmod(kind, LEVELS): int(counts[kind]) for kind in np.flatnonzero(counts).tolist()}
     return events, int(columns["time_ns"][0]), int(columns["time_ns"][-1])
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from numaplan.analyzer.preparing import count_in_slices
 from numaplan.common import UsageError
 
 SLICE_NS = 1_000_000
@@ -94,22 +95,17 @@ class TimelineCounter:
         self._cells = np.zeros((slices, threads))
 
     def add(
-        self, time_ns: NDArray[np.int64], thread: NDArray[np.integer], weight: Series | None = None
+        self,
+        time_ns: NDArray[np.int64],
+        thread: NDArray[np.integer],
+        weight: Series | None = None,
+        chosen: NDArray[np.bool_] | None = None,
     ) -> None:
         """Count accesses; equally long arrays, thread in 0..N-1. Times outside are counted at the ends.
 
-        weight: what each one counts (default: 1).
+        weight: what each one counts (default: 1); chosen: which are counted (default: all).
         """
-        slices, threads = self._cells.shape
-        at = np.clip((time_ns - self.start_ns) // self.slice_ns, 0, slices - 1).astype(np.int64)
-        if not len(at):
-            return
-        # Blocks are short in time: count only over the slices that they reach.
-        low = int(at.min())
-        reach = int(at.max()) - low + 1
-        cell = (at - low) * threads + thread.astype(np.int64)
-        counts = np.bincount(cell, weight, minlength=reach * threads).reshape(reach, threads)
-        self._cells[low : low + reach] += counts
+        count_in_slices(self._cells, self.start_ns, self.slice_ns, time_ns, thread, weight, chosen)
 
     def result(self) -> Timeline:
         """The timeline of all accesses so far."""

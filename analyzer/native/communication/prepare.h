@@ -1,0 +1,37 @@
+/* Samples as a trace has them, and as the counters take them. Arrays of the same length, in order of time. */
+#ifndef NUMAPLAN_PREPARE_H
+#define NUMAPLAN_PREPARE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct raw_samples {
+    size_t count;
+    const int64_t *time;
+    const int32_t *thread;
+    const uint64_t *key;
+    const uint8_t *is_write;
+};
+
+/* Room for one more than are kept. */
+struct told_samples {
+    int64_t *time;
+    uint16_t *thread;
+    uint64_t *key;
+    uint8_t *is_write;
+};
+
+/* cell: [slice][thread]; slices of `width` ns from `start` on; what lies outside counts at the ends. */
+struct timeline {
+    int64_t start, width, slices, threads;
+    double *cell;
+};
+
+/* The chosen samples; how many they are. */
+size_t samples_choose(const struct raw_samples *from, const uint8_t *chosen, const struct told_samples *to);
+
+/* Count the chosen samples (NULL: all) by slice and thread, each by its weight (NULL: one). Threads are in range. */
+void timeline_count(const struct timeline *line, size_t count, const int64_t *time, const int32_t *thread,
+                    const double *weight, const uint8_t *chosen);
+
+#endif
