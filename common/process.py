@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import FrameType
@@ -16,6 +17,7 @@ _FORWARDED = (
 )  # fmt: skip
 # The terminal sends these to the whole foreground group: the program gets its own copy, and decides.
 _STOPPING = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+_LATE_S = 0.2  # a busy machine lets Python's handlers wait
 
 
 def find_program(argv: Sequence[str], path: str | None = None) -> str:
@@ -84,6 +86,7 @@ class _Family:
         self._early: list[int] = []
         self._asked_to_stop = False
         self._program_stopped = False
+        self._continued = -_LATE_S
 
     def join(self, pid: int) -> None:
         """The program runs; it gets what came while it was started."""
@@ -109,14 +112,18 @@ class _Family:
     def _pass_on(self, number: int, _frame: FrameType | None) -> None:
         if number == signal.SIGCONT:
             self._asked_to_stop = self._program_stopped = False
+            self._continued = time.monotonic()
         if not self._pid:
             self._early.append(number)
             return
         with suppress(ProcessLookupError):
             os.kill(self._pid, number)
 
-    def _ask_to_stop(self, _number: int, _frame: FrameType | None) -> None:
+    def _ask_to_stop(self, number: int, _frame: FrameType | None) -> None:
         self._asked_to_stop = True
+        if time.monotonic() < self._continued + _LATE_S:
+            # To go on was passed on late, perhaps only after the program had got this copy and stopped.
+            self._pass_on(number, None)
         self._stop_together()
 
     def _stop_together(self) -> None:

@@ -104,6 +104,12 @@ def _stress(_folder: Path) -> Built:
     return Built([_tool("stress-ng"), "--sleep", "2", "--sleep-max", "4", "-t", "1", "-q"], 9)
 
 
+def _static_child(folder: Path) -> Built:
+    """A shell, which loads the library, starts a program that cannot."""
+    program = KINDS["static glibc"](folder).argv[0]
+    return Built(["sh", "-c", f"{program}; exit 0"], 14)
+
+
 def _mpi(compiler: str, runner: str) -> Callable[[Path], Built]:
     def build(folder: Path) -> Built:
         program = folder / f"ranks-{compiler}"
@@ -128,6 +134,7 @@ KINDS: dict[str, Callable[[Path], Built]] = {
     "Rust std": _native("threads.rs", 7, ["rustc"]),
     "rayon": _rayon,
     "static glibc": _native("threads.cpp", 13, ["g++"], "-static", "-pthread"),
+    "static child of a shell": _static_child,
     "static musl": _native("threads.c", 13, ["musl-gcc"], "-static"),
     "musl": _native("threads.c", 13, ["musl-gcc"]),
     "static raw clone": _native("raw.c", 5, ["gcc"], "-static"),
