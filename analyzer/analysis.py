@@ -124,7 +124,10 @@ def analyze_trace(trace: Trace, *, slice_ns: int = 0, samples: TraceSamples | No
         samples=samples.count,
         shared_samples=shared,
         period=period,
-        notes=[*notes, *recording_notes(trace, seen, use_dram)],
+        notes=[
+            *notes,
+            *recording_notes(trace, seen, use_dram=use_dram, backwards=samples.backwards),
+        ],
         layers=found.weights,
         partner_changes=partners.changes(),
         exchange_slices=partners.slices_a_bin,

@@ -59,9 +59,16 @@ def take_turns(timeline: Timeline) -> bool:
     return bool((first[order][1:] > last[order][:-1]).all())
 
 
-def recording_notes(trace: Trace, seen: NDArray[np.int64], use_dram: bool) -> list[str]:
-    """What the recording lacks; seen: (2, N) samples of each thread, all and those that missed the cache."""
+def recording_notes(
+    trace: Trace, seen: NDArray[np.int64], *, use_dram: bool, backwards: bool = False
+) -> list[str]:
+    """What the recording lacks; seen: (2, N) samples of each thread, all and those that missed the cache.
+
+    backwards: whether a thread's samples were not in order of time.
+    """
     notes = []
+    if backwards:
+        notes.append("times run backwards within a thread: samples were put in order of their times")
     if not use_dram:
         notes.append("loads count all accesses: too few of them missed the last cache")
     silent = int((seen[0] == 0).sum())

@@ -86,11 +86,12 @@ class TraceSamples:
 
     events: samples by (event code, level code); count, first_ns, last_ns: of those that belong to a thread;
     period: accesses a sample of the most sampled event, 0 where it is not known; weights: (events,) of each
-    event in such samples.
+    event in such samples; backwards: whether a thread's time ran backwards in what was read so far.
     """
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
+        self.backwards = False
         self.threads = int(trace.rows("SELECT coalesce(max(thread) + 1, 0) FROM threads")[0][0])
         self._held = self._few()
         self.events, self.first_ns, self.last_ns = self._kinds() if self._held is None else _kinds(self._held)
@@ -148,14 +149,26 @@ class TraceSamples:
                 )
             )
             if blocks:
-                yield _in_order({name: np.concatenate([block[name] for block in blocks]) for name in COLUMNS})
+                whole = {name: np.concatenate([block[name] for block in blocks]) for name in COLUMNS}
+                yield self._in_order(whole)
 
     def _few(self) -> Columns | None:
         """All samples with a thread, if they are few enough to hold; read once, since a query costs more."""
         if self._trace.sample_count > PIECE:
             return None
         found = list(self._trace.sample_blocks(COLUMNS, where=self._condition))
-        return _in_order(found[0]) if len(found) == 1 else None
+        return self._in_order(found[0]) if len(found) == 1 else None
+
+    def _in_order(self, columns: Columns) -> Columns:
+        """Columns in order of time; of equal times as they were."""
+        time = columns["time_ns"]
+        if len(time) < 2 or not bool((time[1:] < time[:-1]).any()):
+            return columns
+        own = np.argsort(columns["thread"], kind="stable")
+        stays = columns["thread"][own][1:] == columns["thread"][own][:-1]
+        self.backwards |= bool((stays & (time[own][1:] < time[own][:-1])).any())
+        order = np.argsort(time, kind="stable")
+        return {name: values[order] for name, values in columns.items()}
 
     def _kinds(self) -> tuple[dict[tuple[int, int], int], int, int]:
         """Samples by (event, level), and the first and last time, by a query."""
@@ -207,15 +220,6 @@ class TraceSamples:
 
 def _is_dram(event: int, level: int) -> bool:
     return bool(_IS_DRAM[event * LEVELS + level])
-
-
-def _in_order(columns: Columns) -> Columns:
-    """Columns in order of time; of equal times as they were."""
-    time = columns["time_ns"]
-    if len(time) < 2 or not bool((time[1:] < time[:-1]).any()):
-        return columns
-    order = np.argsort(time, kind="stable")
-    return {name: values[order] for name, values in columns.items()}
 
 
 def _kinds(columns: Columns) -> tuple[dict[tuple[int, int], int], int, int]:

@@ -93,7 +93,8 @@ def _load(analysis: Analysis) -> list[str]:
     # The highest of N equal loads stands out by about sqrt(2 ln N) standard deviations; two more are sure.
     chance = (np.sqrt(2 * np.log(len(loads))) + 2) / np.sqrt(expected)
     if excess < UNEVEN or excess < chance:
-        return ["the threads access memory about equally often"]
+        what = "miss the last cache" if analysis.load_source == "dram" else "access memory"
+        return [f"the threads {what} about equally often"]
     path = analysis.threads[highest].path
     return [f"load is uneven: thread {path} has {loads[highest] / mean:.1f} times the mean"]
 

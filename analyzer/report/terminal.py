@@ -26,7 +26,7 @@ def show_analysis(analysis: Analysis, regions: Sequence[RegionUse], sentences: S
     console = Console()
     count = len(analysis.threads)
     console.print(
-        f"[bold]{_some(count, 'thread')}, {_some(analysis.samples, 'sample')}, "
+        f"[bold]{count:,} thread{'s' * (count != 1)}, {_some(analysis.samples, 'sample')}, "
         f"{_some(analysis.events, 'communication event')}, confidence {analysis.confidence:.2f}[/bold]",
         highlight=False,
     )

@@ -150,6 +150,17 @@ def test_a_trace_taken_in_pieces_gives_the_same(tmp_path: Path, monkeypatch: pyt
     assert np.array_equal(whole.timeline.per_thread, parts.timeline.per_thread)
 
 
+def test_time_that_runs_backwards_is_told_and_put_in_order(tmp_path: Path) -> None:
+    """Threads may be stored one after another, each in its own order; within one thread time must go on."""
+    rows = exchange(HEAP, 0)
+    apart = sorted(rows, key=lambda row: -row[1])
+    for name, order, told in (("f", rows, False), ("a", apart, False), ("b", rows[::-1], True)):
+        with Trace.open(write(tmp_path / f"{name}.db", order)) as trace:
+            analysis = analyze_trace(trace)
+        assert any("backwards" in note for note in analysis.notes) == told, name
+        assert analysis.comm[0, 1] == 10 and analysis.timeline.per_thread.sum() == 20
+
+
 def test_silent_threads_stay_in_and_are_told(tmp_path: Path) -> None:
     path = write(tmp_path / "t.db", [(5, 0, HEAP, True, 0)])
     with Trace.open(path) as trace:
