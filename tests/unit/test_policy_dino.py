@@ -54,8 +54,8 @@ def test_threads_of_one_process_come_together() -> None:
 
 def test_the_policy_moves_just_those_threads() -> None:
     decision = Dino().decide(NOW, None)
-    moves = by_tid(decision.actions)
-    assert {tid: move.cpu for tid, move in moves.items()} == {1: 3, 2: 7, 3: 1, 7: 2}
+    cpus = {tid: move.cpu for tid, move in by_tid(decision.actions).items()}
+    assert cpus == {0: 0, 1: 3, 2: 7, 3: 1, 4: 4, 5: 5, 6: 6, 7: 2}  # those that stay are bound too
     again = observation(
         MACHINE, [0, 3, 7, 1, 4, 5, 6, 2], process=PROCESS, mpki=[RATES[kind] for kind in KINDS.tolist()]
     )
@@ -81,13 +81,16 @@ def test_a_class_changes_after_seven_of_ten_intervals() -> None:
 def test_spikes_move_nothing() -> None:
     machine = machine_of(2, 2)
     policy, state, moves = Dino(), None, 0
+    cpus = [0, 1, 2, 3]
     for step in range(60):
         spike = 50.0 if step % 3 == 1 else 0.5
         seen = observation(
-            machine, [0, 1, 2, 3], mpki=[spike, 0.5, 0.5, 5], process=[0, 1, 2, 3], time_s=step
+            machine, cpus, mpki=[spike, 0.5, 0.5, 5], process=[0, 1, 2, 3], time_s=step
         )
         decision = policy.decide(seen, state)
         state = decision.state
+        for tid, move in by_tid(decision.actions).items():
+            cpus[tid] = move.cpu if move.cpu is not None else cpus[tid]
         moves += len(decision.actions) if step else 0
     assert moves == 0
 

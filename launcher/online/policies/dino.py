@@ -73,7 +73,7 @@ class Dino:
         same = known.keys() == set(tids) and classes == [known[tid].kind for tid in tids]
         cpus = old if same or not tids else place(observation, rows, kinds, old)
         reasons = [NAMES[kind] for kind in kinds.tolist()]
-        actions = () if same else thread_moves(observation, rows, cpus, reasons)
+        actions = thread_moves(observation, rows, cpus, reasons, frozenset(known))
         pages, travels = self._memory(moved(observation, rows, cpus), before.travels)
         threads = {
             tid: Thread(kind, past, cpu)

@@ -1,8 +1,9 @@
 """Which threads belong together, by the mapper, and when that must be asked again.
 
-A grouping is kept while it is as good as when it was solved: the share of communication between groups and
-the unbalance of their loads may have grown by SLACK. It is solved again then, after AGAIN looks, and when
-threads or seats changed; the search starts from where threads are and from the grouping of before.
+A grouping is kept while it is as good as when it was solved: the share of communication between groups may
+have grown by SLACK, the unbalance of their loads by as much of a fair load. It is solved again then, after
+AGAIN looks, and when threads or seats changed; the search starts from where threads are and from the grouping
+of before.
 """
 
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import numpy as np
 from numaplan.launcher.online.observation import Floats, Ints
 
 OBJECTIVES = ("balanced", "remote")
-SLACK = 0.02
+SLACK = 0.05
 AGAIN = 8
 
 
@@ -65,7 +66,9 @@ class GroupingTask:
         same = np.array_equal(before.tids, self.tids) and np.array_equal(before.seats, self.seats)
         if not same or before.looks >= AGAIN or self.across(before.group) > before.across + SLACK:
             return False
-        return self.objective != "balanced" or self.unbalance(before.group) <= before.off + SLACK
+        return self.objective != "balanced" or self.unbalance(before.group) <= before.off + SLACK * (
+            1.0 + before.off
+        )
 
     def _solve(self, nodes: Ints, before: Grouping | None) -> Ints:
         """Idle seats get threads that talk to nobody, so that any number up to the seats may share a node."""

@@ -6,7 +6,7 @@ fault.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,8 +29,13 @@ def miss_rates(observation: Observation) -> Floats:
     return rates
 
 
-def thread_moves(observation: Observation, rows: Ints, cpus: Ints, reasons: list[str]) -> tuple[Action, ...]:
-    """Moves of the threads (rows) that are not on the wanted cpu (rows) yet."""
+def thread_moves(
+    observation: Observation, rows: Ints, cpus: Ints, reasons: list[str], bound: frozenset[int]
+) -> tuple[Action, ...]:
+    """Moves of the threads (rows) that are not on the wanted cpu (rows), or not bound to it yet.
+
+    bound: tids that were bound before; a thread that may stay is bound too, or the kernel would move it.
+    """
     threads, machine = observation.threads, observation.machine
     return tuple(
         MoveThread(
@@ -40,7 +45,7 @@ def thread_moves(observation: Observation, rows: Ints, cpus: Ints, reasons: list
             cpu=int(machine.cpu_ids[cpu]),
         )
         for row, cpu, reason in zip(rows.tolist(), cpus.tolist(), reasons, strict=True)
-        if threads.cpu[row] != cpu
+        if threads.cpu[row] != cpu or int(threads.tid[row]) not in bound
     )
 
 
@@ -52,12 +57,14 @@ class DiPlain:
     needs: ClassVar[frozenset[str]] = frozenset({"misses", "counters"})
     balances: ClassVar[bool] = False
 
-    def decide(self, observation: Observation, state: Any) -> Decision:
-        """Every movable thread to its place in the alternating layout."""
+    def decide(self, observation: Observation, state: frozenset[int] | None) -> Decision:
+        """Every movable thread to its place in the alternating layout; state: tids bound so far."""
         rows, cpus = self.layout(observation)
         rates = miss_rates(observation)[rows]
-        actions = thread_moves(observation, rows, cpus, [f"{rate:.1f} misses/1000" for rate in rates])
-        return Decision(actions + self.memory(observation, rows, cpus), state)
+        reasons = [f"{rate:.1f} misses/1000" for rate in rates]
+        actions = thread_moves(observation, rows, cpus, reasons, state or frozenset())
+        bound = frozenset(observation.threads.tid[rows].tolist())
+        return Decision(actions + self.memory(observation, rows, cpus), bound)
 
     def layout(self, observation: Observation) -> tuple[Ints, Ints]:
         """Rows of the movable threads, most intensive first, and the cpu row of each."""

@@ -15,11 +15,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from numaplan.launcher.online.actions import Action, Decision, MoveThread
-from numaplan.launcher.online.observation import Ints, Observation
+from numaplan.launcher.online.observation import Floats, Ints, Observation
 from numaplan.launcher.online.policies.grouping import Grouping
 from numaplan.launcher.online.policies.knowledge import NONE, Sharing, Uses, in_rows, learn
 from numaplan.launcher.online.policies.outlook import Outlook, look
-from numaplan.launcher.online.policies.page_sets import move_actions
+from numaplan.launcher.online.policies.page_sets import move_actions, split_keys
 from numaplan.launcher.online.policies.parameters import parameter
 from numaplan.launcher.online.policies.seating import (
     free_seats,
@@ -43,13 +43,15 @@ class Memory(NamedTuple):
 
 
 class Present(NamedTuple):
-    """What is seen, and how it is now: thread-seconds of waiting a second, and how much of that is lost time
-    (misses overlap, so no more than threads are busy)."""
+    """What is seen, and how it is now: thread-seconds of waiting a second, how much of that is lost time
+    (misses overlap, so no more than threads are busy), and (M,) thread-seconds that moving each page takes.
+    """
 
     seen: Observation
     outlook: Outlook
     waiting: float
     overlap: float
+    prices: Floats
 
 
 class Prospect(NamedTuple):
@@ -73,6 +75,7 @@ class Numaplan:
     decay: float = parameter(0.5, "weight that what was known keeps an interval", high=0.99)
     gain: float = parameter(0.1, "share of all waiting that moving threads must save", high=1.0)
     page_cost: float = parameter(6.6e-6, "seconds to migrate 4 KiB (next-touch: 2.5 us and 1 GB/s)")
+    flush: float = parameter(1e-6, "seconds that costs each running thread of the process")
     warm_up: float = parameter(0.003, "seconds a thread loses to cold caches on another node")
     settle: float = parameter(2.0, "seconds after moving threads before moving more")
     patience: float = parameter(16.0, "seconds between looks at most while nothing pays")
@@ -91,7 +94,7 @@ class Numaplan:
         sharing = in_rows(uses, observation)
         if not len(sharing.keys):
             return Decision((), memory)
-        present = _present(observation, sharing)
+        present = self._present(observation, sharing)
         stay = self._prospect(present, "stay", observation.threads.node)
         best, memory = stay, self._due(memory, before, observation)
         if memory.look_at <= observation.time_s:
@@ -111,12 +114,18 @@ class Numaplan:
         wait = self.settle if moved else pause
         return memory._replace(look_at=now + wait, pause=pause)
 
-    def _price(self, observation: Observation) -> float:
-        """Seconds to copy one page of this size."""
-        return self.page_cost * observation.pages.bytes_per_page / 4096
+    def _present(self, observation: Observation, sharing: Sharing) -> Present:
+        outlook, threads = look(observation, sharing), observation.threads
+        waiting, _ = outlook.waiting(threads.node, sharing.node)
+        busy = np.bincount(threads.process, threads.busy, minlength=observation.processes.count)
+        process, _ = split_keys(sharing.keys)
+        each = self.page_cost + self.flush * busy[process]
+        prices = (each * observation.pages.bytes_per_page / 4096).astype(np.float64)
+        overlap = min(1.0, float(busy.sum()) / waiting) if waiting > 0 else 0.0
+        return Present(observation, outlook, waiting, max(overlap, 1e-9), prices)
 
     def _prospect(self, present: Present, name: str, nodes: Ints) -> Prospect:
-        price = self._price(present.seen) / self.horizon / max(present.overlap, 1e-9) * 1e9
+        price = present.prices / self.horizon / present.overlap * 1e9
         goal, saved = present.outlook.page_goals(nodes, present.outlook.sharing.node, price)
         return Prospect(name, nodes, goal, saved, *present.outlook.waiting(nodes, goal))
 
@@ -126,7 +135,7 @@ class Numaplan:
         seats = free_seats(present.seen, movers)
         if len(movers) < 1 or np.count_nonzero(seats) < 2:
             return stay, memory
-        reluctance = self.warm_up / self.horizon / max(present.overlap, 1e-9) * 1e9
+        reluctance = self.warm_up / self.horizon / present.overlap * 1e9
         options = [("to memory", near_memory(present.outlook, present.seen, movers, seats, reluctance))]
         groupings = group_threads(present.outlook, present.seen, movers, seats, memory.groupings)
         options += [
@@ -141,10 +150,9 @@ class Numaplan:
     def _net(self, present: Present, prospect: Prospect, stay: Prospect) -> float:
         """Seconds gained over staying, at the worse of both outlooks, less the price."""
         place = present.outlook.sharing.node
-        pages = np.count_nonzero(prospect.pages != place) - np.count_nonzero(stay.pages != place)
-        cost = pages * self._price(present.seen)
+        cost = present.prices[prospect.pages != place].sum() - present.prices[stay.pages != place].sum()
         cost += np.count_nonzero(prospect.nodes != stay.nodes) * self.warm_up
-        return _sure(prospect, stay) * present.overlap * self.horizon - cost
+        return float(_sure(prospect, stay) * present.overlap * self.horizon - cost)
 
     def _thread_actions(self, observation: Observation, best: Prospect, stay: Prospect) -> tuple[Action, ...]:
         if best is stay:
@@ -175,13 +183,6 @@ class Numaplan:
         moved = np.concatenate([keys[order], between])
         goals = np.concatenate([goal[order], np.repeat(goal[gaps], after[gaps])])
         return move_actions(observation, moved, goals, "its users wait less there")
-
-
-def _present(observation: Observation, sharing: Sharing) -> Present:
-    outlook = look(observation, sharing)
-    waiting, _ = outlook.waiting(observation.threads.node, sharing.node)
-    busy = float(observation.threads.busy.sum())
-    return Present(observation, outlook, waiting, min(1.0, busy / waiting) if waiting > 0 else 0.0)
 
 
 def _sure(prospect: Prospect, stay: Prospect) -> float:

@@ -44,10 +44,10 @@ class Outlook:
         factors: Floats = 1.0 + self.slowing * load**2
         return factors
 
-    def page_goals(self, thread_node: Ints, page_node: Ints, price: float) -> tuple[Ints, Floats]:
+    def page_goals(self, thread_node: Ints, page_node: Ints, price: Floats) -> tuple[Ints, Floats]:
         """(M,) the node where each page's users wait least, and what they save there, ns a second.
 
-        A page stays where that saves no more than `price` ns a second. Where controllers
+        A page stays where that saves no more than its price, (M,) ns a second. Where controllers
         slow down, a part of the pages chooses at a time, or all would flee to the same idle node.
         """
         nodes = len(self.latency)
@@ -62,7 +62,7 @@ class Outlook:
             here, cost = goal[turn], far[turn] * self.factors(load)
             best = np.argmin(cost, axis=1)
             each = np.arange(len(turn))
-            best = np.where(cost[each, here] - cost[each, best] > price, best, here)
+            best = np.where(cost[each, here] - cost[each, best] > price[turn], best, here)
             load += _sums(best, weight[turn], nodes) - _sums(here, weight[turn], nodes)
             goal[turn] = best
         rows, factors = np.arange(len(goal)), self.factors(load)
