@@ -68,6 +68,7 @@ class Loop:
     def __post_init__(self) -> None:
         self._state: Any = None
         self._trial: Trial | None = None
+        self._cost: Cost | None = None  # at the last look
         self._rest = 0  # intervals without asking the policy
         self._failures = 0
         self._idle = 0
@@ -146,17 +147,17 @@ class Loop:
 
     def _judge(self, cost: Cost, looked: Looked) -> str:
         """What the pending moves did; undoes them when accesses cost more since, and because of them."""
-        trial = self._trial
+        trial, before, self._cost = self._trial, self._cost, cost
         if trial is None:
-            return ""
+            changed = before is not None and verdict(before, cost) == "worse"
+            return self._start_anew() if changed else ""
         trial.age += 1
         outcome = verdict(trial.before, cost)
         trial.worse = trial.worse + 1 if outcome == "worse" else 0
+        if outcome == "worse" and not trial.at_fault(looked):
+            return self._start_anew()
         if outcome == "worse" and trial.worse < _SURE:
             return "worse once"  # programs vary from look to look by themselves
-        if outcome == "worse" and not trial.at_fault(looked):
-            self._trial = None
-            return "worse, by the program's own doing"
         if outcome == "worse":
             went_back = self.hands.undo(trial.done)
             self._trial, self._state = None, None
@@ -169,6 +170,12 @@ class Loop:
         if outcome == "better" or trial.age >= _PATIENCE:
             self._trial = None
         return outcome
+
+    def _start_anew(self) -> str:
+        """The program does something else now: what the policy learnt of it before would mislead it."""
+        self._trial, self._state = None, None
+        self._idle = 0
+        return "worse, by the program's own doing"
 
     def _act(self, looked: Looked, cost: Cost) -> list[Done]:
         seen = looked.observation
