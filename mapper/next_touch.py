@@ -1,6 +1,8 @@
 """Regions whose users change from phase to phase: no home is right for the whole run.
 
 They are better moved along: each page goes to the node that touches it first in the new phase (next-touch).
+The launcher marks a region for that whenever the program, having been alone, makes a thread; of phases that
+one team of threads goes through only the program knows.
 """
 
 from typing import TYPE_CHECKING
@@ -20,14 +22,17 @@ COUNTS_A_CELL = 16  # a cell (granule of pages in a phase) needs so many to tell
 Ints = NDArray[np.int64]
 
 
-def next_touch_gain(stats: "PageStats", rows: Ints, node_of: Ints, table: RunTable) -> float:
+def next_touch_gain(
+    stats: "PageStats", rows: Ints, node_of: Ints, table: RunTable, phases_of: "Ints | None"
+) -> float:
     """Share of a region's accesses that become local by moving its pages along, less the cost of moving.
 
-    rows: where the region stands in the statistics; table: its best homes for the whole run. 0: not worth it.
+    rows: where the region stands in the statistics; table: its best homes for the whole run; phases_of: the
+    phase of each row of the statistics, or what stands for it (None: one). 0: not worth it.
     """
-    if stats.phase is None:
+    if phases_of is None:
         return 0.0
-    phase, page = stats.phase[rows], stats.page[rows]
+    phase, page = phases_of[rows], stats.page[rows]
     accesses = stats.accesses[rows].astype(np.float64)
     total = float(accesses.sum())
     phases = np.unique(phase, return_counts=True)[0]  # so numpy.ma, slow to load, is not asked

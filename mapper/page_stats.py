@@ -27,7 +27,11 @@ def read_page_stats(
     """
     from numaplan.analyzer import TraceSamples, count_pages
 
-    found = count_pages(trace, samples or TraceSamples(trace), PLACED_KINDS, borders[:MOST_BORDERS])
+    teams = team_starts(trace)[1:]  # the first one is where counting begins
+    teams = teams if len(teams) <= MOST_BORDERS else []
+    others = [border for border in borders if border not in teams]
+    borders = sorted([*teams, *others[: MOST_BORDERS - len(teams)]])
+    found = count_pages(trace, samples or TraceSamples(trace), PLACED_KINDS, borders)
     keys = _region_keys(trace)
     numbers = np.flatnonzero(np.bincount(found.region)) if len(found.region) else found.region
     row_of = np.full(len(found.elsewhere) + 1, -1)
@@ -43,9 +47,21 @@ def read_page_stats(
         toucher=row_of[found.toucher],
         before=found.before,
         phase=found.phase if borders else None,
+        teams=np.searchsorted(teams, [-1, *borders], side="right") if teams else None,
         elsewhere=found.elsewhere[chosen],
         period=_period(trace),
     )
+
+
+def team_starts(trace: Trace) -> list[int]:
+    """Times in ns at which a program that was alone makes a thread: then the launcher marks its memory."""
+    starts: list[int] = []
+    free = 0  # from when on no thread beside the main one lives
+    for start, end in trace.rows("SELECT start_ns, end_ns FROM threads WHERE path <> '0' ORDER BY start_ns"):
+        if free >= 0 and start >= free:
+            starts.append(int(start))
+        free = -1 if end < 0 or free < 0 else max(free, int(end))
+    return starts
 
 
 def _period(trace: Trace) -> int:

@@ -47,6 +47,7 @@ class PageStats:
     toucher: Ints | None = None
     before: Ints | None = None
     phase: Ints | None = None
+    teams: Ints | None = None
     elsewhere: NDArray[np.float64] | None = None
     period: int = 1
 
@@ -55,13 +56,19 @@ class PageStats:
         """Accesses with those from before the threads start."""
         return self.accesses if self.before is None else self.accesses + self.before
 
+    @property
+    def team(self) -> Ints | None:
+        """Of each row, the time between two marks of the launcher that it is in; None: there is one."""
+        return None if self.phase is None or self.teams is None else self.teams[self.phase]
+
 
 @dataclass(frozen=True)
 class PagePlan:
     """The regions' placement, and what share of the counted accesses it makes local (-1: none counted).
 
     traffic: (K, K) accesses from each node (row) to memory of each (column), in the machine's order;
-    changing: regions that would gain from moving along with their users, and by what share of their accesses;
+    changing: regions that would gain from moving along with their users, and by what share of their accesses,
+    where the launcher can see to it (`moving`), or the program alone;
     homes: (rows of the statistics,) position of the node of each row's page, -1 if spread or unplanned.
     """
 
@@ -69,6 +76,7 @@ class PagePlan:
     local_share: float
     traffic: NDArray[np.float64] | None = None
     changing: tuple[tuple[RegionKey, float], ...] = ()
+    moving: tuple[tuple[RegionKey, float], ...] = ()
     homes: Ints | None = None
 
 
@@ -85,14 +93,14 @@ def place_pages(
     thread_nodes: (N,) node id of each thread. Regions with most accesses come first in the plan; at most
     MAX_REGIONS. Nodes' memory is not overfilled: what does not fit goes to the next best node by accesses,
     then by distance; of faster memory without cpus the hottest pages get as much as there is. next_touch:
-    regions whose users change between phases are left to who touches them next.
+    regions whose users change from one team of threads to the next are left to who touches them next.
     """
     column = {node.id: place for place, node in enumerate(machine.nodes)}
     node_of = np.array([column[node] for node in np.asarray(thread_nodes).tolist()], dtype=np.int64)
     by_region = np.argsort(stats.region, kind="stable")
     borders = np.searchsorted(stats.region[by_region], np.arange(len(stats.regions) + 1))
     tables: dict[int, RunTable] = {}
-    changing = []
+    changing, moving = [], []
     busiest = _busiest(stats)
     spare = MAX_ALL_RUNS - LEAST_RUNS * len(busiest)  # the busiest regions have first use of these
     for number in busiest:
@@ -104,10 +112,13 @@ def place_pages(
         pages, counts = counts_by_node(stats, rows, node_of, column)
         limit = min(max_runs, LEAST_RUNS + spare)
         table = make_table(stats.regions[number], pages, counts, float(stats.writes[rows].sum()), limit)
-        gain = 0.0 if table.interleave else next_touch_gain(stats, rows, node_of, table)
-        if gain > 0:
-            changing.append((table.key, gain))
-            table.next_touch = next_touch
+        if not table.interleave:
+            gain = next_touch_gain(stats, rows, node_of, table, stats.team)
+            if gain > 0:
+                moving.append((table.key, gain))
+                table.next_touch = next_touch
+            elif (gain := next_touch_gain(stats, rows, node_of, table, stats.phase)) > 0:
+                changing.append((table.key, gain))
         tables[number] = table
         spare -= max(0, len(table.home) - LEAST_RUNS)
     fit_capacity(list(tables.values()), machine)
@@ -121,6 +132,7 @@ def place_pages(
         local_share=float(np.trace(traffic)) / counted if counted else -1.0,
         traffic=traffic,
         changing=tuple(changing),
+        moving=tuple(moving),
         homes=homes,
     )
 

@@ -164,11 +164,16 @@ def _crowded(problem: Problem, usable: Machine) -> list[str]:
 
 
 def _changing(pages: PagePlan, options: PlanOptions) -> list[str]:
-    """Memory whose users change between phases: what moving it along is worth."""
+    """Memory whose users change during the run: what moving it along is worth, and who can."""
     said = "moving it along makes" if options.next_touch else "--next-touch would make"
+    own = "marking it for next touch as they do (numaplan.h) would make"
     return [
-        f"{key.kind} {key.name}: its users change between phases; {said} {gain:.0%} of its accesses local"
-        for key, gain in pages.changing[:3]
+        f"{key.kind} {key.name}: its users change from {at}; {words} {gain:.0%} more of its accesses local"
+        for found, at, words in (
+            (pages.moving, "one team of threads to the next", said),
+            (pages.changing, "phase to phase", own),
+        )
+        for key, gain in found[:3]
     ]
 
 

@@ -82,9 +82,10 @@ def _weighted_communication(trace: Trace, analysis: "Analysis") -> Floats:
 
 
 def _borders(analysis: "Analysis") -> list[int]:
-    """Times in ns at which a new phase begins: the phases' own, and where threads change partners."""
+    """Times in ns at which a new phase begins: the phases' own, and where rates or partners change."""
     line = analysis.timeline
-    slices = {phase.start for phase in analysis.phases[1:]} | set(analysis.partner_changes)
+    slices = {phase.start for phase in analysis.phases[1:]}
+    slices |= {*analysis.partner_changes, *analysis.changes}
     return [line.start_ns + at * line.slice_ns for at in sorted(slices)]
 
 

@@ -50,9 +50,9 @@ def planned_traffic(
 
 
 def _add_moving(traffic: Floats, stats: PageStats, rows: Ints, source: Ints, counted: Floats) -> None:
-    """Next-touch: in each phase a page is on the node that uses it most in it."""
-    assert stats.phase is not None
-    keys = np.stack([stats.page[rows], stats.phase[rows]])
+    """Next-touch: from one team of threads to the next a page is on the node that uses it most."""
+    assert stats.team is not None
+    keys = np.stack([stats.page[rows], stats.team[rows]])
     _, cell = np.unique(keys, axis=1, return_inverse=True)
     cell = cell.reshape(-1)
     uses = np.zeros((int(cell.max(initial=-1)) + 1, len(traffic)))

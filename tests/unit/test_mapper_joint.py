@@ -94,18 +94,29 @@ def test_shared_pages_leave_the_busiest_controller() -> None:
 
 
 def test_memory_that_changes_hands_moves_along() -> None:
-    """Thread 0 has all pages in the first phase, thread 1 in the second."""
+    """Thread 0 has all pages in the first phase, thread 1, of another team, in the second."""
+    machine = Machine.load("2x1")
     rows = [(0, page, phase, 100, 50, phase) for page in range(8) for phase in (0, 1)]
-    fixed = place_pages(stats_of(rows, [8], period=100), [0, 1], Machine.load("2x1"))
+    stats = replace(stats_of(rows, [8], period=100), teams=np.array([0, 1]))
+    fixed = place_pages(stats, [0, 1], machine)
     assert fixed.memory[0].policy == "bind" and fixed.local_share == 0.5
-    ((key, gain),) = fixed.changing
-    assert key.name == "r0" and gain == pytest.approx(0.5, abs=0.01)
-    moved = place_pages(stats_of(rows, [8], period=100), [0, 1], Machine.load("2x1"), next_touch=True)
+    ((key, gain),) = fixed.moving
+    assert key.name == "r0" and gain == pytest.approx(0.5, abs=0.01) and not fixed.changing
+    moved = place_pages(stats, [0, 1], machine, next_touch=True)
     assert moved.memory[0].policy == "next-touch" and moved.local_share == 1.0
-    few = place_pages(stats_of(rows, [8]), [0, 1], Machine.load("2x1"), next_touch=True)
+    few = place_pages(replace(stats, period=1), [0, 1], machine, next_touch=True)
     assert few.memory[0].policy == "bind"  # a hundred accesses a page do not pay for moving it
     steady = [(0, page, page % 2, 100, 50, phase) for page in range(8) for phase in (0, 1)]
-    assert place_pages(stats_of(steady, [8], period=100), [0, 1], Machine.load("2x1")).changing == ()
+    found = place_pages(replace(stats_of(steady, [8], period=100), teams=np.array([0, 1])), [0, 1], machine)
+    assert not found.moving and not found.changing
+
+
+def test_phases_of_one_team_are_the_program_s_to_mark() -> None:
+    """The launcher marks memory when threads are made: in phases of the same threads it would never move."""
+    rows = [(0, page, phase, 100, 50, phase) for page in range(8) for phase in (0, 1)]
+    plan = place_pages(stats_of(rows, [8], period=100), [0, 1], Machine.load("2x1"), next_touch=True)
+    assert plan.memory[0].policy == "bind" and plan.local_share == 0.5
+    assert not plan.moving and [key.name for key, _ in plan.changing] == ["r0"]
 
 
 def test_a_page_of_two_equal_users_stays_with_the_region() -> None:

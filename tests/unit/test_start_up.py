@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from numaplan.mapper import PlanOptions, make_plan
+from numaplan.mapper.page_stats import team_starts
 from numaplan.mapper.start_up import crowded_time
 from numaplan.mapper.trace_workload import workload_of_traces
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, Trace, TraceWriter
@@ -79,3 +80,16 @@ def test_processes_side_by_side_keep_their_loads(tmp_path: Path) -> None:
         assert crowded_time(trace) == (-1, -1)
     workload = workload_of_traces([path])
     assert workload.loads[0] > 2 * workload.loads[1:].max()
+
+
+def test_memory_is_marked_when_a_program_that_was_alone_makes_a_thread(tmp_path: Path) -> None:
+    lives = [(0, -1), (10, 30), (20, 40), (40, 50), (60, -1), (70, 80), (90, -1)]
+    with TraceWriter(tmp_path / "t.db") as writer:
+        writer.add_rows("machine", [(Machine.load("2x2").to_json().decode(),)])
+        writer.add_rows(
+            "threads",
+            [(i, "p0", f"0.{i}" if i else "0", 1, 1, "t", *life) for i, life in enumerate(lives)],
+        )
+        writer.set_meta({"backend": "test"})
+    with Trace.open(tmp_path / "t.db") as trace:
+        assert team_starts(trace) == [10, 40, 60]  # from 60 on one lives to the end
