@@ -87,7 +87,7 @@ def test_it_is_sound(repository: Path, tmp_path: Path, sanitizer: str, names: li
     program = compiled(
         repository,
         tmp_path / "sound",
-        *(str(part) for part in (*parts, folders[0] / "live.c")),
+        *(str(part) for part in (*parts, folders[0] / "live.c", folders[0] / "real.c")),
         *(f"-I{folder}" for folder in folders),
         *(
             f"-fsanitize={sanitizer}",

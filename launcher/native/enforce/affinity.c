@@ -6,7 +6,6 @@
  */
 #include "enforce.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -23,13 +22,9 @@ THREAD_OWN const uint32_t *home; /* cpus of the plan, NULL where it does not nam
 THREAD_OWN uint32_t home_cpus;
 THREAD_OWN bool bound; /* to them, and not by its own wish to others */
 
-#define REAL(type, name, ...)                \
-    static type (*real)(__VA_ARGS__);        \
-    if (!real) *(void **)&real = dlsym(RTLD_NEXT, name)
-
 /* The kernel itself, past our own syscall(). */
 static long kernel(long number, long tid, long bytes, void *mask) {
-    REAL(long, "syscall", long, ...);
+    NP_REAL(long, "syscall", long, ...);
     return real(number, tid, bytes, mask);
 }
 
@@ -100,7 +95,7 @@ static void was_set(pid_t tid) {
 }
 
 int sched_getaffinity(pid_t tid, size_t bytes, cpu_set_t *mask) {
-    REAL(int, "sched_getaffinity", pid_t, size_t, cpu_set_t *);
+    NP_REAL(int, "sched_getaffinity", pid_t, size_t, cpu_set_t *);
     if (!hidden(tid)) return real(tid, bytes, mask);
     int error = show_start(bytes, mask);
     if (error) errno = error;
@@ -108,12 +103,12 @@ int sched_getaffinity(pid_t tid, size_t bytes, cpu_set_t *mask) {
 }
 
 int pthread_getaffinity_np(pthread_t thread, size_t bytes, cpu_set_t *mask) {
-    REAL(int, "pthread_getaffinity_np", pthread_t, size_t, cpu_set_t *);
+    NP_REAL(int, "pthread_getaffinity_np", pthread_t, size_t, cpu_set_t *);
     return pthread_equal(thread, pthread_self()) && hidden(0) ? show_start(bytes, mask) : real(thread, bytes, mask);
 }
 
 int sched_setaffinity(pid_t tid, size_t bytes, const cpu_set_t *mask) {
-    REAL(int, "sched_setaffinity", pid_t, size_t, const cpu_set_t *);
+    NP_REAL(int, "sched_setaffinity", pid_t, size_t, const cpu_set_t *);
     if (stays(tid, mask, bytes)) return 0;
     int result = real(tid, bytes, mask);
     if (result == 0) was_set(tid);
@@ -128,7 +123,7 @@ static pid_t tid_of(pthread_t thread) {
 }
 
 int pthread_setaffinity_np(pthread_t thread, size_t bytes, const cpu_set_t *mask) {
-    REAL(int, "pthread_setaffinity_np", pthread_t, size_t, const cpu_set_t *);
+    NP_REAL(int, "pthread_setaffinity_np", pthread_t, size_t, const cpu_set_t *);
     pid_t tid = tid_of(thread);
     if (!tid) return ESRCH; /* glibc would bind the caller instead */
     if (stays(tid, mask, bytes)) return 0;
@@ -139,7 +134,7 @@ int pthread_setaffinity_np(pthread_t thread, size_t bytes, const cpu_set_t *mask
 
 /* Runtimes that ask the kernel directly (libomp) get the same answers. */
 long syscall(long number, ...) {
-    REAL(long, "syscall", long, ...);
+    NP_REAL(long, "syscall", long, ...);
     va_list more;
     long a[6];
     va_start(more, number);

@@ -2,7 +2,6 @@
 #include "nexttouch.h"
 #include "preload.h"
 
-#include <dlfcn.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -29,8 +28,7 @@ static void touch_message(const struct msghdr *message) {
 /* A call as libc has it, after `touch` where anything is marked. */
 #define TOUCHING(type, name, parameters, arguments, touch)       \
     type name(UNPACK parameters) {                               \
-        static type (*real)(UNPACK parameters);                  \
-        if (!real) *(void **)&real = dlsym(RTLD_NEXT, #name);    \
+        NP_REAL(type, #name, UNPACK parameters);                 \
         if (nt_any()) touch;                                     \
         return real(UNPACK arguments);                           \
     }

@@ -2,7 +2,6 @@
 #include "nexttouch.h"
 #include "preload.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -12,10 +11,6 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
-
-#define REAL(type, name, ...)                \
-    static type (*real)(__VA_ARGS__);        \
-    if (!real) *(void **)&real = dlsym(RTLD_NEXT, name)
 
 enum { SIGNALS = 64, SAME_FAULT = 64, NESTED = 1 << 20 };
 
@@ -27,7 +22,7 @@ THREAD_OWN uintptr_t last_address;
 THREAD_OWN unsigned same; /* how often it faulted there without a reason that we can see */
 
 static int real_sigaction(int number, const struct sigaction *wanted, struct sigaction *old) {
-    REAL(int, "sigaction", int, const struct sigaction *, struct sigaction *);
+    NP_REAL(int, "sigaction", int, const struct sigaction *, struct sigaction *);
     return real(number, wanted, old);
 }
 
@@ -221,7 +216,7 @@ static sighandler_t set_handler(int number, sighandler_t handler, int flags) {
 }
 
 sighandler_t signal(int number, sighandler_t handler) {
-    REAL(sighandler_t, "signal", int, sighandler_t);
+    NP_REAL(sighandler_t, "signal", int, sighandler_t);
     if (number != SIGSEGV || !atomic_load(&catching)) return real(number, handler);
     return set_handler(number, handler, SA_RESTART);
 }
@@ -229,7 +224,7 @@ sighandler_t signal(int number, sighandler_t handler) {
 sighandler_t bsd_signal(int number, sighandler_t handler) { return signal(number, handler); }
 
 sighandler_t __sysv_signal(int number, sighandler_t handler) {
-    REAL(sighandler_t, "__sysv_signal", int, sighandler_t);
+    NP_REAL(sighandler_t, "__sysv_signal", int, sighandler_t);
     if (number != SIGSEGV || !atomic_load(&catching)) return real(number, handler);
     return set_handler(number, handler, (int)(SA_RESETHAND | SA_NODEFER));
 }
@@ -245,13 +240,13 @@ static const sigset_t *without_segv(int how, const sigset_t *set, sigset_t *copy
 }
 
 int pthread_sigmask(int how, const sigset_t *set, sigset_t *old) {
-    REAL(int, "pthread_sigmask", int, const sigset_t *, sigset_t *);
+    NP_REAL(int, "pthread_sigmask", int, const sigset_t *, sigset_t *);
     sigset_t copy;
     return real(how, without_segv(how, set, &copy), old);
 }
 
 int sigprocmask(int how, const sigset_t *set, sigset_t *old) {
-    REAL(int, "sigprocmask", int, const sigset_t *, sigset_t *);
+    NP_REAL(int, "sigprocmask", int, const sigset_t *, sigset_t *);
     sigset_t copy;
     return real(how, without_segv(how, set, &copy), old);
 }

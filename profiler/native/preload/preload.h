@@ -32,6 +32,26 @@ enum {
 #define NP_HOT __attribute__((hot))
 #define NP_COLD __attribute__((cold, noinline))
 
+/* ---- real.c: the functions that ours stand before ---- */
+
+struct np_real {
+    const char *name;
+    _Atomic(void *) function;
+};
+
+void *np_real_find(struct np_real *real);
+void np_reals_find(void); /* all that NP_REAL names anywhere */
+
+static inline void *np_real(struct np_real *real) {
+    void *found = atomic_load_explicit(&real->function, memory_order_relaxed);
+    return __builtin_expect(found != NULL, 1) ? found : np_real_find(real);
+}
+
+/* Declares `real`, of the type given. */
+#define NP_REAL(type, name, ...)                                                                        \
+    static struct np_real next __attribute__((section("np_reals"), used)) = {name, NULL};               \
+    type (*const real)(__VA_ARGS__) = np_real(&next)
+
 /* ---- log.c: records of 64 bytes in a shared file mapping; profiler/identity/log.py reads them ---- */
 
 enum np_kind {

@@ -85,7 +85,10 @@ bool np_active(void) {
     return now == AWAKE || (now == ASLEEP && wake());
 }
 
-__attribute__((constructor(101))) static void at_load(void) { np_active(); }
+__attribute__((constructor(101))) static void at_load(void) {
+    np_reals_find();
+    np_active();
+}
 
 __attribute__((destructor(101))) static void at_exit(void) {
     if (atomic_load(&state) != AWAKE || getpid() != here || atomic_exchange(&ended, true)) return;

@@ -3,7 +3,6 @@
  */
 #include "preload.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -33,16 +32,6 @@ static _Atomic uint32_t pool_hint, threads_made;
 static size_t default_stack;
 
 __thread struct np_thread np_self;
-
-static int (*real_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-static int (*real_c11_create)(thrd_t *, thrd_start_t, void *);
-static int (*real_setname)(pthread_t, const char *);
-static int (*real_clone)(int (*)(void *), void *, int, void *, ...);
-
-#define RESOLVE(pointer, name) \
-    do \
-        if (!(pointer)) *(void **)&(pointer) = dlsym(RTLD_NEXT, name); \
-    while (0)
 
 uint32_t np_thread_number(void) { return np_self.known ? np_self.number : NP_NO_THREAD; }
 
@@ -162,30 +151,30 @@ static void not_created(struct start *start) {
 }
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*function)(void *), void *argument) {
-    RESOLVE(real_create, "pthread_create");
+    NP_REAL(int, "pthread_create", pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     struct start *start = prepare(attributes);
-    if (!start) return real_create(thread, attributes, function, argument);
+    if (!start) return real(thread, attributes, function, argument);
     start->function.posix = function;
     start->argument = argument;
-    int error = real_create(thread, attributes, run_posix, start);
+    int error = real(thread, attributes, run_posix, start);
     if (error) not_created(start);
     return error;
 }
 
 int thrd_create(thrd_t *thread, thrd_start_t function, void *argument) {
-    RESOLVE(real_c11_create, "thrd_create");
+    NP_REAL(int, "thrd_create", thrd_t *, thrd_start_t, void *);
     struct start *start = prepare(NULL);
-    if (!start) return real_c11_create(thread, function, argument);
+    if (!start) return real(thread, function, argument);
     start->function.c11 = function;
     start->argument = argument;
-    int error = real_c11_create(thread, run_c11, start);
+    int error = real(thread, run_c11, start);
     if (error != thrd_success) not_created(start);
     return error;
 }
 
 int pthread_setname_np(pthread_t thread, const char *name) {
-    RESOLVE(real_setname, "pthread_setname_np");
-    int error = real_setname(thread, name);
+    NP_REAL(int, "pthread_setname_np", pthread_t, const char *);
+    int error = real(thread, name);
     if (error || !np_active()) return error;
     char padded[16] = "";
     strncpy(padded, name, sizeof padded - 1);
@@ -210,9 +199,9 @@ int clone(int (*function)(void *), void *stack, int flags, void *argument, ...) 
     va_start(more, argument);
     void *parent_tid = va_arg(more, void *), *tls = va_arg(more, void *), *child_tid = va_arg(more, void *);
     va_end(more);
-    RESOLVE(real_clone, "clone");
+    NP_REAL(int, "clone", int (*)(void *), void *, int, void *, ...);
     bool thread = stack && (flags & CLONE_VM) && (flags & CLONE_THREAD) && np_active() && np_self.known;
-    if (!thread) return real_clone(function, stack, flags, argument, parent_tid, tls, child_tid);
+    if (!thread) return real(function, stack, flags, argument, parent_tid, tls, child_tid);
     np_log_open();
     /* The package lies at the top of the new stack, which lives as long as the thread. */
     uintptr_t top = ((uintptr_t)stack - sizeof(struct start)) & ~(uintptr_t)63;
@@ -221,7 +210,7 @@ int clone(int (*function)(void *), void *stack, int flags, void *argument, ...) 
     start->function.c11 = function;
     start->argument = argument;
     name_child(start);
-    int tid = real_clone(run_clone, start, flags, start, parent_tid, tls, child_tid);
+    int tid = real(run_clone, start, flags, start, parent_tid, tls, child_tid);
     if (tid < 0) unname_child();
     return tid;
 }
