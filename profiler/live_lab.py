@@ -51,9 +51,9 @@ class LabSampler:
         try:
             self._socket.connect(str(SOCKET))
             self._decoder.feed(self._ask(_START, what.period))
-        except OSError as error:
+        except (OSError, PerfDataError) as error:
             self.close()
-            why = error.strerror or "another uses it"
+            why = getattr(error, "strerror", None) or "another uses it"
             raise MachineLacksError(f"the virtual machine's sampler: {why}", _MEND) from error
 
     def take(self) -> LiveSamples:
