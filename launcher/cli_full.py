@@ -100,7 +100,8 @@ def nlaunch(
         float, typer.Option(help="Share of all cpus' time that looking may take.", rich_help_panel=ONLINE)
     ] = 0.01,
     sampler: Annotated[
-        str, typer.Option(help="Where samples come from: auto, lab, pebs, ibs, faults.", rich_help_panel=ONLINE)
+        str,
+        typer.Option(help="Where samples come from: auto, lab, pebs, ibs, faults.", rich_help_panel=ONLINE),
     ] = "auto",
     journal: Annotated[
         str,
