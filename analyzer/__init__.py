@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from numaplan.analyzer.performance import misses_per_kilo_instructions as misses_per_kilo_instructions
     from numaplan.analyzer.performance import node_use as node_use
     from numaplan.analyzer.performance import process_exclusivity as process_exclusivity
+    from numaplan.analyzer.performance import trace_roofline as trace_roofline
     from numaplan.analyzer.phase_communication import communication_by_phase as communication_by_phase
     from numaplan.analyzer.phases import Phase as Phase
     from numaplan.analyzer.phases import access_load_vector as access_load_vector
@@ -80,6 +81,7 @@ _WHERE = {
     "misses_per_kilo_instructions": "performance",
     "node_use": "performance",
     "process_exclusivity": "performance",
+    "trace_roofline": "performance",
     "communication_by_phase": "phase_communication",
     "Phase": "phases",
     "access_load_vector": "phases",

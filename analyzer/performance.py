@@ -80,14 +80,35 @@ def misses_per_kilo_instructions(trace: Trace) -> Matrix:
     Misses are those counted or, where only sampled, samples times the period of their event; another node's
     cache counts as a miss of one's own.
     """
+    instructions, misses = _instructions_and_misses(trace)
+    return _mean(misses[None, :] * 1000, np.maximum(instructions, 0)[None, :])
+
+
+def trace_roofline(trace: Trace) -> tuple[Matrix, Matrix, Matrix]:
+    """`dynamic_roofline` of a trace's threads, with instructions as operations and the mean of latencies."""
+    instructions, misses = _instructions_and_misses(trace)
+    columns = trace.arrays(
+        "SELECT t.process AS process, t.start_ns::DOUBLE AS start, t.end_ns::DOUBLE AS finish, "
+        "coalesce(s.latency, -1)::DOUBLE AS latency FROM threads t LEFT JOIN (SELECT thread, "
+        "avg(latency) AS latency FROM samples WHERE latency >= 0 GROUP BY thread) s USING (thread) "
+        "ORDER BY t.thread"
+    )
+    whole = float(trace.meta.get("duration_ns") or 0)
+    seconds = (np.where(columns["finish"] < 0, whole, columns["finish"]) - columns["start"]) / 1e9
+    rate = np.divide(1.0, seconds, out=np.zeros_like(seconds), where=seconds > 0)
+    process = np.unique(columns["process"], return_inverse=True)[1]
+    return dynamic_roofline(instructions * rate, misses * rate, columns["latency"], process)
+
+
+def _instructions_and_misses(trace: Trace) -> tuple[Matrix, Matrix]:
+    """(N,) instructions, -1 where not counted; (N,) misses of the last cache where instructions are known."""
     totals = counter_totals(trace)
+    count = int(trace.rows("SELECT coalesce(max(thread) + 1, 0) FROM threads")[0][0])
     found = next((totals[name] for name in INSTRUCTIONS if name in totals), None)
     if found is None:
-        count = int(trace.rows("SELECT coalesce(max(thread) + 1, 0) FROM threads")[0][0])
-        return np.full(count, UNKNOWN)
+        return np.full(count, UNKNOWN), np.zeros(count)
     counted = [totals[name] for name in MISSES if name in totals]
-    misses = np.sum(np.maximum(counted, 0), axis=0) if counted else _sampled_misses(trace, len(found))
-    return _mean(misses[None, :] * 1000, np.maximum(found, 0)[None, :])
+    return found, np.sum(np.maximum(counted, 0), axis=0) if counted else _sampled_misses(trace, count)
 
 
 def dino_classes(mpki: ArrayLike) -> list[str]:

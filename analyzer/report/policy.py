@@ -7,12 +7,14 @@ from numaplan.analyzer.performance import (
     misses_per_kilo_instructions,
     node_use,
     process_exclusivity,
+    trace_roofline,
 )
 from numaplan.profiler import Trace
 
 
 def policy_document(trace: Trace) -> dict[str, Any]:
-    """Key `policy_inputs`: latency by thread and node, MPKI, DINO's classes, exclusivity; -1: not known."""
+    """Key `policy_inputs`: latency by thread and node, MPKI, exclusivity, 3DyRM; -1: not known."""
+    intensity, performance, relative = trace_roofline(trace)
     use = node_use(trace)
     mpki = misses_per_kilo_instructions(trace)
     return {
@@ -24,5 +26,10 @@ def policy_document(trace: Trace) -> dict[str, Any]:
             "mpki": mpki.tolist(),
             "dino_class": dino_classes(mpki),
             "exclusivity": process_exclusivity(trace),
+            "roofline": {
+                "intensity": intensity.tolist(),
+                "performance": performance.tolist(),
+                "relative": relative.tolist(),
+            },
         }
     }

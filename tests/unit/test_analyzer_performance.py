@@ -13,6 +13,7 @@ from numaplan.analyzer import (
     misses_per_kilo_instructions,
     node_use,
     process_exclusivity,
+    trace_roofline,
 )
 from numaplan.analyzer.report import policy_document
 from numaplan.common import UsageError
@@ -111,6 +112,19 @@ def test_3dyrm_as_in_the_equations() -> None:
         dynamic_roofline([1], [1, 2], [1], [0])
 
 
+def test_3dyrm_of_a_traces_threads(tmp_path: Path) -> None:
+    """Both run 1 s: 10^6 and 2 * 10^6 instructions for 500 lines of 64 bytes; latencies 150 and 70."""
+    counters = [(9, 0, "instructions", 1e6), (9, 1, "instructions", 2e6)]
+    counters += [(9, thread, "llc_misses_local", 500.0) for thread in (0, 1)]
+    meta = {"duration_ns": "1000000000"}
+    with Trace.open(write(tmp_path / "t.db", ROWS, counters, meta=meta)) as trace:
+        intensity, performance, relative = trace_roofline(trace)
+    assert intensity == pytest.approx([1e6 / 32000, 2e6 / 32000, -1])
+    expected = np.array([1e6 * 1e6 / 32000 / 150, 2e6 * 2e6 / 32000 / 70])
+    assert performance == pytest.approx([*expected, -1])
+    assert relative == pytest.approx([*(expected / expected.mean()), -1])
+
+
 def test_exclusivity_as_in_the_papers_table() -> None:
     # The exclusivity paper, Table 3 (a) and (b): hexagon 4/5, rectangle 2/5, pentagon 3/4.
     found = exclusivity([[4, 1, 0], [2, 2, 1], [3, 1, 0], [0, 0, 0]])
@@ -125,6 +139,7 @@ def test_the_document_holds_them(tmp_path: Path) -> None:
     assert inputs["nodes"] == [1, 3] and inputs["latency"][0] == [200, 50]
     assert inputs["dino_class"] == ["unknown"] * 3
     assert inputs["exclusivity"] == {"p0": 0.5}
+    assert inputs["roofline"]["relative"] == [-1] * 3
 
 
 def test_exclusivity_of_processes(tmp_path: Path) -> None:
