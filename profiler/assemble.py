@@ -1,6 +1,6 @@
 """Make a trace of a recording: give every sample its thread and region, times from the start of the run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,8 @@ def write_trace(
         writer.add_rows("regions", _region_rows(identity.regions, table, start))
         writer.add_rows("counters", _counter_rows(recording, table, start))
         writer.add_rows("losses", [(time - start, events) for time, events in recording.losses])
-        writer.set_meta({**meta, **_build_facts(identity), "duration_ns": last - start})
+        named = {record.process for record in table.records}
+        writer.set_meta({**meta, **_build_facts(identity, named), "duration_ns": last - start})
         return writer.sample_count, len(table.records)
 
 
@@ -172,8 +173,12 @@ def _counter_rows(recording: Recording, table: ThreadTable, start: int) -> list[
     ]
 
 
-def _build_facts(identity: Identity) -> dict[str, str]:
-    """The program's build id: that of the first process's executable."""
-    for process in identity.processes:
+def _build_facts(identity: Identity, named: Collection[str]) -> dict[str, str]:
+    """The program's build id: that of the executable of the first process whose threads are kept.
+
+    A launcher is left out of the trace of a job, and a plan is for what it starts.
+    """
+    kept = [process for process in identity.processes if process.process in named] or identity.processes
+    for process in kept:
         return {"build_id": process.build_id, "executable": Path(process.executable).name}
     return {"build_id": ""}
