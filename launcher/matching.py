@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -17,14 +18,17 @@ from numaplan.launcher.compact import Compact
 from numaplan.launcher.observed import read_observed
 from numaplan.launcher.online.procfs import families
 from numaplan.launcher.online.reveal import Revealer
-from numaplan.launcher.role_use import LiveUse, RoleUse
+from numaplan.launcher.role_use import LiveUse, RoleUse, joined
 from numaplan.launcher.roles import Match, match_roles
 from numaplan.mapper import Plan, PlanThread
+from numaplan.profiler.live_samples import LiveEvents, LiveSamples
 from numaplan.profiler.live_sampling import live_events, start_sampler
 
 PERIOD = 1000
+LAB_PERIOD = 4001  # a virtual machine makes fewer accesses a second
 REVEALS = 4  # times that memory is made to fault again
 FEWEST = 8  # samples a thread, without which nothing can be said
+LOOKS = 10  # times the seconds, at most, that are waited for them
 
 
 class Matcher:
@@ -40,7 +44,7 @@ class Matcher:
         self._trace = trace
         if trace and not _is_trace(Path(trace)):
             raise UsageError(f"{trace}: not a trace that can be read", "give the one of the plan")
-        self._sampler = start_sampler(live_events("auto", PERIOD), [os.getpid()])
+        self._sampler = start_sampler(_events(), [os.getpid()])
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="match", daemon=True)
         self._said = ""
@@ -54,7 +58,8 @@ class Matcher:
         self._ended.set()
         if self._thread.ident:
             self._thread.join()
-        self._sampler.close()
+        else:
+            self._sampler.close()
 
     def said(self) -> str:
         """What came of it, in a line."""
@@ -64,12 +69,19 @@ class Matcher:
         began = time.monotonic()
         try:
             roles = self._find_roles()
-            if self._watch(began + self._seconds - time.monotonic()):
-                return
-            live = LiveUse(self._sampler.take(), read_observed(self._workdir), self._form, roles)
-            self._said = self._match(roles, live)
+            pieces: list[LiveSamples] = []
+            for look in range(1, LOOKS + 1):
+                if self._watch(began + look * self._seconds - time.monotonic()):
+                    return
+                pieces.append(self._sampler.take())
+                live = LiveUse(joined(pieces), read_observed(self._workdir), self._form, roles)
+                if live.samples >= FEWEST * max(len(live.tids), 1):
+                    break
+            self._said = self._match(roles, live, time.monotonic() - began)
         except Exception as error:  # the program goes on as it is, whatever happens here
             self._said = f"threads were not matched to roles: {error}"
+        finally:
+            self._sampler.close()  # the rest of the run costs nothing
 
     def _watch(self, seconds: float) -> bool:
         """Let the program run; where only faults are sampled, make memory that is in use fault again.
@@ -92,12 +104,13 @@ class Matcher:
             return RoleUse.of_trace(self._trace, self.plan, self._form)
         return RoleUse.of_plan(self.plan, self._form)
 
-    def _match(self, roles: RoleUse, live: LiveUse) -> str:
+    def _match(self, roles: RoleUse, live: LiveUse, seconds: float) -> str:
         rows = [
             row for row, thread in enumerate(self.plan.threads) if (thread.process, thread.path) in live.tids
         ]
-        if live.samples < FEWEST * max(len(rows), 1):
-            return f"threads were not matched to roles: {live.samples} samples of planned memory are too few"
+        if live.samples < FEWEST * max(len(live.tids), 1):
+            few = f"{live.samples} samples of planned memory in {seconds:.3g} s are too few"
+            return f"threads were not matched to roles: {few}"
         moved, fits = 0, []
         for process in {self.plan.threads[row].process for row in rows}:
             own = [row for row in rows if self.plan.threads[row].process == process]
@@ -107,7 +120,7 @@ class Matcher:
         before, after = np.mean(fits, axis=0)
         where = f"{moved} of {len(rows)} threads" if moved else "no thread"
         fits_now = f"(fit {before:.2f}, now {after:.2f})"
-        return f"{where} moved to another role's cpus after {self._seconds:g} s {fits_now}"
+        return f"{where} moved to another role's cpus after {seconds:.3g} s {fits_now}"
 
     def _match_some(self, rows: list[int], roles: RoleUse, live: LiveUse) -> Match:
         index = np.ix_(rows, rows)
@@ -124,6 +137,12 @@ class Matcher:
                     os.sched_setaffinity(live.tids[thread.process, thread.path], seat.cpus)
         self.plan = msgspec.structs.replace(self.plan, threads=tuple(threads))
         return found
+
+
+def _events() -> LiveEvents:
+    """What is sampled, more finely than one may for longer."""
+    events = live_events("auto", PERIOD)
+    return replace(events, period=LAB_PERIOD) if events.backend == "lab" else events
 
 
 def _is_trace(path: Path) -> bool:

@@ -1,6 +1,7 @@
 """What roles use of the planned memory, by the plan or its trace, and what running threads use of it."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,6 +127,17 @@ class LiveUse:
             self._who[ours], live.addr[ours], live.is_write[ours], live.time_ns[ours], threads=self._count
         )
         return np.asarray(found, dtype=np.float64)
+
+
+def joined(pieces: Sequence[LiveSamples]) -> LiveSamples:
+    """Samples taken one after another, as if they had been taken at once."""
+    arrays = {
+        field.name: np.concatenate([getattr(piece, field.name) for piece in pieces])
+        for field in fields(LiveSamples)
+        if field.name not in ("instructions", "lost")
+    }
+    instructions = tuple(pair for piece in pieces for pair in piece.instructions)
+    return LiveSamples(**arrays, instructions=instructions, lost=sum(piece.lost for piece in pieces))
 
 
 def _nodes(plan: Plan) -> list[int]:
