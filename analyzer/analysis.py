@@ -1,6 +1,7 @@
 """Everything about a trace that a planner or a report asks for, in one pass over its samples."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +69,12 @@ class Analysis:
     partner_changes: list[int] = field(default_factory=list)
     exchange_slices: int = 1
     exchanges: NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 0), np.int32))
+
+    @property
+    def stretches(self) -> list[tuple[int, int]]:
+        """Phases by change points: half-open ranges of slices in which neither rates nor partners change."""
+        ends = sorted({*self.changes, *self.partner_changes, len(self.timeline.per_thread)} - {0})
+        return list(pairwise([0, *ends]))
 
 
 def analyze_trace(trace: Trace, *, slice_ns: int = 0, samples: TraceSamples | None = None) -> Analysis:
@@ -151,8 +158,7 @@ def _misses_tell_load(samples: TraceSamples) -> bool:
 
 
 def _thread_infos(trace: Trace, seen: NDArray[np.int64]) -> list[ThreadInfo]:
-    rows = trace.rows("SELECT thread, process, path, name FROM threads ORDER BY thread")
     return [
-        ThreadInfo(int(thread), str(process), str(path), str(name or ""), *seen[:, int(thread)].tolist())
-        for thread, process, path, name in rows
+        ThreadInfo(row.thread, row.process, row.path, row.name or "", *seen[:, row.thread].tolist())
+        for row in trace.thread_rows
     ]

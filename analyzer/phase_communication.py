@@ -17,7 +17,7 @@ def communication_by_phase(
 ) -> list[Communication]:
     """Who communicates with whom in each phase; counting begins anew with each of them.
 
-    ranges: half-open ranges of slices of the analysis' timeline, ascending by start (default: its phases by
+    ranges: half-open ranges of slices of the analysis' timeline, which may overlap (default: its phases by
     Algorithm 1, which share their border slices). Raises UsageError for a range outside of the timeline.
     """
     line = analysis.timeline

@@ -14,6 +14,7 @@ MOST_GROUPS = 8
 MOST_PAIRS = 16
 FEW_SAMPLES = 10  # a thread; fewer tell nothing of load
 UNEVEN = 0.2
+NEAR = 2  # slices within which two borders of phases are the same
 
 
 def placement_summary(
@@ -104,7 +105,14 @@ def _changes(analysis: Analysis) -> list[str]:
         "the threads' rates of access change": analysis.changes,
         "threads begin to communicate with others": analysis.partner_changes,
     }
-    return [f"{what} at {_times(analysis, places)}" for what, places in kinds.items() if places]
+    said = [f"{what} at {_times(analysis, places)}" for what, places in kinds.items() if places]
+    borders = {*analysis.changes, *analysis.partner_changes}
+    if borders:
+        known = [phase.start for phase in analysis.phases[1:]]
+        seen = sum(any(abs(at - border) <= NEAR for border in known) for at in borders)
+        share = f"{seen} of {len(borders)}" if seen else "none"
+        said.append(f"phases by the sum of all loads (Algorithm 1) begin at {share} of these times")
+    return said
 
 
 def _times(analysis: Analysis, places: Sequence[int]) -> str:

@@ -40,7 +40,12 @@ def analyze_command(
     ] = "csv",
     slice_ms: Slice = 0.0,
     per_phase: Annotated[
-        bool, typer.Option("--per-phase", help="Add each phase's matrix to --json and --to (one trace only).")
+        bool,
+        typer.Option(
+            "--per-phase",
+            help="Add the matrix of each phase, and of each stretch between changes, to --json and --to "
+            "(one trace only).",
+        ),
     ] = False,
     debug: Debug = False,
 ) -> None:
@@ -84,7 +89,10 @@ def analyze_command(
         regions = region_uses(opened, pages)
         lines = false_sharing(opened)
         inputs = policy_document(opened) if as_json else {}
-        phases = [found.matrix for found in communication_by_phase(opened, first)] if per_phase else []
+        ranges = [(phase.start, phase.end) for phase in first.phases]
+        parts = communication_by_phase(opened, first, ranges + first.stretches) if per_phase else []
+        matrices = [part.matrix for part in parts]
+        by_phase = matrices[: len(ranges)], matrices[len(ranges) :]
     analyses = [first]
     for path in traces[1:]:
         with Trace.open(path) as opened:
@@ -94,10 +102,10 @@ def analyze_command(
     analysis = merge_analyses(analyses) if stable else first
     sentences = [*runs_sentences(agreements, stable), *placement_summary(analysis, regions, lines, pages)]
     if to is not None:
-        for written in write_files(analysis, to, phases, file_format):
+        for written in write_files(analysis, to, *by_phase, kind=file_format):
             print(f"nmap: wrote {written}", file=sys.stderr)
     if as_json:
-        document = analysis_document(analysis, regions, lines, sentences, phases)
+        document = analysis_document(analysis, regions, lines, sentences, *by_phase)
         document |= runs_document(traces, analyses, agreements, stable) | inputs
         sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
     else:

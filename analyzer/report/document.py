@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numaplan.analyzer.analysis import Analysis
+from numaplan.analyzer.phases import Phase, describe_phases
 from numaplan.analyzer.regions import RegionUse
 from numaplan.analyzer.sharing import FalseSharing
 
@@ -22,10 +23,12 @@ def analysis_document(
     lines: Sequence[FalseSharing],
     sentences: Sequence[str],
     phase_comm: Sequence[Matrix] = (),
+    stretch_comm: Sequence[Matrix] = (),
 ) -> dict[str, Any]:
     """The document as plain values. Times are ns from the start of the recording.
 
-    phase_comm: the (N, N) matrix of each phase, if the document shall hold them.
+    phase_comm, stretch_comm: the (N, N) matrix of each phase by Algorithm 1 and of each stretch between
+    changes, if the document shall hold them.
     """
     line = analysis.timeline
     document: dict[str, Any] = {
@@ -43,6 +46,10 @@ def analysis_document(
             {"start_ns": start, "end_ns": end, "weight": phase.weight, "loads": phase.loads.tolist()}
             for phase, (start, end) in zip(analysis.phases, phase_times(analysis), strict=True)
         ],
+        "stretches": [
+            {"start_ns": start, "end_ns": end, "weight": stretch.weight, "loads": stretch.loads.tolist()}
+            for stretch, (start, end) in stretches(analysis)
+        ],
         "changes_ns": [line.start_ns + place * line.slice_ns for place in analysis.changes],
         "partner_changes_ns": [line.start_ns + place * line.slice_ns for place in analysis.partner_changes],
         "slice_ns": line.slice_ns,
@@ -57,15 +64,23 @@ def analysis_document(
         "regions": [asdict(region) for region in regions],
         "false_sharing": [asdict(shared) for shared in lines],
     }
-    for phase, comm in zip(document["phases"], phase_comm, strict=False):
-        phase["comm"] = comm.tolist()
+    for parts, matrices in (("phases", phase_comm), ("stretches", stretch_comm)):
+        for part, comm in zip(document[parts], matrices, strict=False):
+            part["comm"] = comm.tolist()
     return document
 
 
 def phase_times(analysis: Analysis) -> list[tuple[int, int]]:
     """(start, end) of each phase in ns."""
+    return [_times(analysis, phase) for phase in analysis.phases]
+
+
+def stretches(analysis: Analysis) -> list[tuple[Phase, tuple[int, int]]]:
+    """Each stretch between changes as a phase, and its (start, end) in ns."""
+    found = describe_phases(analysis.timeline.per_thread, analysis.stretches)
+    return [(stretch, _times(analysis, stretch)) for stretch in found]
+
+
+def _times(analysis: Analysis, phase: Phase) -> tuple[int, int]:
     line = analysis.timeline
-    return [
-        (line.start_ns + phase.start * line.slice_ns, line.start_ns + phase.end * line.slice_ns)
-        for phase in analysis.phases
-    ]
+    return line.start_ns + phase.start * line.slice_ns, line.start_ns + phase.end * line.slice_ns

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numaplan.analyzer.analysis import Analysis
-from numaplan.analyzer.report.document import phase_times
+from numaplan.analyzer.phases import Phase
+from numaplan.analyzer.report.document import phase_times, stretches
 from numaplan.common import UsageError, atomic_output, write_document
 
 Matrix = NDArray[np.float64]
@@ -24,11 +25,17 @@ class Table:
 
 
 def write_files(
-    analysis: Analysis, folder: Path, phase_comm: Sequence[Matrix] = (), kind: str = "csv"
+    analysis: Analysis,
+    folder: Path,
+    phase_comm: Sequence[Matrix] = (),
+    stretch_comm: Sequence[Matrix] = (),
+    *,
+    kind: str = "csv",
 ) -> list[Path]:
     """comm (N rows of N), loads (one a row), phases and timeline; in CSV the first two without a header line.
 
-    phase_comm: matrices of the phases, written to comm-phase-1 and so on; kind: `csv` or `parquet`.
+    phase_comm: matrices of the phases, written to comm-phase-1 and so on; stretch_comm: of the stretches
+    between changes, to comm-stretch-1 and so on, beside stretches; kind: `csv` or `parquet`.
     Raises UsageError for another kind, or when the folder cannot be made or written.
     """
     writers: dict[str, Callable[[Path, Table], None]] = {"csv": _write_csv, "parquet": _write_parquet}
@@ -39,34 +46,40 @@ def write_files(
     except OSError as error:
         raise UsageError(f"{folder}: {error.strerror or error}", "name another folder") from error
     written = []
-    for name, table in _tables(analysis, phase_comm).items():
+    for name, table in _tables(analysis, phase_comm, stretch_comm).items():
         written.append(folder / f"{name}.{kind}")
         writers[kind](written[-1], table)
     return written
 
 
-def _tables(analysis: Analysis, phase_comm: Sequence[Matrix]) -> dict[str, Table]:
+def _tables(
+    analysis: Analysis, phase_comm: Sequence[Matrix], stretch_comm: Sequence[Matrix]
+) -> dict[str, Table]:
     several = len({thread.process for thread in analysis.threads}) > 1
     names = [f"{thread.process}:{thread.path}" if several else thread.path for thread in analysis.threads]
     line = analysis.timeline
-    times = np.array(phase_times(analysis), np.int64).reshape(-1, 2)
-    weights = np.array([phase.weight for phase in analysis.phases])
-    loads = np.array([phase.loads for phase in analysis.phases]).reshape(-1, len(names))
     tables = {
         "comm": _matrix(names, analysis.comm),
         "loads": Table(["load"], [analysis.loads], headed=False),
-        "phases": Table(
-            ["start_ns", "end_ns", "weight", *(f"load {name}" for name in names)],
-            [*times.T, weights, *loads.T],
-            headed=True,
-        ),
+        "phases": _parts(names, list(zip(analysis.phases, phase_times(analysis), strict=True))),
         "timeline": Table(
             ["start_ns", *(f"accesses {name}" for name in names)],
             [line.slice_starts(), *line.per_thread.T],
             headed=True,
         ),
     }
-    return tables | {f"comm-phase-{at}": _matrix(names, comm) for at, comm in enumerate(phase_comm, 1)}
+    if stretch_comm:
+        tables["stretches"] = _parts(names, stretches(analysis))
+    for part, matrices in (("phase", phase_comm), ("stretch", stretch_comm)):
+        tables |= {f"comm-{part}-{at}": _matrix(names, comm) for at, comm in enumerate(matrices, 1)}
+    return tables
+
+
+def _parts(names: Sequence[str], parts: Sequence[tuple[Phase, tuple[int, int]]]) -> Table:
+    times = np.array([bounds for _, bounds in parts], np.int64).reshape(-1, 2)
+    loads = np.array([part.loads for part, _ in parts]).reshape(-1, len(names))
+    head = ["start_ns", "end_ns", "weight", *(f"load {name}" for name in names)]
+    return Table(head, [*times.T, np.array([part.weight for part, _ in parts]), *loads.T], headed=True)
 
 
 def _matrix(names: Sequence[str], values: Matrix) -> Table:

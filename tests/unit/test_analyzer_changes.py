@@ -160,6 +160,20 @@ def test_the_command_gives_matrices_of_phases(tmp_path: Path, capsys: pytest.Cap
     assert len(document["partner_changes_ns"]) == 1
     rows = list(csv.reader((tmp_path / "csv" / "comm-phase-1.csv").open()))
     assert np.allclose(np.array(rows, float), document["phases"][0]["comm"], rtol=1e-8)
+    parts = document["stretches"]
+    (border,) = document["partner_changes_ns"]
+    assert [(part["start_ns"], part["end_ns"]) for part in parts] == [
+        (document["phases"][0]["start_ns"], border),
+        (border, document["phases"][-1]["end_ns"]),
+    ]
+    upper = np.triu_indices(THREADS, 1)
+    for number, (part, step) in enumerate(zip(parts, (1, 4), strict=True), 1):
+        assert np.corrcoef(np.array(part["comm"])[upper], pairs(step)[upper])[0, 1] > 0.95
+        rows = list(csv.reader((tmp_path / "csv" / f"comm-stretch-{number}.csv").open()))
+        assert np.allclose(np.array(rows, float), part["comm"], rtol=1e-8)
+    loads = np.sum([part["loads"] for part in parts], axis=0)
+    assert loads.tolist() == document["accesses"]
+    assert any("(Algorithm 1) begin at none of these" in said for said in document["summary"])
     assert run_app(app, "nmap", ["analyze", str(path), str(path), "--per-phase"]) == 2
     assert "name one trace" in capsys.readouterr().err
 
