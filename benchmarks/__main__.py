@@ -25,6 +25,7 @@ BENCHMARKS = {
     "launcher": ("benchmarks.launcher", "what launching with a plan costs"),
     "starts": ("benchmarks.starts", "planned threads found in /proc over 50 starts of each kind of program"),
     "next_touch": ("benchmarks.next_touch", "cost of a page marked, moved by touch and by move_pages"),
+    "simulator": ("benchmarks.simulator.speed", "160 threads for 1,000 simulated seconds, by policy"),
     "lab": ("benchmarks.lab", "boot time and the cost of counting"),
 }
 DEFAULT = ("emulation", "perfdata", "communication", "kernels", "mapping", "launcher")
@@ -34,7 +35,8 @@ def benchmarks_command(
     names: Annotated[
         list[str],
         typer.Argument(
-            metavar="[NAME]...", help="Which; default: all but balance, scaling, starts, next_touch, lab."
+            metavar="[NAME]...",
+            help="Which; default: all but balance, scaling, starts, next_touch, simulator, lab.",
         ),
     ] = [],
     as_json: Json = False,
@@ -48,7 +50,7 @@ def benchmarks_command(
     """Measure speed and accuracy, as ratios against named peers in the same run.
 
     Names: emulation, perfdata, communication, kernels, mapping, balance, scaling, launcher, starts,
-    next_touch, lab.
+    next_touch, simulator, lab.
 
     By itself `papers` reproduces what five papers report: python -m benchmarks papers --html papers.html
 

@@ -21,7 +21,7 @@ from numaplan.profiler import Machine
 
 PAPER = "exclusivity"
 CONFIGS = ("baseline", "first-fit", "tm", "mb", "bce", "mb+", "excl-base", "excl", "numaplan")
-PROGRAMS, BY_LEADER, THREADS = 29, 22, 8
+PROGRAMS, BY_LEADER, THREADS = 29, 22, 16
 
 
 def mix() -> tuple[Task, ...]:

@@ -11,18 +11,23 @@ from numpy.typing import NDArray
 
 from benchmarks.papers import kept
 from benchmarks.simulator.calibration import calibration
+from benchmarks.simulator.observe import SAMPLES
 from benchmarks.simulator.programs import Task
 from benchmarks.simulator.run import Outcome, Setup, simulate
 from benchmarks.simulator.system import Habits
 from numaplan.launcher.online.registry import make_policy
 
 PLACEMENTS = {"baseline": "os", "direct": "direct", "interleave": "interleave"}
-# Single pages that LMMA names, with those preloaded, make up so much of a 4 MiB block: two thousand samples a
-# second and thread stand behind the simulator's 64, each moves 1 + S_preload pages of 1024.
-LMMA_GRAIN = 2000 / 64 * 9 / 1024
+THANOS_SAMPLES = 2000.0  # a second and thread, of the tool of cimar-nimar-lmma.txt
+# Single pages that LMMA names, with those preloaded, make up so much of a 4 MiB block: so many samples stand
+# behind the simulator's, each moves 1 + S_preload pages of 1024.
+LMMA_GRAIN = THANOS_SAMPLES / SAMPLES * 9 / 1024
 
 
 FIRST_SEED = 1000  # what is reported; machines, programs and policies were looked at with smaller ones
+
+
+RESAMPLED = 1000
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,7 @@ class Study:
 
 @dataclass(frozen=True)
 class Experiment:
-    """users: for `direct`, the node each task is bound to."""
+    """users: for `direct`, the node each task is bound to; rounds, samples: as in `Setup`."""
 
     name: str
     machine: str
@@ -44,6 +49,8 @@ class Experiment:
     users: tuple[int, ...] = ()
     habits: Habits = field(default_factory=Habits)
     limit_s: float = 4000.0
+    rounds: int = 1
+    samples: float = 500.0
 
     def setup(self, config: str, seed: int) -> Setup:
         """One run: `baseline`, `direct`, `interleave`, or a policy's name."""
@@ -57,7 +64,10 @@ class Experiment:
             node_of=lambda number: self.users[number] if self.users else number,
             habits=self.habits,
             grain=LMMA_GRAIN if "lmma" in config else 1.0,
+            confines=config == "numaplan",
             limit_s=self.limit_s,
+            rounds=self.rounds,
+            samples=self.samples,
             seed=seed,
         )
 
@@ -90,10 +100,22 @@ class Measured:
             axis=0,
         )
 
-    def spread(self, config: str) -> float:
-        """Standard deviation of the wall time over seeds, relative to its mean."""
-        walls = np.array(self.values(config))
-        return float(walls.std(ddof=1) / walls.mean()) if len(walls) > 1 else 0.0
+    def spread_ratios(self, config: str, to: str) -> list[float]:
+        """How unsteady task times are from seed to seed, over the other configuration's: all seeds, then
+        resampled.
+
+        Unsteady: standard deviation over seeds relative to the mean, averaged over tasks.
+        """
+        pair = [np.array([outcome.task_s for outcome in self.outcomes[name]]) for name in (config, to)]
+        draws = np.random.default_rng(0).integers(0, len(pair[0]), (RESAMPLED, len(pair[0])))
+        return [
+            _unsteady(pair[0][rows]) / max(_unsteady(pair[1][rows]), 1e-9) for rows in [slice(None), *draws]
+        ]
+
+
+def _unsteady(times: NDArray[np.float64]) -> float:
+    """times: (seeds, tasks)."""
+    return float((times.std(axis=0) / times.mean(axis=0)).mean())
 
 
 def measure(experiments: Sequence[Experiment], configs: Iterable[str], study: Study) -> list[Measured]:

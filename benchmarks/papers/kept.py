@@ -17,12 +17,15 @@ import numaplan.mapper
 from benchmarks.simulator.run import Outcome
 from numaplan.common import atomic_output
 
+_COLUMNS = ("ends", "starts", "ran_s")
+
 
 class _Kept(msgspec.Struct):
     """An Outcome as JSON; tasks that did not end have null."""
 
     ends: list[float | None]
     starts: list[float | None]
+    ran_s: list[float]
     remote: float
     latency_ns: float
     thread_moves: int
@@ -38,14 +41,14 @@ def load(folder: Path, asked: str) -> Outcome | None:
     except (OSError, msgspec.DecodeError):
         return None
     fields = msgspec.structs.asdict(kept)
-    return Outcome(np.array(fields.pop("ends"), float), np.array(fields.pop("starts"), float), **fields)
+    columns = [np.array(fields.pop(name), float) for name in _COLUMNS]
+    return Outcome(*columns, **fields)
 
 
 def save(folder: Path, asked: str, outcome: Outcome) -> None:
     """Keep it."""
-    kept = _Kept(outcome.ends.tolist(), outcome.starts.tolist(), *(
-        getattr(outcome, name) for name in _Kept.__struct_fields__[2:]
-    ))  # fmt: skip
+    fields = {name: getattr(outcome, name) for name in _Kept.__struct_fields__}
+    kept = _Kept(**{**fields, **{name: fields[name].tolist() for name in _COLUMNS}})
     with atomic_output(_place(folder, asked)) as place:
         place.write_bytes(msgspec.json.encode(kept))
 
@@ -63,6 +66,7 @@ def _code() -> str:
         folder = Path(str(module.__file__)).parent
         for path in sorted(path for kind in kinds for path in folder.rglob(kind)):
             digest.update(path.read_bytes())
+    digest.update(Path(__file__).with_name("experiments.py").read_bytes())
     for path in sorted([*launcher.glob("*.py"), *(launcher / "policies").glob("*.py")]):
         digest.update(path.read_bytes())
     return digest.hexdigest()

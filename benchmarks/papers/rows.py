@@ -9,6 +9,7 @@ import numpy as np
 SCHEMA = "numaplan/papers/1"
 NEUTRAL = 0.05  # of 1: a ratio so near 1 says that nothing changed
 SIZE = 0.35  # of the paper's effect
+_STEADY = "a thread that stays on its cpu varies less here"
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,6 +110,14 @@ def claim_row(
     holds = mean >= bound if above else (low if within else mean) <= bound
     verdict = "direction" if holds else "no"
     return _row((paper, table, row), claim, (mean, low, high), verdict, "" if holds else why)
+
+
+def spread_row(paper: str, table: str, row: str, claim: str, ratios: Sequence[float]) -> Row:
+    """A claim that something is steadier: the ratio of spreads, then resampled ones, is below 1."""
+    low, high = np.quantile(ratios[1:], [0.025, 0.975]).tolist()
+    steadier, unclear = ratios[0] <= 1.0, low <= 1.0 <= high
+    why = "the interval holds 1: so many seeds do not tell" if unclear else "" if steadier else _STEADY
+    return _row((paper, table, row), claim, (ratios[0], low, high), "direction" if steadier else "no", why)
 
 
 def as_json(rows: list[Row], seeds: int) -> bytes:

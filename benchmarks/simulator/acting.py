@@ -57,6 +57,14 @@ class Hands:
             self.thread_moves += 1
             self.by_job.setdefault(int(world.job[thread]), [0, 0])[1] += 1
 
+    def confine(self, world: World) -> None:
+        """Bind free threads to the node they are on, where that has a cpu for each, once anything moved."""
+        if not self.by_job:
+            return
+        crowded = np.bincount(world.node[world.active], minlength=world.nodes) > world.seats
+        free = (world.bound_node == FREE) & (world.bound_cpu == FREE) & ~crowded[world.node]
+        world.bound_node = np.where(free, world.node, world.bound_node)
+
     def _queue(self, world: World, pid: int, moves: list[MovePages], node_row: dict[int, int]) -> set[int]:
         """Wait for the kernel; returns the jobs whose memory will move."""
         blocks = np.flatnonzero(world.block_pid == pid)

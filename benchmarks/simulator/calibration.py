@@ -32,22 +32,26 @@ class Calibration:
 class Physics:
     """What holds for every machine.
 
-    line_bytes: traffic of a miss, with the share that is written back; queue: delay of a resource relative
-    to its unloaded latency at utilisation rho is queue * rho^2 / (1 - rho); overflow: how many more misses
-    where the working sets of a node exceed its cache; page_move_s: seconds to migrate one byte
-    (next-touch.txt, 4.2: 1 GB/s and 2.5 us a page of 4 KiB); move_rate: bytes/s at which migrations go at
-    most; warm_up_s: a thread loses on another node; noise: share of a core that the system's own work takes
-    where it runs.
+    line_bytes: traffic of a miss, with what is written back and what was fetched ahead in vain; queue: delay
+    of a resource relative to its unloaded latency at utilisation rho is queue * rho^2 / (1 - rho); overflow,
+    reuse: see cache.py;
+    page_move_s: seconds to migrate one byte (next-touch.txt, 4.2: 1 GB/s and 2.5 us a page of 4 KiB);
+    flush_s: each running thread of a process loses to a page of it that moves, for the page's address must
+    be forgotten on all cpus; move_rate: bytes/s at which migrations go at most; warm_up_s: a thread loses on
+    another node; noise: share of a core that the system's own work takes where it runs; sample_s: a sample
+    takes of the thread that is interrupted, and again of whoever reads it.
     """
 
-    line_bytes: float = 96.0
+    line_bytes: float = 128.0
     queue: float = 0.35
     overflow: float = 0.2
+    reuse: float = 0.3
     page_move_s: float = 1e-9 + 2.5e-6 / 4096
+    flush_s: float = 1e-6
     move_rate: float = 600e6
     warm_up_s: float = 0.003
-    noise: float = 0.08
-    sampling: float = 0.02
+    noise: float = 0.02
+    sample_s: float = 5e-6
 
 
 PHYSICS = Physics()

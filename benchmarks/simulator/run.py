@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.simulator.acting import Hands
+from benchmarks.simulator.cache import miss_factor
 from benchmarks.simulator.calibration import PHYSICS, Calibration
 from benchmarks.simulator.contention import Contention, Demand, Speeds
 from benchmarks.simulator.observe import Counters, observe
@@ -32,7 +33,11 @@ _SETTLED, _STIRRED = 2, 8  # rounds of contention.solve in a step
 @dataclass(frozen=True)
 class Setup:
     """placement: `os`, `direct` (each task bound to the node of its user, `node_of`) or `interleave`;
-    grain: the share of a block that the pages a policy names in it make up (1: it names whole stretches)."""
+    grain: the share of a block that the pages a policy names in it make up (1: it names whole stretches);
+    confines: threads that the policy left alone are bound to their node once it moved something, as by the
+    loop; samples: accesses sampled a second and thread, by what they cost; rounds: each task that ended
+    starts again until all have ended so often.
+    """
 
     calibration: Calibration
     tasks: tuple[Task, ...]
@@ -43,15 +48,21 @@ class Setup:
     grain: float = 1.0
     limit_s: float = 20_000.0
     seed: int = 0
+    confines: bool = False
+    samples: float = 500.0
+    rounds: int = 1
 
 
 @dataclass
 class Outcome:
-    """ends, starts: seconds by task; remote: share of accesses; latency_ns: mean of a miss; migrations: by
-    job number [decisions that moved its memory, its threads' moves to other nodes]."""
+    """ends, starts: seconds by task, of its last round; ran_s: by task, how long it ran in all; remote: share
+    of accesses; latency_ns: mean of a miss; migrations: by job number [decisions that moved its memory, its
+    threads' moves to other nodes].
+    """
 
     ends: NDArray[np.float64]
     starts: NDArray[np.float64]
+    ran_s: NDArray[np.float64]
     remote: float = 0.0
     latency_ns: float = 0.0
     thread_moves: int = 0
@@ -84,7 +95,8 @@ class _Run:
         self.contention = Contention(setup.calibration)
         self.hands, self.counters = Hands(setup.grain), Counters()
         count = len(setup.tasks)
-        self.outcome = Outcome(np.full(count, np.nan), np.full(count, np.nan))
+        self.outcome = Outcome(np.full(count, np.nan), np.full(count, np.nan), np.zeros(count))
+        self.rounds = np.zeros(count, dtype=np.int64)
         self.now, self.memory, self.next_decision = 0.0, None, 0.0
         self.total = np.zeros(3)  # accesses, remote ones, ns waited
         if setup.policy is not None:
@@ -104,16 +116,20 @@ class _Run:
         return outcome
 
     def _arrive(self) -> None:
+        running = {job.number for job in self.world.jobs}
         for number, task in enumerate(self.setup.tasks):
-            ready = self.now >= task.at_s and (task.after < 0 or not np.isnan(self.outcome.ends[task.after]))
-            if not ready or not np.isnan(self.outcome.starts[number]):
+            done = int(self.rounds[number])
+            if number in running or (done and self.setup.rounds == 1):
+                continue
+            if self.now < task.at_s or (task.after >= 0 and not self.rounds[task.after]):
                 continue
             job = new_job(number, task, self.now, self.world.rng)
             job.interleaved = self.setup.placement == "interleave"
             if self.setup.placement == "direct":
                 job.bound_node = self.setup.node_of(number)
             self.world.add_threads(job, starting_cpus(self.world, task.threads, job.bound_node))
-            self.outcome.starts[number] = self.now
+            if done + 1 == self.setup.rounds:
+                self.outcome.starts[number] = self.now
             self._rows_changed()
 
     def _rows_changed(self) -> None:
@@ -130,7 +146,8 @@ class _Run:
             changed = True
         if changed:
             self.contention.stir()
-        misses = world.miss_rates() / 1e3 * self._overflow()
+        rates = world.miss_rates()
+        misses = rates / 1e3 * miss_factor(world, rates)
         demand = self._demand(misses)
         speeds = self.contention.solve(demand, _STIRRED if changed else _SETTLED)
         self._advance(speeds, misses)
@@ -158,51 +175,54 @@ class _Run:
         return len(moved) > 0 or habits.asleep > 0 or not np.array_equal(before, world.cpu)
 
     def _charge(self, blocks: NDArray[np.int64]) -> None:
-        """Threads lose the time that migrating their memory takes, spread over the job's threads."""
+        """Threads lose the time that migrating their memory takes, spread over the job's threads, and each of
+        them what forgetting the old addresses takes.
+        """
         world = self.world
-        seconds = (
-            np.bincount(world.block_job_row[blocks], minlength=len(world.jobs)) * BLOCK * PHYSICS.page_move_s
-        )
+        moved = np.bincount(world.block_job_row[blocks], minlength=len(world.jobs)) * float(BLOCK)
         threads = np.bincount(world.job_row, minlength=len(world.jobs))
-        world.lost_s += (seconds / threads)[world.job_row]
-
-    def _overflow(self) -> NDArray[np.float64]:
-        """(T,) factor on misses where a node's working sets exceed its cache."""
-        world = self.world
-        memory = world.memory_each[world.job_row] * world.active
-        in_node = np.bincount(world.node, memory, minlength=world.nodes)
-        over = np.clip(1.0 - world.calibration.l3_bytes / np.maximum(in_node, 1.0), 0.0, 1.0)
-        factor: NDArray[np.float64] = 1.0 + PHYSICS.overflow * over[world.node]
-        return factor
+        processes = np.array([job.task.processes for job in world.jobs])
+        each = moved * PHYSICS.page_move_s / threads + moved / 4096 * PHYSICS.flush_s / processes
+        world.lost_s += each[world.job_row]
 
     def _demand(self, misses: NDArray[np.float64]) -> Demand:
         world = self.world
         active = world.active
         load = np.bincount(world.cpu[active], minlength=len(world.cpu_node))
         share: NDArray[np.float64] = active / np.maximum(load[world.cpu], 1)
-        # The system's own work takes a core's share in each node; a thread bound to that very cpu cannot
-        # evade it.
-        drawn = world.rng.random(world.nodes).tolist()
-        noisy = [
-            cpus[int(place * len(cpus))]
-            for cpus, place in zip(world.cpus_of, drawn, strict=True)
-            if len(cpus)
-        ]
-        bound = world.bound_cpu != FREE
-        share = share * np.where(
-            bound,
-            1.0 - PHYSICS.noise * np.isin(world.cpu, noisy),
-            1.0 - PHYSICS.noise / world.seats[world.node],
-        )
+        share = share * self._undisturbed(active)
         lost = np.minimum(world.lost_s, 0.9 * STEP_S)
         world.lost_s -= lost
         share = share * (1.0 - lost / STEP_S)
-        if self.setup.policy is not None and "accesses" in self.setup.policy.needs:
-            share = share * (1.0 - PHYSICS.sampling)
         compute = world.cpi / (world.calibration.ghz * 1e9)
         return Demand(
             world.node, compute, misses, world.mlp, share, world.places, world.job_row, world.barrier
         )
+
+    def _undisturbed(self, active: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """(T,) what is left to each thread beside the system's own work and that of whoever samples.
+
+        The former takes a core's share in each node, the latter one of a full machine where no cpu is idle; a
+        thread bound to that very cpu cannot evade them.
+        """
+        world = self.world
+        taken = np.full(world.nodes, PHYSICS.noise)
+        drawn = world.rng.random(world.nodes + 1).tolist()
+        noisy = np.zeros(len(world.cpu_node))
+        for cpus, place in zip(world.cpus_of, drawn[1:], strict=True):
+            noisy[cpus[int(place * len(cpus)) :][:1]] = 1.0
+        left = np.ones(len(active))
+        if self.setup.policy is not None and "accesses" in self.setup.policy.needs:
+            cost = self.setup.samples * PHYSICS.sample_s
+            left -= cost
+            if active.sum() >= len(world.cpu_node):
+                reader = world.cpu_node[int(drawn[0] * len(world.cpu_node))]
+                taken[reader] += cost * float(active.sum())
+        bound = noisy[world.cpu] * np.minimum(taken, 0.5)[world.node]
+        left *= 1.0 - np.where(
+            world.bound_cpu != FREE, bound, (taken / np.maximum(world.seats, 1))[world.node]
+        )
+        return left
 
     def _advance(self, speeds: Speeds, misses: NDArray[np.float64]) -> None:
         world = self.world
@@ -225,6 +245,8 @@ class _Run:
         self.memory: Any = decision.state
         before = self.world.cpu.copy()
         self.hands.take(self.world, decision.actions)
+        if self.setup.confines:
+            self.hands.confine(self.world)
         if not np.array_equal(before, self.world.cpu):
             self.contention.stir()
         self.counters = Counters()
@@ -236,7 +258,10 @@ class _Run:
         working = np.bincount(world.job_row, world.unfinished, minlength=len(world.jobs))
         ended = [job for job, left in zip(world.jobs, working.tolist(), strict=True) if left == 0]
         for job in ended:
-            self.outcome.ends[job.number] = self.now + STEP_S
+            self.rounds[job.number] += 1
+            self.outcome.ran_s[job.number] += self.now + STEP_S - job.started_s
+            if self.rounds[job.number] == self.setup.rounds:
+                self.outcome.ends[job.number] = self.now + STEP_S
         if ended:
             world.drop_jobs([job.number for job in ended])
             self._rows_changed()

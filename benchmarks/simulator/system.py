@@ -19,12 +19,13 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Habits:
-    """The system's rates: displacements a second and thread; bytes AutoNUMA scans a second and job; how often
-    a second AutoNUMA considers moving a thread; asleep: share of time that threads sleep, a second at a time.
+    """The system's rates: displacements a second and thread; bytes AutoNUMA scans a second and job (the
+    kernel's 256 MB, once a second at most); how often a second AutoNUMA considers moving a thread; asleep:
+    share of time that threads sleep, a second at a time.
     """
 
     displaced: float = 0.02
-    scan: float = 64e6
+    scan: float = 256e6
     follow: float = 0.05
     autonuma: bool = True
     asleep: float = 0.0

@@ -161,11 +161,13 @@ class World:
         self.cpi = np.array([programs[row].cpi for row in self.job_row.tolist()])
         self.mlp = np.array([programs[row].mlp for row in self.job_row.tolist()])
         self.work = np.array([job.quota * job.task.threads for job in self.jobs])
-        self.memory_each = np.array([program.memory_mb for program in programs]) * 2.0**20
-        self.memory_each /= np.array([max(job.task.threads, 1) for job in self.jobs])
+        self.team = (
+            np.array([job.task.threads for job in self.jobs])[self.job_row] if self.jobs else np.empty(0)
+        )
         self.fixed = np.array([job.interleaved or job.bound_node != FREE for job in self.jobs], dtype=bool)
         self.phases: list[int] = []
         self.sharing = self._sharing(row_of)
+        self.common: Floats = self.sharing[:, len(self.tid) :].sum(axis=1)
         threads = {
             key: row for row, key in enumerate(zip(self.job.tolist(), self.lane.tolist(), strict=True))
         }

@@ -37,7 +37,7 @@ def test_numaplan_stays_still_on_a_well_placed_program() -> None:
 
 @pytest.mark.parametrize("policy", ["numaplan", "lmma"])
 def test_memory_initialised_by_one_thread_is_spread_to_its_users(policy: str) -> None:
-    program = replace(SERIAL, giga_instructions=400)
+    program = replace(SERIAL, giga_instructions=1200)
     alone, ours = outcome(None, program, STEADY, 40), outcome(policy, program, STEADY, 40)
     assert alone.remote > 0.6
     assert ours.remote < alone.remote - 0.1
