@@ -104,19 +104,18 @@ class _Rules:
     """What the native part must know of the trace; the arrays live as long as this does."""
 
     def __init__(self, trace: Trace, threads: int, kinds: Collection[str], borders: Sequence[int]) -> None:
-        known = trace.rows("SELECT region, kind, start_addr, bytes FROM regions")
-        size = 1 + max((int(row[0]) for row in known), default=-1)
+        size = 1 + max((row.region for row in trace.region_rows), default=-1)
         self.kind = np.zeros(size, np.uint8)
         self.start = np.zeros(size, np.uint64)
-        for region, kind, start, length in known:
-            self.start[region] = start
-            self.kind[region] = _PLACED if kind in kinds and length >= PAGE else _CODE * (kind == "text")
+        for region in trace.region_rows:
+            placed = region.kind in kinds and region.bytes >= PAGE
+            self.start[region.region] = region.start_addr
+            self.kind[region.region] = _PLACED if placed else _CODE * (region.kind == "text")
         self.process = np.zeros(threads, np.uint32)
         numbers: dict[str, int] = {}
-        started = []
-        for thread, process, path, start in trace.rows("SELECT thread, process, path, start_ns FROM threads"):
-            self.process[thread] = numbers.setdefault(process, len(numbers))
-            started += [start] if path != "0" else []
+        for thread in trace.thread_rows:
+            self.process[thread.thread] = numbers.setdefault(thread.process, len(numbers))
+        started = [thread.start_ns for thread in trace.thread_rows if thread.path != "0"]
         self.border = np.array(borders, np.int64)
         pointers = (array.ctypes.data for array in (self.start, self.kind, self.process, self.border))
         self.native = _Native(size, len(borders), *pointers, min(started, default=0))

@@ -92,7 +92,7 @@ class TraceSamples:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self.backwards = False
-        self.threads = int(trace.rows("SELECT coalesce(max(thread) + 1, 0) FROM threads")[0][0])
+        self.threads = 1 + max((row.thread for row in trace.thread_rows), default=-1)
         self._held = self._few()
         self.events, self.first_ns, self.last_ns = self._kinds() if self._held is None else _kinds(self._held)
         self.count = sum(self.events.values())
@@ -255,32 +255,29 @@ class _RegionRules:
     """Which samples to leave out by their region or instruction, and what to add to an address as its key."""
 
     def __init__(self, trace: Trace, threads: int) -> None:
-        columns = trace.arrays("SELECT thread, process FROM threads ORDER BY thread")
-        names = {name: number for number, name in enumerate(dict.fromkeys(columns["process"].tolist()))}
+        names: dict[str, int] = {}
         self._process = np.zeros(threads, np.uint64)
-        self._process[columns["thread"]] = [names[name] for name in columns["process"].tolist()]
+        for thread in trace.thread_rows:
+            self._process[thread.thread] = names.setdefault(thread.process, len(names))
         self._several = len(names) > 1
-        regions = trace.rows(
-            "SELECT region, process, kind, name, start_addr, bytes FROM regions ORDER BY region"
-        )
-        size = 1 + max((int(row[0]) for row in regions), default=-1)
+        size = 1 + max((row.region for row in trace.region_rows), default=-1)
         self._private = np.zeros(size + 1, bool)  # the last entry is that of region -1
         self._offset = np.zeros(size + 1, np.uint64)
         self._moved = np.zeros(size + 1, bool)
         self._runtime: list[tuple[int, int, int]] = []
         shared_files: dict[tuple[str, int], int] = {}
-        for region, process, kind, name, start, length in regions:
-            module = str(name).partition(":")[0]
+        for row in trace.region_rows:
+            module, start = row.name.partition(":")[0], row.start_addr
             runtime = module.startswith(RUNTIMES)
-            self._private[region] = kind in PRIVATE_KINDS or runtime or module.startswith(C_LIBRARIES)
-            if kind == "text" and runtime:
-                self._runtime.append((names.get(process, 0), int(start), int(start) + int(length)))
-            if kind == "file":
+            self._private[row.region] = row.kind in PRIVATE_KINDS or runtime or module.startswith(C_LIBRARIES)
+            number = names.get(row.process, 0)
+            if row.kind == "text" and runtime:
+                self._runtime.append((number, start, start + row.bytes))
+            if row.kind == "file":
                 # One file in several processes is one memory: all take the address of the first.
-                number = names.get(process, 0)
-                home = shared_files.setdefault((name, length), (number << PROCESS_SHIFT) + int(start))
-                self._offset[region] = (home - int(start)) % (1 << 64)
-                self._moved[region] = True
+                home = shared_files.setdefault((row.name, row.bytes), (number << PROCESS_SHIFT) + start)
+                self._offset[row.region] = (home - start) % (1 << 64)
+                self._moved[row.region] = True
 
     def apply(self, columns: dict[str, NDArray[Any]]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         """(key, whether it may tell of communication) of each sample."""

@@ -57,10 +57,12 @@ def team_starts(trace: Trace) -> list[int]:
     """Times in ns at which a program that was alone makes a thread: then the launcher marks its memory."""
     starts: list[int] = []
     free = 0  # from when on no thread beside the main one lives
-    for start, end in trace.rows("SELECT start_ns, end_ns FROM threads WHERE path <> '0' ORDER BY start_ns"):
-        if free >= 0 and start >= free:
-            starts.append(int(start))
-        free = -1 if end < 0 or free < 0 else max(free, int(end))
+    for row in sorted(trace.thread_rows, key=lambda row: row.start_ns):
+        if row.path == "0":
+            continue
+        if free >= 0 and row.start_ns >= free:
+            starts.append(row.start_ns)
+        free = -1 if row.end_ns < 0 or free < 0 else max(free, row.end_ns)
     return starts
 
 
@@ -70,19 +72,16 @@ def _period(trace: Trace) -> int:
 
 
 def _region_keys(trace: Trace) -> dict[int, RegionKey]:
-    rows = trace.rows(
-        "SELECT r.region, r.kind, r.name, r.bytes, r.build_id, r.process, coalesce(t.path, ''), r.sequence"
-        " FROM regions r LEFT JOIN threads t ON r.thread = t.thread"
-    )
+    path_of = {row.thread: row.path for row in trace.thread_rows}
     return {
-        number: RegionKey(
-            kind=kind,
-            name=name,
-            bytes=size,
-            build_id=build_id,
-            process=process,
-            thread=path,
-            sequence=sequence,
+        row.region: RegionKey(
+            kind=row.kind,
+            name=row.name,
+            bytes=row.bytes,
+            build_id=row.build_id,
+            process=row.process,
+            thread=path_of.get(row.thread, ""),
+            sequence=row.sequence,
         )
-        for number, kind, name, size, build_id, process, path, sequence in rows
+        for row in trace.region_rows
     }

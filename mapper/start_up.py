@@ -20,11 +20,11 @@ WORTH_SAYING = 0.1  # of all load
 
 def crowded_time(trace: "Trace") -> tuple[int, int]:
     """From when on and until when threads beside the main one live; ns, -1 where not known or to the end."""
-    rows = trace.rows("SELECT min(start_ns), max(end_ns), min(end_ns) FROM threads WHERE path <> '0'")
-    (start, end, earliest) = rows[0]
-    if start is None or trace.rows("SELECT count(DISTINCT process) FROM threads")[0][0] > 1:
-        return -1, -1  # processes side by side: none is alone by its own threads
-    return int(start), int(end) if earliest >= 0 else -1
+    others = [row for row in trace.thread_rows if row.path != "0"]
+    if not others or len({row.process for row in trace.thread_rows}) > 1:
+        return -1, -1  # of processes side by side none is alone by its own threads
+    ends = [row.end_ns for row in others]
+    return min(row.start_ns for row in others), max(ends) if min(ends) >= 0 else -1
 
 
 def shared_loads(analysis: "Analysis", time: tuple[int, int]) -> tuple[Floats, Floats | None, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,35 @@ _NUMBERS_OF_META = {
     "emulate.host_seconds": r"[0-9]{1,12}(\.[0-9]{1,9})?",
 }
 _NUMBERS = {"BIGINT": np.int64, "INTEGER": np.int32, "SMALLINT": np.int16, "UBIGINT": np.uint64}
+
+
+class ThreadRow(NamedTuple):
+    """A row of the threads table; path: of creation, -1: not known."""
+
+    thread: int
+    process: str
+    path: str
+    tid: int
+    pid: int
+    name: str
+    start_ns: int
+    end_ns: int
+
+
+class RegionRow(NamedTuple):
+    """A row of the regions table; thread: that made it, -1: not known."""
+
+    region: int
+    process: str
+    kind: str
+    name: str
+    build_id: str
+    start_addr: int
+    bytes: int
+    thread: int
+    sequence: int
+    start_ns: int
+    end_ns: int
 
 
 class Trace:
@@ -81,6 +110,18 @@ class Trace:
     def sample_count(self) -> int:
         """How many samples there are, of all events."""
         return int(self.rows("SELECT count(*) FROM samples")[0][0])
+
+    @cached_property
+    def thread_rows(self) -> list[ThreadRow]:
+        """The threads table, ordered by thread index, asked once."""
+        listed = ", ".join(TABLES["threads"])
+        return [ThreadRow(*row) for row in self.rows(f"SELECT {listed} FROM threads ORDER BY thread")]
+
+    @cached_property
+    def region_rows(self) -> list[RegionRow]:
+        """The regions table, ordered by region index, asked once."""
+        listed = ", ".join(TABLES["regions"])
+        return [RegionRow(*row) for row in self.rows(f"SELECT {listed} FROM regions ORDER BY region")]
 
     def threads(self) -> "pd.DataFrame":
         """The threads table, ordered by thread index."""
