@@ -1,12 +1,16 @@
 """Rows of the reproductions: verdicts, the JSON document, the page; the exact tables."""
 
+from pathlib import Path
+
 import msgspec
+import numpy as np
 import pytest
 
-from benchmarks.papers import cmlb, exclusivity
-from benchmarks.papers.experiments import Study
-from benchmarks.papers.rows import Row, as_json, claim_row, effect_verdict, interval, ratio_row
+from benchmarks.papers import cmlb, exclusivity, kept, next_touch
+from benchmarks.papers.experiments import RESAMPLED, Experiment, Measured, Study
+from benchmarks.papers.rows import Row, as_json, claim_row, effect_verdict, interval, ratio_row, spread_row
 from benchmarks.papers.show import page
+from benchmarks.simulator.run import Outcome
 
 
 @pytest.mark.parametrize(
@@ -58,3 +62,51 @@ def test_cmlb_balances_where_the_others_do_not() -> None:
     rows = {row.row: row for row in cmlb.rows(Study(3))}
     for code in ("SP", "LU", "BT"):
         assert rows[f"{code}, CMLB: Load_std over EagerMap's"].value < 0.5  # type: ignore[operator]
+
+
+def test_spreads_are_compared_with_their_interval() -> None:
+    assert spread_row("p", "1", "r", "steadier", [0.5, 0.4, 0.6]).verdict == "direction"
+    assert spread_row("p", "1", "r", "steadier", [1.5, 1.4, 1.6]).verdict == "no"
+    unclear = spread_row("p", "1", "r", "steadier", [0.9, 0.7, 1.2])
+    assert "do not tell" in unclear.why
+    steady, wild = np.full((4, 2), 10.0), np.array([[9.0, 10], [11, 10], [9, 10], [11, 10]])
+    steady[:, 1] = [9.9, 10.1, 9.9, 10.1]
+    measured = Measured(
+        Experiment("e", "m", ()),
+        {name: [outcome(times) for times in table] for name, table in (("a", steady), ("b", wild))},
+    )
+    ratios = measured.spread_ratios("a", "b")
+    assert ratios[0] == pytest.approx(0.1)
+    assert len(ratios) == RESAMPLED + 1
+
+
+def outcome(ends: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Outcome:
+    return Outcome(ends, np.zeros(len(ends)), np.nan_to_num(ends), migrations={3: [1, 2]}, remote=0.25)
+
+
+def test_outcomes_are_kept_by_what_was_asked(tmp_path: Path) -> None:
+    assert kept.load(tmp_path, "one") is None
+    kept.save(tmp_path, "one", outcome(np.array([3.5, np.nan])))
+    found = kept.load(tmp_path, "one")
+    assert found is not None
+    assert kept.load(tmp_path, "two") is None
+    assert (found.ends[0], found.migrations, found.remote) == (3.5, {3: [1, 2]}, 0.25)
+    assert np.isnan(found.ends[1])
+    for path in tmp_path.iterdir():
+        path.write_text("{")  # broken off by a full disk, say
+    assert kept.load(tmp_path, "one") is None
+
+
+def test_next_touchs_times_count_on_real_memory_alone() -> None:
+    each = {"mark": 40.0, "touch_by_page": 5200.0, "move_pages": 6596.0}
+    ratios = {"mark_of_touch": 0.01, "touch_of_move_pages": 0.8, "move_pages_base_in_pages": 200.0}
+    measured = {
+        "where": "lab 4x2",
+        "ratios": ratios,
+        "ns_a_page": {"1": {**each, "move_pages": 78_000.0}, "64": each},
+    }
+    lab = next_touch.made(measured)
+    assert [row.verdict for row in lab] == ["size", "size", "direction", "no", "no", "no"]
+    assert [row.value for row in lab[3:]] == [None] * 3
+    real = next_touch.made({**measured, "where": "here"})
+    assert [row.verdict for row in real[3:]] == ["size"] * 3

@@ -136,3 +136,20 @@ def test_balancing_moves_until_nodes_are_even_and_leaves_even_ones() -> None:
     decision = make_policy("first-fit").decide(crowded, None)
     assert [(move.tid, move.node) for move in decision.actions] == [(0, 1)]
     assert make_policy("first-fit").decide(observation(machine, [0, 1, 2, 3]), None).actions == ()
+
+
+def test_mb_measures_what_migration_changes_in_all_accesses() -> None:
+    """Equations 1 to 6: moving a thread from S to D changes the group's cost by (R_D - R_S) (1 - f)."""
+    rng = np.random.default_rng(1)
+    factor = 1.6  # of the paper's machine
+
+    def cost(threads: np.ndarray, pages: np.ndarray) -> float:  # type: ignore[type-arg]
+        local = threads @ pages
+        return float(local + (threads.sum() * pages.sum() - local) * factor)
+
+    for _ in range(20):
+        threads, pages = rng.integers(1, 9, 4), rng.integers(0, 99, 4)
+        seen = observation(machine_of(4, 2), [0], resident=[pages.tolist()])
+        moved = threads + ints([-1, 0, 1, 0])
+        (benefit,) = make_policy("mb").measure(Task(seen, ints([0]), 0, 2)).tolist()
+        assert cost(moved, pages) - cost(threads, pages) == pytest.approx(benefit * (1 - factor))
