@@ -156,8 +156,12 @@ class TraceSamples:
         """All samples with a thread, if they are few enough to hold; read once, since a query costs more."""
         if self._trace.sample_count > PIECE:
             return None
-        found = list(self._trace.sample_blocks(COLUMNS, where=self._condition))
-        return self._in_order(found[0]) if len(found) == 1 else None
+        found = self._trace.all_samples(COLUMNS)
+        thread = found["thread"]
+        if len(thread) and not 0 <= int(thread.min()) <= int(thread.max()) < self.threads:
+            known = (thread >= 0) & (thread < self.threads)
+            found = {name: values[known] for name, values in found.items()}
+        return self._in_order(found) if len(found["thread"]) else None
 
     def _in_order(self, columns: Columns) -> Columns:
         """Columns in order of time; of equal times as they were."""

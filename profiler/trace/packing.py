@@ -6,6 +6,7 @@ their own, by whose least and largest values the database skips what a query doe
 """
 
 import ctypes
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +19,7 @@ from numaplan.common.native import load_native
 from numaplan.profiler.trace.schema import ENUMS, TABLES
 
 TIME = "time_ns"
+PACKING = "samples.packing"  # the fact of a trace that says where the columns are
 COLUMNS = TABLES["samples"]
 NUMBERS: dict[str, type[np.signedinteger[Any]] | type[np.unsignedinteger[Any]]] = {
     "BIGINT": np.int64,
@@ -105,6 +107,44 @@ class Packing:
             if not _library().samples_pack(table, len(fields), stop - start, out.itemsize, where):
                 return False
         return True
+
+
+def described(packings: Sequence[Packing]) -> str:
+    """Where each table's columns are, as JSON: one object a table, of [base, bits, word, shift] by column."""
+    return json.dumps(
+        [
+            {field.name: [field.base, field.bits, field.word, field.shift] for field in packing.fields}
+            for packing in packings
+        ]
+    )
+
+
+def unpacked(
+    words: Mapping[str, Array], places: Mapping[str, Sequence[int]], columns: Sequence[str]
+) -> Block:
+    """Columns of words, in their own types (codes of enums); places: of this table, from `described`."""
+    found: dict[str, Array] = {}
+    count = len(words[TIME])
+    scratch = np.empty(count, np.uint64)
+    for name in columns:
+        if name == TIME:
+            found[name] = words[TIME]
+            continue
+        base, bits, word, shift = places[name]
+        kind = COLUMNS[name]
+        form = np.dtype(NUMBERS.get(kind, np.uint8))
+        if not bits:
+            found[name] = np.full(count, base, form)
+        else:
+            np.right_shift(words[f"word_{word}"], np.uint64(shift), out=scratch, casting="unsafe")
+            if shift + bits < _WORD:
+                np.bitwise_and(scratch, np.uint64((1 << bits) - 1), out=scratch)
+            if base:
+                np.add(scratch, np.uint64(base % (1 << _WORD)), out=scratch)  # modulo, as two's complement is
+            found[name] = scratch.astype(form)
+        if kind == "BOOLEAN":
+            found[name] = found[name].view(np.bool_)
+    return found
 
 
 def ranges_of(block: Block, start: int = 0) -> Ranges:

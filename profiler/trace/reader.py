@@ -1,18 +1,21 @@
 """Read a trace.db: checked when opened, then tables as DataFrames and samples as blocks of arrays."""
 
+import json
 import os
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from numaplan.common import UsageError
 from numaplan.profiler.machine import Machine
 from numaplan.profiler.trace.driver import driver
+from numaplan.profiler.trace.packing import PACKING, TIME, unpacked
+from numaplan.profiler.trace.rows import RegionRow, ThreadRow
 from numaplan.profiler.trace.schema import ENUMS, SCHEMA_VERSION, TABLES
 
 if TYPE_CHECKING:
@@ -28,35 +31,6 @@ _NUMBERS_OF_META = {
     "emulate.host_seconds": r"[0-9]{1,12}(\.[0-9]{1,9})?",
 }
 _NUMBERS = {"BIGINT": np.int64, "INTEGER": np.int32, "SMALLINT": np.int16, "UBIGINT": np.uint64}
-
-
-class ThreadRow(NamedTuple):
-    """A row of the threads table; path: of creation, -1: not known."""
-
-    thread: int
-    process: str
-    path: str
-    tid: int
-    pid: int
-    name: str
-    start_ns: int
-    end_ns: int
-
-
-class RegionRow(NamedTuple):
-    """A row of the regions table; thread: that made it, -1: not known."""
-
-    region: int
-    process: str
-    kind: str
-    name: str
-    build_id: str
-    start_addr: int
-    bytes: int
-    thread: int
-    sequence: int
-    start_ns: int
-    end_ns: int
 
 
 class Trace:
@@ -165,6 +139,29 @@ class Trace:
         return {
             name: values.filled(0) if hasattr(values, "filled") else values for name, values in found.items()
         }
+
+    def all_samples(self, columns: Sequence[str]) -> dict[str, np.ndarray[Any, Any]]:
+        """All samples as equally long arrays, event and level as codes, in the order of the file.
+
+        For traces whose samples are known to fit into memory; packed ones are unpacked here, in a third of
+        the time that the database takes.
+        """
+        known = TABLES["samples"]
+        if PACKING not in self.meta:
+            found = self.arrays(
+                f"SELECT {', '.join(_as_numbers(name, known[name]) for name in columns)} FROM samples"
+            )
+            return {name: _as_type(found[name], known[name]) for name in columns}
+        parts = []
+        for number, places in enumerate(json.loads(self.meta[PACKING]), 1):
+            listed = sorted(
+                {f"word_{places[name][2]}" for name in columns if name != TIME and places[name][1]}
+            )
+            words = self.arrays(f"SELECT {', '.join([TIME, *listed])} FROM samples_{number}")
+            parts.append(unpacked(words, places, columns))
+        if len(parts) == 1:
+            return dict(parts[0])
+        return {name: np.concatenate([part[name] for part in parts]) for name in columns}
 
     def sample_blocks(
         self, columns: Sequence[str], where: str = "", order: str = "", block: int = BLOCK

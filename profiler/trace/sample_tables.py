@@ -13,9 +13,11 @@ import numpy as np
 from numaplan.profiler.trace.packing import (
     COLUMNS,
     NUMBERS,
+    PACKING,
     TIME,
     Block,
     Packing,
+    described,
     everything,
     ranges_of,
     united,
@@ -77,6 +79,8 @@ class SampleTables:
             for number, fields in enumerate(of_name, 1)
         )
         self._store(f"CREATE VIEW samples AS {' UNION ALL '.join(parts)}")
+        told = described(self._packings)  # for those who take the words as they are
+        self._store(f"INSERT INTO meta VALUES ('{PACKING}', '{told}')")
 
     def _begin(self, packing: Packing) -> None:
         """Make a table for this packing."""

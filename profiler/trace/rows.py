@@ -1,0 +1,32 @@
+"""Rows of the tables of a trace that hold few."""
+
+from typing import NamedTuple
+
+
+class ThreadRow(NamedTuple):
+    """A row of the threads table; path: of creation, -1: not known."""
+
+    thread: int
+    process: str
+    path: str
+    tid: int
+    pid: int
+    name: str
+    start_ns: int
+    end_ns: int
+
+
+class RegionRow(NamedTuple):
+    """A row of the regions table; thread: that made it, -1: not known."""
+
+    region: int
+    process: str
+    kind: str
+    name: str
+    build_id: str
+    start_addr: int
+    bytes: int
+    thread: int
+    sequence: int
+    start_ns: int
+    end_ns: int
