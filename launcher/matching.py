@@ -19,7 +19,7 @@ from numaplan.launcher.observed import read_observed
 from numaplan.launcher.online.procfs import families
 from numaplan.launcher.online.reveal import Revealer
 from numaplan.launcher.role_use import LiveUse, RoleUse, joined
-from numaplan.launcher.roles import Match, match_roles
+from numaplan.launcher.roles import Match, load_matching, match_roles
 from numaplan.mapper import Plan, PlanThread
 from numaplan.profiler.live_samples import LiveEvents, LiveSamples
 from numaplan.profiler.live_sampling import live_events, start_sampler
@@ -44,6 +44,7 @@ class Matcher:
         self._trace = trace
         if trace and not _is_trace(Path(trace)):
             raise UsageError(f"{trace}: not a trace that can be read", "give the one of the plan")
+        load_matching()  # before the program starts: it takes longer than the samples
         self._sampler = start_sampler(_events(), [os.getpid()])
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="match", daemon=True)
@@ -130,11 +131,12 @@ class Matcher:
         )
         threads = list(self.plan.threads)
         for role, chosen in zip(rows, found.threads, strict=True):
-            seat, thread = self.plan.threads[role], self.plan.threads[rows[int(chosen)]]
-            threads[rows[int(chosen)]] = _seated(thread, seat)
-            if rows[int(chosen)] != role:
+            row = rows[int(chosen)]
+            seat, thread = self.plan.threads[role], self.plan.threads[row]
+            if row != role:
                 with suppress(OSError):  # it has just ended
                     os.sched_setaffinity(live.tids[thread.process, thread.path], seat.cpus)
+                    threads[row] = _seated(thread, seat)
         self.plan = msgspec.structs.replace(self.plan, threads=tuple(threads))
         return found
 

@@ -27,6 +27,13 @@ class Match:
         return int((self.threads != np.arange(len(self.threads))).sum())
 
 
+def load_matching() -> None:
+    """Load what matching needs."""
+    import scipy.optimize  # noqa: F401
+
+    from numaplan.analyzer import communication_matrix, match_threads  # noqa: F401
+
+
 def match_roles(
     role_use: Floats, use: Floats, role_comm: Floats | None = None, comm: Floats | None = None
 ) -> Match:
