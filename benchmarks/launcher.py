@@ -1,21 +1,25 @@
 """What launching with a plan costs: start-up, threads, allocations, steady state; nlaunch before the program.
 
-Every figure is against the same program without us, runs taken in turn, best of several.
+Every figure is against the same program without us, runs taken in turn, best of several. Steady state is in
+processor time, from the program's own first instruction to its last, and also the median of the ratios of
+neighbouring runs: what others take of the machine is in both of a pair.
 """
 
 import os
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
+
+import msgspec
 
 from numaplan.launcher.compact import compact
 from numaplan.launcher.launch import LIBRARY
-from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanThread, Predicted
+from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
 from numaplan.profiler.identity import prepare
 from numaplan.profiler.machine import Machine
 
@@ -29,8 +33,14 @@ INSIDE = {
     "malloc and free of 64 bytes": ("small", 20_000_000),
     "malloc and free of 1 MiB": ("large", 100_000),
 }
-STEADY = ("work", 200_000_000)
-STEADY_REPEATS = 15
+STEADY = {
+    "arithmetic": ("work", 100_000_000),
+    "stencil of four threads": ("stencil", 400),
+    "lists of small blocks": ("lists", 8),
+    "malloc and free of 64 bytes": ("small", 10_000_000),
+    "1 MiB mapped, touched, unmapped": ("maps", 400),
+}
+STEADY_REPEATS = 25
 
 Environments = dict[str, Mapping[str, str]]
 
@@ -43,12 +53,12 @@ def run() -> dict[str, Any]:
         subprocess.run(["gcc", "-std=c11", "-O2", "-o", program, SOURCE, "-lpthread"], check=True)
         environments = _environments(folder)
         results = {
-            what: _compare(environments, lambda env, words=words: _own_clock(program, words, env))
+            what: _compare(environments, lambda env, words=words: _own_clocks(program, words, env)[0])
             for what, words in INSIDE.items()
         }
-        results["arithmetic, user time of the whole process"] = _compare(
-            environments, lambda env: _user_time([str(program), *map(str, STEADY)], env), STEADY_REPEATS
-        )
+        steady = {name: environments[name] for name in ("without", "launch", "launch, memory")}
+        for what, words in STEADY.items():
+            results[f"{what}, processor time"] = _steady(program, words, steady)
         results["process with 64 threads, start to end"] = _compare(
             environments, lambda env: _clock([str(program), "threads", "64"], env)
         )
@@ -79,17 +89,30 @@ def _plan() -> Plan:
 
 
 def _environments(folder: Path) -> Environments:
-    """Without us, with the recording library, with the enforcing library and a plan for 64 threads."""
+    """Without us, with the recording library, with the enforcing library and a plan for 64 threads; the same
+    with a plan that also names a block of memory, so that every large block is looked up."""
     found: Environments = {"without": dict(os.environ)}
-    for name in ("record", "launch"):
-        workdir = folder / name
+    for name in ("record", "launch", "launch, memory"):
+        workdir = folder / name.replace(", ", "-")
         workdir.mkdir()
-        library = {"library": LIBRARY} if name == "launch" else {}
-        found[name] = prepare(workdir, os.environ, **library)
-    place = folder / "plan.bin"
-    place.write_bytes(compact(_plan(), {"": Machine.load("local").cpus}, lambda _module, _symbol: None).data)
-    found["launch"] = {**found["launch"], "NUMAPLAN_PLAN": str(place)}
+        if name == "record":
+            found[name] = prepare(workdir, os.environ)
+            continue
+        plan = _plan()
+        if name == "launch, memory":
+            plan = msgspec.structs.replace(plan, memory=(_elsewhere(plan),))
+        place = workdir / "plan.bin"
+        place.write_bytes(compact(plan, {"": Machine.load("local").cpus}, lambda _module, _symbol: None).data)
+        found[name] = {**prepare(workdir, os.environ, library=LIBRARY), "NUMAPLAN_PLAN": str(place)}
     return found
+
+
+def _elsewhere(plan: Plan) -> PlanRegion:
+    """A block of the main thread that never comes."""
+    key = RegionKey(kind="heap", name="cost+0x1", bytes=1 << 30, thread="0", sequence=1 << 30)
+    return PlanRegion(
+        region=key, policy="bind", runs=(Run(offset=0, bytes=1 << 30, node=plan.threads[0].node),)
+    )
 
 
 def _compare(
@@ -104,16 +127,28 @@ def _compare(
     return {"without us, s": without, **ratios, "launch adds, ms": (best["launch"] - without) * 1000}
 
 
-def _own_clock(program: Path, words: Sequence[str | int], environment: Mapping[str, str]) -> float:
+def _own_clocks(
+    program: Path, words: Sequence[str | int], environment: Mapping[str, str]
+) -> tuple[float, float]:
+    """Seconds by the clock and of processor time, as the program itself measured them."""
     argv = [str(program), *map(str, words)]
-    return int(subprocess.run(argv, env=environment, capture_output=True, check=True).stdout) / 1e9
+    said = subprocess.run(argv, env=environment, capture_output=True, check=True).stdout.split()
+    return int(said[0]) / 1e9, int(said[1]) / 1e9
 
 
-def _user_time(argv: Sequence[str], environment: Mapping[str, str]) -> float:
-    """What others take of the processor is not in it, as it is in a clock's time."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    subprocess.run(argv, env=environment, stdout=subprocess.DEVNULL, check=True)
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+def _steady(program: Path, words: Sequence[str | int], environments: Environments) -> dict[str, float]:
+    """Ratios to the run without us: of the best runs, and the median of those of neighbours."""
+    seconds: dict[str, list[float]] = {name: [] for name in environments}
+    for turn in range(STEADY_REPEATS):
+        names = list(environments) if turn % 2 else list(reversed(environments))
+        for name in names:
+            seconds[name].append(_own_clocks(program, words, environments[name])[1])
+    without = seconds.pop("without")
+    found = {"without us, s": min(without)}
+    for name, each in seconds.items():
+        found[f"{name} ratio"] = min(each) / min(without)
+        found[f"{name} ratio, median"] = median(a / b for a, b in zip(each, without, strict=True))
+    return found
 
 
 def _clock(argv: Sequence[str], environment: Mapping[str, str]) -> float:
