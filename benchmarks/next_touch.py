@@ -37,7 +37,7 @@ def run(most: int = 65536) -> dict[str, Any]:
         program = Path(folder) / "next_touch_cost"
         flags = ["-std=gnu11", "-O2", "-D_GNU_SOURCE", f"-I{include_folder()}"]
         subprocess.run(["cc", *flags, "-o", program, SOURCE], check=True)
-        command = ["env", f"LD_PRELOAD={LIBRARY}", str(program), str(most), "5" if here else "1"]
+        command = ["env", f"LD_PRELOAD={LIBRARY}", str(program), str(most), "5" if here else "3"]
         if not here:
             lab = [str(Path(sys.executable).parent / "nlab"), "run", "--machine", "4x2"]
             command = [*lab, "--timeout", str(LAB_SECONDS), "--", *command]
