@@ -11,6 +11,14 @@ from numaplan.analyzer.report.units import in_count
 Matrix = NDArray[np.float64]
 Figure = dict[str, Any]
 
+NOTHING = {
+    "text": "none was seen",
+    "showarrow": False,
+    "xref": "x domain",
+    "yref": "y domain",
+    "x": 0.5,
+    "y": 0.5,
+}
 MOST_CELLS = 384  # threads shown one by one; beyond, neighbours are merged
 MOST_LABELS = 16
 MOST_ERRORS = 128  # threads up to which the page holds the error of each pair
@@ -107,6 +115,7 @@ def _heat_map(
                 "_ramp": "root",
                 "_names": shown,
                 "_unit": "events",
+                "showscale": bool(cells.any()),
                 "colorbar": {"title": {"text": "events"}},
             }
         ],
@@ -119,6 +128,7 @@ def _heat_map(
                 "constraintoward": "top",
             },
             "shapes": lines,
+            "annotations": [] if cells.any() else [NOTHING],
         },
     }
 
