@@ -20,7 +20,7 @@ from numaplan.launcher.lab.guest_machine import GuestShape
 from numaplan.launcher.lab.initramfs import initial_files
 from numaplan.launcher.lab.kernel import installed_kernel
 from numaplan.launcher.lab.places import QEMU, native_part
-from numaplan.launcher.lab.qemu import command_line, plugin_name, qemu_version, spawn
+from numaplan.launcher.lab.qemu import command_line, plugin_name, qemu_version, sampler_bytes, spawn
 from numaplan.launcher.lab.streams import Intake, Outlet
 
 BOOT_LIMIT = 180.0  # seconds; a boot takes about three on an idle host
@@ -165,6 +165,8 @@ class Guest:
         for name in PORTS:
             self._sockets[name], theirs[name] = socket.socketpair()
         plugin = native_part(plugin_name(version)) if self._counted else None
+        with (self._folder / "samples").open("wb") as samples:
+            samples.truncate(sampler_bytes(len(self.shape.machine.cpus)))
         ports = [(name, end.fileno()) for name, end in theirs.items()]
         command = command_line(self.shape, kernel.image, initrd, self._folder, ports, plugin)
         with (self._folder / "qemu").open("wb") as errors:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from numaplan.launcher.lab.guest_machine import GuestShape, machine_option, shape_arguments
 from numaplan.launcher.lab.places import QEMU
+from numaplan.launcher.lab.ticks import host_tick_khz
 
 # Each was measured to make the boot shorter or the guest's clock steadier; docs/lab.md says by how much.
 KERNEL_OPTIONS = (
@@ -51,7 +52,7 @@ def command_line(
     """The whole command: `ports` are (name, file descriptor) in the order of the agent's port numbers from 1.
 
     plugin: the counting plugin, whose memory sampler is a device of the guest; None boots the same guest
-    uncounted (for measuring what counting costs). Makes the sampler's memory, a file in `directory`.
+    uncounted (for measuring what counting costs). The sampler's memory is the file `samples` in `directory`.
     """
     command = [QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none"]
     command += ["-accel", "tcg,thread=multi,tb-size=256", "-machine", machine_option(shape), "-cpu", CPU]
@@ -63,7 +64,7 @@ def command_line(
         "-initrd",
         str(initrd),
         "-append",
-        KERNEL_OPTIONS,
+        kernel_options(),
     ]
     command += shape_arguments(shape)
     command += ["-fsdev", "local,id=root,path=/,security_model=none,multidevs=remap"]
@@ -81,8 +82,6 @@ def command_line(
     if plugin is not None:
         samples = directory / "samples"
         size = sampler_bytes(len(shape.machine.cpus))
-        with samples.open("wb") as file:
-            file.truncate(size)
         command += [
             "-plugin",
             f"file={escaped(plugin)},directory={escaped(directory)},samples={escaped(samples)}",
@@ -90,6 +89,12 @@ def command_line(
         memory = f"memory-backend-file,id=samples,share=on,mem-path={escaped(samples)},size={size}"
         command += ["-object", memory, "-device", "ivshmem-plain,memdev=samples"]
     return command
+
+
+def kernel_options() -> str:
+    """The kernel's command line."""
+    khz = host_tick_khz()
+    return f"{KERNEL_OPTIONS} tsc_early_khz={khz}" if khz else KERNEL_OPTIONS
 
 
 def sampler_bytes(cpus: int) -> int:

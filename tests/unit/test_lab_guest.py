@@ -196,7 +196,7 @@ def test_guests_are_emulated_even_where_kvm_is() -> None:
     command = command_line(shape, Path("/k"), Path("/i"), Path("/d"), [("control", 5)], Path("/p,q"))
     assert [command[at + 1].split(",")[0] for at, word in enumerate(command) if word == "-accel"] == ["tcg"]
     assert not any("kvm" in word for word in command)
-    assert command[command.index("-plugin") + 1] == "file=/p,,q,directory=/d"
+    assert command[command.index("-plugin") + 1] == "file=/p,,q,directory=/d,samples=/d/samples"
 
 
 def test_what_cannot_run_is_told_before_the_boot(tmp_path: Path) -> None:
