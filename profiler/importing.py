@@ -22,7 +22,7 @@ from numaplan.profiler.perfdata.periods import period_facts
 from numaplan.profiler.perfdata.records import ThreadSpan
 from numaplan.profiler.perfdata.unpack import unpacked
 
-KEPT = 1 << 21  # samples of 12 words each that may stay in memory rather than be decoded twice
+KEPT = 1 << 22  # accesses of 51 bytes that may stay in memory rather than be decoded twice
 _SAMPLE = 9  # the type of their records
 
 

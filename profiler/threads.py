@@ -40,9 +40,12 @@ class ThreadTable:
         self._only = np.full(size, -1, np.int32)
         self._only[tids] = np.arange(len(records), dtype=np.int32)
         self._shared = np.bincount(tids, minlength=size) > 1
+        self._plain = not self._shared.any()
 
     def find(self, tid: NDArray[np.int32], time_ns: NDArray[np.int64]) -> NDArray[np.int32]:
         """Thread index of each (tid, time), -1 for a tid that nobody announced."""
+        if self._plain and len(tid) and tid.min() >= 0 and tid.max() < len(self._only):
+            return self._only[tid]
         known = (tid >= 0) & (tid < len(self._only))
         safe = np.where(known, tid, 0)
         answer = np.where(known, self._only[safe], -1).astype(np.int32)

@@ -5,26 +5,22 @@ there from the first time.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-
-import numpy as np
 
 from numaplan.profiler.backends.base import SampleBlock
 from numaplan.profiler.machine import Machine
-from numaplan.profiler.machine.model import MAX_CPUS
-from numaplan.profiler.perfdata.conversion import NEVER, BlockMaker, Samples, choose, event_codes, start_of
-from numaplan.profiler.perfdata.decoded import Blocks, Decoded
-from numaplan.profiler.perfdata.family import LARGEST_TID
-from numaplan.profiler.perfdata.periods import PeriodCounter
+from numaplan.profiler.perfdata.access_decoder import AccessDecoder
+from numaplan.profiler.perfdata.conversion import Placer, start_of
+from numaplan.profiler.perfdata.decoded import Decoded, decoded, opened, pieces
 
 
 @dataclass(frozen=True)
 class Accesses:
     """What a recording holds of accesses. facts: all but its samples; pids: processes that have accesses.
 
-    count: accesses; start: when the first was, in the file's clock; last_cpu: the highest cpu number seen;
-    periods: by kind of event, as PeriodCounter finds them; kept: all samples, where they are few.
+    count: accesses; start: when the first was, in the file's clock; last_cpu: the highest cpu number of
+    them; periods: by kind of event, as PeriodCounter finds them; kept: the accesses, where they are few.
     """
 
     path: Path
@@ -34,47 +30,66 @@ class Accesses:
     pids: frozenset[int]
     last_cpu: int
     periods: Mapping[str, int]
-    kept: "tuple[Samples, ...] | None" = field(default=None, repr=False)
+    kept: "tuple[SampleBlock, ...] | None" = field(default=None, repr=False)
 
     def blocks(self, machine: Machine, start: int, shift: int = 0) -> Iterator[SampleBlock]:
         """The accesses in file order, with `shift` ns added to their times, none before `start`."""
-        maker = BlockMaker(self.facts, machine, start)
-        kinds = event_codes(self.facts.events)
-        for samples in Blocks(self.path) if self.kept is None else self.kept:
-            rows, codes = choose(samples, kinds)
-            if len(rows):
-                yield maker.block(samples, rows, codes, shift)
+        placer = Placer(machine, start)
+        for block in AccessBlocks(self.path) if self.kept is None else self.kept:
+            yield placer.place(block, shift)
+
+
+class AccessBlocks:
+    """The accesses of a recording block by block, times as in the file; raises as decode_perf does.
+
+    Once all were read, facts: the recording without samples; decoder: what the accesses say together.
+    """
+
+    facts: Decoded
+    decoder: AccessDecoder
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __iter__(self) -> Iterator[SampleBlock]:
+        source, reader = opened(self._path, AccessDecoder)
+        assert isinstance(reader.samples, AccessDecoder)  # for the types
+        self.decoder = reader.samples
+        self.decoder.listen(reader.records.threads())
+        for _piece in pieces(reader, source, self._path):
+            yield from self._ready()
+        self.decoder.flush()
+        yield from self._ready()
+        reader.finish()
+        facts = decoded(reader)
+        self.facts = replace(facts, lives=facts.lives + self.decoder.untold.spans())
+
+    def _ready(self) -> Iterator[SampleBlock]:
+        ready = self.decoder.ready
+        while ready:
+            yield ready.pop(0)
 
 
 def survey(path: Path, keep: int = 0) -> Accesses:
-    """Read a recording once through, keeping up to `keep` samples. Raises as decode_perf does."""
-    blocks = Blocks(path)
-    first, last_cpu, count = NEVER, 0, 0
-    counter = PeriodCounter()
-    kept: list[Samples] | None = []
-    seen = np.zeros(LARGEST_TID + 1, dtype=np.bool_)
-    for samples in blocks:
-        rows, codes = choose(samples, event_codes(blocks.events))
-        count += len(rows)
-        counter.add(samples, rows, codes)
-        seen[samples["pid"][rows]] = True
-        first = min(first, int(samples["time"][rows].min(initial=NEVER)))
-        keep -= len(samples["time"])
-        if keep < 0:
+    """Read a recording once through, keeping up to `keep` accesses. Raises as decode_perf does."""
+    blocks = AccessBlocks(path)
+    last_cpu, count = 0, 0
+    kept: list[SampleBlock] | None = []
+    for block in blocks:
+        count += len(block)
+        last_cpu = max(last_cpu, int(block.cpu.max(initial=0)))
+        if count > keep:
             kept = None
         elif kept is not None:
-            kept.append(samples)
-        cpus = samples["cpu"]
-        last_cpu = max(last_cpu, int(cpus[cpus < MAX_CPUS].max(initial=0)))
-    pids = frozenset(np.flatnonzero(seen).tolist())
-    start = start_of(blocks.facts, first)
+            kept.append(block)
+    decoder = blocks.decoder
     return Accesses(
         path=path,
         facts=blocks.facts,
         count=count,
-        start=start,
-        pids=pids,
+        start=start_of(blocks.facts, decoder.chosen.first),
+        pids=decoder.chosen.pids,
         last_cpu=last_cpu,
-        periods=counter.periods(blocks.facts.header["attrs"]),
+        periods=decoder.counter.periods(blocks.facts.header["attrs"]),
         kept=None if kept is None else tuple(kept),
     )

@@ -18,6 +18,7 @@ class Columns:
     def __init__(self) -> None:
         self.count = 0
         self._room = 0
+        self._stale = 0  # rows that may hold what was forgotten
         self._filled: set[str] = set()
         self._arrays: dict[str, Column] = {}
         self._allocate(_FIRST_ROOM)
@@ -60,12 +61,16 @@ class Columns:
     def __contains__(self, name: str) -> bool:
         return name in self._arrays
 
-    def take(self) -> dict[str, Column]:
-        """The columns so far; what comes next goes into new ones."""
-        taken = self.finish()
-        room, self.count, self._filled = self.count, 0, set()
-        self._allocate(max(room, _FIRST_ROOM))
-        return taken
+    def clear(self) -> None:
+        """Forget the samples; what comes next overwrites them."""
+        self._stale = max(self._stale, self.count)
+        self.count = 0
+
+    def blank(self, more: int) -> None:
+        """Make the next `more` rows zero, for samples that do not fill all columns that others have."""
+        last = min(self.count + more, self._stale)
+        for name in self._filled:
+            self._arrays[name][self.count : last] = 0
 
     def finish(self) -> dict[str, Column]:
         """The columns, cut to the samples they hold."""

@@ -1,8 +1,8 @@
 """A decoded recording as the profiler's samples, threads, processes and regions."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,19 +14,24 @@ from numaplan.profiler.machine import Machine, Node
 from numaplan.profiler.machine.cpusets import parse_list
 from numaplan.profiler.machine.model import MAX_CPUS
 from numaplan.profiler.perfdata.attrs import CPU
-from numaplan.profiler.perfdata.data_source import is_load, is_store, levels
-from numaplan.profiler.perfdata.decoded import BLOCK, Decoded
+from numaplan.profiler.perfdata.decoded import Decoded
 from numaplan.profiler.perfdata.family import LARGEST_TID
 from numaplan.profiler.perfdata.identities import Facts, identity_of
+from numaplan.profiler.perfdata.native_accesses import (
+    NONE,
+    ChosenFacts,
+    Codes,
+    Rows,
+    Samples,
+    choose_rows,
+    convert_rows,
+)
 from numaplan.profiler.trace.schema import EVENT_CODE
 
+_BLOCK = 1 << 16  # accesses
 NEVER = int(np.iinfo(np.int64).max)
-_GUEST = 4  # cpumode from here on
 _MOST_KIB = 1 << 50
-_NONE = 255
-_LOAD, _STORE = EVENT_CODE["load"], EVENT_CODE["store"]
 
-Samples = Mapping[str, NDArray[Any]]
 # What an event's samples are, by its name; the first that matches counts.
 _KINDS = (
     (r"mem-loads-aux|^dummy|context-switch", ""),
@@ -38,12 +43,12 @@ _KINDS = (
 )
 
 
-def event_codes(events: Sequence[str]) -> NDArray[np.uint8]:
+def event_codes(events: Sequence[str]) -> Codes:
     """The event code of each event by its name, 255 for those that say nothing of memory."""
     found = []
     for name in events:
         kind = next((kind for pattern, kind in _KINDS if re.search(pattern, name, re.IGNORECASE)), "")
-        found.append(EVENT_CODE[kind] if kind else _NONE)
+        found.append(EVENT_CODE[kind] if kind else NONE)
     return np.array(found, dtype=np.uint8)
 
 
@@ -52,8 +57,8 @@ class Converted:
     """The memory accesses of a recording: `rows` of its samples, with the event code of each."""
 
     decoded: Decoded
-    rows: NDArray[np.intp]
-    codes: NDArray[np.uint8]
+    rows: Rows
+    codes: Codes
 
     @property
     def start(self) -> int:
@@ -63,10 +68,11 @@ class Converted:
 
     def blocks(self, machine: Machine) -> Iterator[SampleBlock]:
         """The samples in blocks; a sample's node is that of its cpu."""
-        maker = BlockMaker(self.decoded, machine, self.start)
-        for at in range(0, len(self.rows), BLOCK):
-            rows, codes = self.rows[at : at + BLOCK], self.codes[at : at + BLOCK]
-            yield maker.block(self.decoded.samples, rows, codes)
+        placer = Placer(machine, self.start)
+        with_cpu = has_cpu([attr["sample_type"] for attr in self.decoded.header["attrs"]])
+        for at in range(0, len(self.rows), _BLOCK):
+            rows, codes = self.rows[at : at + _BLOCK], self.codes[at : at + _BLOCK]
+            yield placer.place(block_of(self.decoded.samples, rows, codes, with_cpu))
 
     def threads(self) -> list[SeenThread]:
         """The threads of the processes that have accesses."""
@@ -93,64 +99,40 @@ def start_of(decoded: Decoded, first: int) -> int:
     return first if 0 < first < NEVER else min(began, default=0)
 
 
-class BlockMaker:
-    """Makes the profiler's blocks of a recording's samples. start: times before it are moved there."""
+def has_cpu(sample_types: Sequence[int]) -> NDArray[np.bool_]:
+    """Which events tell the cpu, by their sample types."""
+    return np.array([bool(kind & CPU) for kind in sample_types], np.bool_)
 
-    def __init__(self, decoded: Decoded, machine: Machine, start: int) -> None:
-        kinds = [attr["sample_type"] for attr in decoded.header["attrs"]]
-        self._has_cpu = np.array([bool(kind & CPU) for kind in kinds])
+
+def block_of(samples: Samples, rows: Rows, codes: Codes, with_cpu: NDArray[np.bool_]) -> SampleBlock:
+    """The chosen rows of the samples, times as in the file and nodes not known. with_cpu: by event."""
+    return sample_block(convert_rows(samples, rows, codes, with_cpu), codes)
+
+
+def sample_block(columns: dict[str, NDArray[Any]], codes: Codes) -> SampleBlock:
+    """A block of accesses whose nodes are not known."""
+    return SampleBlock(node=np.full(len(codes), -1, np.int16), event=codes, **columns)
+
+
+class Placer:
+    """Puts blocks on a machine's nodes and a trace's clock. start: times before it are moved there."""
+
+    def __init__(self, machine: Machine, start: int) -> None:
         self._start = start
-        self._node_of = np.full(1 << 16, -1, dtype=np.int16)
+        self._node_of = np.full(MAX_CPUS, -1, dtype=np.int16)  # the last one is that of cpu -1
         for cpu, node in machine.node_of_cpu.items():
             self._node_of[cpu] = node
 
-    def block(
-        self, samples: Samples, rows: NDArray[np.intp], codes: NDArray[np.uint8], shift: int = 0
-    ) -> SampleBlock:
-        """The chosen rows of the samples; shift: ns to add to their times."""
-        has_cpu = self._has_cpu[samples["event"][rows]]
-        cpu = samples["cpu"][rows]
-        cpu = np.where(has_cpu & (cpu < MAX_CPUS), cpu, -1)
-        source, weight = samples["data_src"][rows], samples["weight"][rows]
-        latency = np.minimum(weight, np.uint64(2**31 - 1)).astype(np.int32)
-        return SampleBlock(
-            time_ns=np.maximum(samples["time"][rows] + shift, self._start),
-            pid=samples["pid"][rows].astype(np.int32),
-            tid=samples["tid"][rows].astype(np.int32),
-            cpu=np.where(cpu < 1 << 15, cpu, -1).astype(np.int16),
-            node=np.where(cpu >= 0, self._node_of[cpu], -1).astype(np.int16),
-            addr=samples["addr"][rows],
-            phys_addr=samples["phys_addr"][rows],
-            ip=samples["ip"][rows],
-            event=codes,
-            is_write=(codes == _STORE) | is_store(source),
-            level=levels(source),
-            latency=np.where(latency > 0, latency, np.int32(-1)),
-        )
-
-
-def choose(samples: Samples, kinds: NDArray[np.uint8]) -> tuple[NDArray[np.intp], NDArray[np.uint8]]:
-    """Rows of the samples that are accesses of user programs (address, no guest, thread), and event codes.
-
-    kinds: what `event_codes` says of the events.
-    """
-    codes = kinds[samples["event"]]
-    if samples["data_src"].any():
-        # Where the hardware says what the access was it is believed: one event can sample both.
-        source = samples["data_src"]
-        told = np.where(is_store(source), _STORE, np.where(is_load(source), _LOAD, _NONE)).astype(np.uint8)
-        by_source = (told != _NONE) & ((codes == _LOAD) | (codes == _STORE) | (codes == _NONE))
-        codes = np.where(by_source, told, codes)
-    valid = (samples["addr"] != 0) & (samples["cpumode"] < _GUEST) & (codes != _NONE) & (samples["time"] >= 0)
-    for name in ("pid", "tid"):
-        valid &= (samples[name] >= 0) & (samples[name] <= LARGEST_TID)
-    rows = np.flatnonzero(valid)
-    return rows, codes[rows]
+    def place(self, block: SampleBlock, shift: int = 0) -> SampleBlock:
+        """The block with nodes and with `shift` ns added to its times."""
+        time = block.time_ns + shift if shift else block.time_ns
+        return replace(block, time_ns=np.maximum(time, self._start), node=self._node_of[block.cpu])
 
 
 def convert(decoded: Decoded) -> Converted:
     """Choose the samples that are memory accesses of user programs: an address, no guest, a thread."""
-    return Converted(decoded, *choose(decoded.samples, event_codes(decoded.events)))
+    kinds, facts = event_codes(decoded.events), ChosenFacts(LARGEST_TID)
+    return Converted(decoded, *choose_rows(decoded.samples, kinds, facts))
 
 
 def machine_of(decoded: Decoded, last_cpu: int = 0) -> Machine:

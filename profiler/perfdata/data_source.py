@@ -4,6 +4,7 @@ Bit fields as in include/uapi/linux/perf_event.h (union perf_mem_data_src). Two 
 exist side by side: single bits (mem_lvl) and a number (mem_lvl_num) with a remote bit and hops.
 """
 
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -13,7 +14,7 @@ from numaplan.profiler.trace.schema import LEVEL_CODE
 
 Sources = NDArray[np.uint64]
 
-_LOAD, _STORE = 1 << 1, 1 << 2
+LOAD, STORE = 1 << 1, 1 << 2
 _LEVEL_SHIFT, _LEVEL_BITS = 5, 14
 _NUMBER_SHIFT, _NUMBER_BITS = 33, 5  # mem_lvl_num and, above it, mem_remote
 _HOPS_SHIFT, _HOPS_BITS = 43, 3
@@ -51,6 +52,25 @@ _NUMBERED = {
 _SAME_NODE = 1  # hops: another core's cache on the same node is not remote
 
 
+@dataclass(frozen=True)
+class LevelTables:
+    """Level codes by the bits of data_src: `old` by those from `old_shift` on, `numbered` (numbers, hops) by
+    those from both other shifts on, which count unless they give `unknown`. Lengths are powers of 2.
+    """
+
+    old: NDArray[np.uint8]
+    numbered: NDArray[np.uint8]
+    old_shift: int = _LEVEL_SHIFT
+    number_shift: int = _NUMBER_SHIFT
+    hops_shift: int = _HOPS_SHIFT
+    unknown: int = LEVEL_CODE["unknown"]
+
+
+def level_tables() -> LevelTables:
+    """What `levels` goes by."""
+    return LevelTables(_old_table(), _new_table())
+
+
 def levels(data_src: Sources) -> NDArray[np.uint8]:
     """The level code (trace.schema LEVELS) of each access; `unknown` where the hardware does not say."""
     old = _old_table()[
@@ -65,12 +85,12 @@ def levels(data_src: Sources) -> NDArray[np.uint8]:
 
 def is_load(data_src: Sources) -> NDArray[np.bool_]:
     """Which accesses are loads."""
-    return (data_src & np.uint64(_LOAD)).astype(np.bool_)
+    return (data_src & np.uint64(LOAD)).astype(np.bool_)
 
 
 def is_store(data_src: Sources) -> NDArray[np.bool_]:
     """Which accesses are stores."""
-    return (data_src & np.uint64(_STORE)).astype(np.bool_)
+    return (data_src & np.uint64(STORE)).astype(np.bool_)
 
 
 def is_hitm(data_src: Sources) -> NDArray[np.bool_]:

@@ -1,26 +1,23 @@
 """Decode perf.data files: the one entry, `decode_perf`, and what it returns."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from collections.abc import Mapping as MappingView
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from numaplan.profiler.perfdata.errors import PerfDataError
 from numaplan.profiler.perfdata.reader import Reader
 from numaplan.profiler.perfdata.records import Mapping, ThreadSpan
+from numaplan.profiler.perfdata.samples import SampleDecoder
 from numaplan.profiler.perfdata.source import Source
+from numaplan.profiler.perfdata.strangers import UntoldThreads
 
 _MEND = "give a file that perf record wrote"
-BLOCK = 1 << 19  # samples: enough for the database to write whole row groups
-_LARGEST_TID = 1 << 22  # the kernel's PID_MAX_LIMIT
-
-ThreadKey = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -47,60 +44,10 @@ class Decoded:
     @cached_property
     def threads(self) -> tuple[ThreadSpan, ...]:
         """Every life of every thread, also of those that only samples tell of."""
-        return self.lives + _unannounced(self.lives, self.samples)
-
-
-def _unannounced(
-    lives: Sequence[ThreadSpan], samples: MappingView[str, NDArray[Any]]
-) -> tuple[ThreadSpan, ...]:
-    """The threads of samples that no record tells of."""
-    known = {(span.pid, span.tid) for span in lives}
-    pids, tids = samples["pid"], samples["tid"]
-    told = np.zeros(_LARGEST_TID + 1, dtype=np.bool_)
-    told[[span.tid for span in lives if 0 <= span.tid <= _LARGEST_TID]] = True
-    inside = (tids >= 0) & (tids <= _LARGEST_TID)
-    untold = np.flatnonzero(~inside | ~told[np.where(inside, tids, 0)])
-    # One word a thread: numpy sorts those ten times as fast as pairs.
-    words = np.unique(pids[untold] << 32 | tids[untold] & 0xFFFFFFFF)
-    pairs = zip((words >> 32).tolist(), words.astype(np.int32).tolist(), strict=True)
-    return tuple(ThreadSpan(p, t) for p, t in pairs if (p, t) not in known)
-
-
-class Blocks:
-    """A recording read in blocks, for those that need not hold all its samples; raises as decode_perf does.
-
-    events: names of the events, as known when the last block came; facts: once all blocks were read, the
-    recording without samples.
-    """
-
-    events: tuple[str, ...]
-    facts: Decoded
-
-    def __init__(self, path: str | os.PathLike[str], size: int = BLOCK) -> None:
-        self._path = Path(path)
-        self._size = size
-
-    def __iter__(self) -> Iterator[dict[str, NDArray[Any]]]:
-        source, reader = _opened(self._path)
-        columns = reader.samples.columns
-        unannounced: dict[ThreadKey, ThreadSpan] = {}
-        for _piece in _pieces(reader, source, self._path):
-            if columns.count >= self._size:
-                yield self._taken(reader, unannounced)
-        if columns.count:
-            yield self._taken(reader, unannounced)
-        reader.finish()
-        told = {(span.pid, span.tid) for span in reader.records.threads()}
-        facts = _decoded(reader)
-        more = tuple(span for key, span in unannounced.items() if key not in told)
-        self.facts = replace(facts, lives=facts.lives + more)
-
-    def _taken(self, reader: Reader, unannounced: dict[ThreadKey, ThreadSpan]) -> dict[str, NDArray[Any]]:
-        self.events = tuple(reader.events.names(reader.header))
-        samples = reader.samples.columns.take()
-        for span in _unannounced(reader.records.threads(), samples):
-            unannounced.setdefault((span.pid, span.tid), span)
-        return samples
+        untold = UntoldThreads(self.lives)
+        untold.begin().look(self.samples)
+        untold.end()
+        return self.lives + untold.spans()
 
 
 def decode_perf(path: str | os.PathLike[str]) -> Decoded:
@@ -110,20 +57,21 @@ def decode_perf(path: str | os.PathLike[str]) -> Decoded:
     nothing can be read, and UsageError when the file cannot be opened.
     """
     place = Path(path)
-    source, reader = _opened(place)
+    source, reader = opened(place)
     reader.expect()
-    for _piece in _pieces(reader, source, place):
+    for _piece in pieces(reader, source, place):
         pass
     reader.finish()
-    return _decoded(reader)
+    return decoded(reader)
 
 
-def _opened(place: Path) -> tuple[Source, Reader]:
+def opened(place: Path, decoder: type[SampleDecoder] = SampleDecoder) -> tuple[Source, Reader]:
+    """A recording (file or directory) and a reader for it."""
     source = Source(place / "data" if place.is_dir() else place)
-    return source, Reader(source)
+    return source, Reader(source, decoder)
 
 
-def _pieces(reader: Reader, source: Source, place: Path) -> Iterator[None]:
+def pieces(reader: Reader, source: Source, place: Path) -> Iterator[None]:
     """Read the file, and the further ones of a directory."""
     yield from reader.read(source)
     if place.is_dir():
@@ -137,7 +85,8 @@ def _number(part: Path) -> tuple[int, str]:
     return (int(digits) if digits.isdecimal() else 0, part.name)
 
 
-def _decoded(reader: Reader) -> Decoded:
+def decoded(reader: Reader) -> Decoded:
+    """What was read."""
     header = dict(reader.header)
     events = tuple(reader.events.names(header))
     header.update(

@@ -3,6 +3,7 @@
 import ctypes
 from collections.abc import Sequence
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,14 @@ COUNTED_TYPES = 256
 Ints = NDArray[np.int64]
 
 
+class Found(NamedTuple):
+    """Sample records: where they start, how long they are, and the cpumode that their headers tell."""
+
+    positions: Ints
+    sizes: Ints
+    modes: NDArray[np.uint8]
+
+
 class _Walk(ctypes.Structure):
     _fields_ = (
         ("base", ctypes.c_void_p),
@@ -25,6 +34,8 @@ class _Walk(ctypes.Structure):
         ("room", ctypes.c_int64),
         ("samples", ctypes.c_void_p),
         ("others", ctypes.c_void_p),
+        ("sizes", ctypes.c_void_p),
+        ("modes", ctypes.c_void_p),
         ("sample_count", ctypes.c_int64),
         ("other_count", ctypes.c_int64),
         ("treatment", ctypes.c_void_p),
@@ -70,25 +81,31 @@ class Walker:
         self._treatment = np.array(treatment, dtype=np.uint8)
         self._samples = np.empty(room, dtype=np.int64)
         self._others = np.empty(room, dtype=np.int64)
+        self._sizes = np.empty(room, dtype=np.int64)
+        self._modes = np.empty(room, dtype=np.uint8)
         self.counts = np.zeros(COUNTED_TYPES + 1, dtype=np.int64)
         self._walk = _Walk(
             room=room,
             samples=self._samples.ctypes.data,
             others=self._others.ctypes.data,
+            sizes=self._sizes.ctypes.data,
+            modes=self._modes.ctypes.data,
             treatment=self._treatment.ctypes.data,
             counts=self.counts.ctypes.data,
             swap=int(swap),
         )
 
-    def walk(self, buffer: NDArray[np.uint8], start: int, end: int) -> tuple[int, int, Ints, Ints]:
-        """(outcome, where it ended, positions of samples, positions of others) from `start` on.
+    def walk(self, buffer: NDArray[np.uint8], start: int, end: int) -> tuple[int, int, Found, Ints]:
+        """(outcome, where it ended, samples, positions of others) from `start` on.
 
         The arrays are reused by the next call. start and end lie within the buffer.
         """
         walk = self._walk
         walk.base, walk.next, walk.end = buffer.ctypes.data, start, end
         outcome = _library().perfdata_walk(ctypes.byref(walk))
-        return outcome, walk.next, self._samples[: walk.sample_count], self._others[: walk.other_count]
+        count = walk.sample_count
+        found = Found(self._samples[:count], self._sizes[:count], self._modes[:count])
+        return outcome, walk.next, found, self._others[: walk.other_count]
 
 
 def gather(

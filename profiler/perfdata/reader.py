@@ -46,7 +46,7 @@ _MEND = "record again"
 class Reader:
     """Reads one recording: `read` the file, `read_stream` further ones of a directory, take the parts."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, decoder: type[SampleDecoder] = SampleDecoder) -> None:
         self.name = source.name
         self.warnings: list[str] = []
         self.head = read_head(source.data.data, source.name, self.warnings)
@@ -54,7 +54,7 @@ class Reader:
         self.build_ids: dict[str, str] = {}
         order = self.head.order
         self.events = Events(self.head.attrs, order)
-        self.samples = SampleDecoder(order)
+        self.samples = decoder(order)
         self.records = records.RecordReader(order)
         self._order = order
         self._inflater: Inflater | None = None
@@ -109,7 +109,7 @@ class Reader:
     def _settle_events(self) -> None:
         """Tell of new events when the next records need them: a pipe can bring thousands, one by one."""
         if self._events_changed:
-            self.samples.set_events(self.events.attrs)
+            self.samples.set_events(self.events.attrs, self.events.names(self.header))
             self.records.set_events(self.events.attrs)
             self._events_changed = False
 
@@ -121,9 +121,9 @@ class Reader:
             self.events.add_types(data[offset : offset + size].tobytes())
 
     def _take_feature(self, number: int, content: bytes) -> None:
+        self._events_changed = True  # some tell names of events
         if number == EVENT_DESC:
             self.events.describe(read_event_desc(content, self._order, self.warnings))
-            self._events_changed = True
         elif number == BUILD_ID:
             self.build_ids.update(read_build_ids(content, self._order))
         else:
@@ -161,7 +161,7 @@ class Reader:
     def _piece(self, buffer: Buffer, at: int, end: int) -> tuple[int, int]:
         """Read up to `_BLOCK` records, or to one that must be taken alone; (outcome, where it ended)."""
         outcome, at, samples, others = self._walker.walk(buffer, at, end)
-        if len(samples) or len(others):
+        if len(samples.positions) or len(others):
             self._settle_events()
         self.samples.decode(buffer, samples)
         for position in others.tolist():
@@ -206,6 +206,7 @@ class Reader:
             self._events_changed = True
         elif kind == EVENT_UPDATE:
             self.events.update(record)
+            self._events_changed = True
         elif kind == EVENT_TYPE:
             self.events.add_types(record[8:])
         elif kind == FEATURE and len(record) >= 16:

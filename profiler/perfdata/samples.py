@@ -10,13 +10,12 @@ from numaplan.profiler.perfdata.attrs import Attr
 from numaplan.profiler.perfdata.columns import Columns
 from numaplan.profiler.perfdata.group_reads import GroupReads, reads_groups
 from numaplan.profiler.perfdata.layout import Layout, id_offset, layout_of
-from numaplan.profiler.perfdata.native import IdTable, Ints, column, gather
+from numaplan.profiler.perfdata.native import Found, IdTable, Ints, column, gather
 from numaplan.profiler.perfdata.skipping import field_lengths
 
 Buffer = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
 _SMALLEST_FIELD = 8
-_CPUMODE = 7  # in the header's misc: kernel, user, hypervisor, guest kernel, guest user
 
 
 class SampleDecoder:
@@ -33,17 +32,19 @@ class SampleDecoder:
         self._order = order
         self._swap = (order == "<") != (sys.byteorder == "little")
         self._layouts: list[Layout] = []
+        self._gaps = False  # whether there may be columns that some of the samples do not fill
         self._layout_of_event = np.zeros(0, dtype=np.int32)
         self._id_offsets: list[int] = []
         self._offset_of_event = np.zeros(0, dtype=np.int64)
         self._ids = IdTable({})
         self._groups = GroupReads()
 
-    def set_events(self, attrs: Sequence[Attr]) -> None:
-        """The events as known so far; in a pipe they come between the records."""
+    def set_events(self, attrs: Sequence[Attr], names: Sequence[str]) -> None:  # noqa: ARG002  (for heirs)
+        """The events as known so far, and their names; in a pipe they come between the records."""
         kinds: dict[Layout, int] = {}
         of_event = [kinds.setdefault(layout_of(attr, self._order), len(kinds)) for attr in attrs]
         self._layouts = list(kinds)
+        self._gaps = len(kinds) > 1 or any(map(reads_groups, kinds))
         self._layout_of_event = np.array(of_event, dtype=np.int32)
         offsets = [id_offset(attr) for attr in attrs]
         self._offset_of_event = np.array([-1 if at is None else at for at in offsets], dtype=np.int64)
@@ -59,34 +60,47 @@ class SampleDecoder:
         sizes = [sum(section.size for section in layout.sections) for layout in self._layouts]
         self.columns.expect(data_bytes // min(sizes, default=data_bytes + 1))
 
-    def decode(self, buffer: Buffer, samples: Ints) -> None:
-        """Append the samples whose records start at `samples` and lie within `buffer`."""
+    def decode(self, buffer: Buffer, samples: Found) -> None:
+        """Append the samples that were found in `buffer`."""
         if not self._layouts:
-            self.strange += len(samples)
-        elif len(samples):
-            sizes = column(buffer, samples + 6, 2, self._swap).astype(np.int64)
-            self.columns.reserve(len(samples))
+            self.strange += len(samples.positions)
+        elif len(samples.positions):
+            self.columns.reserve(len(samples.positions))
+            if self._gaps:
+                self.columns.blank(len(samples.positions))
             if self._id_offsets:
-                self._decode_by_id(buffer, samples, sizes)
+                self._decode_by_id(buffer, samples)
             else:
-                self._decode_alike(buffer, samples, sizes)
+                self._decode_alike(buffer, samples, None)
 
-    def _decode_alike(self, buffer: Buffer, samples: Ints, sizes: Ints) -> None:
-        starts, good = self._locate(self._layouts[0], buffer, samples, sizes)
+    def _decode_alike(self, buffer: Buffer, samples: Found, events: NDArray[np.int32] | None) -> None:
+        """Samples of one layout. events: None where all are the first event's."""
+        layout = self._layouts[0]
+        starts, good = self._locate(layout, buffer, samples.positions, samples.sizes)
+        modes = samples.modes
         if good is not None:
             self.short += int(len(good) - good.sum())
-            starts = [start[good] for start in starts]
-        self._copy(self._layouts[0], buffer, starts, None)
-        first, self.columns.count = self.columns.count, self.columns.count + len(starts[0])
-        self._expand(self._layouts[0], buffer, np.arange(first, self.columns.count), starts[0])
+            starts, modes = [start[good] for start in starts], modes[good]
+            events = events[good] if events is not None else None
+        self._copy(layout, buffer, starts, modes, None)
+        first, self.columns.count = self.columns.count, self.columns.count + len(modes)
+        if events is not None:
+            self.columns.fill("event")[first : self.columns.count] = events
+        if reads_groups(layout):
+            self._expand(layout, buffer, np.arange(first, self.columns.count), starts[0])
 
-    def _decode_by_id(self, buffer: Buffer, samples: Ints, sizes: Ints) -> None:
-        events = self._events_of(buffer, samples, sizes)
+    def _decode_by_id(self, buffer: Buffer, samples: Found) -> None:
+        events = self._events_of(buffer, samples.positions, samples.sizes)
         known = events >= 0
         if not known.all():
             self.strange += int(len(known) - known.sum())
-            samples, sizes, events = samples[known], sizes[known], events[known]
-        self._decode_events(buffer, samples, sizes, events)
+            positions, sizes, modes = samples
+            samples = Found(positions[known], sizes[known], modes[known])
+            events = events[known]
+        if len(self._layouts) == 1:
+            self._decode_alike(buffer, samples, events)
+        else:
+            self._decode_events(buffer, samples, events)
 
     def _events_of(self, buffer: Buffer, samples: Ints, sizes: Ints) -> NDArray[np.int32]:
         """The event of each sample by its id, -1 for unknown ones.
@@ -105,8 +119,9 @@ class SampleDecoder:
         assert found is not None  # there is at least one place
         return found
 
-    def _decode_events(self, buffer: Buffer, samples: Ints, sizes: Ints, events: NDArray[np.int32]) -> None:
+    def _decode_events(self, buffer: Buffer, found: Found, events: NDArray[np.int32]) -> None:
         """Copies the fields and events of the samples that are whole."""
+        samples, sizes, modes = found
         kinds = self._layout_of_event[events]
         good = np.ones(len(samples), dtype=np.bool_)
         located: list[tuple[Layout, Ints, list[Ints]]] = []
@@ -117,9 +132,9 @@ class SampleDecoder:
                 good[rows] = fits
                 rows, starts = rows[fits], [start[fits] for start in starts]
             located.append((layout, rows, starts))
-        target = None if good.all() and len(self._layouts) == 1 else np.cumsum(good) - 1
+        target = np.cumsum(good) - 1
         for layout, rows, starts in located:
-            self._copy(layout, buffer, starts, None if target is None else target[rows])
+            self._copy(layout, buffer, starts, modes[rows], target[rows])
         self.short += int(len(good) - good.sum())
         kept = events[good]
         first, self.columns.count = self.columns.count, self.columns.count + len(kept)
@@ -127,17 +142,18 @@ class SampleDecoder:
         groups = [one for one in located if reads_groups(one[0])]
         if len(groups) == 1:  # of several layouts there is no telling the rows of one after expanding another
             layout, rows, starts = groups[0]
-            where = np.arange(len(rows)) if target is None else target[rows]
-            self._expand(layout, buffer, first + where, starts[0])
+            self._expand(layout, buffer, first + target[rows], starts[0])
 
     def _expand(self, layout: Layout, buffer: Buffer, rows: Ints, samples: Ints) -> None:
-        if reads_groups(layout):
-            self._groups.expand(self.columns, layout, buffer, rows, samples, self._ids, self._swap)
+        self._groups.expand(self.columns, layout, buffer, rows, samples, self._ids, self._swap)
 
     def _locate(
         self, layout: Layout, buffer: Buffer, samples: Ints, sizes: Ints
     ) -> tuple[list[Ints], Flags | None]:
         """Where each section of each sample starts, and which samples hold all their sections (None: all)."""
+        if len(layout.sections) == 1:
+            bad = sizes < layout.sections[0].size
+            return [samples], ~bad if bad.any() else None
         starts, ends = [samples], samples + sizes
         end = samples + layout.sections[0].size
         bad = end > ends
@@ -151,9 +167,10 @@ class SampleDecoder:
             starts.append(start)
         return starts, ~bad if bad.any() else None
 
-    def _copy(self, layout: Layout, buffer: Buffer, starts: list[Ints], rows: Ints | None) -> None:
+    def _copy(
+        self, layout: Layout, buffer: Buffer, starts: list[Ints], modes: NDArray[np.uint8], rows: Ints | None
+    ) -> None:
         columns, first = self.columns, self.columns.count
-        modes = column(buffer, starts[0] + 4, 2, self._swap) & np.uint64(_CPUMODE)
         columns.fill("cpumode")[first + rows if rows is not None else slice(first, first + len(modes))] = (
             modes
         )

@@ -26,7 +26,7 @@ from numaplan.profiler.trace.schema import ENUMS
 
 FEW = 122_880  # samples that the database stores in no time
 ROW_GROUP = 63 * 2048  # rows: of words of 8 bytes they fill four blocks of the database, nearly
-ROWS = 4 * ROW_GROUP
+ROWS = 8 * ROW_GROUP
 _MOST_TABLES = 16
 _FAST = 20  # bytes a sample that are stored as they are: ten million take 205 MB
 

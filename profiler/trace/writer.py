@@ -15,6 +15,12 @@ from numaplan.profiler.trace.packing import NUMBERS
 from numaplan.profiler.trace.sample_tables import ROW_GROUP, SampleTables
 from numaplan.profiler.trace.schema import ENUMS, SCHEMA_VERSION, TABLES
 
+_SETTINGS = (
+    "SET enable_progress_bar = false",  # it would go to stdout
+    # One stream of blocks: further threads only hand it around, and waiting row groups leave the cache.
+    "SET threads = 1",
+    "SET write_buffer_row_group_count = 1",
+)
 _TYPES: dict[str, type[np.generic]] = {**NUMBERS, "DOUBLE": np.float64}
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
@@ -37,7 +43,8 @@ class TraceWriter:
         try:
             self._db = driver().connect()
             self._stack.callback(self._db.close)
-            self._db.execute("SET enable_progress_bar = false")  # it would go to stdout
+            for setting in _SETTINGS:
+                self._db.execute(setting)
             name = str(self._temporary).replace("'", "''")
             self._db.execute(f"ATTACH '{name}' AS trace (ROW_GROUP_SIZE {ROW_GROUP})")
             self._db.execute("USE trace")

@@ -1,13 +1,15 @@
 """What stands at different places in events of one file; blocks; zstd without the library."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from numaplan.profiler.perfdata import decode_perf, zstd
-from numaplan.profiler.perfdata.decoded import Blocks
+from numaplan.profiler.perfdata import access_decoder, decode_perf, zstd
+from numaplan.profiler.perfdata.accesses import AccessBlocks
+from numaplan.profiler.perfdata.conversion import block_of, event_codes, has_cpu
+from numaplan.profiler.perfdata.family import LARGEST_TID
+from numaplan.profiler.perfdata.native_accesses import ChosenFacts, choose_rows
 from tests.replay.builder import COMPRESSED2, Builder, Event
 
 LOADS = Event(("identifier", "ip", "tid", "time", "addr", "cpu", "weight"), ids=(11, 12), name="loads")
@@ -73,15 +75,21 @@ def large() -> Builder:
 
 @pytest.mark.parametrize("form", ["file", "zstd", "zstd2 pipe"])
 @pytest.mark.parametrize("size", [1, 100, 10**6])
-def test_blocks_hold_what_the_whole_holds(tmp_path: Path, form: str, size: int) -> None:
+def test_blocks_hold_what_the_whole_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, size: int
+) -> None:
     builder = large()
     if "zstd" in form:
         builder.compress(cut=777, kind=COMPRESSED2 if "2" in form else 81)
     path = write(tmp_path, builder.pipe() if "pipe" in form else builder.file())
     whole = decode_perf(path)
-    blocks = Blocks(path, size)
-    parts: list[dict[str, Any]] = list(blocks)
-    for name, values in whole.samples.items():
+    monkeypatch.setattr(access_decoder, "_BLOCK", size)
+    monkeypatch.setattr(access_decoder, "_PIECE", size)
+    blocks = AccessBlocks(path)
+    parts = [vars(part) for part in blocks]
+    rows, codes = choose_rows(whole.samples, event_codes(whole.events), ChosenFacts(LARGEST_TID))
+    with_cpu = has_cpu([attr["sample_type"] for attr in whole.header["attrs"]])
+    for name, values in vars(block_of(whole.samples, rows, codes, with_cpu)).items():
         assert np.array_equal(np.concatenate([part[name] for part in parts]), values), name
     facts = blocks.facts
     assert (facts.events, facts.lost, facts.maps) == (whole.events, whole.lost, whole.maps)

@@ -7,17 +7,21 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { HEADER = 8, SAMPLE = 9, COUNTED_TYPES = 256 };
+#include "perfdata.h"
+
+enum { HEADER = 8, SAMPLE = 9, COUNTED_TYPES = 256, CPUMODE = 7 };
 enum treatment { SKIP = 0, REPORT = 1, STOP = 2 };
 enum outcome { AT_END, FULL, STOPPED, TOO_SMALL, PAST_END };
 
 /* One walk over records. `treatment` says for each type below 256 what to do with it (samples are always
- * reported, unknown types skipped); the arrays hold `room` entries each. */
+ * reported, unknown types skipped); the arrays hold `room` entries each, sizes and modes those of samples. */
 struct walk {
     const uint8_t *base;
     int64_t next, end;
     int64_t room;
     int64_t *samples, *others;
+    int64_t *sizes;
+    uint8_t *modes;
     int64_t sample_count, other_count;
     const uint8_t *treatment;
     int64_t *counts;
@@ -64,7 +68,9 @@ int perfdata_walk(struct walk *walk) {
                 outcome = FULL;
                 break;
             }
-            walk->samples[samples++] = at;
+            walk->samples[samples] = at;
+            walk->sizes[samples] = size;
+            walk->modes[samples++] = read16(walk->base + at + 4, swap) & CPUMODE;
         } else if (type < COUNTED_TYPES && walk->treatment[type] != SKIP) {
             if (walk->treatment[type] == STOP || others == walk->room) {
                 outcome = walk->treatment[type] == STOP ? STOPPED : FULL;
@@ -81,13 +87,6 @@ int perfdata_walk(struct walk *walk) {
     return outcome;
 }
 
-/* A column to fill: `width` bytes at `offset` from each position (-4: a signed word), as 64 bits into `out`. */
-struct field {
-    int64_t offset;
-    int64_t width;
-    uint64_t *out;
-};
-
 static uint64_t field_value(const uint8_t *at, int64_t width, int swap) {
     switch (width) {
     case 8:
@@ -101,7 +100,6 @@ static uint64_t field_value(const uint8_t *at, int64_t width, int swap) {
     }
 }
 
-/* Copy fields of `count` records into columns; into rows `rows` of them, or the first ones when it is NULL. */
 void perfdata_gather(const uint8_t *base, const int64_t *positions, const int64_t *rows, int64_t count,
                      const struct field *fields, int64_t field_count, int swap) {
     /* Blocks that fit a small cache, then column by column: each inner loop is branch-free and prefetchable. */

@@ -1,0 +1,223 @@
+/* From decoded samples to memory accesses: which samples are some, and what a trace keeps of them.
+ *
+ * What counts as an access and what levels are called is decided in Python (profiler/perfdata/conversion.py and
+ * data_source.py), which hands it over in tables.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "perfdata.h"
+
+/* Decoded columns, all of one length. */
+struct samples {
+    const int64_t *time, *pid, *tid, *cpu;
+    const uint64_t *ip, *addr, *phys_addr, *weight, *data_src;
+    const int32_t *event;
+    const uint8_t *cpumode;
+};
+
+/* kinds: code by event; codes of loads, of stores, of what is no access; in data_src the bits of both. */
+struct rules {
+    const uint8_t *kinds;
+    uint64_t load_bit, store_bit;
+    int64_t largest_tid;
+    uint8_t load, store, none, first_guest;
+};
+
+/* What all accesses together say: time of the first one; seen: marks the ids of their processes, has one place
+ * beyond the largest. */
+struct facts {
+    int64_t first;
+    uint8_t *seen;
+};
+
+/* Rows and codes of the accesses among `count` samples; returns how many. */
+int64_t perfdata_choose(const struct samples *samples, int64_t count, const struct rules *rules, int64_t *rows,
+                        uint8_t *codes, struct facts *facts) {
+    const struct rules r = *rules;
+    const struct samples s = *samples;
+    const uint64_t largest = (uint64_t)r.largest_tid;
+    uint8_t *const seen = facts->seen;
+    int64_t found = 0, first = facts->first;
+    for (int64_t i = 0; i < count; i++) {
+        const uint64_t source = s.data_src[i];
+        uint8_t code = r.kinds[s.event[i]];
+        /* Where the hardware says what the access was it is believed: one event can sample both. */
+        if (code == r.load || code == r.store || code == r.none)
+            code = source & r.store_bit ? r.store : source & r.load_bit ? r.load : code;
+        rows[found] = i;
+        codes[found] = code;
+        const int is_one = (s.addr[i] != 0) & (s.cpumode[i] < r.first_guest) & (code != r.none) &
+                           (s.time[i] >= 0) & ((uint64_t)s.pid[i] <= largest) & ((uint64_t)s.tid[i] <= largest);
+        found += is_one;
+        first = is_one && s.time[i] < first ? s.time[i] : first;
+        seen[is_one ? s.pid[i] : r.largest_tid + 1] = 1;
+    }
+    facts->first = first;
+    return found;
+}
+
+/* Tables of levels: by the low bits of data_src >> old_shift, and by two groups of bits next to each other. */
+struct levels {
+    const uint8_t *old, *numbered;
+    uint64_t old_mask, number_mask, hops_mask;
+    int32_t old_shift, number_shift, hops_shift, hops_bits;
+    uint8_t unknown;
+};
+
+/* What a trace keeps; -1 where it is not known. phys_addr: NULL when there are none. */
+struct accesses {
+    int64_t *time;
+    int32_t *pid, *tid;
+    int16_t *cpu;
+    uint64_t *addr, *phys_addr, *ip;
+    uint8_t *is_write, *level;
+    int32_t *latency;
+};
+
+/* Convert the chosen rows. has_cpu: by event. */
+void perfdata_convert(const struct samples *samples, const int64_t *rows, const uint8_t *codes, int64_t count,
+                      const struct rules *rules, const uint8_t *has_cpu, const struct levels *levels,
+                      const struct accesses *accesses) {
+    const struct samples s = *samples;
+    const struct accesses out = *accesses;
+    const struct levels l = *levels;
+    const uint8_t store = rules->store;
+    const uint64_t store_bit = rules->store_bit;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t row = rows[i];
+        out.time[i] = s.time[row];
+        out.pid[i] = (int32_t)s.pid[row];
+        out.tid[i] = (int32_t)s.tid[row];
+        out.addr[i] = s.addr[row];
+        out.ip[i] = s.ip[row];
+    }
+    if (out.phys_addr)
+        for (int64_t i = 0; i < count; i++)
+            out.phys_addr[i] = s.phys_addr[rows[i]];
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t row = rows[i];
+        const uint64_t source = s.data_src[row], weight = s.weight[row];
+        const int64_t cpu = s.cpu[row];
+        const uint8_t numbered = l.numbered[(source >> l.number_shift & l.number_mask) << l.hops_bits |
+                                            (source >> l.hops_shift & l.hops_mask)];
+        out.cpu[i] = (uint64_t)cpu <= INT16_MAX && has_cpu[s.event[row]] ? (int16_t)cpu : -1;
+        out.is_write[i] = (codes[i] == store) | ((source & store_bit) != 0);
+        out.level[i] = numbered != l.unknown ? numbered : l.old[source >> l.old_shift & l.old_mask];
+        out.latency[i] = weight == 0 ? -1 : weight > INT32_MAX ? INT32_MAX : (int32_t)weight;
+    }
+}
+
+/* Looks for threads that no record told of. told: marks tids, has `size` places; last, used: what was found, by
+ * its low bits, REMEMBERED places; out: their (pid << 32 | tid), most of them once, `found` of them. */
+struct strangers {
+    const uint8_t *told;
+    int64_t size;
+    uint64_t *last;
+    uint8_t *used;
+    uint64_t *out;
+    int64_t found;
+};
+
+void perfdata_strangers(const int64_t *pid, const int64_t *tid, int64_t count, struct strangers *strangers) {
+    enum { REMEMBERED = 1024 };
+    const struct strangers s = *strangers;
+    int64_t found = s.found;
+    for (int64_t i = 0; i < count; i++) {
+        if ((uint64_t)tid[i] < (uint64_t)s.size && s.told[tid[i]])
+            continue;
+        const uint64_t word = (uint64_t)pid[i] << 32 | (uint32_t)tid[i];
+        const size_t place = (size_t)(word % REMEMBERED);
+        if (s.used[place] && s.last[place] == word)
+            continue;
+        s.used[place] = 1;
+        s.last[place] = word;
+        s.out[found++] = word;
+    }
+    strangers->found = found;
+}
+
+/* Add up periods: `told` has for each of `kinds` codes the sum of the periods and how many samples have one;
+ * `untold` for each event and code how many have none. */
+void perfdata_periods(const uint64_t *period, const int32_t *event, const int64_t *rows, const uint8_t *codes,
+                      int64_t count, int64_t kinds, double *told, int64_t *untold) {
+    for (int64_t i = 0; i < count; i++) {
+        const uint64_t own = period[rows[i]];
+        if (own) {
+            told[codes[i]] += (double)own;
+            told[kinds + codes[i]] += 1;
+        } else {
+            untold[event[rows[i]] * kinds + codes[i]]++;
+        }
+    }
+}
+
+/* Numbers of the columns that records are taken apart into. */
+enum { TIME, PID, TID, CPU, IP, ADDR, PHYS_ADDR, PERIOD, WEIGHT, DATA_SRC, COLUMNS };
+
+struct place {
+    int64_t offset, width, column;
+};
+
+/* Where the fields are, what to make of them, and where to put it. told: NULL to leave periods out. */
+struct extract {
+    const struct place *fields;
+    int64_t field_count;
+    struct rules rules;
+    const uint8_t *has_cpu;
+    struct levels levels;
+    struct facts *facts;
+    struct strangers *strangers;
+    struct accesses out;
+    uint8_t *codes;
+    double *told;
+    int64_t *untold;
+    int64_t kinds;
+    int64_t swap;
+};
+
+static struct accesses behind(const struct accesses *out, int64_t rows) {
+    return (struct accesses){
+        out->time + rows,      out->pid + rows, out->tid + rows,      out->cpu + rows,   out->addr + rows,
+        out->phys_addr ? out->phys_addr + rows : NULL, out->ip + rows, out->is_write + rows, out->level + rows,
+        out->latency + rows,
+    };
+}
+
+/* All that is above for records whose fields have fixed places, a few at a time so that they stay in the cache.
+ * events: of each record, or NULL when all are the first; returns how many accesses were put out. */
+int64_t perfdata_extract(const uint8_t *base, const int64_t *positions, const uint8_t *modes,
+                         const int32_t *events, int64_t count, const struct extract *how) {
+    enum { BLOCK = 256 };
+    static const int32_t first_event[BLOCK];
+    uint64_t columns[COLUMNS][BLOCK];
+    int64_t rows[BLOCK];
+    struct field fields[COLUMNS];
+    struct accesses out = how->out;
+    uint8_t *codes = how->codes;
+    int64_t found = 0;
+    for (int c = 0; c < COLUMNS; c++)
+        memset(columns[c], 0, sizeof columns[c]); /* those that the records lack stay so */
+    for (int64_t f = 0; f < how->field_count; f++)
+        fields[f] = (struct field){how->fields[f].offset, how->fields[f].width, columns[how->fields[f].column]};
+    for (int64_t start = 0; start < count; start += BLOCK) {
+        const int64_t size = count - start < BLOCK ? count - start : BLOCK;
+        const struct samples samples = {
+            (const int64_t *)columns[TIME], (const int64_t *)columns[PID], (const int64_t *)columns[TID],
+            (const int64_t *)columns[CPU], columns[IP], columns[ADDR], columns[PHYS_ADDR], columns[WEIGHT],
+            columns[DATA_SRC], events ? events + start : first_event, modes + start,
+        };
+        perfdata_gather(base, positions + start, NULL, size, fields, how->field_count, how->swap);
+        perfdata_strangers(samples.pid, samples.tid, size, how->strangers);
+        const int64_t some = perfdata_choose(&samples, size, &how->rules, rows, codes, how->facts);
+        perfdata_convert(&samples, rows, codes, some, &how->rules, how->has_cpu, &how->levels, &out);
+        if (how->told)
+            perfdata_periods(columns[PERIOD], samples.event, rows, codes, some, how->kinds, how->told,
+                             how->untold);
+        found += some;
+        codes += some;
+        out = behind(&out, some);
+    }
+    return found;
+}

@@ -1,0 +1,17 @@
+#ifndef NUMAPLAN_PERFDATA_H
+#define NUMAPLAN_PERFDATA_H
+
+#include <stdint.h>
+
+/* A column to fill: `width` bytes at `offset` from each position (-4: a signed word), as 64 bits into `out`. */
+struct field {
+    int64_t offset;
+    int64_t width;
+    uint64_t *out;
+};
+
+/* Copy fields of `count` records into columns; into rows `rows` of them, or the first ones when it is NULL. */
+void perfdata_gather(const uint8_t *base, const int64_t *positions, const int64_t *rows, int64_t count,
+                     const struct field *fields, int64_t field_count, int swap);
+
+#endif
