@@ -7,6 +7,7 @@ import struct
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from numaplan.common.process import run_program
@@ -94,6 +95,49 @@ def test_no_form_makes_the_parser_leave_its_bounds(repository: Path, tmp_path: P
     assert 200 <= taken < len(forms) // 2
 
 
+# Where things stand in a form of one thread, one region and one run: launcher/compact.py.
+HEADER, THREAD, REGION, RUN = 0, 64, 96, 160
+CPU = RUN + 24
+ATTACKS = {
+    "threads": (HEADER + 12, "<I", (2, 0xFFFFFFFF, 1 << 27)),
+    "cpus": (HEADER + 16, "<I", (0, 2, 0xFFFFFFFF, 1 << 30)),
+    "regions": (HEADER + 20, "<I", (2, 0xFFFFFFFF, 1 << 26)),
+    "runs": (HEADER + 24, "<I", (0, 2, 0xFFFFFFFF)),
+    "bytes": (HEADER + 32, "<Q", (0, CPU, CPU + 5, 1 << 63)),
+    "a thread's first cpu": (THREAD + 16, "<I", (1, 0xFFFFFFFF)),
+    "a thread's number of cpus": (THREAD + 20, "<I", (2, 0xFFFFFFFF)),
+    "a thread's node": (THREAD + 24, "<i", (-2, 1024, 1 << 30)),
+    "a region's bytes": (REGION + 32, "<Q", (4095, (1 << 56) + 1, (1 << 64) - 1)),
+    "a region's first run": (REGION + 48, "<I", (1, 2, 0xFFFFFFFF)),
+    "a region's number of runs": (REGION + 52, "<I", (2, 0xFFFFFFFF)),
+    "a region's kind": (REGION + 60, "<H", (0, 5, 0xFFFF)),
+    "a region's policy": (REGION + 62, "<H", (0, 5, 0xFFFF)),
+    "a run's offset": (RUN, "<Q", (4097, (1 << 64) - 4096, (1 << 64) - 1)),
+    "a run's bytes": (RUN + 8, "<Q", (0, 8193, (1 << 64) - 1)),
+    "a run's node": (RUN + 16, "<I", (1024, 0xFFFFFFFF)),
+    "a cpu": (CPU, "<I", (8192, 0xFFFFFFFF)),
+}
+
+
+def test_forms_that_claim_what_they_do_not_hold_are_refused(repository: Path, tmp_path: Path) -> None:
+    program = built(repository, tmp_path, "form", ["launcher/native/form/form.c"], "address,undefined")
+    key = RegionKey(kind="heap", name="app+0x10", bytes=8192, thread="0", sequence=1)
+    region = PlanRegion(region=key, policy="bind", runs=(Run(offset=0, bytes=4096, node=0),))
+    plan = msgspec.structs.replace(plan_of_threads([("p0", "0")]), memory=(region,))
+    whole = compact(plan, {}, lambda _module, _symbol: None).data
+    assert len(whole) == CPU + 4
+    forms = [whole]
+    for at, layout, values in ATTACKS.values():
+        for value in values:
+            changed = bytearray(whole)
+            struct.pack_into(layout, changed, at, value)
+            forms.append(bytes(changed))
+    stream = b"".join(struct.pack("<I", len(data)) + data for data in forms)
+    result = subprocess.run([program], input=stream, capture_output=True, timeout=60, check=False)
+    assert result.returncode == 0, result.stderr.decode()
+    assert result.stdout.startswith(b"1 of %d," % len(forms))
+
+
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
 def test_the_table_of_live_blocks_is_exact(repository: Path, tmp_path: Path, sanitizer: str) -> None:
     program = built(repository, tmp_path, "live", ["profiler/native/preload/live.c"], sanitizer)
@@ -148,6 +192,29 @@ def followed(workdir: Path, form: Path, argv: list[str], hold: bool) -> tuple[in
     follower = tracing.Tracer(workdir, form, "p0", hold=hold)
     code = run_program(argv, os.environ, before_exec=follower.attach, started=lambda _: follower.started())
     return code, follower.ended(30)
+
+
+def test_thousands_of_threads_leave_no_memory_behind(tmp_path: Path) -> None:
+    """What stays resident of 10,000 threads beside what stays of 1,000 is the log's file."""
+    program = tmp_path / "many"
+    source = PROGRAMS / "launch_many.c"
+    subprocess.run(["gcc", "-std=c11", "-O1", "-o", program, source, "-lpthread"], check=True)
+    form = tmp_path / "plan.bin"
+    plan = plan_of_threads([("p0", "0"), *(("p0", f"0.{n}") for n in range(1, 11_000))])
+    form.write_bytes(compact(plan, {"": Machine.load("local").cpus}, lambda _module, _symbol: None).data)
+    resident = {}
+    for count in (1000, 10_000):
+        workdir = tmp_path / str(count)
+        workdir.mkdir()
+        environment = {**prepare(workdir, os.environ, LIBRARY), "NUMAPLAN_PLAN": str(form)}
+        with subprocess.Popen([program, str(count)], env=environment, stdout=subprocess.DEVNULL) as child:
+            _, status, used = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+        assert child.returncode == 0
+        logs = sum(path.stat().st_size for path in workdir.iterdir())
+        assert sum(len(log.records) for log in read_logs(workdir)) > 2 * count
+        resident[count] = (used.ru_maxrss << 10) - logs
+    assert resident[10_000] - resident[1000] < 512 << 10
 
 
 @pytest.mark.parametrize("enforce", [False, True])
