@@ -173,6 +173,26 @@ def test_a_sampled_ring_is_recognised_with_confidence() -> None:
     assert sum(found.weights.values()) == pytest.approx(1)
 
 
+def test_threads_that_spin_on_a_flag_do_not_hide_who_communicates() -> None:
+    """Four samples in five are of one word that all read, and now and then write, as they wait."""
+    thread, addr, is_write = ring(12, 30_000)
+    rng = np.random.default_rng(5)
+    place = np.sort(rng.integers(0, len(thread), 4 * len(thread)))
+    spun = (
+        np.insert(thread, place, rng.integers(0, 12, len(place)).astype(np.uint16)),
+        np.insert(addr, place, np.uint64(12 << 16)),
+        np.insert(is_write, place, rng.random(len(place)) < 0.01),
+    )
+    near = np.roll(np.eye(12), 1, axis=1) + np.roll(np.eye(12), -1, axis=1)
+    upper = np.triu_indices(12, 1)
+    found, any_access = (
+        measure(*spun, threads=12).matrix,
+        communication_matrix(*spun, np.arange(len(spun[0])), threads=12, rule="any", block=4096),
+    )
+    assert np.corrcoef(found[upper], near[upper])[0, 1] > 0.99
+    assert np.corrcoef(any_access[upper], near[upper])[0, 1] < 0.8
+
+
 def test_fewer_samples_give_less_confidence_and_larger_relative_errors() -> None:
     many, few = measure(*ring(12, 60_000), threads=12), measure(*ring(12, 600), threads=12)
     assert few.confidence < many.confidence
