@@ -42,7 +42,7 @@ class Physics:
     takes of the thread that is interrupted, and again of whoever reads it.
     """
 
-    line_bytes: float = 128.0
+    line_bytes: float = 160.0
     queue: float = 0.35
     overflow: float = 0.2
     reuse: float = 0.3

@@ -2,9 +2,9 @@
 
 A thread starts on the idlest node. Every step a cpu with two threads gives one to an idle cpu of its node;
 a node with two threads more than another gives one away (the first that may go); now and then daemons
-displace a thread to another node. AutoNUMA scans memory at a rate, moves a block when two faults in a row
-come from the same other node, and now and then takes a thread to the node it accesses most, in exchange
-where that is full.
+displace a thread to another node. AutoNUMA scans memory, moves a block when two faults in a row come
+from the same other node, and now and then takes a thread to the node it accesses most, in exchange where that
+is full. As in the kernel the scan slows down while most accesses are private or local, else it speeds up.
 """
 
 from dataclasses import dataclass
@@ -16,12 +16,15 @@ from benchmarks.simulator.world import BLOCK, FREE, World
 
 Ints = NDArray[np.int64]
 
+_GOOD = 7  # tenths of faults, private or local, that let AutoNUMA slow down
+_SHORTEST, _LONGEST = 1.0, 60.0  # seconds between two scans
+
 
 @dataclass(frozen=True)
 class Habits:
-    """The system's rates: displacements a second and thread; bytes AutoNUMA scans a second and job (the
-    kernel's 256 MB, once a second at most); how often a second AutoNUMA considers moving a thread; asleep:
-    share of time that threads sleep, a second at a time.
+    """The system's rates: displacements a second and thread; bytes of a job that AutoNUMA
+    scans a period, of a second at first (the kernel's 256 MB); how often a second AutoNUMA considers moving a
+    thread; asleep: share of time that threads sleep, a second at a time.
     """
 
     displaced: float = 0.02
@@ -142,13 +145,31 @@ def scan_memory(world: World, habits: Habits, seconds: float) -> NDArray[np.int6
     if not len(world.block_node):
         return np.empty(0, dtype=np.int64)
     sizes = np.bincount(world.block_job_row, minlength=len(world.jobs)) * BLOCK
-    chance = np.minimum(1.0, habits.scan * seconds / np.maximum(sizes, 1)) * ~world.fixed
+    rate = habits.scan / scan_periods(world, seconds)
+    chance = np.minimum(1.0, rate * seconds / np.maximum(sizes, 1)) * ~world.fixed
     rows = np.flatnonzero(world.rng.random(len(world.block_node)) < chance[world.block_job_row])
     users = segment_users(world)[world.block_segment[rows]]
     first, second = _draw(world, users), _draw(world, users)
     agreed = (first == second) & (first != world.block_node[rows])
     world.block_node[rows[agreed]] = first[agreed]
     return rows[agreed]
+
+
+def scan_periods(world: World, seconds: float) -> NDArray[np.float64]:
+    """(J,) seconds between two scans of each job, after what this step changes of them.
+
+    The kernel's rule (update_task_scan_period): of private and then of local faults, 7 tenths or more lengthen
+    the period by a tenth for each beyond (at least by one), fewer shorten it by a tenth for each that lacks.
+    """
+    local = world.places[np.arange(len(world.tid)), world.node]
+    mean = np.bincount(world.job_row, local, minlength=len(world.jobs)) / world.threads_of
+    for job, share in zip(world.jobs, mean.tolist(), strict=True):
+        program = job.task.program
+        private, near = int(10 * (1.0 - program.shared - program.halo) + 1e-9), int(10 * share + 1e-9)
+        good = private if private >= _GOOD else near
+        slots = max(good - _GOOD, 1) if good >= _GOOD else max(private, near) - _GOOD
+        job.scan_period = min(max(job.scan_period + 0.1 * slots * seconds, _SHORTEST), _LONGEST)
+    return np.array([job.scan_period for job in world.jobs])
 
 
 def segment_users(world: World) -> NDArray[np.float64]:

@@ -26,7 +26,9 @@ _BLOCK_COLUMNS = ("block_job", "block_lane", "block_pid", "block_number", "block
 
 @dataclass
 class Job:
-    """A task that is running. mpki: (phases, threads); ends: (phases,) cumulative shares of the work."""
+    """A task that is running. mpki: (phases, threads); ends: (phases,) cumulative shares of the work;
+    scan_period: seconds between AutoNUMA's scans.
+    """
 
     number: int
     task: Task
@@ -35,6 +37,7 @@ class Job:
     started_s: float
     interleaved: bool = False
     bound_node: int = FREE
+    scan_period: float = 1.0
 
     @property
     def quota(self) -> float:
@@ -160,6 +163,7 @@ class World:
         self.quota = np.array([job.quota for job in self.jobs])[self.job_row] if self.jobs else np.empty(0)
         self.cpi = np.array([programs[row].cpi for row in self.job_row.tolist()])
         self.mlp = np.array([programs[row].mlp for row in self.job_row.tolist()])
+        self.threads_of = np.array([job.task.threads for job in self.jobs], dtype=np.float64)
         self.work = np.array([job.quota * job.task.threads for job in self.jobs])
         self.team = (
             np.array([job.task.threads for job in self.jobs])[self.job_row] if self.jobs else np.empty(0)
