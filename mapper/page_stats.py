@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from numaplan.mapper.first_touch import first_touchers
 from numaplan.mapper.pages import PageStats
 from numaplan.mapper.plan import RegionKey
 from numaplan.profiler import Trace
@@ -44,7 +45,7 @@ def read_page_stats(
         thread=row_of[found.thread],
         accesses=found.accesses,
         writes=found.writes,
-        toucher=row_of[found.toucher],
+        toucher=row_of[first_touchers(found.region, found.page, found.before, found.toucher)],
         before=found.before,
         phase=found.phase if borders else None,
         teams=np.searchsorted(teams, [-1, *borders], side="right") if teams else None,
