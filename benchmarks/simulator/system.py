@@ -158,8 +158,8 @@ def scan_memory(world: World, habits: Habits, seconds: float) -> NDArray[np.int6
 def scan_periods(world: World, seconds: float) -> NDArray[np.float64]:
     """(J,) seconds between two scans of each job, after what this step changes of them.
 
-    The kernel's rule (update_task_scan_period): of private and then of local faults, 7 tenths or more lengthen
-    the period by a tenth for each beyond (at least by one), fewer shorten it by a tenth for each that lacks.
+    The kernel's rule (update_task_scan_period): of private and then of local faults, 7 tenths or more
+    lengthen the period by a tenth for each beyond (at least one), fewer shorten it so for each that lacks.
     """
     local = world.places[np.arange(len(world.tid)), world.node]
     mean = np.bincount(world.job_row, local, minlength=len(world.jobs)) / world.threads_of
