@@ -52,7 +52,7 @@ def check_command(
         write_document(junit, junit_xml(verdict))
     if update:
         verdict.today.save(baseline)
-        say(f"{baseline}: now today's best plan")
+        say(f"{baseline}: now today's best plan; the verdict is on what it was")
     print(to_document(verdict) if as_json else "\n".join(verdict.lines))
     return 0 if verdict.ok or update else 1
 

@@ -36,7 +36,7 @@ def _fill(page: Ints, before: Ints, toucher: Ints) -> None:
     rate = float(before.sum()) / span
     if len(known) < 2 or len(known) < EVEN * span * -np.expm1(-rate):
         return
-    gap = int(np.ceil(1 / rate))  # as far as from one sample to the next it went on at both ends
+    gap = int(1 / rate) if rate < 1 else 0  # as far as from one sample to the next it went on at both ends
     inside = (page >= known[0] - gap) & (page <= known[-1] + gap) & ~np.isin(page, known)
     nearest = np.clip(np.searchsorted(known, page[inside]) - 1, 0, len(known) - 1)
     toucher[inside] = toucher[seen][at][nearest]

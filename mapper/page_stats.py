@@ -33,6 +33,9 @@ def read_page_stats(
     others = [border for border in borders if border not in teams]
     borders = sorted([*teams, *others[: MOST_BORDERS - len(teams)]])
     found = count_pages(trace, samples or TraceSamples(trace), PLACED_KINDS, borders)
+    period, touchers = _period(trace), found.toucher
+    if period > 1:  # else every access has been seen
+        touchers = first_touchers(found.region, found.page, found.before, touchers)
     keys = _region_keys(trace)
     numbers = np.flatnonzero(np.bincount(found.region)) if len(found.region) else found.region
     row_of = np.full(len(found.elsewhere) + 1, -1)
@@ -45,12 +48,12 @@ def read_page_stats(
         thread=row_of[found.thread],
         accesses=found.accesses,
         writes=found.writes,
-        toucher=row_of[first_touchers(found.region, found.page, found.before, found.toucher)],
+        toucher=row_of[touchers],
         before=found.before,
         phase=found.phase if borders else None,
         teams=np.searchsorted(teams, [-1, *borders], side="right") if teams else None,
         elsewhere=found.elsewhere[chosen],
-        period=_period(trace),
+        period=period,
     )
 
 
