@@ -194,3 +194,35 @@ def test_each_rank_gets_its_part_of_the_plan(tmp_path: Path, build: Build) -> No
         }
         assert where == {(f"r{rank}", (cpus[rank % len(cpus)],))}
         assert applied["missing"] == [] and len(applied["threads"]) == len(ranks) // 2
+
+
+@pytest.mark.parametrize("allocator", ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2.0"])
+def test_blocks_are_found_whatever_allocates_them(tmp_path: Path, build: Build, allocator: str) -> None:
+    """Planned as glibc had them, and made by another malloc that was preloaded already."""
+    paths = [path for path in Path("/usr/lib").glob(f"*/{allocator}") if path.exists()]
+    if not paths:
+        pytest.skip(f"{allocator} is not installed")
+    program = build("memory")
+    plan = plan_for([program])
+    result, applied = nlaunch(plan, tmp_path, [program], LD_PRELOAD=str(paths[0]))
+    assert result.returncode == 0, result.stderr
+    blocks = [region for region in applied["memory"] if region["region"]["kind"] == "heap"]
+    assert len(blocks) >= 8 and all(region["appeared"] for region in blocks)
+    # It maps by itself what it cuts up: that is no block of the program, nor does it shift the blocks.
+    assert all(region["misplaced"] == 0 for region in applied["memory"])
+
+
+@pytest.mark.parametrize("policy", ["bind", "interleave", "next-touch"])
+def test_a_plan_cannot_reach_beyond_the_data_of_a_module(tmp_path: Path, build: Build, policy: str) -> None:
+    """A variable that claims to be larger than its module would take all that lies behind it along."""
+    program = build("memory")
+    plan = plan_for([program])
+    (table,) = [region for region in plan.memory if region.region.name == "memory:table"]
+    for size in (8 << 20, 1 << 46):
+        key = msgspec.structs.replace(table.region, bytes=size)
+        runs = (msgspec.structs.replace(table.runs[0], bytes=size),)
+        wild = msgspec.structs.replace(table, region=key, policy=policy, runs=runs)
+        attacked = msgspec.structs.replace(plan, memory=(wild,))
+        result, applied = nlaunch(attacked, tmp_path, [program], NUMAPLAN_NEXT_TOUCH="user")
+        assert result.returncode == 0, result.stderr
+        assert not applied["memory"][0]["appeared"] and not applied["memory"][0]["actual"]

@@ -120,6 +120,7 @@ void np_process_end(void);
 /* ---- start.c ---- */
 
 bool np_active(void); /* starts the library if libc is ready; false when this process is not ours to see */
+bool np_awake(void);  /* the same, without starting it */
 void np_exec_start(void);
 void np_log_process(void);
 

@@ -73,7 +73,10 @@ struct call { /* where a hook was called from: the code, and the stack above the
 #define CALLER ((struct call){(uintptr_t)__builtin_return_address(0), __builtin_dwarf_cfa()})
 #define READY() (__builtin_expect(real_malloc != NULL, 1) || (resolve(), real_malloc != NULL))
 
-static bool wanted(void) { return np_active() && (NP_RECORDING || np_enforce_wants_regions()); }
+/* The library is not started by a mapping: it may be an allocator's, which holds its locks, and to start takes memory. */
+static bool wanted(enum np_region kind) {
+    return (kind == NP_HEAP ? np_active() : np_awake()) && (NP_RECORDING || np_enforce_wants_regions());
+}
 
 /* A malloc replacement maps through us what libc's malloc maps by itself. */
 static bool from_allocator(uintptr_t site) {
@@ -95,7 +98,7 @@ static uintptr_t through_new(struct call call) {
 }
 
 static NP_COLD void region_made(enum np_region kind, uintptr_t address, size_t bytes, struct call call) {
-    if (!address || !wanted()) return;
+    if (!address || !wanted(kind)) return;
     int saved = errno;
     np_modules_scan();
     if (kind != NP_HEAP && from_allocator(call.site)) kind = NP_ARENA;
@@ -113,7 +116,7 @@ static NP_COLD void region_gone(enum np_region kind, uintptr_t address, size_t b
 }
 
 static void unmapped(void *memory, size_t bytes) {
-    if (bytes < NP_LARGE || !wanted() || !(NP_RECORDING || np_live_remove((uintptr_t)memory))) return;
+    if (bytes < NP_LARGE || !wanted(NP_MMAP) || !(NP_RECORDING || np_live_remove((uintptr_t)memory))) return;
     int saved = errno;
     region_gone(NP_MMAP, (uintptr_t)memory, bytes);
     errno = saved;

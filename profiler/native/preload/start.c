@@ -80,6 +80,8 @@ static NP_COLD bool wake(void) {
     return ours;
 }
 
+bool np_awake(void) { return atomic_load_explicit(&state, memory_order_acquire) == AWAKE; }
+
 bool np_active(void) {
     int now = atomic_load_explicit(&state, memory_order_acquire);
     return now == AWAKE || (now == ASLEEP && wake());
