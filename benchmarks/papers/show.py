@@ -15,7 +15,7 @@ SEEDS = 20
 _COLOURS = {"size": "#2f7d4f", "direction": "#8a6d1a", "no": "#a33a2c"}
 _STYLE = """body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:75rem;padding:0
 1rem;color:#222} table{border-collapse:collapse;width:100%}th,td{padding:.3rem .6rem;border-bottom:1px solid
-#ddd;text-align:left} td.n{text-align:right;font-variant-numeric:tabular-nums}h2{margin-top:2rem}
+#ddd;text-align:left} td.n{font-variant-numeric:tabular-nums}h2{margin-top:2rem}
 @media(prefers-color-scheme:dark){body{background:#161616;color:#ddd}th,td{border-color:#333}}"""
 
 
@@ -54,13 +54,13 @@ def _print(rows: list[Row]) -> None:
     from rich.table import Table
 
     table = Table("paper", "table", "row", "paper says", "ours", "agrees in", "why", box=None, padding=(0, 1))
-    for row in rows:
+    for row in (row for paper in papers(rows) for row in rows if row.paper == paper):
         table.add_row(row.paper, row.table, row.row, _said(row), number(row), row.verdict, row.why)
     Console().print(table, highlight=False)
 
 
 def _said(row: Row) -> str:
-    return row.paper_value if isinstance(row.paper_value, str) else f"{row.paper_value:g}"
+    return row.paper_value if isinstance(row.paper_value, str) else f"{row.paper_value:.4g}"
 
 
 def page(rows: list[Row], seeds: int) -> str:
@@ -71,14 +71,31 @@ def page(rows: list[Row], seeds: int) -> str:
         f"<p>Means over {seeds} seeds with 95 % intervals. <b>size</b>: agrees in size; ",
         "<b>direction</b>: only in direction, or the claim holds; <b>no</b>: neither. ",
         "One calibration a machine, none a row.</p>",
+        _counts(rows),
     ]
-    for paper in dict.fromkeys(row.paper for row in rows):
+    for paper in papers(rows):
         parts.append(
             f"<h2>{escape(paper)}</h2><table><tr><th>table<th>row<th>paper<th>ours<th>agrees in<th>why"
         )
         parts.extend(_html_row(row) for row in rows if row.paper == paper)
         parts.append("</table>")
     return "\n".join([*parts, "</html>\n"])
+
+
+def papers(rows: list[Row]) -> list[str]:
+    """In the order of their rows, our own last."""
+    names = list(dict.fromkeys(row.paper for row in rows))
+    return sorted(names, key=lambda name: name == "ours")
+
+
+def _counts(rows: list[Row]) -> str:
+    """How many rows of each paper agree in what."""
+    lines = ["<table><tr><th>paper" + "".join(f"<th>{verdict}" for verdict in _COLOURS)]
+    for paper in papers(rows):
+        found = [row.verdict for row in rows if row.paper == paper]
+        numbers = "".join(f"<td class=n>{found.count(verdict)}" for verdict in _COLOURS)
+        lines.append(f"<tr><td>{escape(paper)}{numbers}")
+    return "\n".join([*lines, "</table>"])
 
 
 def _html_row(row: Row) -> str:
