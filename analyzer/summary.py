@@ -150,8 +150,9 @@ def _false(regions: Sequence[RegionUse], lines: Sequence[FalseSharing]) -> list[
     names = {use.region: use.title for use in regions}
     worst = lines[0]
     share = sum(line.samples for line in lines) / total
+    count = sum(line.lines for line in lines)
     return [
-        f"false sharing: {len(lines)} cache line{'s' if len(lines) > 1 else ''} with {share:.1%} of accesses "
+        f"false sharing: {count} cache line{'s' if count > 1 else ''} with {share:.1%} of accesses "
         f"are used by several threads that keep to bytes of their own, the most at offset {worst.offset} of "
         f"{names.get(worst.region, 'a region')} ({len(worst.threads)} threads): pad them apart"
     ]

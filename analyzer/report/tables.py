@@ -99,6 +99,7 @@ def lines_table(lines: Sequence[FalseSharing], regions: Sequence[RegionUse], ana
         [
             names.get(line.region, "a region"),
             f"{line.offset:,}",
+            str(line.lines),
             in_count(line.samples),
             in_count(line.writes),
             thread_list([analysis.threads[thread].path for thread in line.threads]),
@@ -107,9 +108,9 @@ def lines_table(lines: Sequence[FalseSharing], regions: Sequence[RegionUse], ana
     ]
     about = "Each thread keeps to bytes of its own in them, yet they move between threads: pad them apart."
     if len(lines) > MOST_LINES:
-        about += f" {len(lines) - MOST_LINES} more lines are not shown."
-    head = ["region", "offset of the line in bytes", "samples", "writes", "threads"]
-    return _section("false-sharing", "Falsely shared cache lines", about, head, rows, {1, 2, 3})
+        about += f" {len(lines) - MOST_LINES} more entries are not shown."
+    head = ["region", "offset in bytes", "lines", "samples", "writes", "threads"]
+    return _section("false-sharing", "Falsely shared cache lines", about, head, rows, {1, 2, 3, 4})
 
 
 def methods_table(view: PlanView | None) -> str:

@@ -162,7 +162,7 @@ def test_falsely_shared_lines_are_listed(tmp_path: Path) -> None:
         analysis, pages = analyze_trace(trace), page_accesses(trace)
         found = [FalseSharing(0, 4096 * line, [0, 3], 90 - line, 40) for line in range(23)]
         text = lines_table(found, region_uses(trace, pages), analysis)
-    assert text.count("<tr>") == 21 and "3 more lines are not shown" in text
+    assert text.count("<tr>") == 21 and "3 more entries are not shown" in text
     assert "4,096</td>" in text and "<td>0, 0.3</td>" in text and EVIL not in text
 
 

@@ -244,6 +244,26 @@ def test_false_sharing_is_told_from_true_sharing(tmp_path: Path) -> None:
     )
 
 
+def test_lines_with_few_samples_each_are_judged_together(tmp_path: Path) -> None:
+    """64 lines of a page: two threads have a word each in every line; both use both; or they only read."""
+    rng = np.random.default_rng(4)
+    rows = []
+    for number in range(800):
+        line, thread = int(rng.integers(0, 64)), int(rng.integers(0, 2))
+        any_word = 8 * int(rng.integers(0, 2))
+        rows += [
+            (number, thread, HEAP + 64 * line + 8 * thread, number % 2 == 0, 0),
+            (number, thread, HEAP + 8192 + 64 * line + any_word, number % 2 == 0, 0),
+            (number, thread, HEAP + 16384 + 64 * line + 8 * thread, False, 0),
+            (number, thread, HEAP + 24576 + 2048 * thread + 32 * line, True, 0),
+        ]
+    with Trace.open(write(tmp_path / "t.db", rows)) as trace:
+        (found,) = [lines for lines in false_sharing(trace) if lines.lines > 1]
+        assert all(lines.offset < 4096 for lines in false_sharing(trace))
+    assert (found.region, found.offset, found.threads) == (0, 0, [0, 1])
+    assert found.lines > 60 and found.samples > 780
+
+
 def test_few_samples_are_no_evidence_of_false_sharing(tmp_path: Path) -> None:
     rows = interleaved(HEAP, {0: 0, 1: 8}, 4)
     reads = [
