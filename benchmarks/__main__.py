@@ -27,6 +27,8 @@ BENCHMARKS = {
     "next_touch": ("benchmarks.next_touch", "cost of a page marked, moved by touch and by move_pages"),
     "simulator": ("benchmarks.simulator.speed", "160 threads for 1,000 simulated seconds, by policy"),
     "lab": ("benchmarks.lab", "boot time and the cost of counting"),
+    "online": ("benchmarks.online", "what the loop of nlaunch --online costs a program that needs nothing"),
+    "online_lab": ("benchmarks.online_lab", "local share by online policy and by the kernel, in the lab"),
 }
 DEFAULT = ("emulation", "perfdata", "communication", "kernels", "mapping", "launcher")
 
@@ -36,7 +38,7 @@ def benchmarks_command(
         list[str],
         typer.Argument(
             metavar="[NAME]...",
-            help="Which; default: all but balance, scaling, starts, next_touch, simulator, lab.",
+            help="Which; default: those that take a few minutes: " + ", ".join(DEFAULT) + ".",
         ),
     ] = [],
     as_json: Json = False,
@@ -50,7 +52,7 @@ def benchmarks_command(
     """Measure speed and accuracy, as ratios against named peers in the same run.
 
     Names: emulation, perfdata, communication, kernels, mapping, balance, scaling, launcher, starts,
-    next_touch, simulator, lab.
+    next_touch, simulator, lab, online, online_lab.
 
     By itself `papers` reproduces what five papers report: python -m benchmarks papers --html papers.html
 

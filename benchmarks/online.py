@@ -18,7 +18,7 @@ from numaplan.launcher.online import procfs
 
 PARTNERS = Path(__file__).resolve().parent.parent / "examples" / "partners.c"
 POLICIES = "numaplan,nimar+lmma,dino"
-ARGUMENTS = ["2", "6000", "1048576"]  # 16 MiB, few barriers
+ARGUMENTS = ["2", "3000", "1048576"]  # 16 MiB, few barriers
 _TICKS = os.sysconf("SC_CLK_TCK")
 _POLL = 0.05  # seconds
 

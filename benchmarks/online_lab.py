@@ -62,15 +62,15 @@ def _chosen(variable: str, known: dict[str, Any]) -> list[str]:
 
 
 def _programs(folder: Path, machine: str) -> dict[str, list[str]]:
-    """Pairs that change partners half-way, as many threads as cpus; and two programs at once with threads for
-    half of the cpus each, whose memory lies where their first threads happened to start."""
+    """Pairs that change partners half-way, as many threads as cpus; and two such programs at once, each of
+    which alone would fill the machine."""
     built = folder / "partners"
     subprocess.run(["cc", "-O2", "-pthread", str(EXAMPLES / "partners.c"), "-o", str(built)], check=True)
     nodes, cpus = map(int, machine.split("x"))
     rounds = int(os.environ.get("NUMAPLAN_ROUNDS", "8000"))
-    half = f"{built} {nodes * cpus // 2} {rounds}"
-    both = f"{half} & {half}; wait"
-    return {"partners": [str(built), str(nodes * cpus), str(rounds)], "two programs": ["sh", "-c", both]}
+    alone = [str(built), str(nodes * cpus), str(rounds)]
+    both = f"{' '.join(alone)} & {' '.join(alone)}; wait"
+    return {"partners": alone, "two programs": ["sh", "-c", both]}
 
 
 def _compare(argv: list[str], machine: str, repeat: int) -> dict[str, list[tuple[LabRun, Moves]]]:
