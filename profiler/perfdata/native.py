@@ -25,6 +25,10 @@ class Found(NamedTuple):
     sizes: Ints
     modes: NDArray[np.uint8]
 
+    def copy(self) -> "Found":
+        """The same in arrays of its own."""
+        return Found(self.positions.copy(), self.sizes.copy(), self.modes.copy())
+
 
 class _Walk(ctypes.Structure):
     _fields_ = (

@@ -133,7 +133,7 @@ class Reader:
         """Read the file's records from `at` on; returns what is wrong where it had to stop, or ""."""
         outcome = native.FULL
         while outcome in (native.FULL, native.STOPPED):
-            outcome, at = self._piece(buffer, at, end)
+            outcome, at = self._piece(buffer, at, end, outer=True)
             self._passed(at)
             if outcome == native.STOPPED:
                 following = self._special(buffer, at, outer=True)
@@ -141,7 +141,13 @@ class Reader:
                     return f"{self.name}: data of the record at offset {at} reach beyond the end"
                 at = following
             yield
+        self._drain()
         return self._problem(outcome, at, "")
+
+    def _drain(self) -> None:
+        """Read what was decompressed before whatever comes next."""
+        if self._inflater is not None:
+            self._inflater.drain()
 
     def _walk_inflated(self, buffer: Buffer) -> int:
         """Read decompressed records; returns how many bytes they took, all but an event that goes on."""
@@ -158,10 +164,14 @@ class Reader:
             raise PerfDataError(problem, _MEND)
         return at
 
-    def _piece(self, buffer: Buffer, at: int, end: int) -> tuple[int, int]:
+    def _piece(self, buffer: Buffer, at: int, end: int, outer: bool = False) -> tuple[int, int]:
         """Read up to `_BLOCK` records, or to one that must be taken alone; (outcome, where it ended)."""
         outcome, at, samples, others = self._walker.walk(buffer, at, end)
         if len(samples.positions) or len(others):
+            if outer and self._inflater is not None:
+                # The walker's arrays are used again for what was decompressed before.
+                samples, others = samples.copy(), others.copy()
+                self._drain()
             self._settle_events()
         self.samples.decode(buffer, samples)
         for position in others.tolist():
@@ -189,7 +199,10 @@ class Reader:
         if kind in (COMPRESSED, COMPRESSED2):
             if outer:
                 self._inflate(record, kind, at)
-        elif kind == AUXTRACE and len(record) >= 16:
+            return following
+        if outer:
+            self._drain()
+        if kind == AUXTRACE and len(record) >= 16:
             following += int(struct.unpack_from(self._order + "Q", record, 8)[0])
         elif kind == TRACING_DATA and len(record) >= 12:
             following += (int(struct.unpack_from(self._order + "I", record, 8)[0]) + 7) & ~7
@@ -227,8 +240,8 @@ class Reader:
             (size,) = struct.unpack_from(self._order + "Q", record, 8)
             payload = payload[8 : 8 + min(size, len(record))]
         if self._inflater is None:
-            self._inflater = Inflater(self.name)
-        self._inflater.feed(payload, at, self._walk_inflated)
+            self._inflater = Inflater(self.name, self._walk_inflated)
+        self._inflater.feed(payload, at)
 
 
 def _treatment() -> list[int]:
