@@ -29,11 +29,11 @@ def lab() -> Path:
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `known` and the examples, compiled."""
+    """A folder with `known`, `seen` and the examples, compiled."""
     if shutil.which("cc") is None:
         pytest.skip("cc is not installed")
     folder = tmp_path_factory.mktemp("programs")
-    sources = [HERE / "known.c", *(HERE.parents[1] / "examples").glob("*.c")]
+    sources = [HERE / "known.c", HERE / "seen.c", *(HERE.parents[1] / "examples").glob("*.c")]
     for source in sources:
         command = ["cc", "-std=gnu11", "-O2", "-g", "-D_GNU_SOURCE", "-pthread", str(source), "-o"]
         subprocess.run([*command, str(folder / source.stem)], check=True, timeout=60)

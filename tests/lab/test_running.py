@@ -20,7 +20,8 @@ pytestmark = pytest.mark.lab
 def nlab(lab: Path, *words: object, **options: object) -> subprocess.CompletedProcess[bytes]:
     """Run nlab with words, output captured."""
     command = [str(lab / "nlab"), *map(str, words)]
-    return subprocess.run(command, capture_output=True, timeout=200, check=False, **options)  # type: ignore[call-overload,no-any-return]
+    options = {"timeout": 200, **options}
+    return subprocess.run(command, capture_output=True, check=False, **options)  # type: ignore[call-overload,no-any-return]
 
 
 def temporary_folders() -> set[str]:

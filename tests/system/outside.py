@@ -104,9 +104,11 @@ def judge(code: int, output: str, applied: dict[str, Any], seen: Mapping[int, tu
     return Start(code, output, len(applied["threads"]), len(alive), len(alive) - len(wrong), wrong, applied)
 
 
-def plan_of_threads(threads: Sequence[tuple[str, str]], build_id: str = "") -> Plan:
+def plan_of_threads(
+    threads: Sequence[tuple[str, str]], build_id: str = "", machine: Machine | None = None
+) -> Plan:
     """Threads (process, path) in turn over the machine's cpus, so that none has what it would inherit."""
-    machine = Machine.load("local")
+    machine = machine or Machine.load("local")
     seats = [(node.id, cpu) for node in machine.cpu_nodes for cpu in node.cpus]
     ordered = sorted(threads, key=lambda thread: (thread[0], path_key(thread[1])))
     return Plan(
