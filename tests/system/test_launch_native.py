@@ -165,9 +165,11 @@ def test_the_tracer_is_sound(repository: Path, tmp_path: Path, monkeypatch: pyte
     """Thousands of threads, exec, fork and their ends, with its memory watched by sanitizers."""
     tracer, many, family = tmp_path / "trace.elf", tmp_path / "many", tmp_path / "family"
     parts = [repository / "launcher" / "native" / part for part in ("form", "trace")]
+    preload = repository / "profiler" / "native" / "preload"
     sources = [str(file) for part in parts for file in part.glob("*.c")]
+    sources.append(str(preload / "processes.c"))
     flags = ["-std=c11", "-O1", "-g", "-D_GNU_SOURCE", "-fsanitize=address,undefined"]
-    includes = [f"-I{part}" for part in parts]
+    includes = [f"-I{part}" for part in (*parts, preload)]
     command = ["gcc", *flags, "-fno-sanitize-recover=all", *includes, "-o", str(tracer), *sources]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if "cannot find" in result.stderr:

@@ -3,7 +3,6 @@
 #include "preload.h"
 
 #include <alloca.h>
-#include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -77,18 +76,14 @@ void np_resolve_self(struct np_exec *call, char *self) {
     size_t room_##call = np_exec_room(&call);                                                    \
     if (room_##call) np_exec_change(&call, alloca(room_##call))
 
-#define REAL(type, name, ...)                                                   \
-    static type (*real)(__VA_ARGS__);                                           \
-    if (!real) *(void **)&real = dlsym(RTLD_NEXT, name)
-
 int execve(const char *path, char *const argv[], char *const envp[]) {
-    REAL(int, "execve", const char *, char *const[], char *const[]);
+    NP_REAL(int, "execve", const char *, char *const[], char *const[]);
     PREPARE(call, path, argv, envp);
     return real(call.path, call.argv, call.envp);
 }
 
 int execvpe(const char *file, char *const argv[], char *const envp[]) {
-    REAL(int, "execvpe", const char *, char *const[], char *const[]);
+    NP_REAL(int, "execvpe", const char *, char *const[], char *const[]);
     char found[NP_PATH];
     PREPARE(call, np_search(file, found), argv, envp);
     if (!room_call) return real(file, argv, envp); /* runs a script without #! by the shell, as it should */
@@ -129,7 +124,7 @@ int execle(const char *path, const char *first, ...) {
 }
 
 int fexecve(int file, char *const argv[], char *const envp[]) {
-    REAL(int, "fexecve", int, char *const[], char *const[]);
+    NP_REAL(int, "fexecve", int, char *const[], char *const[]);
     char link[40], head[NP_HEAD], program[NP_PATH];
     snprintf(link, sizeof link, "/proc/self/fd/%d", file);
     ssize_t length = np_kind_of(link, head) == 'e' ? readlink(link, program, sizeof program - 1) : 0;
@@ -141,7 +136,7 @@ int fexecve(int file, char *const argv[], char *const envp[]) {
 
 int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
                 const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]) {
-    REAL(int, "posix_spawn", pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
+    NP_REAL(int, "posix_spawn", pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
          char *const[], char *const[]);
     PREPARE(call, path, argv, (envp ? envp : environ));
     return real(pid, call.path, actions, attributes, call.argv, call.envp);
@@ -149,7 +144,7 @@ int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *
 
 int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
                  const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]) {
-    REAL(int, "posix_spawnp", pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
+    NP_REAL(int, "posix_spawnp", pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
          char *const[], char *const[]);
     char found[NP_PATH];
     PREPARE(call, np_search(file, found), argv, (envp ? envp : environ));
