@@ -112,7 +112,6 @@ def launch_program(request: LaunchRequest, environment: Mapping[str, str] | None
     Writes the report; one summary line, and one warning if there is something to warn of, go to stderr.
     """
     launch = check(request, environment)
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of our own numpy: the others would only wait
     allowed = sorted(os.sched_getaffinity(0) & set(launch.machine.cpus))
     form = make_form(
         launch.plan, launch.machine, launch.program, request.unplanned, launch.environment, allowed
@@ -124,6 +123,7 @@ def launch_program(request: LaunchRequest, environment: Mapping[str, str] | None
             if helpers.online:
                 helpers.online.save(request.argv, workdir)
             # Only now: reading and comparing needs imports that would keep the program waiting.
+            _load_numpy()
             from numaplan.launcher.finish import finish
 
             return finish(launch, form, workdir, code, helpers)
@@ -132,6 +132,18 @@ def launch_program(request: LaunchRequest, environment: Mapping[str, str] | None
                 raise
             fail("nlaunch", str(error) or "not enough memory to say what was applied", code)
             return code  # the program's own: what failed is only ours
+
+
+def _load_numpy() -> None:
+    """With one thread: its others would only wait, and need memory that a job may not have."""
+    name = "OPENBLAS_NUM_THREADS"
+    given = name in os.environ
+    os.environ.setdefault(name, "1")
+    try:
+        import numpy  # noqa: F401
+    finally:
+        if not given:
+            del os.environ[name]
 
 
 @contextmanager
