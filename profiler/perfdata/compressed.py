@@ -10,7 +10,7 @@ from numaplan.profiler.perfdata.zstd import ZstdError, open_stream
 
 # What is decompressed goes through one buffer, of many records so that reading them costs little more than
 # their samples; none is longer than 64 KiB.
-_ROOM = 1 << 20
+_ROOM = 256 << 10
 # Beyond what honest recordings reach a small file would take for ever.
 _MOST_RATIO = 4000
 _FREE_OUTPUT = 64 << 20
