@@ -142,6 +142,16 @@ def test_pages_on_another_node_are_not_as_planned() -> None:
     assert "on other nodes" in applied.reasons[0]
 
 
+def test_a_node_that_was_full_while_it_ran_is_the_reason() -> None:
+    plan = plan_of((HEAP, "bind"))
+    observed = observed_of(plan, {"0": (0,), "0.1": (2,)})
+    observed.regions[0] = SeenRegion(1 << 20, 0, {(0, 0): 1 << 19, (1, 0): 1 << 19})
+    observed.full = {1}
+    applied = report(plan, observed)
+    assert applied.summary.endswith("524 KB on node 0 instead of 1: node 1 was full")
+    assert applied.reasons == ("heap app+0x12ab: 524 KB on other nodes: node 1 was full",)
+
+
 def test_interleaved_pages_may_be_on_any_of_their_nodes() -> None:
     plan = plan_of((HEAP, "interleave"))
     observed = observed_of(plan, {"0": (0,), "0.1": (2,)})
