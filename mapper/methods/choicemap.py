@@ -8,6 +8,7 @@ each the group that talks most to it, and what does not fit whole is split. O(N^
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from numaplan.mapper.methods.eagermap import contract
 from numaplan.mapper.problem import Floats, Nodes, Problem
@@ -33,15 +34,26 @@ def mutual_pairs(weights: Floats) -> list[tuple[int, ...]]:
     values = weights.copy()
     np.fill_diagonal(values, -1.0)
     left = np.ones(len(weights), dtype=bool)
+    choice = np.argmax(values, axis=1)
     pairs: list[tuple[int, ...]] = []
     while left.sum() > 1:
         members = np.flatnonzero(left)
-        choice = members[np.argmax(values[np.ix_(members, members)], axis=1)]
-        chooser = dict(zip(members.tolist(), choice.tolist(), strict=True))
-        found = [(a, b) for a, b in chooser.items() if a < b and chooser[b] == a]
-        pairs += found
-        left[[member for pair in found for member in pair]] = False
+        mutual = members[(choice[choice[members]] == members) & (members < choice[members])]
+        pairs += zip(mutual.tolist(), choice[mutual].tolist(), strict=True)
+        gone = np.concatenate([mutual, choice[mutual]])
+        left[gone] = False
+        values[:, gone] = -1.0
+        # Who lost the one it had chosen chooses again; the others would choose the same.
+        again = np.flatnonzero(left & ~left[choice])
+        choice[again] = _first_greatest(values[again], left)
     return pairs + [(int(member),) for member in np.flatnonzero(left)]
+
+
+def _first_greatest(rows: Floats, left: NDArray[np.bool_]) -> Nodes:
+    """The column of each row's greatest value; of equal ones the first that is left."""
+    best: Nodes = np.argmax(rows, axis=1)
+    # A row of nothing but -1 is that of the last one left, or of threads that are gone.
+    return np.where(left[best], best, int(np.argmax(left)))
 
 
 def _contracted(weights: Floats, pairs: list[tuple[int, ...]]) -> Floats:
@@ -65,7 +77,8 @@ def seat_groups(problem: Problem, groups: list[list[int]]) -> Nodes:
                     ([thread] for group in waiting for thread in group), key=lambda group: group[0]
                 )
                 continue
-            chosen = max(fitting, key=lambda group: float(sums[group].sum()))
+            first = np.cumsum([0, *(len(group) for group in fitting[:-1])])
+            chosen = fitting[int(np.argmax(np.add.reduceat(sums[np.concatenate(fitting)], first)))]
             waiting.remove(chosen)
             places[chosen] = node
             sums += problem.comm[chosen].sum(axis=0)

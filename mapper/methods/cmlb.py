@@ -16,60 +16,84 @@ Flags = NDArray[np.bool_]
 
 def cmlb(problem: Problem) -> Nodes:
     """Nodes by CMLB."""
-    remaining = np.arange(problem.threads)
+    left = _Left(problem)
     places = np.empty(problem.threads, dtype=np.int64)
     for node, (size, target) in enumerate(zip(problem.sizes.tolist(), problem.targets.tolist(), strict=True)):
-        group, remaining = _one_group(problem, remaining, size, target)
-        places[group] = node
+        places[_one_group(problem, left, size, target)] = node
     return places
 
 
-def _one_group(problem: Problem, remaining: Nodes, size: int, target: float) -> tuple[list[int], Nodes]:
+class _Left:
+    """The threads that are in no group yet: flags (N,), and their loads in ascending order."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.loads = problem.loads
+        self.free = np.ones(problem.threads, dtype=bool)
+        self.ordered = np.sort(problem.loads)
+
+    def take(self, thread: int) -> float:
+        """Remove a thread; returns its load."""
+        load = float(self.loads[thread])
+        self.free[thread] = False
+        self.ordered = np.delete(self.ordered, int(np.searchsorted(self.ordered, load)))
+        return load
+
+
+def _one_group(problem: Problem, left: _Left, size: int, target: float) -> list[int]:
     if not size:
-        return [], remaining
-    group, remaining = [int(remaining[0])], remaining[1:]
+        return []
+    group = [int(np.argmax(left.free))]
     sums = problem.comm[group[0]].copy()
-    load = float(problem.loads[group[0]])
+    load = left.take(group[0])
     while len(group) < size:
-        position = _choice(
-            sums[remaining], problem.loads[remaining], target - load, size - len(group) - 1, target
-        )
-        chosen = int(remaining[position])
-        remaining = np.delete(remaining, position)
+        chosen = _choice(np.where(left.free, sums, -1.0), left, target - load, size - len(group) - 1, target)
         group.append(chosen)
         sums += problem.comm[chosen]
-        load += float(problem.loads[chosen])
-    return group, remaining
+        load += left.take(chosen)
+    return group
 
 
-def _choice(sums: Floats, loads: Floats, room: float, seats: int, target: float) -> int:
-    """Position of the first candidate of the rank that fits, or of the head of the rank (Algorithm 4)."""
-    fits = _fitting(loads, room, seats, target)
-    return int(np.argmax(np.where(fits, sums, -1.0) if fits.any() else sums))
+def _choice(sums: Floats, left: _Left, room: float, seats: int, target: float) -> int:
+    """The first candidate of the rank that fits, or its head (Algorithm 4); sums: -1 where there is none."""
+    fits = _Fitting(left.ordered, room, seats, target)
+    head = int(np.argmax(sums))
+    if fits(float(left.loads[head])):  # nearly always
+        return head
+    fitting = left.free & fits.all(left.loads)
+    return int(np.argmax(np.where(fitting, sums, -1.0))) if fitting.any() else head
 
 
-def _fitting(loads: Floats, room: float, seats: int, target: float) -> Flags:
+class _Fitting:
     """Which candidates leave room that the seats after them can fill (Algorithm 5).
 
-    loads: those of all candidates; room: target minus the group's load; seats: free after the candidate.
+    ordered: the loads of all candidates, ascending; room: target minus the group's load; seats: free after
+    the candidate.
     """
-    left = room - loads
-    slack = 1e-9 * max(1.0, abs(target))
-    if seats == 0:
-        return np.abs(left) <= slack
-    ends = [end for end in {seats, len(loads) - 1 - seats} if 0 <= end < len(loads)]
-    ordered = np.partition(loads, ends) if ends else loads
-    lowest = _sum_without(loads, np.sort(ordered[: seats + 1]), seats, smallest=True)
-    highest = _sum_without(loads, np.sort(ordered[::-1][: seats + 1])[::-1], seats, smallest=False)
-    return (lowest - slack <= left) & (left <= highest + slack)
 
+    def __init__(self, ordered: Floats, room: float, seats: int, target: float) -> None:
+        self.room, self.slack = room, 1e-9 * max(1.0, abs(target))
+        more = len(ordered) > seats
+        # The sums of the extreme loads, the last of them, and who follows when the candidate is one of them.
+        self.lowest = float(ordered[:seats].sum())
+        self.highest = float(ordered[len(ordered) - seats :].sum())
+        self.low, self.after_low = float(ordered[seats - 1]), float(ordered[seats]) if more else 0.0
+        self.high, self.after_high = float(ordered[-seats]), float(ordered[-seats - 1]) if more else 0.0
+        self.seats = seats
 
-def _sum_without(loads: Floats, extremes: Floats, seats: int, *, smallest: bool) -> Floats:
-    """For each candidate the sum of the `seats` extreme loads among the others.
+    def __call__(self, load: float) -> bool:
+        """Whether one candidate fits."""
+        left = self.room - load
+        if self.seats == 0:
+            return abs(left) <= self.slack
+        least = self.lowest - load + self.after_low if load <= self.low else self.lowest
+        most = self.highest - load + self.after_high if load >= self.high else self.highest
+        return least - self.slack <= left <= most + self.slack
 
-    extremes: the seats+1 extreme loads, most extreme first (fewer when there are fewer candidates).
-    """
-    inside = loads <= extremes[seats - 1] if smallest else loads >= extremes[seats - 1]
-    first = float(extremes[:seats].sum())
-    following = float(extremes[seats]) if len(extremes) > seats else 0.0
-    return np.where(inside, first - loads + following, first)
+    def all(self, loads: Floats) -> Flags:
+        """The same of many candidates."""
+        left = self.room - loads
+        if self.seats == 0:
+            return np.abs(left) <= self.slack
+        least = np.where(loads <= self.low, self.lowest - loads + self.after_low, self.lowest)
+        most = np.where(loads >= self.high, self.highest - loads + self.after_high, self.highest)
+        return (least - self.slack <= left) & (left <= most + self.slack)

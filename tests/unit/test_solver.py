@@ -1,5 +1,6 @@
 """The native search: against the optimum with proof, and on input that breaks arithmetic."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib import import_module
 
@@ -117,9 +118,28 @@ def test_what_a_slow_method_finds_is_taken(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("effort", ["fast", "normal"])
-def test_same_seed_same_answer(objective: str, effort: str) -> None:
-    problem = random_problem(70, 4, 5, objective, effort)
-    assert best(problem).tolist() == best(problem).tolist()
+@pytest.mark.parametrize("threads", [70, 150])
+def test_same_seed_same_answer_also_side_by_side(objective: str, effort: str, threads: int) -> None:
+    problem = random_problem(threads, 4, 5, objective, effort)
+    with ThreadPoolExecutor(2) as pool:
+        answers = [places.tolist() for places in pool.map(best, [problem] * 3)]
+    assert answers[0] == answers[1] == best(problem).tolist()
+
+
+@settings(max_examples=5, deadline=None)
+@given(
+    threads=st.integers(129, 180),
+    nodes=st.integers(2, 11),
+    seed=st.integers(0, 10_000),
+    objective=st.sampled_from(OBJECTIVES),
+)
+def test_large_tasks_on_any_number_of_nodes(threads: int, nodes: int, seed: int, objective: str) -> None:
+    """Sizes that do not divide, distances without order: exact seats, and no other is better."""
+    problem = random_problem(threads, nodes, seed, objective)
+    places = best(problem)
+    assert np.bincount(places, minlength=nodes).tolist() == problem.sizes.tolist()
+    names = ["best", "compact", "scatter", "interleave", "eagermap", "cmlb", "choicemap", "deloc"]
+    _no_other_is_better(problem, names)
 
 
 def test_starts_bound_the_result() -> None:

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COARSEST = 28, TRIES = 6, PASSES = 4, LOOK = 96 };
+enum { COARSEST = 28, PASSES = 4, LOOK = 96 };
 
 static void cut_graph_free(struct cut_graph *graph) {
     matrix_free(&graph->comm);
@@ -14,8 +14,8 @@ static void cut_graph_free(struct cut_graph *graph) {
 }
 
 /* Room for n vertices; the matrix comes later. */
-static bool cut_graph_new(struct cut_graph *graph, int n, bool wide, bool pulled, uint64_t *work) {
-    *graph = (struct cut_graph){.wide = wide, .work = work};
+static bool cut_graph_new(struct cut_graph *graph, int n, bool wide, int tries, bool pulled, uint64_t *work) {
+    *graph = (struct cut_graph){.wide = wide, .tries = tries, .work = work};
     graph->weight = calloc((size_t)n + 1, sizeof *graph->weight);
     graph->pull = pulled ? calloc((size_t)n + 1, sizeof *graph->pull) : NULL;
     return graph->weight && (graph->pull || !pulled);
@@ -44,6 +44,7 @@ static int strongest(const struct cut_graph *graph, const int *map, int to, int 
  * that talk to nobody each other. */
 static int match(const struct cut_graph *graph, struct rng *rng, int limit, int *map, int *order) {
     int n = graph->comm.n, count = 0, lonely = -1;
+    *graph->work += 2 * matrix_size(&graph->comm) + 30 * (uint64_t)n;
     for (int i = 0; i < n; i++) {
         int j = rng_below(rng, i + 1);
         order[i] = order[j];
@@ -68,8 +69,8 @@ static int match(const struct cut_graph *graph, struct rng *rng, int limit, int 
 }
 
 static bool contract(const struct cut_graph *graph, const int *map, int m, struct cut_graph *coarse) {
-    if (!cut_graph_new(coarse, m, graph->wide, graph->pull, graph->work)) return false;
-    *graph->work += matrix_size(&graph->comm);
+    if (!cut_graph_new(coarse, m, graph->wide, graph->tries, graph->pull, graph->work)) return false;
+    *graph->work += 2 * matrix_size(&graph->comm) + 20 * (uint64_t)m;
     for (int i = 0; i < graph->comm.n; i++) {
         coarse->weight[map[i]] += graph->weight[i];
         if (graph->pull) coarse->pull[map[i]] += graph->pull[i];
@@ -81,6 +82,7 @@ static bool contract(const struct cut_graph *graph, const int *map, int m, struc
 static void grow_side(const struct cut_graph *graph, struct rng *rng, int wanted, double *sum, signed char *side) {
     int n = graph->comm.n, weight = 0, next = rng_below(rng, n);
     memset(side, 1, (size_t)n);
+    *graph->work += (uint64_t)n * (uint64_t)n;
     for (int i = 0; i < n; i++) sum[i] = graph->pull ? graph->pull[i] : 0;
     while (next >= 0 && 2 * (wanted - weight) > graph->weight[next]) {
         side[next] = 0;
@@ -98,7 +100,7 @@ static double first_cut(const struct cut_graph *graph, struct rng *rng, int want
     size_t n = (size_t)graph->comm.n;
     signed char *trial = malloc(n);
     double *sum = malloc(n * sizeof *sum), least = -1;
-    for (int try = 0; trial && sum && try < TRIES; try++) {
+    for (int try = 0; trial && sum && try < graph->tries; try++) {
         grow_side(graph, rng, wanted, sum, trial);
         double cut = refine_cut(graph, wanted, slack, PASSES, trial);
         if (cut < 0) break;
@@ -138,17 +140,20 @@ static double cut_multilevel(const struct cut_graph *graph, struct rng *rng, int
 
 struct splitting {
     const struct graph *graph;
+    const struct rules *rules;
     struct rng *rng;
     const int *sizes, *nodes; /* threads of each node; the nodes in an order that keeps near ones together */
     int *result;
-    bool wide;
+    const struct bisecting *how;
     uint64_t *work;
 };
 
-/* Move the vertices that talk least across until side 0 holds exactly what it should: the cut may end beside it. */
-static void settle(const struct cut_graph *graph, int wanted, signed char *side) {
+/* Move the vertices that talk least across until side 0 holds exactly what it should: the cut may end beside it.
+ * Returns whether any moved. */
+static bool settle(const struct cut_graph *graph, int wanted, signed char *side) {
     int n = graph->comm.n, held = 0;
     for (int i = 0; i < n; i++) held += side[i] == 0;
+    bool moves = held != wanted;
     while (held != wanted) {
         signed char from = held > wanted ? 0 : 1;
         int chosen = -1;
@@ -163,22 +168,54 @@ static void settle(const struct cut_graph *graph, int wanted, signed char *side)
         side[chosen] = (signed char)(1 - from);
         held += from ? 1 : -1;
     }
+    return moves;
+}
+
+/* What a unit of communication costs more between the two sides than within them, in the mean. */
+static double mean_price(const struct splitting *task, int low, int middle, int high) {
+    const double *cost = task->rules->cost;
+    int k = task->rules->k;
+    double sum = 0;
+    for (int x = low; x < middle; x++)
+        for (int y = middle; y < high; y++) {
+            int a = task->nodes[x], b = task->nodes[y];
+            sum += cost[a * k + b] - (cost[a * k + a] + cost[b * k + b]) / 2;
+        }
+    return sum / ((middle - low) * (high - middle));
 }
 
 /* The members as a graph to cut between the nodes low .. middle-1 and middle .. high-1 of the chain. */
 static bool part_new(const struct splitting *task, const int *members, int count, int low, int middle, int high,
                      struct cut_graph *part) {
     const double *extra = task->graph->extra;
-    if (!cut_graph_new(part, count, task->wide, extra, task->work)) return false;
+    if (!cut_graph_new(part, count, task->how->wide, task->how->coarse, extra, task->work)) return false;
     for (int a = 0; a < count; a++) part->weight[a] = 1;
-    for (int x = low; extra && x < high; x++) {
+    double apart = extra ? mean_price(task, low, middle, high) : 1;
+    for (int x = low; extra && apart > 0 && x < high; x++) {
         const double *cost = extra + (size_t)task->nodes[x] * (size_t)task->graph->n;
-        double share = x < middle ? -1.0 / (middle - low) : 1.0 / (high - middle);
+        double share = (x < middle ? -1.0 / (middle - low) : 1.0 / (high - middle)) / apart;
         for (int a = 0; a < count; a++) part->pull[a] += share * cost[members[a]];
     }
     if (!matrix_part(&task->graph->comm, members, count, &part->comm)) return false;
     *task->work += matrix_size(&part->comm);
     return true;
+}
+
+/* The least of several cuts, narrow and wide in turn. */
+static bool best_cut(struct cut_graph *part, struct rng *rng, int wanted, int limit, int tries, signed char *side) {
+    size_t n = (size_t)part->comm.n;
+    bool wide = part->wide;
+    double least = INFINITY;
+    signed char *trial = malloc(n);
+    for (int try = 0; trial && try < tries; try++) {
+        part->wide = wide != (try % 2 == 1);
+        double cut = cut_multilevel(part, rng, wanted, limit, true, trial);
+        if (cut >= 0 && settle(part, wanted, trial)) cut = refine_cut(part, wanted, 0, PASSES, trial);
+        if (cut < 0) break;
+        if (cut < least) least = cut, memcpy(side, trial, n);
+    }
+    free(trial);
+    return isfinite(least);
 }
 
 /* Cut the members in two and bring those of the first side to the front; left: how many these are. */
@@ -191,9 +228,8 @@ static bool part_in_two(const struct splitting *task, int *members, int count, i
     signed char *side = calloc((size_t)count, 1);
     int *sorted = malloc((size_t)count * sizeof *sorted);
     bool done = side && sorted && part_new(task, members, count, low, middle, high, &part) &&
-                cut_multilevel(&part, task->rng, wanted, limit, true, side) >= 0;
+                best_cut(&part, task->rng, wanted, limit, task->how->tries, side);
     if (done) {
-        settle(&part, wanted, side);
         for (int pass = 0; pass < 2; pass++)
             for (int a = 0; a < count; a++)
                 if (side[a] == pass) sorted[next++] = members[a];
@@ -229,13 +265,13 @@ static void chain_nodes(const struct rules *rules, struct rng *rng, int *nodes) 
     }
 }
 
-bool bisect_placement(const struct graph *graph, const struct rules *rules, struct rng *rng, int most, bool wide,
-                      int *node) {
+bool bisect_placement(const struct graph *graph, const struct rules *rules, struct rng *rng,
+                      const struct bisecting *how, int *node) {
     size_t n = (size_t)graph->n, k = (size_t)rules->k;
     int *sizes = calloc(k, sizeof *sizes), *nodes = malloc(k * sizeof *nodes), *members = malloc(n * sizeof *members);
     bool *chosen = calloc(k, sizeof *chosen), done = sizes && nodes && members && chosen;
     if (done) {
-        int count = 0, parts = most < rules->k ? most : rules->k;
+        int count = 0, parts = how->nodes < rules->k ? how->nodes : rules->k;
         chain_nodes(rules, rng, nodes);
         if (parts < rules->k) /* any nodes, in the order of the chain */
             for (int x = 0, left = parts; x < rules->k; x++)
@@ -245,7 +281,7 @@ bool bisect_placement(const struct graph *graph, const struct rules *rules, stru
             sizes[node[i]]++;
             if (chosen[node[i]]) members[count++] = (int)i;
         }
-        struct splitting task = {graph, rng, sizes, nodes, node, wide, rules->work};
+        struct splitting task = {graph, rules, rng, sizes, nodes, node, how, rules->work};
         done = split(&task, members, count, 0, parts);
     }
     free(sizes);

@@ -5,10 +5,12 @@
 #include "solver.h"
 
 /* weight: threads in each vertex; pull: what each costs on side 1 beyond side 0 beside the cut, or NULL; wide: let
- * refinement stray far from balance on its way, which finds better cuts of trees and worse ones of grids. */
+ * refinement stray far from balance on its way, which finds better cuts of trees and worse ones of grids; tries: first
+ * cuts made at the coarsest level. */
 struct cut_graph {
     struct matrix comm;
     bool wide;
+    int tries;
     int *weight;
     double *pull;
     uint64_t *work; /* elements looked at, as in struct rules */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 4 };
+enum { MOST = 12 };
 
 struct part {
     struct graph graph;
@@ -28,8 +28,10 @@ static int next_node(const struct state *state, struct rng *rng, const int *chos
     return state->block[rng_below(rng, state->blocks)].node;
 }
 
-static bool choose_nodes(const struct state *state, struct rng *rng, struct part *part) {
-    int most = 2 + (rng_below(rng, 3) == 0) + (rng_below(rng, 6) == 0), count = 0;
+static bool choose_nodes(const struct state *state, struct rng *rng, int most, struct part *part) {
+    int count = 0;
+    if (most > MOST) most = MOST;
+    if (most > state->rules->k) most = state->rules->k;
     for (int try = 0; try < 4 * MOST && count < most; try++) {
         int x = next_node(state, rng, part->nodes, count);
         bool known = false;
@@ -147,15 +149,16 @@ static void apply_part(struct state *state, const struct part *part, const int *
     }
 }
 
-bool improve_part(struct state *state, struct rng *rng, long iterations, long patience, bool *improved) {
+bool improve_part(struct state *state, struct rng *rng, int most, long iterations, long patience, bool *improved) {
     struct part part = {.rules = *state->rules};
     *improved = false;
-    if (!choose_nodes(state, rng, &part)) return true;
+    if (!choose_nodes(state, rng, most, &part)) return true;
     struct state *small = NULL;
     bool done = part_new(state, &part) && (small = state_new(&part.graph, &part.rules, part.node));
     if (done) {
         double cost = small->cost, imbalance = small->imbalance;
-        done = bisect_placement(&part.graph, &part.rules, rng, part.rules.k, rng_below(rng, 2), part.node);
+        const struct bisecting how = {part.rules.k, part.rules.k > 4 ? 2 : 1, 2, rng_below(rng, 2)};
+        done = bisect_placement(&part.graph, &part.rules, rng, &how, part.node);
         if (done) state_set(small, part.node);
         done = done && tabu_search(small, rng, iterations, patience, false);
         *improved = done && better(small->imbalance, small->cost, imbalance, cost);

@@ -1,14 +1,18 @@
 /* The search as a whole: given placements, fresh ones through the levels, then improvement of the best. */
 #include "task.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What an effort spends: placements made anew (by bisection, or through the levels), improvements tried, how many of
- * them in vain before giving up, and what each run through the levels does. */
+enum { LARGE = 128, FIRST_CUTS = 6 };
+
+/* What an effort spends: placements made anew by bisection (tries: how often each part is cut), or through the levels;
+ * improvements tried, how many of them in vain before giving up, and what each run through the levels does. Large
+ * placements improve by parts; few, many: how many parts of few nodes are tried in vain, and of many. */
 struct budget {
-    int bisections, fresh, parts, rounds, idle;
+    int bisections, tries, fresh, rounds, idle, few, many;
     struct effort levels;
 };
 
@@ -20,32 +24,33 @@ struct run {
     double best_cost, best_imbalance;
 };
 
-static struct budget budget_for(int n, int k, bool distances, int effort) {
-    static const struct budget few[3] = {
-        {2, 1, 0, 6, 4, {4, 4, 60, 20, 10, 6}},
-        {5, 3, 0, 36, 12, {4, 3, 200, 60, 200, 32}},
-        {16, 12, 100, 800, 200, {4, 6, 800, 200, 2000, 400}},
+static struct budget budget_for(int n, bool distances, int effort) {
+    static const struct budget small[3] = {
+        {2, 1, 1, 6, 4, 0, 0, {4, 4, 60, 20, 10, 6}},
+        {5, 1, 3, 36, 12, 0, 0, {4, 3, 200, 60, 200, 32}},
+        {16, 1, 12, 800, 200, 0, 0, {4, 6, 800, 200, 2000, 400}},
     };
-    static const struct budget many[3] = { /* parts: for each node */
-        {2, 0, 18, 0, 0, {4, 4, 60, 20, 10, 6}},
-        {12, 2, 50, 0, 0, {4, 3, 200, 60, 60, 12}},
-        {16, 12, 400, 800, 200, {4, 6, 800, 200, 800, 200}},
+    static const struct budget large[3] = { /* these end when their work is done */
+        {1, 4, 0, INT_MAX, INT_MAX, 80, 3, {4, 4, 60, 20, 10, 6}},
+        {2, 4, 0, INT_MAX, INT_MAX, 100, 8, {4, 3, 200, 60, 60, 12}},
+        {4, 8, 4, INT_MAX, 100, 400, 30, {4, 6, 800, 200, 800, 200}},
     };
-    struct budget budget = (n > 128 ? many : few)[effort < 0 ? 0 : effort > 2 ? 2 : effort];
-    budget.parts *= k;
-    if (effort <= 0 && n > 64 && n <= 128) budget.bisections = 6, budget.fresh = 0, budget.rounds = 3;
+    struct budget budget = (n > LARGE ? large : small)[effort];
+    if (effort == 0 && n > 64 && n <= LARGE) budget.bisections = 6, budget.fresh = 0, budget.rounds = 3;
     if (effort == 1 && n <= 28) budget.rounds *= 3, budget.idle *= 3; /* so few that the optimum is in reach */
-    int longer = n > 64 || effort <= 0 ? 1 : n <= 32 && distances ? 4 : 2; /* distances make for more local optima */
+    int longer = n > 64 || effort == 0 ? 1 : n <= 32 && distances ? 4 : 2; /* distances make for more local optima */
     budget.levels.fine_iterations *= longer;
     budget.levels.fine_patience *= longer;
     return budget;
 }
 
-/* About as many elements as a second of a partitioner's time would show, by the size of the task. */
-static uint64_t work_allowed(int n, int effort) {
-    double normal = 1.1e6 * pow(n, 0.75);
-    double most = n > 2048 ? 8e9 : 60 * normal; /* beyond, a minute is enough for anyone */
-    return (uint64_t)(effort <= 0 ? normal / 4 : effort == 1 ? normal : most);
+/* What a partitioner's time allows, in elements looked at, which are nanoseconds more or less. Full matrices take these
+ * longer too. */
+static uint64_t work_allowed(int n, uint64_t entries, int effort) {
+    double size = pow(n / 512.0, 0.75), fullness = 1 + (double)entries / n / 512;
+    double most = n > 2048 ? 8e9 : 7e9 * size; /* beyond, a minute is enough for anyone */
+    if (n <= LARGE) return (uint64_t)(effort == 0 ? 30e6 * size : effort == 1 ? 120e6 * size : most);
+    return (uint64_t)(effort == 0 ? 17e6 * size * fullness : effort == 1 ? 100e6 * size * fullness : most);
 }
 
 /* Keep the scratch placement if it is the best so far. */
@@ -154,7 +159,8 @@ static bool improve(struct run *run, const struct budget *budget, int round) {
     }
     if (kind == 1) {
         int nodes = n / k < 5 ? k : 2 + rng_below(&run->rng, k < 6 ? k - 1 : 5);
-        if (!bisect_placement(state->graph, run->rules, &run->rng, nodes, rng_below(&run->rng, 2), run->trial)) return false;
+        const struct bisecting how = {nodes, 1, FIRST_CUTS, rng_below(&run->rng, 2)};
+        if (!bisect_placement(state->graph, run->rules, &run->rng, &how, run->trial)) return false;
     }
     state_set(state, run->trial);
     if (kind == 2 && !run->rules->flat && round % 2) exchange_nodes(run);
@@ -162,28 +168,35 @@ static bool improve(struct run *run, const struct budget *budget, int round) {
     return tabu_search(state, &run->rng, budget->levels.fine_iterations, budget->levels.fine_patience, false);
 }
 
-static bool make_fresh(struct run *run, const struct budget *budget, int number) {
+/* The whole placement by bisection, each part cut so many times. */
+static bool bisect(struct run *run, const struct budget *budget, int tries, bool wide) {
     struct state *state = run->state;
-    if (number >= budget->bisections) {
-        if (!multilevel(state->graph, run->rules, &budget->levels, &run->rng, true, run->trial)) return false;
-        state_set(state, run->trial);
-        return true;
-    }
-    if (!bisect_placement(state->graph, run->rules, &run->rng, state->rules->k, number % 2, run->trial)) return false;
+    const struct bisecting how = {state->rules->k, tries, FIRST_CUTS, wide};
+    memcpy(run->trial, run->best, (size_t)state->graph->n * sizeof *run->trial);
+    if (!bisect_placement(state->graph, run->rules, &run->rng, &how, run->trial)) return false;
     state_set(state, run->trial);
     return tabu_search(state, &run->rng, budget->levels.fine_iterations, budget->levels.fine_patience, false);
 }
 
-/* Few nodes at a time, from the best placement on, until `idle` attempts in a row brought nothing. */
-static bool improve_parts(struct run *run, int attempts, int idle) {
+static bool make_fresh(struct run *run, const struct budget *budget, int number) {
     struct state *state = run->state;
-    if (state->blocks < 3) return true;
-    state_set(state, run->best);
-    for (int attempt = 0, vain = 0; attempt < attempts && vain < idle; attempt++) {
+    if (number < budget->bisections) return bisect(run, budget, budget->tries, number % 2);
+    memcpy(run->trial, run->best, (size_t)state->graph->n * sizeof *run->trial);
+    if (!multilevel(state->graph, run->rules, &budget->levels, &run->rng, true, run->trial)) return false;
+    state_set(state, run->trial);
+    return true;
+}
+
+/* Place few nodes anew (or many), from the scratch placement on, until `idle` attempts in a row brought nothing. */
+static bool improve_parts(struct run *run, bool many, int idle) {
+    struct state *state = run->state;
+    if (state->blocks < 3) idle = 0; /* two nodes: that would be everything */
+    for (int vain = 0; vain < idle && *run->rules->work <= run->rules->allowed;) {
         bool improved;
-        if (!improve_part(state, &run->rng, run->rules->balanced ? 30 : 0, 10, &improved)) return false;
+        int few = 2 + (rng_below(&run->rng, 3) == 0) + (rng_below(&run->rng, 6) == 0);
+        int nodes = many ? 4 + rng_below(&run->rng, 5) : few;
+        if (!improve_part(state, &run->rng, nodes, run->rules->balanced ? 30 : 0, 10, &improved)) return false;
         vain = improved ? 0 : vain + 1;
-        if (*run->rules->work > run->rules->allowed) break;
     }
     keep(run);
     return true;
@@ -194,35 +207,46 @@ static bool go_on(const struct run *run) {
     return *run->rules->work < run->rules->allowed && (run->best_cost > 0 || run->best_imbalance > 0);
 }
 
+/* One attempt at a large placement: many nodes anew and then few, or in turn everything. */
+static bool improve_large(struct run *run, const struct budget *budget, int round) {
+    double cost = run->best_cost, imbalance = run->best_imbalance;
+    if (round % 2 || run->state->blocks < 3)
+        return bisect(run, budget, 2, round / 2 % 2) && improve_parts(run, false, budget->few / 2);
+    state_set(run->state, run->best);
+    if (!improve_parts(run, true, budget->many)) return false;
+    return !better(run->best_imbalance, run->best_cost, imbalance, cost) || improve_parts(run, false, budget->few / 2);
+}
+
 static bool search(struct run *run, const struct budget *budget, int starts, const int *start) {
-    size_t bytes = (size_t)run->state->graph->n * sizeof *run->trial;
     if (!take_starts(run, budget, starts, start)) return false;
     for (int fresh = 0; fresh < budget->bisections + budget->fresh && go_on(run); fresh++) {
-        memcpy(run->trial, run->best, bytes);
         if (!make_fresh(run, budget, fresh)) return false;
         keep(run);
     }
-    if (budget->parts && go_on(run) && !improve_parts(run, budget->parts, 40 + budget->parts / 4)) return false;
+    state_set(run->state, run->best);
+    if (budget->few && go_on(run) && !improve_parts(run, false, budget->few)) return false;
     for (int round = 0, idle = 0; round < budget->rounds && idle < budget->idle && go_on(run); round++) {
-        if (!improve(run, budget, round)) return false;
-        idle = keep(run) ? 0 : idle + 1;
+        double cost = run->best_cost, imbalance = run->best_imbalance;
+        if (!(budget->few ? improve_large : improve)(run, budget, round)) return false;
+        keep(run);
+        idle = better(run->best_imbalance, run->best_cost, imbalance, cost) ? 0 : idle + 1;
     }
     return true;
 }
 
 int numaplan_solve(const struct task *task, int starts, const int *start, int *node, double *outcome) {
     size_t n = (size_t)task->n;
-    int result = -1, *class = calloc(n, sizeof *class);
+    int effort = task->effort < 0 ? 0 : task->effort > 2 ? 2 : task->effort, result = -1, *class = calloc(n, sizeof *class);
     uint64_t work = 0;
     struct graph graph = task_graph(task, class);
     struct rules rules = task_rules(task, &work);
-    rules.allowed = work_allowed(task->n, task->effort);
     struct matrix thin = {0};
     struct run run = {NULL, &rules, {task->seed}, malloc(n * sizeof(int)), malloc(n * sizeof(int)), INFINITY, INFINITY};
     bool ready = class && run.best && run.trial && matrix_thinned(&graph.comm, &thin);
     if (ready && thin.start) graph.comm = thin;
+    if (ready) rules.allowed = work_allowed(task->n, matrix_size(&graph.comm), effort);
     if (ready && (run.state = state_new(&graph, &rules, start))) {
-        struct budget budget = budget_for(task->n, task->k, !rules.flat, task->effort);
+        struct budget budget = budget_for(task->n, !rules.flat, effort);
         if (search(&run, &budget, starts, start)) {
             memcpy(node, run.best, n * sizeof *node);
             outcome[0] = rules.tolerance;

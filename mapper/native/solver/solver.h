@@ -79,14 +79,21 @@ bool tabu_search(struct state *state, struct rng *rng, long iterations, long pat
 /* Rearrange node[] within its slots by growing the nodes one after the other from random seeds. */
 bool grow_placement(const struct graph *graph, int k, struct rng *rng, int *node);
 
-/* Make node[] anew, with the same number of elements on each node, by recursive bisection; all of class 0. Only the
- * elements of `most` random nodes are placed anew when there are more nodes. wide: see bisect.h. Returns false without memory. */
-bool bisect_placement(const struct graph *graph, const struct rules *rules, struct rng *rng, int most, bool wide,
+/* How bisection works. nodes: so many random ones are placed anew when there are more; tries: cuts made of each part, of
+ * which the least is taken; coarse: first cuts at the coarsest level of each; wide: see bisect.h. */
+struct bisecting {
+    int nodes, tries, coarse;
+    bool wide;
+};
+
+/* Make node[] anew, with the same number of elements on each node, by recursive bisection; all of class 0. Returns
+ * false without memory. */
+bool bisect_placement(const struct graph *graph, const struct rules *rules, struct rng *rng, const struct bisecting *how,
                       int *node);
 
-/* Place the threads of a few random nodes that talk anew among these; all of class 0. Changes the state where that is
- * better. Returns false without memory. */
-bool improve_part(struct state *state, struct rng *rng, long iterations, long patience, bool *improved);
+/* Place the threads of at most `most` random nodes that talk anew among these; all of class 0. Changes the state where
+ * that is better. Returns false without memory. */
+bool improve_part(struct state *state, struct rng *rng, int most, long iterations, long patience, bool *improved);
 
 /* How much work a run through the levels does. */
 struct effort {
