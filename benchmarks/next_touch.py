@@ -57,6 +57,7 @@ def compared(text: str) -> dict[str, Any]:
     one, many = each[min(each)], each[max(each)]
     measured = {
         "mark_of_touch": many["mark"] / many["touch_by_page"],
+        "mark_of_granule": many["mark"] / many["touch_by_granule"],
         "touch_of_move_pages": many["touch_by_page"] / many["move_pages"],
         "move_pages_base_in_pages": one["move_pages"] / many["move_pages"],
         "granule_of_page": many["touch_by_granule"] / many["touch_by_page"],
