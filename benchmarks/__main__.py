@@ -22,6 +22,7 @@ BENCHMARKS = {
     "mapping": ("benchmarks.mapping", "cost and time of every mapping method against the peers"),
     "balance": ("benchmarks.balance", "what balance costs best, CMLB and CMLB with swaps"),
     "scaling": ("benchmarks.scaling", "cost and time of best on sparse matrices of up to 16,384 threads"),
+    "planning": ("benchmarks.planning", "nmap plan on a trace against Python's start with numpy and DuckDB"),
     "launcher": ("benchmarks.launcher", "what launching with a plan costs"),
     "starts": ("benchmarks.starts", "planned threads found in /proc over 50 starts of each kind of program"),
     "next_touch": ("benchmarks.next_touch", "cost of a page marked, moved by touch and by move_pages"),
@@ -51,8 +52,8 @@ def benchmarks_command(
 ) -> None:
     """Measure speed and accuracy, as ratios against named peers in the same run.
 
-    Names: emulation, perfdata, communication, kernels, mapping, balance, scaling, launcher, starts,
-    next_touch, simulator, lab, online, online_lab.
+    Names: emulation, perfdata, communication, kernels, mapping, balance, scaling, planning, launcher,
+    starts, next_touch, simulator, lab, online, online_lab.
 
     By itself `papers` reproduces what five papers report: python -m benchmarks papers --html papers.html
 
