@@ -1,6 +1,7 @@
 """Samples of a trace as the analyses take them: filtered, keyed by process, in order of time, in pieces."""
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -13,6 +14,7 @@ from numaplan.analyzer.preparing import choose
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Trace
 
 PIECE = 1 << 20  # samples held at once
+CACHED_MIB = 256
 HISTOGRAM = 1 << 14
 MOST_WEIGHT = 1000  # of loads against stores, in steps of one in FINEST
 FINEST = 8
@@ -142,15 +144,25 @@ class TraceSamples:
         if self._held is not None:
             yield self._held
             return
-        for low, high in self._spans():
-            blocks = list(
-                self._trace.sample_blocks(
-                    COLUMNS, where=f"{self._condition} AND time_ns >= {low} AND time_ns < {high}"
+        with self._little_cached():
+            for low, high in self._spans():
+                blocks = list(
+                    self._trace.sample_blocks(
+                        COLUMNS, where=f"{self._condition} AND time_ns >= {low} AND time_ns < {high}"
+                    )
                 )
-            )
-            if blocks:
-                whole = {name: np.concatenate([block[name] for block in blocks]) for name in COLUMNS}
-                yield self._in_order(whole)
+                if blocks:
+                    whole = {name: np.concatenate([block[name] for block in blocks]) for name in COLUMNS}
+                    yield self._in_order(whole)
+
+    @contextmanager
+    def _little_cached(self) -> Iterator[None]:
+        """DuckDB keeps what it has read, up to a limit; a walk reads every part of the file only once."""
+        self._trace.rows(f"SET memory_limit = '{CACHED_MIB}MiB'")
+        try:
+            yield
+        finally:
+            self._trace.rows("RESET memory_limit")
 
     def _few(self) -> Columns | None:
         """All samples with a thread, if they are few enough to hold; read once, since a query costs more."""
@@ -176,10 +188,11 @@ class TraceSamples:
 
     def _kinds(self) -> tuple[dict[tuple[int, int], int], int, int]:
         """Samples by (event, level), and the first and last time, by a query."""
-        rows = self._trace.rows(
-            "SELECT enum_code(event), enum_code(level), count(*), min(time_ns), max(time_ns) FROM samples "
-            f"WHERE {self._condition} GROUP BY ALL"
-        )
+        with self._little_cached():
+            rows = self._trace.rows(
+                "SELECT enum_code(event), enum_code(level), count(*), min(time_ns), max(time_ns) "
+                f"FROM samples WHERE {self._condition} GROUP BY ALL"
+            )
         first, last = min((row[3] for row in rows), default=0), max((row[4] for row in rows), default=0)
         return {(int(row[0]), int(row[1])): int(row[2]) for row in rows}, int(first), int(last)
 

@@ -141,8 +141,10 @@ def test_a_trace_taken_in_pieces_gives_the_same(tmp_path: Path, monkeypatch: pyt
         whole = analyze_trace(trace)
         monkeypatch.setattr(samples, "PIECE", 300)
         monkeypatch.setattr(samples, "HISTOGRAM", 64)
+        limit = trace.rows("SELECT current_setting('memory_limit')")
         pieces = list(samples.TraceSamples(trace).pieces())
         parts = analyze_trace(trace)
+        assert trace.rows("SELECT current_setting('memory_limit')") == limit
     assert len(pieces) > 8
     assert sum(len(piece.key) for piece in pieces) == 4000
     assert all((np.diff(piece.time_ns) >= 0).all() for piece in pieces)
