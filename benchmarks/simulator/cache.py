@@ -28,6 +28,6 @@ def _together(world: World) -> Floats:
     """(T,) share of its accesses to shared memory, times the share of its task's other threads beside it."""
     cells = world.job_row * world.nodes + world.node
     mates = np.bincount(cells, world.active, minlength=len(world.jobs) * world.nodes)[cells]
-    others = np.maximum(mates - world.active, 0.0) / np.maximum(world.team - 1, 1)
+    others = np.maximum(mates - world.active, 0.0) / np.maximum(world.threads_of[world.job_row] - 1, 1)
     together: Floats = world.common * others
     return together

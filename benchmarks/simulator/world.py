@@ -164,10 +164,7 @@ class World:
         self.cpi = np.array([programs[row].cpi for row in self.job_row.tolist()])
         self.mlp = np.array([programs[row].mlp for row in self.job_row.tolist()])
         self.threads_of = np.array([job.task.threads for job in self.jobs], dtype=np.float64)
-        self.work = np.array([job.quota * job.task.threads for job in self.jobs])
-        self.team = (
-            np.array([job.task.threads for job in self.jobs])[self.job_row] if self.jobs else np.empty(0)
-        )
+        self.work = np.array([job.quota for job in self.jobs]) * self.threads_of
         self.fixed = np.array([job.interleaved or job.bound_node != FREE for job in self.jobs], dtype=bool)
         self.phases: list[int] = []
         self.sharing = self._sharing(row_of)
