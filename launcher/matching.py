@@ -46,6 +46,7 @@ class Matcher:
             raise UsageError(f"{trace}: not a trace that can be read", "give the one of the plan")
         load_matching()  # before the program starts: it takes longer than the samples
         self._sampler = start_sampler(_events(), [os.getpid()])
+        self._sampler.take()  # nothing yet: loads what decodes
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="match", daemon=True)
         self._said = ""
