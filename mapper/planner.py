@@ -190,6 +190,8 @@ def _remarks(problem: Problem, places: Nodes, options: PlanOptions) -> list[str]
             )
     if options.pins and options.method not in PINNING:
         remarks.append(f"{options.method} knows no pins: pinned threads were exchanged into its placement")
+    if problem.threads == 1:
+        return remarks  # nothing to balance, nobody to talk to
     if problem.objective == "balanced":
         off = imbalance(problem, places)
         if off > problem.tolerance + 1e-9:

@@ -33,16 +33,20 @@ def check_placement(
     *,
     loads: str | Path | None = None,
     max_regress: str = "5%",
+    symmetrise: bool = False,
 ) -> "Verdict":
     """Fail the test unless the plan `baseline` costs at most `max_regress` more than today's best.
 
-    today: a trace.db, or a communication matrix (.csv, .npz, .mtx) with `loads` beside it. Returns the
-    verdict. Files that cannot be read or compared fail the test in one line, too.
+    today: a trace.db, or a communication matrix (.csv, .npz, .mtx) with `loads` beside it. symmetrise: take
+    a matrix that counts directions as the mean of both. Returns the verdict. Files that cannot be read or
+    compared fail the test in one line, too.
     """
     __tracebackhide__ = True
     wrong = ""
     try:
-        verdict = _verdict(Path(today), Path(baseline), Path(loads) if loads else None, max_regress)
+        verdict = _verdict(
+            Path(today), Path(baseline), Path(loads) if loads else None, max_regress, symmetrise
+        )
     except NumaplanError as error:
         wrong = f"numaplan: {error}"
     if wrong:  # not where it is caught, for pytest would show how it came about
@@ -54,7 +58,9 @@ def check_placement(
     return verdict
 
 
-def _verdict(today: Path, baseline: Path, loads: Path | None, max_regress: str) -> "Verdict":
+def _verdict(
+    today: Path, baseline: Path, loads: Path | None, max_regress: str, symmetrise: bool
+) -> "Verdict":
     from numaplan.mapper.check import check_plan_today, parse_share
     from numaplan.mapper.plan import Plan
     from numaplan.mapper.trace_workload import workload_of_trace
@@ -64,7 +70,7 @@ def _verdict(today: Path, baseline: Path, loads: Path | None, max_regress: str) 
     plan = Plan.load(baseline)
     is_matrix = today.suffix in (".csv", ".npz", ".mtx")
     workload = (
-        workload_of_files(today, loads)
+        workload_of_files(today, loads, symmetrise=symmetrise)
         if is_matrix
         else workload_of_trace(today, by_phase=plan.objective == "phased")
     )

@@ -27,12 +27,19 @@ def test_poor_but_allowed(numaplan_check):
 
 def test_missing(numaplan_check):
     numaplan_check("comm.csv", "none.json")
+
+def test_directed(numaplan_check):
+    numaplan_check("directed.csv", "good.json")
+
+def test_directed_symmetrised(numaplan_check):
+    assert numaplan_check("directed.csv", "good.json", symmetrise=True).ok
 """
 
 
 def test_fixture(tmp_path: Path) -> None:
     comm = np.kron(np.array([[0, 1], [1, 0]]), np.eye(4)) * 100 + 1
     write_comm(tmp_path / "comm.csv", comm - np.diag(np.diag(comm)))
+    np.savetxt(tmp_path / "directed.csv", np.triu(comm, 1), delimiter=",")
     workload = workload_of_files(tmp_path / "comm.csv", None)
     for name, method in (("good", "best"), ("poor", "compact")):
         make_plan(workload, Machine.load("4x2"), PlanOptions(method=method)).plan.save(
@@ -47,7 +54,8 @@ def test_fixture(tmp_path: Path) -> None:
         [sys.executable, "-m", "pytest", *plugin, "-rA", "-p", "no:cacheprovider", "test_placement.py"],
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
-    assert "2 passed" in done.stdout and "2 failed" in done.stdout, done.stdout
+    assert "3 passed" in done.stdout and "3 failed" in done.stdout, done.stdout
     for name, outcome in (("good", "PASSED"), ("poor", "FAILED"), ("poor_but_allowed", "PASSED")):
         assert f"{outcome} test_placement.py::test_{name}" in done.stdout
     assert "worse than it need be" in done.stdout and "none.json" in done.stdout
+    assert "PASSED test_placement.py::test_directed_symmetrised" in done.stdout

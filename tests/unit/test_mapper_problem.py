@@ -1,13 +1,17 @@
 """What the mapper refuses, and how it counts."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from numaplan.common import UsageError
-from numaplan.mapper import evaluate, map_threads
+from numaplan.mapper import PlanOptions, evaluate, make_plan, map_threads
 from numaplan.mapper.problem import node_sizes
+from numaplan.mapper.workload import workload_of_files
+from numaplan.profiler import Machine
 
 
 def changed(row: int, column: int, value: float, *, both: bool = True) -> np.ndarray:  # type: ignore[type-arg]
@@ -95,3 +99,12 @@ def test_sizes_are_fair_and_within_the_seats(threads: int, seats: list[int]) -> 
 def test_equal_nodes_get_one_more_from_the_front() -> None:
     assert node_sizes(10, np.array([4, 4, 4, 4])).tolist() == [3, 3, 2, 2]
     assert node_sizes(2, np.array([4, 4, 4])).tolist() == [1, 1, 0]
+
+
+@pytest.mark.parametrize("threads,remarks", [(1, 0), (3, 2)])
+def test_a_single_thread_is_not_called_unbalanced_or_silent(
+    tmp_path: Path, threads: int, remarks: int
+) -> None:
+    np.savetxt(tmp_path / "comm.csv", np.zeros((threads, threads)), delimiter=",")
+    made = make_plan(workload_of_files(tmp_path / "comm.csv", None), Machine.load("2x4"), PlanOptions())
+    assert len(made.notes) == remarks
