@@ -56,11 +56,10 @@ def experiment_a(server: str) -> list[Experiment]:
 
 def experiment_b(server: str) -> Experiment:
     """Eight tasks that arrive by Table 4 (half the times on LPL), 8 threads each (16 on LPL)."""
-    machine, cores = SERVERS[server]
+    machine, _ = SERVERS[server]
     late = 1.0 if server == "HPL" else 0.5
     threads = 8 if server == "HPL" else 16
     tasks = [Task(NAS[name], threads, at_s=at * late) for name, at in ARRIVALS]
-    del cores
     return Experiment(
         f"B {server}",
         machine,

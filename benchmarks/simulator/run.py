@@ -11,6 +11,7 @@ from benchmarks.simulator.acting import Hands
 from benchmarks.simulator.cache import miss_factor
 from benchmarks.simulator.calibration import PHYSICS, Calibration
 from benchmarks.simulator.contention import Contention, Demand, Speeds
+from benchmarks.simulator.disturbance import undisturbed
 from benchmarks.simulator.observe import Counters, observe
 from benchmarks.simulator.programs import Task
 from benchmarks.simulator.system import (
@@ -23,7 +24,7 @@ from benchmarks.simulator.system import (
     spread_in_nodes,
     starting_cpus,
 )
-from benchmarks.simulator.world import BLOCK, FREE, World, new_job
+from benchmarks.simulator.world import BLOCK, World, new_job
 from numaplan.launcher.online.actions import Policy
 
 STEP_S = 0.25
@@ -192,7 +193,9 @@ class _Run:
         active = world.active
         load = np.bincount(world.cpu[active], minlength=len(world.cpu_node))
         share: NDArray[np.float64] = active / np.maximum(load[world.cpu], 1)
-        share = share * self._undisturbed(active)
+        policy = self.setup.policy
+        sampled = policy is not None and "accesses" in policy.needs
+        share = share * undisturbed(world, self.setup.samples if sampled else 0.0)
         lost = np.minimum(world.lost_s, 0.9 * STEP_S)
         world.lost_s -= lost
         share = share * (1.0 - lost / STEP_S)
@@ -200,31 +203,6 @@ class _Run:
         return Demand(
             world.node, compute, misses, world.mlp, share, world.places, world.job_row, world.barrier
         )
-
-    def _undisturbed(self, active: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """(T,) what is left to each thread beside the system's own work and that of whoever samples.
-
-        The former takes a core's share in each node, the latter one of a full machine where no cpu is idle; a
-        thread bound to that very cpu cannot evade them.
-        """
-        world = self.world
-        taken = np.full(world.nodes, PHYSICS.noise)
-        drawn = world.rng.random(world.nodes + 1).tolist()
-        noisy = np.zeros(len(world.cpu_node))
-        for cpus, place in zip(world.cpus_of, drawn[1:], strict=True):
-            noisy[cpus[int(place * len(cpus)) :][:1]] = 1.0
-        left = np.ones(len(active))
-        if self.setup.policy is not None and "accesses" in self.setup.policy.needs:
-            cost = self.setup.samples * PHYSICS.sample_s
-            left -= cost
-            if active.sum() >= len(world.cpu_node):
-                reader = world.cpu_node[int(drawn[0] * len(world.cpu_node))]
-                taken[reader] += cost * float(active.sum())
-        bound = noisy[world.cpu] * np.minimum(taken, 0.5)[world.node]
-        left *= 1.0 - np.where(
-            world.bound_cpu != FREE, bound, (taken / np.maximum(world.seats, 1))[world.node]
-        )
-        return left
 
     def _advance(self, speeds: Speeds, misses: NDArray[np.float64]) -> None:
         world = self.world

@@ -7,11 +7,11 @@ import pytest
 
 from benchmarks.simulator.cache import miss_factor
 from benchmarks.simulator.calibration import PHYSICS, Calibration, calibration
+from benchmarks.simulator.disturbance import undisturbed
 from benchmarks.simulator.programs import Program, Task, steady
 from benchmarks.simulator.run import Setup, _Run, simulate
 from benchmarks.simulator.system import Habits, scan_periods
 from benchmarks.simulator.world import BLOCK, World, new_job
-from numaplan.launcher.online.registry import make_policy
 from numaplan.profiler import Machine
 
 QUIET = Habits(displaced=0.0, autonuma=False)
@@ -85,12 +85,10 @@ def test_tasks_start_again_until_all_have_ended_so_often() -> None:
 @pytest.mark.parametrize(("threads", "reads"), [(2, 0.0), (4, 4.0)])
 def test_reading_samples_takes_a_cpu_where_none_is_idle(threads: int, reads: float) -> None:
     """Thread 0 is bound to a cpu; the reader takes `reads` threads' cost from it now and then."""
-    setup = Setup(SPACIOUS, (Task(PLAIN, threads),), make_policy("nimar"), habits=QUIET, samples=20_000.0)
-    run = _Run(setup)
-    run._arrive()
-    run.world.bound_cpu[0] = run.world.cpu[0]
-    left = np.array([run._undisturbed(run.world.active)[0] for _ in range(200)])
+    busy = World(SPACIOUS, seed=0)
+    busy.add_threads(new_job(0, Task(PLAIN, threads), 0.0, busy.rng), np.arange(threads))
+    busy.bound_cpu[0] = busy.cpu[0]
+    left = np.array([undisturbed(busy, 20_000.0)[0] for _ in range(200)])
     cost = 20_000.0 * PHYSICS.sample_s
-    least = (1 - cost) * (1 - PHYSICS.noise - reads * cost)
-    assert left.min() == pytest.approx(least)
+    assert left.min() == pytest.approx((1 - cost) * (1 - PHYSICS.noise - reads * cost))
     assert left.max() == pytest.approx(1 - cost)
