@@ -98,15 +98,14 @@ def test_outcomes_are_kept_by_what_was_asked(tmp_path: Path) -> None:
 
 
 def test_next_touchs_times_count_on_real_memory_alone() -> None:
-    each = {"mark": 40.0, "touch_by_page": 5200.0, "move_pages": 6596.0}
-    ratios = {"mark_of_touch": 0.01, "touch_of_move_pages": 0.8, "move_pages_base_in_pages": 200.0}
-    measured = {
-        "where": "lab 4x2",
-        "ratios": ratios,
-        "ns_a_page": {"1": {**each, "move_pages": 78_000.0}, "64": each},
-    }
+    each = {"mark": 40.0, "touch_by_page": 5200.0, "touch_by_granule": 650.0, "move_pages": 6596.0}
+    measured = {"where": "lab 4x2", "ns_a_page": {"1": {**each, "move_pages": 78_000.0}, "64": each}}
     lab = next_touch.made(measured)
-    assert [row.verdict for row in lab] == ["size", "size", "direction", "no", "no", "no"]
-    assert [row.value for row in lab[3:]] == [None] * 3
+    assert [row.verdict for row in lab[:5]] == ["size", "direction", "size", "direction", "size"]
+    assert [(row.verdict, row.value) for row in lab[5:]] == [("no", None)] * 3
     real = next_touch.made({**measured, "where": "here"})
-    assert [row.verdict for row in real[3:]] == ["size"] * 3
+    assert [row.verdict for row in real[5:]] == ["size"] * 3
+    slow = {**each, "touch_by_page": 2.6e5}
+    far = next_touch.made({**measured, "ns_a_page": {"1": slow, "64": slow}})
+    assert far[2].verdict == "no"
+    assert "signal" in far[2].why
