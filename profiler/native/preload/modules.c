@@ -16,7 +16,8 @@
 enum { MODULES = 1024, PATIENCE = 10000 };
 
 struct module {
-    uintptr_t bias, start, end; /* start to end: its code */
+    uintptr_t bias, start; /* start to end: its code */
+    _Atomic uintptr_t end; /* set last and taken away first: others look for code while this is written */
     uint64_t name_hash; /* of the file's basename */
     uint32_t seen;      /* scan that saw it last, 0: a free entry */
 };
@@ -135,7 +136,10 @@ static int see_module(struct dl_phdr_info *info, size_t size, void *first) {
         const unsigned char *id = NULL;
         size_t id_bytes = find_build_id(info, &id);
         span_of(info, &fresh);
-        *module = fresh;
+        module->bias = fresh.bias;
+        module->start = fresh.start;
+        module->name_hash = fresh.name_hash;
+        atomic_store_explicit(&module->end, fresh.end, memory_order_release);
         if (NP_RECORDING) log_module(info, path, id ? id : (const unsigned char *)"", id_bytes, executable);
         tell_of_module(info, name_hash, id, id_bytes);
     }
@@ -147,7 +151,8 @@ static void forget_unloaded(uint32_t scan) {
     for (uint32_t i = 0; i < atomic_load(&module_count); i++) {
         if (!modules[i].seen || modules[i].seen == scan) continue;
         if (NP_RECORDING) np_log(NP_MODULE_END, NP_NO_THREAD, 0, modules[i].bias, 0, 0, 0);
-        modules[i] = (struct module){0};
+        atomic_store(&modules[i].end, 0);
+        modules[i].seen = 0;
     }
 }
 
@@ -190,7 +195,7 @@ void np_modules_after_fork(bool child) {
 
 bool np_module_of(uintptr_t code, uint64_t *name_hash, uintptr_t *bias) {
     for (uint32_t i = 0; i < atomic_load(&module_count); i++) {
-        if (code < modules[i].start || code >= modules[i].end) continue;
+        if (code >= atomic_load_explicit(&modules[i].end, memory_order_acquire) || code < modules[i].start) continue;
         *name_hash = modules[i].name_hash;
         *bias = modules[i].bias;
         return true;
