@@ -21,9 +21,11 @@ static int kcore = -1;
 static Elf64_Phdr segments[SEGMENTS];
 static size_t segment_count, ids_at;
 
+static unsigned now = 1; /* rises with each tasks_forget */
 static struct {
     uint64_t address;
     struct task_ids ids;
+    unsigned read_at;
 } remembered[REMEMBERED];
 
 static bool open_kcore(void) {
@@ -73,20 +75,29 @@ bool tasks_learn(const struct known_task *known, size_t count) {
 }
 
 void tasks_forget(void) {
-    memset(remembered, 0, sizeof remembered);
+    now++;
 }
 
+/* False when its memory has become something else's since. */
+static bool read_ids(uint64_t address, struct task_ids *ids) {
+    uint32_t pair[2];
+    if (!read_kernel(address + ids_at, pair, sizeof pair) || pair[0] - 1 >= LARGEST_ID || pair[1] - 1 >= LARGEST_ID)
+        return false;
+    *ids = (struct task_ids){.tid = pair[0], .pid = pair[1]};
+    return true;
+}
+
+/* Of a task that has ended since, what it was before. */
 bool tasks_find(uint64_t address, struct task_ids *ids) {
     size_t slot = (address >> 6) * UINT64_C(0x9e3779b97f4a7c15) >> 55;
     if (address == 0)
         return false;
-    if (remembered[slot].address != address) {
-        uint32_t pair[2];
-        if (!read_kernel(address + ids_at, pair, sizeof pair))
+    if (remembered[slot].address != address || remembered[slot].read_at != now) {
+        if (!read_ids(address, &remembered[slot].ids) && remembered[slot].address != address)
             return false;
         remembered[slot].address = address;
-        remembered[slot].ids = (struct task_ids){.tid = pair[0], .pid = pair[1]};
+        remembered[slot].read_at = now;
     }
     *ids = remembered[slot].ids;
-    return ids->tid - 1 < LARGEST_ID && ids->pid - 1 < LARGEST_ID; /* else it has ended, and its memory is another's */
+    return true;
 }
