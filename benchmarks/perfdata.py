@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,12 @@ from numaplan.common import MachineLacksError
 from numaplan.profiler import Trace, TraceWriter
 from numaplan.profiler.importing import import_recordings
 from numaplan.profiler.perfdata import decode_perf
-from numaplan.profiler.trace.schema import TABLES
+from numaplan.profiler.trace.driver import driver
 from tests.replay.builder import Builder, many_samples
 
 SAMPLES = 2_000_000
 MANY = 10_000_000
-_REPEATS = 3
+_REPEATS = 5
 _FIELDS = "tid,time,event,addr,weight,data_src"
 _COMPRESSED_FEATURE = 27
 _BLOCK = 1 << 20
@@ -48,9 +49,9 @@ print(json.dumps({"seconds": time.perf_counter() - start, "peak": peak, "arrays"
 
 
 def run() -> dict[str, Any]:
-    """Samples a second of CPU time of both on plain and zstd files, and the ratios (best of three); memory.
+    """Samples a second of CPU time of both on plain and zstd files, and the ratios (best of five, in turns).
 
-    Also the ratio that storing the trace's columns by DuckDB alone has, and what a large trace takes.
+    Also memory, the ratio that storing the trace's columns by DuckDB alone has, and what a large trace takes.
     """
     perf = shutil.which("perf")
     if perf is None:
@@ -59,12 +60,17 @@ def run() -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="numaplan-benchmark-") as name:
         folder = Path(name)
         for kind, path in _write(folder).items():
-            ours = _best(decode_perf, path)
-            theirs = _best(_script, perf, path)
+            rounds = [
+                [
+                    _cpu_of(work)
+                    for work in (partial(decode_perf, path), partial(_script, perf, path), importing)
+                ]
+                for importing in [partial(import_recordings, [str(path)], folder / "trace.db")] * _REPEATS
+            ]
+            ours, theirs, into = (min(times) for times in zip(*rounds, strict=True))
             result[f"{kind}_samples_per_second"] = round(SAMPLES / ours)
             result[f"{kind}_perf_script_samples_per_second"] = round(SAMPLES / theirs)
             result[f"{kind}_ratio"] = round(theirs / ours, 1)
-            into = _best(import_recordings, [str(path)], folder / "trace.db")
             result[f"{kind}_into_trace_ratio"] = round(theirs / into, 1)
             result[f"{kind}_storing_alone_ratio"] = round(theirs / _storing(folder / "trace.db"), 1)
             path.unlink()
@@ -148,21 +154,20 @@ def _trace(path: Path) -> dict[str, Any]:
 
 
 def _storing(path: Path) -> float:
-    """Seconds that DuckDB takes for storing a trace's columns again, with nothing else done: the floor."""
-    import duckdb
-
+    """Seconds that DuckDB takes for storing a trace's packed columns again, nothing else done: the floor."""
     with Trace.open(path) as trace:
-        columns = trace.arrays("SELECT time_ns, thread, cpu, addr, ip, latency FROM samples")
-    types = [TABLES["samples"][name] for name in columns]
+        columns = trace.arrays("SELECT * FROM samples_1")
+        kinds = {name: kind for name, kind, *_ in trace.rows("DESCRIBE samples_1")}
     fresh = path.with_name("floor.db")
 
     def store() -> None:
         fresh.unlink(missing_ok=True)
-        with duckdb.connect(str(fresh)) as database:
-            listed = ", ".join(f"{name} {kind}" for name, kind in zip(columns, types, strict=True))
-            database.execute(f"CREATE TABLE kept ({listed})")
-            database.register("incoming", columns)
-            database.execute("INSERT INTO kept SELECT * FROM incoming")
+        database = driver().connect(str(fresh), config={"threads": 1})
+        listed = ", ".join(f"{name} {kind} USING COMPRESSION uncompressed" for name, kind in kinds.items())
+        database.execute(f"CREATE TABLE kept ({listed})")
+        database.register("incoming", columns)
+        database.execute("INSERT INTO kept SELECT * FROM incoming")
+        database.close()
 
     return _best(store)
 
@@ -173,13 +178,15 @@ def _script(perf: str, path: Path) -> None:
 
 
 def _best(work: Callable[..., object], *arguments: object) -> float:
-    """Seconds of CPU time, of this process and those it waited for, of the cheapest of three."""
-    found = []
-    for _ in range(_REPEATS):
-        start = _cpu_seconds()
-        work(*arguments)
-        found.append(_cpu_seconds() - start)
-    return min(found)
+    """Seconds of CPU time of the cheapest of several."""
+    return min(_cpu_of(partial(work, *arguments)) for _ in range(_REPEATS))
+
+
+def _cpu_of(work: Callable[[], object]) -> float:
+    """Seconds of CPU time of this process and those it waits for."""
+    start = _cpu_seconds()
+    work()
+    return _cpu_seconds() - start
 
 
 def _cpu_seconds() -> float:

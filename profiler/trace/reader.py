@@ -16,7 +16,7 @@ from numaplan.profiler.machine import Machine
 from numaplan.profiler.trace.driver import driver
 from numaplan.profiler.trace.packing import PACKING, TIME, unpacked
 from numaplan.profiler.trace.rows import RegionRow, ThreadRow
-from numaplan.profiler.trace.schema import ENUMS, SCHEMA_VERSION, TABLES
+from numaplan.profiler.trace.schema import CODES, ENUMS, SCHEMA_VERSION, TABLES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +30,7 @@ _NUMBERS_OF_META = {
     **dict.fromkeys(("duration_ns", "period", "freq", "exit_code", "run"), _WHOLE),
     "emulate.host_seconds": r"[0-9]{1,12}(\.[0-9]{1,9})?",
 }
+_WORDS = (*ENUMS, "BOOLEAN")  # kinds of columns that conditions may name as no numbers
 _NUMBERS = {"BIGINT": np.int64, "INTEGER": np.int32, "SMALLINT": np.int16, "UBIGINT": np.uint64}
 
 
@@ -175,8 +176,12 @@ class Trace:
         for column in columns:
             if column not in known:
                 raise UsageError(f"samples have no column {column!r}", f"choose from {', '.join(known)}")
-        chosen = ", ".join(_as_numbers(column, known[column]) for column in columns)
-        sql = f"SELECT {chosen} FROM samples"
+        plain = any(name in f"{where} {order}" for name, kind in known.items() if kind in _WORDS)
+        if plain or not self._has(CODES, TIME):
+            chosen = ", ".join(_as_numbers(column, known[column]) for column in columns)
+            sql = f"SELECT {chosen} FROM samples"
+        else:
+            sql = f"SELECT {', '.join(columns)} FROM {CODES}"
         if where:
             sql += f" WHERE {where}"
         if order:

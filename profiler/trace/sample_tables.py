@@ -22,11 +22,11 @@ from numaplan.profiler.trace.packing import (
     ranges_of,
     united,
 )
-from numaplan.profiler.trace.schema import ENUMS
+from numaplan.profiler.trace.schema import CODES, ENUMS
 
 FEW = 122_880  # samples that the database stores in no time
 ROW_GROUP = 63 * 2048  # rows: of words of 8 bytes they fill four blocks of the database, nearly
-ROWS = 8 * ROW_GROUP
+ROWS = 4 * ROW_GROUP
 _MOST_TABLES = 16
 _FAST = 20  # bytes a sample that are stored as they are: ten million take 205 MB
 
@@ -73,12 +73,17 @@ class SampleTables:
                 self._store(f"INSERT INTO samples SELECT {values} FROM incoming", _joined(self._held))
             return
         self._flush()
-        of_name = [{field.name: field.sql for field in packing.fields} for packing in self._packings]
-        parts = (
-            f"SELECT {', '.join(fields.get(name, name) for name in COLUMNS)} FROM samples_{number}"
-            for number, fields in enumerate(of_name, 1)
+        fields = [packing.fields for packing in self._packings]
+        self._view("samples", [{field.name: field.sql for field in part} for part in fields])
+        self._view(CODES, [{field.name: field.code_sql for field in part} for part in fields])
+
+    def _view(self, name: str, parts: list[dict[str, str]]) -> None:
+        """Make a view of all tables; parts: SQL of the columns that each has packed."""
+        selects = (
+            f"SELECT {', '.join(part.get(column, column) for column in COLUMNS)} FROM samples_{number}"
+            for number, part in enumerate(parts, 1)
         )
-        self._store(f"CREATE VIEW samples AS {' UNION ALL '.join(parts)}")
+        self._store(f"CREATE VIEW {name} AS {' UNION ALL '.join(selects)}")
         told = described(self._packings)  # for those who take the words as they are
         self._store(f"INSERT INTO meta VALUES ('{PACKING}', '{told}')")
 

@@ -71,4 +71,6 @@ TABLES: dict[str, dict[str, str]] = {
     "losses": {"time_ns": "BIGINT", "events": "BIGINT"},
 }
 
+# Where the samples are packed, a view like `samples` with the codes of words and truth values.
+CODES = "sample_codes"
 ENUMS = {"event_kind": EVENTS, "memory_level": LEVELS}

@@ -17,6 +17,7 @@ from numaplan.profiler.trace.schema import ENUMS, SCHEMA_VERSION, TABLES
 
 _SETTINGS = (
     "SET enable_progress_bar = false",  # it would go to stdout
+    "SET memory_limit = '256MB'",  # written blocks would stay in memory as long as there is some
     # One stream of blocks: further threads only hand it around, and waiting row groups leave the cache.
     "SET threads = 1",
     "SET write_buffer_row_group_count = 1",

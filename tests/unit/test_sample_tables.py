@@ -80,6 +80,10 @@ def assert_same(trace: Trace, blocks: list[Block]) -> None:
         for name in COLUMNS:
             got = np.concatenate([part[name] for part in found])
             assert np.array_equal(got, want[name]) and got.dtype == want[name].dtype, name
+    stores = sum(int((part["event"] == 1).sum()) for part in blocks)
+    assert sum(len(part["addr"]) for part in trace.sample_blocks(["addr"], "event = 'store'")) == stores
+    writes = sum(int(part["is_write"].sum()) for part in blocks)
+    assert sum(len(part["addr"]) for part in trace.sample_blocks(["addr"], "is_write")) == writes
     types = {name: kind.partition("(")[0] for name, kind, *_ in trace.rows("DESCRIBE samples")}
     assert types == {name: kind if kind.isupper() else "ENUM" for name, kind in COLUMNS.items()}
     rows = trace.rows(f"SELECT {', '.join(COLUMNS)} FROM samples")
