@@ -50,7 +50,7 @@ static uint64_t work_allowed(int n, uint64_t entries, int effort) {
     double size = pow(n / 512.0, 0.75), fullness = 1 + (double)entries / n / 512;
     double most = n > 2048 ? 8e9 : 7e9 * size; /* beyond, a minute is enough for anyone */
     if (n <= LARGE) return (uint64_t)(effort == 0 ? 30e6 * size : effort == 1 ? 120e6 * size : most);
-    return (uint64_t)(effort == 0 ? 17e6 * size * fullness : effort == 1 ? 100e6 * size * fullness : most);
+    return (uint64_t)(effort == 0 ? 17e6 * size * fullness : effort == 1 ? 85e6 * size * fullness : most);
 }
 
 /* Keep the scratch placement if it is the best so far. */
