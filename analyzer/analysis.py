@@ -1,6 +1,6 @@
 """Everything about a trace that a planner or a report asks for, in one pass over its samples."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -109,7 +109,9 @@ def analyze_trace(trace: Trace, *, slice_ns: int = 0, samples: TraceSamples | No
         counter.add(told.thread, told.key, told.is_write)
         partners.add(told.time_ns, told.thread, told.key, told.is_write)
     found = counter.result()
-    timeline = (missed if use_dram else accesses).result()
+    timeline = replace(
+        (missed if use_dram else accesses).result(), in_accesses=trace.meta.get("clock") == "accesses"
+    )
     ranges = divide_phases(timeline.smoothed)
     misses = expected_misses(missed.result().per_thread, accesses.result().per_thread, samples.dram_weight)
     better = misses.between if use_dram else None

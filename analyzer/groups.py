@@ -72,5 +72,5 @@ def main_times(group: Sequence[int], analysis: Analysis) -> str:
         part = slice(start // analysis.exchange_slices, -(-end // analysis.exchange_slices))
         share = float(events[part].sum()) / total
         if share >= MOSTLY and share >= DENSER * (end - start) / len(line.per_thread):
-            return f", mostly at {line.in_ms(start)}–{line.in_ms(end)} ms"
+            return f", mostly at {line.moment(start)}–{line.moment(end)} {line.unit}"
     return ""

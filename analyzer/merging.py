@@ -126,7 +126,7 @@ def _merged_timeline(
     for line, place in zip(lines, places, strict=True):
         at = np.arange(len(line.per_thread)) * line.slice_ns // width
         np.add.at(cells, np.ix_(at, place), line.per_thread)
-    return Timeline(0, width, cells / present)
+    return Timeline(0, width, cells / present, all(line.in_accesses for line in lines))
 
 
 def _merged_confidence(analyses: Sequence[Analysis], separate: bool) -> float:

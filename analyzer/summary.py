@@ -116,9 +116,9 @@ def _changes(analysis: Analysis) -> list[str]:
 
 
 def _times(analysis: Analysis, places: Sequence[int]) -> str:
-    shown = ", ".join(map(analysis.timeline.in_ms, places[:MOST_GROUPS]))
+    shown = ", ".join(map(analysis.timeline.moment, places[:MOST_GROUPS]))
     more = f" and {len(places) - MOST_GROUPS} more times" if len(places) > MOST_GROUPS else ""
-    return f"{shown} ms{more}"
+    return f"{shown} {analysis.timeline.unit}{more}"
 
 
 def _memory(analysis: Analysis, regions: Sequence[RegionUse]) -> list[str]:

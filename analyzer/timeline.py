@@ -20,12 +20,14 @@ Series = NDArray[np.float64]
 class Timeline:
     """Accesses in slices of time: slice s covers [start_ns + s * slice_ns, start_ns + (s + 1) * slice_ns).
 
-    per_thread: (S, N) accesses of each thread in each slice.
+    per_thread: (S, N) accesses of each thread in each slice; in_accesses: what is called a nanosecond is an
+    access: the clock of emulated programs counts these.
     """
 
     start_ns: int
     slice_ns: int
     per_thread: NDArray[np.float64]
+    in_accesses: bool = False
 
     @property
     def amount(self) -> Series:
@@ -38,8 +40,13 @@ class Timeline:
         """(S,) the same without its outliers; what phases are found in."""
         return remove_outliers(self.amount)
 
-    def in_ms(self, place: int) -> str:
-        """The start of a slice in ms, with the digits that tell it from the next one."""
+    @property
+    def unit(self) -> str:
+        """What people read its times in: a million of what its clock counts."""
+        return "M accesses" if self.in_accesses else "ms"
+
+    def moment(self, place: int) -> str:
+        """The start of a slice in `unit`, with the digits that tell it from the next one."""
         digits = max(0, math.ceil(-math.log10(self.slice_ns / 1e6)))
         return f"{(self.start_ns + place * self.slice_ns) / 1e6:,.{digits}f}"
 

@@ -17,7 +17,12 @@ MOST_MS = 1e9  # eleven days
 TraceFile = Annotated[Path, typer.Argument(metavar="TRACE", help="A trace.db that 'nprof record' wrote.")]
 Slice = Annotated[
     float,
-    typer.Option("--slice", help="Width of the timeline's slices in ms (0: chosen).", min=0.0, max=MOST_MS),
+    typer.Option(
+        "--slice",
+        help="Width of the timeline's slices in ms, of emulated runs in million accesses (0: chosen).",
+        min=0.0,
+        max=MOST_MS,
+    ),
 ]
 
 FORMATS = ("csv", "parquet")

@@ -25,7 +25,8 @@ def analysis_document(
     phase_comm: Sequence[Matrix] = (),
     stretch_comm: Sequence[Matrix] = (),
 ) -> dict[str, Any]:
-    """The document as plain values. Times are ns from the start of the recording.
+    """The document as plain values. Times are ns from the start of the recording; where `clock` is `accesses`
+    (emulation under its fair schedule) that is how many accesses came before.
 
     phase_comm, stretch_comm: the (N, N) matrix of each phase by Algorithm 1 and of each stretch between
     changes, if the document shall hold them.
@@ -53,6 +54,7 @@ def analysis_document(
         "changes_ns": [line.start_ns + place * line.slice_ns for place in analysis.changes],
         "partner_changes_ns": [line.start_ns + place * line.slice_ns for place in analysis.partner_changes],
         "slice_ns": line.slice_ns,
+        "clock": "accesses" if line.in_accesses else "time",
         "confidence": analysis.confidence,
         "events": analysis.events,
         "samples": analysis.samples,

@@ -42,7 +42,8 @@ function styledTrace(trace, theme) {
     styled.xgap = styled.ygap = trace._names.length <= 40 && !trace._lanes ? 1 : 0;
     const unit = trace._unit;
     if (trace._lanes) {
-      styled.hovertemplate = "thread %{text}, %{x:.4s} ms: %{z:.3s} " + unit + "<extra></extra>";
+      styled.hovertemplate =
+        `thread %{text}, %{x:.4s} ${trace._time_unit}: %{z:.3s} ${unit}<extra></extra>`;
       styled.text = trace.z.map((row, y) => row.map(() => trace._names[y]));
     } else {
       const error = (y, x) => (trace._errors ? " ± " + Number(trace._errors[y][x].toPrecision(2)) : "");

@@ -94,10 +94,13 @@ def _show_phases(console: "Console", analysis: Analysis) -> None:
     if len(analysis.phases) < 2:
         return
     table = Table(title="Phases", title_justify="left", box=None)
-    for name in ("from", "to", "accesses a slice"):
+    in_accesses = analysis.timeline.in_accesses
+    bounds = ("from access", "to access") if in_accesses else ("from", "to")
+    for name in (*bounds, "accesses a slice"):
         table.add_column(name, justify="right")
     for phase, (start, end) in list(zip(analysis.phases, phase_times(analysis), strict=True))[:MOST_ROWS]:
-        table.add_row(in_time(start), in_time(end), f"{phase.weight:.1f}")
+        times = [f"{at:,}" if in_accesses else in_time(at) for at in (start, end)]
+        table.add_row(*times, f"{phase.weight:.1f}")
     console.print()
     console.print(table)
     _say_more(console, len(analysis.phases) - MOST_ROWS, "phases")

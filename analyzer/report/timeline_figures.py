@@ -7,32 +7,33 @@ from numpy.typing import NDArray
 
 from numaplan.analyzer.analysis import Analysis
 from numaplan.analyzer.report.communication_figures import MOST_LABELS, rounded
+from numaplan.analyzer.timeline import Timeline
 
 Figure = dict[str, Any]
 
 MOST_POINTS = 1200
 MOST_LANE_POINTS = 300
 MOST_LANES = 256
-NS_A_MS = 1e6
+UNIT = 1e6  # ns, or accesses, in what the axis counts
 
 
 def timeline_figure(analysis: Analysis, names: list[str]) -> Figure:
-    """Accesses a millisecond over time; below it one lane a thread."""
+    """Accesses a millisecond (or a million accesses) over time; below it one lane a thread."""
     line = analysis.timeline
     scale = float(max(1, analysis.period))
     counted = "misses" if analysis.load_source == "dram" else "accesses"
-    unit = f"{counted} per ms" if analysis.period else "samples per ms"
+    unit = f"{counted if analysis.period else 'samples'} per {line.unit}"
     what = "misses of the last cache" if analysis.load_source == "dram" else "all accesses"
     times, amount = _binned(line.amount[:, None], MOST_POINTS)
-    span = line.slice_ns / NS_A_MS
-    start = line.start_ns / NS_A_MS
+    span = line.slice_ns / UNIT
+    start = line.start_ns / UNIT
     lane_times, lanes = _binned(line.per_thread, MOST_LANE_POINTS)
     bundle = -(-lanes.shape[1] // MOST_LANES)
     lanes = np.add.reduceat(lanes, np.arange(0, lanes.shape[1], bundle), axis=1)
     shown = names[::bundle]
     phase_x, phase_y = _phase_steps(analysis, start, span, scale)
     about = (
-        f"{what[0].upper()}{what[1:]}, by slices of {span:.3g} ms"
+        f"{what[0].upper()}{what[1:]}, by slices of {span:.3g} {line.unit}"
         + (", estimated as samples times period." if analysis.period else ", in samples.")
         + " The stepped line is the mean of each phase (CMLB, Algorithm 1). Dashed: the threads' rates "
         "or partners change. Below: each thread's own."
@@ -51,7 +52,7 @@ def timeline_figure(analysis: Analysis, names: list[str]) -> Figure:
                 "x": rounded(start + times * span),
                 "y": rounded(amount[:, 0] * scale / span),
                 "_nodes": 0,
-                "hovertemplate": "%{x:.4s} ms: %{y:.3s} " + unit + "<extra>all threads</extra>",
+                "hovertemplate": f"%{{x:.4s}} {line.unit}: %{{y:.3s}} {unit}<extra>all threads</extra>",
             },
             {
                 "type": "scatter",
@@ -75,12 +76,13 @@ def timeline_figure(analysis: Analysis, names: list[str]) -> Figure:
                 "_ramp": "root",
                 "_names": shown,
                 "_unit": unit,
+                "_time_unit": line.unit,
                 "_lanes": True,
                 "colorbar": {"title": {"text": unit}, "len": 0.55, "y": 0.27},
             },
         ],
         "layout": {
-            "xaxis": {"title": {"text": "time since the start of the recording (ms)"}, "anchor": "y2"},
+            "xaxis": {"title": {"text": _axis(line)}, "anchor": "y2"},
             "yaxis": {"domain": [0.64, 1.0], "title": {"text": unit}, "rangemode": "tozero"},
             "yaxis2": {
                 "domain": [0.0, 0.55],
@@ -98,6 +100,12 @@ def timeline_figure(analysis: Analysis, names: list[str]) -> Figure:
             "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
         },
     }
+
+
+def _axis(line: Timeline) -> str:
+    if line.in_accesses:
+        return "accesses emulated since the start of the recording (millions)"
+    return "time since the start of the recording (ms)"
 
 
 def _binned(cells: NDArray[np.float64], most: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
