@@ -136,7 +136,7 @@ class EmulateBackend:
                 f"{request.argv[0]}: QEMU did not run it (exit code {exit_code})", "see its message above"
             )
         identity = identity_in(request.workdir)
-        keep = runtime_filter(identity, options.drop_runtime)
+        keep = runtime_filter(identity, processes, options.drop_runtime)
         if options.fair:
             processes = on_one_line(processes)
             identity = translated(identity, JobClock(processes))

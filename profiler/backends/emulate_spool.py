@@ -192,13 +192,13 @@ def _convert(
 def sample_blocks(
     processes: Sequence[ProcessSpool],
     seats: Sequence[tuple[int, int]],
-    keep: Callable[[int, NDArray[np.uint64]], NDArray[np.bool_] | None],
+    keep: Callable[[ProcessSpool, NDArray[np.uint64], NDArray[np.uint64]], NDArray[np.bool_] | None],
     progress: Callable[[float], None],
 ) -> Iterator[SampleBlock]:
     """Blocks of samples of all processes.
 
-    seats: (cpu, node) of each thread by order of birth, wrapping; keep(pid, ip) -> which samples stay
-    (None: all of them).
+    seats: (cpu, node) of each thread by order of birth, wrapping; keep(process, ip, addr) -> which
+    samples stay (None: all of them).
     """
     total = sum(process.bytes() for process in processes) or 1
     done = 0
@@ -208,7 +208,7 @@ def sample_blocks(
             block, current = _convert(process, pairs, current, seats)
             done += pairs.nbytes
             progress(done / total)
-            chosen = keep(process.pid, block.ip)
+            chosen = keep(process, block.ip, block.addr)
             if chosen is not None:
                 block = SampleBlock(**{name: value[chosen] for name, value in vars(block).items()})
             if len(block):

@@ -62,7 +62,9 @@ def sample(addr: int, ip: int, offset: int, *, store: bool = False, level: str =
 
 
 def blocks_of(folder: Path) -> list[SampleBlock]:
-    return list(sample_blocks(read_processes(folder), SEATS, lambda _pid, _ip: None, lambda _share: None))
+    return list(
+        sample_blocks(read_processes(folder), SEATS, lambda _process, _ip, _addr: None, lambda _share: None)
+    )
 
 
 def test_samples_take_thread_and_time_from_the_header_before(
@@ -104,7 +106,10 @@ def test_a_filter_leaves_samples_out(tmp_path: Path) -> None:
     write_pairs(tmp_path, "samples", [header(0, 1), sample(1, 0x100, 0), sample(2, 0x200, 1)])
     shares: list[float] = []
     blocks = sample_blocks(
-        read_processes(tmp_path), SEATS, lambda pid, ip: (ip > 0x100) & (pid == 7), shares.append
+        read_processes(tmp_path),
+        SEATS,
+        lambda process, ip, _addr: (ip > 0x100) & (process.pid == 7),
+        shares.append,
     )
     assert [block.addr.tolist() for block in blocks] == [[2]]
     assert shares == [1.0]
