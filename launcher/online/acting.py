@@ -76,7 +76,11 @@ class Hands:
             tid, node = int(threads.tid[row]), int(machine.node_ids[threads.node[row]])
             old = self.bindings.mask(tid)
             cpus = self.bindings.room(self.pid_of.get(tid, -1), self.node_cpus.get(node, frozenset()))
-            if not self.bindings.is_ours(tid) and old is not None and cpus and not self._bind(tid, cpus):
+            if (
+                old is None or not cpus or self.bindings.is_ours(tid) or old <= cpus
+            ):  # closer already, by a plan
+                continue
+            if not self._bind(tid, cpus):
                 done.append(Done(MoveThread(tid, node, "stays where it is"), 0, ((tid, old),)))
         return done
 

@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -239,6 +240,25 @@ def test_hands_undo_what_they_did_and_say_what_failed() -> None:
     assert gone[0].problem
     ended = hands.apply([MovePages(1 << 21, np.array([1]), node, "test")])
     assert ended[0].problem == "it has ended"
+
+
+def test_threads_are_confined_to_their_node_unless_they_are_bound_closer() -> None:
+    """Such as by a plan, to one cpu."""
+    mine, one = frozenset(os.sched_getaffinity(0)), frozenset({min(os.sched_getaffinity(0))})
+    seen = rehearsal(MachineView.of(Machine.load("2x2")))
+    tids = np.array([os.getpid(), *seen.threads.tid[1:].tolist()])
+    movable = np.arange(len(tids)) == 0
+    seen = replace(seen, threads=replace(seen.threads, tid=tids, movable=movable))
+    try:
+        for before, node_cpus, after in ((one, mine, one), (mine, one, one)):
+            os.sched_setaffinity(0, before)
+            bindings = Bindings()
+            bindings.look(os.getpid(), [os.getpid()])
+            hands = Hands({0: node_cpus}, bindings, Budget(), {os.getpid(): os.getpid()})
+            assert len(hands.confine(seen)) == (before != after)
+            assert frozenset(os.sched_getaffinity(0)) == after
+    finally:
+        os.sched_setaffinity(0, mine)
 
 
 def test_page_nodes_tells_touched_pages_from_others() -> None:
