@@ -43,11 +43,18 @@ class Decoded:
 
     @cached_property
     def threads(self) -> tuple[ThreadSpan, ...]:
-        """Every life of every thread, also of those that only samples tell of."""
+        """Every life of every thread, also of those that only samples tell of.
+
+        One that no record names is called as in perf's list of the threads to record, if it is there.
+        """
         untold = UntoldThreads(self.lives)
         untold.begin().look(self.samples)
         untold.end()
-        return self.lives + untold.spans()
+        names = self.header.get("thread_map", {})
+        return tuple(
+            one if one.name or one.tid not in names else replace(one, name=names[one.tid])
+            for one in (*self.lives, *untold.spans())
+        )
 
 
 def decode_perf(path: str | os.PathLike[str]) -> Decoded:

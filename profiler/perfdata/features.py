@@ -157,6 +157,17 @@ def read_build_ids(data: bytes, order: str) -> dict[str, str]:
     return found
 
 
+def read_thread_map(record: bytes, order: str) -> dict[int, str]:
+    """Names by tid of a THREAD_MAP record (u64 count; each u64 tid, 16 characters); whole ones only."""
+    found: dict[int, str] = {}
+    count = struct.unpack_from(order + "Q", record, 8)[0] if len(record) >= 16 else 0
+    for at in range(16, min(16 + 24 * count, len(record) - 23), 24):
+        tid, raw = struct.unpack_from(order + "Q16s", record, at)
+        if name := raw.split(b"\0", 1)[0].decode("utf-8", "replace"):
+            found[tid] = name
+    return found
+
+
 def read_event_desc(data: bytes, order: str, warnings: list[str]) -> list[Attr]:
     """The events of the feature EVENT_DESC, with names and ids, as far as it can be read."""
     cursor, events = Cursor(data, order), []

@@ -18,6 +18,7 @@ from numaplan.profiler.perfdata.features import (
     read_build_ids,
     read_event_desc,
     read_feature,
+    read_thread_map,
 )
 from numaplan.profiler.perfdata.header import read_head
 from numaplan.profiler.perfdata.samples import SampleDecoder
@@ -26,7 +27,7 @@ from numaplan.profiler.perfdata.source import Source
 Buffer = NDArray[np.uint8]
 
 ATTR, EVENT_TYPE, TRACING_DATA, HEADER_BUILD_ID, AUXTRACE_INFO, AUXTRACE = 64, 65, 66, 67, 70, 71
-EVENT_UPDATE, TIME_CONV, FEATURE, COMPRESSED, COMPRESSED2 = 78, 79, 80, 81, 83
+THREAD_MAP, EVENT_UPDATE, TIME_CONV, FEATURE, COMPRESSED, COMPRESSED2 = 73, 78, 79, 80, 81, 83
 _STOPS = (
     ATTR,
     EVENT_TYPE,
@@ -34,6 +35,7 @@ _STOPS = (
     HEADER_BUILD_ID,
     AUXTRACE_INFO,
     AUXTRACE,
+    THREAD_MAP,
     EVENT_UPDATE,
     TIME_CONV,
     FEATURE,
@@ -228,6 +230,8 @@ class Reader:
             self.build_ids.update(read_build_ids(record, self._order))
         elif kind == AUXTRACE_INFO:
             self.header["auxtrace"] = True
+        elif kind == THREAD_MAP:
+            self.header.setdefault("thread_map", {}).update(read_thread_map(record, self._order))
         elif kind == TIME_CONV and len(record) >= 32:
             shift, multiplier, zero = struct.unpack_from(self._order + "3Q", record, 8)
             self.header["time_conv"] = {"shift": shift, "mult": multiplier, "zero": zero}
