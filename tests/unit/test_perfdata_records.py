@@ -1,4 +1,4 @@
-"""Records beside samples: names that only perf's list of threads tells, and all that is skipped by its size."""
+"""Records beside samples: names that only perf's list of threads tells, and what is skipped by its size."""
 
 from pathlib import Path
 
