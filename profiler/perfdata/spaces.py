@@ -19,6 +19,7 @@ _ARENAS = (64 << 20, 128 << 20)  # what malloc reserves for a thread's small blo
 _ANONYMOUS = ("//anon", "/dev/zero", "/SYSV", "/anon_hugepage", "/memfd:", "[anon")
 _MOST_REGIONS = 1 << 19
 _MOST_MODULES = 1 << 13
+_MOST_RESERVED = 1 << 16  # of one process; the kernel lets it have about as many mappings
 _MOST_COPIED = 1 << 21
 _GUARD = 64 << 10  # at the end of a stack, at most
 _LOADING = 10_000_000  # ns between two mappings of one library
@@ -57,7 +58,8 @@ class Spaces:
             if what is None:
                 own.replaced(time)
             elif isinstance(what, Mapping):
-                own.mapped(what)
+                if self.has_room():
+                    own.mapped(what)
             else:
                 own.thread_began(what)
         self._rows[id(life)] = own.made
@@ -66,17 +68,21 @@ class Spaces:
         """What the parent had when it forked; nothing once all forks together copied too much."""
         rows = self._rows.get(id(life.parent), [])
         self._copied += len(rows)
-        if self._copied > _MOST_COPIED:
+        if self._copied > _MOST_COPIED or not self.has_room():
             self.full = True
             return []
         regions = [self.regions[row] for row in rows]
         born = life.start
         return [one for one in regions if one.start_ns <= born and not 0 <= one.end_ns < born]
 
+    def has_room(self) -> bool:
+        """Whether there may be more regions; once asked in vain, it is `full`."""
+        self.full |= len(self.regions) >= _MOST_REGIONS
+        return len(self.regions) < _MOST_REGIONS
+
     def append(self, region: RegionRecord) -> int:
         """Keep a region; its row, or -1 when there are too many."""
-        if len(self.regions) >= _MOST_REGIONS:
-            self.full = True
+        if not self.has_room():
             return -1
         self.regions.append(region)
         return len(self.regions) - 1
@@ -172,8 +178,8 @@ class _Space:
                 bisect.insort(self._own_data, piece_range)
             for symbol, start, length in data_of(file, bias):
                 if length > 0 and 0 <= start < ADDRESSES - length:
-                    piece = self._region("static", f"{base}:{symbol}", start, length, one.time)
-                    self._keep(replace(piece, build_id=one.build_id))
+                    title = f"{base}:{symbol}"
+                    self._keep(self._region("static", title, start, length, one.time, build_id=one.build_id))
         self._add(one, "text", f"{base}:.text")
 
     def _program_data(self, one: Mapping, base: str) -> None:
@@ -218,6 +224,8 @@ class _Space:
         arena = one.length in _ARENAS
         row = self._add(one, "small" if arena else "mmap", "small" if arena else "anon")
         place = _Reserve(row, one.addr, one.addr + one.length)
+        if len(self._reserved) >= _MOST_RESERVED:
+            return
         if place.start not in self._reserved_end:
             bisect.insort(self._reserved, place.start)
         self._reserved_end[place.start], self._reserved_start[place.end] = place.end, place.start
@@ -241,16 +249,25 @@ class _Space:
             thread = self._life.paths.get(one.tid, "0")
             if one.length >= _LARGE:
                 sequence = self._counts[thread] = self._counts.get(thread, 0) + 1
-        region = self._region(kind, name, one.addr, one.length, one.time, thread, sequence)
-        return self._keep(replace(region, build_id=one.build_id))
+        return self._keep(
+            self._region(kind, name, one.addr, one.length, one.time, thread, sequence, one.build_id)
+        )
 
     def _region(
-        self, kind: str, name: str, start: int, length: int, time: int, thread: str = "", sequence: int = 0
+        self,
+        kind: str,
+        name: str,
+        start: int,
+        length: int,
+        time: int,
+        thread: str = "",
+        sequence: int = 0,
+        build_id: str = "",
     ) -> RegionRecord:
         born = time if time > 0 else -1
         life = self._life
         return RegionRecord(
-            life.process, life.pid, kind, name, "", start, length, thread, sequence, born, life.end
+            life.process, life.pid, kind, name, build_id, start, length, thread, sequence, born, life.end
         )
 
     def _keep(self, region: RegionRecord) -> int:

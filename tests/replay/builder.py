@@ -42,7 +42,7 @@ BIT = dict(SAMPLE_ORDER)
 _TAIL = ("tid", "time", "id", "stream_id", "cpu", "identifier")
 SAMPLE_ID_ALL = 18
 HOSTNAME, VERSION, EVENT_DESC = 3, 5, 12
-COMPRESSED, COMPRESSED2, ATTR, FEATURE = 81, 83, 64, 80
+COMPRESSED, COMPRESSED2, ATTR, FEATURE, AUXTRACE = 81, 83, 64, 80, 71
 
 
 @dataclass
