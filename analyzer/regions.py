@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from numaplan.analyzer.pages import DATA_KINDS, PageAccesses
+from numaplan.analyzer.samples import OUR_LIBRARY
 from numaplan.profiler import Trace
 
 READ_MOSTLY = 0.05  # share of writes after the first toucher's own
@@ -45,11 +46,14 @@ class RegionUse:
 
 
 def region_uses(trace: Trace, pages: PageAccesses) -> list[RegionUse]:
-    """Every data region with samples, most touched first; pages: of the same trace (`page_accesses`)."""
+    """Every data region of the program with samples, most touched first; our own library's are not told.
+
+    pages: of the same trace (`page_accesses`).
+    """
     kinds = ", ".join(f"'{kind}'" for kind in DATA_KINDS)
     rows = trace.rows(
         "SELECT region, process, kind, name, bytes, sequence FROM regions "
-        f"WHERE kind IN ({kinds}) ORDER BY region"
+        f"WHERE kind IN ({kinds}) AND NOT (kind = 'other' AND name = '{OUR_LIBRARY}') ORDER BY region"
     )
     borders = np.searchsorted(pages.region, [int(row[0]) for row in rows] + [np.iinfo(np.int32).max])
     ends = np.searchsorted(pages.region, [int(row[0]) for row in rows], side="right")

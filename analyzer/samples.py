@@ -21,6 +21,7 @@ FINEST = 8
 MOST_PERIOD = 1 << 40
 COLUMNS = ("time_ns", "thread", "addr", "is_write", "event", "level", "region", "ip")
 PRIVATE_KINDS = ("stack", "tls", "text")
+OUR_LIBRARY = "preload.so"  # what recorded programs are made to load
 # Threads that wait for each other in these exchange no data of the program.
 RUNTIMES = (
     "libgomp.so",
@@ -29,8 +30,7 @@ RUNTIMES = (
     "libpthread",
     "ld-linux",
     "ld-2",
-    "libnumaplan",
-    "preload.so",
+    OUR_LIBRARY,
     "enforce.so",
 )
 Columns = dict[str, NDArray[Any]]

@@ -27,7 +27,7 @@ from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, Trace, TraceWrite
 
 Row = tuple[int, int, int, bool, int]  # time, thread, address, write, region
 HEAP, STACK, LIBRARY, FILE_A, FILE_B, TEXT = 0x10000, 0x800000, 0x900000, 0xA00000, 0xB00000, 0xC00000
-LOCKS, COPIES = 0xD00000, 0xE00000
+LOCKS, COPIES, OURS = 0xD00000, 0xE00000, 0xF00000
 REGIONS = [
     (0, "p0", "heap", "app+0x10", "b", HEAP, 1 << 20, 0, 1, 0, -1),
     (1, "p0", "stack", "0", "b", STACK, 65536, 0, 0, 0, -1),
@@ -37,6 +37,8 @@ REGIONS = [
     (5, "p0", "text", "libgomp.so.1:.text", "g", TEXT, 65536, -1, 0, 0, -1),
     (6, "p0", "static", "libc.so.6:.data", "c", LOCKS, 65536, -1, 0, 0, -1),
     (7, "p0", "text", "libc.so.6:.text", "c", COPIES, 65536, -1, 0, 0, -1),
+    (8, "p0", "other", "preload.so", "", OURS, 65536, -1, 0, 0, -1),
+    (9, "p0", "other", "[vdso]", "", OURS + 65536, 65536, -1, 0, 0, -1),
 ]
 
 
@@ -203,6 +205,13 @@ def test_pages_and_regions(tmp_path: Path) -> None:
     (use,) = regions
     assert (use.kind, use.samples, use.writes, use.sharers, use.writers) == ("heap", 5, 3, 3, 2)
     assert (use.first_toucher, use.shared_writes, use.foreign_first) == (0, 3 / 5, 3 / 5)
+
+
+def test_our_own_librarys_memory_is_not_shown(tmp_path: Path) -> None:
+    rows = [(1, 0, HEAP, True, 0), (2, 1, OURS, True, 8), (3, 1, OURS + 65536, False, 9)]
+    with Trace.open(write(tmp_path / "t.db", rows)) as trace:
+        regions = region_uses(trace, page_accesses(trace))
+    assert [use.title for use in regions] == ["heap app+0x10", "other [vdso]"]
 
 
 def test_pages_count_samples_by_the_period_of_their_event(tmp_path: Path) -> None:
