@@ -78,7 +78,7 @@ class PerfSampler:
             piece = self._decoder.take()
         except PerfDataError as error:
             raise MachineLacksError(f"perf's samples cannot be read: {error.what}", _MEND) from error
-        return live_samples(piece.samples, piece.events, piece.lost + dropped)
+        return live_samples(piece.samples, piece.events, piece.lost + dropped, self.what.unit_ns)
 
     def close(self) -> None:
         """End perf; what it has not given yet is gone."""

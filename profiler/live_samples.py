@@ -21,7 +21,7 @@ _MISSED = [LEVEL_CODE[name] for name in ("local_dram", "remote_dram", "remote_ca
 @dataclass(frozen=True)
 class LiveEvents:
     """What is sampled: the backend's name, perf's events and options, its period, why this one; machine_wide:
-    the sampler cannot be bound to threads.
+    the sampler cannot be bound to threads; unit_ns: of its latencies (samplers of processors count cycles).
     """
 
     backend: str
@@ -30,13 +30,14 @@ class LiveEvents:
     period: int
     why: str
     machine_wide: bool = False
+    unit_ns: float = 1.0
 
 
 @dataclass(frozen=True)
 class LiveSamples:
     """What was seen since the last call, equally long arrays in the order perf wrote them.
 
-    time_ns: CLOCK_MONOTONIC; count: accesses that a sample stands for (its period); latency: cycles, -1
+    time_ns: CLOCK_MONOTONIC; count: accesses that a sample stands for (its period); latency_ns: NaN
     unknown; missed: served by memory or another node's cache; instructions: (tid, instructions) pairs, where
     they are counted; lost: events that perf lost.
     """
@@ -48,7 +49,7 @@ class LiveSamples:
     addr: NDArray[np.uint64]
     event: NDArray[np.uint8]
     is_write: NDArray[np.bool_]
-    latency: NDArray[np.int64]
+    latency_ns: NDArray[np.float64]
     missed: NDArray[np.bool_]
     count: NDArray[np.float64]
     instructions: tuple[tuple[int, float], ...]
@@ -72,15 +73,20 @@ def no_samples() -> LiveSamples:
     return live_samples(StreamDecoder().take().samples, (), 0)
 
 
-def live_samples(samples: dict[str, NDArray[Any]], events: Sequence[str], lost: int) -> LiveSamples:
-    """The accesses to user memory among decoded samples. events: names, by the samples' event number."""
+def live_samples(
+    samples: dict[str, NDArray[Any]], events: Sequence[str], lost: int, unit_ns: float = 1.0
+) -> LiveSamples:
+    """The accesses to user memory among decoded samples.
+
+    events: names, by the samples' event number; unit_ns: of their weights.
+    """
     kinds = event_codes(events) if events else np.empty(0, dtype=np.uint8)
     code = kinds[samples["event"]] if len(kinds) else np.empty(0, dtype=np.uint8)
     rows = np.flatnonzero(
         (code != _NONE) & (samples["addr"].astype(np.uint64) < _USER_END) & (samples["addr"] != 0)
     )
     source = samples["data_src"][rows].astype(np.uint64)
-    weight = samples["weight"][rows].astype(np.int64)
+    weight = samples["weight"][rows].astype(np.float64)
     level = levels(source)
     period = samples["period"][rows].astype(np.float64)
     kept = code[rows]
@@ -92,7 +98,7 @@ def live_samples(samples: dict[str, NDArray[Any]], events: Sequence[str], lost: 
         addr=samples["addr"][rows].astype(np.uint64),
         event=kept,
         is_write=(kept == EVENT_CODE["store"]) | is_store(source),
-        latency=np.where(weight > 0, np.minimum(weight, 1 << 31), -1),
+        latency_ns=np.where(weight > 0, weight * unit_ns, np.nan),
         missed=np.isin(level, _MISSED),
         count=np.where(period > 0, period, 1.0),
         instructions=_instructions(samples, events),

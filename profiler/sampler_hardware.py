@@ -69,6 +69,16 @@ def read_hardware(root: Path = Path("/")) -> Hardware:
     )
 
 
+def clock_khz(root: Path = Path("/")) -> float:
+    """The processor's clock: its base frequency, what its name says, or what it runs at; else 1 GHz."""
+    base = _integer(read_text(root / "sys/devices/system/cpu/cpu0/cpufreq/base_frequency").strip())
+    cpuinfo = read_text(root / "proc/cpuinfo")
+    named = re.search(r"@ (\d{1,2}\.\d{1,3})GHz", cpuinfo)
+    now = re.search(r"^cpu MHz\s*: (\d{1,5}(?:\.\d{1,6})?)$", cpuinfo, re.MULTILINE)
+    told = base or (float(named[1]) * 1e6 if named else 0.0) or (float(now[1]) * 1e3 if now else 0.0)
+    return told or 1e6
+
+
 def samplers(root: Path = Path("/")) -> tuple[Sampler, ...]:
     """The three kinds of hardware samplers, of this machine or of a recorded tree under `root`."""
     return samplers_of(_pmus(root / _DEVICES))
@@ -103,7 +113,7 @@ def read_text(path: Path) -> str:
 
 
 def _integer(text: str) -> int:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 6 else 0
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else 0
 
 
 def _processor(cpuinfo: str) -> dict[str, str]:

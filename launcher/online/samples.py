@@ -16,7 +16,7 @@ _INTERVALS = 2.5
 
 class Table(NamedTuple):
     """Samples as equally long arrays: seconds of CLOCK_MONOTONIC, ids, page number, row of the node that the
-    thread was on, accesses that it stands for, latency (NaN unknown).
+    thread was on, accesses that it stands for, latency in ns (NaN unknown).
     """
 
     time_s: Floats
@@ -42,7 +42,6 @@ def table_of(samples: LiveSamples, node_of_cpu: Ints, pids: Ints) -> Table:
     cpus = np.where((samples.cpu >= 0) & (samples.cpu < len(node_of_cpu)), samples.cpu, len(node_of_cpu) - 1)
     node = node_of_cpu[cpus]
     kept = (node >= 0) & np.isin(samples.pid, pids)
-    latency = np.where(samples.latency > 0, samples.latency.astype(np.float64), np.nan)
     return Table(
         time_s=samples.time_ns / 1e9,
         pid=samples.pid,
@@ -52,7 +51,7 @@ def table_of(samples: LiveSamples, node_of_cpu: Ints, pids: Ints) -> Table:
         weight=samples.count,
         is_write=samples.is_write,
         missed=samples.missed,
-        latency=latency,
+        latency=samples.latency_ns,
     ).where(kept)
 
 

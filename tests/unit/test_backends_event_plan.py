@@ -13,7 +13,7 @@ from numaplan.profiler.backends.intel_events import llc_miss_events
 from numaplan.profiler.backends.perf_session import perf_arguments
 from numaplan.profiler.machine import Machine
 from numaplan.profiler.perfdata.conversion import event_codes
-from numaplan.profiler.sampler_hardware import Hardware, Pmu, read_hardware
+from numaplan.profiler.sampler_hardware import Hardware, Pmu, clock_khz, read_hardware
 from numaplan.profiler.trace.schema import EVENTS
 
 LOCAL_DRAM = "cpu/event=0xd3,umask=0x1,name=mem_load_l3_miss_retired.local_dram/uP"
@@ -244,3 +244,21 @@ def test_trees_with_nonsense_are_empty_hardware(tmp_path: Path, text: str) -> No
     hardware = read_hardware(tmp_path)
     assert (hardware.family, hardware.model, hardware.kernel) == (0, 0, (0, 0))
     assert hardware.pmus["cpu"] == Pmu()
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "base", "khz"),
+    [
+        ("model name\t: Xeon Gold 6130 CPU @ 2.10GHz\ncpu MHz\t\t: 2800.000\n", "", 2_100_000),
+        ("model name\t: EPYC 7742\ncpu MHz\t\t: 2245.780\n", "", 2_245_780),
+        ("model name\t: Xeon @ 2.10GHz\n", "1900000\n", 1_900_000),
+        ("cpu MHz : much\n", "x", 1_000_000),
+    ],
+)
+def test_the_clock_that_latencies_are_counted_in(tmp_path: Path, cpuinfo: str, base: str, khz: float) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/cpuinfo").write_text(cpuinfo)
+    frequency = tmp_path / "sys/devices/system/cpu/cpu0/cpufreq/base_frequency"
+    frequency.parent.mkdir(parents=True)
+    frequency.write_text(base)
+    assert clock_khz(tmp_path) == pytest.approx(khz)

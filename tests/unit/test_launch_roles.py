@@ -89,7 +89,7 @@ def samples_of(parts: list[int]) -> LiveSamples:
         addr=addr.astype(np.uint64),
         event=np.zeros(count, np.uint8),
         is_write=np.ones(count, np.bool_),
-        latency=np.full(count, -1),
+        latency_ns=np.full(count, np.nan),
         missed=np.zeros(count, np.bool_),
         count=np.ones(count),
         instructions=(),

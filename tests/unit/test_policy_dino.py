@@ -84,9 +84,7 @@ def test_spikes_move_nothing() -> None:
     cpus = [0, 1, 2, 3]
     for step in range(60):
         spike = 50.0 if step % 3 == 1 else 0.5
-        seen = observation(
-            machine, cpus, mpki=[spike, 0.5, 0.5, 5], process=[0, 1, 2, 3], time_s=step
-        )
+        seen = observation(machine, cpus, mpki=[spike, 0.5, 0.5, 5], process=[0, 1, 2, 3], time_s=step)
         decision = policy.decide(seen, state)
         state = decision.state
         for tid, move in by_tid(decision.actions).items():
