@@ -71,9 +71,11 @@ def test_ranks_of_a_job_go_to_nodes_of_their_own(tmp_path: Path) -> None:
     mpirun = [shutil.which("mpirun.openmpi"), "--oversubscribe", "-n", 2]
     record = [BIN / "nprof", "record", "--multiprocess", "--period", 200]
     job([*mpirun, *record, "-o", "t.db", program], tmp_path)
-    succeed("nmap", "plan", "t.r0.db", "t.r1.db", "--machine", "2x4", "-o", "plan.json", cwd=tmp_path)
+    # Not balanced: how long a rank spins for the other is chance, and counts as its load.
+    words = ["--objective", "remote", "--machine", "2x4", "-o", "plan.json"]
+    succeed("nmap", "plan", "t.r0.db", "t.r1.db", *words, cwd=tmp_path)
     plan = Plan.load(tmp_path / "plan.json")
-    nodes = {thread.process: thread.node for thread in plan.threads}
+    nodes = {thread.process: thread.node for thread in sorted(plan.threads, key=lambda one: one.load)}
     assert set(nodes.values()) == {0, 1}
     for thread in plan.threads:
         assert thread.node == nodes[thread.process] or thread.load < 0.01 * sum(t.load for t in plan.threads)
