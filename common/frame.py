@@ -14,6 +14,16 @@ INTERRUPTED = 130
 
 def run_framed(call: Callable[[], Any], prog: str) -> int:
     """Call and return the exit code: what it returns when that is a number, 0, or that of its error."""
+    code = _outcome(call, prog)
+    try:
+        if sys.stderr is not None:
+            sys.stderr.flush()
+    except OSError:  # its reader has gone: Python's own flush at exit would change the exit code
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    return code
+
+
+def _outcome(call: Callable[[], Any], prog: str) -> int:
     try:
         result = call()
         if sys.stdout is not None:  # as it is when we are started with it closed
