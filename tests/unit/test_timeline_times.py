@@ -11,7 +11,8 @@ from numaplan.analyzer import Analysis, analyze_trace, merge_analyses
 from numaplan.analyzer.report.timeline_figures import timeline_figure
 from numaplan.analyzer.timeline import Timeline
 from numaplan.profiler import Trace
-from tests.unit.test_analyzer_trace import HEAP, Row, nmap, write
+from tests.unit.test_analyzer_command import nmap
+from tests.unit.test_analyzer_trace import HEAP, Row, write
 
 THREADS = (("p0", "0"), ("p0", "0.1"))
 
