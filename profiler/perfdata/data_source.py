@@ -83,11 +83,6 @@ def levels(data_src: Sources) -> NDArray[np.uint8]:
     return found
 
 
-def is_load(data_src: Sources) -> NDArray[np.bool_]:
-    """Which accesses are loads."""
-    return (data_src & np.uint64(LOAD)).astype(np.bool_)
-
-
 def is_store(data_src: Sources) -> NDArray[np.bool_]:
     """Which accesses are stores."""
     return (data_src & np.uint64(STORE)).astype(np.bool_)

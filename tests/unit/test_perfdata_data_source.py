@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from numaplan.profiler.perfdata.data_source import is_hitm, is_load, is_store, levels
+from numaplan.profiler.perfdata.data_source import is_hitm, is_store, levels
 from numaplan.profiler.trace.schema import LEVELS
 
 
@@ -53,6 +53,6 @@ def test_fields(fields: dict[str, int], level: str) -> None:
 
 
 def test_operations_and_modified_lines() -> None:
-    assert is_load(source(op=2))[0] and not is_store(source(op=2))[0]
-    assert is_store(source(op=4))[0] and not is_load(source(op=4))[0]
+    assert not is_store(source(op=2))[0]
+    assert is_store(source(op=4))[0]
     assert is_hitm(source(snoop=0x10))[0] and not is_hitm(source(snoop=0x4))[0]
