@@ -32,6 +32,7 @@ NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
         [],
     ),
     "numaplan.launcher.native.labguest": (["launcher/native/labguest"], [], []),
+    "numaplan.launcher.native.online": (["launcher/native/online"], ["-O3"], []),
 }
 PROGRAMS = {"labguest", "trace"}  # executables; all others are shared libraries
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from numaplan.launcher.online.arithmetic import pair_products
 from numaplan.launcher.online.observation import Floats, Ints, Observation
 from numaplan.launcher.online.policies.page_sets import find_rows, page_keys, split_keys
 
@@ -74,14 +75,11 @@ class Sharing:
 
     def communication(self, threads: int) -> Floats:
         """(T, T) symmetric: on each page a pair has the product of its accesses over all accesses there."""
-        from scipy.sparse import csr_array
-
         total = np.bincount(self.page, self.weight, minlength=len(self.keys))
         scaled = self.weight / np.sqrt(np.maximum(total[self.page], 1e-300))
-        table = csr_array((scaled, (self.thread, self.page)), shape=(threads, len(self.keys)))
-        matrix: Floats = (table @ table.T).toarray()
+        matrix = pair_products(self.page, self.thread, scaled, threads)
         np.fill_diagonal(matrix, 0.0)
-        return (matrix + matrix.T) / 2
+        return matrix
 
 
 def in_rows(uses: Uses, observation: Observation) -> Sharing:

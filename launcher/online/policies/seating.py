@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from numaplan.launcher.online.arithmetic import assign
 from numaplan.launcher.online.observation import Ints, Observation
 from numaplan.launcher.online.policies.grouping import OBJECTIVES, Grouping, GroupingTask
 from numaplan.launcher.online.policies.outlook import Outlook
@@ -37,14 +38,11 @@ def near_memory(
     """(T,) nodes so that threads wait least for memory where it lies; a move must save its cost (ns a
     second).
     """
-    from scipy.optimize import linear_sum_assignment
-
     nodes = observation.threads.node.copy()
     costs = outlook.distance_costs(len(nodes))[movers]
     costs += cost_of_moving * (np.arange(len(seats)) != nodes[movers][:, None])
     owner = np.repeat(np.arange(len(seats)), seats)
-    row, seat = linear_sum_assignment(costs[:, owner])
-    nodes[movers[row]] = owner[seat]
+    nodes[movers] = owner[assign(costs[:, owner])]
     return nodes
 
 
@@ -67,8 +65,6 @@ def group_threads(
 
 def labelled(outlook: Outlook, observation: Observation, movers: Ints, seats: Ints, group: Ints) -> Ints:
     """(T,) nodes: each group gets the node where most of its memory lies, of those with as many seats."""
-    from scipy.optimize import linear_sum_assignment
-
     nodes, rows = observation.threads.node.copy(), np.flatnonzero(seats)
     costs = outlook.distance_costs(len(nodes))[movers]
     away = costs.max(initial=0.0) * 1e-3 * (np.arange(len(seats)) != nodes[movers][:, None])
@@ -79,7 +75,6 @@ def labelled(outlook: Outlook, observation: Observation, movers: Ints, seats: In
         1e30  # a group fits only where as many have a seat
     )
     label = np.empty(len(seats), dtype=np.int64)
-    groups, places = linear_sum_assignment(by_group)
-    label[rows[groups]] = rows[places]
+    label[rows] = rows[assign(by_group)]
     nodes[movers] = label[group]
     return nodes

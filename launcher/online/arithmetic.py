@@ -1,0 +1,48 @@
+"""What the policies compute natively (`native/online/`), so that the loop needs no large library to start."""
+
+import ctypes
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from numaplan.common.native import load_native
+from numaplan.launcher.online.observation import Floats, Ints
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    library = load_native(str(Path(__file__).parent), "online")
+    pointer, number = ctypes.c_void_p, ctypes.c_int64
+    library.numaplan_assign.argtypes = [number, number, pointer, pointer]
+    library.numaplan_pair.argtypes = [number, pointer, pointer, pointer, number, pointer]
+    library.numaplan_pair.restype = None
+    return library
+
+
+def assign(costs: Floats) -> Ints:
+    """(N,) a column of its own for each row of the (N, M) costs, N at most M, so that they add up to least.
+
+    Raises ValueError when there are more rows than columns or a cost is not finite.
+    """
+    rows, columns = costs.shape
+    if rows > columns or not np.isfinite(costs).all():
+        raise ValueError(f"{rows} rows and {columns} columns, or a cost that is no number")
+    costs = np.ascontiguousarray(costs, dtype=np.float64)
+    chosen = np.empty(rows, dtype=np.int64)
+    if _library().numaplan_assign(rows, columns, costs.ctypes.data, chosen.ctypes.data):
+        raise MemoryError
+    return chosen
+
+
+def pair_products(page: Ints, thread: Ints, weight: Floats, threads: int) -> Floats:
+    """(T, T) for each pair of threads the sum over all pages of the product of their weights there.
+
+    page: (Z,) ascending; thread: (Z,) rows below `threads`; weight: (Z,).
+    """
+    matrix = np.zeros((threads, threads))
+    page, thread = (np.ascontiguousarray(column, dtype=np.int64) for column in (page, thread))
+    weight = np.ascontiguousarray(weight, dtype=np.float64)
+    addresses = (column.ctypes.data for column in (page, thread, weight))
+    _library().numaplan_pair(len(page), *addresses, threads, matrix.ctypes.data)
+    return matrix
