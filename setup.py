@@ -9,6 +9,7 @@ CFLAGS = ["-std=c11", "-O2", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror", "-D_G
 
 # library -> (source folders, or single files, extra compiler flags, libraries)
 NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
+    "numaplan.common.native.signals": (["common/native/signals"], [], ["pthread"]),
     "numaplan.profiler.native.emulate": (["profiler/native/qemu", "profiler/native/emulate"], ["-O3"], []),
     "numaplan.profiler.native.perfdata": (["profiler/native/perfdata"], ["-O3"], []),
     "numaplan.profiler.native.preload": (["profiler/native/preload"], [], ["dl", "pthread"]),

@@ -4,20 +4,18 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from types import FrameType
 
 from numaplan.common.errors import UsageError
+from numaplan.common.signals import Heard, Signals
 
 # Signals a user or a batch system sends to us that are meant for the program.
 _FORWARDED = (
-    signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT, signal.SIGCONT,
+    signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
 )  # fmt: skip
-# The terminal sends these to the whole foreground group: the program gets its own copy, and decides.
+# These go to the whole group: the program gets its own copy, and decides.
 _STOPPING = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
-_LATE_S = 0.2  # a busy machine lets Python's handlers wait
 
 
 def find_program(argv: Sequence[str], path: str | None = None) -> str:
@@ -47,87 +45,95 @@ def run_program(
     before_exec: Callable[[], None] | None = None,
     pass_fds: Sequence[int] = (),
 ) -> int:
-    """Run argv to its end and return its exit code; Ctrl-C reaches the program, not us.
+    """Run argv to its end and return its exit code; signals reach the program, not us.
 
+    What the terminal sends (Ctrl-C) the program gets by itself; what a process sends to us is passed on.
     started: called with the child's pid once it runs; before_exec: called in the child, which becomes the
     program when it returns. Raises UsageError when it cannot be started.
     """
-    previous: dict[int, object] = {}
-    family = _Family()
     try:
-        # What we were started with ignored (nohup) stays ignored in the program too.
-        for chosen in (signal.SIGINT, *_FORWARDED, *_STOPPING):
-            if signal.getsignal(chosen) != signal.SIG_IGN:
-                previous[chosen] = signal.signal(chosen, family.handler_of(chosen))
-        for descriptor in pass_fds:
-            os.set_inheritable(descriptor, True)
-        # What we were given open is the program's too (by MPI's starters, by make); ours closes by itself.
-        child = subprocess.Popen(list(argv), env=dict(environment), close_fds=False, preexec_fn=before_exec)
-        family.join(child.pid)
-        if started is not None:
-            started(child.pid)
-        child.returncode = family.wait()
-        return exit_code_of(child.returncode)
+        with Signals((*_FORWARDED, *_STOPPING, signal.SIGCONT)) as signals:
+            for descriptor in pass_fds:
+                os.set_inheritable(descriptor, True)
+            # What we were given open is the program's too (MPI's starters, make); ours closes by itself.
+            child = subprocess.Popen(
+                list(argv), env=dict(environment), close_fds=False, preexec_fn=before_exec
+            )
+            family = _Family(child.pid, signals)
+            if started is not None:
+                started(child.pid)
+            child.returncode = family.wait()
+            return exit_code_of(child.returncode)
     except FileNotFoundError:
         raise UsageError(f"{argv[0]}: no such program or interpreter", "check the path") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(f"{argv[0]}: {reason}", "give a program that runs on this machine") from error
-    finally:
-        for restored, original in previous.items():
-            signal.signal(restored, original)  # type: ignore[arg-type]
 
 
 class _Family:
     """We and the program: signals that we pass on, and stops (Ctrl-Z) that we follow the program into."""
 
-    def __init__(self) -> None:
-        self._pid = 0
-        self._early: list[int] = []
+    def __init__(self, pid: int, signals: Signals) -> None:
+        self._pid = pid
+        self._signals = signals
         self._asked_to_stop = False
         self._program_stopped = False
-        self._continued = -_LATE_S
-
-    def join(self, pid: int) -> None:
-        """The program runs; it gets what came while it was started."""
-        self._pid = pid
-        while self._early:
-            self._pass_on(self._early.pop(0), None)
-
-    def handler_of(self, number: int) -> Callable[[int, FrameType | None], None]:
-        """What we do with a signal: Ctrl-C is the program's alone, as it gets its own copy."""
-        if number == signal.SIGINT:
-            return lambda *_: None
-        return self._ask_to_stop if number in _STOPPING else self._pass_on
+        early = signals.heard()  # before its exec it did not hear its own copies
+        for item in early:
+            if item.number != signal.SIGCHLD:
+                self._send(item.number)
+        self._hear([item for item in early if item.number in _STOPPING])
 
     def wait(self) -> int:
         """The program's return code as Popen gives it; stops with it while it is stopped."""
         while True:
-            _, status = os.waitpid(self._pid, os.WUNTRACED)
-            if not os.WIFSTOPPED(status):
+            status = self._look()
+            if status is not None:
                 return os.waitstatus_to_exitcode(status)
-            self._program_stopped = True
-            self._stop_together()
+            # Whoever waits for us must see us stopped when the program has, and not before: it may not stop.
+            if self._asked_to_stop and self._program_stopped and self._signals.stop():
+                self._asked_to_stop = False
+            self._hear(self._signals.wait())
 
-    def _pass_on(self, number: int, _frame: FrameType | None) -> None:
-        if number == signal.SIGCONT:
-            self._asked_to_stop = self._program_stopped = False
-            self._continued = time.monotonic()
-        if not self._pid:
-            self._early.append(number)
-            return
-        with suppress(ProcessLookupError):
+    def _look(self) -> int | None:
+        """Whether the program is stopped now; its status when it has ended."""
+        while True:
+            pid, status = os.waitpid(self._pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
+            if pid == 0:
+                return None
+            if not os.WIFSTOPPED(status) and not os.WIFCONTINUED(status):
+                return status
+            self._program_stopped = os.WIFSTOPPED(status)
+
+    def _hear(self, heard: Sequence[Heard]) -> None:
+        for place, item in enumerate(heard):
+            if item.number in _STOPPING:
+                self._asked_to_stop = True
+            elif item.number == signal.SIGCONT:
+                self._asked_to_stop = False
+                if not any(later.number in _STOPPING for later in heard[place:]):
+                    self._go_on()
+            elif item.number in _FORWARDED and self._is_for_us_alone(item):
+                self._send(item.number)
+
+    def _go_on(self) -> None:
+        """The order to go on may be for us alone. Ours undoes a stop that the program got just before."""
+        self._send(signal.SIGCONT)
+        news = self._signals.heard()
+        for item in news:
+            if item.number in _STOPPING:
+                self._send(item.number)
+        self._hear(news)
+
+    def _is_for_us_alone(self, item: Heard) -> bool:
+        """Not what the kernel sends to our group, which the program is in, nor what it sends to its own."""
+        if not item.by_kernel:
+            return item.sender != self._pid
+        with suppress(OSError):
+            return os.getpgid(self._pid) != os.getpgrp()
+        return False
+
+    def _send(self, number: int) -> None:
+        with suppress(ProcessLookupError, PermissionError):
             os.kill(self._pid, number)
-
-    def _ask_to_stop(self, number: int, _frame: FrameType | None) -> None:
-        self._asked_to_stop = True
-        if time.monotonic() < self._continued + _LATE_S:
-            # To go on was passed on late, perhaps only after the program had got this copy and stopped.
-            self._pass_on(number, None)
-        self._stop_together()
-
-    def _stop_together(self) -> None:
-        """Whoever waits for us must see us stopped when the program has, and not before: it may not stop."""
-        if self._asked_to_stop and self._program_stopped:
-            self._asked_to_stop = self._program_stopped = False
-            os.kill(os.getpid(), signal.SIGSTOP)

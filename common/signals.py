@@ -1,0 +1,66 @@
+"""Signals that come while we wait for a program, and who sent them: Python's own handlers are not told."""
+
+import ctypes
+import os
+import select
+import signal
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+from numaplan.common.native import load_native
+
+_RECORD = struct.Struct("=3i")  # native/signals: struct heard
+_MANY = 4096
+
+
+class Heard(NamedTuple):
+    """A signal; by_kernel: the terminal's, which goes to the whole group; sender: else the pid it is from."""
+
+    number: int
+    by_kernel: bool
+    sender: int
+
+
+class Signals:
+    """While entered, `numbers` and SIGCHLD are told by `wait` and do nothing else; what was ignored stays so.
+
+    One at a time in a process. Raises MachineLacksError when the native part is missing.
+    """
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        self._numbers = (*numbers, signal.SIGCHLD)
+        self._native = load_native(__file__, "signals")
+        self._from = self._to = -1
+
+    def __enter__(self) -> Self:
+        self._from, self._to = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        count = len(self._numbers)
+        self._native.np_hear((ctypes.c_int32 * count)(*self._numbers), count, self._to)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._native.np_hear_no_more()
+        os.close(self._from)
+        os.close(self._to)
+
+    def wait(self) -> list[Heard]:
+        """Sleep until a signal comes; all that have come, oldest first."""
+        news = select.poll()
+        news.register(self._from, select.POLLIN)
+        news.poll()
+        return self.heard()
+
+    def heard(self) -> list[Heard]:
+        """What has come and was not told yet, oldest first."""
+        found: list[Heard] = []
+        try:
+            while data := os.read(self._from, _MANY * _RECORD.size):
+                found += [Heard(n, bool(kernel), pid) for n, kernel, pid in _RECORD.iter_unpack(data)]
+        except BlockingIOError:
+            pass
+        return found
+
+    def stop(self) -> bool:
+        """Stop ourselves as Ctrl-Z does until we are told to go on; False: something came first."""
+        return bool(self._native.np_stop_unless_told(self._from))
