@@ -147,7 +147,7 @@ def _one(job: tuple[Experiment, str, int, Path | None]) -> Outcome:
     experiment, config, seed, folder = job
     if folder is None:
         return simulate(experiment.setup(config, seed))
-    asked = repr((experiment, config, seed))
+    asked = (experiment, config, seed)
     outcome = kept.load(folder, asked)
     if outcome is None:
         outcome = simulate(experiment.setup(config, seed))

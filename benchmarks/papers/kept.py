@@ -1,12 +1,14 @@
 """Outcomes on disk: a run of hours that was broken off goes on from there.
 
 One file a simulation, named by what was asked (experiment, configuration, seed) and the code that answered:
-after a change of simulator, policies or mapper nothing old is taken.
+after a change of simulator or policies nothing old is taken, after one of the mapper nothing of `numaplan`,
+which alone asks it.
 """
 
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,6 +20,10 @@ from benchmarks.simulator.run import Outcome
 from numaplan.common import atomic_output
 
 _COLUMNS = ("ends", "starts", "ran_s")
+_SEEN = ("actions.py", "observation.py", "registry.py")  # of the loop's modules, what the simulator imports
+
+
+Asked = tuple[Any, str, int]  # experiment, configuration, seed; the first by its repr
 
 
 class _Kept(msgspec.Struct):
@@ -34,7 +40,7 @@ class _Kept(msgspec.Struct):
     instructions: float
 
 
-def load(folder: Path, asked: str) -> Outcome | None:
+def load(folder: Path, asked: Asked) -> Outcome | None:
     """The outcome that was kept, or None."""
     try:
         kept = msgspec.json.decode(_place(folder, asked).read_bytes(), type=_Kept)
@@ -45,7 +51,7 @@ def load(folder: Path, asked: str) -> Outcome | None:
     return Outcome(*columns, **fields)
 
 
-def save(folder: Path, asked: str, outcome: Outcome) -> None:
+def save(folder: Path, asked: Asked, outcome: Outcome) -> None:
     """Keep it."""
     fields = {name: getattr(outcome, name) for name in _Kept.__struct_fields__}
     kept = _Kept(**{**fields, **{name: fields[name].tolist() for name in _COLUMNS}})
@@ -53,20 +59,24 @@ def save(folder: Path, asked: str, outcome: Outcome) -> None:
         place.write_bytes(msgspec.json.encode(kept))
 
 
-def _place(folder: Path, asked: str) -> Path:
-    return folder / (sha256(f"{_code()}{asked}".encode()).hexdigest()[:32] + ".json")
+def _place(folder: Path, asked: Asked) -> Path:
+    code = _code("numaplan" in asked[1])
+    return folder / (sha256(f"{code}{asked}".encode()).hexdigest()[:32] + ".json")
 
 
 @cache
-def _code() -> str:
-    """A digest of the sources that an outcome depends on."""
+def _code(maps: bool) -> str:
+    """A digest of the sources that an outcome depends on; maps: the mapper's too."""
+    online = Path(str(numaplan.launcher.__file__)).parent / "online"
+    simulator, mapper = (
+        Path(str(module.__file__)).parent for module in (benchmarks.simulator, numaplan.mapper)
+    )
+    sources = [Path(__file__).with_name("experiments.py"), *(online / name for name in _SEEN)]
+    sources += [*simulator.glob("*.py"), *(online / "policies").glob("*.py")]
+    if maps:
+        solver = [path for kind in ("*.py", "*.[ch]") for path in mapper.rglob(kind)]
+        sources += [path for path in solver if not path.name.startswith("cli")]
     digest = sha256()
-    launcher = Path(str(numaplan.launcher.__file__)).parent / "online"
-    for module, kinds in ((benchmarks.simulator, ("*.py",)), (numaplan.mapper, ("*.py", "*.[ch]"))):
-        folder = Path(str(module.__file__)).parent
-        for path in sorted(path for kind in kinds for path in folder.rglob(kind)):
-            digest.update(path.read_bytes())
-    digest.update(Path(__file__).with_name("experiments.py").read_bytes())
-    for path in sorted([*launcher.glob("*.py"), *(launcher / "policies").glob("*.py")]):
+    for path in sorted(sources):
         digest.update(path.read_bytes())
     return digest.hexdigest()

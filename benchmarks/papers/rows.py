@@ -8,6 +8,7 @@ import numpy as np
 
 SCHEMA = "numaplan/papers/1"
 NEUTRAL = 0.05  # of 1: a ratio so near 1 says that nothing changed
+RESAMPLED = 1000  # times, for intervals of what is no mean
 SIZE = 0.35  # of the paper's effect
 _STEADY = "a thread that stays on its cpu varies less here"
 
@@ -46,6 +47,18 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
         return mean, mean, mean
     half = float(t.ppf(0.975, len(data) - 1) * data.std(ddof=1) / np.sqrt(len(data)))
     return mean, mean - half, mean + half
+
+
+def ratio_of_means(values: Sequence[float], base: Sequence[float]) -> tuple[float, float, float]:
+    """Mean of values over mean of base, pairs by seed, and the 95 % interval of that by resampling seeds.
+
+    For bases that come near 0, where single ratios are endless.
+    """
+    pair = np.array([values, base], dtype=np.float64)
+    draws = np.random.default_rng(0).integers(0, pair.shape[1], (RESAMPLED, pair.shape[1]))
+    above, below = pair[:, draws].mean(axis=2)
+    low, high = np.quantile(above / below, [0.025, 0.975]).tolist()
+    return float(pair[0].mean() / pair[1].mean()), low, high
 
 
 def effect_verdict(paper: float, value: float) -> str:

@@ -8,7 +8,16 @@ import pytest
 
 from benchmarks.papers import cmlb, exclusivity, kept, next_touch
 from benchmarks.papers.experiments import RESAMPLED, Experiment, Measured, Study
-from benchmarks.papers.rows import Row, as_json, claim_row, effect_verdict, interval, ratio_row, spread_row
+from benchmarks.papers.rows import (
+    Row,
+    as_json,
+    claim_row,
+    effect_verdict,
+    interval,
+    ratio_of_means,
+    ratio_row,
+    spread_row,
+)
 from benchmarks.papers.show import page
 from benchmarks.simulator.run import Outcome
 
@@ -29,6 +38,13 @@ def test_interval_is_students() -> None:
     mean, low, high = interval([1.0, 2.0, 3.0])
     assert (mean, round(low, 3), round(high, 3)) == (2.0, -0.484, 4.484)
     assert interval([5.0]) == (5.0, 5.0, 5.0)
+
+
+def test_a_ratio_of_means_stands_bases_near_zero() -> None:
+    assert ratio_of_means([1.0, 3.0], [2.0, 2.0])[0] == 1.0
+    value, low, high = ratio_of_means([1.0, 1.0, 1.0, 2.0] * 5, [1.0, 0.001, 2.0, 2.0] * 5)
+    assert value == pytest.approx(5.0 / 5.001)
+    assert 0.7 < low < 1.0 < high < 1.5  # the mean of single ratios is 251
 
 
 def test_rows_make_a_document_and_a_page() -> None:
@@ -85,16 +101,17 @@ def outcome(ends: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Outcome:
 
 
 def test_outcomes_are_kept_by_what_was_asked(tmp_path: Path) -> None:
-    assert kept.load(tmp_path, "one") is None
-    kept.save(tmp_path, "one", outcome(np.array([3.5, np.nan])))
-    found = kept.load(tmp_path, "one")
+    one, two = ("one", "dino", 1000), ("one", "dino", 1001)
+    assert kept.load(tmp_path, one) is None
+    kept.save(tmp_path, one, outcome(np.array([3.5, np.nan])))
+    found = kept.load(tmp_path, one)
     assert found is not None
-    assert kept.load(tmp_path, "two") is None
+    assert kept.load(tmp_path, two) is None
     assert (found.ends[0], found.migrations, found.remote) == (3.5, {3: [1, 2]}, 0.25)
     assert np.isnan(found.ends[1])
     for path in tmp_path.iterdir():
         path.write_text("{")  # broken off by a full disk, say
-    assert kept.load(tmp_path, "one") is None
+    assert kept.load(tmp_path, one) is None
 
 
 def test_next_touchs_times_count_on_real_memory_alone() -> None:
