@@ -125,34 +125,6 @@ def described(packings: Sequence[Packing]) -> str:
     )
 
 
-def unpacked(
-    words: Mapping[str, Array], places: Mapping[str, Sequence[int]], columns: Sequence[str]
-) -> Block:
-    """Columns of words, in their own types (codes of enums); places: of this table, from `described`."""
-    found: dict[str, Array] = {}
-    count = len(words[TIME])
-    scratch = np.empty(count, np.uint64)
-    for name in columns:
-        if name == TIME:
-            found[name] = words[TIME]
-            continue
-        base, bits, word, shift = places[name]
-        kind = COLUMNS[name]
-        form = np.dtype(NUMBERS.get(kind, np.uint8))
-        if not bits:
-            found[name] = np.full(count, base, form)
-        else:
-            np.right_shift(words[f"word_{word}"], np.uint64(shift), out=scratch, casting="unsafe")
-            if shift + bits < _WORD:
-                np.bitwise_and(scratch, np.uint64((1 << bits) - 1), out=scratch)
-            if base:
-                np.add(scratch, np.uint64(base % (1 << _WORD)), out=scratch)  # modulo, as two's complement is
-            found[name] = scratch.astype(form)
-        if kind == "BOOLEAN":
-            found[name] = found[name].view(np.bool_)
-    return found
-
-
 def ranges_of(block: Block, start: int = 0) -> Ranges:
     """The least and the largest value of each column but the time, from row `start` on."""
     parts = {name: block[name][start:] for name in _PACKED}

@@ -14,9 +14,10 @@ import numpy as np
 from numaplan.common import UsageError
 from numaplan.profiler.machine import Machine
 from numaplan.profiler.trace.driver import driver
-from numaplan.profiler.trace.packing import PACKING, TIME, unpacked
+from numaplan.profiler.trace.packing import PACKING, TIME
 from numaplan.profiler.trace.rows import RegionRow, ThreadRow
 from numaplan.profiler.trace.schema import CODES, ENUMS, SCHEMA_VERSION, TABLES
+from numaplan.profiler.trace.unpacking import unpacked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -154,12 +155,15 @@ class Trace:
             )
             return {name: _as_type(found[name], known[name]) for name in columns}
         parts = []
-        for number, places in enumerate(json.loads(self.meta[PACKING]), 1):
-            listed = sorted(
-                {f"word_{places[name][2]}" for name in columns if name != TIME and places[name][1]}
-            )
-            words = self.arrays(f"SELECT {', '.join([TIME, *listed])} FROM samples_{number}")
-            parts.append(unpacked(words, places, columns))
+        try:
+            for number, places in enumerate(json.loads(self.meta[PACKING]), 1):
+                listed = sorted(
+                    {f"word_{places[name][2]}" for name in columns if name != TIME and places[name][1]}
+                )
+                words = self.arrays(f"SELECT {', '.join([TIME, *listed])} FROM samples_{number}")
+                parts.append(unpacked(words, places, columns))
+        except (LookupError, TypeError, ValueError) as error:
+            raise _unreadable(self.path, error) from error
         if len(parts) == 1:
             return dict(parts[0])
         return {name: np.concatenate([part[name] for part in parts]) for name in columns}

@@ -59,7 +59,9 @@ def test_both_ways_make_the_same_plan(tmp_path: Path) -> None:
     said = []
     for module, output in (("cli", "quick.json"), ("cli_full", "full.json")):
         script = (
-            f"import sys; from numaplan.mapper.{module} import main\n"
+            f"import os, sys; from numaplan.mapper.{module} import main\n"
+            "def end(code): sys.exit(code)\n"
+            "os._exit = end\n"
             "try: main()\n"
             "finally: print('typer' in sys.modules, file=sys.stderr)"
         )
@@ -69,6 +71,17 @@ def test_both_ways_make_the_same_plan(tmp_path: Path) -> None:
     assert said[0][0] == said[1][0]
     assert [loaded for _, loaded in said] == ["False", "True"]
     assert Plan.load(tmp_path / "quick.json").threads == Plan.load(tmp_path / "full.json").threads
+
+
+def test_what_is_said_arrives_and_the_exit_code_is_that_of_the_error(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from numaplan.mapper.cli import main; main()"]
+    np.savetxt(tmp_path / "comm.csv", np.ones((4, 4)) - np.eye(4), delimiter=",")
+    words = ["plan", "--comm", "comm.csv", "--machine", "2x2"]
+    done = subprocess.run([*command, *words], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "plan.json" in done.stdout
+    wrong = subprocess.run([*command, "plan", "no.db"], cwd=tmp_path, capture_output=True, text=True)
+    assert wrong.returncode == 2
+    assert wrong.stderr.count("\n") == 1
 
 
 def test_the_version_is_that_of_the_distribution() -> None:
