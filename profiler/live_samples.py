@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numaplan.profiler.perfdata import StreamDecoder
-from numaplan.profiler.perfdata.conversion import event_codes
 from numaplan.profiler.perfdata.data_source import is_store, levels
+from numaplan.profiler.perfdata.event_kinds import event_codes
 from numaplan.profiler.trace.schema import EVENT_CODE, LEVEL_CODE
 
 INSTRUCTIONS_PERIOD = 10_000_019

@@ -5,11 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from numaplan.common import MachineLacksError
-from numaplan.profiler.backends.base import PerfChoices
-from numaplan.profiler.backends.event_plan import ring_options
-from numaplan.profiler.backends.perf_command import recording_perf
 from numaplan.profiler.live_lab import LabSampler, lab_events
-from numaplan.profiler.live_perf import PerfSampler
 from numaplan.profiler.live_samples import INSTRUCTIONS_PERIOD, LiveEvents, Sampler
 from numaplan.profiler.privileges import is_privileged
 
@@ -30,6 +26,9 @@ def live_events(backend: str, period: int) -> LiveEvents:
     if backend == "lab":
         return lab_events()
     if backend == "faults":
+        from numaplan.profiler.backends.event_plan import ring_options
+        from numaplan.profiler.backends.perf_command import recording_perf
+
         recording_perf()
         options = ("-d", "-k", "CLOCK_MONOTONIC", *ring_options(is_privileged()))
         return LiveEvents("faults", ("page-faults",), options, 1, "page faults and NUMA hint faults")
@@ -39,6 +38,7 @@ def live_events(backend: str, period: int) -> LiveEvents:
 
 
 def _hardware_events(backend: str, period: int) -> LiveEvents:
+    from numaplan.profiler.backends.base import PerfChoices
     from numaplan.profiler.backends.event_plan import plan_events
     from numaplan.profiler.backends.hardware import in_tree
     from numaplan.profiler.machine import Machine
@@ -61,4 +61,8 @@ def start_sampler(what: LiveEvents, pids: Sequence[int]) -> Sampler:
     Started on our own process, it sees every thread of what we start afterwards from its first instruction.
     Raises MachineLacksError when it cannot.
     """
-    return LabSampler(what) if what.backend == "lab" else PerfSampler(what, pids)
+    if what.backend == "lab":
+        return LabSampler(what)
+    from numaplan.profiler.live_perf import PerfSampler
+
+    return PerfSampler(what, pids)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from numaplan.profiler.backends.base import SampleBlock
 from numaplan.profiler.perfdata.attrs import Attr
-from numaplan.profiler.perfdata.conversion import block_of, event_codes, has_cpu, sample_block
+from numaplan.profiler.perfdata.conversion import block_of, has_cpu, sample_block
+from numaplan.profiler.perfdata.event_kinds import event_codes
 from numaplan.profiler.perfdata.extracting import Extractor
 from numaplan.profiler.perfdata.family import LARGEST_TID
 from numaplan.profiler.perfdata.native import Found

@@ -1,6 +1,5 @@
 """A decoded recording as the profiler's samples, threads, processes and regions."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,10 +14,10 @@ from numaplan.profiler.machine.cpusets import parse_list
 from numaplan.profiler.machine.model import MAX_CPUS
 from numaplan.profiler.perfdata.attrs import CPU
 from numaplan.profiler.perfdata.decoded import Decoded
+from numaplan.profiler.perfdata.event_kinds import event_codes
 from numaplan.profiler.perfdata.family import LARGEST_TID
 from numaplan.profiler.perfdata.identities import Facts, identity_of
 from numaplan.profiler.perfdata.native_accesses import (
-    NONE,
     ChosenFacts,
     Codes,
     Rows,
@@ -26,30 +25,10 @@ from numaplan.profiler.perfdata.native_accesses import (
     choose_rows,
     convert_rows,
 )
-from numaplan.profiler.trace.schema import EVENT_CODE
 
 _BLOCK = 1 << 16  # accesses
 NEVER = int(np.iinfo(np.int64).max)
 _MOST_KIB = 1 << 50
-
-# What an event's samples are, by its name; the first that matches counts.
-_KINDS = (
-    (r"mem-loads-aux|^dummy|context-switch", ""),
-    (r"faults", "fault"),
-    (r"remote_(dram|hitm|fwd|pmm|cache)|node-load-misses", "llc_miss_remote"),
-    (r"local_(dram|pmm)|node-loads", "llc_miss_local"),
-    (r"mem-stores|all_stores|\bstores\b", "store"),
-    (r"mem-loads|mem_trans_retired|all_loads|\bloads\b|ibs_op|arm_spe", "load"),
-)
-
-
-def event_codes(events: Sequence[str]) -> Codes:
-    """The event code of each event by its name, 255 for those that say nothing of memory."""
-    found = []
-    for name in events:
-        kind = next((kind for pattern, kind in _KINDS if re.search(pattern, name, re.IGNORECASE)), "")
-        found.append(EVENT_CODE[kind] if kind else NONE)
-    return np.array(found, dtype=np.uint8)
 
 
 @dataclass(frozen=True)

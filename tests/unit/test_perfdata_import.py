@@ -12,7 +12,7 @@ import pytest
 
 from numaplan.common import NumaplanError, UsageError
 from numaplan.profiler.importing import import_recordings
-from numaplan.profiler.perfdata.conversion import event_codes
+from numaplan.profiler.perfdata.event_kinds import event_codes
 from numaplan.profiler.trace import Trace
 from numaplan.profiler.trace.schema import EVENTS
 from tests.replay.builder import Builder, Event

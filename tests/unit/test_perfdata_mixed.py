@@ -7,7 +7,8 @@ import pytest
 
 from numaplan.profiler.perfdata import access_decoder, decode_perf, zstd
 from numaplan.profiler.perfdata.accesses import AccessBlocks
-from numaplan.profiler.perfdata.conversion import block_of, event_codes, has_cpu
+from numaplan.profiler.perfdata.conversion import block_of, has_cpu
+from numaplan.profiler.perfdata.event_kinds import event_codes
 from numaplan.profiler.perfdata.family import LARGEST_TID
 from numaplan.profiler.perfdata.native_accesses import ChosenFacts, choose_rows
 from tests.replay.builder import COMPRESSED2, Builder, Event
