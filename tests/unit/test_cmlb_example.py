@@ -1,6 +1,6 @@
 """The worked example of cmlb.txt, 3.2.2 (figure 3): eight threads with loads 1 to 8, two groups of four.
 
-Of the figure's matrix the text says what matters: 0 takes 1 first, and 2 is the next of the rank; here 3 to 7 follow.
+Of the figure's matrix the text says what matters: 0 takes 1 first, and 2 is the next of the rank.
 """
 
 import numpy as np
