@@ -85,7 +85,17 @@ class Trace:
     @cached_property
     def sample_count(self) -> int:
         """How many samples there are, of all events."""
-        return int(self.rows("SELECT count(*) FROM samples")[0][0])
+        tables = [f"samples_{number}" for number in range(1, len(self._packings) + 1)] or ["samples"]
+        return sum(int(self.rows(f"SELECT count(*) FROM {table}")[0][0]) for table in tables)
+
+    @cached_property
+    def _packings(self) -> list[dict[str, list[int]]]:
+        """Where each table of packed samples has its columns; none where there is the one plain table."""
+        try:
+            found = json.loads(self.meta.get(PACKING, "[]"))
+        except ValueError as error:
+            raise _unreadable(self.path, error) from error
+        return found if isinstance(found, list) else []
 
     @cached_property
     def thread_rows(self) -> list[ThreadRow]:
@@ -149,14 +159,14 @@ class Trace:
         the time that the database takes.
         """
         known = TABLES["samples"]
-        if PACKING not in self.meta:
+        if not self._packings:
             found = self.arrays(
                 f"SELECT {', '.join(_as_numbers(name, known[name]) for name in columns)} FROM samples"
             )
             return {name: _as_type(found[name], known[name]) for name in columns}
         parts = []
         try:
-            for number, places in enumerate(json.loads(self.meta[PACKING]), 1):
+            for number, places in enumerate(self._packings, 1):
                 listed = sorted(
                     {f"word_{places[name][2]}" for name in columns if name != TIME and places[name][1]}
                 )

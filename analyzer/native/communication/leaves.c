@@ -126,8 +126,8 @@ static void count_leaf(struct counting *counting, const visit *visits, size_t co
     }
 }
 
-/* A block whose visits stand in order of time, for the budgets below `high`; `other`: as much room to halve it. */
-static void count_block(struct counting *counting, visit *visits, visit *other, size_t count, unsigned high)
+/* A block whose visits stand in order of time, for the budgets below `high`; `room`: as much, to halve it. */
+static void count_block(struct counting *counting, visit *visits, visit *room, size_t count, unsigned high)
 {
     const struct layers *layers = counting->layers;
     struct use use = use_of(counting, visits, count);
@@ -140,20 +140,20 @@ static void count_block(struct counting *counting, visit *visits, visit *other, 
         count_leaf(counting, visits, count, low, high);
     if (low == 0)
         return;
-    /* On to the size at which lines part; above it a half is empty. Stable, so that order of time is kept. */
+    /* On to the size at which lines part; above it a half is empty. Stable, so that order of time is kept: the
+     * lower half closes up where it stands, the upper one goes into the room. */
     unsigned bit = LINE_AT + 31 - (unsigned)__builtin_clz(use.differ);
     size_t left = 0, right = 0;
-    for (size_t i = 0; i < count; i++)
-        right += visits[i] >> bit & 1;
-    size_t middle = right = count - right;
     for (size_t i = 0; i < count; i++) { /* without a branch, which nobody could foretell */
-        size_t up = visits[i] >> bit & 1;
-        other[up ? right : left] = visits[i];
+        visit v = visits[i];
+        size_t up = v >> bit & 1;
+        visits[left] = v;
+        room[right] = v;
         right += up;
         left += 1 - up;
     }
-    count_block(counting, other, visits, middle, low);
-    count_block(counting, other + middle, visits + middle, count - middle, low);
+    count_block(counting, visits, room + right, left, low);
+    count_block(counting, room, visits + left, right, low);
 }
 
 static void count_root(struct counting *counting, const uint32_t *order, size_t count, visit *visits)
