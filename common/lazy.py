@@ -1,8 +1,21 @@
-"""Packages whose public names are loaded when first used, so that a command pays only for what it needs."""
+"""What is loaded when it is first used, so that a command pays only for what it needs."""
 
+import os
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
+
+
+def load_numpy() -> None:
+    """With one thread: its others would only wait, and take time and memory that a job may not have."""
+    name = "OPENBLAS_NUM_THREADS"
+    given = name in os.environ
+    os.environ.setdefault(name, "1")
+    try:
+        import numpy  # noqa: F401
+    finally:
+        if not given:
+            del os.environ[name]  # not for the programs that we start
 
 
 def lazy_exports(package: str, where: Mapping[str, str]) -> Callable[[str], Any]:

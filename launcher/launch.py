@@ -1,18 +1,19 @@
 """Run a program with its plan: check, translate, start, and say what was applied."""
 
 import os
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from numaplan.common import NumaplanError, UsageError
 from numaplan.common.frame import fail
+from numaplan.common.lazy import load_numpy
 from numaplan.common.process import find_program, run_program
 from numaplan.launcher.compact import Compact, compact
 from numaplan.launcher.elf import ElfFacts, elf_facts
+from numaplan.launcher.folder import launch_folder
 from numaplan.launcher.program import executable_of
 from numaplan.launcher.today import fit_plan, own_part
 from numaplan.launcher.tracing import TRACER, root_name, why_outside
@@ -116,14 +117,15 @@ def launch_program(request: LaunchRequest, environment: Mapping[str, str] | None
     form = make_form(
         launch.plan, launch.machine, launch.program, request.unplanned, launch.environment, allowed
     )
-    with _folder(form) as workdir:
+    with launch_folder() as workdir:
+        _write_form(form, workdir)
         helpers = _helpers(launch, workdir, workdir / FORM, form)
         code = _run(launch, workdir, workdir / FORM, helpers)
         try:
             if helpers.online:
                 helpers.online.save(request.argv, workdir)
             # Only now: reading and comparing needs imports that would keep the program waiting.
-            _load_numpy()
+            load_numpy()
             from numaplan.launcher.finish import finish
 
             return finish(launch, form, workdir, code, helpers)
@@ -132,33 +134,6 @@ def launch_program(request: LaunchRequest, environment: Mapping[str, str] | None
                 raise
             fail("nlaunch", str(error) or "not enough memory to say what was applied", code)
             return code  # the program's own: what failed is only ours
-
-
-def _load_numpy() -> None:
-    """With one thread: its others would only wait, and need memory that a job may not have."""
-    name = "OPENBLAS_NUM_THREADS"
-    given = name in os.environ
-    os.environ.setdefault(name, "1")
-    try:
-        import numpy  # noqa: F401
-    finally:
-        if not given:
-            del os.environ[name]
-
-
-@contextmanager
-def _folder(form: Compact) -> Iterator[Path]:
-    """A folder of this launch with the plan's form in it."""
-    with ExitStack() as stack:
-        try:
-            place = tempfile.TemporaryDirectory(prefix="nlaunch-", ignore_cleanup_errors=True)
-            workdir = Path(stack.enter_context(place))
-            (workdir / FORM).write_bytes(form.data)
-        except OSError as error:
-            raise UsageError(
-                f"no temporary folder can be written: {error.strerror}", "set TMPDIR to a folder with room"
-            ) from error
-        yield workdir
 
 
 @dataclass(frozen=True)
@@ -192,6 +167,8 @@ class Helpers:
 def _helpers(launch: Launch, workdir: Path, place: Path, form: Compact) -> Helpers:
     request = launch.request
     watch = matcher = None
+    if request.match or request.watch:
+        load_numpy()
     if request.match:
         from numaplan.launcher.matching import Matcher
 
@@ -207,6 +184,7 @@ def _helpers(launch: Launch, workdir: Path, place: Path, form: Compact) -> Helpe
 def _online(launch: Launch) -> "Session | None":
     if launch.request.online is None:
         return None
+    load_numpy()
     from numaplan.launcher.online.session import Session
 
     masks = [frozenset(thread.cpus) for thread in launch.plan.threads]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from numaplan.common import UsageError
+from numaplan.common.lazy import load_numpy
 from numaplan.launcher.online.options import OnlineOptions, read_budget, read_pids
 
 
@@ -49,6 +50,7 @@ class OnlineWords:
 
 def run_online(words: OnlineWords, argv: Sequence[str]) -> int:
     """Run a program without a plan, or attach to what runs; returns the exit code."""
+    load_numpy()
     from numaplan.launcher.online.running import attach_online, attach_to_all, launch_online
 
     options = words.options()

@@ -18,9 +18,7 @@ from numaplan.launcher.online.observing import Observer
 from numaplan.launcher.online.options import SAMPLE_PERIOD, OnlineOptions
 from numaplan.launcher.online.registry import make_policy
 from numaplan.launcher.online.reveal import Revealer
-from numaplan.launcher.online.saving import check_target, refined_plan
 from numaplan.launcher.online.status import Status, summary
-from numaplan.profiler.identity import read_identity
 from numaplan.profiler.live_samples import LiveEvents
 from numaplan.profiler.live_sampling import live_events, start_sampler
 from numaplan.profiler.machine import Machine
@@ -40,7 +38,10 @@ class Session:
         self, options: OnlineOptions, machine: Machine, planned: Sequence[Cpus] = (), *, live: bool = False
     ) -> None:
         """Everything that can be wrong before a program starts: raises UsageError, MachineLacksError."""
-        check_target(options.save)
+        if options.save:
+            from numaplan.launcher.online.saving import check_target
+
+            check_target(options.save)
         self.options = options
         self._policy = make_policy(options.policy, options.settings)
         self._events = _events_for(self._policy, options.backend)
@@ -127,6 +128,9 @@ class Session:
         """Write the refined placement, if that was asked for. workdir: where the program's identities are."""
         if not self.options.save or self._loop is None:
             return
+        from numaplan.launcher.online.saving import refined_plan
+        from numaplan.profiler.identity import read_identity
+
         last = self._loop.last
         seen = last.observation if last else None
         identity, bindings = read_identity(workdir), self._loop.hands.bindings

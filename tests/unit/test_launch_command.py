@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from numaplan.common.cli import run_app
-from numaplan.launcher.cli import OPTIONS, quick_request
+from numaplan.launcher.cli import ONLINE, OPTIONS, quick_online, quick_request
 from numaplan.launcher.cli_full import app
 from numaplan.launcher.launch import LaunchRequest
+from numaplan.launcher.online.command import OnlineWords
 from numaplan.launcher.program import executable_of
 from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
 from numaplan.profiler.machine import Machine
@@ -126,10 +127,17 @@ def test_plain_command_lines_need_no_library() -> None:
         ("--strict=yes", "--plan", "p.json", "app"),
         ("--help",),
         ("--plan", "p.json", "--watch", "1", "app"),
+        ("--online",),
+        ("--online=", "app"),
+        ("--online", "dino", "--"),
+        ("--online", "dino", "--overhead", "0.5", "app"),
+        ("--online", "dino", "--attach", "1"),
+        ("--set", "T=2", "app"),
     ],
 )
 def test_other_command_lines_are_left_to_it(words: tuple[str, ...]) -> None:
     assert quick_request(list(words)) is None
+    assert quick_online(list(words)) is None
 
 
 def test_both_readers_know_the_same_options(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,3 +154,25 @@ def test_both_readers_know_the_same_options(monkeypatch: pytest.MonkeyPatch) -> 
         words = ["--plan", "p.json", name, *value, "app", "word"]
         assert run_app(app, "nlaunch", words) == 0
         assert seen.pop() == quick_request(words)
+
+
+def test_plain_lines_with_a_policy_need_no_library() -> None:
+    words = ["--online", "dino", "--set", "T=2", "--set=K=16", "-q", "--", "app", "--online"]
+    expected = OnlineWords("dino", settings=("T=2", "K=16"), quiet=True)
+    assert quick_online(words) == (expected, ["app", "--online"])
+    assert quick_request(words) is None
+
+
+def test_both_readers_know_the_same_options_of_policies(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[OnlineWords, list[str]]] = []
+
+    def keep(words: OnlineWords, argv: list[str]) -> int:
+        seen.append((words, argv))
+        return 0
+
+    monkeypatch.setattr("numaplan.launcher.cli_full.run_online", keep)
+    for name, (_, meaning) in ONLINE.items():
+        value = ["value"] if meaning is None else []
+        words = ["--online", "dino", name, *value, "app", "word"]
+        assert run_app(app, "nlaunch", words) == 0
+        assert seen.pop() == quick_online(words)
