@@ -117,8 +117,7 @@ def launch_program(request: LaunchRequest, environment: Mapping[str, str] | None
     form = make_form(
         launch.plan, launch.machine, launch.program, request.unplanned, launch.environment, allowed
     )
-    with launch_folder() as workdir:
-        _write_form(form, workdir)
+    with launch_folder({FORM: form.data}) as workdir:
         helpers = _helpers(launch, workdir, workdir / FORM, form)
         code = _run(launch, workdir, workdir / FORM, helpers)
         try:

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { SIGNALS = 65 };
@@ -62,8 +63,9 @@ void np_hear_no_more(void) {
  *
  * The stop is made pending before the pipe is looked at: an order to go on that comes later takes it back.
  */
-bool np_stop_unless_told(int32_t from) {
-    struct sigaction plain = {.sa_handler = SIG_DFL}, ignored = {.sa_handler = SIG_IGN}, usual;
+int32_t np_stop_unless_told(int32_t from) {
+    struct sigaction plain = {.sa_handler = SIG_DFL}, usual;
+    const struct timespec at_once = {0, 0};
     struct pollfd news = {.fd = from, .events = POLLIN};
     sigset_t stop, mask;
     sigemptyset(&stop);
@@ -72,8 +74,9 @@ bool np_stop_unless_told(int32_t from) {
     sigaction(SIGTSTP, &plain, &usual);
     pthread_kill(pthread_self(), SIGTSTP);
     bool quiet = poll(&news, 1, 0) == 0;
-    if (!quiet) sigaction(SIGTSTP, &ignored, NULL); /* takes it back */
-    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    if (quiet) pthread_sigmask(SIG_UNBLOCK, &stop, NULL);
+    else sigtimedwait(&stop, NULL, &at_once); /* takes it back */
     sigaction(SIGTSTP, &usual, NULL);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
     return quiet;
 }

@@ -1,6 +1,6 @@
 /* trace.elf trace FORM FOLDER NAME hold|yield: reads the pid of a waiting process from stdin, attaches, answers with
  * a byte. In a session of its own: neither Ctrl-C nor Ctrl-Z at the program's terminal may stop who lets its tasks go
- * on. trace.elf exec …: see exec.c.
+ * on. trace.elf exec …: see exec.c; trace.elf keep …: see keep.c.
  */
 #include "trace.h"
 
@@ -42,6 +42,11 @@ int tr_trace(pid_t pid, const char *name, const char *form, const char *folder, 
 int main(int argc, char **argv, char **envp) {
     pid_t pid = 0;
     if (argc > 1 && !strcmp(argv[1], "exec")) return tr_exec(argc, argv, envp);
+    if (argc > 1 && !strcmp(argv[1], "keep")) {
+        setsid();
+        ignore_signals();
+        return tr_keep(argc - 2, argv + 2);
+    }
     if (argc != 6) return 2;
     setsid();
     if (read(STDIN_FILENO, &pid, sizeof pid) != sizeof pid || pid <= 0) return 2;

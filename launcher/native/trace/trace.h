@@ -68,10 +68,12 @@ void tr_question(struct task *task);
 bool tr_seize(pid_t pid, const char *name);
 void tr_follow(void);
 
-/* ---- main.c, exec.c ---- */
+/* ---- main.c, exec.c, keep.c ---- */
 
 /* Attaches to a process, says so on stdout, follows it to its end; the exit code. */
 int tr_trace(pid_t pid, const char *name, const char *form, const char *folder, const char *mode);
 int tr_exec(int argc, char **argv, char **envp);
+/* Keeps a folder made in the first of these places until its launch is over; 0, or the errno of why there is none. */
+int tr_keep(int places, char **place);
 
 #endif
