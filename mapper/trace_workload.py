@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from numaplan.common import UsageError
+from numaplan.common.ahead import Ahead
 from numaplan.mapper.page_stats import read_page_stats
 from numaplan.mapper.pages import PageStats
 from numaplan.mapper.problem import Floats
@@ -38,6 +39,7 @@ def workload_of_traces(paths: Sequence[Path], *, pages: bool = True, by_phase: b
     """
     from numaplan.analyzer import TraceSamples, analyze_trace
 
+    own_digest = Ahead(digest, paths[0])
     with Trace.open(paths[0]) as trace:
         samples = TraceSamples(trace)
         analysis = analyze_trace(trace, samples=samples)
@@ -54,7 +56,7 @@ def workload_of_traces(paths: Sequence[Path], *, pages: bool = True, by_phase: b
             threads=[(thread.process, thread.path) for thread in analysis.threads],
             comm=comm,
             loads=loads,
-            sources={"trace": digest(paths[0])},
+            sources={"trace": own_digest.result()},
             argv=_argv(trace),
             build_id=trace.meta.get("build_id", ""),
             pages=stats,
