@@ -166,7 +166,7 @@ def test_a_start_that_is_killed_at_any_time_leaves_nothing_stopped(tmp_path: Pat
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}
         ) as launcher:
-            until(lambda: len(children(launcher.pid)) >= 2 or launcher.poll() is not None)
+            until(lambda: len(children(launcher.pid)) >= 3 or launcher.poll() is not None)
             time.sleep(0.05 + 0.04 * turn)
             for pid in children(launcher.pid):
                 if "trace.elf" in Path(f"/proc/{pid}/cmdline").read_text():

@@ -1,0 +1,140 @@
+"""Signals sent to nlaunch alone reach the program, those of the terminal reach it once; nothing is left."""
+
+import os
+import pty
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.system.launching import NLAUNCH, Build, builder
+from tests.system.outside import children, plan_of_threads
+
+pytestmark = pytest.mark.system
+PATIENCE_S = 20.0
+
+COUNTS = """
+import signal, sys, time
+heard = []
+for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+    signal.signal(number, lambda n, _: (heard.append(n), print(signal.Signals(n).name, flush=True)))
+print("ready", flush=True)
+while signal.SIGTERM not in heard:
+    time.sleep(0.05)
+print("heard", *heard, flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    return builder(tmp_path_factory.mktemp("programs"))
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def command_for(folder: Path, *argv: str, by: str = "auto") -> list[str]:
+    plan_of_threads([("p0", "0"), ("p0.1", "0")]).save(folder / "plan.json")
+    return [str(NLAUNCH), "-q", "--plan", str(folder / "plan.json"), "--by", by, "--", *argv]
+
+
+@contextmanager
+def started(folder: Path, command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """The command once it has said that it is ready, its temporary files in `folder`."""
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+    ) as launcher:
+        try:
+            assert launcher.stdout is not None and launcher.stdout.readline() == b"ready\n"
+            yield launcher
+        finally:
+            if launcher.poll() is None:
+                launcher.kill()
+
+
+def folders(place: Path) -> list[Path]:
+    return list(place.glob("nlaunch-*"))
+
+
+@pytest.mark.parametrize("by", ["preload", "ptrace"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"])
+def test_a_signal_to_nlaunch_alone_ends_the_program(tmp_path: Path, build: Build, name: str, by: str) -> None:
+    with started(tmp_path, command_for(tmp_path, build("end"), "hang", by=by)) as launcher:
+        below = children(launcher.pid)
+        launcher.send_signal(signal.Signals[name])
+        assert launcher.wait(timeout=PATIENCE_S) == 128 + signal.Signals[name]
+    assert folders(tmp_path) == []
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below))
+
+
+def test_the_terminals_signals_come_once(tmp_path: Path) -> None:
+    command = command_for(tmp_path, "python3", "-c", COUNTS)
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(command[0], command)
+    said = b""
+
+    def wait_for(text: bytes) -> None:
+        nonlocal said
+        while text not in said:
+            said += os.read(terminal, 4096)
+
+    wait_for(b"ready")
+    os.write(terminal, b"\x03")  # Ctrl-C
+    wait_for(b"SIGINT")
+    os.write(terminal, b"\x1c")  # Ctrl-backslash
+    wait_for(b"SIGQUIT")
+    os.kill(pid, signal.SIGHUP)
+    wait_for(b"SIGHUP")
+    os.kill(pid, signal.SIGTERM)
+    wait_for(b"heard 2 3 1 15")
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    os.close(terminal)
+
+
+def test_what_was_ignored_stays_ignored(tmp_path: Path, build: Build) -> None:
+    command = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", *command_for(tmp_path, build("end"), "hang")]
+    with started(tmp_path, command) as launcher:
+        for _ in range(3):
+            launcher.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        assert launcher.poll() is None
+        launcher.send_signal(signal.SIGTERM)
+        assert launcher.wait(timeout=PATIENCE_S) == 128 + signal.SIGTERM
+
+
+def test_a_killed_nlaunch_leaves_the_plan_to_children_and_then_nothing(tmp_path: Path) -> None:
+    look = "grep Cpus_allowed_list /proc/self/status"
+    command = command_for(tmp_path, "sh", "-c", f"echo ready; read go; sleep 2; {look}; echo over")
+    alone = subprocess.run(command, input=b"go\n", capture_output=True, check=True).stdout
+    with started(tmp_path, command) as launcher:
+        launcher.kill()
+        launcher.wait(timeout=PATIENCE_S)
+        assert len(folders(tmp_path)) == 1
+        assert launcher.stdin is not None and launcher.stdout is not None
+        launcher.stdin.write(b"go\n")
+        launcher.stdin.close()
+        assert b"ready\n" + launcher.stdout.read() == alone
+        launcher.stdin = None
+    until(lambda: not folders(tmp_path))
+
+
+def test_a_killed_group_leaves_nothing(tmp_path: Path, build: Build) -> None:
+    command = command_for(tmp_path, build("end"), "hang")
+    with started(tmp_path, command) as launcher:
+        below = children(launcher.pid)
+        launcher.kill()
+        for pid in below:
+            if "trace.elf" not in Path(f"/proc/{pid}/comm").read_text():
+                os.kill(pid, signal.SIGKILL)
+    until(lambda: not folders(tmp_path))
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below))
