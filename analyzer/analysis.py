@@ -13,6 +13,7 @@ from numaplan.analyzer.misses import expected_misses
 from numaplan.analyzer.notes import communication_note, recording_notes, take_turns
 from numaplan.analyzer.partners import partner_counter
 from numaplan.analyzer.phases import Phase, access_load_vector, describe_phases, divide_phases, scaled_loads
+from numaplan.analyzer.preparing import count_threads
 from numaplan.analyzer.samples import TraceSamples
 from numaplan.analyzer.timeline import SLICE_NS, Timeline, TimelineCounter
 from numaplan.common import UsageError
@@ -99,8 +100,8 @@ def analyze_trace(trace: Trace, *, slice_ns: int = 0, samples: TraceSamples | No
     seen = np.zeros((2, count), np.int64)
     shared = writes = 0
     for piece in samples.pieces():
-        seen[0] += np.bincount(piece.thread, minlength=count)
-        seen[1] += np.bincount(piece.thread[piece.dram], minlength=count)
+        count_threads(seen[0], piece.thread)
+        count_threads(seen[1], piece.thread, piece.dram)
         for line, chosen in ((accesses, piece.is_access), (missed, piece.dram)):
             line.add(piece.time_ns, piece.thread, piece.weight, chosen)
         told = piece.told()

@@ -33,6 +33,10 @@ def library() -> ctypes.CDLL:
     loaded.leaves_count.argtypes = [pointer, pointer]
     loaded.samples_choose.argtypes = [pointer, pointer, pointer]
     loaded.samples_choose.restype = ctypes.c_size_t
+    loaded.kinds_count.argtypes = [pointer, ctypes.c_size_t, pointer, pointer, number]
+    loaded.kinds_count.restype = None
+    loaded.threads_count.argtypes = [pointer, ctypes.c_size_t, pointer, pointer]
+    loaded.threads_count.restype = None
     loaded.timeline_count.argtypes = [pointer, ctypes.c_size_t, *[pointer] * 4]
     loaded.timeline_count.restype = None
     loaded.pages_new.restype = pointer

@@ -73,14 +73,22 @@ class LeafCounter:
         self._held = self._before = 0
 
     def add(self, addr: NDArray[np.uint64], thread: NDArray[np.uint16], is_write: NDArray[np.uint8]) -> None:
-        """Keep the next samples in order of time: equally long contiguous arrays, threads in 0..N-1."""
+        """Keep the next samples in order of time: equally long contiguous arrays, threads in 0..N-1.
+
+        Arrays that come alone are not copied, so they must stay as they are.
+        """
         check_columns(self.threads, addr, thread, is_write)
+        if not self._held and len(addr) <= self._most:
+            self._addr, self._thread, self._is_write = addr, thread, is_write
+            self._held = len(addr)
+            return
         done = 0
         while done < len(addr):
             if self._held == self._most:
                 self._count(self._counts)
                 self._before += self._held
                 self._held = 0
+                self._addr, self._thread, self._is_write = addr[:0], thread[:0], is_write[:0]
             part = min(len(addr) - done, self._most - self._held)
             self._make_room(self._held + part)
             to, source = slice(self._held, self._held + part), slice(done, done + part)

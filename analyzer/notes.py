@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numaplan.analyzer.combining import Communication
+from numaplan.analyzer.periods import periods_note
 from numaplan.analyzer.timeline import Timeline
 from numaplan.profiler import Trace
 
@@ -74,6 +75,7 @@ def recording_notes(
     silent = int((seen[0] == 0).sum())
     if silent:
         notes.append(f"{silent} of {seen.shape[1]} threads have no sample")
+    notes += periods_note(trace.meta)
     lost = trace.rows("SELECT coalesce(sum(events), 0) FROM losses")[0][0]
     if lost:
         notes.append(f"{int(lost)} samples were lost while recording")

@@ -18,12 +18,13 @@ _PLACED, _CODE = 1, 2
 _ROW = np.dtype(
     {
         "names": ["page", "accesses", "before", "writes", "space", "thread", "phase", "toucher"],
-        "formats": ["<u8", "<u8", "<u8", "<u8", "<u4", "<u2", "<u2", "<u4"],
+        "formats": ["<u8", "<f8", "<f8", "<f8", "<u4", "<u2", "<u2", "<u4"],
         "itemsize": 48,
     }
 )
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -33,17 +34,19 @@ class PageCounts:
     page: offset in the region // 4096; accesses, writes: samples from the start of the first thread beside
     the main one, before: samples from before it; toucher: the thread seen on the page first of all.
     elsewhere: (N, N) samples of each thread in memory of other regions, by the thread seen on the page first.
+    Samples of an event that was sampled more seldom count as many of the one sampled most often as they stand
+    for.
     """
 
     region: Ints
     page: Ints
     thread: Ints
     phase: Ints
-    accesses: Ints
-    before: Ints
-    writes: Ints
+    accesses: Floats
+    before: Floats
+    writes: Floats
     toucher: Ints
-    elsewhere: NDArray[np.float64]
+    elsewhere: Floats
 
 
 def count_pages(
@@ -56,7 +59,7 @@ def count_pages(
     check_count(samples.threads)
     if len(borders) > MOST_BORDERS:
         raise ValueError(f"{len(borders)} borders")
-    rules = _Rules(trace, samples.threads, kinds, borders)
+    rules = _Rules(trace, samples, kinds, borders)
     handle = library().pages_new()
     if not handle:
         raise MemoryError("pages")
@@ -80,7 +83,9 @@ def _in_order(rows: NDArray[Any], regions: int, threads: int) -> PageCounts:
     rows = rows[placed]
     rows = rows[np.lexsort([rows[name] for name in ("phase", "thread", "page", "space")])]
     names = {"region": "space"} | {name: name for name in _ROW.names or () if name != "space"}
-    columns: dict[str, Ints] = {name: rows[of].astype(np.int64) for name, of in names.items()}
+    columns: dict[str, Any] = {
+        name: rows[of].astype(np.float64 if _ROW[of].kind == "f" else np.int64) for name, of in names.items()
+    }
     return PageCounts(**columns, elsewhere=elsewhere)
 
 
@@ -90,20 +95,23 @@ class _Native(ctypes.Structure):
         ("borders", ctypes.c_uint32),
         *((name, ctypes.c_void_p) for name in ("start", "kind", "process", "border")),
         ("started", ctypes.c_int64),
+        ("weight", ctypes.c_void_p),
     )
 
 
 class _Samples(ctypes.Structure):
     _fields_ = (
         ("count", ctypes.c_size_t),
-        *((name, ctypes.c_void_p) for name in ("time", "addr", "thread", "region", "is_write")),
+        *((name, ctypes.c_void_p) for name in ("time", "addr", "thread", "region", "is_write", "event")),
     )
 
 
 class _Rules:
     """What the native part must know of the trace; the arrays live as long as this does."""
 
-    def __init__(self, trace: Trace, threads: int, kinds: Collection[str], borders: Sequence[int]) -> None:
+    def __init__(
+        self, trace: Trace, samples: TraceSamples, kinds: Collection[str], borders: Sequence[int]
+    ) -> None:
         size = 1 + max((row.region for row in trace.region_rows), default=-1)
         self.kind = np.zeros(size, np.uint8)
         self.start = np.zeros(size, np.uint64)
@@ -111,18 +119,22 @@ class _Rules:
             placed = region.kind in kinds and region.bytes >= PAGE
             self.start[region.region] = region.start_addr
             self.kind[region.region] = _PLACED if placed else _CODE * (region.kind == "text")
-        self.process = np.zeros(threads, np.uint32)
+        self.process = np.zeros(samples.threads, np.uint32)
         numbers: dict[str, int] = {}
         for thread in trace.thread_rows:
             self.process[thread.thread] = numbers.setdefault(thread.process, len(numbers))
         started = [thread.start_ns for thread in trace.thread_rows if thread.path != "0"]
         self.border = np.array(borders, np.int64)
+        self.weight = np.ones(1 << 8)
+        self.weight[: len(samples.weights)] = samples.weights
         pointers = (array.ctypes.data for array in (self.start, self.kind, self.process, self.border))
-        self.native = _Native(size, len(borders), *pointers, min(started, default=0))
+        first = min(started, default=0)
+        self.native = _Native(size, len(borders), *pointers, first, self.weight.ctypes.data)
 
 
 def _samples(columns: dict[str, NDArray[Any]]) -> _Samples:
-    names = {"time_ns": np.int64, "addr": np.uint64, "thread": np.int32, "region": np.int32, "is_write": bool}
+    words = {"time_ns": np.int64, "addr": np.uint64, "thread": np.int32, "region": np.int32}
+    names: dict[str, Any] = {**words, "is_write": np.bool_, "event": np.uint8}
     arrays = [np.ascontiguousarray(columns[name], kind) for name, kind in names.items()]
     columns |= dict(zip(names, arrays, strict=True))  # kept alive by who holds them
     return _Samples(len(arrays[0]), *(array.ctypes.data for array in arrays))

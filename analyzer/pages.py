@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.analyzer.samples import event_weights
+from numaplan.analyzer.periods import event_weights
 from numaplan.profiler import Trace
 
 PAGE = 4096

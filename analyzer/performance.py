@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from numaplan.analyzer.pages import weighed_counts
-from numaplan.analyzer.samples import DRAM_EVENTS, DRAM_LEVELS, event_weights
+from numaplan.analyzer.periods import event_weights
+from numaplan.analyzer.samples import DRAM_EVENTS, DRAM_LEVELS
 from numaplan.common import UsageError
 from numaplan.profiler import LEVEL_CODE, Trace
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from numaplan.analyzer.blocks import library
 
 Array = NDArray[Any]
+MOST_KINDS = 1 << 16  # of the native part
 
 
 def choose(
@@ -32,6 +33,32 @@ def choose(
         ctypes.byref(_Told(*(array.ctypes.data for array in found))),
     )
     return found[0][:kept], found[1][:kept], found[2][:kept], found[3][:kept]
+
+
+def count_kinds(event: Array, level: Array, levels: int) -> NDArray[np.int64]:
+    """(kinds,) samples by event * levels + level, of equally long arrays of bytes."""
+    if len(event) != len(level):
+        raise ValueError("arrays of different length")
+    one, other = _of(event, np.uint8), _of(level, np.uint8)
+    counts = np.zeros(MOST_KINDS, np.int64)
+    library().kinds_count(counts.ctypes.data, len(one), one.ctypes.data, other.ctypes.data, levels)
+    return counts
+
+
+def count_threads(counts: NDArray[np.int64], thread: Array, chosen: NDArray[np.bool_] | None = None) -> None:
+    """Add samples to the (N,) counts of their threads; chosen: which count (None: all).
+
+    Raises ValueError for arrays that do not fit and for a thread that is not in 0..N-1.
+    """
+    who, which = _of(thread, np.int32), None if chosen is None else _of(chosen, np.bool_)
+    if which is not None and len(which) != len(who):
+        raise ValueError("arrays of different length")
+    if len(who) and not 0 <= int(who.min()) <= int(who.max()) < len(counts):
+        raise ValueError("thread out of range")
+    if not (counts.flags.c_contiguous and counts.dtype == np.int64):
+        raise ValueError("counts that are not contiguous")
+    mask = which.ctypes.data if which is not None else None
+    library().threads_count(counts.ctypes.data, len(who), who.ctypes.data, mask)
 
 
 def count_in_slices(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from numaplan.analyzer.pages import DATA_KINDS, PageAccesses
-from numaplan.analyzer.samples import OUR_LIBRARY
+from numaplan.analyzer.region_rules import OUR_LIBRARY
 from numaplan.profiler import Trace
 
 READ_MOSTLY = 0.05  # share of writes after the first toucher's own

@@ -1,16 +1,16 @@
 """Samples of a trace as the analyses take them: filtered, keyed by process, in order of time, in pieces."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.analyzer.preparing import choose
+from numaplan.analyzer.periods import EVENTS, event_weights
+from numaplan.analyzer.preparing import choose, count_kinds
+from numaplan.analyzer.region_rules import Columns, RegionRules
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Trace
 
 PIECE = 1 << 20  # samples held at once
@@ -18,28 +18,9 @@ CACHED_MIB = 256
 HISTOGRAM = 1 << 14
 MOST_WEIGHT = 1000  # of loads against stores, in steps of one in FINEST
 FINEST = 8
-MOST_PERIOD = 1 << 40
 COLUMNS = ("time_ns", "thread", "addr", "is_write", "event", "level", "region", "ip")
-PRIVATE_KINDS = ("stack", "tls", "text")
-OUR_LIBRARY = "preload.so"  # what recorded programs are made to load
-# Threads that wait for each other in these exchange no data of the program.
-RUNTIMES = (
-    "libgomp.so",
-    "libomp.so",
-    "libiomp",
-    "libpthread",
-    "ld-linux",
-    "ld-2",
-    OUR_LIBRARY,
-    "enforce.so",
-)
-Columns = dict[str, NDArray[Any]]
-# These too, by their own variables; their instructions copy the program's data as well.
-C_LIBRARIES = ("libc.so", "libc-2", "libc.musl", "ld-musl")
-PROCESS_SHIFT = 48  # user addresses lie below; above it stands the process
 DRAM_EVENTS = tuple(EVENT_CODE[name] for name in ("llc_miss_local", "llc_miss_remote"))
 DRAM_LEVELS = tuple(LEVEL_CODE[name] for name in ("local_dram", "remote_dram", "pmem", "cxl"))
-EVENTS = tuple(EVENT_CODE)  # by code
 LEVELS = len(LEVEL_CODE)
 ACCESSES = tuple(EVENT_CODE[name] for name in ("load", "store"))
 # By kind, which is event times LEVELS plus level and takes a byte.
@@ -100,7 +81,7 @@ class TraceSamples:
         self.count = sum(self.events.values())
         self._only_accesses = any(event in ACCESSES for event, _ in self.events)
         self.period, self.weights = event_weights(trace.meta, {event for event, _ in self.events})
-        self._regions = _RegionRules(trace, self.threads)
+        self._regions = RegionRules(trace, self.threads)
 
     @property
     def _condition(self) -> str:
@@ -241,74 +222,6 @@ def _is_dram(event: int, level: int) -> bool:
 
 def _kinds(columns: Columns) -> tuple[dict[tuple[int, int], int], int, int]:
     """Samples by (event, level), and the first and last time, of columns that are not empty."""
-    counts = np.bincount(columns["event"] * LEVELS + columns["level"])
+    counts = count_kinds(columns["event"], columns["level"], LEVELS)
     events = {divmod(kind, LEVELS): int(counts[kind]) for kind in np.flatnonzero(counts).tolist()}
     return events, int(columns["time_ns"][0]), int(columns["time_ns"][-1])
-
-
-def event_weights(meta: Mapping[str, str], present: Collection[int]) -> tuple[int, NDArray[np.float64]]:
-    """(least period, (events,) period of each event over it) of a trace, from its facts.
-
-    meta: `periods`, a JSON object of periods by event name, where they differ; else `period` for all.
-    present: codes of the events that have samples; others weigh 1.
-    """
-    text = meta.get("period", "")
-    common = int(text) if text.isascii() and text.isdecimal() else 0
-    weights = np.ones(len(EVENTS))
-    try:
-        named = msgspec.json.decode(meta.get("periods", "{}"), type=dict[str, float])
-    except msgspec.MsgspecError:
-        named = {}
-    known = {event: named.get(EVENTS[event], common) for event in present}
-    if not known or not all(0 < period < MOST_PERIOD for period in known.values()):
-        return common, weights
-    least = min(known.values())
-    for event, period in known.items():
-        weights[event] = period / least
-    return round(least), weights
-
-
-class _RegionRules:
-    """Which samples to leave out by their region or instruction, and what to add to an address as its key."""
-
-    def __init__(self, trace: Trace, threads: int) -> None:
-        names: dict[str, int] = {}
-        self._process = np.zeros(threads, np.uint64)
-        for thread in trace.thread_rows:
-            self._process[thread.thread] = names.setdefault(thread.process, len(names))
-        self._several = len(names) > 1
-        size = 1 + max((row.region for row in trace.region_rows), default=-1)
-        self._private = np.zeros(size + 1, bool)  # the last entry is that of region -1
-        self._offset = np.zeros(size + 1, np.uint64)
-        self._moved = np.zeros(size + 1, bool)
-        self._runtime: list[tuple[int, int, int]] = []
-        shared_files: dict[tuple[str, int], int] = {}
-        for row in trace.region_rows:
-            module, start = row.name.partition(":")[0], row.start_addr
-            runtime = module.startswith(RUNTIMES)
-            self._private[row.region] = row.kind in PRIVATE_KINDS or runtime or module.startswith(C_LIBRARIES)
-            number = names.get(row.process, 0)
-            if row.kind == "text" and runtime:
-                self._runtime.append((number, start, start + row.bytes))
-            if row.kind == "file":
-                # One file in several processes is one memory: all take the address of the first.
-                home = shared_files.setdefault((row.name, row.bytes), (number << PROCESS_SHIFT) + start)
-                self._offset[row.region] = (home - start) % (1 << 64)
-                self._moved[row.region] = True
-
-    def apply(self, columns: dict[str, NDArray[Any]]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        """(key, whether it may tell of communication) of each sample."""
-        region, addr = columns["region"], columns["addr"]
-        known = len(self._private) - 1
-        if len(region) and int(region.max()) >= known:
-            region = np.where(region < known, region, -1)
-        usable = ~self._private[region] & (addr != 0)
-        for number, start, end in self._runtime:
-            inside = (columns["ip"] >= np.uint64(start)) & (columns["ip"] < np.uint64(end))
-            if self._several:
-                inside &= self._process[columns["thread"]] == np.uint64(number)
-            usable &= ~inside
-        if not (self._several or self._moved.any()):
-            return addr, usable
-        shift = self._process[columns["thread"]] << np.uint64(PROCESS_SHIFT)
-        return addr + np.where(self._moved[region], self._offset[region], shift), usable

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 EVEN = 0.7  # of the pages that as many samples show when they fall evenly
 
 Ints = NDArray[np.int64]
+Counts = NDArray[np.int64] | NDArray[np.float64]
 
 
-def first_touchers(region: Ints, page: Ints, before: Ints, toucher: Ints) -> Ints:
+def first_touchers(region: Ints, page: Ints, before: Counts, toucher: Ints) -> Ints:
     """(rows,) the thread that touched each row's page first, as far as can be told.
 
     Rows in order of region and page; before: accesses from before the threads start; toucher: the thread seen
@@ -28,7 +29,7 @@ def first_touchers(region: Ints, page: Ints, before: Ints, toucher: Ints) -> Int
     return answer
 
 
-def _fill(page: Ints, before: Ints, toucher: Ints) -> None:
+def _fill(page: Ints, before: Counts, toucher: Ints) -> None:
     """The same in one region (in place)."""
     seen = before > 0
     known, at = np.unique(page[seen], return_index=True)

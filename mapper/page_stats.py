@@ -32,8 +32,9 @@ def read_page_stats(
     teams = teams if len(teams) <= MOST_BORDERS else []
     others = [border for border in borders if border not in teams]
     borders = sorted([*teams, *others[: MOST_BORDERS - len(teams)]])
-    found = count_pages(trace, samples or TraceSamples(trace), PLACED_KINDS, borders)
-    period, touchers = _period(trace), found.toucher
+    samples = samples or TraceSamples(trace)
+    found = count_pages(trace, samples, PLACED_KINDS, borders)
+    period, touchers = max(1, samples.period), found.toucher
     if period > 1:  # else every access has been seen
         touchers = first_touchers(found.region, found.page, found.before, touchers)
     keys = _region_keys(trace)
@@ -68,11 +69,6 @@ def team_starts(trace: Trace) -> list[int]:
             starts.append(row.start_ns)
         free = -1 if row.end_ns < 0 or free < 0 else max(free, row.end_ns)
     return starts
-
-
-def _period(trace: Trace) -> int:
-    text = trace.meta.get("period", "")
-    return max(1, int(text)) if text.isdecimal() and text.isascii() else 1
 
 
 def _region_keys(trace: Trace) -> dict[int, RegionKey]:

@@ -25,6 +25,7 @@ LEAST_RUNS = 4  # that every region may have
 UNPLACED = 1e-3  # share of all accesses that the least used regions, not worth a line in the plan, may have
 
 Ints = NDArray[np.int64]
+Counts = NDArray[np.int64] | NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -42,17 +43,17 @@ class PageStats:
     region: Ints
     page: Ints
     thread: Ints
-    accesses: Ints
-    writes: Ints
+    accesses: Counts
+    writes: Counts
     toucher: Ints | None = None
-    before: Ints | None = None
+    before: Counts | None = None
     phase: Ints | None = None
     teams: Ints | None = None
     elsewhere: NDArray[np.float64] | None = None
     period: int = 1
 
     @property
-    def all_accesses(self) -> Ints:
+    def all_accesses(self) -> Counts:
         """Accesses with those from before the threads start."""
         return self.accesses if self.before is None else self.accesses + self.before
 

@@ -28,7 +28,8 @@ _MAGIC = b"DUCK"
 _QUIET = "SET enable_progress_bar = false"  # else a long query draws one on stdout, amid the answer
 _WHOLE = "-?[0-9]{1,18}"
 _NUMBERS_OF_META = {
-    **dict.fromkeys(("duration_ns", "period", "freq", "exit_code", "run"), _WHOLE),
+    **dict.fromkeys(("duration_ns", "freq", "exit_code", "run"), _WHOLE),
+    "period": "[0-9]{1,12}",
     "emulate.host_seconds": r"[0-9]{1,12}(\.[0-9]{1,9})?",
 }
 _WORDS = (*ENUMS, "BOOLEAN")  # kinds of columns that conditions may name as no numbers
@@ -225,7 +226,9 @@ class Trace:
             )
         for name, form in _NUMBERS_OF_META.items():
             if not re.fullmatch(form, text := self.meta.get(name, "0")):
-                raise UsageError(f"{self.path}: {name} is {text[:40]!r}, not a number", "record it again")
+                raise UsageError(
+                    f"{self.path}: {name} is {text[:40]!r}, which it cannot be", "record it again"
+                )
         if self._has_all():
             return
         for table, columns in TABLES.items():

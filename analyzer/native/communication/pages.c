@@ -15,7 +15,7 @@ struct page {
 
 struct cell {
     uint64_t key; /* number of the page | thread (11 bits) | phase (5 bits); NONE: a free slot */
-    uint64_t accesses, before, writes;
+    double accesses, before, writes;
 };
 
 struct pages {
@@ -140,11 +140,12 @@ static void count(struct pages *pages, const struct page_rules *rules, const str
     struct cell *cell = cell_slot(pages->cell, pages->cell_bits, key);
     pages->cell_count += cell->key == NONE;
     cell->key = key;
+    double weight = rules->weight[samples->event[i]];
     if (time < rules->started) {
-        cell->before++;
+        cell->before += weight;
     } else {
-        cell->accesses++;
-        cell->writes += samples->is_write[i] != 0;
+        cell->accesses += weight;
+        cell->writes += samples->is_write[i] ? weight : 0;
     }
 }
 

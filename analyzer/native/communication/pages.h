@@ -12,7 +12,8 @@ enum { PAGE_SHIFT = 12, MOST_PHASES = 32, PAGE_THREADS = 2048 };
 enum region_kind { OTHER_REGION, PLACED_REGION, FILE_CODE }; /* of code the file's reading is the first touch */
 
 /* start, kind: (regions,); process: (threads,) of each thread; border: (borders,) ns at which a new phase begins,
- * ascending; started: ns before which accesses stand apart, as initialisation. */
+ * ascending; started: ns before which accesses stand apart, as initialisation; weight: what a sample of each event
+ * counts, by its code (any byte). */
 struct page_rules {
     uint32_t regions, borders;
     const uint64_t *start;
@@ -20,6 +21,7 @@ struct page_rules {
     const uint32_t *process;
     const int64_t *border;
     int64_t started;
+    const double *weight;
 };
 
 struct page_samples {
@@ -27,12 +29,13 @@ struct page_samples {
     const int64_t *time;
     const uint64_t *addr;
     const int32_t *thread, *region;
-    const uint8_t *is_write;
+    const uint8_t *is_write, *event;
 };
 
 /* One (space, page, thread, phase); before: accesses from before `started`, not among the others. */
 struct page_row {
-    uint64_t page, accesses, before, writes;
+    uint64_t page;
+    double accesses, before, writes;
     uint32_t space;
     uint16_t thread, phase;
     uint32_t toucher, unused;

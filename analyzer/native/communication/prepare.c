@@ -14,6 +14,18 @@ size_t samples_choose(const struct raw_samples *from, const uint8_t *chosen, con
     return kept;
 }
 
+void kinds_count(uint64_t *counts, size_t count, const uint8_t *event, const uint8_t *level, uint32_t levels)
+{
+    for (size_t i = 0; i < count; i++)
+        counts[(event[i] * levels + level[i]) % MOST_KINDS]++;
+}
+
+void threads_count(uint64_t *counts, size_t count, const int32_t *thread, const uint8_t *chosen)
+{
+    for (size_t i = 0; i < count; i++)
+        counts[thread[i]] += !chosen || chosen[i] != 0;
+}
+
 void timeline_count(const struct timeline *line, size_t count, const int64_t *time, const int32_t *thread,
                     const double *weight, const uint8_t *chosen)
 {

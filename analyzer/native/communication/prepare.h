@@ -27,6 +27,14 @@ struct timeline {
     double *cell;
 };
 
+enum { MOST_KINDS = 1 << 16 };
+
+/* Add to (MOST_KINDS,) counts by kind, which is event times `levels` plus level. */
+void kinds_count(uint64_t *counts, size_t count, const uint8_t *event, const uint8_t *level, uint32_t levels);
+
+/* Add the chosen samples (NULL: all) to (threads,) counts. Threads are in range. */
+void threads_count(uint64_t *counts, size_t count, const int32_t *thread, const uint8_t *chosen);
+
 /* The chosen samples; how many they are. */
 size_t samples_choose(const struct raw_samples *from, const uint8_t *chosen, const struct told_samples *to);
 

@@ -1,0 +1,72 @@
+"""Which samples tell of communication by where they lie, and addresses made distinct by process."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.profiler import Trace
+
+Columns = dict[str, NDArray[Any]]
+PRIVATE_KINDS = ("stack", "tls", "text")
+OUR_LIBRARY = "preload.so"  # what recorded programs are made to load
+# Threads that wait for each other in these exchange no data of the program.
+RUNTIMES = (
+    "libgomp.so",
+    "libomp.so",
+    "libiomp",
+    "libpthread",
+    "ld-linux",
+    "ld-2",
+    OUR_LIBRARY,
+    "enforce.so",
+)
+# These too, by their own variables; their instructions copy the program's data as well.
+C_LIBRARIES = ("libc.so", "libc-2", "libc.musl", "ld-musl")
+PROCESS_SHIFT = 48  # user addresses lie below; above it stands the process
+
+
+class RegionRules:
+    """Which samples to leave out by their region or instruction, and what to add to an address as its key."""
+
+    def __init__(self, trace: Trace, threads: int) -> None:
+        names: dict[str, int] = {}
+        self._process = np.zeros(threads, np.uint64)
+        for thread in trace.thread_rows:
+            self._process[thread.thread] = names.setdefault(thread.process, len(names))
+        self._several = len(names) > 1
+        size = 1 + max((row.region for row in trace.region_rows), default=-1)
+        self._private = np.zeros(size + 1, bool)  # the last entry is that of region -1
+        self._offset = np.zeros(size + 1, np.uint64)
+        self._moved = np.zeros(size + 1, bool)
+        self._runtime: list[tuple[int, int, int]] = []
+        shared_files: dict[tuple[str, int], int] = {}
+        for row in trace.region_rows:
+            module, start = row.name.partition(":")[0], row.start_addr
+            runtime = module.startswith(RUNTIMES)
+            self._private[row.region] = row.kind in PRIVATE_KINDS or runtime or module.startswith(C_LIBRARIES)
+            number = names.get(row.process, 0)
+            if row.kind == "text" and runtime:
+                self._runtime.append((number, start, start + row.bytes))
+            if row.kind == "file":
+                # One file in several processes is one memory: all take the address of the first.
+                home = shared_files.setdefault((row.name, row.bytes), (number << PROCESS_SHIFT) + start)
+                self._offset[row.region] = (home - start) % (1 << 64)
+                self._moved[row.region] = True
+
+    def apply(self, columns: Columns) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """(key, whether it may tell of communication) of each sample."""
+        region, addr = columns["region"], columns["addr"]
+        known = len(self._private) - 1
+        if len(region) and int(region.max()) >= known:
+            region = np.where(region < known, region, -1)
+        usable = ~self._private[region] & (addr != 0)
+        for number, start, end in self._runtime:
+            inside = (columns["ip"] >= np.uint64(start)) & (columns["ip"] < np.uint64(end))
+            if self._several:
+                inside &= self._process[columns["thread"]] == np.uint64(number)
+            usable &= ~inside
+        if not (self._several or self._moved.any()):
+            return addr, usable
+        shift = self._process[columns["thread"]] << np.uint64(PROCESS_SHIFT)
+        return addr + np.where(self._moved[region], self._offset[region], shift), usable
