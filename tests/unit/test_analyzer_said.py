@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from numaplan.analyzer import analyze_trace, page_accesses, placement_summary, region_uses, samples
+from numaplan.common import UsageError
 from numaplan.common.cli import new_app, run_app
 from numaplan.mapper import cli_analyze
 from numaplan.profiler import Trace
@@ -48,6 +49,22 @@ def test_periods_give_whole_weights(tmp_path: Path, periods: str, expected: tupl
     path = write(tmp_path / "t.db", exchange(HEAP, 0), meta={"period": 100, "periods": periods})
     with Trace.open(path) as trace:
         assert samples.TraceSamples(trace).access_weights == expected
+
+
+@pytest.mark.parametrize("periods", ['{"store": 2e12}', '{"load": -5, "store": 5}', "nonsense"])
+def test_periods_that_cannot_be_are_not_used_and_that_is_said(tmp_path: Path, periods: str) -> None:
+    path = write(tmp_path / "t.db", exchange(HEAP, 0), meta={"period": 100, "periods": periods})
+    with Trace.open(path) as trace:
+        found = analyze_trace(trace)
+    assert found.period == 100
+    assert sum("periods by event cannot be right" in note for note in found.notes) == 1
+
+
+@pytest.mark.parametrize("period", ["-5", "1" * 13, "many"])
+def test_a_period_that_cannot_be_is_refused(tmp_path: Path, period: str) -> None:
+    path = write(tmp_path / "t.db", exchange(HEAP, 0), meta={"period": period})
+    with pytest.raises(UsageError, match="period"):
+        Trace.open(path)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from numaplan.analyzer import (
     samples,
 )
 from numaplan.common import UsageError
-from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, Trace, TraceWriter
+from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Trace
+from tests.unit.traces import write_trace
 
 Row = tuple[int, int, int, bool, int]  # time, thread, address, write, region
 HEAP, STACK, LIBRARY, FILE_A, FILE_B, TEXT = 0x10000, 0x800000, 0x900000, 0xA00000, 0xB00000, 0xC00000
@@ -44,33 +45,19 @@ def write(
     ip: int = 0,
     meta: dict[str, object] | None = None,
 ) -> Path:
-    count = len(rows)
     columns = [np.array(column) for column in zip(*rows, strict=True)] if rows else [np.zeros(0)] * 5
-    is_write = columns[3].astype(bool)
+    time, thread, addr, is_write, region = columns
     kind = np.where(is_write, EVENT_CODE["store"], EVENT_CODE["load"])
-    with TraceWriter(path) as writer:
-        writer.add_rows("machine", [(Machine.load("2x2").to_json().decode(),)])
-        numbered = enumerate(threads)
-        writer.add_rows("threads", [(i, p, name, 10 + i, 10, "worker", 0, -1) for i, (p, name) in numbered])
-        writer.add_rows("regions", REGIONS)
-        writer.add_samples(
-            {
-                "time_ns": columns[0].astype(np.int64),
-                "thread": columns[1].astype(np.int32),
-                "cpu": np.full(count, -1, np.int16),
-                "node": np.full(count, -1, np.int16),
-                "addr": columns[2].astype(np.uint64),
-                "phys_addr": np.zeros(count, np.uint64),
-                "ip": np.full(count, ip, np.uint64),
-                "event": np.full(count, EVENT_CODE[event], np.uint8) if event else kind.astype(np.uint8),
-                "is_write": is_write,
-                "level": np.full(count, LEVEL_CODE[level], np.uint8),
-                "latency": np.full(count, -1, np.int32),
-                "region": columns[4].astype(np.int32),
-            }
-        )
-        writer.set_meta({"backend": "test", "period": 1, **(meta or {})})
-    return path
+    samples = {"time_ns": time, "thread": thread, "addr": addr, "is_write": is_write, "region": region}
+    samples |= {"ip": ip, "event": EVENT_CODE[event] if event else kind, "level": LEVEL_CODE[level]}
+    numbered = enumerate(threads)
+    return write_trace(
+        path,
+        samples,
+        [(i, process, name, 10 + i, 10, "worker", 0, -1) for i, (process, name) in numbered],
+        REGIONS,
+        {"period": 1, **(meta or {})},
+    )
 
 
 def exchange(addr: int, region: int, one: int = 0, other: int = 1, lines: int = 10) -> list[Row]:

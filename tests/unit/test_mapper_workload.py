@@ -5,10 +5,16 @@ from pathlib import Path
 import numpy as np
 
 from numaplan.mapper.page_stats import read_page_stats
-from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, Trace, TraceWriter
+from numaplan.profiler import EVENT_CODE, Trace
+from tests.unit.traces import write_trace
 
 START = 0x10010  # not at the start of a page: a region's pages are counted from its own start
 PAGE = 4096
+
+
+def threads(*starts: int) -> list[tuple[object, ...]]:
+    names = ("0", "0.1", "0.2")
+    return [(i, "p0", names[i], 10 + i, 10, "t", at, -1) for i, at in enumerate(starts)]
 
 
 def test_first_touch_is_from_before_the_threads_start(tmp_path: Path) -> None:
@@ -22,31 +28,15 @@ def test_first_touch_is_from_before_the_threads_start(tmp_path: Path) -> None:
         (54, 1, 2 * PAGE, False),
     ]
     time, thread, offset, write = (np.array(column) for column in zip(*rows, strict=True))
-    count = len(rows)
-    path = tmp_path / "trace.db"
-    with TraceWriter(path) as writer:
-        writer.add_rows("machine", [(Machine.load("2x2").to_json().decode(),)])
-        starts = enumerate((0, 40, 41))
-        names = ("0", "0.1", "0.2")
-        writer.add_rows("threads", [(i, "p0", names[i], 10 + i, 10, "t", at, -1) for i, at in starts])
-        writer.add_rows("regions", [(0, "p0", "heap", "a", "b", START, 1 << 20, 0, 1, 0, -1)])
-        writer.add_samples(
-            {
-                "time_ns": time.astype(np.int64),
-                "thread": thread.astype(np.int32),
-                "cpu": np.full(count, -1, np.int16),
-                "node": np.full(count, -1, np.int16),
-                "addr": (START + offset).astype(np.uint64),
-                "phys_addr": np.zeros(count, np.uint64),
-                "ip": np.zeros(count, np.uint64),
-                "event": np.where(write, EVENT_CODE["store"], EVENT_CODE["load"]).astype(np.uint8),
-                "is_write": write,
-                "level": np.full(count, LEVEL_CODE["l1"], np.uint8),
-                "latency": np.full(count, -1, np.int32),
-                "region": np.zeros(count, np.int32),
-            }
-        )
-        writer.set_meta({"backend": "test", "period": 1})
+    event = np.where(write, EVENT_CODE["store"], EVENT_CODE["load"])
+    samples = {"time_ns": time, "thread": thread, "addr": START + offset, "event": event, "is_write": write}
+    path = write_trace(
+        tmp_path / "trace.db",
+        {**samples, "region": 0},
+        threads(0, 40, 41),
+        [(0, "p0", "heap", "a", "b", START, 1 << 20, 0, 1, 0, -1)],
+        {"period": 1},
+    )
     with Trace.open(path) as trace:
         stats = read_page_stats(trace, [0, 1, 2])
     assert stats.toucher is not None
@@ -79,42 +69,19 @@ def test_memory_that_no_plan_places_belongs_to_who_touched_it_first(tmp_path: Pa
         (10, 1, START, 0),
     ]
     time, thread, addr, region = (np.array(column) for column in zip(*rows, strict=True))
-    count = len(rows)
-    path = tmp_path / "trace.db"
-    with TraceWriter(path) as writer:
-        writer.add_rows("machine", [(Machine.load("2x2").to_json().decode(),)])
-        names = ("0", "0.1", "0.2")
-        writer.add_rows("threads", [(i, "p0", names[i], 10 + i, 10, "t", 0, -1) for i in range(3)])
-        kinds = (
-            ("heap", START, 1 << 20),
-            ("stack", 0x6000, 0x2000),
-            ("small", 0x9000, 64),
-            ("text", 0xA000, 4096),
-        )
-        writer.add_rows(
-            "regions",
-            [
-                (i, "p0", kind, kind, "b", start, size, 0, i, 0, -1)
-                for i, (kind, start, size) in enumerate(kinds)
-            ],
-        )
-        writer.add_samples(
-            {
-                "time_ns": time.astype(np.int64),
-                "thread": thread.astype(np.int32),
-                "cpu": np.full(count, -1, np.int16),
-                "node": np.full(count, -1, np.int16),
-                "addr": addr.astype(np.uint64),
-                "phys_addr": np.zeros(count, np.uint64),
-                "ip": np.zeros(count, np.uint64),
-                "event": np.full(count, EVENT_CODE["load"], np.uint8),
-                "is_write": np.zeros(count, bool),
-                "level": np.full(count, LEVEL_CODE["l1"], np.uint8),
-                "latency": np.full(count, -1, np.int32),
-                "region": region.astype(np.int32),
-            }
-        )
-        writer.set_meta({"backend": "test", "period": 7})
+    kinds = (
+        ("heap", START, 1 << 20),
+        ("stack", 0x6000, 0x2000),
+        ("small", 0x9000, 64),
+        ("text", 0xA000, 4096),
+    )
+    path = write_trace(
+        tmp_path / "trace.db",
+        {"time_ns": time, "thread": thread, "addr": addr, "region": region},
+        threads(0, 0, 0),
+        [(i, "p0", kind, kind, "b", start, size, 0, i, 0, -1) for i, (kind, start, size) in enumerate(kinds)],
+        {"period": 7},
+    )
     with Trace.open(path) as trace:
         stats = read_page_stats(trace, [0, 1, 2])
     assert stats.elsewhere is not None and stats.period == 7

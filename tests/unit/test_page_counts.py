@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from numaplan.analyzer import TraceSamples, count_pages
 from numaplan.analyzer.page_counts import MOST_BORDERS, PAGE, PageCounts
-from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, Trace, TraceWriter
+from numaplan.profiler import EVENT_CODE, Trace
+from tests.unit.traces import write_trace
 
 KINDS = ("heap", "static")
 THREADS = 5
@@ -24,40 +25,29 @@ REGIONS = (  # kind, process, start, bytes; the numbers have a gap, and regions 
 PLACED = f"r.kind IN {KINDS} AND r.bytes >= {PAGE} AND s.addr >= r.start_addr"
 
 
-def write(path: Path, seed: int, count: int) -> Path:
+def write(path: Path, seed: int, count: int, **more: object) -> Path:
     rng = np.random.default_rng(seed)
     starts = {number: start for number, _, _, start, _ in REGIONS}
     region = rng.choice([-1, 0, 1, 2, 4, 5, 9], count)
     start = np.array([starts.get(number, 1 << 20) for number in region.tolist()])
     addr = start + rng.integers(-PAGE, 9 * PAGE, count)
     addr[rng.random(count) < 0.1] = 0
-    with TraceWriter(path) as writer:
-        writer.add_rows("machine", [(Machine.load("2x2").to_json().decode(),)])
-        names = [("p0", "0", 0), ("p0", "0.1", 25), ("p0", "0.2", 20), ("p1", "0", 0), ("p1", "0.1", 60)]
-        rows = [(i, process, name, i, 1, "t", at, -1) for i, (process, name, at) in enumerate(names)]
-        writer.add_rows("threads", rows)
-        writer.add_rows(
-            "regions",
-            [(n, process, kind, "x", "b", at, size, 0, 1, 0, -1) for n, kind, process, at, size in REGIONS],
-        )
-        writer.add_samples(
-            {
-                "time_ns": rng.integers(0, 100, count),  # many at one time
-                "thread": rng.integers(-1, THREADS, count).astype(np.int32),
-                "cpu": np.full(count, -1, np.int16),
-                "node": np.full(count, -1, np.int16),
-                "addr": addr.astype(np.uint64),
-                "phys_addr": np.zeros(count, np.uint64),
-                "ip": np.zeros(count, np.uint64),
-                "event": np.full(count, EVENT_CODE["load"], np.uint8),
-                "is_write": rng.random(count) < 0.4,
-                "level": np.full(count, LEVEL_CODE["l1"], np.uint8),
-                "latency": np.full(count, -1, np.int32),
-                "region": region.astype(np.int32),
-            }
-        )
-        writer.set_meta({"backend": "test"})
-    return path
+    names = [("p0", "0", 0), ("p0", "0.1", 25), ("p0", "0.2", 20), ("p1", "0", 0), ("p1", "0.1", 60)]
+    samples = {
+        "time_ns": rng.integers(0, 100, count),  # many at one time
+        "thread": rng.integers(-1, THREADS, count),
+        "addr": addr,
+        "is_write": rng.random(count) < 0.4,
+        "region": region,
+    }
+    samples["event"] = np.where(samples["is_write"], EVENT_CODE["store"], EVENT_CODE["load"])
+    return write_trace(
+        path,
+        samples,
+        [(i, process, name, i, 1, "t", at, -1) for i, (process, name, at) in enumerate(names)],
+        [(n, process, kind, "x", "b", at, size, 0, 1, 0, -1) for n, kind, process, at, size in REGIONS],
+        more,
+    )
 
 
 def asked_in_sql(trace: Trace, borders: list[int]) -> dict[str, np.ndarray]:
@@ -119,6 +109,19 @@ def test_counts_in_several_pieces_are_the_same(tmp_path: Path, monkeypatch: pyte
         assert np.array_equal(getattr(whole, name), expected[name]), name
         assert np.array_equal(getattr(parts, name), expected[name]), name
     assert np.array_equal(parts.elsewhere, elsewhere)
+
+
+def test_samples_count_by_the_periods_of_their_events(tmp_path: Path) -> None:
+    """Stores at one in 3000, loads at one in 1000: each store counts three, wherever it is counted."""
+    periods = {"period": 1000, "periods": '{"load": 1000, "store": 3000}'}
+    plain, expected, _ = counted(write(tmp_path / "a.db", 5, 2000), [50])
+    weighed, _, _ = counted(write(tmp_path / "b.db", 5, 2000, **periods), [50])
+    assert np.array_equal(plain.accesses, expected["accesses"])
+    assert np.array_equal(weighed.writes, 3 * plain.writes)
+    assert np.array_equal(weighed.accesses, plain.accesses + 2 * plain.writes)
+    assert plain.before.sum() < weighed.before.sum() < 3 * plain.before.sum()
+    assert plain.elsewhere.sum() < weighed.elsewhere.sum() < 3 * plain.elsewhere.sum()
+    assert np.array_equal(weighed.toucher, plain.toucher)
 
 
 def test_too_many_phases_are_refused(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numaplan.analyzer.preparing import choose, count_in_slices
+from numaplan.analyzer.preparing import choose, count_in_slices, count_kinds, count_threads
 
 
 @given(st.integers(0, 1 << 30), st.integers(0, 400), st.integers(1, 40), st.booleans(), st.booleans())
@@ -31,6 +31,31 @@ def test_what_does_not_fit_the_slices_is_refused() -> None:
         with pytest.raises(ValueError, match=r"length|range"):
             count_in_slices(cells, 0, 1, two, thread)
     assert not cells.any()
+
+
+@given(st.integers(0, 1 << 30), st.integers(0, 400))
+def test_kinds_and_threads_are_those_of_numpy(seed: int, count: int) -> None:
+    rng = np.random.default_rng(seed)
+    event, level = (rng.integers(0, 256, count).astype(np.uint8) for _ in range(2))
+    kinds = event.astype(int) * 12 + level
+    found = count_kinds(event, level, 12)
+    assert np.array_equal(found, np.bincount(kinds, minlength=len(found)))
+    thread, chosen = rng.integers(0, 7, count).astype(np.int32), rng.random(count) < 0.5
+    counts = np.ones(7, np.int64)
+    count_threads(counts, thread)
+    count_threads(counts, thread, chosen)
+    both = np.concatenate([thread, thread[chosen]])
+    assert np.array_equal(counts, 1 + np.bincount(both, minlength=7))
+
+
+def test_kinds_and_threads_that_do_not_fit_are_refused() -> None:
+    for thread in (np.array([0, 7]), np.array([-1])):
+        with pytest.raises(ValueError, match="range"):
+            count_threads(np.zeros(7, np.int64), thread)
+    with pytest.raises(ValueError, match="length"):
+        count_threads(np.zeros(7, np.int64), np.array([1]), np.ones(2, bool))
+    with pytest.raises(ValueError, match="length"):
+        count_kinds(np.zeros(1, np.uint8), np.zeros(2, np.uint8), 12)
 
 
 def test_chosen_samples_are_those_of_numpy() -> None:

@@ -9,7 +9,8 @@ from numaplan.mapper import PlanOptions, make_plan
 from numaplan.mapper.page_stats import team_starts
 from numaplan.mapper.start_up import crowded_time
 from numaplan.mapper.trace_workload import workload_of_traces
-from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, Trace, TraceWriter
+from numaplan.profiler import EVENT_CODE, Machine, Trace
+from tests.unit.traces import write_trace
 
 THREADS = 5
 START, END = 400_000_000, 900_000_000  # in between the others live, in a run of 1 s
@@ -22,32 +23,19 @@ def record(path: Path, *, ends: bool = True, processes: int = 1) -> Path:
     time = np.sort(rng.integers(0, 10**9, SAMPLES))
     living = (time >= START) & (time < END)
     thread = np.where(living, rng.integers(0, THREADS, SAMPLES), 0)
-    with TraceWriter(path) as writer:
-        writer.add_rows("machine", [(Machine.load("2x2").to_json().decode(),)])
-        threads = [(0, "p0", "0", 1, 1, "t", 0, -1)]
-        threads += [
-            (i, f"p{i % processes}", f"0.{i}", 1, 1, "t", START, END if ends else -1)
-            for i in range(1, THREADS)
-        ]
-        writer.add_rows("threads", threads)
-        writer.add_samples(
-            {
-                "time_ns": time,
-                "thread": thread.astype(np.int32),
-                "cpu": np.full(SAMPLES, -1, np.int16),
-                "node": np.full(SAMPLES, -1, np.int16),
-                "addr": ((thread + 1) * (1 << 24) + rng.integers(0, 1 << 12, SAMPLES) * 8).astype(np.uint64),
-                "phys_addr": np.zeros(SAMPLES, np.uint64),
-                "ip": np.zeros(SAMPLES, np.uint64),
-                "event": np.full(SAMPLES, EVENT_CODE["store"], np.uint8),
-                "is_write": np.ones(SAMPLES, bool),
-                "level": np.full(SAMPLES, LEVEL_CODE["l1"], np.uint8),
-                "latency": np.full(SAMPLES, -1, np.int32),
-                "region": np.full(SAMPLES, -1, np.int32),
-            }
-        )
-        writer.set_meta({"backend": "test", "period": 100})
-    return path
+    threads = [(0, "p0", "0", 1, 1, "t", 0, -1)]
+    threads += [
+        (i, f"p{i % processes}", f"0.{i}", 1, 1, "t", START, END if ends else -1) for i in range(1, THREADS)
+    ]
+    addr = (thread + 1) * (1 << 24) + rng.integers(0, 1 << 12, SAMPLES) * 8
+    samples = {
+        "time_ns": time,
+        "thread": thread,
+        "addr": addr,
+        "event": EVENT_CODE["store"],
+        "is_write": True,
+    }
+    return write_trace(path, samples, threads, meta={"period": 100})
 
 
 def test_threads_share_the_nodes_whatever_main_did_before(tmp_path: Path) -> None:
@@ -84,12 +72,7 @@ def test_processes_side_by_side_keep_their_loads(tmp_path: Path) -> None:
 
 def test_memory_is_marked_when_a_program_that_was_alone_makes_a_thread(tmp_path: Path) -> None:
     lives = [(0, -1), (10, 30), (20, 40), (40, 50), (60, -1), (70, 80), (90, -1)]
-    with TraceWriter(tmp_path / "t.db") as writer:
-        writer.add_rows("machine", [(Machine.load("2x2").to_json().decode(),)])
-        writer.add_rows(
-            "threads",
-            [(i, "p0", f"0.{i}" if i else "0", 1, 1, "t", *life) for i, life in enumerate(lives)],
-        )
-        writer.set_meta({"backend": "test"})
+    threads = [(i, "p0", f"0.{i}" if i else "0", 1, 1, "t", *life) for i, life in enumerate(lives)]
+    write_trace(tmp_path / "t.db", {"time_ns": []}, threads)
     with Trace.open(tmp_path / "t.db") as trace:
         assert team_starts(trace) == [10, 40, 60]  # from 60 on one lives to the end

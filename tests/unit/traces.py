@@ -1,0 +1,49 @@
+"""Traces written for tests: the columns that a test is about, and plain values for the others."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, TraceWriter
+
+PLAIN: dict[str, tuple[type, Any]] = {
+    "time_ns": (np.int64, 0),
+    "thread": (np.int32, 0),
+    "cpu": (np.int16, -1),
+    "node": (np.int16, -1),
+    "addr": (np.uint64, 0),
+    "phys_addr": (np.uint64, 0),
+    "ip": (np.uint64, 0),
+    "event": (np.uint8, EVENT_CODE["load"]),
+    "is_write": (np.bool_, False),
+    "level": (np.uint8, LEVEL_CODE["l1"]),
+    "latency": (np.int32, -1),
+    "region": (np.int32, -1),
+}
+
+
+def write_trace(
+    path: Path,
+    samples: Mapping[str, Any],
+    threads: Sequence[tuple[Any, ...]],
+    regions: Sequence[tuple[Any, ...]] = (),
+    meta: Mapping[str, object] | None = None,
+) -> Path:
+    """A trace of a 2x2 machine; samples: columns (single values stand for all), time_ns among them; threads,
+    regions: rows of these tables."""
+    unknown = set(samples) - set(PLAIN)
+    assert not unknown, unknown
+    count = len(samples["time_ns"])
+    columns = {
+        name: np.broadcast_to(np.asarray(samples.get(name, plain)).astype(kind), (count,)).copy()
+        for name, (kind, plain) in PLAIN.items()
+    }
+    with TraceWriter(path) as writer:
+        writer.add_rows("machine", [(Machine.load("2x2").to_json().decode(),)])
+        writer.add_rows("threads", list(threads))
+        writer.add_rows("regions", list(regions))
+        writer.add_samples(columns)
+        writer.set_meta({"backend": "test", **(meta or {})})
+    return path
