@@ -33,7 +33,8 @@ def lab_events() -> LiveEvents:
         raise MachineLacksError(
             "backend lab: this is not a virtual machine of nlab", "take pebs, ibs or faults"
         )
-    return LiveEvents("lab", (), (), PERIOD, "the virtual machine's sampler", machine_wide=True)
+    why = "the virtual machine's sampler"
+    return LiveEvents("lab", (), (), PERIOD, why, machine_wide=True, unloaded=True)
 
 
 class LabSampler:

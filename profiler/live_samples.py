@@ -21,7 +21,8 @@ _MISSED = [LEVEL_CODE[name] for name in ("local_dram", "remote_dram", "remote_ca
 @dataclass(frozen=True)
 class LiveEvents:
     """What is sampled: the backend's name, perf's events and options, its period, why this one; machine_wide:
-    the sampler cannot be bound to threads; unit_ns: of its latencies (samplers of processors count cycles).
+    the sampler cannot be bound to threads; unit_ns: of its latencies (samplers of processors count cycles);
+    unloaded: its latencies are those of an idle machine, and tell no more than distances do.
     """
 
     backend: str
@@ -31,6 +32,7 @@ class LiveEvents:
     why: str
     machine_wide: bool = False
     unit_ns: float = 1.0
+    unloaded: bool = False
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,8 @@ class Observer:
 
     window_s: how long a sample counts; estimate: make up misses and instructions where they are not counted;
     resident: also count resident pages by node; memory_share: samples do not tell how many accesses they
-    stand for, and threads are taken to wait for memory for this share of their run time (0: they do tell).
+    stand for, and threads are taken to wait for memory for this share of their run time (0: they do tell);
+    timed: their latencies show load, and so are worth more than distances.
     """
 
     machine: MachineView
@@ -70,6 +71,7 @@ class Observer:
     estimate: bool = False
     resident: bool = False
     memory_share: float = 0.0
+    timed: bool = True
 
     def __post_init__(self) -> None:
         self._window = Window(self.window_s)
@@ -89,7 +91,7 @@ class Observer:
         if now > self._parents_until:  # processes get other parents, and their numbers others, now and then
             self._parents, self._parents_until = {}, now + _PARENTS_SECONDS
         pids = np.array(procfs.families(roots, self._parents), dtype=np.int64)
-        fresh = table_of(samples, self._node_of_cpu, pids)
+        fresh = table_of(samples, self._node_of_cpu, pids, self.timed)
         seen = self._read_threads(pids)
         if self.memory_share:
             waited = self.memory_share * float(seen.ran_ns.sum())

@@ -34,10 +34,10 @@ class Table(NamedTuple):
         return Table._make(column[rows] for column in self)
 
 
-def table_of(samples: LiveSamples, node_of_cpu: Ints, pids: Ints) -> Table:
+def table_of(samples: LiveSamples, node_of_cpu: Ints, pids: Ints, timed: bool = True) -> Table:
     """The samples of these processes (ascending) on known cpus.
 
-    node_of_cpu: node row by cpu id, -1 unknown, the last entry for ids beyond.
+    node_of_cpu: node row by cpu id, -1 unknown, the last entry for ids beyond; timed: do latencies count.
     """
     cpus = np.where((samples.cpu >= 0) & (samples.cpu < len(node_of_cpu)), samples.cpu, len(node_of_cpu) - 1)
     node = node_of_cpu[cpus]
@@ -51,7 +51,7 @@ def table_of(samples: LiveSamples, node_of_cpu: Ints, pids: Ints) -> Table:
         weight=samples.count,
         is_write=samples.is_write,
         missed=samples.missed,
-        latency=samples.latency_ns,
+        latency=samples.latency_ns if timed else np.full(len(node), np.nan),
     ).where(kept)
 
 

@@ -67,6 +67,7 @@ class Session:
             estimate=bool({"misses", "counters"} & self._policy.needs),
             resident="resident" in self._policy.needs,
             memory_share=_MEMORY_SHARE if faults else 0.0,
+            timed=events is None or not events.unloaded,
         )
         cpus_of = {node.id: frozenset(node.cpus) for node in self._machine.nodes}
         base = self.options.policy.removesuffix("+next-touch")

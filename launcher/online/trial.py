@@ -10,12 +10,11 @@ import numpy as np
 
 from numaplan.launcher.online.acting import Done
 from numaplan.launcher.online.actions import MoveThread
-from numaplan.launcher.online.judge import WORSE, Cost
+from numaplan.launcher.online.judge import MORE_WAITING, WORSE, Cost
 from numaplan.launcher.online.observation import Floats, Ints, Observation
 from numaplan.launcher.online.observing import Looked
 
 _FEWEST = 10  # samples from a node to another that tell the latency between them
-_MORE_WAITING = 0.05  # for cpus: threads that were moved together may be why
 
 
 @dataclass
@@ -42,7 +41,7 @@ class Trial:
 
     def at_fault(self, looked: Looked) -> bool:
         """Whether the last interval would have been better without these moves."""
-        if self.homes and looked.waiting > self.waiting + _MORE_WAITING:
+        if self.homes and looked.waiting > self.waiting + MORE_WAITING:  # they may have been moved together
             return True
         known = looked.fresh_place >= 0
         fresh, place = looked.fresh.where(known), looked.fresh_place[known]

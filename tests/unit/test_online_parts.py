@@ -79,6 +79,12 @@ def test_a_budget_of_less_than_a_move_a_second_still_allows_one_in_time() -> Non
         (Cost(100.0, 1.0, 1000, 0.5), Cost(101.0, 0.1, 1000, 0.5), "open"),  # too little
         (Cost(100.0, 15.0, 1000, 0.5), Cost(120.0, 15.0, 1000, 0.4), "open"),  # may be chance
         (Cost(100.0, 1.0, 5, 0.5), Cost(200.0, 1.0, 1000, 0.0), "open"),  # too few samples
+        (
+            Cost(100.0, 1.0, 1000, 0.5, 0.4),
+            Cost(100.0, 1.0, 1000, 0.5, 0.47),
+            "open",
+        ),  # waits as much as ever
+        (Cost(100.0, 1.0, 1000, 0.5, 0.0), Cost(100.0, 1.0, 1000, 0.5, 0.3), "worse"),  # threads share cpus
     ],
 )
 def test_verdict(before: Cost, after: Cost, expected: str) -> None:

@@ -70,6 +70,16 @@ def test_pages_already_there_are_not_named() -> None:
     assert moved(Lmma().decide(seen, None).actions) == {1: list(range(101, 109))}
 
 
+def test_without_latencies_pages_go_where_most_users_are_near() -> None:
+    """Node 1 works on memory of node 0 alone, and is not busy for that; what all nodes use alike stays."""
+    nan = float("nan")
+    seen = pages_case(
+        [(0, 100, 0), (0, 500, 0), (0, 900, 1)],
+        [(0, 1, 100.0, nan), (1, 0, 50.0, nan), (1, 1, 55.0, nan), (2, 1, 10.0, nan)],
+    )
+    assert moved(Lmma(s_preload=0).decide(seen, None).actions) == {1: [100]}
+
+
 def test_nothing_without_samples() -> None:
     assert Lmma().decide(pages_case([], []), None).actions == ()
 

@@ -1,5 +1,8 @@
 """LMMA: move pages of high latency to their users, unless those are busy (cimar-nimar-lmma.txt, 4.4).
 
+Where no latencies are measured a page's is taken by distance, relative to what it would be on the node that
+prefers it, and no node is busy.
+
 The ageing of samples (Eq. 7) is in the touches' weights. The printed algorithm forgets runs that reach
 S_preload or whose preferred node is busy; the text does not, and is followed.
 """
@@ -81,13 +84,6 @@ def relative_latencies(observation: Observation) -> Latencies:
     products = weight * waits[known]
     total = weight.sum()
     mean = products.sum() / total if total > 0 else np.nan
-    # Distances stand in for latencies that nobody measured. With most pages remote the mean of all says
-    # little of what an access should cost then; the local latency does. And they do not tell who is busy: a
-    # node is as far from the others at any load.
-    measured = bool((~np.isnan(touches.latency_ns)).any())
-    local = (
-        float((weight * np.diag(observation.machine.latency_ns)[node]).sum() / total) if total > 0 else mean
-    )
 
     def relative(rows: Ints, count: int, to: float) -> Floats:
         weights = np.bincount(rows, weight, minlength=count)
@@ -97,9 +93,24 @@ def relative_latencies(observation: Observation) -> Latencies:
 
     nodes, pages = observation.machine.nodes, observation.pages.count
     by_node = relative(node, nodes, mean)
-    if not measured:
-        return Latencies(np.where(np.isnan(by_node), np.nan, 1.0), relative(page, pages, local))
+    if np.isnan(touches.latency_ns).all():
+        return Latencies(np.where(np.isnan(by_node), np.nan, 1.0), _by_distance(observation))
     return Latencies(by_node, relative(page, pages, mean))
+
+
+def _by_distance(observation: Observation) -> Floats:
+    """(M,) what accesses to each page cost over what they would from its preferred node.
+
+    Distances, which stand in for latencies that nobody measured, do not tell who is busy: a node is as far
+    from the others at any load. And the mean of all accesses says little of what one should cost: with most
+    pages remote none would be above it, with all remote from one node that node would be busy.
+    """
+    far = observation.page_accesses @ observation.machine.latency_ns
+    pages, here = np.arange(len(far)), observation.pages.node
+    best = far[pages, preferred_nodes(observation.page_accesses)]
+    known = (here >= 0) & (best > 0)
+    relative: Floats = np.divide(far[pages, here], best, out=np.full(len(far), np.nan), where=known)
+    return relative
 
 
 def _not_covered(keys: Ints, lengths: Ints) -> Ints:
