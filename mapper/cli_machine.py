@@ -17,7 +17,8 @@ def machine_command(
         str,
         typer.Argument(
             metavar="[SOURCE]",
-            help="local, an hwloc XML or machine.json file, a folder as for --sysfs, a built-in name, AxB.",
+            help="local, an hwloc XML or machine.json file, a folder as for --sysfs or a tar of one, "
+            "a built-in name, AxB.",
         ),
     ] = "local",
     sysfs: Annotated[

@@ -31,6 +31,12 @@ def load_machine(source: str) -> Machine:
 
         return read_sysfs(path)
     data = read_document(path, "machine.json or hwloc XML file")
+    if data[:1] not in (b"<", b"{"):
+        from numaplan.profiler.machine.packed import is_tree, read_tree, unpacked
+
+        data = unpacked(data, source)
+        if is_tree(data):
+            return read_tree(data, source)
     if data.lstrip()[:1] == b"<":
         from numaplan.profiler.machine.hwloc_xml import parse_hwloc_xml
 

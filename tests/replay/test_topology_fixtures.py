@@ -53,6 +53,7 @@ def test_sysfs_tree(shared_fixtures: Path, tmp_path: Path, name: str, truth: dic
     with tarfile.open(shared_fixtures / "topology" / name) as archive:
         archive.extractall(tmp_path)
     machine = read_sysfs(tmp_path / truth["fsroot_in_tar"])
+    assert Machine.load(str(shared_fixtures / "topology" / name)) == machine
     assert [(node.id, list(node.cpus), node.memory_bytes) for node in machine.nodes] == [
         (node["os"], list(parse_list(node["cpus"], name)), node["mem_kB"] * 1024) for node in truth["nodes"]
     ]
