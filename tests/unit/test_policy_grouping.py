@@ -58,6 +58,18 @@ def test_it_is_kept_while_it_is_good_and_then_asked_again(monkeypatch: pytest.Mo
     assert changed.across < task(1).across(grouping.group) / 2
 
 
+def test_strangers_stay_where_they_are_unless_loads_are_to_be_even() -> None:
+    silent, loads = np.zeros((THREADS, THREADS)), np.where(start() == 0, 5.0, 1.0)
+    groups = {
+        objective: GroupingTask(np.arange(THREADS), SEATS, silent, loads, DISTANCES, objective).grouping(
+            start()
+        )
+        for objective in ("remote", "balanced")
+    }
+    assert groups["remote"].group.tolist() == start().tolist()
+    assert groups["balanced"].off < groups["remote"].off
+
+
 def test_it_is_asked_again_for_other_threads_or_loads() -> None:
     grouping = task(6, objective="balanced").grouping(start())
     loads = np.where(grouping.group == 0, 5.0, 1.0)

@@ -99,3 +99,33 @@ def test_slowing_is_fitted_to_latencies_under_load() -> None:
         seen = observation(MACHINE, node, pages=pages, touches=touches)
         outlook = look(seen, in_rows(learn(NONE, seen, 0.0, 100), seen))
         assert outlook.factors(np.array([1e6, 1e6])).tolist() == pytest.approx([factor] * 2)
+
+
+def loaded(factor: float, cpus: list[int], page_nodes: list[int]) -> Observation:
+    """Threads that use a page each, with latencies of that many times the unloaded ones."""
+    pages = [(0, 100 * (row + 1), node) for row, node in enumerate(page_nodes)]
+    touches = [
+        (row, row, HEAVY, factor * float(MACHINE.latency_ns[cpus[row] // 2, node]))
+        for row, node in enumerate(page_nodes)
+    ]
+    return observation(MACHINE, cpus, pages=pages, touches=touches)
+
+
+@pytest.mark.parametrize(("factor", "left"), [(1.0, 1.0), (2.0, 0.5), (1e6, 1 / 3)])
+def test_savings_shrink_where_threads_that_wait_less_ask_for_more(factor: float, left: float) -> None:
+    """At twice the unloaded latency its elasticity is 2 (2 - 1) / 2 = 1, so half of a saving is left."""
+    seen = loaded(factor, [0, 2], [0, 1])
+    outlook = look(seen, in_rows(learn(NONE, seen, 0.0, 100), seen))
+    assert outlook.left_of_savings(np.array([0, 1])) == pytest.approx(left, rel=1e-5)
+
+
+def test_what_is_left_decides_whether_pages_pay() -> None:
+    """Page 100 waits for the other node; under load most of what its move would save comes back as load."""
+    idle, full = (loaded(factor, [0, 1, 2, 3], [1, 0, 1, 0]) for factor in (1.0, 3.0))
+    price = next(cost for cost in np.geomspace(1e-3, 1e3, 200) if not moves_at(idle, cost))
+    assert not moves_at(full, price * 3.0 / 1.5)  # not thrice dearer, though thrice as much is waited
+    assert moves_at(full, price / 3.0)
+
+
+def moves_at(seen: Observation, page_cost: float) -> bool:
+    return bool(page_moves(Numaplan(fill=0, page_cost=page_cost, warm_up=1e3).decide(seen, None).actions))

@@ -46,7 +46,7 @@ class GroupingTask:
         """The grouping of before, or a new one; nodes: (N,) where the threads are."""
         before = self.before
         if before is None or not self._is_good(before):
-            group = self._solve(nodes, before)
+            group = self._solve(nodes, before) if self._matters else nodes
             return Grouping(self.tids, self.seats, group, self.across(group), self.unbalance(group))
         return before._replace(looks=before.looks + 1)
 
@@ -61,6 +61,11 @@ class GroupingTask:
         fair = self.loads.sum() * self.seats[seated] / self.seats.sum()
         sums = np.bincount(group, self.loads, minlength=len(self.seats))[seated]
         return float(np.abs(sums / fair - 1.0).max()) if fair.all() else 0.0
+
+    @property
+    def _matters(self) -> bool:
+        """Whether one grouping can be better than another: somebody communicates, or loads are to be even."""
+        return self.objective == "balanced" or bool(self.comm.any())
 
     def _is_good(self, before: Grouping) -> bool:
         same = np.array_equal(before.tids, self.tids) and np.array_equal(before.seats, self.seats)

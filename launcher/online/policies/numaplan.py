@@ -2,11 +2,11 @@
 
 Looked at are: leaving threads where they are, bringing them to their memory as it lies, and the mapper's
 solutions of the decayed communication matrix, balanced and not. Each is judged with the pages that would
-follow. What is saved is the waiting predicted to vanish over `horizon` seconds; what it costs, the copying
-of pages and the cold caches of threads. Threads move only if the best saves more than it costs, and `gain`
-of all waiting; each page only if its own saving covers its own copy. After threads moved, others must wait
-until what followed was seen; when a look finds nothing, the next ones come later and later, unless threads
-come or go.
+follow. What is saved is the waiting predicted to vanish over `horizon` seconds, less what threads that wait
+less ask for more where load slows controllers; what it costs, the copying of pages and the cold caches of
+threads. Threads move only if the best saves more than it costs, and `gain` of all waiting; each page only if
+its own saving covers its own copy. After threads moved, others must wait until what followed was seen; when a
+look finds nothing, the next ones come later and later, unless threads come or go.
 """
 
 from dataclasses import dataclass
@@ -44,14 +44,21 @@ class Memory(NamedTuple):
 
 class Present(NamedTuple):
     """What is seen, and how it is now: thread-seconds of waiting a second, how much of that is lost time
-    (misses overlap, so no more than threads are busy), and (M,) thread-seconds that moving each page takes.
+    (misses overlap, so no more than threads are busy), what is left of a saving once threads that wait less
+    ask for more, and (M,) thread-seconds that moving each page takes.
     """
 
     seen: Observation
     outlook: Outlook
     waiting: float
     overlap: float
+    left: float
     prices: Floats
+
+    @property
+    def worth(self) -> float:
+        """Seconds won by a second of waiting less."""
+        return max(self.overlap * self.left, 1e-9)
 
 
 class Prospect(NamedTuple):
@@ -122,10 +129,11 @@ class Numaplan:
         each = self.page_cost + self.flush * busy[process]
         prices = (each * observation.pages.bytes_per_page / 4096).astype(np.float64)
         overlap = min(1.0, float(busy.sum()) / waiting) if waiting > 0 else 0.0
-        return Present(observation, outlook, waiting, max(overlap, 1e-9), prices)
+        left = outlook.left_of_savings(sharing.node)
+        return Present(observation, outlook, waiting, overlap, left, prices)
 
     def _prospect(self, present: Present, name: str, nodes: Ints) -> Prospect:
-        price = present.prices / self.horizon / present.overlap * 1e9
+        price = present.prices / self.horizon / present.worth * 1e9
         goal, saved = present.outlook.page_goals(nodes, present.outlook.sharing.node, price)
         return Prospect(name, nodes, goal, saved, *present.outlook.waiting(nodes, goal))
 
@@ -135,7 +143,7 @@ class Numaplan:
         seats = free_seats(present.seen, movers)
         if len(movers) < 1 or np.count_nonzero(seats) < 2:
             return stay, memory
-        reluctance = self.warm_up / self.horizon / present.overlap * 1e9
+        reluctance = self.warm_up / self.horizon / present.worth * 1e9
         options = [("to memory", near_memory(present.outlook, present.seen, movers, seats, reluctance))]
         groupings = group_threads(present.outlook, present.seen, movers, seats, memory.groupings)
         options += [
@@ -144,7 +152,8 @@ class Numaplan:
         ]
         prospects = [self._prospect(present, name, nodes) for name, nodes in options]
         best = max(prospects, key=lambda prospect: self._net(present, prospect, stay))
-        worth = self._net(present, best, stay) > 0 and _sure(best, stay) > self.gain * present.waiting
+        saved = _sure(best, stay) * present.left
+        worth = self._net(present, best, stay) > 0 and saved > self.gain * present.waiting
         return best if worth else stay, memory._replace(groupings=groupings)
 
     def _net(self, present: Present, prospect: Prospect, stay: Prospect) -> float:
@@ -152,7 +161,7 @@ class Numaplan:
         place = present.outlook.sharing.node
         cost = present.prices[prospect.pages != place].sum() - present.prices[stay.pages != place].sum()
         cost += np.count_nonzero(prospect.nodes != stay.nodes) * self.warm_up
-        return float(_sure(prospect, stay) * present.overlap * self.horizon - cost)
+        return float(_sure(prospect, stay) * present.worth * self.horizon - cost)
 
     def _thread_actions(self, observation: Observation, best: Prospect, stay: Prospect) -> tuple[Action, ...]:
         if best is stay:

@@ -44,6 +44,19 @@ class Outlook:
         factors: Floats = 1.0 + self.slowing * load**2
         return factors
 
+    def left_of_savings(self, page_node: Ints) -> float:
+        """What is left of a small saving once threads that wait less ask for more: from 1 (no load) to 1/3.
+
+        A thread that does nothing but wait has a rate of 1 / latency, and latency grows with the square of
+        rates: of a saving at the same load 1 / (1 + elasticity of latency) is left. Mean over accesses.
+        """
+        known = page_node[self.sharing.page] >= 0
+        place = page_node[self.sharing.page[known]]
+        load = _sums(place, self.sharing.weight[known], len(self.latency))
+        factors = self.factors(load)
+        left = load / (1.0 + 2.0 * (factors - 1.0) / factors)
+        return float(left.sum() / load.sum()) if load.any() else 1.0
+
     def page_goals(self, thread_node: Ints, page_node: Ints, price: Floats) -> tuple[Ints, Floats]:
         """(M,) the node where each page's users wait least, and what they save there, ns a second.
 
