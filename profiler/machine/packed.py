@@ -8,7 +8,7 @@ import tarfile
 import tempfile
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 from numaplan.common import UsageError
 from numaplan.profiler.machine.model import Machine
@@ -16,7 +16,7 @@ from numaplan.profiler.machine.sysfs import read_sysfs
 
 MOST_BYTES = 64 << 20
 MOST_FILES = 200_000
-_OPENERS: dict[bytes, Callable[[IO[bytes]], IO[bytes]]] = {
+_OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
     b"\xfd7zXZ\0": lzma.LZMAFile,
     b"BZh": bz2.BZ2File,
