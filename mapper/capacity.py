@@ -62,6 +62,23 @@ def _faster_memory(machine: Machine) -> Iterator[tuple[int, int]]:
             yield home, fast
 
 
+def faster_memory_note(traffic: Room | None, machine: Machine) -> list[str]:
+    """What to say of accesses to faster memory, which are no local ones; traffic: (K, K) of a PagePlan."""
+    if traffic is None:
+        return []
+    used = [(home, fast) for home, fast in _faster_memory(machine) if traffic[home, fast] > 0]
+    if not used:
+        return []
+    share = sum(float(traffic[home, fast]) for home, fast in used) / float(traffic.sum())
+    band = machine.bandwidth_mb_s
+    times = min(band[home][fast] / band[home][home] for home, fast in used)
+    ids = ", ".join(str(machine.node_ids[fast]) for _, fast in used)
+    return [
+        f"{share:.0%} of the accesses go to memory without cpus (node {ids}) with {times:.1f} times the"
+        " bandwidth of a node's own; they do not count as local"
+    ]
+
+
 def _held(tables: Sequence[RunTable], node: int, users: slice) -> list[tuple[float, int, int]]:
     """(accesses from the nodes `users` a byte, table, first page) of the runs on a node, least first."""
     found: list[tuple[float, int, int]] = []

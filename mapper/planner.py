@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from numaplan.common import UsageError, version
+from numaplan.mapper.capacity import faster_memory_note
 from numaplan.mapper.cost import imbalance
 from numaplan.mapper.joint import settle
 from numaplan.mapper.methods import find_method
@@ -111,6 +112,7 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
             *_crowded(problem, usable),
             *_remarks(problem, places, options),
             *_changing(pages, options),
+            *faster_memory_note(pages.traffic, machine),
         ),
     )
 

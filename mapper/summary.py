@@ -74,7 +74,8 @@ def _identity(plan: Plan) -> list[str]:
 def _by_node(plan: Plan) -> list[str]:
     """The share of local accesses on each node, where nodes differ by more than can be read off the whole."""
     shares = plan.predicted.node_shares[:MOST_NODES]
-    if not shares or max(shares) - min(shares) < DIFFERENT:
+    known = [share for share in shares if share >= 0]
+    if not known or max(known) - min(known) < DIFFERENT:
         return []
     said = " ".join(f"{share:.1%}" if share >= 0 else "–" for share in shares)
     return [f"local share by node   {said}"]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from numaplan.mapper import PageStats, PlanOptions, RegionKey, Workload, make_plan, place_pages
+from numaplan.mapper.capacity import faster_memory_note
 from numaplan.mapper.traffic import first_touch_traffic
 from numaplan.profiler import Machine
 
@@ -66,6 +67,12 @@ def test_the_hottest_pages_use_fast_memory_and_the_coldest_slow() -> None:
     plan = place_pages(stats_of(rows, [30, 10, 40]), [0], machine)
     at = {region.region.name: {run.node for run in region.runs} for region in plan.memory}
     assert at["r1"] == {1} and at["r0"] == {0} and at["r2"] == {0, 2}
+    (note,) = faster_memory_note(plan.traffic, machine)
+    assert "(node 1) with 4.0 times the bandwidth" in note
+    everything = 30 * 5 + 10 * 100 + 40
+    assert note.startswith(f"{1000 / everything:.0%} of the accesses")
+    slow = place_pages(stats_of([(0, 0, 0, 1, 1, 0)], [1]), [0], machine_of({"cpus": [0]}, {"cpus": [1]}))
+    assert faster_memory_note(slow.traffic, machine_of({"cpus": [0]}, {"cpus": [1]})) == []
 
 
 def test_a_region_larger_than_any_node_is_cut() -> None:
