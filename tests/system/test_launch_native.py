@@ -10,8 +10,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from numaplan.common.process import run_program
-from numaplan.launcher import tracing
 from numaplan.launcher.compact import compact
 from numaplan.launcher.launch import LIBRARY
 from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
@@ -159,41 +157,6 @@ def test_records_of_many_threads_are_all_there(repository: Path, tmp_path: Path,
         own = [record for record in log.records if record.thread == thread]
         assert [record.b for record in own] == list(range(4000))
         assert all(record.text == str(record.b).encode() * 20 for record in own if record.b % 10 == 0)
-
-
-def test_the_tracer_is_sound(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thousands of threads, exec, fork and their ends, with its memory watched by sanitizers."""
-    tracer, many, family = tmp_path / "trace.elf", tmp_path / "many", tmp_path / "family"
-    parts = [repository / "launcher" / "native" / part for part in ("form", "trace")]
-    preload = repository / "profiler" / "native" / "preload"
-    sources = [str(file) for part in parts for file in part.glob("*.c")]
-    sources.append(str(preload / "processes.c"))
-    flags = ["-std=c11", "-O1", "-g", "-D_GNU_SOURCE", "-fsanitize=address,undefined"]
-    includes = [f"-I{part}" for part in (*parts, preload)]
-    command = ["gcc", *flags, "-fno-sanitize-recover=all", *includes, "-o", str(tracer), *sources]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if "cannot find" in result.stderr:
-        pytest.skip("gcc has no address sanitizer here")
-    assert result.returncode == 0, result.stderr
-    for program in (many, family):
-        source = PROGRAMS / f"launch_{program.name}.c"
-        subprocess.run(["gcc", "-static", "-o", program, source, "-lpthread"], check=True)
-    monkeypatch.setattr(tracing, "TRACER", tracer)
-    form = tmp_path / "plan.bin"
-    plan = plan_of_threads([("p0", "0"), ("p0", "0.1"), ("p0.1", "0")])
-    form.write_bytes(compact(plan, {"": (0,)}, lambda _module, _symbol: None).data)
-    for number, argv in enumerate(([str(many), "2000"], [str(family)], ["sh", "-c", f"{family}; {many} 9"])):
-        workdir = tmp_path / str(number)
-        workdir.mkdir()
-        assert followed(workdir, form, argv, hold=number == 1) == (0, 0)
-        assert (workdir / tracing.LOG).stat().st_size > 0
-
-
-def followed(workdir: Path, form: Path, argv: list[str], hold: bool) -> tuple[int, int | None]:
-    """Exit codes of a program and of the tracer that followed it."""
-    follower = tracing.Tracer(workdir, form, "p0", hold=hold)
-    code = run_program(argv, os.environ, before_exec=follower.attach, started=lambda _: follower.started())
-    return code, follower.ended(30)
 
 
 def test_thousands_of_threads_leave_no_memory_behind(tmp_path: Path) -> None:

@@ -30,15 +30,15 @@ uint64_t np_now(void) {
 
 /* `p0.1.2`: from the control file's entries up to the first. */
 static void name_of(const struct np_entry *entry, char name[TR_PATH]) {
-    const struct np_entry *entries = np_process() - np_process_entry();
-    char shorter[TR_PATH];
+    const struct np_entry *parent = np_process_parent(entry);
     if (entry->rank) {
         snprintf(name, TR_PATH, "r%u", entry->rank - 1);
-    } else if (!entry->parent) {
+    } else if (!parent) {
         strcpy(name, "p0");
     } else {
-        name_of(&entries[entry->parent - 1], shorter);
-        if (snprintf(name, TR_PATH, "%s.%u", shorter, entry->number) >= TR_PATH) *name = 0;
+        name_of(parent, name);
+        size_t length = strlen(name), room = TR_PATH - length;
+        if (!length || (size_t)snprintf(name + length, room, ".%u", entry->number) >= room) *name = 0;
     }
 }
 

@@ -109,6 +109,7 @@ _Static_assert(sizeof(struct np_entry) == 64, "the reader relies on it");
 extern const char *np_directory;
 bool np_processes_open(void);
 struct np_entry *np_process(void);
+struct np_entry *np_process_parent(const struct np_entry *entry); /* NULL: the first of its job */
 uint32_t np_process_entry(void);
 uint32_t np_next_image(void);
 uint64_t np_fork_time(void);

@@ -24,6 +24,7 @@ _Static_assert(sizeof(struct control) == 64, "the writer relies on it");
 const char *np_directory;
 static char directory[NP_PATH];
 static struct control *control;
+static uint32_t capacity; /* as it was when it was checked: others can write there */
 static struct np_entry *entries, *self;
 static uint64_t fork_ns;
 static uint32_t inherited; /* log whose regions this image began with (fork), 0 after exec */
@@ -49,8 +50,9 @@ static bool map_control(void) {
     if (memory == MAP_FAILED) return false;
     control = memory;
     size_t room = ((size_t)facts.st_size - sizeof *control) / sizeof *entries;
+    capacity = control->capacity;
     bool good = !memcmp(control->magic, "NUMAPLCT", 8) && control->version == 1 &&
-                control->entry_bytes == sizeof *entries && control->capacity <= room;
+                control->entry_bytes == sizeof *entries && capacity <= room;
     if (!good) munmap(memory, (size_t)facts.st_size), control = NULL;
     else entries = (struct np_entry *)(control + 1);
     return good;
@@ -59,7 +61,7 @@ static bool map_control(void) {
 /* The newest entry of a pid, NULL when no process of ours has it. */
 static struct np_entry *find(uint32_t pid) {
     uint32_t used = atomic_load(&control->used);
-    for (uint32_t i = used < control->capacity ? used : control->capacity; i-- > 0;)
+    for (uint32_t i = used < capacity ? used : capacity; i-- > 0;)
         if (atomic_load_explicit(&entries[i].pid, memory_order_acquire) == pid) return &entries[i];
     return NULL;
 }
@@ -76,6 +78,12 @@ static uint32_t rank_of_environment(void) {
         if (!*end && rank < UINT32_MAX - 1) return (uint32_t)rank + 1;
     }
     return 0;
+}
+
+/* A parent was there before its child: so no chain of them leaves the file, or has no end, whoever wrote into it. */
+struct np_entry *np_process_parent(const struct np_entry *entry) {
+    uint32_t number = entry->parent;
+    return number && number <= (uint32_t)(entry - entries) ? &entries[number - 1] : NULL;
 }
 
 static void name_entry(struct np_entry *entry, struct np_entry *parent, uint32_t number, bool exec) {
@@ -99,7 +107,7 @@ static void name_entry(struct np_entry *entry, struct np_entry *parent, uint32_t
 
 static struct np_entry *add(struct np_entry *parent, uint32_t number, bool exec) {
     uint32_t at = atomic_fetch_add(&control->used, 1);
-    if (at >= control->capacity) return NULL;
+    if (at >= capacity) return NULL;
     struct np_entry *entry = &entries[at];
     if (parent && !number) number = atomic_fetch_add(&parent->children, 1) + 1;
     name_entry(entry, parent, number, exec);
@@ -121,7 +129,7 @@ bool np_processes_open(void) {
     if (!parent && atomic_load(&control->used)) parent = &entries[0]; /* what lies between is not ours to see */
     if (!self) self = add(parent, 0, true);
     /* A launcher forks, tells the child its rank, and has it exec. */
-    else if (!self->in_job) name_entry(self, self->parent ? &entries[self->parent - 1] : NULL, self->number, true);
+    else if (!self->in_job) name_entry(self, np_process_parent(self), self->number, true);
     return self != NULL;
 }
 
