@@ -9,7 +9,7 @@ nothing.
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.papers.experiments import Study
+from benchmarks.papers.measured import Study
 from benchmarks.papers.rows import Row, ratio_of_means
 from numaplan.mapper import evaluate, map_threads
 from numaplan.profiler import Machine
@@ -67,11 +67,11 @@ def rows(study: Study) -> list[Row]:
             for (what, attribute), ratio in zip(MEASURES.items(), expected, strict=True):
                 ours, theirs = ([getattr(each, attribute) for each in group] for group in (got, base))
                 name = f"{code}, {METHODS[method]}: {what} over EagerMap's"
-                found.append(_row(table, name, ratio, ratio_of_means(ours, theirs)))
+                found.append(_row(table, name, ratio, ratio_of_means(ours, theirs), study.seeds))
     return found
 
 
-def _row(table: str, row: str, expected: float, measured: tuple[float, float, float]) -> Row:
+def _row(table: str, row: str, expected: float, measured: tuple[float, float, float], seeds: int) -> Row:
     value, low, high = measured
     near = abs(value - expected) <= max(0.15 * expected, 0.05)
     same_side = (value - 1.0) * (expected - 1.0) > 0
@@ -84,6 +84,7 @@ def _row(table: str, row: str, expected: float, measured: tuple[float, float, fl
         value=round(value, 3),
         low=round(low, 3),
         high=round(high, 3),
+        seeds=seeds,
         verdict=verdict,
         why={"size": "", "direction": _MATRICES, "no": _CHANCE}[verdict],
     )

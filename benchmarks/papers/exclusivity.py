@@ -8,7 +8,8 @@ Each policy takes the place of the kernel's balancing between nodes.
 
 import numpy as np
 
-from benchmarks.papers.experiments import Experiment, Measured, Study, measure
+from benchmarks.papers.experiments import Experiment
+from benchmarks.papers.measured import Measured, Study, measure
 from benchmarks.papers.ours import our_rows
 from benchmarks.papers.rows import Row, claim_row, ratio_row
 from benchmarks.simulator.programs import Program, Task, steady

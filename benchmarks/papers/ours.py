@@ -1,6 +1,7 @@
 """Our policy beside the best of the others in the same experiment, seed by seed."""
 
-from benchmarks.papers.experiments import PLACEMENTS, Measured
+from benchmarks.papers.experiments import PLACEMENTS
+from benchmarks.papers.measured import Measured
 from benchmarks.papers.rows import Row, claim_row
 
 _WHAT = {"wall": "wall time", "tasks": "mean task time"}

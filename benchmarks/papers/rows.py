@@ -10,12 +10,12 @@ SCHEMA = "numaplan/papers/1"
 NEUTRAL = 0.05  # of 1: a ratio so near 1 says that nothing changed
 RESAMPLED = 1000  # times, for intervals of what is no mean
 SIZE = 0.35  # of the paper's effect
-_STEADY = "a thread that stays on its cpu varies less here"
+_STEADY = "not here: threads that stay, and pages that move late, vary with where they began"
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """paper_value: a number, or words where the paper gives no number; value with its 95 % interval over
-    seeds.
+    so many seeds (none: nothing is drawn), None where it could not be measured (then `no`).
     """
 
     paper: str
@@ -25,6 +25,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     value: float | None
     low: float | None = None
     high: float | None = None
+    seeds: int | None = None
     verdict: str
     why: str
 
@@ -75,6 +76,7 @@ def _row(
     where: tuple[str, str, str],
     paper_value: float | str,
     measured: tuple[float, float, float],
+    seeds: int,
     verdict: str,
     why: str,
 ) -> Row:
@@ -89,6 +91,7 @@ def _row(
         value=value,
         low=low,
         high=high,
+        seeds=seeds,
         verdict=verdict,
         why=why,
     )
@@ -100,7 +103,7 @@ def ratio_row(
     """A ratio to the baseline over seeds; `why` by verdict."""
     mean, low, high = interval(values)
     verdict = effect_verdict(expected, mean)
-    return _row((paper, table, row), expected, (mean, low, high), verdict, why.get(verdict, ""))
+    return _row((paper, table, row), expected, (mean, low, high), len(values), verdict, why.get(verdict, ""))
 
 
 def claim_row(
@@ -122,15 +125,18 @@ def claim_row(
     mean, low, high = interval(values)
     holds = mean >= bound if above else (low if within else mean) <= bound
     verdict = "direction" if holds else "no"
-    return _row((paper, table, row), claim, (mean, low, high), verdict, "" if holds else why)
+    return _row((paper, table, row), claim, (mean, low, high), len(values), verdict, "" if holds else why)
 
 
-def spread_row(paper: str, table: str, row: str, claim: str, ratios: Sequence[float]) -> Row:
-    """A claim that something is steadier: the ratio of spreads, then resampled ones, is below 1."""
+def spread_row(where: tuple[str, str, str], claim: str, ratios: Sequence[float], seeds: int) -> Row:
+    """A claim that something is steadier: a ratio of spreads below 1; ratios: that, then resampled ones.
+
+    where: paper, table, row.
+    """
     low, high = np.quantile(ratios[1:], [0.025, 0.975]).tolist()
     steadier, unclear = ratios[0] <= 1.0, low <= 1.0 <= high
-    why = "the interval holds 1: so many seeds do not tell" if unclear else "" if steadier else _STEADY
-    return _row((paper, table, row), claim, (ratios[0], low, high), "direction" if steadier else "no", why)
+    why = f"the interval holds 1: {seeds} seeds do not tell" if unclear else "" if steadier else _STEADY
+    return _row(where, claim, (ratios[0], low, high), seeds, "direction" if steadier else "no", why)
 
 
 def as_json(rows: list[Row], seeds: int) -> bytes:

@@ -6,7 +6,7 @@ from html import escape
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks.papers.experiments import Study
+from benchmarks.papers.measured import Study
 from benchmarks.papers.rows import Row, as_json
 from numaplan.common import UsageError, atomic_output
 

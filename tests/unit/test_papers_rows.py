@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from benchmarks.papers import cmlb, exclusivity, kept, next_touch
-from benchmarks.papers.experiments import RESAMPLED, Experiment, Measured, Study
+from benchmarks.papers.experiments import Experiment
+from benchmarks.papers.measured import FEWER, RESAMPLED, Measured, Study, spread_ratios
 from benchmarks.papers.rows import (
     Row,
     as_json,
@@ -81,19 +82,37 @@ def test_cmlb_balances_where_the_others_do_not() -> None:
 
 
 def test_spreads_are_compared_with_their_interval() -> None:
-    assert spread_row("p", "1", "r", "steadier", [0.5, 0.4, 0.6]).verdict == "direction"
-    assert spread_row("p", "1", "r", "steadier", [1.5, 1.4, 1.6]).verdict == "no"
-    unclear = spread_row("p", "1", "r", "steadier", [0.9, 0.7, 1.2])
-    assert "do not tell" in unclear.why
-    steady, wild = np.full((4, 2), 10.0), np.array([[9.0, 10], [11, 10], [9, 10], [11, 10]])
-    steady[:, 1] = [9.9, 10.1, 9.9, 10.1]
-    measured = Measured(
-        Experiment("e", "m", ()),
-        {name: [outcome(times) for times in table] for name, table in (("a", steady), ("b", wild))},
-    )
-    ratios = measured.spread_ratios("a", "b")
+    where = ("p", "1", "r")
+    assert spread_row(where, "steadier", [0.5, 0.4, 0.6], 20).verdict == "direction"
+    assert spread_row(where, "steadier", [1.5, 1.4, 1.6], 20).verdict == "no"
+    unclear = spread_row(where, "steadier", [0.9, 0.7, 1.2], 20)
+    assert "20 seeds do not tell" in unclear.why
+    ratios = spread_ratios([measured()], "a", "b")
     assert ratios[0] == pytest.approx(0.1)
     assert len(ratios) == RESAMPLED + 1
+    both = spread_ratios([measured(), measured(("b", "b"))], "a", "b")  # as many tasks that differ in nothing
+    assert both[0] == pytest.approx((0.1 + 1.0) / 2.0)
+
+
+def measured(like: tuple[str, str] = ("a", "b")) -> Measured:
+    """Two tasks of about 10 s in four seeds, ten times as unsteady in `b` as in `a`."""
+    steady, wild = np.full((4, 2), 10.0), np.array([[9.0, 10], [11, 10], [9, 10], [11, 10]])
+    steady[:, 1] = [9.9, 10.1, 9.9, 10.1]
+    tables = {"a": steady, "b": wild}
+    return Measured(
+        Experiment("e", "m", ()),
+        {name: [outcome(times) for times in tables[table]] for name, table in zip("ab", like, strict=True)},
+    )
+
+
+def test_the_worst_and_the_best_task_are_followed_over_seeds() -> None:
+    found = measured()
+    assert found.worst_task("a", "b") == pytest.approx([10 / 9, 10 / 11, 10 / 9, 10 / 11])
+    assert found.worst_task("a", "b", best=True) == pytest.approx([0.99, 1.01, 0.99, 1.01])
+
+
+def test_fewer_seeds_where_no_headline_hangs_on_it() -> None:
+    assert (Study(20).fewer().seeds, Study(3).fewer().seeds) == (FEWER, 3)
 
 
 def outcome(ends: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Outcome:
@@ -122,6 +141,11 @@ def test_next_touchs_times_count_on_real_memory_alone() -> None:
     assert [(row.verdict, row.value) for row in lab[5:]] == [("no", None)] * 3
     real = next_touch.made({**measured, "where": "here"})
     assert [row.verdict for row in real[5:]] == ["size"] * 3
+    bases = {
+        base: next_touch.made({**measured, "ns_a_page": {"1": {**each, "move_pages": base}, "64": each}})[4]
+        for base in (1e3, 1e6)
+    }
+    assert "dear between" in bases[1e6].why and "dear beside" in bases[1e3].why
     slow = {**each, "touch_by_page": 2.6e5}
     far = next_touch.made({**measured, "ns_a_page": {"1": slow, "64": slow}})
     assert far[2].verdict == "no"
