@@ -16,6 +16,7 @@ from numaplan.mapper.controllers import spread_traffic
 from numaplan.mapper.next_touch import next_touch_gain
 from numaplan.mapper.page_runs import PAGE, RunTable, counts_by_node, make_table
 from numaplan.mapper.plan import PlanRegion, RegionKey, Run
+from numaplan.mapper.small_regions import without_gain
 from numaplan.profiler.machine import Machine
 
 MAX_RUNS = 64  # of one region
@@ -70,7 +71,8 @@ class PagePlan:
     traffic: (K, K) accesses from each node (row) to memory of each (column), in the machine's order;
     changing: regions that would gain from moving along with their users, and by what share of their accesses,
     where the launcher can see to it (`moving`), or the program alone;
-    homes: (rows of the statistics,) position of the node of each row's page, -1 if spread or unplanned.
+    homes: (rows of the statistics,) position of the node of each row's page, -1 if spread or unplanned;
+    left: small regions of libraries that are as good where they are touched first.
     """
 
     memory: tuple[PlanRegion, ...]
@@ -79,6 +81,7 @@ class PagePlan:
     changing: tuple[tuple[RegionKey, float], ...] = ()
     moving: tuple[tuple[RegionKey, float], ...] = ()
     homes: Ints | None = None
+    left: tuple[RegionKey, ...] = ()
 
 
 def place_pages(
@@ -122,6 +125,7 @@ def place_pages(
                 changing.append((table.key, gain))
         tables[number] = table
         spare -= max(0, len(table.home) - LEAST_RUNS)
+    left = [tables.pop(number).key for number in without_gain(stats, tables, node_of)]
     fit_capacity(list(tables.values()), machine)
     spread_traffic(list(tables.values()), machine)
     from numaplan.mapper.traffic import planned_traffic
@@ -135,6 +139,7 @@ def place_pages(
         changing=tuple(changing),
         moving=tuple(moving),
         homes=homes,
+        left=tuple(left),
     )
 
 

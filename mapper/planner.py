@@ -113,6 +113,7 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
             *_remarks(problem, places, options),
             *_changing(pages, options),
             *faster_memory_note(pages.traffic, machine),
+            *_left_out(pages),
         ),
     )
 
@@ -163,6 +164,17 @@ def _crowded(problem: Problem, usable: Machine) -> list[str]:
     if problem.threads <= len(usable.cpus):
         return []
     return [f"{problem.threads} threads share {len(usable.cpus)} cpu{'s' * (len(usable.cpus) > 1)}"]
+
+
+def _left_out(pages: PagePlan) -> list[str]:
+    """What the plan does not list."""
+    if not pages.left:
+        return []
+    size = sum(key.bytes for key in pages.left)
+    return [
+        f"{len(pages.left)} small regions of libraries, {size / (1 << 20):.1f} MiB, are as good where they"
+        " are touched first: not in the plan"
+    ]
 
 
 def _changing(pages: PagePlan, options: PlanOptions) -> list[str]:
