@@ -17,6 +17,8 @@ def _library() -> ctypes.CDLL:
     library.numaplan_assign.argtypes = [number, number, pointer, pointer]
     library.numaplan_pair.argtypes = [number, pointer, pointer, pointer, number, pointer]
     library.numaplan_pair.restype = None
+    library.numaplan_group.argtypes = [number, pointer, pointer, pointer]
+    library.numaplan_group.restype = number
     return library
 
 
@@ -46,3 +48,13 @@ def pair_products(page: Ints, thread: Ints, weight: Floats, threads: int) -> Flo
     addresses = (column.ctypes.data for column in (page, thread, weight))
     _library().numaplan_pair(len(page), *addresses, threads, matrix.ctypes.data)
     return matrix
+
+
+def groups_of(keys: Ints) -> tuple[Ints, Ints]:
+    """np.unique(keys, return_inverse=True) of (n,) keys, none negative: sorted once, by their digits."""
+    keys = np.ascontiguousarray(keys, dtype=np.int64)
+    group, distinct = np.empty_like(keys), np.empty_like(keys)
+    count = _library().numaplan_group(len(keys), *(column.ctypes.data for column in (keys, group, distinct)))
+    if count < 0:
+        raise MemoryError
+    return distinct[:count], group

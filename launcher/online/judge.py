@@ -11,12 +11,11 @@ import numpy as np
 
 from numaplan.launcher.online.observation import Flags, Floats
 from numaplan.launcher.online.observing import Looked
-from numaplan.launcher.online.samples import groups_of
 
 _LEAST_SAMPLES = 30
 MORE_WAITING = 0.1  # of the time: less comes and goes where there are more threads than cpus
 WORSE = 0.02  # less is not worth undoing anything
-_PIECES = 8  # of an interval
+_PIECES, _MOST_PIECES = 8, 1000  # of an interval, and of all
 _CERTAIN = 2.0  # standard errors
 
 
@@ -61,9 +60,12 @@ def _error(time_s: Floats, waits: Floats, count: Floats, interval_s: float) -> f
 
     Samples of one moment are alike: many of them are no better than one. A single piece tells nothing.
     """
-    _, piece = groups_of((time_s / max(interval_s, 1e-3) * _PIECES).astype(np.int64))
+    piece = np.minimum((time_s - time_s.min()) / max(interval_s, 1e-3) * _PIECES, _MOST_PIECES).astype(
+        np.int64
+    )
     sums = np.bincount(piece, count)
-    means = np.bincount(piece, waits) / sums
+    there = sums > 0
+    means, sums = np.bincount(piece, waits)[there] / sums[there], sums[there]
     if len(means) < 2:
         return float("inf")
     weight = sums / sums.sum()

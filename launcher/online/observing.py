@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from numaplan.launcher.online import kernel, procfs
+from numaplan.launcher.online.arithmetic import groups_of
 from numaplan.launcher.online.bindings import Bindings
 from numaplan.launcher.online.counters import Counts, count_events, rows_of
 from numaplan.launcher.online.observation import (
@@ -23,7 +24,7 @@ from numaplan.launcher.online.observation import (
     Touches,
     age_weight,
 )
-from numaplan.launcher.online.samples import Table, Window, groups_of, table_of, weighed_by_time
+from numaplan.launcher.online.samples import Table, Window, table_of, weighed_by_time
 from numaplan.profiler.live_samples import LiveSamples
 
 _MOST_PAGES = 1 << 16  # asked for their place at once

@@ -66,18 +66,6 @@ def weighed_by_time(table: Table, waited_ns: float, latency_ns: float) -> Table:
     return table._replace(weight=np.full(len(table.tid), each))
 
 
-def groups_of(keys: Ints) -> tuple[Ints, Ints]:
-    """np.unique(keys, return_inverse=True) by a stable sort: far faster where vectors are emulated."""
-    if not len(keys):
-        return keys, keys
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
-    inverse = np.empty(len(keys), dtype=np.int64)
-    inverse[order] = np.cumsum(first) - 1
-    return ordered[first], inverse
-
-
 @dataclass
 class Window:
     """Keeps the samples of the last `seconds`, or of the last intervals if those were longer."""

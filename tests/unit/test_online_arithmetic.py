@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from numaplan.launcher.online.arithmetic import assign, pair_products
+from numaplan.launcher.online.arithmetic import assign, groups_of, pair_products
 from numaplan.launcher.online.registry import policy_names
 
 
@@ -45,6 +45,16 @@ def test_products_of_pairs_are_those_of_the_matrix() -> None:
     found = pair_products(page, thread, table[page, thread], 7)
     np.testing.assert_allclose(found, table.T @ table)
     np.testing.assert_array_equal(found, found.T)
+
+
+@given(st.lists(st.one_of(st.integers(0, 20), st.integers(0, 2**63 - 1)), max_size=300))
+def test_groups_are_those_of_unique(values: list[int]) -> None:
+    """Few and many alike, small and large."""
+    keys = np.array(values, dtype=np.int64)
+    distinct, inverse = np.unique(keys, return_inverse=True)
+    found, group = groups_of(keys)
+    np.testing.assert_array_equal(found, distinct)
+    np.testing.assert_array_equal(group, inverse)
 
 
 def test_no_policy_loads_a_large_library() -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from numaplan.launcher.online.actions import MovePages
 from numaplan.launcher.online.observation import Observation, age_weight
+from numaplan.launcher.online.policies.follow import surrounding
 from numaplan.launcher.online.policies.lmma import Lmma, relative_latencies
 from numaplan.launcher.online.policies.page_sets import find_rows, page_keys, split_keys
 from numaplan.launcher.online.registry import make_policy
@@ -109,6 +110,29 @@ def test_lmma_names_only_pages_near_hot_ones(data: st.DataObject) -> None:
     named = [page for list_ in moved(Lmma().decide(seen, None).actions).values() for page in list_]
     assert set(named) <= near
     assert len(named) == len(set(named))
+
+
+@given(st.data())
+def test_each_page_goes_with_the_nearest_sampled_one(data: st.DataObject) -> None:
+    """K/2 pages on each side; where two reach the same page, the nearer has it, then the more accessed."""
+    places = sorted(
+        data.draw(st.sets(st.tuples(st.integers(0, 1), st.integers(0, 40)), min_size=1, max_size=9))
+    )
+    k = data.draw(st.integers(0, 30))
+    goals = ints(data.draw(st.lists(st.integers(0, 3), min_size=len(places), max_size=len(places))))
+    weight = np.array(data.draw(st.permutations(range(len(places)))), dtype=np.float64)
+    seen = pages_case([(*place, 0) for place in places], [])
+    wanted: dict[tuple[int, int], int] = {}
+    for distance in range(k // 2 + 1):
+        for row in np.argsort(-weight).tolist():
+            process, number = places[row]
+            for page in {number - distance, number + distance}:
+                if page >= 0:
+                    wanted.setdefault((process, page), int(goals[row]))
+    keys, nodes = surrounding(seen, np.arange(len(places)), goals, weight, k)
+    found = zip(*(column.tolist() for column in split_keys(keys)), strict=True)
+    assert dict(zip(found, nodes.tolist(), strict=True)) == wanted
+    assert (np.diff(keys) > 0).all()
 
 
 def test_next_touch_moves_pages_after_their_thread_moved_when_touched() -> None:

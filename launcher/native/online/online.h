@@ -13,4 +13,8 @@ int numaplan_assign(int64_t rows, int64_t columns, const double *cost, int64_t *
 void numaplan_pair(int64_t entries, const int64_t *page, const int64_t *thread, const double *weight, int64_t threads,
                    double *matrix);
 
+/* The group of each key, by radix sort. group: count, from 0 in order of the keys, none of which is negative; distinct:
+ * room for count, the groups' keys. Returns how many groups there are, or -1 without memory. */
+int64_t numaplan_group(int64_t count, const int64_t *key, int64_t *group, int64_t *distinct);
+
 #endif

@@ -49,20 +49,26 @@ def remote_pages(observation: Observation, only: Flags | None = None) -> tuple[I
 def surrounding(
     observation: Observation, rows: Ints, nodes: Ints, weight: Floats, k: int
 ) -> tuple[Ints, Ints]:
-    """Keys and destinations of the pages with K/2 on each side, those of the most accessed pages first.
+    """Keys, ascending, and destinations of the pages with K/2 on each side: each goes with the nearest, of
+    two equally near with the more accessed.
 
     k counts small pages whatever the size of these is.
     """
     pages = observation.pages
     half = k * SMALL_PAGE // 2 // pages.bytes_per_page
     order = np.argsort(-weight, kind="stable")[: max(1, MAX_PAGES // (2 * half + 1))]
-    offsets = np.arange(-half, half + 1)
-    offsets = offsets[np.argsort(np.abs(offsets), kind="stable")]
-    numbers = pages.number[rows[order]][None, :] + offsets[:, None]  # nearest to a sample first
-    process = np.broadcast_to(pages.process[rows[order]], numbers.shape)
-    goal = np.broadcast_to(nodes[order], numbers.shape)
-    real = numbers >= 0
-    return page_keys(process[real], numbers[real]), goal[real]
+    number = pages.number[rows[order]]
+    keys = page_keys(pages.process[rows[order]], number)
+    rank = np.argsort(keys)  # of places in the address space, how much accessed
+    keys, number, goal = keys[rank], number[rank], nodes[order][rank]
+    gap = np.diff(keys)
+    between, tie = (gap - 1) // 2, gap % 2 == 0
+    after = np.minimum(half, np.append(between + (tie & (rank[:-1] < rank[1:])), half))
+    before = np.minimum(half, np.append(half, between + (tie & (rank[1:] < rank[:-1]))))
+    before = np.minimum(before, number)
+    length = before + after + 1
+    starts = np.repeat(keys - before - np.cumsum(length) + length, length)
+    return starts + np.arange(len(starts)), np.repeat(goal, length)
 
 
 def follow(
