@@ -1,7 +1,9 @@
 """Online policies on a booted kernel: the local share of a program, counted, beside what the kernel does.
 
 All runs of a program are made in one boot, in turns. NUMAPLAN_MACHINE: which machine (2x2); NUMAPLAN_REPEAT:
-runs each (3); NUMAPLAN_ROUNDS: how long (8000); NUMAPLAN_PROGRAMS, NUMAPLAN_POLICIES: which, by comma.
+runs each (3); NUMAPLAN_ROUNDS: how long (8000); NUMAPLAN_PERIOD: the policies' T in seconds (1; more on a
+crowded host, where a second holds less work); NUMAPLAN_PROGRAMS, NUMAPLAN_POLICIES: which, by comma;
+NUMAPLAN_KEEP: a folder for the loops' journals.
 """
 
 import json
@@ -9,10 +11,10 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from numaplan.launcher.lab.guest import Guest, interruptible
 from numaplan.launcher.lab.places import own_folder
@@ -21,15 +23,16 @@ from numaplan.launcher.lab.session import Request, Session, guest_shape
 from numaplan.launcher.online.budget import Budget
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-# An emulated machine knows no load: a remote access costs 2.1 times a local one, which the default delta_busy
-# takes for a busy node. And programs are a thousandth of those that K = 4096 was made for.
-POLICIES = {
-    "numaplan": "numaplan --set patience=4",
-    "nimar+lmma": "nimar+lmma --set delta_busy=2.2",
-    "dino": "dino --set K=16",
-}
-COMMON = "--set T=1 --overhead 0.3"
+POLICIES = ("numaplan", "nimar+lmma", "dino")
 KERNEL = ("default", "no-autonuma")
+_STENCIL = 0.2  # iterations a round, so that both programs take about as long
+
+
+class Program(NamedTuple):
+    """What to run, and settings of a policy that it needs."""
+
+    argv: list[str]
+    settings: dict[str, str]
 
 
 @dataclass
@@ -50,48 +53,75 @@ def run() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         programs = _programs(Path(name), machine)
         for title in _chosen("NUMAPLAN_PROGRAMS", programs):
-            for config, runs in _compare(programs[title], machine, repeat).items():
+            for config, runs in _compare(title, programs[title], machine, repeat).items():
                 for key, value in _row(runs).items():
                     results[f"{title}: {config}: {key}"] = value
     return results
 
 
-def _chosen(variable: str, known: dict[str, Any]) -> list[str]:
+def _chosen(variable: str, known: Iterable[str]) -> list[str]:
     wanted = [name for name in os.environ.get(variable, "").split(",") if name]
     return wanted or list(known)
 
 
-def _programs(folder: Path, machine: str) -> dict[str, list[str]]:
-    """Pairs that change partners half-way, as many threads as cpus; and two such programs at once, each of
-    which alone would fill the machine."""
-    built = folder / "partners"
-    subprocess.run(["cc", "-O2", "-pthread", str(EXAMPLES / "partners.c"), "-o", str(built)], check=True)
+def _programs(folder: Path, machine: str) -> dict[str, Program]:
+    """Pairs that change partners half-way, as many threads as cpus. Two programs that together have as many
+    threads as cpus (experiment C of cimar-nimar-lmma.txt; DINO's rule), their memory made by one thread each.
+    And two programs each of which alone would fill the machine.
+
+    DINO moves K = 4096 pages around each that is used from afar: all of a program as small as these. That is
+    meant where a program belongs on one node, and would move it to and fro where it has threads on several.
+    """
+    for name in ("partners", "stencil"):
+        source = EXAMPLES / f"{name}.c"
+        subprocess.run(["cc", "-O2", "-pthread", str(source), "-o", str(folder / name)], check=True)
     nodes, cpus = map(int, machine.split("x"))
     rounds = int(os.environ.get("NUMAPLAN_ROUNDS", "8000"))
-    alone = [str(built), str(nodes * cpus), str(rounds)]
-    both = f"{' '.join(alone)} & {' '.join(alone)}; wait"
-    return {"partners": alone, "two programs": ["sh", "-c", both]}
+    threads = nodes * cpus
+    alone = [str(folder / "partners"), str(threads), str(rounds)]
+    half = [str(folder / "partners"), str(threads // 2), str(rounds * 2)]
+    other = [str(folder / "stencil"), str(threads // 2), "16384", str(int(rounds * _STENCIL))]
+    narrow = {"numaplan": "--set patience=4", "dino": "--set K=16"}
+    return {
+        "partners": Program(alone, narrow),
+        "two programs": Program(_together(half, other), {"numaplan": "--set patience=4"}),
+        "two programs, crowded": Program(_together(alone, alone), narrow),
+    }
 
 
-def _compare(argv: list[str], machine: str, repeat: int) -> dict[str, list[tuple[LabRun, Moves]]]:
+def _together(one: list[str], other: list[str]) -> list[str]:
+    return ["sh", "-c", f"{' '.join(one)} & {' '.join(other)}; wait"]
+
+
+def _compare(
+    title: str, program: Program, machine: str, repeat: int
+) -> dict[str, list[tuple[LabRun, Moves]]]:
     policies = _chosen("NUMAPLAN_POLICIES", POLICIES)
     runs: dict[str, list[tuple[LabRun, Moves]]] = {name: [] for name in (*KERNEL, *policies)}
-    request = Request(argv, machine)
+    request = Request(program.argv, machine)
     with interruptible(), own_folder() as folder, Guest(guest_shape(request), folder) as guest:
         for turn in range(repeat):
             for name, done in runs.items():
-                done.append(_once(guest, request, folder, name))
+                journal = _journal(folder, f"{title} {name} {turn + 1}".replace(" ", "-"))
+                done.append(_once(guest, request, folder, name, program.settings.get(name, ""), journal))
                 share, moves = done[-1][0].local_share, done[-1][1]
                 print(f"{turn + 1} {name}: local {share:.1%}, {moves}", file=sys.stderr, flush=True)
     return runs
 
 
-def _once(guest: Guest, request: Request, folder: Path, name: str) -> tuple[LabRun, Moves]:
+def _journal(folder: Path, name: str) -> Path:
+    path = Path(os.environ.get("NUMAPLAN_KEEP", folder)).resolve() / f"{name}.jsonl"
+    path.unlink(missing_ok=True)
+    return path
+
+
+def _once(
+    guest: Guest, request: Request, folder: Path, name: str, settings: str, journal: Path
+) -> tuple[LabRun, Moves]:
     if name in KERNEL:
         return _good(Session(guest, request, folder).run(name, stderr=2)), Moves()
-    journal = folder / "journal"
-    journal.unlink(missing_ok=True)
-    words = f"{POLICIES[name]} {COMMON} --journal {journal}"
+    period = os.environ.get("NUMAPLAN_PERIOD", "1")
+    words = f"{name} {settings} --set T={period} --overhead 0.3 --journal {journal}"
     told = Request(request.argv, request.machine, online=words)
     done = _good(Session(guest, told, folder).run("online-alone", stderr=2))
     return done, _moves(journal)
