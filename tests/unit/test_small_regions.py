@@ -50,12 +50,13 @@ def test_what_is_large_is_planned() -> None:
 
 
 def test_what_may_become_remote_is_little_in_all() -> None:
-    """Each would lose 10 accesses of 100,000: nine of a hundred may."""
+    """Each would lose 10 accesses of 100,000: ten of them are left, and the ten least used of all regions."""
     names = [f"lib{i}.so:.data" for i in range(20)]
     stats = stats_of(names, [0] * 20, busy=100_000 - 200)
     plan = place_pages(stats, [0, 1], MACHINE)
     assert len(plan.left) == 10
-    assert plan.local_share == pytest.approx(1 - 10 * 10 / 100_000)
+    assert len(plan.memory) == 1
+    assert plan.local_share == pytest.approx(1 - 20 * 10 / 100_000)
 
 
 def test_the_plan_says_what_was_left_out() -> None:
