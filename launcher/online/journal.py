@@ -1,9 +1,9 @@
 """The journal: one JSON object a line for each interval with its actions, written as it happens."""
 
-import json
-import math
 from collections.abc import Sequence
 from typing import IO, Any
+
+import msgspec
 
 from numaplan.common import UsageError
 from numaplan.launcher.online.acting import Done
@@ -16,10 +16,10 @@ class Journal:
     def __init__(self, path: str) -> None:
         """Raises UsageError when the file cannot be written; with "" nothing is written."""
         self.problem = ""
-        self._file: IO[str] | None = None
+        self._file: IO[bytes] | None = None
         if path:
             try:
-                self._file = open(path, "a", encoding="utf-8", buffering=1)  # noqa: PTH123, SIM115  # closed by close()
+                self._file = open(path, "ab")  # noqa: PTH123, SIM115  # closed by close()
             except OSError as error:
                 mend = "name a file that can be written"
                 raise UsageError(f"--journal {path}: {error.strerror}", mend) from error
@@ -29,7 +29,8 @@ class Journal:
         if self._file is None:
             return
         try:
-            self._file.write(json.dumps(_plain(entry), separators=(",", ":"), allow_nan=False) + "\n")
+            self._file.write(msgspec.json.encode(entry) + b"\n")
+            self._file.flush()
         except OSError as error:
             self.problem = error.strerror or "it cannot be written"
             self.close()
@@ -67,11 +68,3 @@ def _entry(one: Done) -> dict[str, Any]:
         "reason": action.reason,
         **({"problem": one.problem} if one.problem else {}),
     }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, 6) if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

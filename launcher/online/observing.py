@@ -29,7 +29,6 @@ from numaplan.profiler.live_samples import LiveSamples
 
 _MOST_PAGES = 1 << 16  # asked for their place at once
 _BITS = 40  # of a page number
-_PARENTS_SECONDS = 10.0
 
 
 class Looked(NamedTuple):
@@ -78,8 +77,7 @@ class Observer:
         self._window = Window(self.window_s)
         self._times: dict[int, procfs.ThreadTimes] = {}
         self._last = time.monotonic()
-        self._parents: dict[int, int] = {}
-        self._parents_until = 0.0
+        self._families = procfs.Families()
         table = np.full(int(self.machine.cpu_ids.max()) + 2, -1, dtype=np.int64)
         table[self.machine.cpu_ids] = self.machine.cpu_node
         self._node_of_cpu = table
@@ -89,9 +87,7 @@ class Observer:
         """Observe the processes `roots` and their descendants at this moment."""
         now = time.monotonic()
         interval, self._last = max(now - self._last, 1e-3), now
-        if now > self._parents_until:  # processes get other parents, and their numbers others, now and then
-            self._parents, self._parents_until = {}, now + _PARENTS_SECONDS
-        pids = np.array(procfs.families(roots, self._parents), dtype=np.int64)
+        pids = np.array(self._families.members(roots, now), dtype=np.int64)
         fresh = table_of(samples, self._node_of_cpu, pids, self.timed)
         seen = self._read_threads(pids)
         if self.memory_share:

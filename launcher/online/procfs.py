@@ -10,6 +10,7 @@ from typing import NamedTuple
 _PROC = Path("/proc")
 _NODE_PAGES = re.compile(rb" N([0-9]+)=([0-9]+)")
 _PAGE_KIB = re.compile(rb"kernelpagesize_kB=([0-9]+)")
+_PARENTS_SECONDS = 10.0
 _CPU_FIELD, _PARENT_FIELD = 36, 1  # of /proc/PID/stat, counted behind the name
 
 
@@ -45,7 +46,7 @@ def is_alive(pid: int) -> bool:
 def owner(pid: int) -> int | None:
     """The user id that a process runs as, None when it is gone."""
     try:
-        return (_PROC / str(pid)).stat().st_uid
+        return os.stat(f"/proc/{pid}").st_uid  # noqa: PTH116  # asked often
     except OSError:
         return None
 
@@ -81,6 +82,36 @@ def families(roots: Iterable[int], parents: dict[int, int] | None = None) -> lis
             found.add(pid)
             waiting += [child for child in children.get(pid, []) if is_alive(child)]
     return sorted(pid for pid in found if owner(pid) in users)
+
+
+class Families:
+    """The processes of some roots; /proc is gone through again only when a task was made since, or now and
+    then, as processes get other parents, too.
+    """
+
+    def __init__(self) -> None:
+        self._parents: dict[int, int] = {}
+        self._found: list[int] = []
+        self._seen: tuple[int, tuple[int, ...]] = (0, ())
+        self._until = 0.0
+
+    def members(self, roots: Iterable[int], now: float) -> list[int]:
+        """What `families` gives; now: seconds of any clock."""
+        seen = (newest_task(), tuple(roots))
+        if now > self._until:
+            self._parents, self._until = {}, now + _PARENTS_SECONDS
+        elif seen == self._seen and seen[0]:
+            return [pid for pid in self._found if is_alive(pid)]
+        self._seen, self._found = seen, families(seen[1], self._parents)
+        return self._found
+
+
+def newest_task() -> int:
+    """The id that the kernel gave last, to a process or a thread; 0 where it does not tell."""
+    try:
+        return int(_read("/proc/loadavg").split()[-1])
+    except (OSError, IndexError, ValueError):
+        return 0
 
 
 def processes_of(user: int) -> list[int]:

@@ -2,7 +2,10 @@
 
 import json
 import os
+import signal
+import subprocess
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from numaplan.common import UsageError
-from numaplan.launcher.online import kernel
+from numaplan.launcher.online import kernel, procfs
 from numaplan.launcher.online.acting import Done, Hands
 from numaplan.launcher.online.actions import MovePages, MoveThread
 from numaplan.launcher.online.bindings import Bindings
@@ -30,6 +33,20 @@ from numaplan.launcher.online.samples import Table, Window
 from numaplan.launcher.online.saving import shared_pages
 from numaplan.profiler import Machine
 from numaplan.profiler.live_samples import no_samples
+
+
+def test_a_family_is_known_as_it_comes_and_goes() -> None:
+    families, ours = procfs.Families(), os.getpid()
+    assert ours in families.members([ours], 0.0)
+    with subprocess.Popen(["sh", "-c", "sleep 60 & wait"]) as shell:
+        until = time.monotonic() + 30.0
+        while len(found := families.members([shell.pid], 1.0)) < 2 and time.monotonic() < until:
+            time.sleep(0.01)
+        assert shell.pid in found
+        (child,) = set(found) - {shell.pid}
+        os.kill(child, signal.SIGKILL)
+    assert families.members([shell.pid], 1.0) == []
+    assert ours in families.members([ours], 1.0)
 
 
 def _table(times: list[float], tids: list[int], pages: list[int]) -> Table:
