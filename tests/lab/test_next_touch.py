@@ -45,6 +45,17 @@ def test_pages_follow_who_touches_them(lab: Path, tmp_path: Path, machine: str) 
     assert share_before < 0.7 and share_after > share_before + 0.2
 
 
+def test_touched_pages_wait_for_few_others(lab: Path, tmp_path: Path) -> None:
+    """Pages are moved several at a time: most have followed at once, all when somebody wants to know."""
+    partly = compiled(tmp_path, HERE / "partly.c")
+    said, _ = in_lab(lab, "2x2", f"LD_PRELOAD={LIBRARY} {partly}")
+    words = next(line for line in said.splitlines() if line.startswith("touched")).split()
+    found = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+    assert 980 <= found["touched"] < 1000
+    # Half of them were touched from where they were.
+    assert found == {**found, "asked": 1000, "of": 500, "all": 4096, "cleared": 1000, "lost": 0}
+
+
 def test_marked_memory_is_right_while_it_moves(lab: Path, tmp_path: Path) -> None:
     program = compiled(tmp_path, HERE.parent / "system" / "programs" / "next_touch.c")
     names = ("threads", "chain", "signals", "forks", "mappings", "calls")

@@ -139,6 +139,7 @@ static void after_fork(void) {
 
 static void in_child(void) {
     nt_movers_forked();
+    nt_marker_forked();
     after_fork();
 }
 
@@ -163,7 +164,7 @@ static _Atomic int state;
 /* The lock is held: a child finds it done, or not begun. */
 static void set_handler_once(void) {
     struct sigaction ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
-    sigfillset(&ours.sa_mask);
+    memset(&ours.sa_mask, 0xff, sizeof ours.sa_mask); /* libc's own too, which sigfillset leaves out */
     bool good = real_sigaction(SIGSEGV, NULL, &theirs) == 0;
     atomic_store(&catching, good);
     good = good && real_sigaction(SIGSEGV, &ours, NULL) == 0;

@@ -29,17 +29,25 @@ static uint32_t used;
 enum { FREE, HELD, AWAITED };
 static _Atomic int lock; /* who waits sleeps: the kernel takes its time to change a mapping */
 
-void nt_lock(sigset_t *saved) {
-    static const unsigned long all = ~0ul;
-    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, saved, sizeof all);
+void nt_take_lock(void) {
     int was = FREE;
     if (atomic_compare_exchange_strong(&lock, &was, HELD)) return;
     if (was != AWAITED) was = atomic_exchange(&lock, AWAITED);
     for (; was != FREE; was = atomic_exchange(&lock, AWAITED)) syscall(SYS_futex, &lock, FUTEX_WAIT_PRIVATE, AWAITED, NULL);
 }
 
-void nt_unlock(const sigset_t *saved) {
+void nt_give_lock(void) {
     if (atomic_exchange(&lock, FREE) == AWAITED) syscall(SYS_futex, &lock, FUTEX_WAKE_PRIVATE, 1);
+}
+
+void nt_lock(sigset_t *saved) {
+    static const unsigned long all = ~0ul;
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, saved, sizeof all);
+    nt_take_lock();
+}
+
+void nt_unlock(const sigset_t *saved) {
+    nt_give_lock();
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, saved, NULL, sizeof(unsigned long));
 }
 
@@ -148,8 +156,10 @@ static void make_room(uintptr_t start, uintptr_t end) {
     for (uint32_t at = first_after(start); at < used && ranges[at].start < end; at = first_after(start)) cut(at, start, end);
 }
 
-/* Nothing is marked in [start, end) any more, and no range reaches into it: it may be unmapped, and mapped by others. */
+/* Nothing is marked in [start, end) any more, none of it waits, and no range reaches into it: it may be unmapped, and mapped
+ * by others. */
 static void release(uintptr_t start, uintptr_t end) {
+    nt_forget(start, end);
     for (uint32_t at = first_after(start); at < used && ranges[at].start < end;) {
         struct range *range = &ranges[at];
         uintptr_t low = start > range->start ? start : range->start, high = end < range->end ? end : range->end;
@@ -166,7 +176,9 @@ void nt_release(uintptr_t start, uintptr_t end) {
     if (start >= end) return;
     nt_lock(&saved);
     release(start, end);
+    bool none_left = !used;
     nt_unlock(&saved);
+    if (none_left) nt_flush();
 }
 
 static int insert(struct range fresh) {
@@ -186,6 +198,7 @@ int nt_mark(uintptr_t start, uintptr_t end, size_t granule, int protection) {
     sigset_t saved;
     nt_lock(&saved);
     release(start, end);
+    nt_start_anew();
     int error = insert((struct range){.start = start, .end = end, .granule = granule, .protection = protection});
     nt_unlock(&saved);
     return error;
@@ -207,16 +220,18 @@ uintptr_t nt_next(uintptr_t start, uintptr_t end) {
 }
 
 bool nt_open(uintptr_t address, struct nt_piece *piece) {
-    sigset_t saved;
-    nt_lock(&saved);
+    nt_take_lock();
     struct range *range = range_at(address);
     size_t index = range ? index_of(range, address) : 0;
     bool ours = range && range->states[index] == MARKED;
     if (ours) {
-        *piece = (struct nt_piece){start_of(range, index), start_of(range, index + 1)};
+        piece->start = start_of(range, index);
+        piece->end = start_of(range, index + 1);
         restore(range, index, index + 1);
+        piece->due = !range->left;
         drop_if_done(range);
+        nt_await(piece);
     }
-    nt_unlock(&saved);
+    nt_give_lock();
     return ours;
 }

@@ -1,4 +1,4 @@
-/* Moving what is touched to who touches it, and marking it (next-touch.txt, 3.1). */
+/* Marking memory, and what programs call for it (next-touch.txt, 3.1). */
 #include "nexttouch.h"
 
 #define NUMAPLAN_BUILDING
@@ -14,95 +14,21 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { HUGE_PAGE = 2 << 20 };
 enum { STACK_NEAR = 4096, STACK_FAR = 1 << 30 };
-enum { BATCH = 512, MOVERS = 8, PIECES = 1024, VMAS = 512, NODES = 1024 };
+enum { PIECES = 1024, VMAS = 512, NODES = 1024 };
 #ifndef MPOL_F_NUMA_BALANCING
 #define MPOL_F_NUMA_BALANCING (1 << 13)
 #endif
 
-struct nt_counts nt_counts;
-
-struct mover { /* what one thread needs to move a batch; signal stacks are small */
-    _Atomic bool busy;
-    uint32_t count;
-    void *pages[BATCH];
-    int status[BATCH], nodes[BATCH];
-};
-static struct mover movers[MOVERS];
-
-static struct mover *take_mover(void) {
-    for (unsigned turn = 0;; turn++) {
-        struct mover *mover = &movers[turn % MOVERS];
-        if (!atomic_exchange_explicit(&mover->busy, true, memory_order_acquire)) return mover;
-        if (turn % MOVERS == MOVERS - 1) sched_yield();
-    }
-}
-
-static long move_pages(struct mover *mover, const int *nodes) {
-    return syscall(SYS_move_pages, 0, mover->count, mover->pages, nodes, mover->status, MPOL_MF_MOVE);
-}
-
-/* Of a huge page the kernel moves all, whatever part was touched, unless it is split before: it does so for a part that is
- * called cold, and that has no other effect worth mention.
- */
-static void split_huge_pages(const struct mover *mover) {
-    uintptr_t first = (uintptr_t)mover->pages[0], last = (uintptr_t)mover->pages[mover->count - 1];
-    if (first % HUGE_PAGE == 0 && mover->count == BATCH) return;
-    madvise((void *)first, last - first + (size_t)sysconf(_SC_PAGESIZE), MADV_COLD);
-}
-
-/* Asking first is cheap; a call that moves begins by emptying the lists of all cpus, even when nothing is to be moved. */
-static void move_batch(struct mover *mover, int node) {
-    memset(mover->status, 0xff, sizeof mover->status);
-    if (!mover->count || move_pages(mover, NULL)) return;
-    uint32_t elsewhere = 0;
-    for (uint32_t i = 0; i < mover->count; i++)
-        if (mover->status[i] >= 0 && mover->status[i] != node) mover->pages[elsewhere++] = mover->pages[i];
-    if (!(mover->count = elsewhere)) return;
-    split_huge_pages(mover);
-    for (uint32_t i = 0; i < elsewhere; i++) mover->nodes[i] = node, mover->status[i] = -EAGAIN;
-    move_pages(mover, mover->nodes);
-    uint32_t moved = 0;
-    for (uint32_t i = 0; i < elsewhere; i++) moved += mover->status[i] == node;
-    atomic_fetch_add_explicit(&nt_counts.moved, moved, memory_order_relaxed);
-    atomic_fetch_add_explicit(&nt_counts.stayed, elsewhere - moved, memory_order_relaxed);
-}
-
-static void move_here(uintptr_t start, uintptr_t end) {
-    unsigned cpu, node;
-    if (syscall(SYS_getcpu, &cpu, &node, NULL)) return;
-    struct mover *mover = take_mover();
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    for (uintptr_t at = start; at < end;) {
-        for (mover->count = 0; at < end && mover->count < BATCH; at += page) mover->pages[mover->count++] = (void *)at;
-        move_batch(mover, (int)node);
-    }
-    atomic_store_explicit(&mover->busy, false, memory_order_release);
-}
-
-/* Accessible first: the kernel does not move pages of a mapping that may not be accessed, and loses no write to one that
- * it moves. No signal between: its handler could come here, and wait for a mover that is ours.
- */
-bool nt_resolve(uintptr_t address) {
-    static const unsigned long all = ~0ul;
-    unsigned long saved;
-    struct nt_piece piece;
-    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &saved, sizeof all);
-    bool ours = nt_open(address, &piece);
-    if (ours) {
-        move_here(piece.start, piece.end);
-        atomic_fetch_add_explicit(&nt_counts.touches, 1, memory_order_relaxed);
-    }
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &saved, NULL, sizeof saved);
-    return ours;
-}
-
 void nt_touch(const void *address, size_t bytes) {
     uintptr_t at = (uintptr_t)address, end;
     if (__builtin_add_overflow(at, bytes, &end)) return;
+    static const unsigned long all = ~0ul;
+    unsigned long mask;
     int saved = errno;
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &mask, sizeof all);
     while ((at = nt_next(at, end)) < end) nt_resolve(at);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
     errno = saved;
 }
 
@@ -126,10 +52,7 @@ static size_t granule_for(size_t bytes, size_t wanted) {
 
 static _Atomic bool marking;
 
-void nt_movers_forked(void) {
-    for (unsigned i = 0; i < MOVERS; i++) atomic_store(&movers[i].busy, false);
-    atomic_store(&marking, false);
-}
+void nt_marker_forked(void) { atomic_store(&marking, false); }
 
 /* The caller's stack may be of one mapping with what lies beside it. Its descriptor is at the top. */
 static bool holds_own_stack(uintptr_t start, uintptr_t end) {
@@ -213,12 +136,14 @@ int numaplan_mark_next_touch(void *address, size_t bytes, size_t granule, int ho
 int numaplan_clear_next_touch(void *address, size_t bytes) {
     uintptr_t start = (uintptr_t)address, end;
     if (__builtin_add_overflow(start, bytes, &end)) return as_errno(EINVAL);
+    nt_flush(); /* what was touched has its place */
     if (nt_any()) nt_release(start, end);
     return 0;
 }
 
 /* Bytes marked, pieces touched, pages moved, pages that could not be moved. */
 void numaplan_next_touch_counts(uint64_t counts[4]) {
+    nt_flush();
     counts[0] = atomic_load(&nt_counts.marked);
     counts[1] = atomic_load(&nt_counts.touches);
     counts[2] = atomic_load(&nt_counts.moved);

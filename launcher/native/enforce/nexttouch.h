@@ -1,7 +1,7 @@
 /* Next-touch in user space: memory made inaccessible, and moved to the node of who stumbles over it.
  *
- * marks.c knows what is marked; vmas.c what is mapped; nexttouch.c moves pages; fault.c is the SIGSEGV handler and
- * keeps the program's own; calls.c touches, for the kernel, memory that the program hands to it.
+ * nexttouch.c marks; marks.c knows what is marked; vmas.c what is mapped; moving.c moves pages; fault.c is the SIGSEGV
+ * handler and keeps the program's own; calls.c touches, for the kernel, memory that the program hands to it.
  * Nothing here runs, and no handler is set, before the first mark.
  */
 #ifndef NUMAPLAN_NEXTTOUCH_H
@@ -32,6 +32,8 @@ extern _Atomic uint32_t nt_marks; /* ranges with pages not yet touched */
 
 void nt_lock(sigset_t *saved); /* no signal comes while it is held */
 void nt_unlock(const sigset_t *saved);
+void nt_take_lock(void); /* for who has blocked all signals */
+void nt_give_lock(void);
 /* A mapping's part becomes inaccessible until touched; errno. */
 int nt_mark(uintptr_t start, uintptr_t end, size_t granule, int protection);
 /* Accessible again, unmoved. */
@@ -41,22 +43,36 @@ uintptr_t nt_next(uintptr_t start, uintptr_t end);
 
 struct nt_piece {
     uintptr_t start, end;
+    int node;   /* of who touches it */
+    bool waits; /* to be moved with others; else the caller moves it */
+    bool due;   /* those that wait have waited long enough */
 };
 
-/* Make a marked piece accessible, for the caller to move; false: it is not marked (any more). */
+/* Make a marked piece accessible, to be moved to the node that the piece names; false: it is not marked (any more). All
+ * signals must be blocked. */
 bool nt_open(uintptr_t address, struct nt_piece *piece);
 
-/* ---- nexttouch.c ---- */
+/* ---- moving.c ---- */
 
 struct nt_counts {
     _Atomic uint64_t marked, touches, moved, stayed; /* marked: bytes; moved, stayed: pages that were elsewhere */
 };
 extern struct nt_counts nt_counts;
 
-/* Move what the caller touches to its node; false when it was not marked. */
+/* Pages that wait to be moved; the lock must be held. */
+void nt_await(struct nt_piece *piece);
+void nt_forget(uintptr_t start, uintptr_t end);
+void nt_start_anew(void); /* after a mark, few wait again */
+
+/* Move what the caller touches to its node, soon; false when it was not marked. All signals must be blocked. */
 bool nt_resolve(uintptr_t address);
-void nt_touch(const void *address, size_t bytes);
+void nt_flush(void); /* none waits any more */
 void nt_movers_forked(void);
+
+/* ---- nexttouch.c ---- */
+
+void nt_touch(const void *address, size_t bytes);
+void nt_marker_forked(void);
 int nt_mark_memory(uintptr_t address, size_t bytes, size_t granule, int how);
 
 /* ---- fault.c ---- */
