@@ -26,6 +26,7 @@ _GIVE_UP = 3  # times in a row that moves had to be undone
 _REVEALS = 8  # times between two looks that touches are made visible, at most
 _IDLE = 4  # intervals without a move before looking less often
 _LONGEST = 8.0  # periods between two looks
+_SAME = 0.5  # of accesses that threads of before must make, or what they cost is no measure of what they did
 
 
 @dataclass
@@ -69,6 +70,7 @@ class Loop:
         self._state: Any = None
         self._trial: Trial | None = None
         self._cost: Cost | None = None  # at the last look
+        self._known = np.empty(0, dtype=np.int64)  # tids of then
         self._rest = 0  # intervals without asking the policy
         self._failures = 0
         self._idle = 0
@@ -148,6 +150,10 @@ class Loop:
     def _judge(self, cost: Cost, looked: Looked) -> str:
         """What the pending moves did; undoes them when accesses cost more since, and because of them."""
         trial, before, self._cost = self._trial, self._cost, cost
+        known, self._known = self._known if trial is None else trial.tids, looked.observation.threads.tid
+        if before is not None and looked.share_of(known) < _SAME:
+            self._trial = None
+            return "other threads"
         if trial is None:
             changed = before is not None and verdict(before, cost) == "worse"
             return self._start_anew() if changed else ""
@@ -190,7 +196,7 @@ class Loop:
         self._idle = 0 if moved else self._idle + 1
         self.tally.refused.update(one.problem for one in done if one.problem and not one.moved)
         if moved and self._trial is None:
-            self._trial = Trial(cost, looked.waiting)
+            self._trial = Trial(cost, looked.waiting, seen.threads.tid)
         if self.confines and (self.hands.threads_moved or self.hands.pages_moved):
             moved += self.hands.confine(seen)
         if self._trial is not None:

@@ -42,6 +42,11 @@ class Looked(NamedTuple):
     waiting: float
     lost: int
 
+    def share_of(self, tids: Ints) -> float:
+        """The share of the fresh accesses that these threads made; 1 when there are none."""
+        total = float(self.fresh.weight.sum())
+        return float(self.fresh.weight[np.isin(self.fresh.tid, tids)].sum()) / total if total > 0 else 1.0
+
 
 class _Seen(NamedTuple):
     """(T,) what /proc tells of the threads: ids, rows, and ns since the last look."""

@@ -19,13 +19,15 @@ _FEWEST = 10  # samples from a node to another that tell the latency between the
 
 @dataclass
 class Trial:
-    """What was moved, what accesses cost before (waiting: for cpus, a share), and where threads were.
+    """What was moved, what accesses cost before (waiting: for cpus, a share; tids: there then), and where
+    threads were.
 
     age: looks since; worse: how many in a row that were worse.
     """
 
     before: Cost
     waiting: float
+    tids: Ints
     done: list[Done] = field(default_factory=list)
     homes: dict[int, int] = field(default_factory=dict)  # tid -> node row
     age: int = 0

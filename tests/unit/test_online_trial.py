@@ -42,10 +42,17 @@ def looked(
 
 def moved_pages() -> Trial:
     """The pages went from node 0 to node 1."""
-    trial = Trial(Cost(100.0, 1.0, 100, 1.0), 0.0)
+    trial = Trial(Cost(100.0, 1.0, 100, 1.0), 0.0, np.array([FIRST, SECOND]))
     action = MovePages(PID, PAGES, 1, "")
     trial.add([Done(action, 2, (), (PID, PAGES, np.array([0, 0])))], looked([], 1).observation)
     return trial
+
+
+def test_what_other_threads_do_is_told_apart() -> None:
+    """Of an interval's accesses, the share of threads that were there before."""
+    seen = looked([(FIRST, 0, 30), (SECOND, 1, 10)], 0)
+    assert seen.share_of(np.array([FIRST])) == 0.75
+    assert looked([], 0).share_of(np.array([FIRST])) == 1.0
 
 
 @pytest.mark.parametrize(("user", "at_fault"), [((FIRST, 0, 50), True), ((SECOND, 1, 50), False)])
@@ -63,7 +70,7 @@ def test_a_crowded_memory_is_at_fault_though_it_is_near() -> None:
 
 def test_a_thread_is_at_fault_when_its_memory_is_where_it_came_from() -> None:
     """And when threads wait for cpus since, whatever the memory."""
-    trial = Trial(Cost(100.0, 1.0, 100, 1.0), 0.0)
+    trial = Trial(Cost(100.0, 1.0, 100, 1.0), 0.0, np.array([FIRST, SECOND]))
     trial.add([Done(MoveThread(FIRST, 1, ""), 1, ((FIRST, frozenset({0, 1})),))], looked([], 0).observation)
     assert trial.at_fault(looked([(FIRST, 1, 50)], place=0))
     assert not trial.at_fault(looked([(FIRST, 1, 50)], place=1))

@@ -105,6 +105,21 @@ def test_memory_follows_with_k_pages_around() -> None:
     assert (move.pages.min(), move.pages.max(), len(move.pages)) == (10_000 - 2048, 10_000 + 2048, 4097)
 
 
+@pytest.mark.parametrize("name", ["dino", "di-plain", "di-migrate"])
+def test_a_thread_that_never_ran_takes_no_place(name: str) -> None:
+    """A shell waits for four programs on as many cpus; one of them pauses later, and keeps its place."""
+    machine, policy = machine_of(2, 2), make_policy(name)
+    seen = observation(
+        machine, [0, 0, 1, 2, 3], process=range(5), mpki=[0, 9, 9, 9, 9], busy=[0.01, 1, 1, 1, 1]
+    )
+    first = policy.decide(seen, None)
+    assert {move.tid for move in first.actions} == {1, 2, 3, 4}
+    assert len({move.cpu for move in first.actions}) == 4
+    there = [0, *(int(by_tid(first.actions)[tid].cpu) for tid in range(1, 5))]  # type: ignore[attr-defined]
+    paused = observation(machine, there, process=range(5), mpki=[0, 9, 9, 9, 9], busy=[0.01, 1, 1, 1, 0])
+    assert policy.decide(paused, first.state).actions == ()
+
+
 def test_ping_ponged_memory_is_left_alone() -> None:
     machine, state = machine_of(2, 2), Memory({0: Thread(d, (d,), 0), 1: Thread(d, (d,), 2)}, Travels())
     moves = []
@@ -123,7 +138,7 @@ def test_di_plain_spreads_by_rate_and_leaves_memory() -> None:
         MACHINE, list(range(8)), mpki=[8, 7, 6, 5, 4, 3, 2, 1],
         pages=[(0, 10_000, 3)], touches=[(0, 0, 5.0, 200.0)],
     )  # fmt: skip
-    rows, cpus = make_policy("di-plain").layout(seen)  # type: ignore[attr-defined]
+    rows, cpus = make_policy("di-plain").layout(seen, np.arange(8))  # type: ignore[attr-defined]
     domains = MACHINE.cpu_node[cpus[np.argsort(rows)]]
     assert domains.tolist() == [0, 1, 2, 3, 3, 2, 1, 0]
     actions = make_policy("di-plain").decide(seen, None).actions

@@ -13,7 +13,7 @@ import numpy as np
 from numaplan.launcher.online.actions import Action, Decision
 from numaplan.launcher.online.observation import Floats, Ints, Observation
 from numaplan.launcher.online.policies.follow import Travels, follow, remote_pages, settled
-from numaplan.launcher.online.policies.intensity import miss_rates, moved, thread_moves
+from numaplan.launcher.online.policies.intensity import miss_rates, moved, placed_threads, thread_moves
 from numaplan.launcher.online.policies.layout import (
     alternating_layout,
     domain_slots,
@@ -59,7 +59,7 @@ class Dino:
         """Thread moves when classes changed, and pages that follow."""
         before = state or Memory({}, Travels())
         known = before.threads
-        rows = np.flatnonzero(observation.threads.movable)
+        rows = placed_threads(observation, known)
         tids = observation.threads.tid[rows].tolist()
         rates = self.classes(miss_rates(observation)[rows])
         recent = [self._recent(known.get(tid), kind) for tid, kind in zip(tids, rates, strict=True)]

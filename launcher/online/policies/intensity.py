@@ -5,6 +5,7 @@ that intensive ones share a domain with quiet ones. Every change of the order mo
 fault.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -15,6 +16,8 @@ from numaplan.launcher.online.observation import Floats, Ints, Observation
 from numaplan.launcher.online.policies.follow import follow, remote_pages
 from numaplan.launcher.online.policies.layout import alternating_layout, domain_slots
 from numaplan.launcher.online.policies.parameters import parameter
+
+_RUNNING = 0.05  # busy for more of the interval than this
 
 
 def miss_rates(observation: Observation) -> Floats:
@@ -27,6 +30,16 @@ def miss_rates(observation: Observation) -> Floats:
         where=threads.instructions > 0,
     )
     return rates
+
+
+def placed_threads(observation: Observation, known: Iterable[int]) -> Ints:
+    """Rows of the threads that get a place: movable, and running now or at an earlier interval (known: tids).
+
+    A shell that waits for the programs it started would else take a core from one of them.
+    """
+    threads = observation.threads
+    running = (threads.busy > _RUNNING) | np.isin(threads.tid, np.array(sorted(known), dtype=np.int64))
+    return np.flatnonzero(threads.movable & running)
 
 
 def thread_moves(
@@ -59,17 +72,16 @@ class DiPlain:
 
     def decide(self, observation: Observation, state: frozenset[int] | None) -> Decision:
         """Every movable thread to its place in the alternating layout; state: tids bound so far."""
-        rows, cpus = self.layout(observation)
+        rows, cpus = self.layout(observation, placed_threads(observation, state or ()))
         rates = miss_rates(observation)[rows]
         reasons = [f"{rate:.1f} misses/1000" for rate in rates]
         actions = thread_moves(observation, rows, cpus, reasons, state or frozenset())
         bound = frozenset(observation.threads.tid[rows].tolist())
         return Decision(actions + self.memory(observation, rows, cpus), bound)
 
-    def layout(self, observation: Observation) -> tuple[Ints, Ints]:
-        """Rows of the movable threads, most intensive first, and the cpu row of each."""
+    def layout(self, observation: Observation, rows: Ints) -> tuple[Ints, Ints]:
+        """These threads' rows, most intensive first, and the cpu row of each."""
         rates = miss_rates(observation)
-        rows = np.flatnonzero(observation.threads.movable)
         order = rows[np.argsort(-rates[rows], kind="stable")].tolist()
         placed = alternating_layout(order, domain_slots(observation.machine, len(order)))
         pairs = np.array(placed, dtype=np.int64).reshape(-1, 2)
