@@ -36,6 +36,7 @@ def test_comparison_fits(
     assert ("left out" in shown) == ("of means" not in shown.split("left out")[0])
     assert width > 60 or "left out" in shown
     assert width < 80 or f"{rows[0].hop_cost:.5g}" in shown
+    assert width < 200 or all(f" {row.value / row.lower_bound:.3f} " in shown for row in rows)
 
 
 @pytest.mark.parametrize("width", [60, 80])
