@@ -4,8 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+settings.register_profile("untimed", deadline=None)  # no test asserts a time, on a crowded machine least
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")
