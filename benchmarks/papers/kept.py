@@ -21,8 +21,8 @@ from numaplan.common import atomic_output
 
 _COLUMNS = ("ends", "starts", "ran_s")
 _SEEN = ("actions.py", "observation.py", "registry.py")  # of the loop's modules, what the simulator imports
-
-
+_SOLVES = ("cost", "links", "mapping", "metrics", "placing", "problem", "refine", "solver", "solver_task")
+# That is what is behind the mapper's `map_threads`, beside methods and solver.
 Asked = tuple[Any, str, int]  # experiment, configuration, seed; the first by its repr
 
 
@@ -74,8 +74,8 @@ def _code(maps: bool) -> str:
     sources = [Path(__file__).with_name("experiments.py"), *(online / name for name in _SEEN)]
     sources += [*simulator.glob("*.py"), *(online / "policies").glob("*.py")]
     if maps:
-        solver = [path for kind in ("*.py", "*.[ch]") for path in mapper.rglob(kind)]
-        sources += [path for path in solver if not path.name.startswith("cli")]
+        sources += [*(mapper / "methods").glob("*.py"), *(mapper / "native" / "solver").glob("*.[ch]")]
+        sources += [mapper / f"{name}.py" for name in _SOLVES]
     digest = sha256()
     for path in sorted(sources):
         digest.update(path.read_bytes())

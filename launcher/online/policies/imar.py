@@ -8,42 +8,23 @@ migration of an interval; equal scores go to the worse thread, then the nearer n
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
-from numaplan.launcher.online.actions import Action, Decision, MoveThread
+from numaplan.launcher.online.actions import Decision
 from numaplan.launcher.online.observation import Floats, Ints, MachineView, Observation
+from numaplan.launcher.online.policies.migration import (
+    RUNNING,
+    Facts,
+    Migration,
+    actions_of,
+    compatible,
+)
 from numaplan.launcher.online.policies.parameters import parameter
 from numaplan.launcher.online.policies.performance import performance, preferred_nodes, relative_performance
 
 Record = dict[tuple[int, int], float]  # (tid, node row) -> P when it ran there last
-_RUNNING = 0.05  # busy for more of the interval than this: it hosts a cpu
-
-
-class Migration(NamedTuple):
-    """A thread row to a node row (and cpu row, -1: any), a partner row to come back (-1: none), the score
-    Q.
-    """
-
-    thread: int
-    node: int
-    cpu: int
-    partner: int
-    score: float
-
-
-class Facts(NamedTuple):
-    """What scores are made of. distances: (K, K); by thread, (T,): preferred node, P, relative P; before:
-    (T, K) the last P on each node, NaN where it was not.
-    """
-
-    observation: Observation
-    distances: Floats
-    preferred: Ints
-    performance: Floats
-    relative: Floats
-    before: Floats
 
 
 @dataclass(frozen=True)
@@ -68,8 +49,8 @@ class _Imar(ABC):
         facts = self.facts(observation, state or {})
         options = [option for thread in self.candidates(facts) for option in self.options(facts, int(thread))]
         order = sorted(range(len(options)), key=lambda row: -options[row].score)
-        chosen = _compatible(observation, [options[row] for row in order], self.m, self.per_core)
-        actions = tuple(action for migration in chosen for action in _actions(facts, migration))
+        chosen = compatible(observation, [options[row] for row in order], self.m, self.per_core)
+        actions = tuple(action for migration in chosen for action in actions_of(facts, migration))
         return Decision(actions, self._remember(facts, state or {}))
 
     def facts(self, observation: Observation, record: Record) -> Facts:
@@ -166,13 +147,13 @@ class Nimar(_Imar):
     def options(self, facts: Facts, thread: int) -> list[Migration]:
         """To each other node: a free seat where it has one, else a swap with each thread that is there."""
         threads, machine = facts.observation.threads, facts.observation.machine
-        hosted = np.bincount(threads.node[threads.busy > _RUNNING], minlength=machine.nodes)
+        hosted = np.bincount(threads.node[threads.busy > RUNNING], minlength=machine.nodes)
         found: list[Migration | None] = []
         for node in _other_nodes(facts, thread):
             if hosted[node] < machine.seats[node]:
                 found.append(self.single(facts, thread, node, -1))
             else:
-                there = np.flatnonzero((threads.node == node) & threads.movable & (threads.busy > _RUNNING))
+                there = np.flatnonzero((threads.node == node) & threads.movable & (threads.busy > RUNNING))
                 found += self.swaps(facts, thread, there, None)
         return [option for option in found if option is not None]
 
@@ -186,7 +167,7 @@ class Cimar(_Imar):
     def options(self, facts: Facts, thread: int) -> list[Migration]:
         """To each core of the other nodes: a free one, or a swap with each thread that is on it."""
         threads, machine = facts.observation.threads, facts.observation.machine
-        running = threads.busy > _RUNNING
+        running = threads.busy > RUNNING
         hosted = np.bincount(threads.cpu[running & (threads.cpu >= 0)], minlength=len(machine.cpu_ids))
         found: list[Migration | None] = []
         for node in _other_nodes(facts, thread):
@@ -206,50 +187,3 @@ def _other_nodes(facts: Facts, thread: int) -> list[int]:
     here, preferred = int(facts.observation.threads.node[thread]), int(facts.preferred[thread])
     others = [node for node in machine.cpu_nodes.tolist() if node != here]
     return sorted(others, key=lambda node: facts.distances[node, preferred if preferred >= 0 else here])
-
-
-def _compatible(seen: Observation, options: list[Migration], limit: int, per_core: bool) -> list[Migration]:
-    """The first `limit` options that use each thread and each free core or seat once."""
-    threads, machine = seen.threads, seen.machine
-    hosted = np.bincount(threads.node[threads.busy > _RUNNING], minlength=machine.nodes)
-    seats = (machine.seats - hosted).tolist()
-    used: set[int] = set()
-    cpus: set[int] = set()
-    chosen: list[Migration] = []
-    for option in options:
-        taken = used & {option.thread, option.partner}
-        full = option.partner < 0 and (option.cpu in cpus if per_core else seats[option.node] <= 0)
-        if taken or full:
-            continue
-        chosen.append(option)
-        used |= {option.thread, option.partner} - {-1}
-        if option.partner < 0:
-            cpus.add(option.cpu)
-            seats[option.node] -= 1
-            seats[int(threads.node[option.thread])] += 1
-        if len(chosen) == limit:
-            break
-    return chosen
-
-
-def _actions(facts: Facts, migration: Migration) -> list[Action]:
-    threads, machine = facts.observation.threads, facts.observation.machine
-
-    def move(thread: int, node: int, cpu: int, partner: int, why: str) -> MoveThread:
-        return MoveThread(
-            tid=int(threads.tid[thread]),
-            node=int(machine.node_ids[node]),
-            reason=why,
-            cpu=int(machine.cpu_ids[cpu]) if cpu >= 0 else None,
-            partner=int(threads.tid[partner]) if partner >= 0 else None,
-        )
-
-    thread, node, cpu, partner, score = migration
-    why = f"relative performance {facts.relative[thread]:.2f}, score {score:.1f}"
-    if partner < 0:
-        return [move(thread, node, cpu, -1, why)]
-    home = int(threads.cpu[thread]) if cpu >= 0 else -1
-    return [
-        move(thread, node, cpu, partner, why),
-        move(partner, int(threads.node[thread]), home, thread, f"makes room, score {score:.1f}"),
-    ]
