@@ -1,8 +1,9 @@
 """What the loop of `nlaunch --online` costs here, on a program that needs nothing.
 
 Processor time, not seconds: that of the loop and its perf over that of the program while it runs; and the
-program's own for the same work, with the loop over without, the runs taking turns. NUMAPLAN_POLICIES: which,
-by comma; NUMAPLAN_REPEAT: runs each (5).
+program's own for the same work, with the loop over without, the runs taking turns and each first every second
+time. The same work takes longer when others use the host: beside the median of pairs stands the least of all
+runs with the loop over the least without. NUMAPLAN_POLICIES: which, by comma; NUMAPLAN_REPEAT: pairs each (9).
 """
 
 import os
@@ -32,19 +33,28 @@ class Used(NamedTuple):
 
 def run() -> dict[str, Any]:
     """By policy: the loop's time over the program's, and the program's with the loop over without, in %."""
-    repeat = int(os.environ.get("NUMAPLAN_REPEAT", "5"))
+    repeat = int(os.environ.get("NUMAPLAN_REPEAT", "9"))
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:
         program = [str(Path(name) / "partners"), *ARGUMENTS]
         subprocess.run(["cc", "-O2", "-pthread", str(PARTNERS), "-o", program[0]], check=True)
         for policy in os.environ.get("NUMAPLAN_POLICIES", POLICIES).split(","):
-            pairs = [(_measure(program, []), _measure(program, _launcher(policy))) for _ in range(repeat)]
+            pairs = [_pair(program, policy, loop_first=bool(turn % 2)) for turn in range(repeat)]
             results[f"{policy}: program's seconds"] = median(alone.program for alone, _ in pairs)
             results[f"{policy}: loop %"] = 100 * median(loop.loop / loop.program for _, loop in pairs)
             slower = [100 * (loop.program / alone.program - 1) for alone, loop in pairs]
             results[f"{policy}: program slower %"] = median(slower)
             results[f"{policy}: that, least and greatest"] = f"{min(slower):.1f} to {max(slower):.1f}"
+            least = [min(run.program for run in runs) for runs in zip(*pairs, strict=True)]
+            results[f"{policy}: least over least, slower %"] = 100 * (least[1] / least[0] - 1)
     return results
+
+
+def _pair(program: list[str], policy: str, loop_first: bool) -> tuple[Used, Used]:
+    """Without the loop and with it."""
+    launchers = [[], _launcher(policy)]
+    runs = [_measure(program, launchers[with_loop]) for with_loop in (loop_first, not loop_first)]
+    return (runs[1], runs[0]) if loop_first else (runs[0], runs[1])
 
 
 def _launcher(policy: str) -> list[str]:
