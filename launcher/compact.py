@@ -17,6 +17,7 @@ _REGION = struct.Struct("<QQQQQQIIIHH")
 _RUN = struct.Struct("<QQII")
 
 _MOST_BLOCKS = (1 << 32) - 1  # of a thread, as the library counts them
+_MOST_BYTES = 1 << 56  # of a region: more than any processor addresses
 _FNV_START, _FNV_PRIME, _MASK = 14695981039346656037, 1099511628211, (1 << 64) - 1
 
 # Where static data is: (module, object) -> (address in the file, build id in hex), None: not found.
@@ -114,8 +115,10 @@ def _region_row(region: PlanRegion, locate: Locate, first_run: int) -> tuple[int
         if not module or not _is_hex(text):
             return "its call site is not known"
         offset = int(text, 16)
-    if key.sequence > _MOST_BLOCKS:
-        return "no thread has so many blocks"
+    if not 0 <= key.sequence <= _MOST_BLOCKS:
+        return "no thread has such a block"
+    if key.bytes > _MOST_BYTES:
+        return "no memory is so large"
     first_bytes = bytes.fromhex(build_id)[:8] if build_id else b""
     return (
         name_hash(key.process),

@@ -15,6 +15,8 @@ from numaplan.launcher.report import make_report, warning_of
 from numaplan.launcher.today import other_build
 from numaplan.mapper import Plan
 
+LONGEST = 2000  # characters of a line for people: a plan may have names of any length
+
 
 def finish(launch: Launch, form: Compact, workdir: Path, code: int, helpers: Helpers) -> int:
     """Write the report, say the summary; the exit code that the command ends with."""
@@ -42,6 +44,7 @@ def finish(launch: Launch, form: Compact, workdir: Path, code: int, helpers: Hel
 def say(launch: Launch, text: str) -> None:
     """A line on stderr, if there is one that is read."""
     who = "nlaunch" if launch.root == "p0" else f"nlaunch: {launch.root}"
+    text = text if len(text) <= LONGEST else text[:LONGEST] + " …"
     with suppress(OSError):
         if sys.stderr is not None:
             print(f"{who}: {printable(text)}", file=sys.stderr, flush=True)

@@ -1,5 +1,6 @@
 """Why something could not be applied: what the system says of the cpus and nodes that were meant."""
 
+import errno
 import os
 import re
 from collections.abc import Sequence
@@ -19,7 +20,10 @@ def why_not_on(cpus: Sequence[int], error: int, root: Path = Path("/")) -> str:
     outside = [cpu for cpu in cpus if allowed and cpu not in allowed]
     if outside:
         return f"cpu {outside[0]} is outside this process's cpuset (cgroup, container, batch job)"
-    return f"{os.strerror(error)} (not permitted in this container, or the cpuset changed?)"
+    if error == errno.EINVAL:
+        which = f"cpu {cpus[0]} was not" if len(cpus) == 1 else "none of them was"
+        return f"{which} in the thread's cpuset then (cgroup, container, batch job)"
+    return f"{os.strerror(error)} (not permitted in this container?)"
 
 
 def why_not_at(node: int, error: int = 0, root: Path = Path("/")) -> str:

@@ -90,6 +90,9 @@ def form_row(regions: tuple[PlanRegion, ...], key: RegionKey) -> int:
         (msgspec.structs.replace(HEAP, name="app+0xzz"), "call site"),
         (msgspec.structs.replace(HEAP, name="app+0x" + "1" * 17), "call site"),
         (msgspec.structs.replace(HEAP, kind="small"), "told apart"),
+        (msgspec.structs.replace(HEAP, sequence=-1), "no thread has such a block"),
+        (msgspec.structs.replace(HEAP, sequence=1 << 32), "no thread has such a block"),
+        (msgspec.structs.replace(HEAP, bytes=(1 << 56) + 1), "no memory is so large"),
     ],
 )
 def test_regions_without_a_row_say_why(key: RegionKey, why: str) -> None:
@@ -165,7 +168,7 @@ def test_what_went_wrong_is_said() -> None:
     applied = report(plan, observed)
     assert not applied.ok and applied.missing == ("p0/0.3",)
     assert [thread.path for thread in applied.unplanned] == ["0.9"]
-    assert any("Invalid argument" in reason for reason in applied.reasons)
+    assert any("cpuset" in reason for reason in applied.reasons)
     line = warning_of(applied, plan)
     assert "1 thread is not in the plan (0.9)" in line and "(0.3)" in line and "\n" not in line
     assert applied.summary.startswith("1/4 threads")

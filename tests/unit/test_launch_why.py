@@ -25,6 +25,8 @@ def test_cpus(tmp_path: Path) -> None:
     assert why_not_on([0, 3], errno.EINVAL, root) == "cpu 3 is offline"
     assert why_not_on([2], errno.EINVAL, root).startswith("cpu 2 is outside this process's cpuset")
     assert why_not_on([1], errno.EPERM, root).startswith("Operation not permitted")
+    assert why_not_on([1], errno.EINVAL, root).startswith("cpu 1 was not in the thread's cpuset then")
+    assert why_not_on([0, 1], errno.EINVAL, root).startswith("none of them was in the thread's cpuset then")
 
 
 def test_nodes(tmp_path: Path) -> None:
