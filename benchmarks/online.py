@@ -3,7 +3,7 @@
 Processor time, not seconds: that of the loop and its perf over that of the program while it runs; and the
 program's own for the same work, with the loop over without, the runs taking turns and each first every second
 time. The same work takes longer when others use the host: beside the median of pairs stands the least of all
-runs with the loop over the least without. NUMAPLAN_POLICIES: which, by comma; NUMAPLAN_REPEAT: pairs each (9).
+runs with the loop over the least without. NUMAPLAN_POLICIES: which, by comma; NUMAPLAN_REPEAT: pairs (9).
 """
 
 import os

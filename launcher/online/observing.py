@@ -104,12 +104,18 @@ class Observer:
         pages, page_row = self._pages(table, pids)
         touches = self._touches(table, page_row, rows_of(seen.tids, order, table.tid), now)
         counts = count_events(seen.tids, samples, fresh, seen.ran_ns, self.estimate)
-        threads = self._threads(seen, touches, pages, interval, counts)
+        places = self._places(fresh, pages, pids)
+        if self.memory_share:  # too few to tell this interval from those before
+            accessed = (touches.thread, pages.node[touches.page], touches.accesses)
+        else:
+            accessed = (rows_of(seen.tids, order, fresh.tid), places, fresh.weight)
+        accesses = self._by_node(*accessed, len(seen.tids))
+        threads = self._threads(seen, touches, accesses, interval, counts)
         observation = Observation(now, interval, self.machine, self._processes(pids), threads, pages, touches)
         return Looked(
             observation,
             fresh,
-            self._places(fresh, pages, pids),
+            places,
             float(seen.waited_ns.sum()) / max(1.0, float((seen.ran_ns + seen.waited_ns).sum())),
             samples.lost,
         )
@@ -179,15 +185,18 @@ class Observer:
             last_s=last,
         )
 
+    def _by_node(self, thread: Ints, node: Ints, weight: Floats, count: int) -> Floats:
+        """(T, K) sums of weights by rows of threads and nodes, where both are known."""
+        known, nodes = (thread >= 0) & (node >= 0), self.machine.nodes
+        cells = thread[known] * nodes + node[known]
+        sums = np.bincount(cells, weight[known], count * nodes).reshape(count, nodes)
+        return sums.astype(np.float64, copy=False)
+
     def _threads(
-        self, seen: "_Seen", touches: Touches, pages: Pages, interval: float, counts: Counts
+        self, seen: "_Seen", touches: Touches, accesses: Floats, interval: float, counts: Counts
     ) -> Threads:
-        """The threads' rows; their accesses count for the nodes that the pages are on now."""
-        nodes, count = self.machine.nodes, len(seen.tids)
-        place = pages.node[touches.page]
-        placed = place >= 0
-        cells = touches.thread[placed] * nodes + place[placed]
-        accesses = np.bincount(cells, touches.accesses[placed], count * nodes).reshape(count, nodes)
+        """The threads' rows."""
+        count = len(seen.tids)
         return Threads(
             tid=seen.tids,
             process=seen.process,
@@ -199,8 +208,9 @@ class Observer:
             instructions=counts.instructions,
             operations=counts.instructions if counts.counted else np.zeros(count),
             llc_misses=counts.misses,
-            accesses=accesses.astype(np.float64),
+            accesses=accesses,
             latency_ns=_mean_latency(touches, count),
+            ran=np.clip(seen.ran_ns / (interval * 1e9), 0.0, 1.0),
         )
 
     def _processes(self, pids: Ints) -> Processes:

@@ -2,6 +2,8 @@
 (cimar-nimar-lmma.txt).
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -129,3 +131,18 @@ def test_the_record_is_kept_by_thread_and_node() -> None:
     assert state[0, 1] == 2 * state[0, 0]
     gone = case([1], [[1.0, 0.0]], [64], latency=[90], tids=[1])
     assert set(Nimar().decide(gone, state).state) == {(1, 0)}
+
+
+def test_intervals_of_different_length_compare() -> None:
+    """Twice the operations and accesses in twice the time are the same performance."""
+    short = observation(machine_of(2, 2), [0, 2], accesses=[[9, 1], [2, 8]], operations=[100, 80])
+    long = observation(machine_of(2, 2), [0, 2], accesses=[[18, 2], [4, 16]], operations=[200, 160])
+    assert performance(replace(long, interval_s=2.0)).tolist() == performance(short).tolist()
+
+
+def test_waiting_for_a_cpu_is_no_performance() -> None:
+    """Where nothing counts operations, the time with a cpu stands for them."""
+    seen = observation(machine_of(2, 2), [0, 2], accesses=[[9, 1], [9, 1]], operations=[0, 0])
+    waited = replace(seen, threads=replace(seen.threads, ran=np.array([1.0, 0.5])))
+    first, second = performance(seen).tolist()
+    assert performance(waited).tolist() == pytest.approx([first, second / 4])  # O · O, and as many accesses

@@ -10,22 +10,21 @@ _IDLE = 0.01  # of the interval
 
 def performance(observation: Observation) -> Floats:
     """(T,) P = O · I / L with I = O / (A · S_cache) (Eq. 1 and 4); NaN for threads that did nothing to
-    judge by.
+    judge by. O is a rate, so that intervals of different length compare.
 
     Where the machine counts no operations, the time a thread ran stands for them; where it measures no
     latencies, the unloaded ones of the machine do. Both then vary with placement through A and L alone.
     """
     threads = observation.threads
-    operations = (
-        threads.operations if threads.operations.any() else threads.busy * observation.interval_s * 1e9
-    )
+    ran = threads.busy if threads.ran is None else threads.ran
+    operations = threads.operations if threads.operations.any() else ran * observation.interval_s * 1e9
     accesses = threads.accesses.sum(axis=1)
     latency = np.where(np.isnan(threads.latency_ns), unloaded_latency(observation), threads.latency_ns)
     judged = (accesses > 0) & (operations > 0) & (latency > 0) & (threads.busy >= _IDLE)
     result = np.full(threads.count, np.nan)
     rows = np.flatnonzero(judged)
     intensity = operations[rows] / (accesses[rows] * CACHE_LINE)
-    result[rows] = operations[rows] * intensity / latency[rows]
+    result[rows] = operations[rows] / observation.interval_s * intensity / latency[rows]
     return result
 
 
