@@ -5,17 +5,26 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from numaplan.launcher.launch import Launch
+from numaplan.launcher.report import human_bytes
 from numaplan.mapper import Plan, PlanRegion, PlanThread
 
 SHOWN = 64  # threads and regions listed one by one
+_UNPLANNED = {
+    "float": "on the nodes of their process's planned threads",
+    "anywhere": "on all cpus",
+    "inherit": "on the cpus of the thread that made them",
+}
 
 
 def explain(launch: Launch) -> str:
     """Lines for people: threads' cpus, regions' nodes, and equivalents for numactl, taskset, OpenMP."""
     plan = launch.plan
     lines = [
-        f"{len(plan.threads)} threads by {plan.method}, {len(plan.memory)} memory regions",
+        f"{_count(len(plan.threads), 'thread')} by {plan.method},"
+        f" {_count(len(plan.memory), 'memory region')}",
         _how(launch),
+        f"threads not in the plan: {_UNPLANNED[launch.request.unplanned]}",
+        f"affinity that the program sets for itself: {'undone' if launch.request.override else 'respected'}",
         "",
         "threads:",
     ]
@@ -56,8 +65,14 @@ def _region(region: PlanRegion) -> str:
     by_node: dict[int, int] = defaultdict(int)
     for run in region.runs:
         by_node[run.node] += run.bytes
-    where = ", ".join(f"{count} bytes on node {node}" for node, count in sorted(by_node.items()))
-    return f"{key.kind} {key.name} ({key.bytes} bytes): {region.policy} {where}"
+    where = ", ".join(f"{human_bytes(count)} on node {node}" for node, count in sorted(by_node.items()))
+    if list(by_node.values()) == [key.bytes]:
+        where = f"on node {region.runs[0].node}"
+    return f"{key.kind} {key.name}, {human_bytes(key.bytes)}: {region.policy} {where}".rstrip()
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _equivalents(plan: Plan, command: str) -> list[str]:

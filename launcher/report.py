@@ -231,11 +231,11 @@ def _memory_reasons(
             full = [f"node {node} was full" for node in item.planned if int(node) in observed.full]
             told = "".join(f": {why}" for why in full[:1])
             reasons.append(
-                f"{item.region.kind} {item.region.name}: {_size(item.misplaced)} on other nodes{told}"
+                f"{item.region.kind} {item.region.name}: {human_bytes(item.misplaced)} on other nodes{told}"
             )
     if any(region.policy == "next-touch" for region in plan.memory):
         marked, moved, stayed = observed.next_touch
-        told = f"{_size(marked)} marked, {moved} pages moved, {stayed} could not be"
+        told = f"{human_bytes(marked)} marked, {moved} pages moved, {stayed} could not be"
         reasons.append(f"next-touch: {told}" if marked else "next-touch regions were left to first touch")
     return reasons
 
@@ -256,16 +256,17 @@ def _summary(
         return f"{text} as planned; no planned memory was touched"
     misplaced = sum(region.misplaced for region in memory)
     share = (touched - misplaced) / touched
-    text += f", {int(share * 1000) / 10:g} % of {_size(touched)} as planned"
+    text += f", {int(share * 1000) / 10:g} % of {human_bytes(touched)} as planned"
     if not misplaced:
         return text
     (wanted, found), most = max(strays.items(), key=lambda item: item[1])
-    rest = f" and {_size(misplaced - most)} on others" if misplaced > most else ""
+    rest = f" and {human_bytes(misplaced - most)} on others" if misplaced > most else ""
     told = f"node {wanted} was full" if wanted in full else why_not_at(wanted)  # by now it need not be
-    return f"{text}; {_size(most)} on node {found} instead of {wanted}{rest}{told and ': '}{told}"
+    return f"{text}; {human_bytes(most)} on node {found} instead of {wanted}{rest}{told and ': '}{told}"
 
 
-def _size(count: int) -> str:
+def human_bytes(count: int) -> str:
+    """`4.2 MB`: in powers of 1000."""
     value, unit = float(count), "B"
     for larger in ("KB", "MB", "GB", "TB"):
         if value < 1000:

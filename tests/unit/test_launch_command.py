@@ -84,8 +84,16 @@ def test_explain_runs_nothing_and_names_equivalents(
         "OMP_PLACES='{0}'",
         "  r1/0.1: node",
         "heap true+0x10",
+        "threads not in the plan: on the nodes of their process's planned threads",
+        "affinity that the program sets for itself: respected",
     ):
         assert expected in out
+    code, out, err = outcome(
+        capsys, "--plan", plan, "--remap", "--override", "--unplanned", "inherit", "--explain", "true"
+    )
+    assert (code, err) == (0, "")
+    assert "threads not in the plan: on the cpus of the thread that made them" in out
+    assert "affinity that the program sets for itself: undone" in out
 
 
 def test_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
