@@ -2,7 +2,6 @@
 
 import os
 import sys
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -47,6 +46,8 @@ def _outcome(call: Callable[[], Any], prog: str) -> int:
 def fail(prog: str, text: str, code: int) -> int:
     """Say an error in one line (after its traceback with --debug) and return the code."""
     if os.environ.get("NUMAPLAN_DEBUG"):
+        import traceback
+
         traceback.print_exc()
     with suppress(OSError):
         if sys.stderr is not None:

@@ -4,7 +4,6 @@ The machine's agent serves it at a socket (launcher/native/labguest/sampler.c): 
 numbers, answers of a 32-bit length and so many bytes, which together are what `perf record -o -` writes.
 """
 
-import socket
 import stat
 import struct
 from contextlib import suppress
@@ -45,6 +44,8 @@ class LabSampler:
 
     def __init__(self, what: LiveEvents) -> None:
         """Start sampling; raises MachineLacksError when the sampler is not there or in use."""
+        import socket
+
         self.what = what
         self._decoder = StreamDecoder()
         self._socket = socket.socket(socket.AF_UNIX)

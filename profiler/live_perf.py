@@ -10,8 +10,7 @@ from contextlib import suppress
 
 from numaplan.common import MachineLacksError
 from numaplan.profiler.backends.base import PerfChoices
-from numaplan.profiler.backends.perf_command import recording_perf
-from numaplan.profiler.backends.perf_session import perf_arguments
+from numaplan.profiler.backends.perf_command import perf_arguments, recording_perf
 from numaplan.profiler.live_samples import LiveEvents, LiveSamples, live_samples
 from numaplan.profiler.perfdata import PerfDataError, StreamDecoder
 

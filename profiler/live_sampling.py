@@ -40,15 +40,17 @@ def live_events(backend: str, period: int) -> LiveEvents:
 def _hardware_events(backend: str, period: int) -> LiveEvents:
     from numaplan.profiler.backends.base import PerfChoices
     from numaplan.profiler.backends.event_plan import plan_events
-    from numaplan.profiler.backends.hardware import in_tree
-    from numaplan.profiler.machine import Machine
     from numaplan.profiler.sampler_hardware import clock_khz, read_hardware
 
     root = Path("/")
+    plan = plan_events(backend, read_hardware(root), period, PerfChoices(), {})
+    # Only now: trying it takes longer, and most machines that have none were told so by their files.
+    from numaplan.profiler.backends.hardware import in_tree
+    from numaplan.profiler.machine import Machine
+
     capability = in_tree(backend, root).available(Machine.load("local"))
     if not capability.ok:
         raise MachineLacksError(f"backend {backend}: {capability.why}", capability.mend or _MEND)
-    plan = plan_events(backend, read_hardware(root), period, PerfChoices(), {})
     events, why = (*plan.events, _INSTRUCTIONS), capability.why
     return LiveEvents(
         backend, events, plan.options, plan.period, why, plan.machine_wide, 1e6 / clock_khz(root)

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from numaplan.common import MachineLacksError, NumaplanError, UsageError
 from numaplan.profiler.backends.base import Capability, PerfChoices, Progress, Recording, RecordRequest
 from numaplan.profiler.backends.event_plan import NO_PHYSICAL, ring_options
-from numaplan.profiler.backends.perf_command import recording_perf
+from numaplan.profiler.backends.perf_command import perf_arguments, recording_perf
 from numaplan.profiler.backends.perf_session import (
     decode_output,
     own_accesses,
-    perf_arguments,
     recording_of,
     run_perf,
     shown_command,

@@ -17,11 +17,10 @@ from numaplan.profiler.backends.base import (
     RecordRequest,
 )
 from numaplan.profiler.backends.event_plan import EventPlan, plan_events
-from numaplan.profiler.backends.perf_command import PerfRun, recording_perf
+from numaplan.profiler.backends.perf_command import PerfRun, perf_arguments, recording_perf
 from numaplan.profiler.backends.perf_session import (
     decode_output,
     own_accesses,
-    perf_arguments,
     recording_of,
     run_perf,
     shown_command,

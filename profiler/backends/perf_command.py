@@ -14,12 +14,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from numaplan.common import MachineLacksError, UsageError
 from numaplan.common.process import find_program, run_program
+from numaplan.profiler.backends.base import PerfChoices
 
 INSTALL = "apt-get install linux-perf"
+# No build ids, which our library logs; no BPF programs, for which perf would take a second longer to end.
+_PLAIN = ("-B", "-N", "--no-bpf-event")
 _OLDEST = (5, 10)  # `perf record --control` that answers, by descriptors
 _NOT_STARTED = 127
 _FLUSH_SECONDS = 120.0
@@ -49,7 +53,11 @@ def find_perf() -> str:
 
 def recording_perf() -> str:
     """The perf command, which can be started on a waiting program; raises MachineLacksError if it cannot."""
-    found = find_perf()
+    return _checked(find_perf())
+
+
+@cache
+def _checked(found: str) -> str:
     try:
         told = subprocess.run(
             [found, "--version"], capture_output=True, text=True, errors="replace", timeout=20, check=False
@@ -67,6 +75,16 @@ def recording_perf() -> str:
             f"perf {version[0]} is too old: it has no --control", f"install perf {oldest} or later: {INSTALL}"
         )
     return found
+
+
+def perf_arguments(
+    events: Sequence[str], options: Sequence[str], period: int, choices: PerfChoices
+) -> list[str]:
+    """What comes after `perf record`, but for the target and the output."""
+    rate = ["-F", str(choices.freq)] if choices.freq else ["-c", str(period)]
+    limit = ["--max-size", f"{choices.max_bytes}B"] if choices.max_bytes else []
+    named = [word for event in choices.events or events for word in ("-e", event)]
+    return [*_PLAIN, *named, *rate, "--sample-cpu", *options, *limit]
 
 
 def run_recorded(

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from numaplan.common import MachineLacksError, NumaplanError, UsageError
-from numaplan.profiler.backends.base import WATCHING, PerfChoices, Progress, Recording, RecordRequest
+from numaplan.profiler.backends.base import WATCHING, Progress, Recording, RecordRequest
 from numaplan.profiler.backends.live import Meter
 from numaplan.profiler.backends.perf_command import INTERRUPTED, PerfRun, run_attached, run_recorded
 from numaplan.profiler.perfdata import Decoded, decode_perf
@@ -15,19 +15,7 @@ from numaplan.profiler.perfdata.conversion import Converted, convert
 from numaplan.profiler.perfdata.periods import PeriodCounter, period_facts
 
 _USER_END = np.uint64(1 << 63)
-# No build ids, which our library logs; no BPF programs, for which perf would take a second longer to end.
-_PLAIN = ("-B", "-N", "--no-bpf-event")
 _THROTTLE = 5  # the kernel's record for a sampler that it slowed down
-
-
-def perf_arguments(
-    events: Sequence[str], options: Sequence[str], period: int, choices: PerfChoices
-) -> list[str]:
-    """What comes after `perf record`, but for the target and the output."""
-    rate = ["-F", str(choices.freq)] if choices.freq else ["-c", str(period)]
-    limit = ["--max-size", f"{choices.max_bytes}B"] if choices.max_bytes else []
-    named = [word for event in choices.events or events for word in ("-e", event)]
-    return [*_PLAIN, *named, *rate, "--sample-cpu", *options, *limit]
 
 
 def shown_command(request: RecordRequest, arguments: Sequence[str], machine_wide: bool = False) -> list[str]:

@@ -4,7 +4,6 @@ This is the content of a machine.json (design: data contracts). It says what is 
 `sources.py` finds the reader for what a user names.
 """
 
-import hashlib
 import math
 from collections.abc import Iterable
 from functools import cached_property
@@ -167,6 +166,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dic
             "nodes": sorted((node.id, list(node.cpus)) for node in self.nodes),
             "distances": self.distance_rows,
         }
+        import hashlib
+
         return "sha256:" + hashlib.sha256(msgspec.json.encode(facts, order="sorted")).hexdigest()
 
 

@@ -10,7 +10,7 @@ from numaplan.profiler.backends import choose_backend
 from numaplan.profiler.backends.base import PerfChoices
 from numaplan.profiler.backends.event_plan import SETTINGS, EventPlan, plan_events
 from numaplan.profiler.backends.intel_events import llc_miss_events
-from numaplan.profiler.backends.perf_session import perf_arguments
+from numaplan.profiler.backends.perf_command import perf_arguments
 from numaplan.profiler.machine import Machine
 from numaplan.profiler.perfdata.event_kinds import event_codes
 from numaplan.profiler.sampler_hardware import Hardware, Pmu, clock_khz, read_hardware
