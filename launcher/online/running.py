@@ -2,14 +2,13 @@
 
 import os
 import signal
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from types import FrameType
 
 from numaplan.common import UsageError
 from numaplan.common.process import find_program, run_program
+from numaplan.launcher.folder import launch_folder
 from numaplan.launcher.online import procfs
 from numaplan.launcher.online.options import OnlineOptions
 from numaplan.launcher.online.session import Session
@@ -28,8 +27,7 @@ def launch_online(
     session = Session(options, Machine.load("local"))
     session.prepare([os.getpid()])  # what we start is watched with us, from its first instruction
     surroundings = dict(os.environ if environment is None else environment)
-    with tempfile.TemporaryDirectory(prefix="nlaunch-") as folder:
-        workdir = Path(folder)
+    with launch_folder({}) as workdir:
         if options.save:
             surroundings = prepare(workdir, surroundings)
         try:
