@@ -108,13 +108,14 @@ class Today(msgspec.Struct, frozen=True, kw_only=True):
     """Where threads and memory are without the plan, and what that costs.
 
     threads: `recorded` as the recording saw them, `compact` in order of creation where it does not say; pages
-    are where they were touched first. local_share, latency_ns, node_shares: as in Predicted.
+    are where they were touched first. local_share, latency_ns, serving_ns, node_shares: as in Predicted.
     """
 
     threads: str
     local_share: float = -1.0
     latency_ns: float = -1.0
     node_shares: tuple[float, ...] = ()
+    serving_ns: float = -1.0
 
 
 class Predicted(Metrics, frozen=True, kw_only=True):
@@ -126,7 +127,8 @@ class Predicted(Metrics, frozen=True, kw_only=True):
     another objective); today: what the plan is to improve on;
     lower_bound: no placement costs less in the plan's objective (-1: not known); latency_ns: mean wait of a
     recorded access (-1: the machine's latencies or the accesses are not known); first_touch_ns: the same for
-    the baselines, with pages where they are touched first.
+    the baselines, with pages where they are touched first; serving_ns: mean time an access in which the
+    busiest memory hands out its cache lines (-1: the machine's bandwidths or the accesses are not known).
     """
 
     local_share: float = -1.0
@@ -137,6 +139,7 @@ class Predicted(Metrics, frozen=True, kw_only=True):
     node_shares: tuple[float, ...] = ()
     phase_imbalance: float = -1.0
     today: Today | None = None
+    serving_ns: float = -1.0
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

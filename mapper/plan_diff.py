@@ -12,7 +12,7 @@ def differences(first: Plan, second: Plan) -> list[str]:
         lines.append(f"machine: {first.machine.name or 'unnamed'} -> {second.machine.name or 'unnamed'}")
     lines += _limited(_threads(first, second), "threads")
     lines += _limited(_memory(first, second), "regions")
-    for name in ("remote_share", "hop_cost", "load_std", "local_share"):
+    for name in ("remote_share", "hop_cost", "load_std", "local_share", "latency_ns", "serving_ns"):
         before, after = getattr(first.predicted, name), getattr(second.predicted, name)
         if before != after:
             lines.append(f"{name}: {_known(before)} -> {_known(after)}")

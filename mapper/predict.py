@@ -12,7 +12,7 @@ from numaplan.mapper.pages import PagePlan, PageStats
 from numaplan.mapper.placing import phase_imbalance
 from numaplan.mapper.plan import Predicted, Today
 from numaplan.mapper.problem import Nodes, Problem
-from numaplan.mapper.stall import local_share, mean_latency
+from numaplan.mapper.stall import local_share, mean_latency, serving_time
 from numaplan.mapper.traffic import first_touch_traffic
 from numaplan.profiler import Machine
 
@@ -65,6 +65,7 @@ def with_memory(
             local_share=local_share(traffic),
             latency_ns=mean_latency(traffic, machine),
             node_shares=_shares(traffic),
+            serving_ns=serving_time(traffic, machine),
         )
     return msgspec.structs.replace(
         predicted,
@@ -73,6 +74,7 @@ def with_memory(
         node_shares=_shares(pages.traffic),
         first_touch_ns=first_touch,
         today=today,
+        serving_ns=serving_time(pages.traffic, machine),
     )
 
 

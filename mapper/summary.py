@@ -48,11 +48,11 @@ def _change(predicted: Predicted, regions: int) -> list[str]:
     lines = []
     today = predicted.today
     if predicted.latency_ns >= 0:
-        against = ""
-        if today is not None and today.latency_ns > 0:
-            change = predicted.latency_ns / today.latency_ns - 1
-            against = f", {change:+.0%} against today's {today.latency_ns:.0f} ns"
+        against = _change_of(predicted.latency_ns, today.latency_ns if today else -1.0, ".0f")
         lines.append(f"memory access waits {predicted.latency_ns:.0f} ns{against}")
+    if predicted.serving_ns >= 0:
+        against = _change_of(predicted.serving_ns, today.serving_ns if today else -1.0, ".2f")
+        lines.append(f"busiest memory needs {predicted.serving_ns:.2f} ns an access{against}")
     if predicted.local_share >= 0:
         placed = f"{regions} region{'s' * (regions != 1)} placed"
         against = f"   (today {today.local_share:.1%})" if today and today.local_share >= 0 else ""
@@ -61,6 +61,10 @@ def _change(predicted: Predicted, regions: int) -> list[str]:
         threads = "as recorded" if today.threads == "recorded" else "taken to be in order of creation"
         lines.append(f"today: threads {threads}, pages where they are touched first")
     return lines
+
+
+def _change_of(planned: float, today: float, digits: str) -> str:
+    return f", {planned / today - 1:+.0%} against today's {today:{digits}} ns" if today > 0 else ""
 
 
 def _identity(plan: Plan) -> list[str]:

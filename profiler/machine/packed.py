@@ -32,7 +32,7 @@ def unpacked(data: bytes, source: str) -> bytes:
         if data.startswith(magic):
             try:
                 with opener(io.BytesIO(data)) as file:
-                    content = file.read(MOST_BYTES + 1)
+                    content: bytes = file.read(MOST_BYTES + 1)
             except (OSError, EOFError, lzma.LZMAError) as error:
                 raise UsageError(f"{source}: damaged: {error}", _MENDS) from error
             if len(content) > MOST_BYTES:
