@@ -24,11 +24,11 @@ from numaplan.launcher.online.observation import (
     Touches,
     age_weight,
 )
+from numaplan.launcher.online.policies.page_sets import find_rows, page_keys, split_keys
 from numaplan.launcher.online.samples import Table, Window, table_of, weighed_by_time
 from numaplan.profiler.live_samples import LiveSamples
 
 _MOST_PAGES = 1 << 16  # asked for their place at once
-_BITS = 40  # of a page number
 
 
 class Looked(NamedTuple):
@@ -83,6 +83,7 @@ class Observer:
         self._times: dict[int, procfs.ThreadTimes] = {}
         self._last = time.monotonic()
         self._families = procfs.Families()
+        self._places_before = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
         table = np.full(int(self.machine.cpu_ids.max()) + 2, -1, dtype=np.int64)
         table[self.machine.cpu_ids] = self.machine.cpu_node
         self._node_of_cpu = table
@@ -148,8 +149,8 @@ class Observer:
     def _pages(self, table: Table, pids: Ints) -> tuple[Pages, Ints]:
         """The touched pages with their nodes, and the page row of each sample."""
         process = np.searchsorted(pids, table.pid)
-        keys, page_row = groups_of(process << _BITS | table.page)
-        where, number = keys >> _BITS, keys & ((1 << _BITS) - 1)
+        keys, page_row = groups_of(page_keys(process, table.page))
+        where, number = split_keys(keys)
         node = np.full(len(keys), -1, dtype=np.int64)
         rows = np.arange(len(keys))
         if len(rows) > _MOST_PAGES:  # those with most accesses
@@ -158,7 +159,19 @@ class Observer:
             mine = rows[where[rows] == index]
             with suppress(OSError):  # it may have ended
                 node[mine] = self._node_rows(kernel.page_nodes(pid, number[mine]))
+        node = self._remembered(page_keys(pids[where], number), node)
         return Pages(where, number, node, kernel.PAGE_BYTES), page_row
+
+    def _remembered(self, keys: Ints, node: Ints) -> Ints:
+        """(M,) the pages' nodes, those of the look before where the kernel does not tell.
+
+        Some kernels (6.1 to 6.5) say of pages that await a hint fault that they are not there; nobody has
+        touched them since they began to, and so nothing has moved them. keys: (M,) ascending, by pid.
+        """
+        before, places = self._places_before
+        node = np.where(node < 0, _chosen(places, find_rows(before, keys)), node)
+        self._places_before = keys, node
+        return node
 
     def _node_rows(self, node_ids: Ints) -> Ints:
         rows = np.full(int(max(self.machine.node_ids.max(), node_ids.max(initial=0))) + 2, -1, dtype=np.int64)
@@ -222,12 +235,14 @@ class Observer:
         return Processes(pids, pages)
 
     def _places(self, fresh: Table, pages: Pages, pids: Ints) -> Ints:
-        keys = pages.process << _BITS | pages.number
-        wanted = np.searchsorted(pids, fresh.pid) << _BITS | fresh.page
-        at = np.minimum(np.searchsorted(keys, wanted), max(0, len(keys) - 1))
-        if not len(keys):
-            return np.full(len(wanted), -1, dtype=np.int64)
-        return np.where(keys[at] == wanted, pages.node[at], -1)
+        """(n,) node rows of the fresh samples' pages."""
+        wanted = page_keys(np.searchsorted(pids, fresh.pid), fresh.page)
+        return _chosen(pages.node, find_rows(page_keys(pages.process, pages.number), wanted))
+
+
+def _chosen(node: Ints, rows: Ints) -> Ints:
+    """The nodes in these rows, -1 where a row is."""
+    return np.append(node, -1)[rows]
 
 
 def _mean_latency(touches: Touches, threads: int) -> Floats:
