@@ -81,10 +81,10 @@ def _programs(folder: Path, machine: str) -> dict[str, Program]:
     alone = [str(folder / "partners"), str(threads), str(rounds)]
     half = [str(folder / "partners"), str(threads // 2), str(rounds * 2)]
     other = [str(folder / "stencil"), str(threads // 2), "16384", str(int(rounds * _STENCIL))]
-    narrow = {"numaplan": "--set patience=4", "dino": "--set K=16"}
+    narrow = {"dino": "--set K=16"}
     return {
         "partners": Program(alone, narrow),
-        "two programs": Program(_together(half, other), {"numaplan": "--set patience=4"}),
+        "two programs": Program(_together(half, other), {}),
         "two programs, crowded": Program(_together(alone, alone), narrow),
     }
 

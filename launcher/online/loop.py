@@ -25,7 +25,7 @@ _SURE = 2  # looks in a row that must be worse before moves are undone
 _GIVE_UP = 3  # times in a row that moves had to be undone
 _REVEALS = 8  # times between two looks that touches are made visible, at most
 _IDLE = 4  # intervals without a move before looking less often
-_LONGEST = 8.0  # periods between two looks
+_LONGEST = 4.0  # periods between two looks
 _SAME = 0.5  # of accesses that threads of before must make, or what they cost is no measure of what they did
 
 
