@@ -19,7 +19,7 @@ from benchmarks.papers.rows import (
     ratio_row,
     spread_row,
 )
-from benchmarks.papers.show import page
+from benchmarks.papers.show import page, verdict
 from benchmarks.simulator.run import Outcome
 
 
@@ -58,6 +58,16 @@ def test_rows_make_a_document_and_a_page() -> None:
     assert {"paper", "table", "row", "paper_value", "value", "verdict", "why"} <= document["rows"][0].keys()
     assert [row["verdict"] for row in document["rows"]] == ["size", "no"]
     assert "a &lt;b&gt;" in page(rows, 2)
+
+
+def test_what_could_not_be_measured_is_no_disagreement() -> None:
+    row = Row(paper="p", table="1", row="time", paper_value=72.0, value=None, verdict="no", why="emulated")
+    shown = page([row, claim_row("p", "2", "b", "better", [1.1, 1.2], 1.0, "because")], 2)
+    assert verdict(row) == "not measured"
+    assert (
+        "<td class=n>0<td class=n>0<td class=n>1<td class=n>1" in shown
+    )  # size, direction, no, not measured
+    assert "<td data-l=seeds: class=n>2" in shown
 
 
 def test_within_the_interval_is_enough_for_ours() -> None:
