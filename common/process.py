@@ -44,10 +44,12 @@ def run_program(
     started: Callable[[int], None] | None = None,
     before_exec: Callable[[], None] | None = None,
     pass_fds: Sequence[int] = (),
+    pass_interrupts: bool = False,
 ) -> int:
     """Run argv to its end and return its exit code; signals reach the program, not us.
 
-    What the terminal sends (Ctrl-C) the program gets by itself; what a process sends to us is passed on.
+    What the terminal sends (Ctrl-C) the program gets by itself; what a process sends to us is passed on,
+    SIGINT with pass_interrupts only: a process that sent it to our group would interrupt the program twice.
     started: called with the child's pid once it runs; before_exec: called in the child, which becomes the
     program when it returns. Raises UsageError when it cannot be started.
     """
@@ -59,7 +61,8 @@ def run_program(
             child = subprocess.Popen(
                 list(argv), env=dict(environment), close_fds=False, preexec_fn=before_exec
             )
-            family = _Family(child.pid, signals)
+            passed = [n for n in _FORWARDED if n != signal.SIGINT or pass_interrupts]
+            family = _Family(child.pid, signals, passed)
             if started is not None:
                 started(child.pid)
             child.returncode = family.wait()
@@ -74,14 +77,14 @@ def run_program(
 class _Family:
     """We and the program: signals that we pass on, and stops (Ctrl-Z) that we follow the program into."""
 
-    def __init__(self, pid: int, signals: Signals) -> None:
-        self._pid = pid
+    def __init__(self, pid: int, signals: Signals, passed: Sequence[int]) -> None:
+        self._pid, self._passed = pid, passed
         self._signals = signals
         self._asked_to_stop = False
         self._program_stopped = False
         early = signals.heard()  # before its exec it did not hear its own copies
         for item in early:
-            if item.number != signal.SIGCHLD:
+            if item.number in (*passed, *_STOPPING, signal.SIGCONT):
                 self._send(item.number)
         self._hear([item for item in early if item.number in _STOPPING])
 
@@ -114,7 +117,7 @@ class _Family:
                 self._asked_to_stop = False
                 if not any(later.number in _STOPPING for later in heard[place:]):
                     self._go_on()
-            elif item.number in _FORWARDED and self._is_for_us_alone(item):
+            elif item.number in self._passed and self._is_for_us_alone(item):
                 self._send(item.number)
 
     def _go_on(self) -> None:

@@ -206,7 +206,13 @@ def _run(launch: Launch, workdir: Path, place: Path, helpers: Helpers) -> int:
         environment.setdefault("GOMAXPROCS", str(len(os.sched_getaffinity(0))))
     attach = helpers.tracer.attach if helpers.tracer else None
     try:
-        return run_program([*launch.request.argv], environment, before_exec=attach, started=helpers.started)
+        return run_program(
+            [*launch.request.argv],
+            environment,
+            before_exec=attach,
+            started=helpers.started,
+            pass_interrupts=True,
+        )
     finally:
         helpers.stop()
 
