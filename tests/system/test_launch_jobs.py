@@ -1,7 +1,6 @@
 """Job control: nlaunch stops with its program, and only with it."""
 
 import os
-import pty
 import signal
 import subprocess
 import time
@@ -94,36 +93,3 @@ def test_a_signal_during_the_start_is_not_lost(tmp_path: Path) -> None:
             time.sleep(0.03 * turn)
             launcher.terminate()
             assert launcher.wait(timeout=PATIENCE_S) in (-signal.SIGTERM, 128 + signal.SIGTERM)
-
-
-@pytest.mark.parametrize("by", ["preload", "ptrace"])
-def test_under_a_shell_with_job_control(tmp_path: Path, by: str) -> None:
-    plan_of_threads([("p0", "0")]).save(tmp_path / "plan.json")
-    shell, terminal = pty.fork()
-    if shell == 0:
-        os.execvp("bash", ["bash", "--norc", "--noprofile", "--noediting", "-i"])
-    said = b""
-
-    def type_in(text: str, answer: str) -> None:
-        nonlocal said
-        said = b""
-        os.write(terminal, text.encode())
-        while answer.encode() not in said:
-            said += os.read(terminal, 4096)
-
-    type_in("PS1=; stty -echo; echo be''gin\n", "begin")
-    type_in(f"{NLAUNCH} --by {by} --plan {tmp_path / 'plan.json'} sh -c 'echo run''s; exec cat'\n", "runs")
-    type_in("one\n", "one")
-    type_in("\x1a", "Stopped")
-    type_in("echo a''part; fg\n", "apart")
-    type_in("two\n", "two")
-    type_in("\x1a", "Stopped")
-    type_in("fg\n", "nlaunch")
-    type_in("three\n", "three")
-    type_in("\x03", "1/1 threads as planned")
-    type_in('echo "code $?"\n', "code 130")
-    type_in("jobs; echo e''nd\n", "end")
-    assert b"Stopped" not in said and b"Running" not in said
-    os.write(terminal, b"exit 7\n")
-    assert os.waitstatus_to_exitcode(os.waitpid(shell, 0)[1]) == 7
-    os.close(terminal)
