@@ -1,18 +1,16 @@
 /* The search as a whole: given placements, fresh ones through the levels, then improvement of the best. */
 #include "task.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { LARGE = 128, FIRST_CUTS = 6 };
 
-/* What an effort spends: placements made anew by bisection (tries: how often each part is cut), or through the levels;
- * improvements tried, how many of them in vain before giving up, and what each run through the levels does. Large
- * placements improve by parts; few, many: how many parts of few nodes are tried in vain, and of many. */
+/* What an effort spends: placements made anew by bisection or through the levels; improvements tried, how many of them in
+ * vain before giving up, and what each run through the levels does. */
 struct budget {
-    int bisections, tries, fresh, rounds, idle, few, many;
+    int bisections, fresh, rounds, idle;
     struct effort levels;
 };
 
@@ -26,17 +24,12 @@ struct run {
 
 static struct budget budget_for(int n, bool distances, int effort) {
     static const struct budget small[3] = {
-        {2, 1, 1, 6, 4, 0, 0, {4, 4, 60, 20, 10, 6}},
-        {5, 1, 3, 36, 12, 0, 0, {4, 3, 200, 60, 200, 32}},
-        {16, 1, 12, 800, 200, 0, 0, {4, 6, 800, 200, 2000, 400}},
+        {2, 1, 6, 4, {4, 4, 60, 20, 10, 6}},
+        {5, 3, 36, 12, {4, 3, 200, 60, 200, 32}},
+        {16, 12, 800, 200, {4, 6, 800, 200, 2000, 400}},
     };
-    static const struct budget large[3] = { /* these end when their work is done */
-        {1, 4, 0, INT_MAX, INT_MAX, 80, 3, {4, 4, 60, 20, 10, 6}},
-        {2, 4, 0, INT_MAX, INT_MAX, 100, 8, {4, 3, 200, 60, 60, 12}},
-        {4, 8, 4, INT_MAX, 100, 400, 30, {4, 6, 800, 200, 800, 200}},
-    };
-    struct budget budget = (n > LARGE ? large : small)[effort];
-    if (effort == 0 && n > 64 && n <= LARGE) budget.bisections = 6, budget.fresh = 0, budget.rounds = 3;
+    struct budget budget = small[effort];
+    if (effort == 0 && n > 64) budget.bisections = 6, budget.fresh = 0, budget.rounds = 3;
     if (effort == 1 && n <= 28) budget.rounds *= 3, budget.idle *= 3; /* so few that the optimum is in reach */
     int longer = n > 64 || effort == 0 ? 1 : n <= 32 && distances ? 4 : 2; /* distances make for more local optima */
     budget.levels.fine_iterations *= longer;
@@ -50,7 +43,7 @@ static uint64_t work_allowed(int n, uint64_t entries, int effort) {
     double size = pow(n / 512.0, 0.75), fullness = 1 + (double)entries / n / 512;
     double most = n > 2048 ? 8e9 : 7e9 * size; /* beyond, a minute is enough for anyone */
     if (n <= LARGE) return (uint64_t)(effort == 0 ? 30e6 * size : effort == 1 ? 120e6 * size : most);
-    return (uint64_t)(effort == 0 ? 17e6 * size * fullness : effort == 1 ? 85e6 * size * fullness : most);
+    return (uint64_t)(effort == 0 ? 15e6 * size * fullness : effort == 1 ? 75e6 * size * fullness : most);
 }
 
 /* Keep the scratch placement if it is the best so far. */
@@ -111,13 +104,19 @@ static bool find_tolerance(struct run *run, int starts, const int *start) {
     return nearest != NULL;
 }
 
-static bool take_starts(struct run *run, const struct budget *budget, int starts, const int *start) {
-    size_t n = (size_t)run->state->graph->n;
-    bool done = !run->rules->balanced || find_tolerance(run, starts, start);
+/* Keep the best of the given placements, and find out what tolerance can be asked for. */
+static bool weigh_starts(struct run *run, int starts, const int *start) {
+    if (run->rules->balanced && !find_tolerance(run, starts, start)) return false;
     for (int s = 0; s < starts; s++) {
-        state_set(run->state, start + (size_t)s * n);
+        state_set(run->state, start + (size_t)s * (size_t)run->state->graph->n);
         keep(run);
     }
+    return true;
+}
+
+static bool take_starts(struct run *run, const struct budget *budget, int starts, const int *start) {
+    size_t n = (size_t)run->state->graph->n;
+    bool done = weigh_starts(run, starts, start);
     for (int s = 0; done && s < starts; s++) {
         state_set(run->state, start + (size_t)s * n);
         if (n > 32 && run->state->cost > 1.2 * run->best_cost) continue; /* a long way down, for little */
@@ -168,10 +167,10 @@ static bool improve(struct run *run, const struct budget *budget, int round) {
     return tabu_search(state, &run->rng, budget->levels.fine_iterations, budget->levels.fine_patience, false);
 }
 
-/* The whole placement by bisection, each part cut so many times. */
-static bool bisect(struct run *run, const struct budget *budget, int tries, bool wide) {
+/* The whole placement by bisection. */
+static bool bisect(struct run *run, const struct budget *budget, bool wide) {
     struct state *state = run->state;
-    const struct bisecting how = {state->rules->k, tries, FIRST_CUTS, wide};
+    const struct bisecting how = {state->rules->k, 1, FIRST_CUTS, wide};
     memcpy(run->trial, run->best, (size_t)state->graph->n * sizeof *run->trial);
     if (!bisect_placement(state->graph, run->rules, &run->rng, &how, run->trial)) return false;
     state_set(state, run->trial);
@@ -180,25 +179,10 @@ static bool bisect(struct run *run, const struct budget *budget, int tries, bool
 
 static bool make_fresh(struct run *run, const struct budget *budget, int number) {
     struct state *state = run->state;
-    if (number < budget->bisections) return bisect(run, budget, budget->tries, number % 2);
+    if (number < budget->bisections) return bisect(run, budget, number % 2);
     memcpy(run->trial, run->best, (size_t)state->graph->n * sizeof *run->trial);
     if (!multilevel(state->graph, run->rules, &budget->levels, &run->rng, true, run->trial)) return false;
     state_set(state, run->trial);
-    return true;
-}
-
-/* Place few nodes anew (or many), from the scratch placement on, until `idle` attempts in a row brought nothing. */
-static bool improve_parts(struct run *run, bool many, int idle) {
-    struct state *state = run->state;
-    if (state->blocks < 3) idle = 0; /* two nodes: that would be everything */
-    for (int vain = 0; vain < idle && *run->rules->work <= run->rules->allowed;) {
-        bool improved;
-        int few = 2 + (rng_below(&run->rng, 3) == 0) + (rng_below(&run->rng, 6) == 0);
-        int nodes = many ? 4 + rng_below(&run->rng, 5) : few;
-        if (!improve_part(state, &run->rng, nodes, run->rules->balanced ? 30 : 0, 10, &improved)) return false;
-        vain = improved ? 0 : vain + 1;
-    }
-    keep(run);
     return true;
 }
 
@@ -207,30 +191,32 @@ static bool go_on(const struct run *run) {
     return *run->rules->work < run->rules->allowed && (run->best_cost > 0 || run->best_imbalance > 0);
 }
 
-/* One attempt at a large placement: many nodes anew and then few, or in turn everything. */
-static bool improve_large(struct run *run, const struct budget *budget, int round) {
-    double cost = run->best_cost, imbalance = run->best_imbalance;
-    if (round % 2 || run->state->blocks < 3)
-        return bisect(run, budget, 2, round / 2 % 2) && improve_parts(run, false, budget->few / 2);
-    state_set(run->state, run->best);
-    if (!improve_parts(run, true, budget->many)) return false;
-    return !better(run->best_imbalance, run->best_cost, imbalance, cost) || improve_parts(run, false, budget->few / 2);
-}
-
-static bool search(struct run *run, const struct budget *budget, int starts, const int *start) {
-    if (!take_starts(run, budget, starts, start)) return false;
-    for (int fresh = 0; fresh < budget->bisections + budget->fresh && go_on(run); fresh++) {
-        if (!make_fresh(run, budget, fresh)) return false;
+static bool search(struct run *run, int effort, int starts, const int *start) {
+    const struct budget budget = budget_for(run->state->graph->n, !run->rules->flat, effort);
+    if (!take_starts(run, &budget, starts, start)) return false;
+    for (int fresh = 0; fresh < budget.bisections + budget.fresh && go_on(run); fresh++) {
+        if (!make_fresh(run, &budget, fresh)) return false;
         keep(run);
     }
-    state_set(run->state, run->best);
-    if (budget->few && go_on(run) && !improve_parts(run, false, budget->few)) return false;
-    for (int round = 0, idle = 0; round < budget->rounds && idle < budget->idle && go_on(run); round++) {
+    for (int round = 0, idle = 0; round < budget.rounds && idle < budget.idle && go_on(run); round++) {
         double cost = run->best_cost, imbalance = run->best_imbalance;
-        if (!(budget->few ? improve_large : improve)(run, budget, round)) return false;
+        if (!improve(run, &budget, round)) return false;
         keep(run);
         idle = better(run->best_imbalance, run->best_cost, imbalance, cost) ? 0 : idle + 1;
     }
+    return true;
+}
+
+/* Large placements evolve. Distances and loads want parts made anew more often. */
+static bool search_large(struct run *run, int effort, int starts, const int *start) {
+    static const struct evolving efforts[3] = {{3, 20, 6, 80, 1}, {6, 20, 6, 80, 1}, {10, 25, 12, 300, 3}};
+    struct evolving how = efforts[effort];
+    if (effort && (!run->rules->flat || run->rules->balanced)) how.renewed = 40, how.parts = 20;
+    if (!weigh_starts(run, starts, start)) return false;
+    memcpy(run->trial, run->best, (size_t)run->state->graph->n * sizeof *run->trial);
+    if (go_on(run) && !evolve(run->state, &run->rng, &how, run->trial)) return false;
+    state_set(run->state, run->trial);
+    keep(run);
     return true;
 }
 
@@ -246,8 +232,7 @@ int numaplan_solve(const struct task *task, int starts, const int *start, int *n
     if (ready && thin.start) graph.comm = thin;
     if (ready) rules.allowed = work_allowed(task->n, matrix_size(&graph.comm), effort);
     if (ready && (run.state = state_new(&graph, &rules, start))) {
-        struct budget budget = budget_for(task->n, !rules.flat, effort);
-        if (search(&run, &budget, starts, start)) {
+        if ((task->n > LARGE ? search_large : search)(&run, effort, starts, start)) {
             memcpy(node, run.best, n * sizeof *node);
             outcome[0] = rules.tolerance;
             outcome[1] = run.best_cost;

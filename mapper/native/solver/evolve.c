@@ -1,0 +1,203 @@
+/* Large placements: a few made anew by bisection, then combined again and again (Sanders and Schulz, Distributed
+ * Evolutionary Graph Partitioning, is the idea): what two of them agree on stays together while the better one is improved
+ * through the levels, and the child takes the place of the most alike that is not better. */
+#include "seating.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_CUTS = 6, SETTLE = 30, PATIENCE = 10, BUSY = 30 };
+
+/* node: count x n; all: the threads as bundles of one; state: scratch. */
+struct pool {
+    const struct evolving *how;
+    struct seating seating;
+    struct bundles all;
+    struct state *state;
+    struct rng *rng;
+    int n, count, *node, *child, *size;
+    double *cost, *imbalance;
+    int *best;
+    double best_cost, best_imbalance;
+};
+
+static int *member_of(const struct pool *pool, int c) {
+    return pool->node + (size_t)c * (size_t)pool->n;
+}
+
+static bool pool_new(struct pool *pool, const struct evolving *how, struct state *state, struct rng *rng) {
+    size_t n = (size_t)state->graph->n, members = (size_t)how->members;
+    *pool = (struct pool){.how = how, .state = state, .rng = rng, .n = state->graph->n};
+    pool->all = (struct bundles){state->graph->comm, malloc(n * sizeof(int)), (double *)state->graph->extra};
+    pool->node = malloc(members * n * sizeof *pool->node);
+    pool->child = malloc(n * sizeof *pool->child);
+    pool->size = calloc((size_t)state->rules->k, sizeof *pool->size);
+    pool->cost = malloc(members * sizeof *pool->cost);
+    pool->imbalance = malloc(members * sizeof *pool->imbalance);
+    if (!pool->all.weight || !pool->node || !pool->child || !pool->size || !pool->cost || !pool->imbalance) return false;
+    for (size_t i = 0; i < n; i++) {
+        pool->all.weight[i] = 1;
+        pool->size[state->node[i]]++;
+    }
+    return seating_allocate(&pool->seating, pool->n, state->rules, pool->size);
+}
+
+static void pool_free(struct pool *pool) {
+    seating_free(&pool->seating);
+    free(pool->all.weight);
+    free(pool->node);
+    free(pool->child);
+    free(pool->size);
+    free(pool->cost);
+    free(pool->imbalance);
+}
+
+/* The child as the state's placement; where loads count these come into balance first. */
+static bool settle(struct pool *pool, long iterations) {
+    struct state *state = pool->state;
+    state_set(state, pool->child);
+    if (iterations == 0) return true;
+    if (!tabu_search(state, pool->rng, iterations, PATIENCE, false)) return false;
+    memcpy(pool->child, state->node, (size_t)pool->n * sizeof *pool->child);
+    return true;
+}
+
+/* Pairs that talk and are together in one placement only. */
+static uint64_t difference(const struct pool *pool, const int *a, const int *b) {
+    uint64_t count = 0;
+    for (int i = 0; i < pool->n; i++) {
+        struct row row = row_of(&pool->all.comm, i);
+        for (int e = 0; e < row.count; e++) {
+            int j = column_of(row, e);
+            count += row.weight[e] != 0 && (a[i] == a[j]) != (b[i] == b[j]);
+        }
+    }
+    *pool->state->rules->work += matrix_size(&pool->all.comm) + (uint64_t)pool->n;
+    return count;
+}
+
+static void put(struct pool *pool, int c) {
+    memcpy(member_of(pool, c), pool->child, (size_t)pool->n * sizeof *pool->child);
+    pool->cost[c] = pool->state->cost;
+    pool->imbalance[c] = pool->state->imbalance;
+}
+
+/* Remember the child if it is the best so far. */
+static bool keep(struct pool *pool) {
+    const struct state *state = pool->state;
+    if (!better(state->imbalance, state->cost, pool->best_imbalance, pool->best_cost)) return false;
+    pool->best_cost = state->cost;
+    pool->best_imbalance = state->imbalance;
+    memcpy(pool->best, pool->child, (size_t)pool->n * sizeof *pool->best);
+    return true;
+}
+
+/* Put the child in place of the most alike that is not better; not if it is known already. */
+static void take_in(struct pool *pool) {
+    const struct state *state = pool->state;
+    int victim = -1;
+    uint64_t least = UINT64_MAX;
+    for (int c = 0; c < pool->count; c++) {
+        uint64_t apart = difference(pool, pool->child, member_of(pool, c));
+        bool worse = better(state->imbalance, state->cost, pool->imbalance[c], pool->cost[c]);
+        if (apart == 0 && !worse) return;
+        if (!better(pool->imbalance[c], pool->cost[c], state->imbalance, state->cost) && apart < least) least = apart, victim = c;
+    }
+    if (victim >= 0) put(pool, victim);
+}
+
+/* The child through the levels, with what its parents agree on kept together. */
+static bool improve_child(struct pool *pool, double wide, const int *first, const int *second) {
+    return improve_cycle(&pool->seating, &pool->all, pool->rng, wide, first, second, pool->child) &&
+           settle(pool, pool->state->rules->balanced ? SETTLE : 0);
+}
+
+/* A placement made anew by bisection. */
+static bool add_fresh(struct pool *pool, int number) {
+    struct state *state = pool->state;
+    const struct bisecting how = {state->rules->k, 1, FIRST_CUTS, number % 2};
+    memcpy(pool->child, pool->best, (size_t)pool->n * sizeof *pool->child);
+    if (!bisect_placement(state->graph, state->rules, pool->rng, &how, pool->child)) return false;
+    bool busy = matrix_size(&pool->all.comm) > BUSY * (uint64_t)pool->n; /* swaps are quick where many talk to many */
+    if (busy && !settle(pool, 1)) return false;
+    if (!improve_child(pool, 1, pool->child, pool->child)) return false;
+    put(pool, number);
+    keep(pool);
+    return true;
+}
+
+/* Few nodes of the child anew, until some attempts in a row brought nothing. */
+static bool renew_parts(struct pool *pool) {
+    struct state *state = pool->state;
+    const struct rules *rules = state->rules;
+    state_set(state, pool->child);
+    for (int vain = 0; vain < pool->how->parts && *rules->work < rules->allowed;) {
+        bool improved;
+        int few = 2 + (rng_below(pool->rng, 3) == 0) + (rng_below(pool->rng, 6) == 0);
+        if (!improve_part(state, pool->rng, few, rules->balanced ? SETTLE : 0, PATIENCE, &improved)) return false;
+        vain = improved ? 0 : vain + 1;
+    }
+    memcpy(pool->child, state->node, (size_t)pool->n * sizeof *pool->child);
+    return true;
+}
+
+/* One child, of two parents or of one. */
+static bool breed(struct pool *pool) {
+    static const double wide[] = {0, 0.5, 1, 2}; /* trees want little slack, meshes much */
+    int a = rng_below(pool->rng, pool->count), b = rng_below(pool->rng, pool->count - 1);
+    b += b >= a;
+    if (better(pool->imbalance[b], pool->cost[b], pool->imbalance[a], pool->cost[a])) a = a + b, b = a - b, a = a - b;
+    memcpy(pool->child, member_of(pool, a), (size_t)pool->n * sizeof *pool->child);
+    if (rng_below(pool->rng, 100) < pool->how->renewed) return renew_parts(pool);
+    return improve_child(pool, wide[rng_below(pool->rng, 4)], member_of(pool, a), member_of(pool, b));
+}
+
+/* New placements until the pool is full, or half of what is left of the work is done. */
+static bool fill(struct pool *pool) {
+    const struct rules *rules = pool->state->rules;
+    const uint64_t most = *rules->work + (rules->allowed - *rules->work) / 2;
+    while (pool->count < pool->how->members && (!pool->count || *rules->work < most)) {
+        if (!add_fresh(pool, pool->count)) return false;
+        pool->count++;
+    }
+    return true;
+}
+
+/* One pool, from new placements until its children are no better any more. */
+static bool live(struct pool *pool) {
+    const struct rules *rules = pool->state->rules;
+    if (!fill(pool)) return false;
+    for (int idle = 0; pool->count > 1 && idle < pool->how->idle && *rules->work < rules->allowed;) {
+        if (!breed(pool)) return false;
+        idle = keep(pool) ? 0 : idle + 1;
+        take_in(pool);
+    }
+    return true;
+}
+
+/* Further pools, with the best so far in them, while that finds anything. */
+static bool live_on(struct pool *pool) {
+    const struct rules *rules = pool->state->rules;
+    for (int vain = 0; vain < pool->how->lives && *rules->work < rules->allowed;) {
+        double cost = pool->best_cost, imbalance = pool->best_imbalance;
+        if (!live(pool)) return false;
+        vain = better(pool->best_imbalance, pool->best_cost, imbalance, cost) ? 0 : vain + 1;
+        memcpy(pool->child, pool->best, (size_t)pool->n * sizeof *pool->child);
+        state_set(pool->state, pool->child);
+        put(pool, 0);
+        pool->count = 1;
+    }
+    return true;
+}
+
+bool evolve(struct state *state, struct rng *rng, const struct evolving *how, int *node) {
+    struct pool pool;
+    state_set(state, node);
+    bool done = pool_new(&pool, how, state, rng);
+    pool.best = node;
+    pool.best_cost = state->cost;
+    pool.best_imbalance = state->imbalance;
+    done = done && live_on(&pool);
+    pool_free(&pool);
+    return done;
+}

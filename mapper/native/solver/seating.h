@@ -1,0 +1,60 @@
+/* Improvement of a whole placement by moves of single bundles: what its parts share. */
+#ifndef NUMAPLAN_SEATING_H
+#define NUMAPLAN_SEATING_H
+
+#include "solver.h"
+
+/* Bundles of threads; weight: threads in each; extra: k x n as in struct graph, or NULL. */
+struct bundles {
+    struct matrix comm;
+    int *weight;
+    double *extra;
+};
+
+/* A placement of bundles on nodes that may hold `slack` threads more or less than `size` says.
+ *
+ * gain[i * k + x]: what bundle i costs on node x, less an amount that is the same for all x; low[i]: the least of these
+ * on another node than its own, which is low_at[i] (negative: not known). cost: relative to the start. The others are
+ * scratch for the passes and chains. */
+struct seating {
+    const struct bundles *level;
+    const struct rules *rules;
+    const int *size;
+    int n, k, slack;
+    int *node, *fill, *low_at;
+    double *gain, *low, *step, cost;
+    double *key, *top;
+    int *moved, *from, *order, *queue, *member, *position, *first, *count;
+    bool *locked, *queued, *stale;
+};
+
+/* Room for n bundles; size: threads wanted on each node. False without memory. */
+bool seating_allocate(struct seating *seating, int n, const struct rules *rules, const int *size);
+void seating_free(struct seating *seating);
+
+/* Take over a level (of at most as many bundles as there is room for) and a placement of it. */
+void seating_start(struct seating *seating, const struct bundles *level, int slack, const int *node);
+
+void seating_move(struct seating *seating, int i, int x);
+
+/* low[i], made known where it is not. */
+double least_elsewhere(struct seating *seating, int i);
+
+/* Bring every node within the slack, as cheaply as single moves can. */
+void restore_seats(struct seating *seating);
+
+/* Passes of single moves within the slack, each undone back to its best point (Fiduccia and Mattheyses, k-way). */
+void refine_moves(struct seating *seating, int passes);
+
+/* Chains of moves that end where they began, so that seats stay exact: from everyone (before: only from those near whom
+ * something differs from that placement), and again from those near a change. Only bundles of
+ * one weight take part in a chain. */
+void refine_chains(struct seating *seating, struct rng *rng, const int *before);
+
+/* Improve node[] through coarser levels in which nobody is bundled with one who is elsewhere in either parent; wide:
+ * how many of the heaviest bundle a node may hold too much or too little on the way; 0: seats stay exact, and what was
+ * exact gets no dearer. False without memory. */
+bool improve_cycle(struct seating *seating, const struct bundles *threads, struct rng *rng, double wide,
+                   const int *first, const int *second, int *node);
+
+#endif
