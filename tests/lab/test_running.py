@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -50,6 +51,17 @@ def test_streams_environment_folder_and_exit_code(lab: Path, tmp_path: Path) -> 
     assert done.stderr.startswith(f"value\nof two lines in {folder}, é ü\n".encode())
     assert (folder / "out put").read_text() == "kept\n"
     assert sorted(path.name for path in folder.iterdir()) == ["my program", "out put"]
+
+
+def test_vectors_are_computed_as_here(lab: Path) -> None:
+    """A sort that uses whatever vector instructions the processor has; QEMU has had wrong ones."""
+    code = (
+        "import numpy as np; rng = np.random.default_rng(1);"
+        "lists = [rng.integers(0, 1000, count) for count in range(1, 130)];"
+        "assert all((np.diff(keys[np.argsort(keys)]) >= 0).all() for keys in lists)"
+    )
+    done = nlab(lab, "run", "-m", "1x1", "--", sys.executable, "-c", code)
+    assert done.returncode == 0, done.stderr
 
 
 def test_json_alone_on_stdout_and_counts(lab: Path, tmp_path: Path) -> None:
