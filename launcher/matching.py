@@ -44,7 +44,7 @@ class Matcher:
         self._trace = trace
         if trace and not _is_trace(Path(trace)):
             raise UsageError(f"{trace}: not a trace that can be read", "give the one of the plan")
-        load_matching()  # before the program starts: it takes longer than the samples
+        load_matching(bool(trace))  # before the program starts: it takes longer than the samples
         self._sampler = start_sampler(_events(), [os.getpid()])
         self._sampler.take()  # nothing yet: loads what decodes
         self._ended = threading.Event()

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from numaplan.launcher.online.arithmetic import assign
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -27,11 +29,12 @@ class Match:
         return int((self.threads != np.arange(len(self.threads))).sum())
 
 
-def load_matching() -> None:
-    """Load what matching needs."""
-    import scipy.optimize  # noqa: F401
-
+def load_matching(by_communication: bool) -> None:
+    """Load what matching needs; by memory alone it needs little."""
     from numaplan.analyzer import communication_matrix, match_threads  # noqa: F401
+
+    if by_communication:
+        import scipy.optimize  # noqa: F401
 
 
 def match_roles(
@@ -63,9 +66,7 @@ def match_roles(
 
 
 def _starts(alike: Floats, one: Floats, other: Floats) -> list[Ints]:
-    from scipy.optimize import linear_sum_assignment
-
-    starts = [np.asarray(linear_sum_assignment(alike, maximize=True)[1], np.int64)]
+    starts = [assign(-alike)]
     if one.any():
         from numaplan.analyzer import match_threads
 
