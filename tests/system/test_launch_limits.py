@@ -135,6 +135,7 @@ def test_at_a_terminal(tmp_path: Path, by: str) -> None:
     PLAN.save(tmp_path / "plan.json")
     pid, terminal = pty.fork()
     if pid == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # the tests may be run in the background
         os.execvpe(
             "bash", ["bash", "--norc", "--noprofile", "-i"], {**os.environ, "PS1": "> ", "TERM": "dumb"}
         )

@@ -50,8 +50,9 @@ def command_for(folder: Path, *argv: str, by: str = "auto") -> list[str]:
 def started(folder: Path, command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
     """The command once it has said that it is ready, its temporary files in `folder`."""
     environment = {**os.environ, "TMPDIR": str(folder)}
+    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+        command, stdin=pipe, stdout=pipe, stderr=nothing, env=environment, preexec_fn=heed
     ) as launcher:
         try:
             assert launcher.stdout is not None and launcher.stdout.readline() == b"ready\n"
@@ -59,6 +60,12 @@ def started(folder: Path, command: list[str]) -> Iterator[subprocess.Popen[bytes
         finally:
             if launcher.poll() is None:
                 launcher.kill()
+
+
+def heed() -> None:
+    """The tests may be run in the background, where interrupts are ignored."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def folders(place: Path) -> list[Path]:
@@ -80,6 +87,7 @@ def test_the_terminals_signals_come_once(tmp_path: Path) -> None:
     command = command_for(tmp_path, "python3", "-c", COUNTS)
     pid, terminal = pty.fork()
     if pid == 0:
+        heed()
         os.execv(command[0], command)
     said = b""
 
