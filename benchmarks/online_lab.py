@@ -3,7 +3,7 @@
 All runs of a program are made in one boot, in turns. NUMAPLAN_MACHINE: which machine (2x2); NUMAPLAN_REPEAT:
 runs each (3); NUMAPLAN_ROUNDS: how long (8000); NUMAPLAN_PERIOD: the policies' T in seconds (1; more on a
 crowded host, where a second holds less work); NUMAPLAN_PROGRAMS, NUMAPLAN_POLICIES: which, by comma;
-NUMAPLAN_KEEP: a folder for the loops' journals.
+NUMAPLAN_KEEP: a folder for the loops' journals; NUMAPLAN_BESIDE: 1 leaves AutoNUMA on beside the loops.
 """
 
 import json
@@ -123,7 +123,8 @@ def _once(
     period = os.environ.get("NUMAPLAN_PERIOD", "1")
     words = f"{name} {settings} --set T={period} --overhead 0.3 --journal {journal}"
     told = Request(request.argv, request.machine, online=words)
-    done = _good(Session(guest, told, folder).run("online-alone", stderr=2))
+    config = "online" if os.environ.get("NUMAPLAN_BESIDE") == "1" else "online-alone"
+    done = _good(Session(guest, told, folder).run(config, stderr=2))
     return done, _moves(journal)
 
 
