@@ -82,7 +82,8 @@ def test_other_allocators_before_and_after_ours(program: Path, allocator: str, b
 )
 def test_it_is_sound(repository: Path, tmp_path: Path, sanitizer: str, names: list[str]) -> None:
     native = repository / "launcher" / "native"
-    parts = [native / "enforce" / f"{name}.c" for name in ("marks", "vmas", "moving", "nexttouch", "fault", "calls")]
+    names_of_parts = ("marks", "vmas", "moving", "nexttouch", "fault", "calls")
+    parts = [native / "enforce" / f"{name}.c" for name in names_of_parts]
     folders = [repository / "profiler" / "native" / "preload", native / "form", native / "enforce"]
     program = compiled(
         repository,
