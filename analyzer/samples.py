@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from numaplan.analyzer.periods import EVENTS, event_weights
 from numaplan.analyzer.preparing import choose, count_kinds
 from numaplan.analyzer.region_rules import Columns, RegionRules
+from numaplan.common import UsageError
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Trace
 
 PIECE = 1 << 20  # samples held at once
@@ -221,7 +222,12 @@ def _is_dram(event: int, level: int) -> bool:
 
 
 def _kinds(columns: Columns) -> tuple[dict[tuple[int, int], int], int, int]:
-    """Samples by (event, level), and the first and last time, of columns that are not empty."""
+    """Samples by (event, level), and the first and last time, of columns that are not empty.
+
+    Raises UsageError for codes that stand for nothing, as a damaged file may have them.
+    """
     counts = count_kinds(columns["event"], columns["level"], LEVELS)
+    if counts[len(_IS_DRAM) :].any():
+        raise UsageError("the trace has samples of no known event", "it is damaged: copy or record it again")
     events = {divmod(kind, LEVELS): int(counts[kind]) for kind in np.flatnonzero(counts).tolist()}
     return events, int(columns["time_ns"][0]), int(columns["time_ns"][-1])

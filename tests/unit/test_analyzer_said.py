@@ -60,6 +60,25 @@ def test_periods_that_cannot_be_are_not_used_and_that_is_said(tmp_path: Path, pe
     assert sum("periods by event cannot be right" in note for note in found.notes) == 1
 
 
+@pytest.mark.parametrize(("event", "level"), [(200, 0), (0, 255), (255, 255)])
+def test_events_that_do_not_exist_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: int, level: int
+) -> None:
+    """Words of packed samples can hold more than there are names for."""
+    whole = Trace.all_samples
+
+    def damaged(trace: Trace, columns: tuple[str, ...]) -> dict[str, np.ndarray]:
+        found = whole(trace, columns)
+        found["event"], found["level"] = found["event"].copy(), found["level"].copy()
+        found["event"][3], found["level"][3] = event, level
+        return found
+
+    monkeypatch.setattr(Trace, "all_samples", damaged)
+    path = write(tmp_path / "t.db", exchange(HEAP, 0))
+    with Trace.open(path) as trace, pytest.raises(UsageError, match="no known event"):
+        analyze_trace(trace)
+
+
 @pytest.mark.parametrize("period", ["-5", "1" * 13, "many"])
 def test_a_period_that_cannot_be_is_refused(tmp_path: Path, period: str) -> None:
     path = write(tmp_path / "t.db", exchange(HEAP, 0), meta={"period": period})
