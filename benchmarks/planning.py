@@ -1,7 +1,9 @@
 """`nmap plan` on traces of 8 threads against starting Python with numpy and DuckDB, as a user waits for it.
 
 Both take turns in one run, as processes of their own; the least processor time of each counts, and the least
-wall time is given beside it. The traces are of examples/stencil.c, as `nprof record` makes them by default
+wall time is given beside it. Where cpus are idle, the processor time of importing numpy alone includes its
+BLAS threads, which spin for a while; 'nmap plan' starts none, and loads modules while the database reads, so
+that its wall time gains where a second cpu is free. The traces are of examples/stencil.c, as `nprof record` makes them by default
 and as `make demo` does.
 """
 
