@@ -12,8 +12,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 from numaplan.launcher.lab.guest import Guest, interruptible
@@ -37,12 +38,15 @@ class Program(NamedTuple):
 
 @dataclass
 class Moves:
-    """What a loop did in one run, by its journal; allowed: thread moves that the budget had for that time."""
+    """What a loop did in one run, by its journal; allowed: thread moves that the budget had for that time;
+    seconds: of the guest's processor time, of each look.
+    """
 
     threads: int = 0
     allowed: float = 0.0
     megabytes: float = 0.0
     looks: int = 0
+    seconds: list[float] = field(default_factory=list)
 
 
 def run() -> dict[str, Any]:
@@ -105,7 +109,10 @@ def _compare(
                 journal = _journal(folder, f"{title} {name} {turn + 1}".replace(" ", "-"))
                 done.append(_once(guest, request, folder, name, program.settings.get(name, ""), journal))
                 share, moves = done[-1][0].local_share, done[-1][1]
-                print(f"{turn + 1} {name}: local {share:.1%}, {moves}", file=sys.stderr, flush=True)
+                said = (
+                    f"{turn + 1} {name}: local {share:.1%}, {moves.looks} looks, {moves.threads} thread moves"
+                )
+                print(said, file=sys.stderr, flush=True)
     return runs
 
 
@@ -151,6 +158,7 @@ def _moves(journal: Path) -> Moves:
         Budget().moves * (seconds + 4.0),  # it begins with what four seconds save up
         sum(action["moved"] for action in actions if action["move"] == "pages") * 4096 / 1e6,
         len(looks),
+        [look["spent_s"] for look in looks[1:]],
     )
 
 
@@ -164,4 +172,5 @@ def _row(runs: list[tuple[LabRun, Moves]]) -> dict[str, str | float]:
         row["most of the budgeted moves %"] = max(100 * one.threads / one.allowed for _, one in runs)
         row["MB moved"] = max(one.megabytes for _done, one in runs)
         row["looks"] = min(one.looks for _done, one in runs)
+        row["s a look"] = median([spent for _done, one in runs for spent in one.seconds] or [0.0])
     return row

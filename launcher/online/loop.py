@@ -77,7 +77,7 @@ class Loop:
         self._restarted = False
         self._last: Looked | None = None
         self._pids: list[int] = []
-        self._spent = 0.0  # seconds of cpu that the last look took
+        self._spent = 0.0  # seconds of cpu that the look before took
 
     @property
     def last(self) -> Looked | None:
@@ -212,7 +212,7 @@ class Loop:
                 "samples": len(looked.fresh.pid), "lost": looked.lost, "local_share": cost.local_share,
                 "cost": cost.mean, "waiting": looked.waiting,
             },
-            actions=action_entries(done), effect=effect,
+            actions=action_entries(done), effect=effect, spent_s=self._spent,
         )  # fmt: skip
 
     def _wait(self, seconds: float) -> bool:
