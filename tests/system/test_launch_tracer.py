@@ -6,6 +6,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import time
 from pathlib import Path
 
 import msgspec
@@ -74,6 +75,19 @@ def applied_to(tmp_path: Path, argv: list[str], **options: object) -> tuple[int,
     ]
 
 
+def none_is_left(program: str) -> None:
+    """A child whose creator was killed before it told of it is not left stopped at its birth."""
+    end = time.monotonic() + 20
+
+    def running() -> list[str]:
+        links = [f"{path}/exe" for path in Path("/proc").iterdir() if path.name.isdecimal()]
+        return [link for link in links if os.path.exists(link) and os.readlink(link) == program]  # noqa: PTH110, PTH115
+
+    while running():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
 @pytest.mark.parametrize("override", [False, True])
 @pytest.mark.parametrize("name", ["many", "family", "tree", "births", "clone"])
 def test_static_programs(tmp_path: Path, build: Build, findings: Path, name: str, override: bool) -> None:
@@ -81,6 +95,7 @@ def test_static_programs(tmp_path: Path, build: Build, findings: Path, name: str
     code, threads = applied_to(tmp_path, [build(name, "-static"), *arguments], override=override)
     assert code == 0 and all(right for *_, right in threads)
     assert threads[:2] == [["p0", "0", True], ["p0", "0.1", True]]
+    none_is_left(build(name, "-static"))
     assert list(findings.iterdir()) == []
 
 

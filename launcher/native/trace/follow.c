@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SYSCALL_STOP = SIGTRAP | 0x80 };
+enum { SYSCALL_STOP = SIGTRAP | 0x80, PATIENCE_S = 2 };
 enum {
     OPTIONS = PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT |
               PTRACE_O_TRACESYSGOOD
@@ -57,11 +57,12 @@ static void join_process(struct task *creator, struct task *born) {
 /* The creator stopped in clone, fork or vfork. The new task stands still until we let it go, so it is bound now. */
 static void made(struct task *creator) {
     unsigned long message = 0;
-    if (ptrace(PTRACE_GETEVENTMSG, creator->tid, NULL, &message) || !message || !creator->process) return;
+    if (ptrace(PTRACE_GETEVENTMSG, creator->tid, NULL, &message) || !message) return;
     struct task *born = tr_find((pid_t)message);
     if (!born) born = tr_add((pid_t)message);
     if (!born) return;
-    if (is_thread_of(creator->process, born->tid)) join_thread(creator, born);
+    if (!creator->process) born->nameless = true;
+    else if (is_thread_of(creator->process, born->tid)) join_thread(creator, born);
     else join_process(creator, born);
     if (born->process && born->process->started) tr_bind(born);
     if (born->waiting) {
@@ -84,12 +85,27 @@ static bool stops_group(int signal) {
     return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
 }
 
+static time_t seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+/* A creator that was killed, or whose process became another program, never tells: its child runs on, unbound. */
+static void let_go(struct task *task) {
+    if (!task->waiting || seconds() - task->since < PATIENCE_S) return;
+    task->waiting = false;
+    task->nameless = true;
+    go_on(task, 0);
+}
+
 /* A task at its birth, in a stop of its group (Ctrl-Z), or woken from that. */
 static void trapped(struct task *task, int signal) {
     if (stops_group(signal)) {
         ptrace(PTRACE_LISTEN, task->tid, NULL, NULL);
-    } else if (!task->process) {
+    } else if (!task->process && !task->nameless) {
         task->waiting = true;
+        task->since = seconds();
     } else {
         go_on(task, 0);
     }
@@ -120,6 +136,7 @@ void tr_follow(void) {
         if (tid < 0 && errno != EINTR) return;
         if (tid < 0) {
             tr_each(tr_bind_again);
+            tr_each(let_go);
             continue;
         }
         struct task *task = tr_find(tid);

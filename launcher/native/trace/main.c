@@ -13,9 +13,11 @@ enum { LOOK_US = 50000 };
 
 static void wake(int signal) { (void)signal; }
 
-static void hold(void) {
+/* To look at what no event tells: each second, more often where the plan holds against the program's wish. */
+static void look_around(bool holds) {
     struct sigaction action = {.sa_handler = wake}; /* no SA_RESTART: it ends the wait */
-    struct itimerval clock = {{0, LOOK_US}, {0, LOOK_US}};
+    struct timeval every = {holds ? 0 : 1, holds ? LOOK_US : 0};
+    struct itimerval clock = {every, every};
     sigaction(SIGALRM, &action, NULL);
     setitimer(ITIMER_REAL, &clock, NULL);
 }
@@ -34,7 +36,7 @@ int tr_trace(pid_t pid, const char *name, const char *form, const char *folder, 
     if (!tr_seize(pid, name)) return 3;
     if (write(STDOUT_FILENO, "y", 1) != 1) return 3;
     close(STDOUT_FILENO);
-    if (holds) hold();
+    look_around(holds);
     tr_follow();
     return 0;
 }

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 enum { TR_PATH = 4096 }; /* characters of a creation path; deeper threads are not named */
 
@@ -31,6 +32,8 @@ struct task {
     char *path;              /* NULL: too deep */
     uint32_t children;       /* threads made so far */
     bool planned, waiting;
+    bool nameless;     /* its creator was killed before it told */
+    time_t since;      /* waiting: in seconds */
     uint64_t question; /* address where sched_getaffinity is about to answer, 0: none */
     uint64_t room;     /* bytes there */
     const struct nf_thread *plan;
