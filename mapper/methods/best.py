@@ -6,7 +6,7 @@ throughout. The search starts from the quick methods' placements as well as afre
 looked at afterwards: should it be better, the search begins again from there. At effort `fast` nothing but
 the quickest is tried; beyond SLOW_LIMIT threads the slow ones are left to effort `max`, and TreeMatch also
 where it would go through all groups. Large sparse tasks start from the baselines alone: no other method takes
-them.
+them. Of equally good placements it takes the one with the least hop cost.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from numaplan.mapper.cost import load_deviation, objective_value
+from numaplan.mapper.cost import load_deviation, node_traffic, objective_value
 from numaplan.mapper.methods.choicemap import choicemap
 from numaplan.mapper.methods.cmlb import cmlb
 from numaplan.mapper.methods.deloc import deloc
@@ -42,11 +42,52 @@ def best(problem: Problem) -> Nodes:
     starts = [*problem.starts, *(_start(problem, method) for method in _quick(problem))]
     solution = solve(problem, np.array(starts))
     for method in _slow(problem):
-        found = _start(problem, method)
-        if _matters(problem, found, solution):
-            starts.append(found)
+        starts.append(_start(problem, method))
+        if _matters(problem, starts[-1], solution):
             solution = solve(problem, np.array(starts))
-    return solution.places
+    return _nearest(problem, starts, solution)
+
+
+def _nearest(problem: Problem, starts: list[Nodes], solution: "Solution") -> Nodes:
+    """Of equally good placements the one with the least hop cost, for objectives that do not ask for it."""
+    far = problem.distances[~np.eye(problem.nodes, dtype=bool)]
+    if problem.objective == "hop" or problem.fixed is not None or (far == far[0]).all():
+        return solution.places
+    equal = [solution.places]
+    if problem.threads <= SLOW_LIMIT:  # beyond, nothing else comes near
+        equal += [places for places in starts if _as_good(problem, places, solution)]
+    renamed = [_rename_nodes(problem, places) for places in equal]
+    return min(renamed, key=lambda places: _hops(problem, places))
+
+
+def _as_good(problem: Problem, places: Nodes, solution: "Solution") -> bool:
+    if problem.objective == "balanced" and _off_balance(problem, places) > solution.tolerance + 1e-12:
+        return False
+    return objective_value(problem, places) <= objective_value(problem, solution.places) * (1 + 1e-12)
+
+
+def _hops(problem: Problem, places: Nodes) -> float:
+    return float((node_traffic(problem.matrix, places, problem.nodes) * problem.distances).sum())
+
+
+def _rename_nodes(problem: Problem, places: Nodes) -> Nodes:
+    """Exchange whole nodes of one size and load target while that lowers the hop cost."""
+    alike = (problem.sizes[:, None] == problem.sizes) & (problem.targets[:, None] == problem.targets)
+    traffic = node_traffic(problem.matrix, places, problem.nodes)
+    np.fill_diagonal(traffic, 0.0)
+    name = np.arange(problem.nodes)  # the node on which each group of threads is
+    for _ in range(4 * problem.nodes):
+        apart = problem.distances[np.ix_(name, name)]
+        each = traffic @ apart  # (K, K) cost of each group where each other is
+        own, local = np.diag(each), np.diag(apart)
+        changes = each + each.T - own[:, None] - own + traffic * (2 * apart - local[:, None] - local)
+        changes[~alike[np.ix_(name, name)]] = 0.0
+        first, second = np.unravel_index(int(changes.argmin()), changes.shape)
+        if changes[first, second] >= -1e-9 * own.sum():
+            break
+        name[[first, second]] = name[[second, first]]
+    renamed: Nodes = name[places]
+    return renamed if _hops(problem, renamed) < _hops(problem, places) else places
 
 
 def _quick(problem: Problem) -> list[Function]:

@@ -202,3 +202,44 @@ def test_degenerate_shapes(method: str) -> None:
     assert map_threads(np.ones((3, 3)), None, "1x2", method).tolist() == [0, 0, 0]
     assert sorted(map_threads(np.ones((3, 3)), None, "8x1", method).tolist()) == [0, 1, 2]
     assert np.bincount(map_threads(np.zeros((6, 6)), None, "3x2", method)).tolist() == [2, 2, 2]
+
+
+def ring_of_rings(threads: int, seed: int) -> Problem:
+    """A shuffled ring on nodes that lie on a ring themselves: the best is known, and so is the nearest."""
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(threads)
+    comm = np.zeros((threads, threads))
+    comm[order, np.roll(order, 1)] = 1.0
+    around = np.abs(np.subtract.outer(np.arange(8), np.arange(8)))
+    machine = Machine.from_dict({
+        "schema": "numaplan/machine/1",
+        "nodes": [{"id": k, "cpus": list(range(k * threads // 8, (k + 1) * threads // 8))} for k in range(8)],
+        "distances": (10 + 5 * np.minimum(around, 8 - around)).tolist(),
+    })  # fmt: skip
+    return new_problem(comm + comm.T, None, machine, objective="remote", seed=seed)
+
+
+@pytest.mark.parametrize("effort", ["fast", "normal"])
+@pytest.mark.parametrize("threads", [256, 328])
+def test_large_placements_reach_the_known_optimum(threads: int, effort: str) -> None:
+    for seed in range(2):
+        problem = replace(ring_of_rings(threads, seed), effort=effort)
+        assert objective_value(problem, best(problem)) == 8
+
+
+@pytest.mark.parametrize("threads", [32, 256])
+def test_of_equally_good_placements_the_nearest_is_taken(threads: int) -> None:
+    for seed in range(4):
+        problem = ring_of_rings(threads, seed)
+        places = best(problem)
+        assert objective_value(problem, places) == 8
+        assert objective_value(replace(problem, objective="hop"), places) == 10 * threads + 8 * 5
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_large_placements_are_the_same_for_the_same_seed(objective: str) -> None:
+    for instance in list(instances({256}))[:6]:
+        problem = new_problem(
+            instance.comm, instance.loads, instance.machine, objective=objective, effort="fast"
+        )
+        assert np.array_equal(best(problem), best(problem))

@@ -209,7 +209,7 @@ static bool search(struct run *run, int effort, int starts, const int *start) {
 
 /* Large placements evolve. Distances and loads want parts made anew more often. */
 static bool search_large(struct run *run, int effort, int starts, const int *start) {
-    static const struct evolving efforts[3] = {{3, 20, 6, 80, 1}, {6, 20, 6, 80, 1}, {10, 25, 12, 300, 3}};
+    static const struct evolving efforts[3] = {{3, 20, 6, 80, 1}, {8, 30, 12, 80, 1}, {10, 25, 12, 300, 3}};
     struct evolving how = efforts[effort];
     if (effort && (!run->rules->flat || run->rules->balanced)) how.renewed = 40, how.parts = 20;
     if (!weigh_starts(run, starts, start)) return false;
