@@ -2,9 +2,8 @@
 
 Both take turns in one run, as processes of their own; the least processor time of each counts, and the least
 wall time is given beside it. Where cpus are idle, the processor time of importing numpy alone includes its
-BLAS threads, which spin for a while; 'nmap plan' starts none, and loads modules while the database reads, so
-that its wall time gains where a second cpu is free. The traces are of examples/stencil.c, as `nprof record`
-makes them by default and as `make demo` does.
+BLAS threads, which spin for a while; 'nmap plan' starts none. The traces are of examples/stencil.c, as
+`nprof record` makes them by default and as `make demo` does.
 """
 
 import resource

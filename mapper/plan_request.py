@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from numaplan.common import UsageError
-from numaplan.common.ahead import Ahead
 from numaplan.mapper.inputs import read_input, say
 
 if TYPE_CHECKING:
@@ -41,9 +40,10 @@ class PlanRequest:
 
 def write_plan(request: PlanRequest) -> None:
     """Make the plan, write it, show its summary; raises NumaplanError for what cannot be planned."""
-    import numpy  # noqa: F401  (at once: loaded from two threads its parts might see each other half made)
+    from numaplan.mapper.pins import read_pins
+    from numaplan.mapper.planner import PlanOptions, make_plan
+    from numaplan.mapper.summary import summary
 
-    Ahead(_load_planner)  # while the database reads, without Python's lock
     workload, target = read_input(
         request.traces,
         request.comm,
@@ -53,10 +53,6 @@ def write_plan(request: PlanRequest) -> None:
         by_phase=request.objective == "phased",
         symmetrise=request.symmetrise,
     )
-    from numaplan.mapper.pins import read_pins
-    from numaplan.mapper.planner import PlanOptions, make_plan
-    from numaplan.mapper.summary import summary
-
     options = PlanOptions(
         method=request.method,
         objective=request.objective,
@@ -74,10 +70,6 @@ def write_plan(request: PlanRequest) -> None:
     for note in planned.notes:
         say(note)
     print("\n".join(summary(planned.plan, request.output)))
-
-
-def _load_planner() -> None:
-    from numaplan.mapper import pins, planner, summary  # noqa: F401
 
 
 def _taken(cpus: tuple[int, ...], plans: Sequence[Path], machine: "Machine") -> tuple[int, ...]:
