@@ -26,7 +26,7 @@ from numaplan.launcher.online.budget import Budget
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 POLICIES = ("numaplan", "nimar+lmma", "dino")
 KERNEL = ("default", "no-autonuma")
-_STENCIL = 0.2  # iterations a round, so that both programs take about as long
+_STENCIL = 0.27  # iterations a round, so that both programs take about as long
 
 
 class Program(NamedTuple):

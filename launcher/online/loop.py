@@ -149,7 +149,7 @@ class Loop:
 
     def _judge(self, cost: Cost, looked: Looked) -> str:
         """What the pending moves did; undoes them when accesses cost more since, and because of them."""
-        trial, before, self._cost = self._trial, self._cost, cost
+        trial, before, self._cost = self._trial, self._cost, self._measure(cost)
         known, self._known = self._known if trial is None else trial.tids, looked.observation.threads.tid
         if before is not None and looked.share_of(known) < _SAME:
             self._trial = None
@@ -177,6 +177,10 @@ class Loop:
             self._trial = None
         return outcome
 
+    def _measure(self, cost: Cost) -> Cost | None:
+        """What later costs may be compared with: not the first look's, in which programs make their data."""
+        return cost if self.tally.intervals > 1 else None
+
     def _start_anew(self) -> str:
         """The program does something else now: what the policy learnt of it before would mislead it."""
         self._trial, self._state = None, None
@@ -195,7 +199,7 @@ class Loop:
         moved = [one for one in done if one.moved]
         self._idle = 0 if moved else self._idle + 1
         self.tally.refused.update(one.problem for one in done if one.problem and not one.moved)
-        if moved and self._trial is None:
+        if moved and self._trial is None and self._measure(cost):
             self._trial = Trial(cost, looked.waiting, seen.threads.tid)
         if self.confines and (self.hands.threads_moved or self.hands.pages_moved):
             moved += self.hands.confine(seen)
