@@ -115,7 +115,7 @@ static bool improve_child(struct pool *pool, double wide, const int *first, cons
 /* A placement made anew by bisection. */
 static bool add_fresh(struct pool *pool, int number) {
     struct state *state = pool->state;
-    const struct bisecting how = {state->rules->k, 1, FIRST_CUTS, number % 2};
+    const struct bisecting how = {state->rules->k, pool->how->tries, FIRST_CUTS, number % 2};
     memcpy(pool->child, pool->best, (size_t)pool->n * sizeof *pool->child);
     if (!bisect_placement(state->graph, state->rules, pool->rng, &how, pool->child)) return false;
     bool busy = matrix_size(&pool->all.comm) > BUSY * (uint64_t)pool->n; /* swaps are quick where many talk to many */

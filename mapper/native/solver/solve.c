@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LARGE = 128, FIRST_CUTS = 6 };
+enum { LARGE = 128, HUGE_TASK = 2048, FIRST_CUTS = 6 };
 
 /* What an effort spends: placements made anew by bisection or through the levels; improvements tried, how many of them in
  * vain before giving up, and what each run through the levels does. */
@@ -43,7 +43,7 @@ static uint64_t work_allowed(int n, uint64_t entries, int effort) {
     double size = pow(n / 512.0, 0.75), fullness = 1 + (double)entries / n / 512;
     double most = n > 2048 ? 8e9 : 7e9 * size; /* beyond, a minute is enough for anyone */
     if (n <= LARGE) return (uint64_t)(effort == 0 ? 30e6 * size : effort == 1 ? 120e6 * size : most);
-    return (uint64_t)(effort == 0 ? 15e6 * size * fullness : effort == 1 ? 75e6 * size * fullness : most);
+    return (uint64_t)(effort == 0 ? 15e6 * size * fullness : effort == 1 ? 68e6 * size * fullness : most);
 }
 
 /* Keep the scratch placement if it is the best so far. */
@@ -209,8 +209,12 @@ static bool search(struct run *run, int effort, int starts, const int *start) {
 
 /* Large placements evolve. Distances and loads want parts made anew more often. */
 static bool search_large(struct run *run, int effort, int starts, const int *start) {
-    static const struct evolving efforts[3] = {{3, 20, 6, 80, 1}, {8, 30, 12, 80, 1}, {10, 25, 12, 300, 3}};
+    static const struct evolving efforts[3] = {{3, 1, 20, 6, 80, 1}, {8, 1, 30, 12, 80, 1}, {10, 1, 25, 12, 300, 3}};
     struct evolving how = efforts[effort];
+    if (run->state->graph->n > HUGE_TASK) { /* too many to be born badly and bred better in the time */
+        how.tries = 4;
+        if (effort < 2) how.members = 2 + effort;
+    }
     if (effort && (!run->rules->flat || run->rules->balanced)) how.renewed = 40, how.parts = 20;
     if (!weigh_starts(run, starts, start)) return false;
     memcpy(run->trial, run->best, (size_t)run->state->graph->n * sizeof *run->trial);

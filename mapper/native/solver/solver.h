@@ -95,11 +95,12 @@ bool bisect_placement(const struct graph *graph, const struct rules *rules, stru
  * that is better. Returns false without memory. */
 bool improve_part(struct state *state, struct rng *rng, int most, long iterations, long patience, bool *improved);
 
-/* How large placements evolve. members: of the pool; renewed: per cent of children that have few nodes made anew, until
+/* How large placements evolve. members: of the pool; tries: cuts of each part of a new one, of which the least is taken;
+ * renewed: per cent of children that have few nodes made anew, until
  * `parts` attempts in a row brought nothing; idle: children in a row that are no better than the best before a pool ends;
  * lives: pools in a row that found nothing better before giving up. */
 struct evolving {
-    int members, renewed, parts, idle, lives;
+    int members, tries, renewed, parts, idle, lives;
 };
 
 /* Improve node[] by a pool of placements; all of class 0. Changes the state. Returns false without memory. */
