@@ -243,3 +243,12 @@ def test_large_placements_are_the_same_for_the_same_seed(objective: str) -> None
             instance.comm, instance.loads, instance.machine, objective=objective, effort="fast"
         )
         assert np.array_equal(best(problem), best(problem))
+
+
+@pytest.mark.parametrize("effort", ["fast", "normal"])
+def test_one_heavy_thread_does_not_cost_the_search_its_work(effort: str) -> None:
+    problem = replace(ring_of_rings(512, 3), objective="balanced", effort=effort)
+    loads = np.ones(512)
+    loads[7] = 5.0  # no placement is within 5 %, and all are off alike
+    heavy = replace(problem, loads=loads, targets=np.full(8, loads.sum() / 8))
+    assert objective_value(heavy, best(heavy)) == 8

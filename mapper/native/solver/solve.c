@@ -217,6 +217,7 @@ static bool search_large(struct run *run, int effort, int starts, const int *sta
     }
     if (effort && (!run->rules->flat || run->rules->balanced)) how.renewed = 40, how.parts = 20;
     if (!weigh_starts(run, starts, start)) return false;
+    run->rules->allowed += *run->rules->work; /* finding what balance there can be must not cost the search */
     memcpy(run->trial, run->best, (size_t)run->state->graph->n * sizeof *run->trial);
     if (go_on(run) && !evolve(run->state, &run->rng, &how, run->trial)) return false;
     state_set(run->state, run->trial);
