@@ -4,8 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { RUN = 64 };
-
 /* What the best move of i costs that keeps to the slack; to: where it goes, negative where there is none. */
 static double best_move(const struct seating *s, int i, int *to) {
     const double *gain = s->gain + (size_t)i * (size_t)s->k;

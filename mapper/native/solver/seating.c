@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUN = 64 };
-
 bool seating_allocate(struct seating *s, int n, const struct rules *rules, const int *size) {
     size_t count = (size_t)n, k = (size_t)rules->k;
     *s = (struct seating){.rules = rules, .size = size, .k = rules->k};

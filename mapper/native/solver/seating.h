@@ -4,6 +4,8 @@
 
 #include "solver.h"
 
+enum { RUN = 64 }; /* bundles that share an entry of struct seating's top[] */
+
 /* Bundles of threads; weight: threads in each; extra: k x n as in struct graph, or NULL. */
 struct bundles {
     struct matrix comm;
