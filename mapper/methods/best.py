@@ -1,13 +1,13 @@
 """The method to use: multilevel tabu search in native code, never worse than the other methods.
 
-Threads that talk are bundled in pairs, pairs of pairs and so on; the bundles are placed, and swaps of equal
-bundles improve the placement at every level while the bundles are taken apart again, so seats are exact
-throughout. Beyond 128 threads a pool of placements is bred. The search starts from the quick methods'
-placements as well as afresh. What the slow ones find is looked at afterwards: should it be better, the search
-begins again from there. At effort `fast` nothing but the quickest is tried; beyond SLOW_LIMIT threads the slow
-ones are left to effort `max`, and TreeMatch also where it would go through all groups. Large sparse tasks start
-from the baselines alone: no other method takes them. Of equally good placements it takes the one with the least
-hop cost.
+Threads that talk are bundled in pairs, pairs of pairs and so on; the bundles are placed, and swaps of
+equal bundles improve the placement at every level while the bundles are taken apart again, so seats are
+exact throughout. Beyond 128 threads a pool of placements is bred. The search starts from the quick
+methods' placements as well as afresh. What the slow ones find is looked at afterwards: should it be
+better, the search begins again from there. At effort `fast` nothing but the quickest is tried; beyond
+SLOW_LIMIT threads the slow ones are left to effort `max`, and TreeMatch also where it would go through
+all groups. Large sparse tasks start from the baselines alone: no other method takes them. Of equally
+good placements it takes the one with the least hop cost.
 """
 
 from collections.abc import Callable
