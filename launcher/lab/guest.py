@@ -1,5 +1,6 @@
 """A booted guest: starts QEMU, talks to the agent in it, runs jobs, and leaves nothing behind."""
 
+import math
 import os
 import resource
 import signal
@@ -17,6 +18,7 @@ from typing import NoReturn
 
 from numaplan.common import MachineLacksError, NotSoError
 from numaplan.launcher.lab.guest_machine import GuestShape
+from numaplan.launcher.lab.health import ASKED_EVERY, lost_its_timer
 from numaplan.launcher.lab.initramfs import initial_files
 from numaplan.launcher.lab.kernel import installed_kernel
 from numaplan.launcher.lab.places import QEMU, native_part
@@ -206,26 +208,38 @@ class Guest:
             self._fail()
 
     def _receive(self, limit: float | None) -> dict[str, str]:
-        control = self._sockets["control"]
-        control.settimeout(limit)
+        end = time.monotonic() + limit if limit else math.inf
         try:
-            (length,) = struct.unpack("<I", self._receive_exactly(4))
+            (length,) = struct.unpack("<I", self._receive_exactly(4, end))
             if length > FRAME_LIMIT:
                 raise GuestError(f"a frame of {length} bytes from the guest", "report it")
-            fields = self._receive_exactly(length).decode().split("\0")
+            fields = self._receive_exactly(length, end).decode().split("\0")
         except TimeoutError:
             raise GuestError(f"the guest did not answer within {limit:.0f} s", self._last_words()) from None
         return dict(zip(fields[0:-1:2], fields[1:-1:2], strict=True))
 
-    def _receive_exactly(self, count: int) -> bytes:
+    def _receive_exactly(self, count: int, end: float) -> bytes:
+        """Raises TimeoutError when it has not come by then, GuestError when it cannot come any more."""
         data = b""
         while len(data) < count:
+            self._sockets["control"].settimeout(max(0.001, min(end - time.monotonic(), ASKED_EVERY)))
             with suppress(ConnectionError):
-                if more := self._sockets["control"].recv(count - len(data)):
+                try:
+                    more = self._sockets["control"].recv(count - len(data))
+                except TimeoutError:
+                    self._check_health(end)
+                    continue
+                if more:
                     data += more
                     continue
             self._fail()
         return data
+
+    def _check_health(self, end: float) -> None:
+        if lost_its_timer(self._folder / "console"):
+            raise GuestError("a timer of the virtual machine died, by a fault of QEMU", "run it again")
+        if time.monotonic() >= end:
+            raise TimeoutError
 
     def _fail(self) -> NoReturn:
         assert self._process is not None
