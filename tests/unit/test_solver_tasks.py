@@ -219,3 +219,16 @@ def test_ill_conditioned_matrices(method: str, kind: str) -> None:
         assert counts.sum() == 12 and counts.max() - counts.min() <= 1
     if kind == "disconnected" and method == "best":
         assert evaluate(comm, None, "4x3", map_threads(comm, None, "4x3", method)).remote_comm == 0
+
+
+@pytest.mark.parametrize("threads", [24, 200])
+@pytest.mark.parametrize("pinned", [None, {0: 0, 1: 3}])
+def test_equal_distances_are_as_good_as_none(threads: int, pinned: dict[int, int] | None) -> None:
+    """Hop cost orders placements as RemoteComm does where all nodes are equally far: the same is found."""
+    rng = np.random.default_rng(threads)
+    comm = np.triu(rng.lognormal(0, 1.5, (threads, threads)) * (rng.random((threads, threads)) < 0.1), 1)
+    remote, hop = (
+        best(new_problem(comm + comm.T, None, Machine.load("4x50"), objective=objective, pinned=pinned))
+        for objective in ("remote", "hop")
+    )
+    assert np.array_equal(remote, hop)
