@@ -6,6 +6,7 @@ import io
 import lzma
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -16,6 +17,7 @@ from numaplan.profiler.machine.sysfs import read_sysfs
 
 MOST_BYTES = 64 << 20
 MOST_FILES = 200_000
+_DEEPEST = 100  # folders; of /sys some twenty
 _OPENERS: dict[bytes, Callable[[IO[bytes]], Any]] = {
     b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
     b"\xfd7zXZ\0": lzma.LZMAFile,
@@ -33,7 +35,7 @@ def unpacked(data: bytes, source: str) -> bytes:
             try:
                 with opener(io.BytesIO(data)) as file:
                     content: bytes = file.read(MOST_BYTES + 1)
-            except (OSError, EOFError, lzma.LZMAError) as error:
+            except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
                 raise UsageError(f"{source}: damaged: {error}", _MENDS) from error
             if len(content) > MOST_BYTES:
                 raise UsageError(f"{source}: unpacks to more than {MOST_BYTES >> 20} MiB", _MENDS)
@@ -51,7 +53,7 @@ def read_tree(data: bytes, source: str) -> Machine:
     with tempfile.TemporaryDirectory(prefix="nmap-") as folder:
         try:
             root = _extract(data, Path(folder), source)
-        except (tarfile.TarError, OSError, EOFError, ValueError) as error:
+        except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError) as error:
             raise UsageError(f"{source}: damaged: {error}", _MENDS) from error
         return read_sysfs(root)
 
@@ -59,6 +61,7 @@ def read_tree(data: bytes, source: str) -> Machine:
 def _extract(data: bytes, folder: Path, source: str) -> Path:
     """The plain files of a tar (no links, which nothing here needs); the root of the tree among them."""
     roots: set[PurePosixPath] = set()
+    total = 0
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
         for number, member in enumerate(archive):
             place = PurePosixPath(member.name)
@@ -66,6 +69,9 @@ def _extract(data: bytes, folder: Path, source: str) -> Path:
                 raise UsageError(f"{source}: more than {MOST_FILES:,} files", "give a tree of /sys and /proc")
             if not member.isfile() or place.is_absolute() or ".." in place.parts:
                 continue
+            total += member.size  # of a sparse file far more than its bytes in the archive
+            if total > MOST_BYTES or len(place.parts) > _DEEPEST:
+                raise UsageError(f"{source}: too large or too deep for a tree of /sys", _MENDS)
             content = archive.extractfile(member)
             target = folder / place
             target.parent.mkdir(parents=True, exist_ok=True)

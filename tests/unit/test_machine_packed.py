@@ -55,13 +55,32 @@ def test_nothing_is_written_outside(tmp_path: Path) -> None:
     assert not list(outside.iterdir()) and not (tmp_path / "trap").exists()
 
 
+def sparse_archive(size: int) -> bytes:
+    """A file of `size` bytes without content, as GNU tar has it."""
+    member = tarfile.TarInfo(next(iter(TREE)))
+    head = bytearray(member.tobuf(tarfile.GNU_FORMAT))
+    head[156:157] = tarfile.GNUTYPE_SPARSE
+    head[386:410] = b"%011o\0%011o\0" % (0, 0)
+    head[483:495] = b"%011o\0" % size
+    head[148:156] = b" " * 8
+    head[148:156] = b"%06o\0 " % sum(head)
+    return bytes(head) + bytes(1024)
+
+
+def overwritten(data: bytes, at: int) -> bytes:
+    return data[:at] + b"\xff" * 8 + data[at + 8 :]
+
+
 @pytest.mark.parametrize(
     ("data", "why"),
     [
         (bz2.compress(archive(TREE))[:-40], "damaged"),
         (lzma.compress(b"<a/>")[:-4], "damaged"),
         (gzip.compress(archive(TREE))[:60], "damaged"),
+        (overwritten(gzip.compress(archive(TREE)), 20), "damaged"),
         (archive({"box/readme": b"hello"}), "no sys/devices/system"),
+        (archive({"a/" * 1500 + "b": b""}), "too deep"),
+        (sparse_archive((8 << 30) - 1), "too large"),
         (bz2.compress(b"\0" * ((64 << 20) + 1)), "unpacks to more"),
     ],
 )
