@@ -169,11 +169,11 @@ class Trace:
         try:
             for number, places in enumerate(self._packings, 1):
                 listed = sorted(
-                    {f"word_{places[name][2]}" for name in columns if name != TIME and places[name][1]}
+                    {f"word_{int(places[name][2])}" for name in columns if name != TIME and places[name][1]}
                 )
                 words = self.arrays(f"SELECT {', '.join([TIME, *listed])} FROM samples_{number}")
                 parts.append(unpacked(words, places, columns))
-        except (LookupError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
             raise _unreadable(self.path, error) from error
         if len(parts) == 1:
             return dict(parts[0])

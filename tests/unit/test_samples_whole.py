@@ -1,5 +1,6 @@
 """All samples of a trace at once: what the words hold is what the view says."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from numaplan.common import UsageError
 from numaplan.profiler import Machine, Trace, TraceWriter
 from numaplan.profiler.trace import sample_tables
 from numaplan.profiler.trace.packing import PACKING
@@ -71,3 +73,29 @@ def test_few_samples_are_read_as_they_are(tmp_path: Path) -> None:
     assert list(found) == ["time_ns", "event", "is_write"]
     for name, values in found.items():
         assert np.array_equal(values, columns[name])
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        [0, 3, "0 FROM samples_1; COPY (SELECT 1) TO 'written'; SELECT time_ns", 0],
+        [1 << 70, 0, 0, 0],
+        [0, 3, 99, 0],
+        [0, 3, 0, 64],
+        [],
+    ],
+)
+def test_columns_that_are_nowhere_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: list[object]
+) -> None:
+    """The file says where they are: no other statement and no crash may come of it."""
+    monkeypatch.setattr(sample_tables, "FEW", 20)
+    monkeypatch.chdir(tmp_path)
+    with TraceWriter(tmp_path / "t.db") as writer:
+        writer.add_rows("machine", [(Machine.load("2x2").to_json().decode(),)])
+        writer.add_samples(block(np.random.default_rng(1), 50, False))
+    with Trace.open(tmp_path / "t.db") as trace:
+        trace.meta[PACKING] = json.dumps([{"addr": place}])
+        with pytest.raises(UsageError, match="cannot be read"):
+            trace.all_samples(["time_ns", "addr"])
+    assert [path.name for path in tmp_path.iterdir()] == ["t.db"]
