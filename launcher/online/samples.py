@@ -7,6 +7,7 @@ import numpy as np
 
 from numaplan.launcher.online.kernel import PAGE_BYTES
 from numaplan.launcher.online.observation import Flags, Floats, Ints
+from numaplan.launcher.online.policies.page_sets import NUMBER_END
 from numaplan.profiler.live_samples import LiveSamples
 
 _MOST = 1 << 20  # samples kept
@@ -35,18 +36,19 @@ class Table(NamedTuple):
 
 
 def table_of(samples: LiveSamples, node_of_cpu: Ints, pids: Ints, timed: bool = True) -> Table:
-    """The samples of these processes (ascending) on known cpus.
+    """The samples of these processes (ascending) on known cpus, but for addresses that no memory has.
 
     node_of_cpu: node row by cpu id, -1 unknown, the last entry for ids beyond; timed: do latencies count.
     """
     cpus = np.where((samples.cpu >= 0) & (samples.cpu < len(node_of_cpu)), samples.cpu, len(node_of_cpu) - 1)
     node = node_of_cpu[cpus]
-    kept = (node >= 0) & np.isin(samples.pid, pids)
+    page = (samples.addr // np.uint64(PAGE_BYTES)).astype(np.int64)
+    kept = (node >= 0) & np.isin(samples.pid, pids) & (page < NUMBER_END)
     return Table(
         time_s=samples.time_ns / 1e9,
         pid=samples.pid,
         tid=samples.tid,
-        page=(samples.addr // np.uint64(PAGE_BYTES)).astype(np.int64),
+        page=page,
         node=node,
         weight=samples.count,
         is_write=samples.is_write,

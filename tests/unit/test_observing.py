@@ -73,6 +73,16 @@ def test_pages_that_await_a_hint_fault_are_where_they_were(
     assert found == [[1, 0, -1], [1, 0, -1], [1, 0, -1], [0, 0, -1]]
 
 
+def test_addresses_that_no_memory_has_are_left_out(
+    view: MachineView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wild pointers, and those with a tag in their upper bits."""
+    observer, cpu = Observer(view, Bindings(), 5.0), int(view.cpu_ids[0])
+    places(monkeypatch, {100: 1})
+    seen = observer.look(samples([100, 100 | 1 << 44, 1 << 40], cpu, 90.0), [os.getpid()]).observation
+    assert seen.pages.number.tolist() == [100]
+
+
 @pytest.mark.parametrize("timed", [True, False])
 def test_latencies_that_know_no_load_are_distances(
     view: MachineView, monkeypatch: pytest.MonkeyPatch, timed: bool

@@ -6,6 +6,7 @@ from numaplan.launcher.online.actions import MovePages
 from numaplan.launcher.online.observation import Ints, MachineView, Observation
 
 _SHIFT = 40  # bits of a page number: 2^52 bytes of address space, above what any Linux gives a process
+NUMBER_END = 1 << _SHIFT
 
 
 def page_keys(process: Ints, number: Ints) -> Ints:
