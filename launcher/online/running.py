@@ -31,7 +31,12 @@ def launch_online(
         if options.save:
             surroundings = prepare(workdir, surroundings)
         try:
-            code = run_program(argv, surroundings, started=lambda pid: session.start(lambda: [pid]))
+            code = run_program(
+                argv,
+                surroundings,
+                started=lambda pid: session.start(lambda: [pid]),
+                pass_interrupts=True,
+            )
         finally:
             session.stop(restore=False)
         session.save(argv, workdir)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.system.commands import needs
 from tests.system.launching import NLAUNCH, Build, builder
 from tests.system.outside import children, plan_of_threads
 
@@ -81,6 +82,15 @@ def test_a_signal_to_nlaunch_alone_ends_the_program(tmp_path: Path, build: Build
         assert launcher.wait(timeout=PATIENCE_S) == 128 + signal.Signals[name]
     assert folders(tmp_path) == []
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below))
+
+
+def test_an_interrupt_to_nlaunch_alone_ends_a_program_without_a_plan(tmp_path: Path, build: Build) -> None:
+    needs("perf")
+    command = [str(NLAUNCH), "-q", "--online", "numaplan", "--", build("end"), "hang"]
+    with started(tmp_path, command) as launcher:
+        launcher.send_signal(signal.SIGINT)
+        assert launcher.wait(timeout=PATIENCE_S) == 128 + signal.SIGINT
+    assert folders(tmp_path) == []
 
 
 def test_the_terminals_signals_come_once(tmp_path: Path) -> None:
