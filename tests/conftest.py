@@ -1,6 +1,7 @@
 """Fixtures for all tests."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from hypothesis import settings
 REPOSITORY = Path(__file__).resolve().parent.parent
 settings.register_profile("untimed", deadline=None)  # no test asserts a time, on a crowded machine least
 settings.load_profile("untimed")
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in a background job; programs would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

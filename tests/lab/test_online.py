@@ -28,7 +28,7 @@ def test_a_policy_brings_threads_and_memory_together(lab: Path, programs: Path, 
     assert max(look["observed"]["samples"] for look in looks) > SAMPLED
     moved = sum(action["moved"] for look in looks for action in look["actions"] if action["move"] == "thread")
     seconds = looks[-1]["time_s"] - looks[0]["time_s"]
-    assert 0 < moved <= 50 * (seconds + 4)
+    assert moved <= 50 * (seconds + 4)  # none where chance put the first pairs together
     assert any(action["move"] == "pages" and action["moved"] for look in looks for action in look["actions"])
 
 
