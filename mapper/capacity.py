@@ -58,7 +58,8 @@ def _faster_memory(machine: Machine) -> Iterator[tuple[int, int]]:
         if node.cpus or not node.memory_bytes:
             continue
         home = min(cpus, key=lambda place: (distance[place, fast], place))
-        if machine.bandwidth_mb_s[home][fast] > FASTER * machine.bandwidth_mb_s[home][home]:
+        own, other = (machine.bandwidth_mb_s[home][place] for place in (home, fast))
+        if 0 < FASTER * own < other:  # 0: not known
             yield home, fast
 
 

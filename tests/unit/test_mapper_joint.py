@@ -75,6 +75,16 @@ def test_the_hottest_pages_use_fast_memory_and_the_coldest_slow() -> None:
     assert faster_memory_note(slow.traffic, machine_of({"cpus": [0]}, {"cpus": [1]})) == []
 
 
+def test_nothing_is_faster_than_a_bandwidth_that_is_not_known() -> None:
+    """A machine file may have 0 there."""
+    machine = machine_of(
+        {"cpus": [0], "memory_bytes": 50 * PAGE}, {"memory_bytes": 50 * PAGE}, bandwidth_mb_s=[[0, 5], [1, 1]]
+    )
+    plan = place_pages(stats_of([(0, 0, 0, 10, 1, 0)], [1]), [0], machine)
+    assert plan.local_share == 1
+    assert faster_memory_note(np.array([[0.0, 10.0], [0.0, 0.0]]), machine) == []
+
+
 def test_a_region_larger_than_any_node_is_cut() -> None:
     machine = Machine.from_dict({
         "schema": "numaplan/machine/1",
