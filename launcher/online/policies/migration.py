@@ -60,6 +60,7 @@ def compatible(seen: Observation, options: list[Migration], limit: int, per_core
 
 
 def actions_of(facts: Facts, migration: Migration) -> list[Action]:
+    """The thread's move and, where there is a partner, its way back."""
     threads, machine = facts.observation.threads, facts.observation.machine
 
     def move(thread: int, node: int, cpu: int, partner: int, why: str) -> MoveThread:
