@@ -53,7 +53,9 @@ static void take_away(const char *folder) {
 
 static bool make(const char *place, char folder[TR_PATH]) {
     char real[TR_PATH];
-    if (!realpath(place, real) || snprintf(folder, TR_PATH, "%s/nlaunch-XXXXXX", real) >= TR_PATH) return false;
+    if (!realpath(place, real)) return false;
+    errno = ENAMETOOLONG;
+    if (snprintf(folder, TR_PATH, "%s/nlaunch-XXXXXX", real) >= TR_PATH) return false;
     return mkdtemp(folder) != NULL;
 }
 

@@ -18,6 +18,10 @@ static void look_around(bool holds) {
     struct sigaction action = {.sa_handler = wake}; /* no SA_RESTART: it ends the wait */
     struct timeval every = {holds ? 0 : 1, holds ? LOOK_US : 0};
     struct itimerval clock = {every, every};
+    sigset_t alarm; /* a program that starts us may have blocked it */
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    sigprocmask(SIG_UNBLOCK, &alarm, NULL);
     sigaction(SIGALRM, &action, NULL);
     setitimer(ITIMER_REAL, &clock, NULL);
 }
