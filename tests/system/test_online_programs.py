@@ -144,7 +144,7 @@ def test_processes_of_others_are_refused() -> None:
 
 @pytest.fixture
 def running(churn: Path) -> Iterator[subprocess.Popen[bytes]]:
-    program = subprocess.Popen([churn, "many", "8", "6"], stdout=subprocess.PIPE)
+    program = subprocess.Popen([churn, "busy", "4", "6"], stdout=subprocess.PIPE)
     yield program
     program.kill()
     program.wait()

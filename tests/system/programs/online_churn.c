@@ -1,6 +1,7 @@
 /* Threads that come and go.
  *
  *     online_churn many COUNT SECONDS     COUNT threads at once that sleep and now and then touch their page
+ *     online_churn busy COUNT SECONDS     COUNT threads at once that run all the time
  *     online_churn brief COUNT USEC       COUNT threads one after the other, each USEC long
  *     online_churn bind SECONDS           a thread that binds itself to its first and its last cpu in turn
  *
@@ -9,6 +10,7 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +37,15 @@ static void *sleeper(void *argument)
         pages[which * 4096] = (unsigned char)which;
         usleep(100000);
     }
+    return NULL;
+}
+
+static void *worker(void *argument)
+{
+    double end = now() + seconds;
+    while (now() < end)
+        pages[(intptr_t)argument * 4096]++;
+    pages[(intptr_t)argument * 4096] = (unsigned char)(intptr_t)argument;
     return NULL;
 }
 
@@ -83,10 +94,11 @@ int main(int argc, char **argv)
     pthread_t *threads = calloc(2048, sizeof *threads);
     if (!pages || !threads || count < 0 || count > 1000000)
         return 2;
-    if (!strcmp(how, "many") && argc > 3 && count <= 2048) {
+    bool sleeps = !strcmp(how, "many");
+    if ((sleeps || !strcmp(how, "busy")) && argc > 3 && count <= 2048) {
         seconds = atof(argv[3]);
         for (long i = 0; i < count; i++)
-            if (pthread_create(&threads[i], NULL, sleeper, (void *)(intptr_t)i))
+            if (pthread_create(&threads[i], NULL, sleeps ? sleeper : worker, (void *)(intptr_t)i))
                 return 1;
         for (long i = 0; i < count; i++)
             pthread_join(threads[i], NULL);
