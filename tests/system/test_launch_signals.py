@@ -19,10 +19,10 @@ pytestmark = pytest.mark.system
 PATIENCE_S = 20.0
 
 COUNTS = """
-import signal, sys, time
+import os, signal, time
 heard = []
 for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
-    signal.signal(number, lambda n, _: (heard.append(n), print(signal.Signals(n).name, flush=True)))
+    signal.signal(number, lambda n, _: (heard.append(n), os.write(1, signal.Signals(n).name.encode())))
 print("ready", flush=True)
 while signal.SIGTERM not in heard:
     time.sleep(0.05)

@@ -31,9 +31,11 @@ def test_counts_grow_with_the_file(tmp_path: Path) -> None:
     assert meter.read() == len(small) - 7
     assert meter.samples == 9
     place.write_bytes(large)
+    most = len(list(TASKS.iterdir()))  # other tests' threads may be about to end
     line = meter.line([os.getpid()])
     assert (meter.samples, meter.lost) == (25, 9)
-    assert "25 in all" in line and "9 lost" in line and f"{len(list(TASKS.iterdir()))} threads" in line
+    assert "25 in all" in line and "9 lost" in line
+    assert any(f" {n} threads" in line for n in range(len(list(TASKS.iterdir())), most + 1))
 
 
 def test_nonsense_is_not_walked_forever(tmp_path: Path) -> None:
