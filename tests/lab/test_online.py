@@ -19,7 +19,7 @@ def test_a_policy_brings_threads_and_memory_together(lab: Path, programs: Path, 
     journal = tmp_path / "journal.jsonl"
     words = ["compare", "-m", "2x2", "--repeat", "1", "--configs", "no-autonuma,online-alone"]
     policy = f"numaplan {HASTY} --set settle=1 --set patience=4 --journal {journal}"
-    done = nlab(lab, *words, "--json", "--online", policy, "--", programs / "partners", "4", "8000")
+    done = nlab(lab, *words, "--json", "--online", policy, "--", programs / "partners", "4", "12000")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["configs"]
     alone = found["online-alone"]["local_share"]["median"]
@@ -28,7 +28,7 @@ def test_a_policy_brings_threads_and_memory_together(lab: Path, programs: Path, 
     assert max(look["observed"]["samples"] for look in looks) > SAMPLED
     moved = sum(action["moved"] for look in looks for action in look["actions"] if action["move"] == "thread")
     seconds = looks[-1]["time_s"] - looks[0]["time_s"]
-    assert moved <= 50 * (seconds + 4)  # none where chance put the first pairs together
+    assert 0 < moved <= 50 * (seconds + 4)
     assert any(action["move"] == "pages" and action["moved"] for look in looks for action in look["actions"])
 
 
