@@ -1,6 +1,7 @@
 """Build the test programs, make plans for them from one recorded run, and launch them."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -9,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
+from numaplan.launcher.tracing import gains_privileges
 from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
 from numaplan.profiler.identity import Identity, prepare, read_identity
 from numaplan.profiler.machine import Machine
@@ -105,3 +108,16 @@ def nlaunch(
         command, input=stdin, env={**os.environ, **env}, capture_output=True, timeout=120, check=False
     )
     return result, msgspec.json.decode(report.read_bytes())
+
+
+def privileged(program: str, folder: Path) -> Path:
+    """A copy of a program that runs as somebody else; skips the test where there can be none."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may give a file away")
+    copy = folder / "privileged"
+    shutil.copy(program, copy)
+    os.chown(copy, 65534, 0)
+    copy.chmod(0o4755)
+    if not gains_privileges(str(copy)):
+        pytest.skip("setuid does nothing on this file system")
+    return copy

@@ -1,7 +1,6 @@
 """Programs into which nothing can be loaded: bound from outside, and never left stopped."""
 
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -12,10 +11,10 @@ import msgspec
 import pytest
 
 from numaplan.launcher.elf import elf_facts
-from numaplan.launcher.tracing import gains_privileges, root_name, why_outside
+from numaplan.launcher.tracing import root_name, why_outside
 from numaplan.mapper import Plan
 from numaplan.profiler.machine import Machine
-from tests.system.launching import NLAUNCH, Build, builder, nlaunch, plan_for
+from tests.system.launching import NLAUNCH, Build, builder, nlaunch, plan_for, privileged
 from tests.system.outside import children, plan_of_threads
 
 pytestmark = pytest.mark.system
@@ -206,14 +205,7 @@ def test_a_thread_that_strays_for_a_while_is_noticed(tmp_path: Path, build: Buil
 
 
 def test_a_program_with_privileges_of_another(tmp_path: Path, build: Build) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root may give a file away")
-    program = tmp_path / "privileged"
-    shutil.copy(build("tree"), program)
-    os.chown(program, 65534, 0)
-    program.chmod(0o4755)
-    if not gains_privileges(str(program)):
-        pytest.skip("setuid does nothing on this file system")
+    program = privileged(build("tree"), tmp_path)
     plan = threads_of(build, "tree", "3", "2")
     tmp_path.parent.chmod(0o755)
     result, applied = nlaunch(plan, tmp_path, [str(program), "3", "2"], "--strict")

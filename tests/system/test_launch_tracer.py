@@ -2,7 +2,6 @@
 
 import os
 import random
-import shutil
 import signal
 import struct
 import subprocess
@@ -16,7 +15,7 @@ from numaplan.launcher import folder, launch, tracing
 from numaplan.launcher.compact import compact
 from numaplan.launcher.launch import LaunchRequest, launch_program
 from numaplan.profiler.identity import prepare
-from tests.system.launching import Build, builder
+from tests.system.launching import Build, builder, privileged
 from tests.system.outside import plan_of_threads
 from tests.system.test_launch_native import mutated
 
@@ -110,14 +109,7 @@ def test_children_of_a_shell(tmp_path: Path, build: Build, findings: Path, by: s
 
 
 def test_a_program_that_gains_privileges(tmp_path: Path, build: Build, findings: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root may give a file away")
-    program = tmp_path / "privileged"
-    shutil.copy(build("tree"), program)
-    os.chown(program, 65534, 0)
-    program.chmod(0o4755)
-    if not tracing.gains_privileges(str(program)):
-        pytest.skip("setuid does nothing on this file system")
+    program = privileged(build("tree"), tmp_path)
     tmp_path.parent.chmod(0o755)
     code, threads = applied_to(tmp_path, [str(program), "3", "2"])
     assert (code, threads) == (0, [["p0", "0", True], ["p0", "0.1", True]])
