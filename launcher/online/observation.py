@@ -92,8 +92,7 @@ class Threads:
     last; movable: may it be moved (not bound by others, not ended); busy: 0..1, the share of the interval
     in which it ran or wanted to run; instructions, operations, llc_misses: counts in the interval
     (operations: floating point where counted, else instructions); accesses: (T, K) memory accesses to each
-    node, scaled by the sampling period; latency_ns: (T,) their mean latency, NaN where not measured; ran: the
-    share of the interval in which it had a cpu (None: as busy).
+    node, scaled by the sampling period; latency_ns: (T,) their mean latency, NaN where not measured.
     """
 
     tid: Ints
@@ -108,7 +107,6 @@ class Threads:
     llc_misses: Floats
     accesses: Floats
     latency_ns: Floats
-    ran: Floats | None = None
 
     @property
     def count(self) -> int:

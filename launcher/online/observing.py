@@ -223,7 +223,6 @@ class Observer:
             llc_misses=counts.misses,
             accesses=accesses,
             latency_ns=_mean_latency(touches, count),
-            ran=np.clip(seen.ran_ns / (interval * 1e9), 0.0, 1.0),
         )
 
     def _processes(self, pids: Ints) -> Processes:

@@ -140,9 +140,7 @@ def test_intervals_of_different_length_compare() -> None:
     assert performance(replace(long, interval_s=2.0)).tolist() == performance(short).tolist()
 
 
-def test_waiting_for_a_cpu_is_no_performance() -> None:
-    """Where nothing counts operations, the time with a cpu stands for them."""
-    seen = observation(machine_of(2, 2), [0, 2], accesses=[[9, 1], [9, 1]], operations=[0, 0])
-    waited = replace(seen, threads=replace(seen.threads, ran=np.array([1.0, 0.5])))
-    first, second = performance(seen).tolist()
-    assert performance(waited).tolist() == pytest.approx([first, second / 4])  # O · O, and as many accesses
+def test_where_nothing_counts_operations_a_thread_that_takes_longer_is_no_better() -> None:
+    """Accesses stand for operations: P = A / (64 · L), however long a thread was busy with them."""
+    seen = case([0, 2], [[10, 0], [10, 0]], [0, 0], latency=[50, 100], busy=[0.5, 1.0])
+    assert performance(seen).tolist() == [10 / 64 / 50, 10 / 64 / 100]

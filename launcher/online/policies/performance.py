@@ -12,13 +12,13 @@ def performance(observation: Observation) -> Floats:
     """(T,) P = O · I / L with I = O / (A · S_cache) (Eq. 1 and 4); NaN for threads that did nothing to
     judge by. O is a rate, so that intervals of different length compare.
 
-    Where the machine counts no operations, the time a thread ran stands for them; where it measures no
+    Where the machine counts no operations, accesses stand for them (not the time a thread ran: that is longer
+    for one that waits for memory, or whose cpu is slow, and would count as work done); where it measures no
     latencies, the unloaded ones of the machine do. Both then vary with placement through A and L alone.
     """
     threads = observation.threads
-    ran = threads.busy if threads.ran is None else threads.ran
-    operations = threads.operations if threads.operations.any() else ran * observation.interval_s * 1e9
     accesses = threads.accesses.sum(axis=1)
+    operations = threads.operations if threads.operations.any() else accesses
     latency = np.where(np.isnan(threads.latency_ns), unloaded_latency(observation), threads.latency_ns)
     judged = (accesses > 0) & (operations > 0) & (latency > 0) & (threads.busy >= _IDLE)
     result = np.full(threads.count, np.nan)
