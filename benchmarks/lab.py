@@ -8,8 +8,9 @@ from time import perf_counter
 from typing import Any
 
 from numaplan.launcher.lab.counts import parse_counts
-from numaplan.launcher.lab.guest import Guest, Job
+from numaplan.launcher.lab.guest import Guest
 from numaplan.launcher.lab.guest_machine import dense, shape_guest
+from numaplan.launcher.lab.job import Job
 from numaplan.profiler.machine import Machine
 
 STENCIL = Path(__file__).resolve().parent.parent / "examples" / "stencil.c"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from numaplan.common import UsageError
-from numaplan.launcher.lab.guest import Job
+from numaplan.launcher.lab.job import Job
 from numaplan.launcher.lab.planned import PlannedLaunch
 from numaplan.profiler.machine import Machine
 

@@ -2,13 +2,12 @@
 
 import math
 import os
-import resource
 import signal
 import socket
 import struct
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -18,8 +17,9 @@ from typing import NoReturn
 
 from numaplan.common import MachineLacksError, NotSoError
 from numaplan.launcher.lab.guest_machine import GuestShape
-from numaplan.launcher.lab.health import ASKED_EVERY, lost_its_timer
+from numaplan.launcher.lab.health import ASKED_EVERY, Pulse
 from numaplan.launcher.lab.initramfs import initial_files
+from numaplan.launcher.lab.job import Job, job_frame
 from numaplan.launcher.lab.kernel import installed_kernel
 from numaplan.launcher.lab.places import QEMU, native_part
 from numaplan.launcher.lab.qemu import command_line, plugin_name, qemu_version, sampler_bytes, spawn
@@ -38,25 +38,6 @@ VMSTAT = (
     "numa_pte_updates",
     "pgfault",
 )
-
-
-@dataclass(frozen=True)
-class Job:
-    """What the agent is to run: a program as the user would run it here, and how the kernel is to treat it.
-
-    cpus: the k-th thread made is put on the k-th of these, over and over (empty: the kernel decides).
-    exclude: the first process is a launcher, not the program; its own accesses are not counted.
-    """
-
-    program: str
-    argv: Sequence[str]
-    environment: Mapping[str, str]
-    directory: str
-    timeout: float = 0.0
-    cpus: Sequence[int] = ()
-    interleave: bool = False
-    balancing: bool = True
-    exclude: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,6 +68,8 @@ class Guest:
         self._process: subprocess.Popen[bytes] | None = None
         self._sockets: dict[str, socket.socket] = {}
         self._outlets: dict[str, Outlet] = {}
+        self._pulse = Pulse(folder, len(shape.machine.cpus), counted)
+        self._lost = False  # a run was broken off: what the agent says next answers nothing
         self.boot_seconds = 0.0
 
     def __enter__(self) -> "Guest":
@@ -122,9 +105,17 @@ class Guest:
         """Run a job to its end with its streams on these descriptors (-1: none).
 
         stdin can be given to one job of a guest only; trace: a file to which the kernel's trace of births of
-        tasks is written. Raises GuestError when the guest fails, and when the
+        tasks is written. Raises GuestError when the guest fails or failed before, and when the
         program could not be started.
         """
+        if self._lost:
+            raise GuestError("the guest was lost in an earlier run", "boot another")
+        self._lost = True
+        outcome = self._run(job, stdin, stdout, stderr, trace)
+        self._lost = False
+        return outcome
+
+    def _run(self, job: Job, stdin: int, stdout: int, stderr: int, trace: Path | None) -> Outcome:
         self._outlets["stdout"].direct(stdout)
         self._outlets["stderr"].direct(stderr)
         self._send(job_frame(job, stdin >= 0, trace))
@@ -137,6 +128,7 @@ class Guest:
                     f"the guest's {name} stopped short", "run it again with --debug and report it"
                 )
         if answer["event"] == "failed":
+            self._lost = False
             reason = os.strerror(int(answer["error"]))
             raise GuestError(
                 f"{job.argv[0]}: {reason} (in the guest)", "give a program that runs on this machine"
@@ -209,6 +201,7 @@ class Guest:
 
     def _receive(self, limit: float | None) -> dict[str, str]:
         end = time.monotonic() + limit if limit else math.inf
+        self._pulse.rest()
         try:
             (length,) = struct.unpack("<I", self._receive_exactly(4, end))
             if length > FRAME_LIMIT:
@@ -236,8 +229,8 @@ class Guest:
         return data
 
     def _check_health(self, end: float) -> None:
-        if lost_its_timer(self._folder / "console"):
-            raise GuestError("a timer of the virtual machine died, by a fault of QEMU", "run it again")
+        if self._pulse.stopped():
+            raise GuestError("the virtual machine hangs, by a fault of QEMU", "run it again")
         if time.monotonic() >= end:
             raise TimeoutError
 
@@ -269,32 +262,6 @@ class Guest:
             self._process.wait()
         for end in self._sockets.values():
             end.close()
-
-
-def job_frame(job: Job, use_stdin: bool, trace: Path | None) -> bytes:
-    """A job as the agent reads it: keys and values in turn, each ended by a zero byte."""
-    mask = os.umask(0)
-    os.umask(mask)
-    pairs: list[tuple[str, object]] = [("program", job.program), ("cwd", job.directory), ("umask", mask)]
-    pairs += [("uid", os.getuid()), ("gid", os.getgid()), *(("group", group) for group in os.getgroups())]
-    pairs += [
-        ("timeout_ms", round(job.timeout * 1000)),
-        ("stdin", int(use_stdin)),
-        ("exclude", int(job.exclude)),
-    ]
-    pairs += [("interleave", int(job.interleave)), ("balancing", int(job.balancing))]
-    pairs += [("trace", trace)] if trace else []
-    pairs += [("cpu", cpu) for cpu in job.cpus] + [("rlimit", text) for text in _limits()]
-    pairs += [("env", f"{name}={value}") for name, value in job.environment.items()]
-    pairs += [("arg", word) for word in job.argv]
-    return b"".join(os.fsencode(f"{key}\0{value}\0") for key, value in pairs)
-
-
-def _limits() -> Iterator[str]:
-    for name in ("RLIMIT_STACK", "RLIMIT_NOFILE", "RLIMIT_CORE", "RLIMIT_FSIZE"):
-        number = getattr(resource, name)
-        soft, hard = resource.getrlimit(number)
-        yield f"{number}:{soft % (1 << 64)}:{hard % (1 << 64)}"
 
 
 @contextmanager

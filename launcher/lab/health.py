@@ -1,20 +1,54 @@
-"""Whether a guest can still end: QEMU's emulation loses a cpu's timer once in a hundred long runs or so.
+"""Whether a guest can still end.
 
-Seen with QEMU 7.2: the interrupt is never delivered, the other cpus spin, and no process runs any more. The
-kernel notices that its own thread was not woken, and says for how long.
+QEMU 7.2 can keep a stale translation of kernel code that changes: cpus go round in one instruction, no
+process runs, and the guest may be silent. Tasks then no longer take turns, which the plugin counts; in a
+guest that lives they do, as the agent wakes every few seconds. Where other cpus go on, the kernel notices
+after a while that its own threads do not run, and says for how long.
 """
 
 import re
 from contextlib import suppress
 from pathlib import Path
+from struct import unpack_from
 
 ASKED_EVERY = 10.0  # seconds
-_PATIENCE = 15_000  # jiffies, of which a second has 250: a crowded host delays a timer by seconds at most
-_NOT_WOKEN = re.compile(rb"timer wakeup didn't happen for (\d{1,12}) jiffies")
+BEATS = 9  # so often asked in vain: a crowded host delays the guest by seconds at most
+_PATIENCE = 15_000  # jiffies, of which a second has 250
+_STARVED = re.compile(rb"(?:timer wakeup didn't happen|kthread starved) for (\d{1,12}) jiffies")
+_HEAD, _RING, _SWITCHES = 64, 128, 16  # bytes: launcher/native/lab/samples.h
 
 
-def lost_its_timer(console: Path) -> bool:
-    """By what the guest's kernel wrote on its console."""
-    with suppress(OSError):
-        return any(int(jiffies) > _PATIENCE for jiffies in _NOT_WOKEN.findall(console.read_bytes()))
-    return False
+class Pulse:
+    """What shows that a guest of so many cpus lives.
+
+    folder: the guest's; counted: whether the plugin is there.
+    """
+
+    def __init__(self, folder: Path, cpus: int, counted: bool) -> None:
+        self._console = folder / "console"
+        self._samples = folder / "samples" if counted else None
+        self._bytes = _HEAD + cpus * _RING
+        self._switches, self._missed = -1, 0  # when last asked, and how often since they changed
+
+    def rest(self) -> None:
+        """Nothing was expected of the guest until now."""
+        self._switches, self._missed = -1, 0
+
+    def stopped(self) -> bool:
+        """To be asked every `ASKED_EVERY` seconds while something is expected of the guest."""
+        return self._no_turns() or self._starved()
+
+    def _no_turns(self) -> bool:
+        if self._samples is None:
+            return False
+        with self._samples.open("rb") as samples:
+            head = samples.read(self._bytes)
+        switches = sum(unpack_from("<Q", head, at)[0] for at in range(_HEAD + _SWITCHES, len(head), _RING))
+        self._missed = self._missed + 1 if switches == self._switches else 0
+        self._switches = switches
+        return self._missed >= BEATS
+
+    def _starved(self) -> bool:
+        with suppress(OSError):
+            return any(int(jiffies) > _PATIENCE for jiffies in _STARVED.findall(self._console.read_bytes()))
+        return False

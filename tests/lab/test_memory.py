@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from numaplan.launcher.lab.guest import Guest, Job
+from numaplan.launcher.lab.guest import Guest
 from numaplan.launcher.lab.guest_machine import shape_guest
+from numaplan.launcher.lab.job import Job
 from numaplan.launcher.lab.planned import PlannedLaunch
 from numaplan.launcher.launch import LIBRARY
 from numaplan.launcher.touching import include_folder

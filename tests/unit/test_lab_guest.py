@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from numaplan.common import MachineLacksError, UsageError
 from numaplan.launcher.lab.configs import Options, make_job, parse_configs
 from numaplan.launcher.lab.fetch import set_up
-from numaplan.launcher.lab.guest import job_frame
 from numaplan.launcher.lab.guest_machine import (
     MIN_NODE_MIB,
     dense,
@@ -30,6 +29,7 @@ from numaplan.launcher.lab.guest_machine import (
     with_cpus_per_node,
 )
 from numaplan.launcher.lab.initramfs import cpio
+from numaplan.launcher.lab.job import job_frame
 from numaplan.launcher.lab.kernel import dependencies, load_order, unpack_bzimage
 from numaplan.launcher.lab.places import native_part
 from numaplan.launcher.lab.qemu import command_line, plugin_name

@@ -1,15 +1,23 @@
-"""A guest whose timer died is told from one that is only slow, by what its kernel says."""
+"""A guest that hangs is told from one that is only slow."""
 
+import struct
 from pathlib import Path
 
 import pytest
 
-from numaplan.launcher.lab.health import lost_its_timer
+from numaplan.launcher.lab.health import BEATS, Pulse
 
 STALL = (
     "[  358.054135] rcu: INFO: rcu_preempt self-detected stall on CPU\n"
-    "[  358.062275] rcu: rcu_preempt kthread timer wakeup didn't happen for {} jiffies! g22981\n"
+    "[  358.062275] rcu: rcu_preempt kthread {} for {} jiffies! g22981\n"
 )
+LATE, STARVED = "timer wakeup didn't happen", "starved"
+
+
+def write_switches(folder: Path, *switches: int) -> None:
+    """As the plugin does: a head of 64 bytes, then 128 a vcpu, the third word of which counts."""
+    rings = b"".join(struct.pack("<3Q104x", 7, 0, count) for count in switches)
+    (folder / "samples").write_bytes(bytes(64) + rings + b"\xff" * 4096)
 
 
 @pytest.mark.parametrize(
@@ -17,15 +25,39 @@ STALL = (
     [
         ("", False),
         ("Linux version 6.1\n", False),
-        (STALL.format(5258), False),  # twenty seconds: a host may be that crowded
-        (STALL.format(5258) + STALL.format(21012), True),
-        (STALL.format("9" * 40), False),
+        (STALL.format(LATE, 5258), False),  # twenty seconds: a host may be that crowded
+        (STALL.format(LATE, 5258) + STALL.format(LATE, 21012), True),
+        (STALL.format(STARVED, 5262), False),
+        (STALL.format(STARVED, 21017), True),
+        (STALL.format(LATE, "9" * 40), False),
     ],
 )
 def test_by_what_the_kernel_says(tmp_path: Path, said: str, dead: bool) -> None:
     (tmp_path / "console").write_text(said)
-    assert lost_its_timer(tmp_path / "console") == dead
+    assert Pulse(tmp_path, 2, counted=False).stopped() == dead
 
 
 def test_a_console_that_is_not_there(tmp_path: Path) -> None:
-    assert not lost_its_timer(tmp_path / "console")
+    assert not Pulse(tmp_path, 2, counted=False).stopped()
+
+
+def test_tasks_that_take_no_turns(tmp_path: Path) -> None:
+    write_switches(tmp_path, 3, 4)
+    pulse = Pulse(tmp_path, 2, counted=True)
+    assert [pulse.stopped() for _ in range(BEATS)] == [False] * BEATS
+    assert pulse.stopped()
+
+
+def test_one_turn_is_a_sign_of_life(tmp_path: Path) -> None:
+    pulse = Pulse(tmp_path, 2, counted=True)
+    for turns in range(2):
+        write_switches(tmp_path, 3, 4 + turns)
+        assert not any(pulse.stopped() for _ in range(BEATS))
+
+
+def test_between_jobs_nothing_is_expected(tmp_path: Path) -> None:
+    write_switches(tmp_path, 3, 4)
+    pulse = Pulse(tmp_path, 2, counted=True)
+    for _ in range(3):
+        assert not any(pulse.stopped() for _ in range(BEATS))
+        pulse.rest()

@@ -22,7 +22,8 @@ struct sample {
 
 struct samples_ring {
     uint64_t head, lost; /* written by the plugin: records ever put in, and those that found it full */
-    uint64_t unused[6];
+    uint64_t switches;   /* written by the plugin: from task to task, ever; read by the host, as a pulse */
+    uint64_t unused[5];
     uint64_t tail; /* written by the guest: records ever taken out */
     uint64_t unused_too[7];
 };

@@ -53,6 +53,8 @@ void sampling_set_cpu(unsigned vcpu, unsigned cpu) {
 
 void sampling_switch(unsigned vcpu, uint64_t task) {
     vcpus[vcpu].task = task;
+    if (head)
+        __atomic_store_n(&head->rings[vcpu].switches, head->rings[vcpu].switches + 1, __ATOMIC_RELAXED);
 }
 
 static uint64_t now_ns(void) {

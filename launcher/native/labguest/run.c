@@ -14,6 +14,7 @@
 #include "guest.h"
 
 #define BUFFER (256u << 10)
+#define PULSE_MS 5000
 
 /* One direction of one stream. */
 struct pump {
@@ -136,9 +137,10 @@ static void close_stream(int control, struct pipes *ends) {
     frame_clear(&frame);
 }
 
+/* Not longer than PULSE_MS, so that the host can tell a guest in which all sleep from one that is dead. */
 static int wait_ms(const struct job *job, long long deadline) {
     long long left = deadline - now_ms();
-    return job->timeout_ms == 0 ? -1 : left < 0 ? 0 : left > 1000000 ? 1000000 : (int)left;
+    return job->timeout_ms == 0 || left > PULSE_MS ? PULSE_MS : left < 0 ? 0 : (int)left;
 }
 
 /* Moves data until the program ends or its time is over; returns whether it ran out of time. */

@@ -10,7 +10,8 @@
 #include "guest.h"
 
 #define TRACING "/sys/kernel/tracing/"
-#define LAB TRACING "instances/lab/"
+#define LAB_FOLDER TRACING "instances/lab"
+#define LAB LAB_FOLDER "/"
 
 static const char *const events[] = {
     LAB "events/task/task_newtask/enable", LAB "events/task/task_rename/enable", LAB "events/lab/new/enable",
@@ -40,23 +41,38 @@ static unsigned tell_stage_code(void) {
     return told;
 }
 
-/* An instance of our own, so that a program which traces too is not disturbed. */
-void trace_start(void) {
-    if (mkdir(TRACING "instances/lab", 0700) == 0 && (!write_text(TRACING "kprobe_events", probes) || tell_stage_code() != 2))
+/*
+ * Once a boot, while nothing else runs: it changes the kernel's code, and QEMU (7.2) can keep a stale translation of
+ * code that changes while another cpu translates it. A breakpoint that the kernel has long removed then stays there
+ * for ever, and the guest hangs. For the same reason names of tasks are not recorded: that changes the scheduler.
+ * An instance of our own, so that a program which traces too is not disturbed.
+ */
+static void arm(void) {
+    if (mkdir(LAB_FOLDER, 0700) || !write_text(TRACING "kprobe_events", probes) || tell_stage_code() != 2)
         die("the kernel cannot trace the lives of tasks: %s", strerror(errno));
+    write_text(LAB "tracing_on", "0");
+    write_text(LAB "options/record-cmd", "0");
     write_text(LAB "buffer_size_kb", "4096");
     write_text(LAB "trace_clock", "global");
-    (void)!truncate(LAB "trace", 0);
     for (size_t i = 0; i < EVENTS; i++)
         if (!write_text(events[i], "1"))
             die("%s: %s", events[i], strerror(errno));
 }
 
+void trace_start(void) {
+    static bool armed;
+    if (!armed)
+        arm();
+    armed = true;
+    close(open(LAB "trace", O_WRONLY | O_TRUNC | O_CLOEXEC)); /* empties it */
+    if (!write_text(LAB "tracing_on", "1"))
+        die("tracing_on: %s", strerror(errno));
+}
+
 void trace_stop(const char *target) {
     char buffer[65536];
     ssize_t got;
-    for (size_t i = 0; i < EVENTS; i++)
-        write_text(events[i], "0");
+    write_text(LAB "tracing_on", "0");
     int from = open(LAB "trace", O_RDONLY | O_CLOEXEC);
     int to = open(target, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     while (from >= 0 && to >= 0 && (got = read(from, buffer, sizeof buffer)) > 0)
