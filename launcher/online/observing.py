@@ -64,10 +64,11 @@ class _Seen(NamedTuple):
 class Observer:
     """Looks at processes once an interval.
 
-    window_s: how long a sample counts; estimate: make up misses and instructions where they are not counted;
-    resident: also count resident pages by node; memory_share: samples do not tell how many accesses they
-    stand for, and threads are taken to wait for memory for this share of their run time (0: they do tell);
-    timed: their latencies show load, and so are worth more than distances.
+    window_s: how long a sample counts (0: for one look, as in the papers); estimate: make up misses and
+    instructions where they are not counted; resident: also count resident pages by node; memory_share:
+    samples do not tell how many accesses they stand for, and threads are taken to wait for memory for this
+    share of their run time (0: they do tell); timed: their latencies show load, and so are worth more than
+    distances.
     """
 
     machine: MachineView

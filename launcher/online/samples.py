@@ -70,18 +70,17 @@ def weighed_by_time(table: Table, waited_ns: float, latency_ns: float) -> Table:
 
 @dataclass
 class Window:
-    """Keeps the samples of the last `seconds`, or of the last intervals if those were longer."""
+    """Keeps the samples of the last `seconds`, or of the last intervals if those were longer; 0: only the new."""
 
     seconds: float
     table: Table | None = None
 
     def add(self, fresh: Table, now: float, interval: float = 0.0) -> Table:
         """Take in new samples and return all that are not too old; interval: seconds since the last call."""
-        if self.table is None:
-            merged = fresh
-        else:
+        merged = fresh
+        if self.table is not None and self.seconds:
             merged = Table._make(np.concatenate(pair) for pair in zip(self.table, fresh, strict=True))
-        young = merged.time_s > now - max(self.seconds, _INTERVALS * interval)
+        young = (merged.time_s > now - max(self.seconds, _INTERVALS * interval)) | (not self.seconds)
         if len(young) > _MOST:
             young[: len(young) - _MOST] = False
         self.table = merged.where(young)

@@ -23,8 +23,7 @@ from numaplan.profiler.live_samples import LiveEvents
 from numaplan.profiler.live_sampling import live_events, start_sampler
 from numaplan.profiler.machine import Machine
 
-_WINDOW = 1.5  # periods that a hardware sample counts
-_FAULT_WINDOW = 2.5  # periods; faults are few
+_FAULT_WINDOW = 2.5  # periods that a fault counts, as they are few; of other samples those of one interval do
 _MEMORY_SHARE = 0.3  # of its time that a thread is taken to wait for memory where nothing tells
 _FAULT_SHARE = 0.01  # of all cpus' time that making touches visible may cost
 _LEFT_FOR_PERF = 5.0  # seconds
@@ -59,11 +58,10 @@ class Session:
         bindings = Bindings(self._planned)
         events = self._events
         faults = events is not None and events.backend == "faults"
-        period = self._policy.period_s
         observer = Observer(
             view,
             bindings,
-            period * (_FAULT_WINDOW if faults else _WINDOW),
+            self._policy.period_s * _FAULT_WINDOW if faults else 0.0,
             estimate=bool({"misses", "counters"} & self._policy.needs),
             resident="resident" in self._policy.needs,
             memory_share=_MEMORY_SHARE if faults else 0.0,

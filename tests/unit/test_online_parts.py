@@ -156,6 +156,13 @@ def test_window_drops_what_is_old_and_bounds_what_it_keeps() -> None:
     assert window.add(_table([6.0], [2], [3]), 6.0).page.tolist() == [3]
 
 
+def test_where_samples_are_many_those_of_one_look_count_alone() -> None:
+    """Else a page that has a new user would seem to be the old one's for as long again."""
+    window = Window(0.0)
+    assert window.add(_table([0.0, 1.9], [1, 1], [1, 2]), 2.0, 2.0).page.tolist() == [1, 2]
+    assert window.add(_table([1.9, 3.0], [2, 2], [3, 4]), 4.0, 2.0).page.tolist() == [3, 4]
+
+
 def test_touches_are_revealed_again_only_when_the_last_faults_are_paid_for() -> None:
     revealer = Revealer(0.01, 1)
     if not revealer.works:
