@@ -70,7 +70,7 @@ def weighed_by_time(table: Table, waited_ns: float, latency_ns: float) -> Table:
 
 @dataclass
 class Window:
-    """Keeps the samples of the last `seconds`, or of the last intervals if those were longer; 0: only the new."""
+    """Keeps the samples of the last `seconds` or, if those were longer, intervals; 0: only the new ones."""
 
     seconds: float
     table: Table | None = None
