@@ -1,12 +1,13 @@
 """What the loop of `nlaunch --online` costs here, on a program that needs nothing.
 
-Processor time, not seconds: that of the loop and its perf over that of the program while it runs; and the
-program's own for the same work, with the loop over without, the runs taking turns and each first every second
-time. The same work takes longer when others use the host: beside the median of pairs stands the least of all
-runs with the loop over the least without. NUMAPLAN_POLICIES: which, by comma; NUMAPLAN_REPEAT: pairs (9).
+Processor time, not seconds, as others use the host. That of the loop and its perf, over that of the program
+meanwhile. And the program's own, with the loop over without, for the same work done in the same seconds: the
+program runs twice at once, one of the twins under the loop, so that whatever else slows this machine slows
+both; which of them starts first takes turns. NUMAPLAN_POLICIES: which, by comma; NUMAPLAN_REPEAT: twins (15).
 """
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,68 +21,94 @@ from numaplan.launcher.online import procfs
 PARTNERS = Path(__file__).resolve().parent.parent / "examples" / "partners.c"
 POLICIES = "numaplan,nimar+lmma,dino"
 ARGUMENTS = ["2", "3000", "1048576"]  # 16 MiB, few barriers
+_TIMED = ["sh", "-c", '"$@"; times', "sh"]  # tells at the end what the program used
 _TICKS = os.sysconf("SC_CLK_TCK")
 _POLL = 0.05  # seconds
 
 
 class Used(NamedTuple):
-    """Processor seconds of the program, and of the loop with its perf meanwhile."""
+    """Processor seconds of the program, and of the loop with its perf."""
 
     program: float
     loop: float
 
 
+class Twins(NamedTuple):
+    """Processor seconds of the twin without a loop and of the one with it, and the loop's for each of its."""
+
+    alone: float
+    watched: float
+    loop: float
+
+    @property
+    def slower(self) -> float:
+        """%."""
+        return 100 * (self.watched / self.alone - 1)
+
+
 def run() -> dict[str, Any]:
     """By policy: the loop's time over the program's, and the program's with the loop over without, in %."""
-    repeat = int(os.environ.get("NUMAPLAN_REPEAT", "9"))
+    repeat = int(os.environ.get("NUMAPLAN_REPEAT", "15"))
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:
         program = [str(Path(name) / "partners"), *ARGUMENTS]
         subprocess.run(["cc", "-O2", "-pthread", str(PARTNERS), "-o", program[0]], check=True)
         for policy in os.environ.get("NUMAPLAN_POLICIES", POLICIES).split(","):
-            pairs = [_pair(program, policy, loop_first=bool(turn % 2)) for turn in range(repeat)]
-            results[f"{policy}: program's seconds"] = median(alone.program for alone, _ in pairs)
-            results[f"{policy}: loop %"] = 100 * median(loop.loop / loop.program for _, loop in pairs)
-            slower = [100 * (loop.program / alone.program - 1) for alone, loop in pairs]
+            twins = [_twins(program, policy, watched_first=bool(turn % 2)) for turn in range(repeat)]
+            slower = sorted(pair.slower for pair in twins)
+            low, high = _interval(len(slower))
+            results[f"{policy}: program's seconds"] = median(pair.alone for pair in twins)
+            results[f"{policy}: loop %"] = 100 * median(pair.loop for pair in twins)
             results[f"{policy}: program slower %"] = median(slower)
-            results[f"{policy}: that, least and greatest"] = f"{min(slower):.1f} to {max(slower):.1f}"
-            least = [min(run.program for run in runs) for runs in zip(*pairs, strict=True)]
-            results[f"{policy}: least over least, slower %"] = 100 * (least[1] / least[0] - 1)
+            results[f"{policy}: that, 95 % interval"] = f"{slower[low]:.1f} to {slower[high]:.1f}"
     return results
 
 
-def _pair(program: list[str], policy: str, loop_first: bool) -> tuple[Used, Used]:
-    """Without the loop and with it."""
-    launchers = [[], _launcher(policy)]
-    runs = [_measure(program, launchers[with_loop]) for with_loop in (loop_first, not loop_first)]
-    return (runs[1], runs[0]) if loop_first else (runs[0], runs[1])
+def _interval(count: int) -> tuple[int, int]:
+    """Ranks between which the median of all is in 95 of 100 cases, by how often a coin falls."""
+    chance, below = 0.5**count, 0
+    tail = chance
+    while below < (count - 1) // 2 and tail <= 0.025:
+        below += 1
+        chance *= (count - below + 1) / below
+        tail += chance
+    below = max(0, below - 1)
+    return below, count - 1 - below
 
 
-def _launcher(policy: str) -> list[str]:
-    return [str(Path(sys.executable).with_name("nlaunch")), "-q", "--online", policy, "--"]
+def _twins(program: list[str], policy: str, watched_first: bool) -> Twins:
+    """The program twice at the same time."""
+    launcher = [str(Path(sys.executable).with_name("nlaunch")), "-q", "--online", policy, "--"]
+    words = [[*_TIMED, *program], [*launcher, *_TIMED, *program]]
+    order = (1, 0) if watched_first else (0, 1)
+    running = {at: subprocess.Popen(words[at], stdout=subprocess.PIPE, text=True) for at in order}
+    loop = _loop_share(running[1], program[0])
+    alone, watched = (_finished(running[at]) for at in (0, 1))
+    return Twins(alone, watched, loop)
 
 
-def _measure(program: list[str], launcher: list[str]) -> Used:
-    """One run; the loop's time counts from when the program is seen to run."""
-    with subprocess.Popen([*launcher, *program], stdout=subprocess.DEVNULL) as process:
-        if not launcher:
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-            return Used(usage.ru_utime + usage.ru_stime, 0.0)
-        first = last = None
-        seen: float = 0.0
-        while process.poll() is None:
-            tree = _tree(process.pid, program[0])
-            if tree is not None:
-                first, last = first or tree, tree
-                seen = max(seen, tree.program)
-            time.sleep(_POLL)
-    if process.returncode or first is None or last is None:
-        raise RuntimeError(f"{' '.join(launcher)} exited with {process.returncode}")
-    return Used(seen, last.loop - first.loop)
+def _finished(process: subprocess.Popen[str]) -> float:
+    """Processor seconds of the program that was started, when it has ended."""
+    said, _ = process.communicate()
+    if process.returncode:
+        raise RuntimeError(f"{process.args!r} exited with {process.returncode}")
+    return sum(60 * int(minutes) + float(rest) for minutes, rest in re.findall(r"(\d+)m([\d.]+)s", said)[2:])
 
 
-def _tree(root: int, program: str) -> Used | None:
+def _loop_share(process: subprocess.Popen[str], program: str) -> float:
+    """What the loop and its perf use for each second of the program, from when that is seen to run."""
+    first = last = None
+    while process.poll() is None:
+        used = _used(process.pid, program)
+        if used is not None:
+            first, last = first or used, used
+        time.sleep(_POLL)
+    if first is None or last is None or last.program == first.program:
+        raise RuntimeError("the program was not seen to run")
+    return (last.loop - first.loop) / (last.program - first.program)
+
+
+def _used(root: int, program: str) -> Used | None:
     """What the processes of a launch have used so far; None while the program does not run."""
     used = {pid: _seconds(pid) for pid in procfs.families([root])}
     ours = next((pid for pid in used if _command(pid) == program), None)
