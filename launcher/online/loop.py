@@ -25,7 +25,7 @@ _SURE = 2  # looks in a row that must be worse before moves are undone
 _GIVE_UP = 3  # times in a row that moves had to be undone
 _REVEALS = 8  # times between two looks that touches are made visible, at most
 _IDLE = 4  # intervals without a move before looking less often
-_LONGEST = 4.0  # periods between two looks
+_STRETCH = 2.0  # periods between two looks then
 _SAME = 0.5  # of accesses that threads of before must make, or what they cost is no measure of what they did
 
 
@@ -233,9 +233,7 @@ class Loop:
 
     def _pause(self) -> float:
         """Seconds to the next look: longer when nothing happens, and when looking is dear."""
-        stretch = 1.0 if self._idle < _IDLE else min(2.0 ** (self._idle - _IDLE + 1), _LONGEST)
-        if self._trial is not None:
-            stretch = 1.0
+        stretch = 1.0 if self._idle < _IDLE or self._trial is not None else _STRETCH
         dear = self._spent / (self.own_share * max(1, len(self.observer.machine.cpu_ids)))
         return max(self.policy.period_s * stretch, dear)
 
