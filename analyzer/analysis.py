@@ -1,8 +1,8 @@
 """Everything about a trace that a planner or a report asks for, in one pass over its samples."""
 
-from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,8 +25,7 @@ FEWEST_SLICES = 400
 SAMPLES_A_SLICE = 20  # fewer on average and the lowest slices are chance
 
 
-@dataclass(frozen=True)
-class ThreadInfo:
+class ThreadInfo(msgspec.Struct, frozen=True):
     """One thread: its identity, its samples, and those of them that missed the last cache."""
 
     thread: int
@@ -37,8 +36,7 @@ class ThreadInfo:
     dram_samples: int
 
 
-@dataclass(frozen=True)
-class Analysis:
+class Analysis(msgspec.Struct, frozen=True):
     """What a trace says. Threads without samples stay in, with zeros.
 
     comm: (N, N) symmetric, zero diagonal, in events; standard_error: (N, N); loads: (N,) access load vector
@@ -65,11 +63,11 @@ class Analysis:
     samples: int
     shared_samples: int
     period: int
-    notes: list[str] = field(default_factory=list)
-    layers: dict[str, float] = field(default_factory=dict)
-    partner_changes: list[int] = field(default_factory=list)
+    notes: list[str] = msgspec.field(default_factory=list)
+    layers: dict[str, float] = msgspec.field(default_factory=dict)
+    partner_changes: list[int] = msgspec.field(default_factory=list)
     exchange_slices: int = 1
-    exchanges: NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 0), np.int32))
+    exchanges: NDArray[np.int32] = msgspec.field(default_factory=lambda: np.zeros((0, 0), np.int32))
 
     @property
     def stretches(self) -> list[tuple[int, int]]:
@@ -110,7 +108,7 @@ def analyze_trace(trace: Trace, *, slice_ns: int = 0, samples: TraceSamples | No
         counter.add(told.thread, told.key, told.is_write)
         partners.add(told.time_ns, told.thread, told.key, told.is_write)
     found = counter.result()
-    timeline = replace(
+    timeline = msgspec.structs.replace(
         (missed if use_dram else accesses).result(), in_accesses=trace.meta.get("clock") == "accesses"
     )
     ranges = divide_phases(timeline.smoothed)

@@ -1,8 +1,8 @@
 """Several ways of counting communication in one matrix, and how far it can be believed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,8 +11,7 @@ FLAT = 0.05  # spread over mean below which differences between entries are not 
 Matrix = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Layer:
+class Layer(msgspec.Struct, frozen=True):
     """One way of counting: (groups, N, N) symmetric counts and how reliable they are (0..1)."""
 
     name: str
@@ -26,8 +25,7 @@ class Layer:
         return answer
 
 
-@dataclass(frozen=True)
-class Communication:
+class Communication(msgspec.Struct, frozen=True):
     """What was found out about who communicates with whom.
 
     matrix: (N, N) symmetric, zero diagonal, in events seen in the samples (all of them where every access was

@@ -1,9 +1,10 @@
 """Several traces as one: the mean of a program's runs, a job's ranks side by side; and what differs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from numaplan.analyzer.analysis import Analysis, ThreadInfo

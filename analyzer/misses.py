@@ -8,8 +8,7 @@ is chance, and each thread's count is drawn to that mean as far as threads diffe
 (empirical Bayes for Poisson counts, moments after Clayton and Kaldor 1987). Nothing is to be set.
 """
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -19,8 +18,7 @@ SURE = 1e-6  # squared relative error below which predictions are equally good
 Vector = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class ExpectedMisses:
+class ExpectedMisses(msgspec.Struct, frozen=True):
     """What threads are expected to have missed: a share of what was counted, and of what their accesses say.
 
     missed, accesses: (S, N) samples of each thread in each slice; counted: (N,) 0..1, how far the thread's

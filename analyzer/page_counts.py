@@ -2,9 +2,9 @@
 
 import ctypes
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,8 +27,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class PageCounts:
+class PageCounts(msgspec.Struct, frozen=True):
     """Equally long arrays, one entry for each (region, page, thread, phase) with samples, in that order.
 
     page: offset in the region // 4096; accesses, writes: samples from the start of the first thread beside

@@ -1,8 +1,8 @@
 """Phases of accesses over time, and the load vector weighted by them (CMLB paper, Algorithm 1, Eq. 2-3)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -14,8 +14,7 @@ LOW_SHARE = 0.05
 Vector = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Phase:
+class Phase(msgspec.Struct, frozen=True):
     """Slices [start, end) of a timeline; weight: mean accesses a slice (Eq. 2); loads: (N,) accesses."""
 
     start: int

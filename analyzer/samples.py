@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from fractions import Fraction
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,8 +30,7 @@ _IS_DRAM = np.array(
 )
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(msgspec.Struct, frozen=True):
     """Samples one after another in time, equally long arrays; those without a thread are left out.
 
     key: address made distinct by process; shared: whether the sample may tell of communication; dram:
@@ -55,8 +53,7 @@ class Piece:
         return Told(*choose(self.time_ns, self.thread, self.key, self.is_write, self.shared))
 
 
-@dataclass(frozen=True)
-class Told:
+class Told(msgspec.Struct, frozen=True):
     """Samples in order of time that may tell of communication; equally long contiguous arrays."""
 
     time_ns: NDArray[np.int64]
@@ -92,6 +89,10 @@ class TraceSamples:
     def access_weights(self) -> tuple[int, int]:
         """Weights of loads and stores, as whole numbers near to their ratio."""
         load, store = (float(self.weights[event]) for event in ACCESSES)
+        if load == store:
+            return 1, 1
+        from fractions import Fraction
+
         ratio = Fraction(min(MOST_WEIGHT, max(load, store) / min(load, store))).limit_denominator(FINEST)
         pair = ratio.denominator, ratio.numerator
         return pair if load <= store else pair[::-1]

@@ -1,8 +1,8 @@
 """Accesses to memory over time: slices, smoothing, and the clock (papers: CMLB §3.1.2)."""
 
 import math
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -16,8 +16,7 @@ OUTLIERS = 0.05
 Series = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Timeline:
+class Timeline(msgspec.Struct, frozen=True):
     """Accesses in slices of time: slice s covers [start_ns + s * slice_ns, start_ns + (s + 1) * slice_ns).
 
     per_thread: (S, N) accesses of each thread in each slice; in_accesses: what is called a nanosecond is an

@@ -22,9 +22,13 @@ class Ahead(Generic[T]):
         except BaseException as error:
             self._error = error
 
+    def wait(self) -> None:
+        """Until the call is over, whatever came of it."""
+        self._thread.join()
+
     def result(self) -> T:
         """What the call returned, once it has; raises what it raised."""
-        self._thread.join()
+        self.wait()
         if self._error is not None:
             raise self._error
         return self._answer[0]

@@ -30,6 +30,7 @@ OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--seed": ("seed", int),
     "--tolerance": ("tolerance", float),
 }
+_TURN = 0.0005  # s in which a thread that has something to do gets Python's lock (a tenth of the default)
 _YOUNG = 50_000  # objects made before garbage is looked for; start-up makes many that all stay
 
 
@@ -67,6 +68,7 @@ def quick_request(words: Sequence[str]) -> "PlanRequest | None":
 def main() -> None:
     """Entry point of `nmap`."""
     gc.set_threshold(_YOUNG)
+    sys.setswitchinterval(_TURN)
     # Else numpy starts a thread a cpu for matrices larger than ours, which spin for a while as they wait.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     request = quick_request(sys.argv[1:])
@@ -76,9 +78,10 @@ def main() -> None:
         read_all()
         return
     from numaplan.mapper.plan_request import write_plan
+    from numaplan.mapper.reading import Opening
 
-    code = run_framed(lambda: write_plan(request), "nmap")
-    _end(code)
+    opening = Opening(request.traces[0], stays_open=True) if request.traces and request.comm is None else None
+    _end(run_framed(lambda: write_plan(request, opening), "nmap"))
 
 
 def _end(code: int) -> NoReturn:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from numaplan.common import UsageError
 
 if TYPE_CHECKING:
+    from numaplan.mapper.reading import Opening
     from numaplan.mapper.workload import Workload
     from numaplan.profiler.machine import Machine
 
@@ -22,15 +23,26 @@ def read_input(
     phases: Path | None = None,
     by_phase: bool = False,
     symmetrise: bool = False,
+    opening: "Opening | None" = None,
 ) -> "tuple[Workload, Machine]":
-    """The workload and the machine that the options name; raises UsageError for none or too many."""
+    """The workload and the machine that the options name; raises UsageError for none or too many.
+
+    opening: of the first trace, where it has begun.
+    """
     from numaplan.profiler.machine import Machine
 
     if not traces and comm is not None and machine is None:
         raise UsageError("a matrix does not say for which machine", "add --machine, such as 4x2 or local")
     target = Machine.load(machine) if machine else None
     workload = read_workload(
-        traces, comm, loads, pages=pages, phases=phases, by_phase=by_phase, symmetrise=symmetrise
+        traces,
+        comm,
+        loads,
+        pages=pages,
+        phases=phases,
+        by_phase=by_phase,
+        symmetrise=symmetrise,
+        opening=opening,
     )
     if target is None:
         assert workload.machine is not None
@@ -47,8 +59,9 @@ def read_workload(
     phases: Path | None = None,
     by_phase: bool = False,
     symmetrise: bool = False,
+    opening: "Opening | None" = None,
 ) -> "Workload":
-    """The workload that the options name; raises UsageError for none or too many."""
+    """The workload that the options name; raises UsageError for none or too many; opening: as above."""
     if traces and comm is not None:
         raise UsageError("both a trace and --comm given", "give one of them")
     if comm is not None:
@@ -63,7 +76,7 @@ def read_workload(
         )
     from numaplan.mapper.trace_workload import workload_of_traces
 
-    return workload_of_traces(traces, pages=pages, by_phase=by_phase)
+    return workload_of_traces(traces, pages=pages, by_phase=by_phase, opening=opening)
 
 
 def say(text: str) -> None:

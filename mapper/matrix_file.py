@@ -5,7 +5,6 @@ may be counted in directions: they are refused, or made symmetric where that is 
 """
 
 import io
-import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -141,6 +140,8 @@ def _read_sparse(path: Path) -> Any:
 
 def _check_archive(data: bytes) -> None:
     """Refuse an archive whose members would unpack to more than a matrix may take."""
+    import zipfile
+
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         if sum(member.file_size for member in archive.infolist()) > MATRIX_LIMIT:
             raise ValueError("unpacks to more than a matrix may take")

@@ -1,9 +1,9 @@
 """One region cut into runs: which pages have one home, how many runs a region may have, who uses each."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,8 +21,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-@dataclass
-class RunTable:
+class RunTable(msgspec.Struct):
     """One region cut into runs: first[i]..first[i+1] pages on home[i]; accesses: (R, nodes) of each run.
 
     interleave: the nodes that share the region equally, instead of homes; next_touch: left to who comes next.

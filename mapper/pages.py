@@ -6,8 +6,8 @@ the plan does not place (stacks, small blocks, libraries' data) is where it was 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -29,8 +29,7 @@ Ints = NDArray[np.int64]
 Counts = NDArray[np.int64] | NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class PageStats:
+class PageStats(msgspec.Struct, frozen=True):
     """Accesses counted by (region, page of the region, thread, phase); equally long arrays.
 
     regions: keys of those that a plan can place. toucher: the thread seen on the page first of all,
@@ -64,8 +63,7 @@ class PageStats:
         return None if self.phase is None or self.teams is None else self.teams[self.phase]
 
 
-@dataclass(frozen=True)
-class PagePlan:
+class PagePlan(msgspec.Struct, frozen=True):
     """The regions' placement, and what share of the counted accesses it makes local (-1: none counted).
 
     traffic: (K, K) accesses from each node (row) to memory of each (column), in the machine's order;

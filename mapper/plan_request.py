@@ -1,21 +1,22 @@
 """What `nmap plan` was asked for, and doing it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from numaplan.common import UsageError
 from numaplan.mapper.inputs import read_input, say
 
 if TYPE_CHECKING:
+    from numaplan.mapper.reading import Opening
     from numaplan.profiler.machine import Machine
 
 MOST_CPUS = 1 << 16  # no machine has more; a range may not take memory without end
 
 
-@dataclass(frozen=True)
-class PlanRequest:
+class PlanRequest(msgspec.Struct, frozen=True):
     """A command line's words: fields are the options of `nmap plan`, as cli_plan.py describes them."""
 
     traces: Sequence[Path] = ()
@@ -38,8 +39,11 @@ class PlanRequest:
     next_touch: bool = False
 
 
-def write_plan(request: PlanRequest) -> None:
-    """Make the plan, write it, show its summary; raises NumaplanError for what cannot be planned."""
+def write_plan(request: PlanRequest, opening: "Opening | None" = None) -> None:
+    """Make the plan, write it, show its summary; raises NumaplanError for what cannot be planned.
+
+    opening: of the first trace, where it has begun.
+    """
     from numaplan.mapper.pins import read_pins
     from numaplan.mapper.planner import PlanOptions, make_plan
     from numaplan.mapper.summary import summary
@@ -52,6 +56,7 @@ def write_plan(request: PlanRequest) -> None:
         phases=request.phases,
         by_phase=request.objective == "phased",
         symmetrise=request.symmetrise,
+        opening=opening,
     )
     options = PlanOptions(
         method=request.method,

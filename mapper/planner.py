@@ -1,9 +1,9 @@
 """Make a plan: threads to nodes and cpus, pages to nodes, and its cost beside today's placement."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from numaplan.common import UsageError, version
@@ -23,8 +23,7 @@ from numaplan.mapper.workload import Workload
 from numaplan.profiler import Machine
 
 
-@dataclass(frozen=True)
-class PlanOptions:
+class PlanOptions(msgspec.Struct, frozen=True):
     """How to plan; nodes: only these (empty: all); smt: `avoid` leaves one hwthread a core; without_cpus:
     reserved for others; pins: node, or `cpu:N`, by thread's path or process:path; next_touch: leave memory
     whose users change between phases to who touches it next."""
@@ -37,7 +36,7 @@ class PlanOptions:
     nodes: tuple[int, ...] = ()
     smt: str = "share"
     without_cpus: tuple[int, ...] = ()
-    pins: Mapping[str, str] = field(default_factory=dict)
+    pins: Mapping[str, str] = msgspec.field(default_factory=dict)
     next_touch: bool = False
 
     def recorded(self) -> dict[str, Any]:
@@ -56,8 +55,7 @@ class PlanOptions:
         return kept
 
 
-@dataclass(frozen=True)
-class Planned:
+class Planned(msgspec.Struct, frozen=True):
     """A plan, and what is worth saying about it to people."""
 
     plan: Plan

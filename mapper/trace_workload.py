@@ -1,20 +1,19 @@
 """What a plan is made for, read from one trace or several."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from numaplan.common import UsageError
-from numaplan.common.ahead import Ahead
 from numaplan.mapper.page_stats import read_page_stats
 from numaplan.mapper.pages import PageStats
 from numaplan.mapper.problem import Floats
+from numaplan.mapper.reading import Opening, digest
 from numaplan.mapper.start_up import crowded_time, shared_loads
-from numaplan.mapper.workload import Workload, digest
+from numaplan.mapper.workload import Workload
 from numaplan.profiler import Trace
 
 if TYPE_CHECKING:
@@ -30,17 +29,19 @@ def workload_of_trace(path: Path, *, pages: bool = True, by_phase: bool = False)
     return workload_of_traces([path], pages=pages, by_phase=by_phase)
 
 
-def workload_of_traces(paths: Sequence[Path], *, pages: bool = True, by_phase: bool = False) -> Workload:
+def workload_of_traces(
+    paths: Sequence[Path], *, pages: bool = True, by_phase: bool = False, opening: Opening | None = None
+) -> Workload:
     """Of several runs of one program, or of a job's ranks recorded apart; as `workload_of_trace`.
 
     Runs are averaged where threads keep their roles from run to run; else the first one counts, and a note
     and `identity` say that a plan will not fit the next run. Memory is that of the first trace in which a
-    process appears.
+    process appears. opening: of the first trace, where it has begun.
     """
     from numaplan.analyzer import TraceSamples, analyze_trace
 
-    own_digest = Ahead(digest, paths[0])
-    with Trace.open(paths[0]) as trace:
+    opening = opening or Opening(paths[0])
+    with opening.trace() as trace:
         samples = TraceSamples(trace)
         analysis = analyze_trace(trace, samples=samples)
         if not analysis.threads:
@@ -56,8 +57,8 @@ def workload_of_traces(paths: Sequence[Path], *, pages: bool = True, by_phase: b
             threads=[(thread.process, thread.path) for thread in analysis.threads],
             comm=comm,
             loads=loads,
-            sources={"trace": own_digest.result()},
-            argv=_argv(trace),
+            sources={"trace": opening.digest.result()},
+            argv=tuple(trace.argv),
             build_id=trace.meta.get("build_id", ""),
             pages=stats,
             machine=trace.machine,
@@ -107,14 +108,6 @@ def _seen_on(trace: Trace, threads: Sequence[int]) -> tuple[int, ...]:
         if cpu in node_of and count > found.get(int(thread), (0, 0))[0]:
             found[int(thread)] = (int(count), node_of[cpu])
     return tuple(found[thread][1] for thread in threads) if all(t in found for t in threads) else ()
-
-
-def _argv(trace: Trace) -> tuple[str, ...]:
-    try:
-        words = json.loads(trace.meta.get("argv", "[]"))
-    except ValueError:
-        return ()
-    return tuple(map(str, words)) if isinstance(words, list) else ()
 
 
 def _with_more_runs(

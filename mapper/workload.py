@@ -3,12 +3,11 @@
 Read from comm.csv and loads.csv here, from traces in trace_workload.py.
 """
 
-import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from numaplan.common import UsageError
@@ -17,11 +16,11 @@ from numaplan.mapper.matrix_file import read_comm, read_loads
 from numaplan.mapper.pages import PageStats
 from numaplan.mapper.phases_file import read_phases
 from numaplan.mapper.problem import Floats
+from numaplan.mapper.reading import digest
 from numaplan.profiler import Machine
 
 
-@dataclass(frozen=True)
-class Workload:
+class Workload(msgspec.Struct, frozen=True):
     """threads: (process, creation path) of each row of comm (N, N) and loads (N,); sources: their digests;
     phases: (P, N) loads by phase of the run, and phase_rates: (P,) accesses a slice of time in each;
     seen_on: node of each thread in the recording, empty where some had none; identity: whether threads keep
@@ -67,9 +66,3 @@ def workload_of_files(
         phases=by_phase.loads if by_phase else None,
         phase_rates=by_phase.rates if by_phase else None,
     )
-
-
-def digest(path: Path) -> str:
-    """sha256 of a file, as a plan's provenance gives it."""
-    with path.open("rb") as file:
-        return "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()

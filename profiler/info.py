@@ -1,6 +1,5 @@
 """What is in a trace: the facts `nprof info` shows, and the export to Parquet."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ def describe(trace: Trace) -> dict[str, Any]:
     (strangers,) = trace.rows("SELECT count(*) FROM samples WHERE thread < 0")[0]
     return {
         "schema": SCHEMA,
-        "app": {"argv": _argv(trace), "build_id": meta.get("build_id", "")},
+        "app": {"argv": trace.argv, "build_id": meta.get("build_id", "")},
         "threads": len(threads),
         "samples": {event: by_event[event] for event in EVENTS if event in by_event},
         "losses": losses,
@@ -53,14 +52,6 @@ def describe(trace: Trace) -> dict[str, Any]:
             for thread, process, path, name, tid, samples in threads
         ],
     }
-
-
-def _argv(trace: Trace) -> list[str]:
-    try:
-        argv = json.loads(trace.meta.get("argv", "[]"))
-    except ValueError:
-        argv = []
-    return [str(word) for word in argv] if isinstance(argv, list) else []
 
 
 def export_parquet(trace: Trace, folder: Path) -> list[Path]:

@@ -82,7 +82,7 @@ def write_report(
 
 
 def _mismatch(trace: Trace, view: PlanView | None) -> list[str]:
-    return [*program_mismatch(view.content, trace.meta), *view.mismatch] if view is not None else []
+    return [*program_mismatch(view.content, trace), *view.mismatch] if view is not None else []
 
 
 def _figures(
@@ -128,11 +128,7 @@ def _names(analysis: Analysis) -> list[str]:
 
 
 def _command(trace: Trace) -> str:
-    try:
-        words = msgspec.json.decode(trace.meta.get("argv", "[]"), type=list[str])
-    except msgspec.MsgspecError:
-        words = []
-    text = join(words) if words else trace.path.name
+    text = join(trace.argv) or trace.path.name
     return text if len(text) <= 120 else text[:119] + "…"
 
 

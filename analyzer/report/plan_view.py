@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +11,7 @@ from numaplan.analyzer.analysis import ThreadInfo
 from numaplan.analyzer.pages import PAGE, PageAccesses
 from numaplan.analyzer.regions import RegionUse
 from numaplan.common import UsageError
+from numaplan.profiler import Trace
 
 Nodes = NDArray[np.int64]
 
@@ -92,16 +92,16 @@ def view_plan(
     return PlanView(nodes, np.where(place >= 0, place, compact), compact, homes, content)
 
 
-def program_mismatch(content: Mapping[str, Any], meta: Mapping[str, str]) -> list[str]:
+def program_mismatch(content: Mapping[str, Any], trace: Trace) -> list[str]:
     """What tells that a plan was made for another program than a trace's; empty when nothing does.
 
-    content: of a plan.json; meta: the trace's. Unknown build ids tell nothing.
+    content: of a plan.json. Unknown build ids tell nothing.
     """
     app = content.get("app", {})
-    planned, recorded = app.get("build_id", ""), meta.get("build_id", "")
+    planned, recorded = app.get("build_id", ""), trace.meta.get("build_id", "")
     if not planned or not recorded or planned == recorded:
         return []
-    one, other = _program(app.get("argv", ())), _program(_argv(meta))
+    one, other = _program(app.get("argv", ())), _program(trace.argv)
     if one and one == other:
         return [f"the plan is for another build of {one}: its memory may be laid out otherwise"]
     return [
@@ -111,13 +111,6 @@ def program_mismatch(content: Mapping[str, Any], meta: Mapping[str, str]) -> lis
 
 def _program(argv: Sequence[str]) -> str:
     return argv[0].rpartition("/")[2] if argv else ""
-
-
-def _argv(meta: Mapping[str, str]) -> list[str]:
-    try:
-        return msgspec.json.decode(meta.get("argv", "[]"), type=list[str])
-    except msgspec.MsgspecError:
-        return []
 
 
 def _key(region: dict[str, Any]) -> tuple[str, str, str, int, int]:

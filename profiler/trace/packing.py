@@ -16,17 +16,8 @@ import numpy as np
 
 from numaplan import profiler
 from numaplan.common.native import load_native
-from numaplan.profiler.trace.schema import ENUMS, TABLES
+from numaplan.profiler.trace.schema import COLUMNS, ENUMS, NUMBERS, TIME
 
-TIME = "time_ns"
-PACKING = "samples.packing"  # the fact of a trace that says where the columns are
-COLUMNS = TABLES["samples"]
-NUMBERS: dict[str, type[np.signedinteger[Any]] | type[np.unsignedinteger[Any]]] = {
-    "BIGINT": np.int64,
-    "INTEGER": np.int32,
-    "SMALLINT": np.int16,
-    "UBIGINT": np.uint64,
-}
 _WORD, _HALF = 64, 32
 _USER_BITS = 47  # of an address of user memory: where there is one, there may be any other
 _KEYS = ("thread", "level", "event", "is_write", "cpu", "node", "region")

@@ -1,6 +1,8 @@
-"""Read a trace.db: checked when opened, then tables as DataFrames and samples as blocks of arrays."""
+"""Read a trace.db: checked when opened, then tables as DataFrames and samples as blocks of arrays.
 
-import json
+A command may open a trace while numpy is still being loaded: nothing here needs it before samples are read.
+"""
+
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -9,23 +11,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import msgspec
 
 from numaplan.common import UsageError
 from numaplan.profiler.machine import Machine
-from numaplan.profiler.trace.driver import driver
-from numaplan.profiler.trace.packing import PACKING, TIME
+from numaplan.profiler.trace.opening import QUIET, open_database, unreadable
 from numaplan.profiler.trace.rows import RegionRow, ThreadRow
-from numaplan.profiler.trace.schema import CODES, ENUMS, SCHEMA_VERSION, TABLES
-from numaplan.profiler.trace.unpacking import unpacked
+from numaplan.profiler.trace.schema import CODES, ENUMS, PACKING, SCHEMA_VERSION, TABLES, TIME, array_type
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
 
+    Array = np.ndarray[Any, Any]
+
 BLOCK = 1 << 20
-DUCKDB_HEADERS = 3 * 4096  # the file header and two database headers before the first block
-_MAGIC = b"DUCK"
-_QUIET = "SET enable_progress_bar = false"  # else a long query draws one on stdout, amid the answer
 _WHOLE = "-?[0-9]{1,18}"
 _NUMBERS_OF_META = {
     **dict.fromkeys(("duration_ns", "freq", "exit_code", "run"), _WHOLE),
@@ -33,7 +33,6 @@ _NUMBERS_OF_META = {
     "emulate.host_seconds": r"[0-9]{1,12}(\.[0-9]{1,9})?",
 }
 _WORDS = (*ENUMS, "BOOLEAN")  # kinds of columns that conditions may name as no numbers
-_NUMBERS = {"BIGINT": np.int64, "INTEGER": np.int32, "SMALLINT": np.int16, "UBIGINT": np.uint64}
 
 
 class Trace:
@@ -48,18 +47,12 @@ class Trace:
     @staticmethod
     def open(path: str | os.PathLike[str]) -> "Trace":
         """Open a trace; raises UsageError when it is missing, cut short, of another schema or no trace."""
-        target = Path(path)
-        _check_start(target)
+        connection = open_database(Path(path))
         try:
-            trace = Trace(target, _connect(target))
-        except UsageError:
-            raise
-        except Exception as error:
-            raise _unreadable(target, error) from error
-        try:
+            trace = Trace(Path(path), connection)
             trace._check()
         except BaseException:
-            trace.close()
+            connection.close()
             raise
         return trace
 
@@ -74,6 +67,14 @@ class Trace:
     def close(self) -> None:
         """Release the file."""
         self._db.close()
+
+    @property
+    def argv(self) -> list[str]:
+        """The recorded program's command line; empty where it is not known."""
+        try:
+            return msgspec.json.decode(self.meta.get("argv", "[]"), type=list[str])
+        except msgspec.MsgspecError:
+            return []
 
     @cached_property
     def machine(self) -> Machine:
@@ -93,9 +94,9 @@ class Trace:
     def _packings(self) -> list[dict[str, list[int]]]:
         """Where each table of packed samples has its columns; none where there is the one plain table."""
         try:
-            found = json.loads(self.meta.get(PACKING, "[]"))
-        except ValueError as error:
-            raise _unreadable(self.path, error) from error
+            found = msgspec.json.decode(self.meta.get(PACKING, "[]"))
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise unreadable(self.path, error) from error
         return found if isinstance(found, list) else []
 
     @cached_property
@@ -109,6 +110,10 @@ class Trace:
         """The regions table, ordered by region index, asked once."""
         listed = ", ".join(TABLES["regions"])
         return [RegionRow(*row) for row in self.rows(f"SELECT {listed} FROM regions ORDER BY region")]
+
+    def read_small_tables(self) -> None:
+        """Ask now what is asked once: machine, threads, regions, how many samples."""
+        _ = self.machine, self.thread_rows, self.region_rows, self.sample_count
 
     def threads(self) -> "pd.DataFrame":
         """The threads table, ordered by thread index."""
@@ -131,7 +136,7 @@ class Trace:
         try:
             frame: pd.DataFrame = self._db.execute(sql, list(parameters)).df()
         except Exception as error:
-            raise _unreadable(self.path, error) from error
+            raise unreadable(self.path, error) from error
         return frame
 
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
@@ -139,32 +144,36 @@ class Trace:
         try:
             answer: list[tuple[Any, ...]] = self._db.execute(sql, list(parameters)).fetchall()
         except Exception as error:
-            raise _unreadable(self.path, error) from error
+            raise unreadable(self.path, error) from error
         return answer
 
-    def arrays(self, sql: str, parameters: Sequence[object] = ()) -> dict[str, np.ndarray[Any, Any]]:
+    def arrays(self, sql: str, parameters: Sequence[object] = ()) -> "dict[str, Array]":
         """The answer to a query as one numpy array a column (no pandas)."""
         try:
             found: dict[str, Any] = self._db.execute(sql, list(parameters)).fetchnumpy()
         except Exception as error:
-            raise _unreadable(self.path, error) from error
+            raise unreadable(self.path, error) from error
         # Gaps make an array a masked one; a plain one needs no numpy.ma, which is slow to load.
         return {
             name: values.filled(0) if hasattr(values, "filled") else values for name, values in found.items()
         }
 
-    def all_samples(self, columns: Sequence[str]) -> dict[str, np.ndarray[Any, Any]]:
+    def all_samples(self, columns: Sequence[str]) -> "dict[str, Array]":
         """All samples as equally long arrays, event and level as codes, in the order of the file.
 
         For traces whose samples are known to fit into memory; packed ones are unpacked here, in a third of
         the time that the database takes.
         """
+        import numpy as np
+
         known = TABLES["samples"]
         if not self._packings:
             found = self.arrays(
                 f"SELECT {', '.join(_as_numbers(name, known[name]) for name in columns)} FROM samples"
             )
             return {name: _as_type(found[name], known[name]) for name in columns}
+        from numaplan.profiler.trace.unpacking import unpacked
+
         parts = []
         try:
             for number, places in enumerate(self._packings, 1):
@@ -174,14 +183,14 @@ class Trace:
                 words = self.arrays(f"SELECT {', '.join([TIME, *listed])} FROM samples_{number}")
                 parts.append(unpacked(words, places, columns))
         except (LookupError, TypeError, ValueError, OverflowError) as error:
-            raise _unreadable(self.path, error) from error
+            raise unreadable(self.path, error) from error
         if len(parts) == 1:
             return dict(parts[0])
         return {name: np.concatenate([part[name] for part in parts]) for name in columns}
 
     def sample_blocks(
         self, columns: Sequence[str], where: str = "", order: str = "", block: int = BLOCK
-    ) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
+    ) -> "Iterator[dict[str, Array]]":
         """Samples as dicts of equally long arrays, `block` rows at a time; event and level as codes.
 
         where: an SQL condition on the samples table; order: SQL columns to order by (sorted on disk when
@@ -214,7 +223,7 @@ class Trace:
         except UsageError:
             raise
         except Exception as error:
-            raise _unreadable(self.path, error) from error
+            raise unreadable(self.path, error) from error
         finally:
             cursor.close()
 
@@ -264,43 +273,18 @@ def _as_numbers(column: str, kind: str) -> str:
     return f"{column}::UTINYINT AS {column}" if kind == "BOOLEAN" else column
 
 
-def _as_type(values: np.ndarray[Any, Any], kind: str) -> np.ndarray[Any, Any]:
+def _as_type(values: "Array", kind: str) -> "Array":
     """The values in the type that columns of this kind have."""
-    return values.astype(np.bool_ if kind == "BOOLEAN" else _NUMBERS.get(kind, np.uint8), copy=False)
+    return values.astype(array_type(kind), copy=False)
 
 
-def _array(column: Any, kind: str) -> np.ndarray[Any, Any]:
+def _array(column: Any, kind: str) -> "Array":
     """An Arrow column of numbers without gaps as an array (Arrow's own conversion would load pandas)."""
-    numbers = np.dtype(_NUMBERS.get(kind, np.uint8))
+    import numpy as np
+
+    numbers = np.dtype("uint8" if kind == "BOOLEAN" else array_type(kind))
     start = column.offset * numbers.itemsize
-    values = np.frombuffer(column.buffers()[1], dtype=numbers, count=len(column), offset=start)
-    return values.astype(np.bool_) if kind == "BOOLEAN" else values
-
-
-def _check_start(path: Path) -> None:
-    try:
-        with path.open("rb") as file:
-            start = file.read(16)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}", "give a trace that 'nprof record' wrote") from error
-    if start[8:12] != _MAGIC:
-        raise UsageError(f"{path}: not a trace (no DuckDB file)", "give one that 'nprof record' wrote")
-
-
-def _connect(path: Path) -> Any:
-    connection = driver().connect(str(path), read_only=True)
-    try:
-        connection.execute(_QUIET)
-        # The header says how many blocks there are; a file cut short would fail only when they are read.
-        row = connection.execute("SELECT block_size, total_blocks FROM pragma_database_size()").fetchone()
-        expected = DUCKDB_HEADERS + int(row[0]) * int(row[1]) if row else 0
-        found = path.stat().st_size
-        if found < expected:
-            raise UsageError(f"{path}: cut short ({found} of {expected} bytes)", "copy or record it again")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+    return _as_type(np.frombuffer(column.buffers()[1], numbers, len(column), start), kind)
 
 
 def _cursor(connection: Any) -> Any:
@@ -308,10 +292,5 @@ def _cursor(connection: Any) -> Any:
     import duckdb  # noqa: F401  (its Python part adds those methods to the native one)
 
     cursor = connection.cursor()
-    cursor.execute(_QUIET)
+    cursor.execute(QUIET)
     return cursor
-
-
-def _unreadable(path: Path, error: Exception) -> UsageError:
-    text = str(error).partition("\n")[0]
-    return UsageError(f"{path}: the trace cannot be read: {text}", "it is damaged: copy or record it again")

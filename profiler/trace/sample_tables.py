@@ -10,19 +10,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from numaplan.profiler.trace.packing import (
-    COLUMNS,
-    NUMBERS,
-    PACKING,
-    TIME,
-    Block,
-    Packing,
-    described,
-    everything,
-    ranges_of,
-    united,
-)
-from numaplan.profiler.trace.schema import CODES, ENUMS
+from numaplan.profiler.trace.packing import Block, Packing, described, everything, ranges_of, united
+from numaplan.profiler.trace.schema import CODES, COLUMNS, ENUMS, PACKING, TIME, array_type
 
 FEW = 122_880  # samples that the database stores in no time
 ROW_GROUP = 63 * 2048  # rows: of words of 8 bytes they fill four blocks of the database, nearly
@@ -52,7 +41,9 @@ class SampleTables:
 
     def add(self, block: Block) -> None:
         """Take further samples: equally long arrays, one a column of the samples table. They are copied."""
-        columns = {name: _typed(block[name], kind) for name, kind in COLUMNS.items()}
+        columns = {
+            name: np.ascontiguousarray(block[name], array_type(kind)) for name, kind in COLUMNS.items()
+        }
         self._count += len(columns[TIME])
         if self._packings:
             self._put(columns)
@@ -126,10 +117,6 @@ class SampleTables:
             incoming = {name: values[: self._filled] for name, values in self._incoming.items()}
             self._store(f"INSERT INTO samples_{len(self._packings)} SELECT * FROM incoming", incoming)
             self._filled = 0
-
-
-def _typed(values: Array, kind: str) -> Array:
-    return np.ascontiguousarray(values, np.bool_ if kind == "BOOLEAN" else NUMBERS.get(kind, np.uint8))
 
 
 def _joined(blocks: list[dict[str, Array]]) -> dict[str, Array]:

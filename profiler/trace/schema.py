@@ -71,6 +71,16 @@ TABLES: dict[str, dict[str, str]] = {
     "losses": {"time_ns": "BIGINT", "events": "BIGINT"},
 }
 
+COLUMNS = TABLES["samples"]
+TIME = "time_ns"
+NUMBERS = {"BIGINT": "int64", "INTEGER": "int32", "SMALLINT": "int16", "UBIGINT": "uint64"}
+PACKING = "samples.packing"  # the fact of a trace that says where packed columns are (packing.py)
+
 # Where the samples are packed, a view like `samples` with the codes of words and truth values.
 CODES = "sample_codes"
 ENUMS = {"event_kind": EVENTS, "memory_level": LEVELS}
+
+
+def array_type(kind: str) -> str:
+    """The numpy type of a column's values of a DuckDB type; of an enum's codes."""
+    return "bool" if kind == "BOOLEAN" else NUMBERS.get(kind, "uint8")

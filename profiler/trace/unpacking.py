@@ -3,19 +3,21 @@
 import ctypes
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from numaplan import profiler
 from numaplan.common.native import load_native
-from numaplan.profiler.trace.packing import COLUMNS, NUMBERS, TIME, Array, Block
+from numaplan.profiler.trace.schema import COLUMNS, TIME, array_type
 
+Array = np.ndarray[Any, Any]
 _WORD = 64
 
 
 def unpacked(
     words: Mapping[str, Array], places: Mapping[str, Sequence[int]], columns: Sequence[str]
-) -> Block:
+) -> dict[str, Array]:
     """Columns of words, in their own types (codes of enums); places: of this table, from `described`.
 
     words: equally long contiguous arrays of 64 or 32 bits. Raises ValueError where they are not, or places
@@ -28,15 +30,12 @@ def unpacked(
             found[name] = words[TIME]
             continue
         base, bits, word, shift = places[name]
-        kind = COLUMNS[name]
-        form = np.dtype(NUMBERS.get(kind, np.uint8))
+        form = np.dtype(array_type(COLUMNS[name]))
         if bits:
             found[name] = np.empty(len(words[TIME]), form)
             table.append(_column(words[f"word_{word}"], found[name], base, bits, shift))
         else:
             found[name] = np.full(len(words[TIME]), base, form)
-        if kind == "BOOLEAN":
-            found[name] = found[name].view(np.bool_)
     _library().samples_unpack((_Column * len(table))(*table), len(table), len(words[TIME]))
     return found
 

@@ -11,9 +11,8 @@ import numpy as np
 
 from numaplan.common import UsageError, atomic_output, version
 from numaplan.profiler.trace.driver import driver
-from numaplan.profiler.trace.packing import NUMBERS
 from numaplan.profiler.trace.sample_tables import ROW_GROUP, SampleTables
-from numaplan.profiler.trace.schema import ENUMS, SCHEMA_VERSION, TABLES
+from numaplan.profiler.trace.schema import ENUMS, NUMBERS, SCHEMA_VERSION, TABLES
 
 _SETTINGS = (
     "SET enable_progress_bar = false",  # it would go to stdout
@@ -22,7 +21,7 @@ _SETTINGS = (
     "SET threads = 1",
     "SET write_buffer_row_group_count = 1",
 )
-_TYPES: dict[str, type[np.generic]] = {**NUMBERS, "DOUBLE": np.float64}
+_TYPES = {**NUMBERS, "DOUBLE": "float64"}
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 

@@ -1,10 +1,8 @@
 """Whether `nmap check` judges what can be judged, and how it says so."""
 
-from dataclasses import replace
-
-import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from numaplan.common import UsageError
 from numaplan.mapper import Plan, PlanOptions, make_plan
@@ -75,5 +73,5 @@ def test_doubts() -> None:
 
 def test_what_a_plan_does_not_predict_is_unknown_in_a_difference() -> None:
     plan = plan_of(workload(8))
-    known = msgspec.structs.replace(plan, predicted=msgspec.structs.replace(plan.predicted, local_share=0.5))
+    known = replace(plan, predicted=replace(plan.predicted, local_share=0.5))
     assert differences(plan, known) == ["local_share: unknown -> 0.5"]

@@ -1,10 +1,8 @@
 """Tables on narrow terminals: nothing is cut off with an ellipsis, and what is left out is said."""
 
-from dataclasses import replace
-
-import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from numaplan.mapper import PlanOptions, PlanRegion, RegionKey, Run, Workload, make_plan
 from numaplan.mapper.compare import compare
@@ -49,7 +47,7 @@ def test_plan_fits(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         policy="interleave",
         runs=tuple(Run(offset=i << 36, bytes=1 << 36, node=i) for i in range(0, 16, 2)),
     )
-    show_plan(msgspec.structs.replace(plan, memory=(region,)))
+    show_plan(replace(plan, memory=(region,)))
     shown = capsys.readouterr().out
     assert "…" not in shown
     assert all(f"p0.1.2:0.{i} " in shown for i in range(64))

@@ -1,9 +1,8 @@
 """Threads and pages together; faster memory; controllers; memory that changes hands; what is not placed."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from numaplan.mapper import PageStats, PlanOptions, RegionKey, Workload, make_plan, place_pages
 from numaplan.mapper.capacity import faster_memory_note

@@ -1,10 +1,8 @@
 """Predicted waiting time of memory accesses: by hand, and from a plan's own page placement."""
 
-from dataclasses import replace
-
-import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from numaplan.mapper import PageStats, PlanOptions, RegionKey, Workload, make_plan, place_pages
 from numaplan.mapper.stall import mean_latency, serving_time
@@ -47,21 +45,19 @@ def test_the_plans_own_pages_by_hand() -> None:
 def test_the_busiest_memory_by_hand() -> None:
     """Node 0 alone serves both nodes' threads; then each its own, or the fast one beside node 0."""
     band = [[64_000, 16_000, 128_000], [16_000, 32_000, 1], [1, 1, 1]]
-    machine = msgspec.structs.replace(MACHINE, bandwidth_mb_s=tuple(map(tuple, band)))
+    machine = replace(MACHINE, bandwidth_mb_s=tuple(map(tuple, band)))
     traffic = np.array([[20.0, 0, 0], [22, 0, 0], [0, 0, 0]])
     assert serving_time(traffic, machine) == pytest.approx((20 * 1 + 22 * 4) / 42)
     assert serving_time(np.diag([20.0, 22, 0]), machine) == pytest.approx(22 * 2 / 42)
     assert serving_time(np.array([[0, 0, 20.0], [0, 0, 0], [0, 0, 0]]), machine) == pytest.approx(0.5)
     assert serving_time(traffic, MACHINE) == serving_time(None, machine) == -1
     assert serving_time(np.zeros((3, 3)), machine) == -1
-    broken = msgspec.structs.replace(machine, bandwidth_mb_s=((0, 1, 1), (1, 1, 1), (1, 1, 1)))
+    broken = replace(machine, bandwidth_mb_s=((0, 1, 1), (1, 1, 1), (1, 1, 1)))
     assert serving_time(traffic, broken) == -1
 
 
 def test_the_plan_says_what_the_busiest_memory_needs() -> None:
-    machine = msgspec.structs.replace(
-        MACHINE, bandwidth_mb_s=((64_000, 16_000, 1), (16_000, 32_000, 1), (1, 1, 1))
-    )
+    machine = replace(MACHINE, bandwidth_mb_s=((64_000, 16_000, 1), (16_000, 32_000, 1), (1, 1, 1)))
     comm = np.kron(np.eye(2), np.ones((2, 2)))
     threads = [("p0", path) for path in ("0", "0.1", "0.2", "0.3")]
     workload = Workload(threads, comm, np.ones(4), {}, pages=stats([0, 0, 0, 0, 0]))

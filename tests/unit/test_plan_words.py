@@ -50,7 +50,7 @@ def test_all_else_is_left_to_the_library(line: str) -> None:
 
 
 def test_every_option_is_a_field_of_the_request() -> None:
-    assert {field for field, _ in OPTIONS.values()} <= set(PlanRequest.__dataclass_fields__)
+    assert {field for field, _ in OPTIONS.values()} <= set(PlanRequest.__struct_fields__)
 
 
 def test_both_ways_make_the_same_plan(tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from numaplan.common import UsageError
 from numaplan.profiler import Machine, Trace, TraceWriter
 from numaplan.profiler.trace import sample_tables
-from numaplan.profiler.trace.packing import PACKING
-from numaplan.profiler.trace.schema import ENUMS, TABLES
+from numaplan.profiler.trace.schema import ENUMS, PACKING, TABLES
 
 KINDS = TABLES["samples"]
 LIMITS = {"BIGINT": np.int64, "INTEGER": np.int32, "SMALLINT": np.int16, "UBIGINT": np.uint64}

@@ -1,0 +1,54 @@
+"""Open the database of a trace, checked."""
+
+from pathlib import Path
+from typing import Any
+
+from numaplan.common import UsageError
+from numaplan.profiler.trace.driver import driver
+
+DUCKDB_HEADERS = 3 * 4096  # the file header and two database headers before the first block
+QUIET = "SET enable_progress_bar = false"  # else a long query draws one on stdout, amid the answer
+_MAGIC = b"DUCK"
+
+
+def open_database(path: Path) -> Any:
+    """A connection that reads the file; raises UsageError when it is missing, cut short or no database."""
+    _check_start(path)
+    try:
+        return _connect(path)
+    except UsageError:
+        raise
+    except Exception as error:
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: Path, error: Exception) -> UsageError:
+    """What to tell of an error of the database."""
+    text = str(error).partition("\n")[0]
+    return UsageError(f"{path}: the trace cannot be read: {text}", "it is damaged: copy or record it again")
+
+
+def _check_start(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            start = file.read(16)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}", "give a trace that 'nprof record' wrote") from error
+    if start[8:12] != _MAGIC:
+        raise UsageError(f"{path}: not a trace (no DuckDB file)", "give one that 'nprof record' wrote")
+
+
+def _connect(path: Path) -> Any:
+    connection = driver().connect(str(path), read_only=True)
+    try:
+        connection.execute(QUIET)
+        # The header says how many blocks there are; a file cut short would fail only when they are read.
+        row = connection.execute("SELECT block_size, total_blocks FROM pragma_database_size()").fetchone()
+        expected = DUCKDB_HEADERS + int(row[0]) * int(row[1]) if row else 0
+        found = path.stat().st_size
+        if found < expected:
+            raise UsageError(f"{path}: cut short ({found} of {expected} bytes)", "copy or record it again")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
