@@ -7,7 +7,7 @@ import msgspec
 from numaplan.common import reviewable_json
 from numaplan.launcher.compact import Compact
 from numaplan.launcher.observed import Observed, SeenRegion
-from numaplan.launcher.why import why_not_at, why_not_on
+from numaplan.launcher.why import why_elsewhere, why_not_at, why_not_on
 from numaplan.mapper import Plan, PlanRegion, PlanThread, RegionKey
 
 SCHEMA = "numaplan/applied/1"
@@ -200,15 +200,9 @@ def _thread_reasons(plan: Plan, observed: Observed) -> list[str]:
         seen = observed.threads.get(_key(thread))
         if seen is None or set(seen.cpus) == set(thread.cpus):
             continue
-        why = why_not_on(thread.cpus, seen.error) if seen.error else _why_elsewhere(thread, seen.cpus)
+        why = why_not_on(thread.cpus, seen.error) if seen.error else why_elsewhere(thread.cpus, seen.cpus)
         reasons.append(f"thread {thread.path} is not on cpus {_listed(thread.cpus)}: {why}")
     return reasons
-
-
-def _why_elsewhere(thread: PlanThread, cpus: tuple[int, ...]) -> str:
-    if set(cpus) < set(thread.cpus):
-        return f"only {_listed(cpus)} of them was allowed (cpuset), or the program set its own affinity"
-    return "the program set its own affinity"
 
 
 def _memory_reasons(

@@ -13,17 +13,22 @@ _KILOBYTES = re.compile(r"(MemTotal|MemFree):\s+(\d+) kB")
 
 def why_not_on(cpus: Sequence[int], error: int, root: Path = Path("/")) -> str:
     """Why a thread could not be bound to `cpus`, after sched_setaffinity failed with errno `error`."""
-    online, allowed = _list_in(root / "sys/devices/system/cpu/online"), _field(root, "Cpus_allowed_list")
-    offline = [cpu for cpu in cpus if online and cpu not in online]
-    if offline:
-        return f"cpu {offline[0]} is offline"
-    outside = [cpu for cpu in cpus if allowed and cpu not in allowed]
-    if outside:
-        return f"cpu {outside[0]} is outside this process's cpuset (cgroup, container, batch job)"
+    if gone := _why_gone(cpus, root):
+        return gone
     if error == errno.EINVAL:
         which = f"cpu {cpus[0]} was not" if len(cpus) == 1 else "none of them was"
         return f"{which} in the thread's cpuset then (cgroup, container, batch job)"
     return f"{os.strerror(error)} (not permitted in this container?)"
+
+
+def why_elsewhere(cpus: Sequence[int], found: Sequence[int], root: Path = Path("/")) -> str:
+    """Why a thread that was bound to `cpus` may run on `found` now."""
+    if gone := _why_gone([cpu for cpu in cpus if cpu not in found], root):
+        return gone
+    if set(found) < set(cpus):
+        named = ",".join(map(str, found))
+        return f"only {named} of them was allowed (cpuset), or the program set its own affinity"
+    return "the program set its own affinity"
 
 
 def why_not_at(node: int, error: int = 0, root: Path = Path("/")) -> str:
@@ -40,6 +45,18 @@ def why_not_at(node: int, error: int = 0, root: Path = Path("/")) -> str:
             return f"node {node} was full"
     if error:
         return f"{os.strerror(error)} (not permitted in this container?)"
+    return ""
+
+
+def _why_gone(cpus: Sequence[int], root: Path) -> str:
+    """Which of them is not there, or not for this process; empty when all are."""
+    online, allowed = _list_in(root / "sys/devices/system/cpu/online"), _field(root, "Cpus_allowed_list")
+    for cpu in cpus:
+        if online and cpu not in online:
+            return f"cpu {cpu} is offline"
+    for cpu in cpus:
+        if allowed and cpu not in allowed:
+            return f"cpu {cpu} is outside this process's cpuset (cgroup, container, batch job)"
     return ""
 
 

@@ -3,7 +3,7 @@
 import errno
 from pathlib import Path
 
-from numaplan.launcher.why import why_not_at, why_not_on
+from numaplan.launcher.why import why_elsewhere, why_not_at, why_not_on
 
 
 def system(root: Path, free_kb: int = 500) -> Path:
@@ -27,6 +27,14 @@ def test_cpus(tmp_path: Path) -> None:
     assert why_not_on([1], errno.EPERM, root).startswith("Operation not permitted")
     assert why_not_on([1], errno.EINVAL, root).startswith("cpu 1 was not in the thread's cpuset then")
     assert why_not_on([0, 1], errno.EINVAL, root).startswith("none of them was in the thread's cpuset then")
+
+
+def test_bound_once_and_elsewhere_now(tmp_path: Path) -> None:
+    root = system(tmp_path)
+    assert why_elsewhere([3], [0, 1], root) == "cpu 3 is offline"
+    assert why_elsewhere([1, 2], [1], root).startswith("cpu 2 is outside this process's cpuset")
+    assert why_elsewhere([0, 1], [1], root).startswith("only 1 of them was allowed (cpuset), or the program")
+    assert why_elsewhere([0], [1], root) == "the program set its own affinity"
 
 
 def test_nodes(tmp_path: Path) -> None:
