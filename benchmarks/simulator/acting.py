@@ -23,6 +23,8 @@ class Hands:
     by_job: dict[int, list[int]] = field(default_factory=dict)
     _pending: deque[tuple[NDArray[np.int64], int]] = field(default_factory=deque)
     _allowance: float = 0.0
+    _confined: set[int] = field(default_factory=set)  # tids
+    _known: frozenset[int] = frozenset()  # tids of the decision before
 
     def take(self, world: World, actions: tuple[Action, ...]) -> None:
         """New actions; pages of earlier ones that were not moved in time are given up."""
@@ -58,12 +60,30 @@ class Hands:
             self.by_job.setdefault(int(world.job[thread]), [0, 0])[1] += 1
 
     def confine(self, world: World) -> None:
-        """Bind free threads to the node they are on, where that has a cpu for each, once anything moved."""
+        """Bind free threads to the node they are on, where that has a cpu for each, once anything moved.
+
+        When threads ended, those bound so on nodes that the system would balance are let go instead, but for
+        jobs whose threads the policy placed.
+        """
         if not self.by_job:
+            return
+        gone, self._known = self._known - frozenset(world.tid.tolist()), frozenset(world.tid.tolist())
+        if gone and self._let_go(world):
             return
         crowded = np.bincount(world.node[world.active], minlength=world.nodes) > world.seats
         free = (world.bound_node == FREE) & (world.bound_cpu == FREE) & ~crowded[world.node]
         world.bound_node = np.where(free, world.node, world.bound_node)
+        self._confined |= set(world.tid[free].tolist())
+
+    def _let_go(self, world: World) -> bool:
+        """Whether any thread was let go."""
+        count = np.bincount(world.node[world.active], minlength=world.nodes)
+        fuller = count / world.seats > ((count + 1) / world.seats).min() + 1e-9
+        placed = [job for job, (_, threads) in self.by_job.items() if threads]
+        rows = np.isin(world.tid, list(self._confined)) & ~np.isin(world.job, placed) & fuller[world.node]
+        world.bound_node[rows] = FREE
+        self._confined -= set(world.tid[rows].tolist())
+        return bool(rows.any())
 
     def _queue(self, world: World, pid: int, moves: list[MovePages], node_row: dict[int, int]) -> set[int]:
         """Wait for the kernel; returns the jobs whose memory will move."""

@@ -47,6 +47,9 @@ class Hands:
     pid_of: dict[int, int] = field(default_factory=dict)
     threads_moved: int = 0
     pages_moved: int = 0
+    _confined: set[int] = field(default_factory=set)  # tids
+    _placed: set[int] = field(default_factory=set)  # processes whose threads a policy moved
+    _busy: frozenset[int] = frozenset()  # tids at the look before
 
     def apply(self, actions: Sequence[Action]) -> list[Done]:
         """Carry them out in this order; both halves of a swap, or neither."""
@@ -66,9 +69,13 @@ class Hands:
         """Bind the threads that nobody bound yet to the node they are on, if that has a cpu for each.
 
         What a policy chose for pages and threads rests on where the other threads are; the kernel does not
-        know that, and would move them. Moves nothing, and so costs nothing of the budget.
+        know that, and would move them. Moves nothing, and so costs nothing of the budget. When threads ended,
+        those bound so on nodes that the kernel would balance are let go instead.
         """
         threads, machine = seen.threads, seen.machine
+        before, self._busy = self._busy, frozenset(threads.tid[threads.busy > _IDLE].tolist())
+        if before - frozenset(threads.tid.tolist()) and self._let_go(seen):
+            return []
         crowded = np.bincount(threads.node, threads.busy, machine.nodes) > machine.seats + _CROWDED
         rows = np.flatnonzero(threads.movable & ~crowded[threads.node] & (threads.busy > _IDLE))
         done = []
@@ -81,8 +88,28 @@ class Hands:
             ):  # closer already, by a plan
                 continue
             if not self._bind(tid, cpus):
+                self._confined.add(tid)
                 done.append(Done(MoveThread(tid, node, "stays where it is"), 0, ((tid, old),)))
         return done
+
+    def _let_go(self, seen: Observation) -> bool:
+        """Give confined threads on the fuller nodes their first masks back, but for processes whose threads
+        were placed; whether there were any.
+        """
+        threads, seats = seen.threads, seen.machine.seats
+        count = np.bincount(threads.node, threads.busy, len(seats))
+        with_one_more = ((count + 1) / np.maximum(seats, 1))[seats > 0].min(initial=np.inf)
+        fuller = (count - _CROWDED) / np.maximum(seats, 1) > with_one_more
+        self._confined &= set(threads.tid.tolist())
+        free = [
+            tid
+            for tid, node in zip(threads.tid.tolist(), threads.node.tolist(), strict=True)
+            if fuller[node] and tid in self._confined and self.pid_of.get(tid) not in self._placed
+        ]
+        for tid in free:
+            self.bindings.release(tid)
+        self._confined -= set(free)
+        return bool(free)
 
     def undo(self, done: Sequence[Done]) -> int:
         """Put back what these actions moved, the last first; returns how many threads and pages went back."""
@@ -108,6 +135,7 @@ class Hands:
                 return [Done(one, problem=problem) for one in actions]
             before.append((action.tid, old or cpus))
         self.threads_moved += len(actions)
+        self._placed |= {self.pid_of.get(action.tid, -1) for action in actions}
         return [Done(action, 1, (mask,)) for action, mask in zip(actions, before, strict=True)]
 
     def _cpus(self, action: MoveThread) -> Cpus:

@@ -71,6 +71,14 @@ class Bindings:
                 del table[tid]
         self._foreign &= living
 
+    def release(self, tid: int) -> None:
+        """Give a thread that we bound its first mask, unless somebody else bound it since."""
+        given, first = self._given.get(tid), self._first.get(tid)
+        if given is not None and first is not None and allowed_cpus(tid) == given:
+            with suppress(OSError):
+                os.sched_setaffinity(tid, first)
+                del self._given[tid]
+
     def restore(self) -> int:
         """Give every thread that we bound, and nobody else since, its first mask; returns how many."""
         restored = 0

@@ -5,13 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchmarks.simulator.acting import Hands
 from benchmarks.simulator.cache import miss_factor
 from benchmarks.simulator.calibration import PHYSICS, Calibration, calibration
 from benchmarks.simulator.disturbance import undisturbed
 from benchmarks.simulator.programs import Program, Task, steady
 from benchmarks.simulator.run import Setup, _Run, simulate
-from benchmarks.simulator.system import Habits, scan_periods
+from benchmarks.simulator.system import Habits, balance_nodes, scan_periods
 from benchmarks.simulator.world import BLOCK, World, new_job
+from numaplan.launcher.online.actions import Action, MovePages, MoveThread
 from numaplan.profiler import Machine
 
 QUIET = Habits(displaced=0.0, autonuma=False)
@@ -92,3 +94,23 @@ def test_reading_samples_takes_a_cpu_where_none_is_idle(threads: int, reads: flo
     cost = 20_000.0 * PHYSICS.sample_s
     assert left.min() == pytest.approx((1 - cost) * (1 - PHYSICS.noise - reads * cost))
     assert left.max() == pytest.approx(1 - cost)
+
+
+@pytest.mark.parametrize(("placed", "after"), [(False, [1, 1, 1, 1]), (True, [2, 2, 0, 0])])
+def test_when_others_end_confined_threads_even_out_but_for_those_that_were_placed(
+    placed: bool, after: list[int]
+) -> None:
+    """Two threads a node; those of the second task, on nodes 2 and 3, end."""
+    full, hands = world([0, 1, 4, 5, 8, 9, 12, 13], PLAIN, tasks=2), Hands()
+    first = int(full.tid[0])
+    pages = MovePages(first, full.block_number[:1], 1, "test")
+    away: tuple[Action, ...] = (MoveThread(first, 1, "test"), MoveThread(first, 0, "test")) if placed else ()
+    hands.take(full, (pages, *away))
+    hands.confine(full)
+    assert full.bound_node.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    full.drop_jobs([1])
+    hands.confine(full)
+    balance_nodes(full, 0.0)
+    assert np.bincount(full.node, minlength=4).tolist() == after
+    hands.confine(full)
+    assert full.bound_node.tolist() == full.node.tolist()
