@@ -1,5 +1,6 @@
 """Everything about a trace that a planner or a report asks for, in one pass over its samples."""
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import msgspec
@@ -14,9 +15,10 @@ from numaplan.analyzer.notes import communication_note, recording_notes, take_tu
 from numaplan.analyzer.partners import partner_counter
 from numaplan.analyzer.phases import Phase, access_load_vector, describe_phases, divide_phases, scaled_loads
 from numaplan.analyzer.preparing import count_threads
-from numaplan.analyzer.samples import TraceSamples
+from numaplan.analyzer.samples import Told, TraceSamples
 from numaplan.analyzer.timeline import SLICE_NS, Timeline, TimelineCounter
 from numaplan.common import UsageError
+from numaplan.common.ahead import Ahead
 from numaplan.profiler import Trace
 
 MANY_DRAM = 50  # samples a thread from which misses of the last cache are enough to tell loads apart
@@ -76,11 +78,18 @@ class Analysis(msgspec.Struct, frozen=True):
         return list(pairwise([0, *ends]))
 
 
-def analyze_trace(trace: Trace, *, slice_ns: int = 0, samples: TraceSamples | None = None) -> Analysis:
+def analyze_trace(
+    trace: Trace,
+    *,
+    slice_ns: int = 0,
+    samples: TraceSamples | None = None,
+    meanwhile: Callable[[list[int]], None] | None = None,
+) -> Analysis:
     """Analyze a trace; slice_ns: width of the timeline's slices (0: 1 ms, or what suits the samples).
 
-    samples: those of the trace, where the caller has them. Raises UsageError when the trace has no threads,
-    too many, or no samples.
+    samples: those of the trace, where the caller has them. meanwhile: called while communication is counted
+    in a thread, with the times in ns at which a phase begins, or rates or partners change. Raises UsageError
+    when the trace has no threads, too many, or no samples.
     """
     samples = samples or TraceSamples(trace)
     count = samples.threads
@@ -97,7 +106,10 @@ def analyze_trace(trace: Trace, *, slice_ns: int = 0, samples: TraceSamples | No
     partners = partner_counter(accesses.result())
     seen = np.zeros((2, count), np.int64)
     shared = writes = 0
+    told: Told | None = None  # whose partners are counted last, while communication is
     for piece in samples.pieces():
+        if told:
+            partners.add(told)
         count_threads(seen[0], piece.thread)
         count_threads(seen[1], piece.thread, piece.dram)
         for line, chosen in ((accesses, piece.is_access), (missed, piece.dram)):
@@ -106,8 +118,9 @@ def analyze_trace(trace: Trace, *, slice_ns: int = 0, samples: TraceSamples | No
         shared += len(told.key)
         writes += int(told.is_write.sum())
         counter.add(told.thread, told.key, told.is_write)
-        partners.add(told.time_ns, told.thread, told.key, told.is_write)
-    found = counter.result()
+    counting = Ahead(counter.result)  # half of all time, without Python's lock
+    if told:
+        partners.add(told)
     timeline = msgspec.structs.replace(
         (missed if use_dram else accesses).result(), in_accesses=trace.meta.get("clock") == "accesses"
     )
@@ -116,7 +129,13 @@ def analyze_trace(trace: Trace, *, slice_ns: int = 0, samples: TraceSamples | No
     better = misses.between if use_dram else None
     vector = access_load_vector(timeline.per_thread, ranges, better)
     turns = ["threads take turns: no two access memory at the same time"] if take_turns(timeline) else []
-    notes = [*communication_note(found, count, shared, writes), *turns]
+    phases = describe_phases(timeline.per_thread, ranges, better)
+    changes, partner_changes = change_points(timeline.per_thread), partners.changes()
+    recorded = recording_notes(trace, seen, use_dram=use_dram, backwards=samples.backwards)
+    if meanwhile:
+        starts = {*(phase.start for phase in phases[1:]), *partner_changes, *changes}
+        meanwhile([timeline.start_ns + at * timeline.slice_ns for at in sorted(starts)])
+    found = counting.result()
     return Analysis(
         threads=_thread_infos(trace, seen),
         comm=found.matrix,
@@ -125,19 +144,16 @@ def analyze_trace(trace: Trace, *, slice_ns: int = 0, samples: TraceSamples | No
         misses=misses.total,
         load_source="dram" if use_dram else "all",
         timeline=timeline,
-        phases=describe_phases(timeline.per_thread, ranges, better),
-        changes=change_points(timeline.per_thread),
+        phases=phases,
+        changes=changes,
         confidence=found.confidence,
         events=found.events,
         samples=samples.count,
         shared_samples=shared,
         period=period,
-        notes=[
-            *notes,
-            *recording_notes(trace, seen, use_dram=use_dram, backwards=samples.backwards),
-        ],
+        notes=[*communication_note(found, count, shared, writes), *turns, *recorded],
         layers=found.weights,
-        partner_changes=partners.changes(),
+        partner_changes=partner_changes,
         exchange_slices=partners.slices_a_bin,
         exchanges=partners.result(),
     )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from numaplan.analyzer.blocks import BlockCounter
 from numaplan.analyzer.changes import MOST_BINS, share_changes
+from numaplan.analyzer.samples import Told
 from numaplan.analyzer.timeline import Timeline
 
 SHIFT = 12
@@ -32,15 +33,11 @@ class PartnerCounter:
         self._cells = np.zeros((-(-slices // self.slices_a_bin), len(self._upper[0])), np.int32)
         self._counter = BlockCounter(threads, SHIFT)
 
-    def add(
-        self,
-        time_ns: NDArray[np.int64],
-        thread: NDArray[np.uint16],
-        key: NDArray[np.uint64],
-        is_write: NDArray[np.uint8],
-    ) -> None:
-        """Count the next samples: equally long contiguous arrays, going on where the last call ended."""
-        self._counter.add_timed(key, thread, is_write, time_ns, self._start_ns, self._bin_ns, self._cells)
+    def add(self, told: Told) -> None:
+        """Count the next samples, going on where the last call ended."""
+        self._counter.add_timed(
+            told.key, told.thread, told.is_write, told.time_ns, self._start_ns, self._bin_ns, self._cells
+        )
 
     def result(self) -> NDArray[np.int32]:
         """(bins, pairs of threads in the order of numpy.triu_indices) events."""

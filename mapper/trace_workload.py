@@ -43,14 +43,16 @@ def workload_of_traces(
     opening = opening or Opening(paths[0])
     with opening.trace() as trace:
         samples = TraceSamples(trace)
-        analysis = analyze_trace(trace, samples=samples)
-        if not analysis.threads:
-            raise UsageError(f"{paths[0]}: no thread in it", "record the program again")
+        numbers = [row.thread for row in trace.thread_rows]
+        stats: list[PageStats] = []
+
+        def count_pages(borders: Sequence[int]) -> None:
+            stats.append(read_page_stats(trace, numbers, borders, samples))
+
+        analysis = analyze_trace(trace, samples=samples, meanwhile=count_pages if pages else None)
         phases, comm = list(analysis.phases), analysis.comm
         if by_phase and len(paths) == 1 and len(phases) > 1:
             comm = _weighted_communication(trace, analysis)
-        numbers = [thread.thread for thread in analysis.threads]
-        stats = read_page_stats(trace, numbers, _borders(analysis), samples) if pages else None
         crowded = crowded_time(trace)
         loads, by_phase_loads, said = shared_loads(analysis, crowded)
         found = Workload(
@@ -60,7 +62,7 @@ def workload_of_traces(
             sources={"trace": opening.digest.result()},
             argv=tuple(trace.argv),
             build_id=trace.meta.get("build_id", ""),
-            pages=stats,
+            pages=stats[0] if pages else None,
             machine=trace.machine,
             notes=(*analysis.notes, *([said] if said else [])),
             phases=by_phase_loads,
@@ -82,14 +84,6 @@ def _weighted_communication(trace: Trace, analysis: "Analysis") -> Floats:
         np.zeros_like(analysis.comm),
     )
     return answer
-
-
-def _borders(analysis: "Analysis") -> list[int]:
-    """Times in ns at which a new phase begins: the phases' own, and where rates or partners change."""
-    line = analysis.timeline
-    slices = {phase.start for phase in analysis.phases[1:]}
-    slices |= {*analysis.partner_changes, *analysis.changes}
-    return [line.start_ns + at * line.slice_ns for at in sorted(slices)]
 
 
 def _seen_on(trace: Trace, threads: Sequence[int]) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from numaplan.analyzer import (
 )
 from numaplan.analyzer.partners import PartnerCounter
 from numaplan.analyzer.report.timeline_figures import timeline_figure
+from numaplan.analyzer.samples import Told
 from numaplan.common import UsageError
 from numaplan.common.cli import new_app, run_app
 from numaplan.mapper import cli_analyze
@@ -127,7 +128,7 @@ def test_events_in_bins_add_up_to_those_of_the_whole() -> None:
     counter = PartnerCounter(threads, 10, 0, 100)
     for start in range(0, count, 700):
         part = slice(start, start + 700)
-        counter.add(time[part], thread[part], key[part].astype(np.uint64), is_write[part])
+        counter.add(Told(time[part], thread[part], key[part].astype(np.uint64), is_write[part]))
     cells = counter.result()
     assert cells.shape == (10, 6)
     whole = communication_matrix(thread, key, is_write, time, threads=threads, rule="last_writer", block=4096)
@@ -145,7 +146,7 @@ def test_one_thread_and_a_thousand_have_no_change_of_partners() -> None:
         counter = PartnerCounter(threads, 400, 0, 10)
         thread = np.arange(2000, dtype=np.uint16) % threads
         time = np.arange(2000) * 2
-        counter.add(time, thread, np.arange(2000, dtype=np.uint64), np.ones(2000, np.uint8))
+        counter.add(Told(time, thread, np.arange(2000, dtype=np.uint64), np.ones(2000, np.uint8)))
         assert counter.changes() == []
 
 
