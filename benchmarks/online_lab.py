@@ -2,8 +2,9 @@
 
 All runs of a program are made in one boot, in turns. NUMAPLAN_MACHINE: which machine (2x2); NUMAPLAN_REPEAT:
 runs each (3); NUMAPLAN_ROUNDS: how long (8000); NUMAPLAN_PERIOD: the policies' T in seconds (1; more on a
-crowded host, where a second holds less work); NUMAPLAN_PROGRAMS, NUMAPLAN_POLICIES: which, by comma;
-NUMAPLAN_KEEP: a folder for the loops' journals; NUMAPLAN_BESIDE: 1 leaves AutoNUMA on beside the loops.
+crowded host, where a second holds less work); NUMAPLAN_PROGRAMS, NUMAPLAN_POLICIES: which, by comma (policies
+and `default`, `no-autonuma`); NUMAPLAN_KEEP: a folder for the loops' journals; NUMAPLAN_BESIDE: 1 leaves
+AutoNUMA on beside the loops.
 """
 
 import json
@@ -27,6 +28,7 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 POLICIES = ("numaplan", "nimar+lmma", "dino")
 KERNEL = ("default", "no-autonuma")
 _STENCIL = 0.27  # iterations a round, so that both programs take about as long
+_BETWEEN = 2  # seconds between visits
 
 
 class Program(NamedTuple):
@@ -71,12 +73,13 @@ def _chosen(variable: str, known: Iterable[str]) -> list[str]:
 def _programs(folder: Path, machine: str) -> dict[str, Program]:
     """Pairs that change partners half-way, as many threads as cpus. Two programs that together have as many
     threads as cpus (experiment C of cimar-nimar-lmma.txt; DINO's rule), their memory made by one thread each.
-    And two programs each of which alone would fill the machine.
+    Two programs each of which alone would fill the machine: side by side, and one that comes and goes while
+    the other runs (experiment B: at its peak more threads than cores).
 
     DINO moves K = 4096 pages around each that is used from afar: all of a program as small as these. That is
     meant where a program belongs on one node, and would move it to and fro where it has threads on several.
     """
-    for name in ("partners", "stencil"):
+    for name in ("partners", "exchange", "stencil"):
         source = EXAMPLES / f"{name}.c"
         subprocess.run(["cc", "-O2", "-pthread", str(source), "-o", str(folder / name)], check=True)
     nodes, cpus = map(int, machine.split("x"))
@@ -85,11 +88,15 @@ def _programs(folder: Path, machine: str) -> dict[str, Program]:
     alone = [str(folder / "partners"), str(threads), str(rounds)]
     half = [str(folder / "partners"), str(threads // 2), str(rounds * 2)]
     other = [str(folder / "stencil"), str(threads // 2), "16384", str(int(rounds * _STENCIL))]
+    long = [str(folder / "stencil"), str(threads), "16384", str(int(rounds * _STENCIL))]
+    visitor = [str(folder / "exchange"), str(threads), str(rounds // 8)]
     narrow = {"dino": "--set K=16"}
     return {
         "partners": Program(alone, narrow),
+        "exchange": Program([str(folder / "exchange"), str(threads), str(rounds)], narrow),
         "two programs": Program(_together(half, other), {}),
         "two programs, crowded": Program(_together(alone, alone), narrow),
+        "visits": Program(_visited(long, visitor), narrow),
     }
 
 
@@ -97,11 +104,16 @@ def _together(one: list[str], other: list[str]) -> list[str]:
     return ["sh", "-c", f"{' '.join(one)} & {' '.join(other)}; wait"]
 
 
+def _visited(one: list[str], visitor: list[str]) -> list[str]:
+    visits = f"for visit in 1 2 3; do sleep {_BETWEEN}; {' '.join(visitor)}; done"
+    return ["sh", "-c", f"{' '.join(one)} & {visits}; wait"]
+
+
 def _compare(
     title: str, program: Program, machine: str, repeat: int
 ) -> dict[str, list[tuple[LabRun, Moves]]]:
-    policies = _chosen("NUMAPLAN_POLICIES", POLICIES)
-    runs: dict[str, list[tuple[LabRun, Moves]]] = {name: [] for name in (*KERNEL, *policies)}
+    configs = _chosen("NUMAPLAN_POLICIES", (*KERNEL, *POLICIES))
+    runs: dict[str, list[tuple[LabRun, Moves]]] = {name: [] for name in configs}
     request = Request(program.argv, machine)
     with interruptible(), own_folder() as folder, Guest(guest_shape(request), folder) as guest:
         for turn in range(repeat):
