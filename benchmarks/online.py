@@ -56,7 +56,7 @@ def run() -> dict[str, Any]:
         for policy in os.environ.get("NUMAPLAN_POLICIES", POLICIES).split(","):
             twins = [_twins(program, policy, watched_first=bool(turn % 2)) for turn in range(repeat)]
             slower = sorted(pair.slower for pair in twins)
-            low, high = _interval(len(slower))
+            low, high = median_interval(len(slower))
             results[f"{policy}: program's seconds"] = median(pair.alone for pair in twins)
             results[f"{policy}: loop %"] = 100 * median(pair.loop for pair in twins)
             results[f"{policy}: program slower %"] = median(slower)
@@ -64,7 +64,7 @@ def run() -> dict[str, Any]:
     return results
 
 
-def _interval(count: int) -> tuple[int, int]:
+def median_interval(count: int) -> tuple[int, int]:
     """Ranks between which the median of all is in 95 of 100 cases, by how often a coin falls."""
     chance, below = 0.5**count, 0
     tail = chance
