@@ -41,7 +41,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and 
 # For commands that end in a program's own command line: everything after it is the program's.
 PASS_THROUGH = {"allow_interspersed_args": False, "ignore_unknown_options": False}
 
-
+_EXAMPLE = "Example: "  # how the last line of every command's help begins
 _STYLE: dict[str, Any] = {
     "add_completion": False,
     "pretty_exceptions_enable": False,
@@ -81,8 +81,19 @@ def run_app(app: typer.Typer, prog: str, args: Sequence[str] | None = None) -> i
             return command(args=args, prog_name=prog, standalone_mode=False)
         except TyperException as error:
             told = error.format_message().rstrip(".") or "no command given"
-            return fail(prog, f"{told} — see '{prog} --help'", 2)
+            return fail(prog, f"{told} — {_advice(error, prog)}", 2)
         except typer.Abort:
             return fail(prog, "interrupted", INTERRUPTED)
 
     return run_framed(call, prog)
+
+
+def _advice(error: TyperException, prog: str) -> str:
+    """The example of the command in question where something is missing, else where to read about it."""
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return f"see '{prog} --help'"
+    _, found, example = (context.command.help or "").partition(_EXAMPLE)
+    if found and type(error).__name__ == "MissingParameter":
+        return f"give it, as in: {example.partition(chr(10))[0]}"
+    return f"see '{context.command_path} --help'"

@@ -35,9 +35,10 @@ def compare_command(
 
     Example: nmap compare trace.db --machine 4x2
     """
-    from numaplan.mapper.compare import compare, to_document
+    from numaplan.mapper.compare import chosen_methods, compare, to_document
     from numaplan.mapper.inputs import read_input, say
 
+    chosen_methods(methods)  # known, before a large trace is read
     given, by_phase = [trace] if trace else None, objective == "phased"
     workload, target = read_input(
         given, comm, loads, machine, pages=False, phases=phases, by_phase=by_phase, symmetrise=symmetrise

@@ -8,7 +8,7 @@ import numpy as np
 
 from numaplan.mapper.bounds import lower_bound
 from numaplan.mapper.cost import costs_of, imbalance, objective_value
-from numaplan.mapper.methods import METHODS, find_method
+from numaplan.mapper.methods import METHODS, Method, find_method
 from numaplan.mapper.metrics import Metrics
 from numaplan.mapper.placing import place_threads
 from numaplan.mapper.problem import OBJECTIVES, Problem, new_problem
@@ -41,13 +41,18 @@ class _Document(msgspec.Struct):
     methods: list[Comparison]
 
 
+def chosen_methods(methods: str) -> list[Method]:
+    """The methods of names with commas between, or `all`; raises UsageError for names not known."""
+    names = METHODS if methods == "all" else [name.strip() for name in methods.split(",")]
+    return [find_method(name) for name in names]
+
+
 def compare(
     workload: Workload, machine: Machine, methods: str, objective: str, *, seed: int, effort: str
 ) -> list[Comparison]:
     """Rows in the order of objectives and methods; raises UsageError for names not known or not able."""
     everything = methods == "all"
-    names = [*METHODS] if everything else [name.strip() for name in methods.split(",")]
-    chosen = [find_method(name) for name in names]
+    chosen = chosen_methods(methods)
     phased = workload.phases is not None and len(workload.phases) > 1
     objectives: tuple[str, ...] = (objective,)
     if objective == "all":

@@ -44,10 +44,14 @@ def write_plan(request: PlanRequest, opening: "Opening | None" = None) -> None:
 
     opening: of the first trace, where it has begun.
     """
+    from numaplan.mapper.methods import find_method
     from numaplan.mapper.pins import read_pins
     from numaplan.mapper.planner import PlanOptions, make_plan
+    from numaplan.mapper.problem import check_words
     from numaplan.mapper.summary import summary
 
+    find_method(request.method)  # now rather than when a large trace has been read
+    check_words(request.objective, request.effort)
     workload, target = read_input(
         request.traces,
         request.comm,

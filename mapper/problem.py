@@ -79,6 +79,14 @@ class Problem:
         return self.distances if self.objective == "hop" else 1.0 - np.eye(self.nodes)
 
 
+def check_words(objective: str, effort: str) -> None:
+    """Raises UsageError with the known words for one that is not."""
+    if objective not in OBJECTIVES:
+        raise UsageError(f"unknown objective {objective!r}", f"take one of {', '.join(OBJECTIVES)}")
+    if effort not in EFFORTS:
+        raise UsageError(f"unknown effort {effort!r}", f"take one of {', '.join(EFFORTS)}")
+
+
 def new_problem(
     comm: ArrayLike | Links,
     loads: ArrayLike | None,
@@ -97,10 +105,7 @@ def new_problem(
 
     pinned: node id by number of the thread.
     """
-    if objective not in OBJECTIVES:
-        raise UsageError(f"unknown objective {objective!r}", f"take one of {', '.join(OBJECTIVES)}")
-    if effort not in EFFORTS:
-        raise UsageError(f"unknown effort {effort!r}", f"take one of {', '.join(EFFORTS)}")
+    check_words(objective, effort)
     if not 0 <= tolerance <= 1:
         raise UsageError(f"tolerance {tolerance}", "give a share between 0 and 1, such as 0.05")
     matrix = check_matrix(comm)
