@@ -3,8 +3,8 @@
 All runs of a program are made in one boot, in turns. NUMAPLAN_MACHINE: which machine (2x2); NUMAPLAN_REPEAT:
 runs each (3); NUMAPLAN_ROUNDS: how long (8000); NUMAPLAN_PERIOD: the policies' T in seconds (1; more on a
 crowded host, where a second holds less work); NUMAPLAN_PROGRAMS, NUMAPLAN_POLICIES: which, by comma (policies
-and `default`, `no-autonuma`); NUMAPLAN_KEEP: a folder for the loops' journals; NUMAPLAN_BESIDE: 1 leaves
-AutoNUMA on beside the loops.
+and `default`, `no-autonuma`, `plan`); NUMAPLAN_KEEP: a folder for the loops' journals; NUMAPLAN_BESIDE: 1
+leaves AutoNUMA on beside the loops.
 """
 
 import json
@@ -28,14 +28,16 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 POLICIES = ("numaplan", "nimar+lmma", "dino")
 KERNEL = ("default", "no-autonuma")
 _STENCIL = 0.27  # iterations a round, so that both programs take about as long
-_BETWEEN = 2  # seconds between visits
+_LONG = 0.35  # iterations a round, so that it outlasts two visits
+_BETWEEN = 4  # seconds between visits
 
 
 class Program(NamedTuple):
-    """What to run, and settings of a policy that it needs."""
+    """What to run, settings of a policy that it needs, and whether it has a plan (and AutoNUMA beside)."""
 
     argv: list[str]
     settings: dict[str, str]
+    planned: bool = False
 
 
 @dataclass
@@ -59,7 +61,10 @@ def run() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         programs = _programs(Path(name), machine)
         for title in _chosen("NUMAPLAN_PROGRAMS", programs):
-            for config, runs in _compare(title, programs[title], machine, repeat).items():
+            program = programs[title]
+            plan = _plan(program.argv, Path(name), machine) if program.planned else ""
+            request = Request(program.argv, machine, plan=plan)
+            for config, runs in _compare(title, program, request, repeat).items():
                 for key, value in _row(runs).items():
                     results[f"{title}: {config}: {key}"] = value
     return results
@@ -74,7 +79,7 @@ def _programs(folder: Path, machine: str) -> dict[str, Program]:
     """Pairs that change partners half-way, as many threads as cpus. Two programs that together have as many
     threads as cpus (experiment C of cimar-nimar-lmma.txt; DINO's rule), their memory made by one thread each.
     Two programs each of which alone would fill the machine: side by side, and one that comes and goes while
-    the other runs (experiment B: at its peak more threads than cores).
+    the other runs (experiment B: at its peak more threads than cores). And one that lies well already.
 
     DINO moves K = 4096 pages around each that is used from afar: all of a program as small as these. That is
     meant where a program belongs on one node, and would move it to and fro where it has threads on several.
@@ -88,8 +93,8 @@ def _programs(folder: Path, machine: str) -> dict[str, Program]:
     alone = [str(folder / "partners"), str(threads), str(rounds)]
     half = [str(folder / "partners"), str(threads // 2), str(rounds * 2)]
     other = [str(folder / "stencil"), str(threads // 2), "16384", str(int(rounds * _STENCIL))]
-    long = [str(folder / "stencil"), str(threads), "16384", str(int(rounds * _STENCIL))]
-    visitor = [str(folder / "exchange"), str(threads), str(rounds // 8)]
+    long = [str(folder / "stencil"), str(threads), "16384", str(int(rounds * _LONG))]
+    visitor = [str(folder / "exchange"), str(threads), str(rounds // 4)]
     narrow = {"dino": "--set K=16"}
     return {
         "partners": Program(alone, narrow),
@@ -97,7 +102,19 @@ def _programs(folder: Path, machine: str) -> dict[str, Program]:
         "two programs": Program(_together(half, other), {}),
         "two programs, crowded": Program(_together(alone, alone), narrow),
         "visits": Program(_visited(long, visitor), narrow),
+        "placed": Program(long, narrow, planned=True),
     }
+
+
+def _plan(argv: list[str], folder: Path, machine: str) -> str:
+    """A plan from a short run."""
+    bin, trace, plan = Path(sys.executable).parent, folder / "trace.db", folder / "plan.json"
+    for command in (
+        [bin / "nprof", "record", "--period", "100", "-o", trace, "--", *argv[:-1], "40"],
+        [bin / "nmap", "plan", trace, "--machine", machine, "-o", plan],
+    ):
+        subprocess.run([*map(str, command)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return str(plan)
 
 
 def _together(one: list[str], other: list[str]) -> list[str]:
@@ -105,16 +122,15 @@ def _together(one: list[str], other: list[str]) -> list[str]:
 
 
 def _visited(one: list[str], visitor: list[str]) -> list[str]:
-    visits = f"for visit in 1 2 3; do sleep {_BETWEEN}; {' '.join(visitor)}; done"
+    visits = f"for visit in 1 2; do sleep {_BETWEEN}; {' '.join(visitor)}; done"
     return ["sh", "-c", f"{' '.join(one)} & {visits}; wait"]
 
 
 def _compare(
-    title: str, program: Program, machine: str, repeat: int
+    title: str, program: Program, request: Request, repeat: int
 ) -> dict[str, list[tuple[LabRun, Moves]]]:
-    configs = _chosen("NUMAPLAN_POLICIES", (*KERNEL, *POLICIES))
+    configs = _chosen("NUMAPLAN_POLICIES", (*(["plan"] if request.plan else KERNEL), *POLICIES))
     runs: dict[str, list[tuple[LabRun, Moves]]] = {name: [] for name in configs}
-    request = Request(program.argv, machine)
     with interruptible(), own_folder() as folder, Guest(guest_shape(request), folder) as guest:
         for turn in range(repeat):
             for name, done in runs.items():
@@ -137,12 +153,14 @@ def _journal(folder: Path, name: str) -> Path:
 def _once(
     guest: Guest, request: Request, folder: Path, name: str, settings: str, journal: Path
 ) -> tuple[LabRun, Moves]:
-    if name in KERNEL:
+    if name in (*KERNEL, "plan"):
         return _good(Session(guest, request, folder).run(name, stderr=2)), Moves()
     period = os.environ.get("NUMAPLAN_PERIOD", "1")
     words = f"{name} {settings} --set T={period} --overhead 0.3 --journal {journal}"
+    words += f" --plan {request.plan}" if request.plan else ""
     told = Request(request.argv, request.machine, online=words)
-    config = "online" if os.environ.get("NUMAPLAN_BESIDE") == "1" else "online-alone"
+    beside = request.plan or os.environ.get("NUMAPLAN_BESIDE") == "1"
+    config = "online" if beside else "online-alone"
     done = _good(Session(guest, told, folder).run(config, stderr=2))
     return done, _moves(journal)
 
