@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from numaplan.launcher.online.arithmetic import groups_of
 from numaplan.launcher.online.observation import Floats, Ints
 from numaplan.launcher.online.samples import Table
 from numaplan.profiler.live_samples import LiveSamples
@@ -35,8 +36,10 @@ def count_events(tids: Ints, samples: LiveSamples, fresh: Table, ran_ns: Ints, e
     if not estimate:
         return Counts(np.zeros(len(tids)), np.zeros(len(tids)), False)
     if not ours.any():
-        pairs = np.unique(np.stack([rows, fresh.page]), axis=1)[0]
-        misses = np.bincount(pairs[pairs >= 0], minlength=len(tids)).astype(np.float64) * LINES_PER_PAGE
+        known, count = rows >= 0, max(1, len(tids))
+        _, page = groups_of(fresh.page[known])
+        pairs, _ = groups_of(page * count + rows[known])
+        misses = np.bincount(pairs % count, minlength=len(tids)).astype(np.float64) * LINES_PER_PAGE
     return Counts(ran_ns.astype(np.float64) * INSTRUCTIONS_PER_NS, misses, False)
 
 
