@@ -37,8 +37,6 @@ ARRIVALS = (
 )
 QUEUES = (("lu", "cg", "ft", "sp"), ("bt", "mg", "dc"), ("sp", "is", "ua", "cg"), ("ua", "ep", "lu", "mg"))
 
-_BOUND = "the loop binds its threads to nodes, where they stay when others end; LMMA bound so is as slow"
-
 
 def experiment_a(server: str) -> list[Experiment]:
     """One program at a time with all cores."""
@@ -89,5 +87,5 @@ def rows(study: Study) -> list[Row]:
         (b,) = measure([experiment_b(server)], CONFIGS, study if server == "HPL" else study.fewer())
         (c,) = measure([experiment_c(server)], CONFIGS, study)
         found += rows_a(server, a) + (rows_b_hpl(b) if server == "HPL" else rows_b_lpl(b)) + rows_c(server, c)
-        found += our_rows(b, "tasks") + our_rows(c, "wall", _BOUND)
+        found += our_rows(b, "tasks") + our_rows(c, "wall")
     return found
