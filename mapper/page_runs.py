@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 PAGE = 4096
 READ_MOSTLY = 0.05  # share of writes below which replicated reading is what counts
 SPREAD = 0.6  # a page is everybody's when no node has more than this share of its accesses
+FEW_RUNS = 64  # that a region may have for whatever they gain
+MUCH = 0.05  # share of a region's accesses that must become local for more than that
 CHANCE = 2.0  # standard errors by which a page's home must beat the region's, or the page stays with it
 
 Ints = NDArray[np.int64]
@@ -90,17 +92,25 @@ def homes(counts: Floats) -> Ints:
 def _merge(pages: Ints, counts: Floats, limit: int) -> tuple[Ints, Floats]:
     """First page of each run, and its accesses; pages never seen go with the one before them.
 
-    While there are too many runs, pages are judged in ever larger granules.
+    Pages are judged alone and in granules of ever twice as many: a few samples say nothing of a page, but
+    many of its neighbours together do. Taken is the size that keeps most accesses at home in at most
+    FEW_RUNS runs, or in more (up to `limit`) where that keeps MUCH more.
     """
-    granule = 1
+    granule, cells, sums = 1, pages, counts
+    few = more = (-1.0, 0, pages[:0], counts[:0])  # accesses kept, less runs, and these
     while True:
-        cells, place = np.unique(pages // granule, return_inverse=True)
-        sums = np.zeros((len(cells), counts.shape[1]))
-        np.add.at(sums, place, counts)
         home = homes(sums)
         starts = np.flatnonzero(np.append(True, home[1:] != home[:-1]))
         if len(starts) <= limit:
-            first = cells[starts] * granule
-            first[0] = 0
-            return first, np.add.reduceat(sums, starts, axis=0)
-        granule *= 2
+            kept = float(sums[np.arange(len(sums)), home].sum())
+            if (kept, -len(starts)) > more[:2]:
+                more = kept, -len(starts), cells[starts] * granule, np.add.reduceat(sums, starts, axis=0)
+            if len(starts) <= FEW_RUNS and (kept, -len(starts)) > few[:2]:
+                few = kept, -len(starts), cells[starts] * granule, np.add.reduceat(sums, starts, axis=0)
+        if len(cells) == 1:
+            break
+        edges = np.flatnonzero(np.append(True, cells[1:] // 2 != cells[:-1] // 2))
+        granule, cells, sums = 2 * granule, cells[edges] // 2, np.add.reduceat(sums, edges, axis=0)
+    _, _, first, totals = more if more[0] > few[0] + MUCH * counts.sum() else few
+    first[0] = 0
+    return first, totals

@@ -19,7 +19,7 @@ from numaplan.mapper.plan import PlanRegion, RegionKey, Run
 from numaplan.mapper.small_regions import without_gain
 from numaplan.profiler.machine import Machine
 
-MAX_RUNS = 64  # of one region
+MAX_RUNS = 4096  # of one region
 MAX_REGIONS = 1000
 MAX_ALL_RUNS = 10_000  # with MAX_REGIONS keeps the plan file under 1 MB, however much memory there is
 LEAST_RUNS = 4  # that every region may have
