@@ -28,7 +28,6 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 POLICIES = ("numaplan", "nimar+lmma", "dino")
 KERNEL = ("default", "no-autonuma")
 _STENCIL = 0.27  # iterations a round, so that both programs take about as long
-_LONG = 0.35  # iterations a round, so that it outlasts two visits
 _BETWEEN = 4  # seconds between visits
 
 
@@ -79,7 +78,8 @@ def _programs(folder: Path, machine: str) -> dict[str, Program]:
     """Pairs that change partners half-way, as many threads as cpus. Two programs that together have as many
     threads as cpus (experiment C of cimar-nimar-lmma.txt; DINO's rule), their memory made by one thread each.
     Two programs each of which alone would fill the machine: side by side, and one that comes and goes while
-    the other runs (experiment B: at its peak more threads than cores). And one that lies well already.
+    another of its kind runs (experiment B: the same codes again, at its peak more threads than cores). And
+    one that lies well already.
 
     DINO moves K = 4096 pages around each that is used from afar: all of a program as small as these. That is
     meant where a program belongs on one node, and would move it to and fro where it has threads on several.
@@ -93,16 +93,17 @@ def _programs(folder: Path, machine: str) -> dict[str, Program]:
     alone = [str(folder / "partners"), str(threads), str(rounds)]
     half = [str(folder / "partners"), str(threads // 2), str(rounds * 2)]
     other = [str(folder / "stencil"), str(threads // 2), "16384", str(int(rounds * _STENCIL))]
-    long = [str(folder / "stencil"), str(threads), "16384", str(int(rounds * _LONG))]
-    visitor = [str(folder / "exchange"), str(threads), str(rounds // 4)]
+    alike = [str(folder / "exchange"), str(threads)]
+    lasting, visit = ([*alike, str(count), "16384", "4", "0"] for count in (rounds, rounds // 4))
+    lies_well = [str(folder / "stencil"), str(threads), "16384", str(int(rounds * _STENCIL))]
     narrow = {"dino": "--set K=16"}
     return {
         "partners": Program(alone, narrow),
-        "exchange": Program([str(folder / "exchange"), str(threads), str(rounds)], narrow),
+        "exchange": Program([*alike, str(rounds)], narrow),
         "two programs": Program(_together(half, other), {}),
         "two programs, crowded": Program(_together(alone, alone), narrow),
-        "visits": Program(_visited(long, visitor), narrow),
-        "placed": Program(long, narrow, planned=True),
+        "visits": Program(_visited(lasting, visit), narrow),
+        "placed": Program(lies_well, narrow, planned=True),
     }
 
 

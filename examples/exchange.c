@@ -1,11 +1,11 @@
 /* Pairs of threads that read what the other has written, and change partners half-way.
  *
- *     exchange [threads=8] [rounds=4000] [words per block=16384] [passes=4]
+ *     exchange [threads=8] [rounds=4000] [words per block=16384] [passes=4] [changes=1]
  *
  * In each round thread t writes its own block, and then reads its partner's `passes` times: as bodies that are
- * moved once a step, but read for every tile of the bodies that they attract. The partner is t + threads/2 in the
- * first half of the rounds and its neighbour (t xor 1) in the second. Each thread makes its own block, so that by
- * first touch it lies where it is written, and not where it is read.
+ * moved once a step, but read for every tile of the bodies that they attract. The partner is t + threads/2 at first,
+ * and its neighbour (t xor 1) after the first of `changes`, which divide the rounds evenly, and so in turn. Each
+ * thread makes its own block, so that by first touch it lies where it is written, and not where it is read.
  *
  * The checksum printed at the end does not depend on where threads and memory were.
  */
@@ -14,13 +14,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static long threads = 8, rounds = 4000, words = 16384, passes = 4;
+static long threads = 8, rounds = 4000, words = 16384, passes = 4, changes = 1;
 static uint64_t **blocks, *sums;
 static pthread_barrier_t barrier;
 
 static long partner_of(long thread, long round)
 {
-    if (round < rounds / 2)
+    if (round / ((rounds + changes) / (changes + 1)) % 2 == 0)
         return (thread + threads / 2) % threads;
     long other = thread ^ 1;
     return other < threads ? other : thread;
@@ -62,11 +62,11 @@ static void *run(void *argument)
 
 int main(int count, char **arguments)
 {
-    long *settings[] = {&threads, &rounds, &words, &passes};
-    for (int i = 1; i < count && i <= 4; i++)
+    long *settings[] = {&threads, &rounds, &words, &passes, &changes};
+    for (int i = 1; i < count && i <= 5; i++)
         *settings[i - 1] = atol(arguments[i]);
-    if (threads < 2 || threads > 1024 || rounds < 1 || words < 1 || words > 1L << 28 || passes < 1) {
-        fputs("usage: exchange [threads 2-1024] [rounds] [words per block] [passes]\n", stderr);
+    if (threads < 2 || threads > 1024 || rounds < 1 || words < 1 || words > 1L << 28 || passes < 1 || changes < 0) {
+        fputs("usage: exchange [threads 2-1024] [rounds] [words per block] [passes] [changes]\n", stderr);
         return 2;
     }
     blocks = calloc((size_t)threads, sizeof *blocks);
