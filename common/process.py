@@ -51,22 +51,26 @@ def run_program(
     What the terminal sends (Ctrl-C) the program gets by itself; what a process sends to us is passed on,
     SIGINT with pass_interrupts only: a process that sent it to our group would interrupt the program twice.
     started: called with the child's pid once it runs; before_exec: called in the child, which becomes the
-    program when it returns. Raises UsageError when it cannot be started.
+    program when it returns. Raises UsageError when it cannot be started, and what `started` raises.
     """
+    with Signals((*_FORWARDED, *_STOPPING, signal.SIGCONT)) as signals:
+        for descriptor in pass_fds:
+            os.set_inheritable(descriptor, True)
+        child = _start(argv, environment, before_exec)
+        passed = [n for n in _FORWARDED if n != signal.SIGINT or pass_interrupts]
+        family = _Family(child.pid, signals, passed)
+        if started is not None:
+            started(child.pid)
+        child.returncode = family.wait()
+        return exit_code_of(child.returncode)
+
+
+def _start(
+    argv: Sequence[str], environment: Mapping[str, str], before_exec: Callable[[], None] | None
+) -> "subprocess.Popen[bytes]":
     try:
-        with Signals((*_FORWARDED, *_STOPPING, signal.SIGCONT)) as signals:
-            for descriptor in pass_fds:
-                os.set_inheritable(descriptor, True)
-            # What we were given open is the program's too (MPI's starters, make); ours closes by itself.
-            child = subprocess.Popen(
-                list(argv), env=dict(environment), close_fds=False, preexec_fn=before_exec
-            )
-            passed = [n for n in _FORWARDED if n != signal.SIGINT or pass_interrupts]
-            family = _Family(child.pid, signals, passed)
-            if started is not None:
-                started(child.pid)
-            child.returncode = family.wait()
-            return exit_code_of(child.returncode)
+        # What we were given open is the program's too (MPI's starters, make); ours closes by itself.
+        return subprocess.Popen(list(argv), env=dict(environment), close_fds=False, preexec_fn=before_exec)
     except FileNotFoundError:
         raise UsageError(f"{argv[0]}: no such program or interpreter", "check the path") from None
     except (OSError, ValueError) as error:
@@ -82,9 +86,10 @@ class _Family:
         self._signals = signals
         self._asked_to_stop = False
         self._program_stopped = False
-        early = signals.heard()  # before its exec it did not hear its own copies
+        # Before its exec it did not hear its own copies; one that it has heard since comes twice, so early.
+        early = signals.heard()
         for item in early:
-            if item.number in (*passed, *_STOPPING, signal.SIGCONT):
+            if item.number in (*_FORWARDED, *_STOPPING, signal.SIGCONT):
                 self._send(item.number)
         self._hear([item for item in early if item.number in _STOPPING])
 

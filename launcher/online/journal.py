@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import IO, Any
 
 import msgspec
+import numpy as np
 
 from numaplan.common import UsageError
 from numaplan.launcher.online.acting import Done
@@ -29,7 +30,7 @@ class Journal:
         if self._file is None:
             return
         try:
-            self._file.write(msgspec.json.encode(entry) + b"\n")
+            self._file.write(msgspec.json.encode(entry, enc_hook=_plain) + b"\n")
             self._file.flush()
         except OSError as error:
             self.problem = error.strerror or "it cannot be written"
@@ -43,6 +44,13 @@ class Journal:
                 file.close()
             except OSError as error:
                 self.problem = self.problem or error.strerror or "it cannot be written"
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of numpy as Python's, which the encoder takes."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise NotImplementedError(f"{type(value).__name__} in the journal")
 
 
 def action_entries(done: Sequence[Done]) -> list[dict[str, Any]]:

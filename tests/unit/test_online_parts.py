@@ -132,7 +132,7 @@ def test_journal_keeps_a_line_an_entry_and_survives_a_full_disk(tmp_path: Path) 
         Done(MovePages(3, np.array([1, 2]), 0, "latency"), problem="it has ended"),
     ]
     journal.write(time_s=1.5, share=float("nan"), actions=action_entries(done))
-    journal.write(note="second")
+    journal.write(note="second", moved=np.int64(3), share=np.float32(0.5))
     journal.close()
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert lines[0]["share"] is None
@@ -140,7 +140,7 @@ def test_journal_keeps_a_line_an_entry_and_survives_a_full_disk(tmp_path: Path) 
         "move": "thread", "tid": 7, "node": 1, "cpu": None, "partner": 8, "moved": 1, "reason": "why",
     }  # fmt: skip
     assert lines[0]["actions"][1]["problem"] == "it has ended"
-    assert len(lines) == 2
+    assert lines[1:] == [{"note": "second", "moved": 3, "share": 0.5}]
     full = Journal("/dev/full")
     full.write(note="lost")
     assert full.problem
