@@ -218,6 +218,10 @@ static bool best_cut(struct cut_graph *part, struct rng *rng, int wanted, int li
     return isfinite(least);
 }
 
+static bool cut_exactly(const struct splitting *task, const struct cut_graph *part, int wanted, signed char *side) {
+    return task->how->forests != NEVER && cut_forest(part, task->rng, task->how->forests == SHAKEN, wanted, side);
+}
+
 /* Cut the members in two and bring those of the first side to the front; left: how many these are. */
 static bool part_in_two(const struct splitting *task, int *members, int count, int low, int middle, int high, int *left) {
     int wanted = 0, limit = 1 + count / 12, next = 0;
@@ -228,7 +232,8 @@ static bool part_in_two(const struct splitting *task, int *members, int count, i
     signed char *side = calloc((size_t)count, 1);
     int *sorted = malloc((size_t)count * sizeof *sorted);
     bool done = side && sorted && part_new(task, members, count, low, middle, high, &part) &&
-                best_cut(&part, task->rng, wanted, limit, task->how->tries, side);
+                (cut_exactly(task, &part, wanted, side) ||
+                 best_cut(&part, task->rng, wanted, limit, task->how->tries, side));
     if (done) {
         for (int pass = 0; pass < 2; pass++)
             for (int a = 0; a < count; a++)

@@ -33,18 +33,6 @@ static void relocate(struct seating *s, int i, int x) {
     seating_move(s, i, x);
 }
 
-/* The least gain of i on a node that is neither its own nor the hole. */
-static double least_but(const struct seating *s, int i, int hole, int *at) {
-    const double *gain = s->gain + (size_t)i * (size_t)s->k;
-    int own = s->node[i];
-    double least = INFINITY;
-    *at = -1;
-    for (int x = 0; x < s->k; x++)
-        if (gain[x] < least && x != own && x != hole) least = gain[x], *at = x;
-    *s->rules->work += 4 + (uint64_t)s->k / 2;
-    return least;
-}
-
 /* Who of a node would go on at least cost, and who would fill the hole; negative: nobody. */
 struct step {
     int onward, closer;
@@ -57,7 +45,7 @@ static struct step next_step(struct seating *s, int x, int hole, int weight) {
     for (int m = 0, members = s->count[x]; m < members; m++) {
         int i = member[m], unused;
         if (s->locked[i] || s->level->weight[i] != weight) continue;
-        const double *gain = s->gain + (size_t)i * (size_t)s->k;
+        const double *gain = gain_of(s, i);
         double close = gain[hole] - gain[x], go = least_elsewhere(s, i) - gain[x];
         if (close < step.closer_cost) step.closer_cost = close, step.closer = i;
         if (go >= step.onward_cost) continue;

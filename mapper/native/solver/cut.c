@@ -53,21 +53,25 @@ static inline bool may_move(const struct pass *pass, int i, int reach) {
 typedef double four __attribute__((vector_size(32), aligned(8)));
 typedef int64_t mask __attribute__((vector_size(32), aligned(8)));
 
-/* The greatest gain of those whose sign is at least `low` and at most `high`. */
-WIDE static double greatest(const double *gain, const double *sign, double low, double high, int n) {
+/* The first with the greatest gain of those whose sign is at least `low` and at most `high`; negative: none. */
+WIDE static int greatest(const double *gain, const double *sign, double low, double high, int n) {
     const four none = {-INFINITY, -INFINITY, -INFINITY, -INFINITY}, from = {low, low, low, low}, to = {high, high, high, high};
     four top = none;
+    mask number = {0, 1, 2, 3}, best = {-1, -1, -1, -1};
     int i = 0;
-    for (; i + 4 <= n; i += 4) {
+    for (; i + 4 <= n; i += 4, number += 4) {
         four value = *(const four *)(gain + i), side = *(const four *)(sign + i);
         mask more = (value > top) & (side >= from) & (side <= to);
         top = (four)(((mask)value & more) | ((mask)top & ~more));
+        best = (number & more) | (best & ~more);
     }
     double most = top[0];
-    for (int lane = 1; lane < 4; lane++) most = top[lane] > most ? top[lane] : most;
+    int64_t chosen = best[0];
+    for (int lane = 1; lane < 4; lane++)
+        if (top[lane] > most || (top[lane] == most && best[lane] < chosen)) most = top[lane], chosen = best[lane];
     for (; i < n; i++)
-        if (gain[i] > most && sign[i] >= low && sign[i] <= high) most = gain[i];
-    return most;
+        if (gain[i] > most && sign[i] >= low && sign[i] <= high) most = gain[i], chosen = i;
+    return (int)chosen;
 }
 
 /* The best vertex to move, of all. */
@@ -76,11 +80,9 @@ WIDE static int best_of_all(const struct pass *pass, int reach) {
     int best = -1, n = pass->graph->comm.n, off = pass->weight - pass->wanted;
     /* A side that is too light by more than the reach gives nothing away. */
     double low = off < reach ? -1 : 0, high = off > -reach ? 1 : 0;
-    double most = greatest(gain, pass->sign, low, high, n);
-    if (!(most > -INFINITY)) return -1;
-    for (int i = 0; i < n; i++)
-        if (gain[i] == most && pass->sign[i] >= low && pass->sign[i] <= high && may_move(pass, i, reach)) return i;
-    most = -INFINITY;
+    int first = greatest(gain, pass->sign, low, high, n);
+    if (first < 0 || may_move(pass, first, reach)) return first;
+    double most = -INFINITY;
     for (int from = 0; from < n; from += STRIDE) {
         int to = from + STRIDE < n ? from + STRIDE : n, any = 0;
         for (int i = from; i < to; i++) any |= gain[i] > most; /* most strides hold nothing better */

@@ -8,6 +8,8 @@
 
 enum { FIRST_CUTS = 6, SETTLE = 30, PATIENCE = 10, BUSY = 30 };
 
+static const double DULL = 0.99; /* of what the dearest placement given costs */
+
 /* node: count x n; all: the threads as bundles of one; state: scratch. */
 struct pool {
     const struct evolving *how;
@@ -16,9 +18,10 @@ struct pool {
     struct state *state;
     struct rng *rng;
     int n, count, *node, *child, *size;
-    double *cost, *imbalance;
+    double *cost, *imbalance, child_cost, child_imbalance;
     int *best;
     double best_cost, best_imbalance;
+    bool dull; /* nothing is to be had, as where all talk to all alike */
 };
 
 static int *member_of(const struct pool *pool, int c) {
@@ -52,11 +55,10 @@ static void pool_free(struct pool *pool) {
     free(pool->imbalance);
 }
 
-/* The child as the state's placement; where loads count these come into balance first. */
+/* Improve the child by swaps; where loads count these bring it into balance first. */
 static bool settle(struct pool *pool, long iterations) {
     struct state *state = pool->state;
     state_set(state, pool->child);
-    if (iterations == 0) return true;
     if (!tabu_search(state, pool->rng, iterations, PATIENCE, false)) return false;
     memcpy(pool->child, state->node, (size_t)pool->n * sizeof *pool->child);
     return true;
@@ -78,49 +80,61 @@ static uint64_t difference(const struct pool *pool, const int *a, const int *b) 
 
 static void put(struct pool *pool, int c) {
     memcpy(member_of(pool, c), pool->child, (size_t)pool->n * sizeof *pool->child);
-    pool->cost[c] = pool->state->cost;
-    pool->imbalance[c] = pool->state->imbalance;
+    pool->cost[c] = pool->child_cost;
+    pool->imbalance[c] = pool->child_imbalance;
 }
 
 /* Remember the child if it is the best so far. */
 static bool keep(struct pool *pool) {
-    const struct state *state = pool->state;
-    if (!better(state->imbalance, state->cost, pool->best_imbalance, pool->best_cost)) return false;
-    pool->best_cost = state->cost;
-    pool->best_imbalance = state->imbalance;
+    if (!better(pool->child_imbalance, pool->child_cost, pool->best_imbalance, pool->best_cost)) return false;
+    pool->best_cost = pool->child_cost;
+    pool->best_imbalance = pool->child_imbalance;
     memcpy(pool->best, pool->child, (size_t)pool->n * sizeof *pool->best);
     return true;
 }
 
 /* Put the child in place of the most alike that is not better; not if it is known already. */
 static void take_in(struct pool *pool) {
-    const struct state *state = pool->state;
     int victim = -1;
     uint64_t least = UINT64_MAX;
     for (int c = 0; c < pool->count; c++) {
+        if (better(pool->imbalance[c], pool->cost[c], pool->child_imbalance, pool->child_cost)) continue;
         uint64_t apart = difference(pool, pool->child, member_of(pool, c));
-        bool worse = better(state->imbalance, state->cost, pool->imbalance[c], pool->cost[c]);
+        bool worse = better(pool->child_imbalance, pool->child_cost, pool->imbalance[c], pool->cost[c]);
         if (apart == 0 && !worse) return;
-        if (!better(pool->imbalance[c], pool->cost[c], state->imbalance, state->cost) && apart < least) least = apart, victim = c;
+        if (apart < least) least = apart, victim = c;
     }
     if (victim >= 0) put(pool, victim);
+}
+
+/* What the child costs, and how far out of balance it is. */
+static void weigh(struct pool *pool) {
+    const struct state *state = pool->state;
+    pool->child_imbalance = 0;
+    if (state->rules->balanced) {
+        state_set(pool->state, pool->child);
+        pool->child_imbalance = state->imbalance;
+    }
+    pool->child_cost = placement_cost(state->graph, state->rules, pool->child);
 }
 
 /* The child through the levels, with what its parents agree on kept together. */
 static bool improve_child(struct pool *pool, double wide, const int *first, const int *second) {
     return improve_cycle(&pool->seating, &pool->all, pool->rng, wide, first, second, pool->child) &&
-           settle(pool, pool->state->rules->balanced ? SETTLE : 0);
+           (!pool->state->rules->balanced || settle(pool, SETTLE));
 }
 
 /* A placement made anew by bisection. */
 static bool add_fresh(struct pool *pool, int number) {
     struct state *state = pool->state;
-    const struct bisecting how = {state->rules->k, pool->how->tries, FIRST_CUTS, number % 2};
+    const struct bisecting how = {state->rules->k, pool->how->tries, FIRST_CUTS, number % 2, number ? SHAKEN : PLAIN};
     memcpy(pool->child, pool->best, (size_t)pool->n * sizeof *pool->child);
     if (!bisect_placement(state->graph, state->rules, pool->rng, &how, pool->child)) return false;
     bool busy = matrix_size(&pool->all.comm) > BUSY * (uint64_t)pool->n; /* swaps are quick where many talk to many */
     if (busy && !settle(pool, 1)) return false;
-    if (!improve_child(pool, 1, pool->child, pool->child)) return false;
+    pool->dull = busy && state->cost > DULL * pool->how->dearest;
+    if (!pool->dull && !improve_child(pool, 1, pool->child, pool->child)) return false;
+    weigh(pool);
     put(pool, number);
     keep(pool);
     return true;
@@ -159,7 +173,15 @@ static bool fill(struct pool *pool) {
     while (pool->count < pool->how->members && (!pool->count || *rules->work < most)) {
         if (!add_fresh(pool, pool->count)) return false;
         pool->count++;
+        if (pool->dull) break;
     }
+    return true;
+}
+
+/* Whether all members are as good as the best: there may be nothing better. */
+static bool alike(const struct pool *pool) {
+    for (int c = 0; c < pool->count; c++)
+        if (pool->imbalance[c] > pool->best_imbalance + 1e-11 || pool->cost[c] > pool->best_cost * (1 + 1e-9)) return false;
     return true;
 }
 
@@ -167,8 +189,9 @@ static bool fill(struct pool *pool) {
 static bool live(struct pool *pool) {
     const struct rules *rules = pool->state->rules;
     if (!fill(pool)) return false;
-    for (int idle = 0; pool->count > 1 && idle < pool->how->idle && *rules->work < rules->allowed;) {
+    for (int idle = 0; pool->count > 1 && !pool->dull && idle < pool->how->idle / (alike(pool) ? 5 : 1) && *rules->work < rules->allowed;) {
         if (!breed(pool)) return false;
+        weigh(pool);
         idle = keep(pool) ? 0 : idle + 1;
         take_in(pool);
     }
@@ -178,12 +201,12 @@ static bool live(struct pool *pool) {
 /* Further pools, with the best so far in them, while that finds anything. */
 static bool live_on(struct pool *pool) {
     const struct rules *rules = pool->state->rules;
-    for (int vain = 0; vain < pool->how->lives && *rules->work < rules->allowed;) {
+    for (int vain = 0; vain < pool->how->lives && !pool->dull && *rules->work < rules->allowed;) {
         double cost = pool->best_cost, imbalance = pool->best_imbalance;
         if (!live(pool)) return false;
         vain = better(pool->best_imbalance, pool->best_cost, imbalance, cost) ? 0 : vain + 1;
         memcpy(pool->child, pool->best, (size_t)pool->n * sizeof *pool->child);
-        state_set(pool->state, pool->child);
+        weigh(pool);
         put(pool, 0);
         pool->count = 1;
     }

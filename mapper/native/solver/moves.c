@@ -6,7 +6,7 @@
 
 /* What the best move of i costs that keeps to the slack; to: where it goes, negative where there is none. */
 static double best_move(const struct seating *s, int i, int *to) {
-    const double *gain = s->gain + (size_t)i * (size_t)s->k;
+    const double *gain = gain_of(s, i);
     int weight = s->level->weight[i], own = s->node[i];
     double least = INFINITY;
     *to = -1;
@@ -35,7 +35,7 @@ static int cheapest_help(const struct seating *s, int helped, int *to) {
     double least = INFINITY;
     for (int i = 0; i < s->n; i++) {
         int own = s->node[i], weight = s->level->weight[i];
-        const double *gain = s->gain + (size_t)i * (size_t)s->k;
+        const double *gain = gain_of(s, i);
         if (over ? own != helped : own == helped || s->fill[own] - weight < s->size[own] - s->slack) continue;
         for (int x = over ? 0 : helped; x < (over ? s->k : helped + 1); x++) {
             if (x == own || s->fill[x] + weight > s->size[x] + s->slack || (gain[x] - gain[own]) / weight >= least) continue;
@@ -66,26 +66,23 @@ static void set_key(struct seating *s, int i, double key) {
 
 /* The bundle with the least key; negative: none has any. */
 static int next_bundle(struct seating *s) {
-    int n = s->n, best = -1;
+    int best = -1, at;
     double least = INFINITY;
-    for (int run = 0; run * RUN < n; run++) {
-        int to = (run + 1) * RUN < n ? (run + 1) * RUN : n;
+    for (int run = 0; run * RUN < s->n; run++) {
         if (s->top[run] >= least) continue; /* no key is under its run's */
         if (s->stale[run]) {
-            double top = INFINITY;
-            for (int i = run * RUN; i < to; i++) top = s->key[i] < top ? s->key[i] : top;
-            s->top[run] = top;
+            s->top[run] = least_of(s->key + run * RUN, RUN, &at);
             s->stale[run] = false;
             *s->rules->work += RUN / 2;
-            if (top >= least) continue;
+            if (s->top[run] >= least) continue;
         }
         least = s->top[run];
         best = run;
     }
-    *s->rules->work += (uint64_t)n / RUN + RUN / 2;
-    for (int i = best * RUN; best >= 0; i++)
-        if (s->key[i] == least) return i;
-    return -1;
+    *s->rules->work += (uint64_t)s->n / RUN + RUN / 2;
+    if (best < 0) return -1;
+    least_of(s->key + best * RUN, RUN, &at);
+    return best * RUN + at;
 }
 
 /* The moved bundle keeps still from now on; those it talks to look again. */
@@ -96,16 +93,17 @@ static void after_move(struct seating *s, int i) {
     for (int e = 0; e < row.count; e++) {
         int j = column_of(row, e);
         if (row.weight[e] != 0 && !s->locked[j])
-            set_key(s, j, least_elsewhere(s, j) - s->gain[(size_t)j * (size_t)s->k + (size_t)s->node[j]]);
+            set_key(s, j, least_elsewhere(s, j) - gain_of(s, j)[s->node[j]]);
     }
     *s->rules->work += 3 * (uint64_t)row.count;
 }
 
 static void start_pass(struct seating *s) {
     for (int run = 0; run * RUN < s->n; run++) s->top[run] = INFINITY, s->stale[run] = false;
+    for (int i = s->n; i % RUN; i++) s->key[i] = INFINITY;
     for (int i = 0; i < s->n; i++) {
         s->locked[i] = false;
-        set_key(s, i, least_elsewhere(s, i) - s->gain[(size_t)i * (size_t)s->k + (size_t)s->node[i]]);
+        set_key(s, i, least_elsewhere(s, i) - gain_of(s, i)[s->node[i]]);
     }
     *s->rules->work += 4 * (uint64_t)s->n;
 }

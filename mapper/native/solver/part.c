@@ -157,7 +157,8 @@ bool improve_part(struct state *state, struct rng *rng, int most, long iteration
     bool done = part_new(state, &part) && (small = state_new(&part.graph, &part.rules, part.node));
     if (done) {
         double cost = small->cost, imbalance = small->imbalance;
-        const struct bisecting how = {part.rules.k, part.rules.k > 4 ? 2 : 1, 2, rng_below(rng, 2)};
+        const bool wide = rng_below(rng, 2); /* two nodes of a forest are cut exactly */
+        const struct bisecting how = {part.rules.k, part.rules.k > 4 ? 2 : 1, 2, wide, part.rules.k > 2 && wide ? SHAKEN : PLAIN};
         done = bisect_placement(&part.graph, &part.rules, rng, &how, part.node);
         if (done) state_set(small, part.node);
         done = done && tabu_search(small, rng, iterations, patience, false);

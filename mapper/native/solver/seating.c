@@ -6,13 +6,13 @@
 #include <string.h>
 
 bool seating_allocate(struct seating *s, int n, const struct rules *rules, const int *size) {
-    size_t count = (size_t)n, k = (size_t)rules->k;
-    *s = (struct seating){.rules = rules, .size = size, .k = rules->k};
-    s->gain = malloc(count * k * sizeof *s->gain);
+    size_t count = (size_t)n, k = (size_t)rules->k, stride = (k + 3) / 4 * 4;
+    *s = (struct seating){.rules = rules, .size = size, .k = rules->k, .stride = stride};
+    s->gain = malloc(count * stride * sizeof *s->gain);
     s->low = malloc(count * sizeof *s->low);
-    s->key = malloc(count * sizeof *s->key);
+    s->key = malloc((count / RUN + 1) * RUN * sizeof *s->key);
     s->top = malloc((count / RUN + 1) * sizeof *s->top);
-    s->step = malloc(k * sizeof *s->step);
+    s->step = calloc(stride, sizeof *s->step);
     int **numbers[] = {&s->node, &s->low_at, &s->moved, &s->from, &s->order, &s->queue, &s->position};
     bool **flags[] = {&s->locked, &s->queued, &s->stale}, done = s->gain && s->low && s->key && s->top && s->step;
     for (size_t a = 0; a < sizeof numbers / sizeof *numbers; a++) done &= (*numbers[a] = malloc(count * sizeof(int))) != NULL;
@@ -35,7 +35,8 @@ static void sum_gain(struct seating *s, int i) {
     size_t k = (size_t)s->k;
     const double *extra = s->level->extra;
     struct row row = row_of(&s->level->comm, i);
-    double *gain = s->gain + (size_t)i * k;
+    double *gain = gain_of(s, i);
+    for (size_t x = k; x < s->stride; x++) gain[x] = INFINITY;
     for (size_t x = 0; x < k; x++) gain[x] = extra ? extra[x * (size_t)s->n + (size_t)i] : 0;
     for (int e = 0; e < row.count; e++) {
         size_t there = (size_t)s->node[column_of(row, e)];
@@ -63,10 +64,10 @@ void seating_start(struct seating *s, const struct bundles *level, int slack, co
 
 /* On flat distances only two nodes change for those whom i talks to. */
 static void move_flat(struct seating *s, struct row row, int a, int b) {
-    size_t k = (size_t)s->k;
+    const size_t stride = s->stride;
     for (int e = 0; e < row.count; e++) {
         int j = column_of(row, e);
-        double *gain = s->gain + (size_t)j * k;
+        double *gain = s->gain + (size_t)j * stride;
         gain[a] += row.weight[e];
         gain[b] -= row.weight[e];
         if (s->low_at[j] == a)
@@ -83,14 +84,14 @@ static void move_priced(struct seating *s, struct row row, int a, int b) {
     for (size_t x = 0; x < k; x++) step[x] = to[x] - from[x];
     for (int e = 0; e < row.count; e++) {
         int j = column_of(row, e);
-        double *gain = s->gain + (size_t)j * k, weight = row.weight[e];
-        for (size_t x = 0; x < k; x++) gain[x] += weight * step[x];
+        double *gain = gain_of(s, j), weight = row.weight[e];
+        for (size_t x = 0; x < s->stride; x++) gain[x] += weight * step[x];
         s->low_at[j] = -1;
     }
 }
 
 void seating_move(struct seating *s, int i, int x) {
-    const double *gain = s->gain + (size_t)i * (size_t)s->k;
+    const double *gain = gain_of(s, i);
     int from = s->node[i];
     struct row row = row_of(&s->level->comm, i);
     s->cost += gain[x] - gain[from];
@@ -105,14 +106,34 @@ void seating_move(struct seating *s, int i, int x) {
         move_priced(s, row, from, x);
 }
 
-double least_elsewhere(struct seating *s, int i) {
-    if (s->low_at[i] >= 0) return s->low[i];
-    const double *gain = s->gain + (size_t)i * (size_t)s->k;
-    int own = s->node[i], at = -1;
-    double least = INFINITY;
-    for (int x = 0; x < s->k; x++)
-        if (gain[x] < least && x != own) least = gain[x], at = x;
+/* Four numbers at once; gcc and clang make of it what the processor has. */
+typedef double four __attribute__((vector_size(32), aligned(8)));
+typedef int64_t mask __attribute__((vector_size(32), aligned(8)));
+
+WIDE double least_of(const double *value, size_t count, int *at) {
+    four least = *(const four *)value;
+    mask number = {0, 1, 2, 3}, best = number;
+    for (size_t x = 4; x < count; x += 4) {
+        four next = *(const four *)(value + x);
+        mask less = next < least;
+        number += 4;
+        least = (four)(((mask)next & less) | ((mask)least & ~less));
+        best = (number & less) | (best & ~less);
+    }
+    double most = least[0];
+    int64_t chosen = best[0];
+    for (int lane = 1; lane < 4; lane++)
+        if (least[lane] < most || (least[lane] == most && best[lane] < chosen)) most = least[lane], chosen = best[lane];
+    *at = most < INFINITY ? (int)chosen : -1;
+    return most;
+}
+
+double least_but(struct seating *s, int i, int other, int *at) {
+    double *gain = gain_of(s, i), here = gain[s->node[i]], there = gain[other];
+    gain[s->node[i]] = gain[other] = INFINITY;
+    double least = least_of(gain, s->stride, at);
+    gain[other] = there;
+    gain[s->node[i]] = here;
     *s->rules->work += 4 + (uint64_t)s->k / 2;
-    s->low_at[i] = at;
-    return s->low[i] = least;
+    return least;
 }

@@ -15,7 +15,7 @@ struct bundles {
 
 /* A placement of bundles on nodes that may hold `slack` threads more or less than `size` says.
  *
- * gain[i * k + x]: what bundle i costs on node x, less an amount that is the same for all x; low[i]: the least of these
+ * gain[i * stride + x]: what bundle i costs on node x, less an amount that is the same for all x; low[i]: the least of these
  * on another node than its own, which is low_at[i] (negative: not known). cost: relative to the start. The others are
  * scratch for the passes and chains. */
 struct seating {
@@ -23,12 +23,17 @@ struct seating {
     const struct rules *rules;
     const int *size;
     int n, k, slack;
+    size_t stride;
     int *node, *fill, *low_at;
     double *gain, *low, *step, cost;
     double *key, *top;
     int *moved, *from, *order, *queue, *member, *position, *first, *count;
     bool *locked, *queued, *stale;
 };
+
+static inline double *gain_of(const struct seating *seating, int i) {
+    return seating->gain + (size_t)i * seating->stride;
+}
 
 /* Room for n bundles; size: threads wanted on each node. False without memory. */
 bool seating_allocate(struct seating *seating, int n, const struct rules *rules, const int *size);
@@ -39,8 +44,17 @@ void seating_start(struct seating *seating, const struct bundles *level, int sla
 
 void seating_move(struct seating *seating, int i, int x);
 
+/* The least of `count` numbers, a multiple of four; at: where the first such is, negative where all are INFINITY. */
+double least_of(const double *value, size_t count, int *at);
+
+/* The least that i would cost on a node that is neither its own nor the other; at: which. */
+double least_but(struct seating *seating, int i, int other, int *at);
+
 /* low[i], made known where it is not. */
-double least_elsewhere(struct seating *seating, int i);
+static inline double least_elsewhere(struct seating *s, int i) {
+    if (s->low_at[i] < 0) s->low[i] = least_but(s, i, s->node[i], &s->low_at[i]);
+    return s->low[i];
+}
 
 /* Bring every node within the slack, as cheaply as single moves can. */
 void restore_seats(struct seating *seating);

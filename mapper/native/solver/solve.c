@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LARGE = 128, HUGE_TASK = 2048, FIRST_CUTS = 6 };
+enum { SMALL = 64, LARGE = 128, HUGE_TASK = 2048, FIRST_CUTS = 6 };
 
 /* What an effort spends: placements made anew by bisection or through the levels; improvements tried, how many of them in
  * vain before giving up, and what each run through the levels does. */
@@ -19,7 +19,7 @@ struct run {
     struct rules *rules;
     struct rng rng;
     int *best, *trial;
-    double best_cost, best_imbalance;
+    double best_cost, best_imbalance, dearest; /* dearest: what the dearest placement given costs */
 };
 
 static struct budget budget_for(int n, bool distances, int effort) {
@@ -43,7 +43,7 @@ static uint64_t work_allowed(int n, uint64_t entries, int effort) {
     double size = pow(n / 512.0, 0.75), fullness = 1 + (double)entries / n / 512;
     double most = n > 2048 ? 8e9 : 7e9 * size; /* beyond, a minute is enough for anyone */
     if (n <= LARGE) return (uint64_t)(effort == 0 ? 30e6 * size : effort == 1 ? 120e6 * size : most);
-    return (uint64_t)(effort == 0 ? 15e6 * size * fullness : effort == 1 ? 68e6 * size * fullness : most);
+    return (uint64_t)(effort == 0 ? 18e6 * size * fullness : effort == 1 ? 85e6 * size * fullness : most);
 }
 
 /* Keep the scratch placement if it is the best so far. */
@@ -109,6 +109,7 @@ static bool weigh_starts(struct run *run, int starts, const int *start) {
     if (run->rules->balanced && !find_tolerance(run, starts, start)) return false;
     for (int s = 0; s < starts; s++) {
         state_set(run->state, start + (size_t)s * (size_t)run->state->graph->n);
+        run->dearest = fmax(run->dearest, run->state->cost);
         keep(run);
     }
     return true;
@@ -158,7 +159,8 @@ static bool improve(struct run *run, const struct budget *budget, int round) {
     }
     if (kind == 1) {
         int nodes = n / k < 5 ? k : 2 + rng_below(&run->rng, k < 6 ? k - 1 : 5);
-        const struct bisecting how = {nodes, 1, FIRST_CUTS, rng_below(&run->rng, 2)};
+        const bool wide = rng_below(&run->rng, 2);
+        const struct bisecting how = {nodes, 1, FIRST_CUTS, wide, wide || n <= SMALL ? NEVER : SHAKEN};
         if (!bisect_placement(state->graph, run->rules, &run->rng, &how, run->trial)) return false;
     }
     state_set(state, run->trial);
@@ -168,9 +170,10 @@ static bool improve(struct run *run, const struct budget *budget, int round) {
 }
 
 /* The whole placement by bisection. */
-static bool bisect(struct run *run, const struct budget *budget, bool wide) {
+static bool bisect(struct run *run, const struct budget *budget, int number) {
     struct state *state = run->state;
-    const struct bisecting how = {state->rules->k, 1, FIRST_CUTS, wide};
+    const struct bisecting how = {state->rules->k, 1, FIRST_CUTS, number % 2,
+                                  state->graph->n <= SMALL || number % 2 ? NEVER : number ? SHAKEN : PLAIN};
     memcpy(run->trial, run->best, (size_t)state->graph->n * sizeof *run->trial);
     if (!bisect_placement(state->graph, run->rules, &run->rng, &how, run->trial)) return false;
     state_set(state, run->trial);
@@ -179,7 +182,7 @@ static bool bisect(struct run *run, const struct budget *budget, bool wide) {
 
 static bool make_fresh(struct run *run, const struct budget *budget, int number) {
     struct state *state = run->state;
-    if (number < budget->bisections) return bisect(run, budget, number % 2);
+    if (number < budget->bisections) return bisect(run, budget, number);
     memcpy(run->trial, run->best, (size_t)state->graph->n * sizeof *run->trial);
     if (!multilevel(state->graph, run->rules, &budget->levels, &run->rng, true, run->trial)) return false;
     state_set(state, run->trial);
@@ -209,7 +212,7 @@ static bool search(struct run *run, int effort, int starts, const int *start) {
 
 /* Large placements evolve. Distances and loads want parts made anew more often. */
 static bool search_large(struct run *run, int effort, int starts, const int *start) {
-    static const struct evolving efforts[3] = {{3, 1, 20, 6, 80, 1}, {8, 1, 30, 12, 80, 1}, {10, 1, 25, 12, 300, 3}};
+    static const struct evolving efforts[3] = {{3, 1, 20, 6, 80, 1, 0}, {8, 1, 20, 5, 80, 1, 0}, {10, 1, 25, 12, 300, 3, 0}};
     struct evolving how = efforts[effort];
     if (run->state->graph->n > HUGE_TASK) { /* too many to be born badly and bred better in the time */
         how.tries = 4;
@@ -217,6 +220,7 @@ static bool search_large(struct run *run, int effort, int starts, const int *sta
     }
     if (effort && (!run->rules->flat || run->rules->balanced)) how.renewed = 40, how.parts = 20;
     if (!weigh_starts(run, starts, start)) return false;
+    how.dearest = effort < 2 ? run->dearest : INFINITY;
     run->rules->allowed += *run->rules->work; /* finding what balance there can be must not cost the search */
     memcpy(run->trial, run->best, (size_t)run->state->graph->n * sizeof *run->trial);
     if (go_on(run) && !evolve(run->state, &run->rng, &how, run->trial)) return false;
@@ -232,7 +236,7 @@ int numaplan_solve(const struct task *task, int starts, const int *start, int *n
     struct graph graph = task_graph(task, class);
     struct rules rules = task_rules(task, &work);
     struct matrix thin = {0};
-    struct run run = {NULL, &rules, {task->seed}, malloc(n * sizeof(int)), malloc(n * sizeof(int)), INFINITY, INFINITY};
+    struct run run = {NULL, &rules, {task->seed}, malloc(n * sizeof(int)), malloc(n * sizeof(int)), INFINITY, INFINITY, 0};
     bool ready = class && run.best && run.trial && matrix_thinned(&graph.comm, &thin);
     if (ready && thin.start) graph.comm = thin;
     if (ready) rules.allowed = work_allowed(task->n, matrix_size(&graph.comm), effort);

@@ -59,6 +59,9 @@ int rng_below(struct rng *rng, int bound);
 struct state *state_new(const struct graph *graph, const struct rules *rules, const int *node);
 void state_free(struct state *state);
 void state_set(struct state *state, const int *node);
+/* What a placement costs, as the state of it has it. */
+double placement_cost(const struct graph *graph, const struct rules *rules, const int *node);
+
 double swap_cost(const struct state *state, int i, int j);
 double swap_imbalance(const struct state *state, int i, int j);
 void state_swap(struct state *state, int i, int j);
@@ -80,10 +83,11 @@ bool tabu_search(struct state *state, struct rng *rng, long iterations, long pat
 bool grow_placement(const struct graph *graph, int k, struct rng *rng, int *node);
 
 /* How bisection works. nodes: so many random ones are placed anew when there are more; tries: cuts made of each part, of
- * which the least is taken; coarse: first cuts at the coarsest level of each; wide: see bisect.h. */
+ * which the least is taken; coarse: first cuts at the coarsest level of each; wide: see bisect.h; forests: whether, and how, they are cut exactly. */
 struct bisecting {
     int nodes, tries, coarse;
     bool wide;
+    enum { NEVER, PLAIN, SHAKEN } forests;
 };
 
 /* Make node[] anew, with the same number of elements on each node, by recursive bisection; all of class 0. Returns
@@ -98,9 +102,10 @@ bool improve_part(struct state *state, struct rng *rng, int most, long iteration
 /* How large placements evolve. members: of the pool; tries: cuts of each part of a new one, of which the least is taken;
  * renewed: per cent of children that have few nodes made anew, until
  * `parts` attempts in a row brought nothing; idle: children in a row that are no better than the best before a pool ends;
- * lives: pools in a row that found nothing better before giving up. */
+ * lives: pools in a row that found nothing better before giving up; dearest: what the dearest placement given costs. */
 struct evolving {
     int members, tries, renewed, parts, idle, lives;
+    double dearest;
 };
 
 /* Improve node[] by a pool of placements; all of class 0. Changes the state. Returns false without memory. */

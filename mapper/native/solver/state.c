@@ -116,6 +116,19 @@ static void sum_up(struct state *state) {
     for (size_t cell = 0; graph->extra && cell < n * k; cell++) state->gain[cell] += graph->extra[cell];
 }
 
+double placement_cost(const struct graph *graph, const struct rules *rules, const int *node) {
+    size_t n = (size_t)graph->n, k = (size_t)rules->k;
+    double twice = 0, more = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct row row = row_of(&graph->comm, (int)i);
+        const double *cost = rules->cost + (size_t)node[i] * k;
+        for (int e = 0; e < row.count; e++) twice += row.weight[e] * cost[node[column_of(row, e)]];
+        if (graph->extra) more += graph->extra[(size_t)node[i] * n + i];
+    }
+    *rules->work += matrix_size(&graph->comm) + n;
+    return twice / 2 + more;
+}
+
 struct state *state_new(const struct graph *graph, const struct rules *rules, const int *node) {
     size_t n = (size_t)graph->n, k = (size_t)rules->k;
     struct state *state = calloc(1, sizeof *state);
