@@ -35,7 +35,9 @@ class _Left:
         """Remove a thread; returns its load."""
         load = float(self.loads[thread])
         self.free[thread] = False
-        self.ordered = np.delete(self.ordered, int(np.searchsorted(self.ordered, load)))
+        at = int(self.ordered.searchsorted(load))
+        self.ordered[at:-1] = self.ordered[at + 1 :]
+        self.ordered = self.ordered[:-1]
         return load
 
 
@@ -43,24 +45,25 @@ def _one_group(problem: Problem, left: _Left, size: int, target: float) -> list[
     if not size:
         return []
     group = [int(np.argmax(left.free))]
-    sums = problem.comm[group[0]].copy()
     load = left.take(group[0])
+    sums = np.where(left.free, problem.comm[group[0]], -np.inf)
     while len(group) < size:
-        chosen = _choice(np.where(left.free, sums, -1.0), left, target - load, size - len(group) - 1, target)
+        chosen = _choice(sums, left, target - load, size - len(group) - 1, target)
         group.append(chosen)
         sums += problem.comm[chosen]
+        sums[chosen] = -np.inf
         load += left.take(chosen)
     return group
 
 
 def _choice(sums: Floats, left: _Left, room: float, seats: int, target: float) -> int:
-    """The first candidate of the rank that fits, or its head (Algorithm 4); sums: -1 where there is none."""
+    """The first candidate of the rank that fits, or its head (Algorithm 4); sums: -inf where there is none."""
     fits = _Fitting(left.ordered, room, seats, target)
-    head = int(np.argmax(sums))
+    head = int(sums.argmax())
     if fits(float(left.loads[head])):  # nearly always
         return head
     fitting = left.free & fits.all(left.loads)
-    return int(np.argmax(np.where(fitting, sums, -1.0))) if fitting.any() else head
+    return int(np.where(fitting, sums, -1.0).argmax()) if fitting.any() else head
 
 
 class _Fitting:

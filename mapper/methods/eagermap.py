@@ -63,7 +63,10 @@ def contract(weights: Floats, member: Nodes, count: int) -> Floats:
     order = np.argsort(member, kind="stable")
     first = np.searchsorted(member[order], np.arange(count))
     rows = np.add.reduceat(weights[order], first, axis=0)
-    between: Floats = np.ascontiguousarray(np.add.reduceat(rows[:, order], first, axis=1))
+    columns = np.ascontiguousarray(rows.T)[
+        order
+    ]  # sums down the rows are several times as quick as along them
+    between: Floats = np.ascontiguousarray(np.add.reduceat(columns, first, axis=0).T)
     np.fill_diagonal(between, 0.0)
     return between
 
@@ -77,11 +80,12 @@ def form_groups(weights: Floats, sizes: Sequence[int]) -> list[list[int]]:
     groups: list[list[int]] = []
     for size in sizes:
         group: list[int] = []
-        sums = np.zeros(len(weights))
+        sums = np.where(free, 0.0, -np.inf)
         for _ in range(size):
-            chosen = int(np.argmax(np.where(free, sums, -1.0)))
+            chosen = int(sums.argmax())
             free[chosen] = False
             group.append(chosen)
             sums += weights[chosen]
+            sums[chosen] = -np.inf
         groups.append(group)
     return groups
