@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from numaplan.analyzer.phases import divide_phases as divide_phases
     from numaplan.analyzer.regions import RegionUse as RegionUse
     from numaplan.analyzer.regions import region_uses as region_uses
+    from numaplan.analyzer.report.units import in_bytes as in_bytes
     from numaplan.analyzer.samples import TraceSamples as TraceSamples
     from numaplan.analyzer.sharing import FalseSharing as FalseSharing
     from numaplan.analyzer.sharing import false_sharing as false_sharing
@@ -89,6 +90,7 @@ _WHERE = {
     "divide_phases": "phases",
     "RegionUse": "regions",
     "region_uses": "regions",
+    "in_bytes": "report.units",
     "TraceSamples": "samples",
     "FalseSharing": "sharing",
     "false_sharing": "sharing",

@@ -9,6 +9,7 @@ from rich.measure import Measurement
 from rich.panel import Panel
 from rich.table import Table
 
+from numaplan.analyzer import in_bytes
 from numaplan.mapper.plan import Plan
 from numaplan.mapper.summary import summary
 from numaplan.profiler.machine import Machine, Node
@@ -42,7 +43,7 @@ def show_machine(machine: Machine) -> None:
 def _node_box(node: Node) -> Panel:
     lines = [f"cpus {ranges(node.cpus)}" if node.cpus else "no cpus"]
     if node.memory_bytes:
-        lines.append(_size(node.memory_bytes))
+        lines.append(in_bytes(node.memory_bytes))
     return Panel("\n".join(lines), title=f"node {node.id}", expand=False)
 
 
@@ -55,14 +56,6 @@ def ranges(numbers: Sequence[int]) -> str:
         else:
             parts.append([number, number])
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
-
-
-def _size(count: float) -> str:
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            return f"{count:.4g} {unit}"
-        count /= 1024
-    return f"{count:.4g} TiB"
 
 
 def show_plan(plan: Plan) -> None:
@@ -78,7 +71,7 @@ def show_plan(plan: Plan) -> None:
         for region in plan.memory[:MOST_REGIONS]:
             nodes = ranges(sorted({run.node for run in region.runs}))
             name = f"{region.region.kind} {region.region.name}"
-            table.add_row(name, _size(region.region.bytes), region.policy, nodes)
+            table.add_row(name, in_bytes(region.region.bytes), region.policy, nodes)
         if len(plan.memory) > MOST_REGIONS:
             table.add_row(f"… {len(plan.memory) - MOST_REGIONS} more")
         console.print(table, highlight=False)

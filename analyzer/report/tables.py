@@ -8,7 +8,7 @@ from numaplan.analyzer.analysis import Analysis
 from numaplan.analyzer.groups import thread_list
 from numaplan.analyzer.regions import RegionUse
 from numaplan.analyzer.report.plan_view import PlanView
-from numaplan.analyzer.report.units import in_bytes, in_count, in_time
+from numaplan.analyzer.report.units import in_count, in_time, use_cells
 from numaplan.analyzer.sharing import FalseSharing
 
 MOST_REGIONS = 60
@@ -62,16 +62,8 @@ def regions_table(
         head.append("home by the plan")
     rows = []
     for use in regions[:MOST_REGIONS]:
-        row = [
-            use.title + (f" #{use.sequence}" if use.sequence > 0 else ""),
-            in_bytes(use.bytes),
-            in_count(use.samples),
-            str(use.sharers),
-            str(use.writers),
-            analysis.threads[use.first_toucher].path,
-            f"{analysis.threads[use.main_thread].path} ({use.main_share:.0%})",
-            _use_text(use),
-        ]
+        title = use.title + (f" #{use.sequence}" if use.sequence > 0 else "")
+        row = [title, *use_cells(use, analysis), _use_text(use)]
         if view is not None:
             row.append(view.home_text(use.region))
         rows.append(row)

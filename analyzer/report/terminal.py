@@ -8,7 +8,7 @@ import numpy as np
 from numaplan.analyzer.analysis import Analysis
 from numaplan.analyzer.regions import RegionUse
 from numaplan.analyzer.report.document import phase_times
-from numaplan.analyzer.report.units import in_bytes, in_count, in_time
+from numaplan.analyzer.report.units import in_count, in_time, use_cells
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -117,15 +117,7 @@ def _show_regions(console: "Console", analysis: Analysis, regions: Sequence[Regi
     total = sum(use.samples for use in regions)
     shown = [use for use in regions if use.samples * 1000 >= total][:MOST_ROWS]
     for use in shown:
-        table.add_row(
-            use.title,
-            in_bytes(use.bytes),
-            in_count(use.samples),
-            str(use.sharers),
-            str(use.writers),
-            analysis.threads[use.first_toucher].path,
-            f"{analysis.threads[use.main_thread].path} ({use.main_share:.0%})",
-        )
+        table.add_row(use.title, *use_cells(use, analysis))
     console.print()
     console.print(table)
     _say_more(console, len(regions) - len(shown), "regions")

@@ -1,4 +1,10 @@
-"""Numbers as people read them."""
+"""Numbers as people read them, and rows of them."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from numaplan.analyzer.analysis import Analysis
+    from numaplan.analyzer.regions import RegionUse
 
 
 def in_count(value: float) -> str:
@@ -25,3 +31,15 @@ def in_time(ns: float) -> str:
         if abs(ns) >= size:
             return f"{ns / size:.4g} {unit}"
     return f"{ns:.0f} ns"
+
+
+def use_cells(use: "RegionUse", analysis: "Analysis") -> list[str]:
+    """A region's size, samples, threads, writers, and the threads that touched it first and use it most."""
+    return [
+        in_bytes(use.bytes),
+        in_count(use.samples),
+        str(use.sharers),
+        str(use.writers),
+        analysis.threads[use.first_toucher].path,
+        f"{analysis.threads[use.main_thread].path} ({use.main_share:.0%})",
+    ]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import pytest
 import typer
 
-from numaplan.common.cli import new_command, run_app
+from numaplan.common.cli import new_app, new_command, run_app
 
 seen: dict[str, Any] = {}
 
@@ -62,6 +62,33 @@ def test_wrong_words_are_one_line(words: list[str], told: str, capsys: pytest.Ca
     assert run(*words) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("tool: error: ") and told in line
+
+
+def test_what_is_missing_is_told_with_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    app = new_app("tools")
+
+    @app.command()
+    def check(plan: Path, baseline: Annotated[Path, typer.Option()]) -> None:
+        """Check a plan.
+
+        Example: tool check new.json --baseline old.json
+        """
+
+    @app.command()
+    def bare(plan: Path) -> None:
+        """Without one."""
+
+    for words, told in (
+        (
+            ["check", "a"],
+            "Missing option '--baseline' — give it, as in: tool check new.json --baseline old.json",
+        ),
+        (["bare"], "Missing argument 'plan' — see 'tool bare --help'"),
+        (["bare", "--no"], "No such option: --no — see 'tool bare --help'"),
+        (["none"], "No such command 'none' — see 'tool --help'"),
+    ):
+        assert run_app(app, "tool", words) == 2
+        assert capsys.readouterr().err == f"tool: error: {told}\n"
 
 
 def test_commands_do_not_load_what_they_do_not_need(tmp_path: Path) -> None:
