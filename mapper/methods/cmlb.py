@@ -57,7 +57,7 @@ def _one_group(problem: Problem, left: _Left, size: int, target: float) -> list[
 
 
 def _choice(sums: Floats, left: _Left, room: float, seats: int, target: float) -> int:
-    """The first candidate of the rank that fits, or its head (Algorithm 4); sums: -inf where there is none."""
+    """The first candidate of the rank that fits, or its head (Algorithm 4); sums: -inf for those gone."""
     fits = _Fitting(left.ordered, room, seats, target)
     head = int(sums.argmax())
     if fits(float(left.loads[head])):  # nearly always

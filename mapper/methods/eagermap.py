@@ -63,9 +63,7 @@ def contract(weights: Floats, member: Nodes, count: int) -> Floats:
     order = np.argsort(member, kind="stable")
     first = np.searchsorted(member[order], np.arange(count))
     rows = np.add.reduceat(weights[order], first, axis=0)
-    columns = np.ascontiguousarray(rows.T)[
-        order
-    ]  # sums down the rows are several times as quick as along them
+    columns = np.ascontiguousarray(rows.T)[order]  # sums down columns are quicker than along rows
     between: Floats = np.ascontiguousarray(np.add.reduceat(columns, first, axis=0).T)
     np.fill_diagonal(between, 0.0)
     return between
