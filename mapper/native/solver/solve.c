@@ -212,7 +212,7 @@ static bool search(struct run *run, int effort, int starts, const int *start) {
 
 /* Large placements evolve. Distances and loads want parts made anew more often. */
 static bool search_large(struct run *run, int effort, int starts, const int *start) {
-    static const struct evolving efforts[3] = {{3, 1, 20, 6, 80, 1, 0}, {8, 1, 20, 5, 80, 1, 0}, {10, 1, 25, 12, 300, 3, 0}};
+    static const struct evolving efforts[3] = {{3, 1, 20, 6, 80, 1, 0}, {8, 1, 20, 5, 80, 2, 0}, {10, 1, 25, 12, 300, 3, 0}};
     struct evolving how = efforts[effort];
     if (run->state->graph->n > HUGE_TASK) { /* too many to be born badly and bred better in the time */
         how.tries = 4;
