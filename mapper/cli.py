@@ -30,7 +30,6 @@ OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--seed": ("seed", int),
     "--tolerance": ("tolerance", float),
 }
-_TURN = 0.0005  # s in which a thread that has something to do gets Python's lock (a tenth of the default)
 _YOUNG = 50_000  # objects made before garbage is looked for; start-up makes many that all stay
 
 
@@ -68,7 +67,6 @@ def quick_request(words: Sequence[str]) -> "PlanRequest | None":
 def main() -> None:
     """Entry point of `nmap`."""
     gc.set_threshold(_YOUNG)
-    sys.setswitchinterval(_TURN)
     # Else numpy starts a thread a cpu for matrices larger than ours, which spin for a while as they wait.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     request = quick_request(sys.argv[1:])
