@@ -22,7 +22,7 @@ _CERTAIN = 2.0  # standard errors
 @dataclass(frozen=True)
 class Cost:
     """Mean cost of an access in ns, its standard error, samples, the share that was local (NaN: none), and
-    the share of their time that threads waited for a cpu.
+    the share of their time that threads waited for a cpu because of where they are.
     """
 
     mean: float
@@ -52,7 +52,7 @@ def cost_of(looked: Looked, waiting_only: bool = False) -> Cost:
         return Cost(np.nan, np.nan, 0, np.nan)
     mean = float((waits * count).sum() / total)
     error = _error(fresh.time_s[known], waits * count, count, looked.observation.interval_s)
-    return Cost(mean, error, len(count), _share(node == page, count), looked.waiting)
+    return Cost(mean, error, len(count), _share(node == page, count), looked.avoidable)
 
 
 def _error(time_s: Floats, waits: Floats, count: Floats, interval_s: float) -> float:

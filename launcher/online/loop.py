@@ -200,7 +200,7 @@ class Loop:
         self._idle = 0 if moved else self._idle + 1
         self.tally.refused.update(one.problem for one in done if one.problem and not one.moved)
         if moved and self._trial is None and self._measure(cost):
-            self._trial = Trial(cost, looked.waiting, seen.threads.tid)
+            self._trial = Trial(cost, looked.avoidable, seen.threads.tid)
         if self.confines and (self.hands.threads_moved or self.hands.pages_moved):
             moved += self.hands.confine(seen)
         if self._trial is not None:

@@ -29,6 +29,7 @@ from numaplan.launcher.online.samples import Table, Window, table_of, weighed_by
 from numaplan.profiler.live_samples import LiveSamples
 
 _MOST_PAGES = 1 << 16  # asked for their place at once
+_CROWDED = 0.5  # threads more than cpus
 
 
 class Looked(NamedTuple):
@@ -41,6 +42,14 @@ class Looked(NamedTuple):
     fresh_place: Ints
     waiting: float
     lost: int
+
+    @property
+    def avoidable(self) -> float:
+        """The share of their time that threads waited for a cpu because of where they are: none where no node
+        has more of them than cpus while another has room."""
+        machine, threads = self.observation.machine, self.observation.threads
+        free = machine.seats - np.bincount(threads.node, threads.busy, machine.nodes)
+        return self.waiting if min(-free[free < 0].sum(), free[free > 0].sum()) > _CROWDED else 0.0
 
     def share_of(self, tids: Ints) -> float:
         """The share of the fresh accesses that these threads made; 1 when there are none."""

@@ -19,8 +19,8 @@ _FEWEST = 10  # samples from a node to another that tell the latency between the
 
 @dataclass
 class Trial:
-    """What was moved, what accesses cost before (waiting: for cpus, a share; tids: there then), and where
-    threads were.
+    """What was moved, what accesses cost before (waiting: for cpus, the avoidable share; tids: there then), and
+    where threads were.
 
     age: looks since; worse: how many in a row that were worse.
     """
@@ -43,7 +43,7 @@ class Trial:
 
     def at_fault(self, looked: Looked) -> bool:
         """Whether the last interval would have been better without these moves."""
-        if self.homes and looked.waiting > self.waiting + MORE_WAITING:  # they may have been moved together
+        if self.homes and looked.avoidable > self.waiting + MORE_WAITING:  # they may have been moved together
             return True
         known = looked.fresh_place >= 0
         fresh, place = looked.fresh.where(known), looked.fresh_place[known]

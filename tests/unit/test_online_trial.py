@@ -1,11 +1,13 @@
 """Whose fault it is that accesses cost more: that of the moves, or the program's own."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from numaplan.launcher.online.acting import Done
 from numaplan.launcher.online.actions import MovePages, MoveThread
-from numaplan.launcher.online.judge import Cost
+from numaplan.launcher.online.judge import Cost, cost_of
 from numaplan.launcher.online.observation import MachineView
 from numaplan.launcher.online.observing import Looked
 from numaplan.launcher.online.rehearsal import rehearsal
@@ -18,9 +20,16 @@ PAGES = np.array([7, 3])
 
 
 def looked(
-    users: list[tuple[int, int, int]], place: int, latency: float = np.nan, waiting: float = 0.0
+    users: list[tuple[int, int, int]],
+    place: int,
+    latency: float = np.nan,
+    waiting: float = 0.0,
+    nodes: tuple[int, ...] = (0, 1, 0, 1),
 ) -> Looked:
-    """An interval in which (tid, node it is on, samples) touched both pages, which are on a node."""
+    """An interval in which (tid, node it is on, samples) touched both pages, which are on a node.
+
+    nodes: of all threads, which ran all the time.
+    """
     tid, node = (
         np.repeat([user[column] for user in users], [user[2] for user in users]) for column in (0, 1)
     )
@@ -37,6 +46,7 @@ def looked(
         latency=np.full(count, latency),
     )
     seen = rehearsal(MachineView.of(Machine.load("2x2")))
+    seen = replace(seen, threads=replace(seen.threads, node=np.array(nodes)))
     return Looked(seen, fresh, np.full(count, place), waiting, 0)
 
 
@@ -74,7 +84,17 @@ def test_a_thread_is_at_fault_when_its_memory_is_where_it_came_from() -> None:
     trial.add([Done(MoveThread(FIRST, 1, ""), 1, ((FIRST, frozenset({0, 1})),))], looked([], 0).observation)
     assert trial.at_fault(looked([(FIRST, 1, 50)], place=0))
     assert not trial.at_fault(looked([(FIRST, 1, 50)], place=1))
-    assert trial.at_fault(looked([(FIRST, 1, 50)], place=1, waiting=0.2))
+    assert trial.at_fault(looked([(FIRST, 1, 50)], place=1, waiting=0.2, nodes=(1, 1, 0, 1)))
+
+
+def test_waiting_for_cpus_that_no_placement_spares_is_nobodys_fault() -> None:
+    """Two threads a node have a cpu each here: who waits does so for others, that came since."""
+    seen = looked([(FIRST, 1, 50)], place=1, waiting=0.2)
+    assert (seen.avoidable, cost_of(seen).waiting) == (0.0, 0.0)
+    assert looked([], 0, waiting=0.2, nodes=(1, 1, 0, 1)).avoidable == 0.2
+    trial = Trial(Cost(100.0, 1.0, 100, 1.0), 0.0, np.array([FIRST, SECOND]))
+    trial.add([Done(MoveThread(FIRST, 1, ""), 1, ((FIRST, frozenset({0, 1})),))], looked([], 0).observation)
+    assert not trial.at_fault(seen)
 
 
 def test_no_known_page_blames_nobody() -> None:
