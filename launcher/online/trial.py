@@ -19,7 +19,7 @@ _FEWEST = 10  # samples from a node to another that tell the latency between the
 
 @dataclass
 class Trial:
-    """What was moved, what accesses cost before (waiting: for cpus, the avoidable share; tids: there then), and
+    """What was moved, what accesses cost before (waiting: for cpus, avoidably; tids: there then), and
     where threads were.
 
     age: looks since; worse: how many in a row that were worse.
