@@ -67,8 +67,7 @@ def quick_request(words: Sequence[str]) -> "PlanRequest | None":
 def main() -> None:
     """Entry point of `nmap`."""
     gc.set_threshold(_YOUNG)
-    # Else numpy starts a thread a cpu for matrices larger than ours, which spin for a while as they wait.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    set_environment()
     request = quick_request(sys.argv[1:])
     if request is None:
         from numaplan.mapper.cli_full import main as read_all
@@ -80,6 +79,16 @@ def main() -> None:
 
     opening = Opening(request.traces[0], stays_open=True) if request.traces and request.comm is None else None
     _end(run_framed(lambda: write_plan(request, opening), "nmap"))
+
+
+def set_environment() -> None:
+    """What numpy is to find when it loads."""
+    # Else it starts a thread a cpu for matrices larger than ours, which spin for a while as they wait.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # These it would set itself, and take away again, while the thread that opens a trace reads the environment:
+    # that is undefined in C, and does crash.
+    for name in ("OPENBLAS_MAIN_FREE", "GOTOBLAS_MAIN_FREE"):
+        os.environ.setdefault(name, "1")
 
 
 def _end(code: int) -> NoReturn:

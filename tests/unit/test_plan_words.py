@@ -1,5 +1,6 @@
 """Plain command lines of `nmap plan` are read without the command line library, and mean the same."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,20 @@ def test_all_else_is_left_to_the_library(line: str) -> None:
 
 def test_every_option_is_a_field_of_the_request() -> None:
     assert {field for field, _ in OPTIONS.values()} <= set(PlanRequest.__struct_fields__)
+
+
+def test_numpy_leaves_the_environment_alone_while_a_trace_is_opened() -> None:
+    """The thread that opens it calls getenv, which no other may change the environment under."""
+    script = (
+        "import os\nfrom numaplan.mapper.cli import set_environment\nset_environment()\n"
+        "def touched(*words): raise SystemExit(f'changed: {words}')\n"
+        "os.putenv = os.unsetenv = touched\n"
+        "import numpy, numaplan.mapper.planner, numaplan.mapper.summary, numaplan.mapper.trace_workload\n"
+        "import numaplan.analyzer.analysis"
+    )
+    environment = {key: value for key, value in os.environ.items() if "BLAS" not in key}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_both_ways_make_the_same_plan(tmp_path: Path) -> None:
