@@ -85,8 +85,8 @@ def set_environment() -> None:
     """What numpy is to find when it loads."""
     # Else it starts a thread a cpu for matrices larger than ours, which spin for a while as they wait.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # These it would set itself, and take away again, while the thread that opens a trace reads the environment:
-    # that is undefined in C, and does crash.
+    # These it would set itself, and take away again, while the thread that opens a trace reads the
+    # environment: that is undefined in C, and does crash.
     for name in ("OPENBLAS_MAIN_FREE", "GOTOBLAS_MAIN_FREE"):
         os.environ.setdefault(name, "1")
 
