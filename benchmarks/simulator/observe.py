@@ -96,21 +96,15 @@ def observe(world: World, counters: Counters, speeds: Speeds, now: float, sample
 def _samples(
     world: World, pids: NDArray[np.int64], speeds: Speeds, misses: Floats, seconds: float, now: float
 ) -> tuple[Pages, Touches]:
-    process = np.searchsorted(pids, world.block_pid)
-    order = np.lexsort((world.block_number, process))
-    pages = Pages(process[order], world.block_number[order], world.block_node[order], BLOCK)
-    page_of_block = np.empty(len(order), dtype=np.int64)
-    page_of_block[order] = np.arange(len(order))
+    order, page_of_block = world.by_address
+    process = np.searchsorted(pids, world.block_pid[order])
+    pages = Pages(process, world.block_number[order], world.block_node[order], BLOCK)
 
     running = world.active & (speeds.rate > 0)
-    counts = world.rng.poisson(world.sharing * (SAMPLES * seconds * running)[:, None])
-    thread, segment = np.nonzero(counts)
-    repeats = counts[thread, segment]
+    thread, segment, share = world.used
+    repeats = world.rng.poisson(share * (SAMPLES * seconds * running)[thread])
     thread, segment = np.repeat(thread, repeats), np.repeat(segment, repeats)
-    by_segment = np.argsort(world.block_segment, kind="stable")
-    starts = np.concatenate(
-        [[0], np.cumsum(np.bincount(world.block_segment, minlength=world.sharing.shape[1]))]
-    )
+    starts, by_segment = world.blocks_of
     sizes = np.diff(starts)
     real = sizes[segment] > 0
     thread, segment = thread[real], segment[real]

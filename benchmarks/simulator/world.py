@@ -154,7 +154,8 @@ class World:
 
     def _rebuild(self) -> None:
         """What follows from the rows: job rows, quotas, programs' constants by thread, sharing, block
-        segments.
+        segments; blocks_of: (S + 1,) where each segment's blocks start in (B,) all; by_address: (B,) blocks by
+        pid and number, and the place of each; used: thread, segment and share, where that is not 0.
         """
         row_of = {job.number: row for row, job in enumerate(self.jobs)}
         self.job_row: Ints = np.array([row_of[number] for number in self.job.tolist()], dtype=np.int64)
@@ -183,6 +184,12 @@ class World:
         self.block_job_row: Ints = np.array([row_of[job] for job in self.block_job.tolist()], dtype=np.int64)
         sizes = np.bincount(self.block_segment, minlength=count + len(self.jobs))
         self.segment_blocks = np.maximum(sizes, 1)
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        self.blocks_of = starts, np.argsort(self.block_segment, kind="stable")
+        order = np.lexsort((self.block_number, self.block_pid))
+        self.by_address = order, np.argsort(order)
+        thread, segment = np.nonzero(self.sharing)
+        self.used = thread, segment, self.sharing[thread, segment]
         self.memory_changed()
 
     def _sharing(self, row_of: dict[int, int]) -> Floats:
