@@ -154,8 +154,8 @@ class World:
 
     def _rebuild(self) -> None:
         """What follows from the rows: job rows, quotas, programs' constants by thread, sharing, block
-        segments; blocks_of: (S + 1,) where each segment's blocks start in (B,) all; by_address: (B,) blocks by
-        pid and number, and the place of each; used: thread, segment and share, where that is not 0.
+        segments; blocks_of: (S + 1,) where each segment's blocks start in (B,) all; by_address: (B,) blocks
+        by pid and number, and the place of each; used: thread, segment and share, where that is not 0.
         """
         row_of = {job.number: row for row, job in enumerate(self.jobs)}
         self.job_row: Ints = np.array([row_of[number] for number in self.job.tolist()], dtype=np.int64)
