@@ -8,6 +8,7 @@ from typing import BinaryIO
 from numaplan.common import NotSoError, UsageError
 from numaplan.launcher.lab.configs import parse_configs
 from numaplan.launcher.lab.gate import Verdict, check_gate, gate_names
+from numaplan.launcher.lab.guest import GuestHungError
 from numaplan.launcher.lab.results import LabCompare, LabRun, summarize
 from numaplan.launcher.lab.session import Request, Session, open_session
 
@@ -46,15 +47,23 @@ def compare(
 
 
 def _run(session: Session, name: str, errors: BinaryIO) -> LabRun:
-    errors.seek(0)
-    errors.truncate()
-    run = session.run(name, stderr=errors.fileno())
+    try:
+        run = _run_once(session, name, errors)
+    except GuestHungError:  # every program here runs several times anyway
+        session.reboot()
+        run = _run_once(session, name, errors)
     if run.exit_code:
         size = os.fstat(errors.fileno()).st_size
         errors.seek(max(0, size - 4096))
         lines = errors.read().decode(errors="replace").strip().splitlines()
         run.said = lines[-1][:300] if lines else ""
     return run
+
+
+def _run_once(session: Session, name: str, errors: BinaryIO) -> LabRun:
+    errors.seek(0)
+    errors.truncate()
+    return session.run(name, stderr=errors.fileno())
 
 
 def raise_for(result: LabCompare, verdicts: Sequence[Verdict]) -> None:

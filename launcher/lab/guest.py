@@ -55,6 +55,10 @@ class GuestError(NotSoError):
     """The guest itself failed (not the program in it)."""
 
 
+class GuestHungError(GuestError):
+    """It will not answer any more: another one may."""
+
+
 class Guest:
     """One booted machine; a context manager. Jobs run one after another.
 
@@ -83,7 +87,7 @@ class Guest:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
+        if kind is None and not self._lost:
             self._shut_down()
         self._destroy()
 
@@ -172,6 +176,7 @@ class Guest:
             self._outlets[name] = Outlet(self._sockets[name], partial(self._send, closed))
         self._check_topology(self._receive(BOOT_LIMIT))
         self._check_calibration()
+        self._pulse.booted = True
         self.boot_seconds = time.monotonic() - started
 
     def _check_topology(self, ready: Mapping[str, str]) -> None:
@@ -208,7 +213,9 @@ class Guest:
                 raise GuestError(f"a frame of {length} bytes from the guest", "report it")
             fields = self._receive_exactly(length, end).decode().split("\0")
         except TimeoutError:
-            raise GuestError(f"the guest did not answer within {limit:.0f} s", self._last_words()) from None
+            raise GuestHungError(
+                f"the guest did not answer within {limit:.0f} s", self._last_words()
+            ) from None
         return dict(zip(fields[0:-1:2], fields[1:-1:2], strict=True))
 
     def _receive_exactly(self, count: int, end: float) -> bytes:
@@ -230,7 +237,7 @@ class Guest:
 
     def _check_health(self, end: float) -> None:
         if self._pulse.stopped():
-            raise GuestError("the virtual machine hangs, by a fault of QEMU", "run it again")
+            raise GuestHungError("the virtual machine hangs, by a fault of QEMU", "run it again")
         if time.monotonic() >= end:
             raise TimeoutError
 

@@ -13,6 +13,7 @@ from struct import unpack_from
 
 ASKED_EVERY = 10.0  # seconds
 BEATS = 9  # so often asked in vain: a crowded host delays the guest by seconds at most
+BOOT_BEATS = 3  # while it boots, when there always is something to do
 _PATIENCE = 15_000  # jiffies, of which a second has 250
 _STARVED = re.compile(rb"(?:timer wakeup didn't happen|kthread starved) for (\d{1,12}) jiffies")
 _HEAD, _RING, _SWITCHES = 64, 128, 16  # bytes: launcher/native/lab/samples.h
@@ -21,13 +22,14 @@ _HEAD, _RING, _SWITCHES = 64, 128, 16  # bytes: launcher/native/lab/samples.h
 class Pulse:
     """What shows that a guest of so many cpus lives.
 
-    folder: the guest's; counted: whether the plugin is there.
+    folder: the guest's; counted: whether the plugin is there. `booted` is to be set when it is.
     """
 
     def __init__(self, folder: Path, cpus: int, counted: bool) -> None:
         self._console = folder / "console"
         self._samples = folder / "samples" if counted else None
         self._bytes = _HEAD + cpus * _RING
+        self.booted = False
         self._switches, self._missed = -1, 0  # when last asked, and how often since they changed
 
     def rest(self) -> None:
@@ -46,7 +48,7 @@ class Pulse:
         switches = sum(unpack_from("<Q", head, at)[0] for at in range(_HEAD + _SWITCHES, len(head), _RING))
         self._missed = self._missed + 1 if switches == self._switches else 0
         self._switches = switches
-        return self._missed >= BEATS
+        return self._missed >= (BEATS if self.booted or not switches else BOOT_BEATS)
 
     def _starved(self) -> bool:
         with suppress(OSError):

@@ -5,9 +5,10 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from numaplan.common import UsageError
 from numaplan.common.process import find_program
 from numaplan.launcher.lab.configs import Options, make_job
 from numaplan.launcher.lab.counts import parse_counts
-from numaplan.launcher.lab.guest import Guest, Outcome, interruptible
+from numaplan.launcher.lab.guest import Guest, GuestHungError, Outcome, interruptible
 from numaplan.launcher.lab.guest_machine import (
     GuestShape,
     dense,
@@ -34,6 +35,8 @@ from numaplan.profiler.machine import Machine
 USUAL_MIB = 2048
 _UNITS = {"M": 1, "G": 1024}
 _REPORT_LIMIT = 64 << 20
+_BOOTS = 3  # after so many the fault is not one of chance
+_AGAIN = "the virtual machine hangs, by a fault of QEMU: booting another"
 
 
 @dataclass(frozen=True)
@@ -88,13 +91,49 @@ def available_mib() -> int:
 
 
 class Session:
-    """A booted guest and the program to run in it."""
+    """A booted guest and the program to run in it; a context manager, which boots it.
 
-    def __init__(self, guest: Guest, request: Request, folder: Path) -> None:
-        self.guest = guest
+    say: told what happens.
+    """
+
+    def __init__(self, shape: GuestShape, request: Request, folder: Path, say: Callable[[str], None]) -> None:
         self.request = request
+        self._shape = shape
+        self._say = say
+        self._guests = ExitStack()
+        self._booted = 0
         self._folder = folder
         self._program = find_program(request.argv)
+
+    def __enter__(self) -> "Session":
+        self.guest = self._boot()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._guests.__exit__(kind, error, trace)
+
+    def reboot(self) -> None:
+        """Another guest in place of one that hangs."""
+        self._say(_AGAIN)
+        self._guests.close()
+        self.guest = self._boot()
+
+    def _boot(self) -> Guest:
+        while True:
+            self._booted += 1
+            folder = self._folder / f"guest-{self._booted}"
+            folder.mkdir()
+            try:
+                guest = self._guests.enter_context(Guest(self._shape, folder))
+            except GuestHungError:
+                if self._booted >= _BOOTS:
+                    raise
+                self._say(_AGAIN)
+            else:
+                self._say(f"booted in {guest.boot_seconds:.1f} s")
+                return guest
 
     def run(self, config: str, stdin: int = -1, stdout: int = -1, stderr: int = -1) -> LabRun:
         """Run the program once under a configuration, its streams on these descriptors (-1: none)."""
@@ -179,6 +218,5 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
         say(
             f"booting {len(shape.machine.nodes)} nodes, {len(shape.machine.cpus)} cpus, {shape.total_mib} MiB"
         )
-        with Guest(shape, folder) as guest:
-            say(f"booted in {guest.boot_seconds:.1f} s")
-            yield Session(guest, request, folder)
+        with Session(shape, request, folder, say) as session:
+            yield session

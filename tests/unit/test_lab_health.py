@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from numaplan.launcher.lab.health import BEATS, Pulse
+from numaplan.launcher.lab.health import BEATS, BOOT_BEATS, Pulse
 
 STALL = (
     "[  358.054135] rcu: INFO: rcu_preempt self-detected stall on CPU\n"
@@ -18,6 +18,12 @@ def write_switches(folder: Path, *switches: int) -> None:
     """As the plugin does: a head of 64 bytes, then 128 a vcpu, the third word of which counts."""
     rings = b"".join(struct.pack("<3Q104x", 7, 0, count) for count in switches)
     (folder / "samples").write_bytes(bytes(64) + rings + b"\xff" * 4096)
+
+
+def booted(folder: Path) -> Pulse:
+    pulse = Pulse(folder, 2, counted=True)
+    pulse.booted = True
+    return pulse
 
 
 @pytest.mark.parametrize(
@@ -41,15 +47,19 @@ def test_a_console_that_is_not_there(tmp_path: Path) -> None:
     assert not Pulse(tmp_path, 2, counted=False).stopped()
 
 
-def test_tasks_that_take_no_turns(tmp_path: Path) -> None:
-    write_switches(tmp_path, 3, 4)
+@pytest.mark.parametrize(
+    ("booted", "switches", "limit"), [(True, 3, BEATS), (False, 3, BOOT_BEATS), (False, 0, BEATS)]
+)
+def test_tasks_that_take_no_turns(tmp_path: Path, booted: bool, switches: int, limit: int) -> None:
+    write_switches(tmp_path, 0, switches)
     pulse = Pulse(tmp_path, 2, counted=True)
-    assert [pulse.stopped() for _ in range(BEATS)] == [False] * BEATS
+    pulse.booted = booted
+    assert [pulse.stopped() for _ in range(limit)] == [False] * limit
     assert pulse.stopped()
 
 
 def test_one_turn_is_a_sign_of_life(tmp_path: Path) -> None:
-    pulse = Pulse(tmp_path, 2, counted=True)
+    pulse = booted(tmp_path)
     for turns in range(2):
         write_switches(tmp_path, 3, 4 + turns)
         assert not any(pulse.stopped() for _ in range(BEATS))
@@ -57,7 +67,7 @@ def test_one_turn_is_a_sign_of_life(tmp_path: Path) -> None:
 
 def test_between_jobs_nothing_is_expected(tmp_path: Path) -> None:
     write_switches(tmp_path, 3, 4)
-    pulse = Pulse(tmp_path, 2, counted=True)
+    pulse = booted(tmp_path)
     for _ in range(3):
         assert not any(pulse.stopped() for _ in range(BEATS))
         pulse.rest()
