@@ -81,14 +81,14 @@ def test_json_alone_on_stdout_and_counts(lab: Path, tmp_path: Path) -> None:
     assert sum(row[3] for row in rows if row[1] != row[2]) == result["remote"]
 
 
-def test_what_does_not_end_is_ended(lab: Path) -> None:
-    before = temporary_folders()
+def test_what_does_not_end_is_ended(lab: Path, tmp_path: Path) -> None:
+    own = {**os.environ, "TMPDIR": str(tmp_path)}
     command = "trap '' TERM; echo begun; sleep 1000 & sleep 1000"
-    done = nlab(lab, "run", "-m", "2x1", "--timeout", "2", "--", "sh", "-c", command)
+    done = nlab(lab, "run", "-m", "2x1", "--timeout", "2", "--", "sh", "-c", command, env=own)
     assert done.returncode == 124
     assert done.stdout == b"begun\n"
     assert b"ended after 2 s" in done.stderr
-    assert temporary_folders() <= before
+    assert not list(tmp_path.iterdir())
 
 
 def test_much_output_streams(lab: Path) -> None:
