@@ -83,6 +83,7 @@ def _programs(folder: Path, machine: str) -> dict[str, Program]:
 
     DINO moves K = 4096 pages around each that is used from afar: all of a program as small as these. That is
     meant where a program belongs on one node, and would move it to and fro where it has threads on several.
+    And NIMAR's m = 5 migrations are of the threads of 40 or 80 cores: here they would be all at once.
     """
     for name in ("partners", "exchange", "stencil"):
         source = EXAMPLES / f"{name}.c"
@@ -96,7 +97,7 @@ def _programs(folder: Path, machine: str) -> dict[str, Program]:
     alike = [str(folder / "exchange"), str(threads)]
     lasting, visit = ([*alike, str(count), "16384", "4", "0"] for count in (rounds, rounds // 4))
     lies_well = [str(folder / "stencil"), str(threads), "16384", str(int(rounds * _STENCIL))]
-    narrow = {"dino": "--set K=16"}
+    narrow = {"dino": "--set K=16", "nimar+lmma": "--set m=1"}
     return {
         "partners": Program(alone, narrow),
         "exchange": Program([*alike, str(rounds)], narrow),

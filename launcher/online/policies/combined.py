@@ -1,9 +1,12 @@
 """Policies together: several at their own periods, and any of them followed by next-touch."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from numaplan.launcher.online.actions import Action, Decision, Policy
+import numpy as np
+
+from numaplan.launcher.online.actions import Action, Decision, MoveThread, Policy
 from numaplan.launcher.online.observation import Observation
 from numaplan.launcher.online.policies.next_touch import NextTouch
 
@@ -12,7 +15,11 @@ _SLACK = 1e-6
 
 @dataclass(frozen=True)
 class Combined:
-    """Each part is asked when its own period is over; a later part sees the same observation."""
+    """Each part is asked when its own period is over; a later part sees threads where earlier ones put them.
+
+    The paper does not say. Were pages moved to where their user was, memory and thread would change places
+    and neither be any nearer, look for look.
+    """
 
     parts: tuple[Policy, ...]
     balances: ClassVar[bool] = False
@@ -39,7 +46,22 @@ class Combined:
             decision = part.decide(observation, memory)
             actions += decision.actions
             after.append((observation.time_s, decision.state))
+            observation = with_moves(observation, decision.actions)
         return Decision(tuple(actions), tuple(after))
+
+
+def with_moves(observation: Observation, actions: Sequence[Action]) -> Observation:
+    """The observation, had the threads been where these actions put them."""
+    to = {action.tid: action.node for action in actions if isinstance(action, MoveThread)}
+    if not to:
+        return observation
+    threads, touches = observation.threads, observation.touches
+    node, ids = threads.node.copy(), observation.machine.node_ids.tolist()
+    rows = np.flatnonzero(np.isin(threads.tid, list(to)))
+    node[rows] = [ids.index(to[tid]) for tid in threads.tid[rows].tolist()]
+    went = node != threads.node
+    places = np.where(went[touches.thread], node[touches.thread], touches.node)
+    return replace(observation, threads=replace(threads, node=node), touches=replace(touches, node=places))
 
 
 @dataclass(frozen=True)
