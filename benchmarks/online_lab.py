@@ -18,10 +18,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from numaplan.launcher.lab.guest import Guest, interruptible
-from numaplan.launcher.lab.places import own_folder
+from numaplan.launcher.lab.guest import GuestHungError
 from numaplan.launcher.lab.results import LabRun, summarize
-from numaplan.launcher.lab.session import Request, Session, guest_shape
+from numaplan.launcher.lab.session import Request, Session, open_session
 from numaplan.launcher.online.budget import Budget
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
@@ -63,7 +62,8 @@ def run() -> dict[str, Any]:
             program = programs[title]
             plan = _plan(program.argv, Path(name), machine) if program.planned else ""
             request = Request(program.argv, machine, plan=plan)
-            for config, runs in _compare(title, program, request, repeat).items():
+            folder = Path(os.environ.get("NUMAPLAN_KEEP", name)).resolve()
+            for config, runs in _compare(title, program, request, repeat, folder).items():
                 for key, value in _row(runs).items():
                     results[f"{title}: {config}: {key}"] = value
     return results
@@ -129,15 +129,16 @@ def _visited(one: list[str], visitor: list[str]) -> list[str]:
 
 
 def _compare(
-    title: str, program: Program, request: Request, repeat: int
+    title: str, program: Program, request: Request, repeat: int, folder: Path
 ) -> dict[str, list[tuple[LabRun, Moves]]]:
     configs = _chosen("NUMAPLAN_POLICIES", (*(["plan"] if request.plan else KERNEL), *POLICIES))
     runs: dict[str, list[tuple[LabRun, Moves]]] = {name: [] for name in configs}
-    with interruptible(), own_folder() as folder, Guest(guest_shape(request), folder) as guest:
+    with open_session(request, lambda said: print(said, file=sys.stderr)) as session:
         for turn in range(repeat):
             for name, done in runs.items():
-                journal = _journal(folder, f"{title} {name} {turn + 1}".replace(" ", "-"))
-                done.append(_once(guest, request, folder, name, program.settings.get(name, ""), journal))
+                journal = folder / f"{title} {name} {turn + 1}.jsonl".replace(" ", "-")
+                journal.unlink(missing_ok=True)
+                done.append(_once(session, request, name, program.settings.get(name, ""), journal))
                 share, moves = done[-1][0].local_share, done[-1][1]
                 said = (
                     f"{turn + 1} {name}: local {share:.1%}, {moves.looks} looks, {moves.threads} thread moves"
@@ -146,28 +147,30 @@ def _compare(
     return runs
 
 
-def _journal(folder: Path, name: str) -> Path:
-    path = Path(os.environ.get("NUMAPLAN_KEEP", folder)).resolve() / f"{name}.jsonl"
-    path.unlink(missing_ok=True)
-    return path
-
-
 def _once(
-    guest: Guest, request: Request, folder: Path, name: str, settings: str, journal: Path
+    session: Session, request: Request, name: str, settings: str, journal: Path
 ) -> tuple[LabRun, Moves]:
+    session.request = request
     if name in (*KERNEL, "plan"):
-        return _good(Session(guest, request, folder).run(name, stderr=2)), Moves()
+        return _good(session, name, journal), Moves()
     period = os.environ.get("NUMAPLAN_PERIOD", "1")
     words = f"{name} {settings} --set T={period} --overhead 0.3 --journal {journal}"
     words += f" --plan {request.plan}" if request.plan else ""
-    told = Request(request.argv, request.machine, online=words)
+    session.request = Request(request.argv, request.machine, online=words)
     beside = request.plan or os.environ.get("NUMAPLAN_BESIDE") == "1"
     config = "online" if beside else "online-alone"
-    done = _good(Session(guest, told, folder).run(config, stderr=2))
+    done = _good(session, config, journal)
     return done, _moves(journal)
 
 
-def _good(done: LabRun) -> LabRun:
+def _good(session: Session, config: str, journal: Path) -> LabRun:
+    """One run, in another guest where one hangs."""
+    try:
+        done = session.run(config, stderr=2)
+    except GuestHungError:
+        session.reboot()
+        journal.unlink(missing_ok=True)
+        done = session.run(config, stderr=2)
     if done.exit_code:
         raise RuntimeError(f"{done.config}: the program exited with {done.exit_code}")
     return done
