@@ -29,7 +29,7 @@ Rng = np.random.Generator
 
 
 def run() -> dict[str, Any]:
-    """By pattern and N: the pairs that talk, and for each effort its cost ratio and seconds of processor time."""
+    """By pattern and N: the pairs that talk, and for each effort its cost ratio and processor seconds."""
     sizes = [int(size) for size in os.environ.get("NUMAPLAN_BENCH_SIZES", "").split(",") if size] or SIZES
     results = {
         name: {f"N={size}": _one(pattern, size) for size in sizes} for name, pattern in PATTERNS.items()
