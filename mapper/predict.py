@@ -13,7 +13,7 @@ from numaplan.mapper.placing import phase_imbalance
 from numaplan.mapper.plan import Predicted, Today
 from numaplan.mapper.problem import Nodes, Problem
 from numaplan.mapper.stall import local_share, mean_latency, serving_time
-from numaplan.mapper.traffic import first_touch_traffic
+from numaplan.mapper.traffic import first_touch_traffic, first_touches
 from numaplan.profiler import Machine
 
 BASELINES = ("compact", "scatter")
@@ -50,15 +50,15 @@ def with_memory(
     seen_on: node of each thread in the recording, where that was on this machine; empty: not known.
     """
     ids = np.array([node.id for node in usable.cpu_nodes])
-    first_touch = {}
+    first_touch, known = {}, first_touches(stats)
     for name in BASELINES:
         nodes = ids[find_method(name).function()(problem)].tolist()
-        wait = mean_latency(first_touch_traffic(stats, nodes, machine), machine)
+        wait = mean_latency(first_touch_traffic(known, nodes, machine), machine)
         if wait >= 0:
             first_touch[name] = wait
     today = None
     usual = seen_on or tuple(ids[find_method("compact").function()(problem)].tolist())
-    traffic = first_touch_traffic(stats, usual, machine)
+    traffic = first_touch_traffic(known, usual, machine)
     if traffic is not None and traffic.any():
         today = Today(
             threads="recorded" if seen_on else "compact",

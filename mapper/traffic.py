@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +10,10 @@ from numaplan.mapper.page_runs import RunTable
 from numaplan.mapper.pages import PageStats
 from numaplan.mapper.problem import Floats
 from numaplan.profiler.machine import Machine
+
+WORDS = 512  # of a page, each written once as it is made
+MOST = 0.5  # of all accesses, so that what is known stands for the whole
+SHOWN = 5  # samples of that which are expected where not seeing any says something
 
 Ints = NDArray[np.int64]
 
@@ -70,11 +75,54 @@ def _add_elsewhere(traffic: Floats, stats: PageStats, node_of: Ints) -> None:
 def first_touch_traffic(stats: PageStats, thread_nodes: Sequence[int], machine: Machine) -> Floats | None:
     """Traffic when threads are on these nodes (N,) and the kernel puts pages where they are touched first.
 
-    None when the first touch of pages is not known. Pages first touched by a thread that is not among the N
-    do not count.
+    None when the first touch of pages is not known (see `first_touches`). Pages first touched by a thread that
+    is not among the N do not count.
     """
     if stats.toucher is None:
         return None
     column = {node.id: place for place, node in enumerate(machine.nodes)}
     node_of = np.array([column[node] for node in thread_nodes], dtype=np.int64)
     return planned_traffic(stats, {}, node_of, len(machine.nodes))[0]
+
+
+def first_touches(stats: PageStats) -> PageStats:
+    """Where accesses are sampled, what they tell of pages whose first toucher is known.
+
+    The sample of a page that shows who touched it first is local by its meaning, and all there is of many a
+    page: it is left out, and what its region has left stands for the whole. Of a region so small that its
+    initialisation was likely missed, the first samples are of those who use it: it does not count. Nothing is
+    known where that leaves less than half of all accesses.
+    """
+    if stats.period <= 1 or stats.toucher is None:
+        return stats
+    counted = stats.all_accesses.astype(np.float64)
+    own = np.flatnonzero((stats.thread == stats.toucher) & (stats.thread >= 0) & (counted > 0))
+    left = counted.copy()
+    first = own[_pages(stats, own)]
+    left[first] = np.maximum(left[first] - 1, 0)
+    regions = len(stats.regions)
+    whole, rest = (np.bincount(stats.region, weights=part, minlength=regions) for part in (counted, left))
+    scale = np.divide(whole, rest, out=np.zeros(regions), where=rest > 0)
+    scale[~_beginning_seen(stats)] = 0
+    left *= scale[stats.region]
+    known = left.sum() >= MOST * counted.sum()
+    return msgspec.structs.replace(
+        stats, accesses=left, before=None, toucher=stats.toucher if known else None
+    )
+
+
+def _beginning_seen(stats: PageStats) -> NDArray[np.bool_]:
+    """(regions,) whether samples show who initialised a region, or would if its users had not."""
+    regions = len(stats.regions)
+    pages = np.bincount(stats.region[_pages(stats, np.arange(len(stats.region)))], minlength=regions)
+    seen = pages * WORDS >= SHOWN * stats.period
+    if stats.before is not None:
+        seen |= np.bincount(stats.region, weights=stats.before, minlength=regions) > 0
+    return seen
+
+
+def _pages(stats: PageStats, rows: Ints) -> Ints:
+    """Places in `rows` of the first row of each page."""
+    keys = stats.region[rows] * (int(stats.page.max(initial=0)) + 1) + stats.page[rows]
+    places: Ints = np.unique(keys, return_index=True)[1]
+    return places

@@ -1,0 +1,65 @@
+"""What samples tell of first touch: no more than they can."""
+
+import numpy as np
+from msgspec.structs import replace
+
+from numaplan.mapper import PageStats, RegionKey
+from numaplan.mapper.traffic import first_touch_traffic, first_touches
+from numaplan.profiler import Machine
+
+PAGES = 4096
+
+
+def sampled(period: int, rate: float, begun: bool) -> PageStats:
+    """Two threads that use all pages of a region alike, after thread 0 has written each once.
+
+    rate: samples a page; begun: whether samples were taken while thread 0 wrote.
+    """
+    rng = np.random.default_rng(7)
+    users = rng.poisson(rate / 2, (PAGES, 2))
+    first = rng.random(PAGES) * users.sum(axis=1) >= users[:, 0]  # in any order
+    before = rng.poisson(512 / period, PAGES) if begun else np.zeros(PAGES, dtype=np.int64)
+    first[before > 0] = False
+    page = np.repeat(np.arange(PAGES), 2)
+    return PageStats(
+        regions=[RegionKey(kind="heap", name="a", bytes=PAGES * 4096)],
+        region=np.zeros_like(page), page=page, thread=np.tile([0, 1], PAGES), accesses=users.reshape(-1),
+        writes=np.zeros_like(page), toucher=np.repeat(first.astype(np.int64), 2),
+        before=np.stack([before, 0 * before], axis=1).reshape(-1), period=period,
+    )  # fmt: skip
+
+
+def local_share(stats: PageStats) -> float:
+    traffic = first_touch_traffic(first_touches(stats), [0, 1], Machine.load("2x1"))
+    assert traffic is not None
+    return float(np.trace(traffic) / traffic.sum())
+
+
+def test_one_sample_a_page_does_not_make_all_local() -> None:
+    stats = sampled(period=1000, rate=0.5, begun=False)
+    traffic = first_touch_traffic(stats, [0, 1], Machine.load("2x1"))
+    assert traffic is not None and np.trace(traffic) > 0.85 * traffic.sum()  # as it would seem
+    assert abs(local_share(stats) - 0.5) < 0.06
+
+
+def test_no_access_is_lost() -> None:
+    stats = sampled(period=1000, rate=0.5, begun=True)
+    assert np.isclose(first_touches(stats).all_accesses.sum(), stats.all_accesses.sum())
+
+
+def test_where_every_access_is_seen_nothing_is_left_out() -> None:
+    stats = replace(sampled(period=1000, rate=0.5, begun=False), period=1)
+    assert first_touches(stats) is stats
+
+
+def test_what_samples_cannot_show_is_not_told() -> None:
+    """Of 4,096 pages written word by word, a sampler of every 500,000th access sees four words or so."""
+    stats = sampled(period=500_000, rate=3, begun=False)
+    assert first_touch_traffic(first_touches(stats), [0, 1], Machine.load("2x1")) is None
+
+
+def test_a_sample_of_the_beginning_is_enough() -> None:
+    before = np.zeros(2 * PAGES, dtype=np.int64)
+    before[0] = 1
+    stats = replace(sampled(period=500_000, rate=3, begun=False), before=before)
+    assert first_touch_traffic(first_touches(stats), [0, 1], Machine.load("2x1")) is not None
