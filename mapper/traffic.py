@@ -75,8 +75,8 @@ def _add_elsewhere(traffic: Floats, stats: PageStats, node_of: Ints) -> None:
 def first_touch_traffic(stats: PageStats, thread_nodes: Sequence[int], machine: Machine) -> Floats | None:
     """Traffic when threads are on these nodes (N,) and the kernel puts pages where they are touched first.
 
-    None when the first touch of pages is not known (see `first_touches`). Pages first touched by a thread that
-    is not among the N do not count.
+    None when the first touch of pages is not known (see `first_touches`). Pages first touched by a
+    thread that is not among the N do not count.
     """
     if stats.toucher is None:
         return None
