@@ -61,6 +61,16 @@ def test_nothing_else_is_counted(session: Session, programs: Path) -> None:
     assert 10_000 < sum(map(sum, result["accesses"])) < 1_000_000  # type: ignore[call-overload]
 
 
+def test_the_scheduler_is_not_changed(session: Session, tmp_path: Path) -> None:
+    """The kernel would, to learn names of tasks; QEMU can go on with what stood there meanwhile, and hang."""
+    with (tmp_path / "names").open("w+b") as names:
+        result = run(session, "cat /sys/kernel/tracing/saved_cmdlines", stdout=names.fileno())
+        names.seek(0)
+        assert names.read() == b""
+    assert result["exit_code"] == 0
+    assert [thread["name"] for thread in result["threads"]] == ["cat"]  # type: ignore[attr-defined]
+
+
 def test_runs_of_a_pinned_program_agree(session: Session, programs: Path) -> None:
     command = f"taskset -c 2 {programs / 'stencil'} 4 2048 100"
     shares = [float(run(session, command)["local_share"]) for _ in range(3)]  # type: ignore[arg-type]

@@ -10,6 +10,7 @@
 #include "guest.h"
 
 #define TRACING "/sys/kernel/tracing/"
+#define RECORD_NAMES TRACING "options/record-cmd"
 #define LAB_FOLDER TRACING "instances/lab"
 #define LAB LAB_FOLDER "/"
 
@@ -48,10 +49,11 @@ static unsigned tell_stage_code(void) {
  * An instance of our own, so that a program which traces too is not disturbed.
  */
 static void arm(void) {
+    write_text(RECORD_NAMES, "0"); /* instances have this from when they are made */
     if (mkdir(LAB_FOLDER, 0700) || !write_text(TRACING "kprobe_events", probes) || tell_stage_code() != 2)
         die("the kernel cannot trace the lives of tasks: %s", strerror(errno));
+    write_text(RECORD_NAMES, "1");
     write_text(LAB "tracing_on", "0");
-    write_text(LAB "options/record-cmd", "0");
     write_text(LAB "buffer_size_kb", "4096");
     write_text(LAB "trace_clock", "global");
     for (size_t i = 0; i < EVENTS; i++)
