@@ -61,7 +61,7 @@ def _change(predicted: Predicted, regions: int) -> list[str]:
         threads = "as recorded" if today.threads == "recorded" else "taken to be in order of creation"
         lines.append(f"today: threads {threads}, pages where they are touched first")
     elif predicted.local_share >= 0:
-        lines.append("today's share is not known: too few samples show who touches pages first")
+        lines.append("today's share is not known: the samples do not show who touches pages first")
     return lines
 
 

@@ -88,22 +88,21 @@ def first_touch_traffic(stats: PageStats, thread_nodes: Sequence[int], machine: 
 def first_touches(stats: PageStats) -> PageStats:
     """Where accesses are sampled, what they tell of pages whose first toucher is known.
 
-    The sample of a page that shows who touched it first is local by its meaning, and all there is of many a
-    page: it is left out, and what its region has left stands for the whole. Of a region so small that its
-    initialisation was likely missed, the first samples are of those who use it: it does not count. Nothing is
-    known where that leaves less than half of all accesses.
+    Where nothing is seen of a region's initialisation, a page's first sample is taken to show who touched it
+    first. It is local by that, and all there is of many a page: it is left out, and what the region has left
+    stands for the whole. A region so small that its initialisation was likely missed does not count. Nothing
+    is known where that leaves less than half of all accesses.
     """
     if stats.period <= 1 or stats.toucher is None:
         return stats
-    counted = stats.all_accesses.astype(np.float64)
-    own = np.flatnonzero((stats.thread == stats.toucher) & (stats.thread >= 0) & (counted > 0))
+    counted, regions, begun = stats.all_accesses.astype(np.float64), len(stats.regions), _begun(stats)
+    own = (stats.thread == stats.toucher) & (stats.thread >= 0) & (counted > 0) & ~begun[stats.region]
+    first = np.flatnonzero(own)[_pages(stats, np.flatnonzero(own))]
     left = counted.copy()
-    first = own[_pages(stats, own)]
     left[first] = np.maximum(left[first] - 1, 0)
-    regions = len(stats.regions)
     whole, rest = (np.bincount(stats.region, weights=part, minlength=regions) for part in (counted, left))
     scale = np.divide(whole, rest, out=np.zeros(regions), where=rest > 0)
-    scale[~_beginning_seen(stats)] = 0
+    scale[~(begun | _would_show(stats))] = 0
     left *= scale[stats.region]
     known = left.sum() >= MOST * counted.sum()
     return msgspec.structs.replace(
@@ -111,14 +110,16 @@ def first_touches(stats: PageStats) -> PageStats:
     )
 
 
-def _beginning_seen(stats: PageStats) -> NDArray[np.bool_]:
-    """(regions,) whether samples show who initialised a region, or would if its users had not."""
-    regions = len(stats.regions)
-    pages = np.bincount(stats.region[_pages(stats, np.arange(len(stats.region)))], minlength=regions)
-    seen = pages * WORDS >= SHOWN * stats.period
-    if stats.before is not None:
-        seen |= np.bincount(stats.region, weights=stats.before, minlength=regions) > 0
-    return seen
+def _begun(stats: PageStats) -> NDArray[np.bool_]:
+    """(regions,) whether samples show initialisation before the threads started."""
+    before = np.zeros(len(stats.region)) if stats.before is None else stats.before
+    return np.bincount(stats.region, weights=before, minlength=len(stats.regions)) > 0
+
+
+def _would_show(stats: PageStats) -> NDArray[np.bool_]:
+    """(regions,) whether samples would show that, of the pages that are seen, if there had been any."""
+    rows = _pages(stats, np.arange(len(stats.region)))
+    return np.bincount(stats.region[rows], minlength=len(stats.regions)) * WORDS >= SHOWN * stats.period
 
 
 def _pages(stats: PageStats, rows: Ints) -> Ints:

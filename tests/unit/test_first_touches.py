@@ -1,6 +1,7 @@
 """What samples tell of first touch: no more than they can."""
 
 import numpy as np
+import pytest
 from msgspec.structs import replace
 
 from numaplan.mapper import PageStats, RegionKey
@@ -40,6 +41,27 @@ def test_one_sample_a_page_does_not_make_all_local() -> None:
     traffic = first_touch_traffic(stats, [0, 1], Machine.load("2x1"))
     assert traffic is not None and np.trace(traffic) > 0.85 * traffic.sum()  # as it would seem
     assert abs(local_share(stats) - 0.5) < 0.06
+
+
+@pytest.mark.parametrize(("period", "uses"), [(1000, 0.5), (1000, 2), (1000, 20), (4000, 0.5), (4000, 0.125)])
+def test_what_the_beginning_shows_stays(period: int, uses: float) -> None:
+    """Thread 0 writes all pages, then each thread uses a half: local are the writes and one half."""
+    rng = np.random.default_rng(3)
+    page = np.arange(PAGES)
+    before, used = rng.poisson(512 / period, PAGES), rng.poisson(uses, PAGES)
+    thread = (page >= PAGES // 2).astype(np.int64)
+    rows = np.flatnonzero(before + used)
+    split = np.concatenate([rows, rows])  # of a page of thread 1, thread 0's writes are a row of their own
+    who = np.concatenate([np.zeros(len(rows), dtype=np.int64), thread[rows]])
+    region = np.zeros(len(split), dtype=np.int64)
+    earlier = np.concatenate([before[rows], np.zeros(len(rows), dtype=np.int64)])
+    later = np.concatenate([np.zeros(len(rows), dtype=np.int64), used[rows]])
+    stats = PageStats(
+        regions=[RegionKey(kind="heap", name="a", bytes=PAGES * 4096)], region=region, page=page[split],
+        thread=who, accesses=later, writes=later * 0, toucher=region * 0, before=earlier, period=period,
+    )  # fmt: skip
+    truth = (512 / period + uses / 2) / (512 / period + uses)
+    assert abs(local_share(stats) - truth) < 0.03
 
 
 def test_no_access_is_lost() -> None:
