@@ -20,6 +20,7 @@ class Bindings:
     planned: frozenset[Cpus] = frozenset()
     _first: dict[int, Cpus] = field(default_factory=dict)
     _given: dict[int, Cpus] = field(default_factory=dict)
+    _masks: set[Cpus] = field(default_factory=set)  # ever given: children of threads let go still have them
     _foreign: set[int] = field(default_factory=set)
     _roam: dict[int, Cpus] = field(default_factory=dict)  # pid -> the cpus its threads had in all at first
 
@@ -39,7 +40,7 @@ class Bindings:
                 self._foreign.add(tid)
             return tid not in self._foreign
         # A thread inherits its creator's mask: one that we gave is ours in the child, too.
-        ours = mask in self.planned or mask in self._given.values()
+        ours = mask in self.planned or mask in self._masks
         return ours or mask >= self._roam.get(pid, mask)
 
     @property
@@ -63,6 +64,7 @@ class Bindings:
         """Bind a thread; raises OSError (ended, not ours, no such cpus here)."""
         os.sched_setaffinity(tid, cpus)
         self._given[tid] = cpus
+        self._masks.add(frozenset(cpus))
 
     def forget(self, living: set[int]) -> None:
         """Drop what is known of threads that have ended: their ids may come back as others'."""

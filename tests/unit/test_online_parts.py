@@ -250,6 +250,27 @@ def test_bindings_leave_threads_alone_that_others_bind() -> None:
         thread.join()
 
 
+def test_children_of_a_thread_that_was_let_go_are_ours_to_move() -> None:
+    """They have the mask that it had when it made them."""
+    mine, me, bindings = frozenset(os.sched_getaffinity(0)), os.getpid(), Bindings()
+    if len(mine) < 2:
+        pytest.skip("needs two cpus")
+    leave, born = threading.Event(), threading.Event()
+    child = threading.Thread(target=lambda: (born.set(), leave.wait()))
+    bindings.look(me, [me])
+    try:
+        bindings.bind(me, frozenset({min(mine)}))
+        child.start()
+        born.wait()
+        bindings.release(me)
+        assert frozenset(os.sched_getaffinity(0)) == mine
+        assert bindings.look(me, [me, child.native_id or 0]) == {me: True, child.native_id: True}
+    finally:
+        os.sched_setaffinity(0, mine)
+        leave.set()
+        child.join()
+
+
 def test_hands_undo_what_they_did_and_say_what_failed() -> None:
     mine = frozenset(os.sched_getaffinity(0))
     bindings = Bindings()

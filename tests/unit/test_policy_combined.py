@@ -1,5 +1,7 @@
 """Policies together: memory is placed for where threads will be."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from numaplan.launcher.online.actions import MovePages
@@ -36,3 +38,14 @@ def test_threads_are_seen_where_they_were_put() -> None:
     assert moved.threads.node.tolist() == [1, 0, 0, 1]
     assert moved.touches.node.tolist() == [1, 0, 0, 1]
     assert with_moves(seen, ()) is seen
+
+
+def test_a_moved_thread_is_not_taken_to_wait_as_it_did() -> None:
+    """The latency was measured on the node that it leaves; where it goes only distance is known."""
+    seen = crossed()
+    timed = replace(seen.touches, latency_ns=np.array([400.0, 100, 100, 100]))
+    moved = with_moves(replace(seen, touches=timed), make_policy("nimar").decide(seen, None).actions)
+    assert np.isnan(moved.touches.latency_ns).tolist() == [True, True, False, False]
+    assert moved.touches.latency_ns[2:].tolist() == [100, 100]
+    together = make_policy("nimar+lmma").decide(replace(seen, touches=timed), None).actions
+    assert not any(isinstance(action, MovePages) for action in together)

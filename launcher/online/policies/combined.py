@@ -60,8 +60,11 @@ def with_moves(observation: Observation, actions: Sequence[Action]) -> Observati
     rows = np.flatnonzero(np.isin(threads.tid, list(to)))
     node[rows] = [ids.index(to[tid]) for tid in threads.tid[rows].tolist()]
     went = node != threads.node
-    places = np.where(went[touches.thread], node[touches.thread], touches.node)
-    return replace(observation, threads=replace(threads, node=node), touches=replace(touches, node=places))
+    moved = went[touches.thread]
+    places = np.where(moved, node[touches.thread], touches.node)
+    latency = np.where(moved, np.nan, touches.latency_ns)  # from there nobody measured it
+    touches = replace(touches, node=places, latency_ns=latency)
+    return replace(observation, threads=replace(threads, node=node), touches=touches)
 
 
 @dataclass(frozen=True)
