@@ -30,11 +30,14 @@ class Pulse:
         self._samples = folder / "samples" if counted else None
         self._bytes = _HEAD + cpus * _RING
         self.booted = False
+        self._heard = 0  # bytes of the console: what they tell of is over
         self._switches, self._missed = -1, 0  # when last asked, and how often since they changed
 
     def rest(self) -> None:
         """Nothing was expected of the guest until now."""
         self._switches, self._missed = -1, 0
+        with suppress(OSError):
+            self._heard = self._console.stat().st_size
 
     def stopped(self) -> bool:
         """To be asked every `ASKED_EVERY` seconds while something is expected of the guest."""
@@ -52,5 +55,8 @@ class Pulse:
 
     def _starved(self) -> bool:
         with suppress(OSError):
-            return any(int(jiffies) > _PATIENCE for jiffies in _STARVED.findall(self._console.read_bytes()))
+            return any(
+                int(jiffies) > _PATIENCE
+                for jiffies in _STARVED.findall(self._console.read_bytes()[self._heard :])
+            )
         return False

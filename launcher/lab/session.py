@@ -36,7 +36,7 @@ USUAL_MIB = 2048
 _UNITS = {"M": 1, "G": 1024}
 _REPORT_LIMIT = 64 << 20
 _BOOTS = 3  # after so many the fault is not one of chance
-_AGAIN = "the virtual machine hangs, by a fault of QEMU: booting another"
+_AGAIN = "the virtual machine does not answer, most likely by a fault of QEMU: booting another"
 
 
 @dataclass(frozen=True)
@@ -121,19 +121,20 @@ class Session:
         self.guest = self._boot()
 
     def _boot(self) -> Guest:
-        while True:
+        for left in reversed(range(_BOOTS)):
             self._booted += 1
             folder = self._folder / f"guest-{self._booted}"
             folder.mkdir()
             try:
                 guest = self._guests.enter_context(Guest(self._shape, folder))
             except GuestHungError:
-                if self._booted >= _BOOTS:
+                if not left:
                     raise
                 self._say(_AGAIN)
             else:
-                self._say(f"booted in {guest.boot_seconds:.1f} s")
-                return guest
+                break
+        self._say(f"booted in {guest.boot_seconds:.1f} s")
+        return guest
 
     def run(self, config: str, stdin: int = -1, stdout: int = -1, stderr: int = -1) -> LabRun:
         """Run the program once under a configuration, its streams on these descriptors (-1: none)."""

@@ -61,8 +61,8 @@ def test_nothing_else_is_counted(session: Session, programs: Path) -> None:
     assert 10_000 < sum(map(sum, result["accesses"])) < 1_000_000  # type: ignore[call-overload]
 
 
-def test_the_scheduler_is_not_changed(session: Session, tmp_path: Path) -> None:
-    """The kernel would, to learn names of tasks; QEMU can go on with what stood there meanwhile, and hang."""
+def test_no_names_are_recorded(session: Session, tmp_path: Path) -> None:
+    """The kernel would change its scheduler for that; QEMU can go on with what stood there, and hang."""
     with (tmp_path / "names").open("w+b") as names:
         result = run(session, "cat /sys/kernel/tracing/saved_cmdlines", stdout=names.fileno())
         names.seek(0)

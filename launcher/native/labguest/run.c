@@ -88,7 +88,7 @@ static void pump_finish(struct pump *pump) {
     do {
         pump_step(pump);
         if (pump->end > pump->begin)
-            poll(&(struct pollfd){.fd = pump->target, .events = POLLOUT}, 1, -1);
+            poll(&(struct pollfd){.fd = pump->target, .events = POLLOUT}, 1, PULSE_MS);
         else if (pump->source >= 0 && poll(&(struct pollfd){.fd = pump->source, .events = POLLIN}, 1, 0) <= 0)
             pump->source = -1;
     } while (pump->source >= 0 || pump->end > pump->begin);
