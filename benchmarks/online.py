@@ -21,7 +21,7 @@ from numaplan.launcher.online import procfs
 PARTNERS = Path(__file__).resolve().parent.parent / "examples" / "partners.c"
 POLICIES = "numaplan,nimar+lmma,dino"
 ARGUMENTS = ["2", "3000", "1048576"]  # 16 MiB, few barriers
-_TIMED = ["sh", "-c", '"$@"; times', "sh"]  # tells at the end what the program used
+_TIMED = ["sh", "-c", '"$@"; code=$?; times; exit $code', "sh"]  # tells at the end what the program used
 _TICKS = os.sysconf("SC_CLK_TCK")
 _POLL = 0.05  # seconds
 

@@ -136,6 +136,7 @@ bool cut_forest(const struct cut_graph *graph, struct rng *rng, bool shaken, int
     f.talk = malloc(n * sizeof *f.talk);
     f.table_at = malloc(2 * (n + 1) * sizeof *f.table_at);
     bool done = f.order && f.talk && f.table_at;
+    for (size_t i = 0; done && i < n; i++) f.talk[i] = 0; /* of roots it stays so */
     if (done) {
         f.parent = f.order + n + 1;
         f.size = f.parent + n + 1;
