@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,11 +46,18 @@ def process_of(guest: Guest) -> int:
 
 
 def test_by_what_its_kernel_says(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
-    monkeypatch.setattr(module, "ASKED_EVERY", 0.5)
-    with small_guest(tmp_path, counted=False) as guest:
+    def say() -> None:
         with (tmp_path / "console").open("a") as console:
             console.write(SAID)
+
+    with small_guest(tmp_path, counted=False) as guest:
+        say()  # and recovered
+        assert guest.run(Job("/bin/true", ["true"], {}, "/")).exit_code == 0
+        monkeypatch.setattr(module, "ASKED_EVERY", 0.5)
+        later = threading.Timer(2, say)
+        later.start()
         hangs(guest)
+        later.join()
 
 
 def test_no_task_takes_its_turn(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001

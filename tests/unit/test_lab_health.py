@@ -71,3 +71,10 @@ def test_between_jobs_nothing_is_expected(tmp_path: Path) -> None:
     for _ in range(3):
         assert not any(pulse.stopped() for _ in range(BEATS))
         pulse.rest()
+
+
+def test_what_was_said_before_is_over(tmp_path: Path) -> None:
+    (tmp_path / "console").write_text(STALL.format(STARVED, 21017))
+    pulse = Pulse(tmp_path, 2, counted=False)
+    pulse.rest()
+    assert not pulse.stopped()
