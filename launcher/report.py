@@ -7,7 +7,7 @@ import msgspec
 from numaplan.common import reviewable_json
 from numaplan.launcher.compact import Compact
 from numaplan.launcher.observed import Observed, SeenRegion
-from numaplan.launcher.why import why_elsewhere, why_not_at, why_not_on
+from numaplan.launcher.why import listed, why_elsewhere, why_not_at, why_not_on
 from numaplan.mapper import Plan, PlanRegion, PlanThread, RegionKey
 
 SCHEMA = "numaplan/applied/1"
@@ -201,7 +201,7 @@ def _thread_reasons(plan: Plan, observed: Observed) -> list[str]:
         if seen is None or set(seen.cpus) == set(thread.cpus):
             continue
         why = why_not_on(thread.cpus, seen.error) if seen.error else why_elsewhere(thread.cpus, seen.cpus)
-        reasons.append(f"thread {thread.path} is not on cpus {_listed(thread.cpus)}: {why}")
+        reasons.append(f"thread {thread.path} is not on cpus {listed(thread.cpus)}: {why}")
     return reasons
 
 
@@ -267,7 +267,3 @@ def human_bytes(count: int) -> str:
             break
         value, unit = value / 1000, larger
     return f"{value:.3g} {unit}" if value < 1000 else f"{value:.0f} {unit}"
-
-
-def _listed(cpus: tuple[int, ...]) -> str:
-    return ",".join(str(cpu) for cpu in cpus)

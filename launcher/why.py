@@ -11,6 +11,11 @@ FULL = 0.02  # a node with less of its memory free than this is full
 _KILOBYTES = re.compile(r"(MemTotal|MemFree):\s+(\d+) kB")
 
 
+def listed(cpus: Sequence[int]) -> str:
+    """As `taskset -c` takes them."""
+    return ",".join(map(str, cpus))
+
+
 def why_not_on(cpus: Sequence[int], error: int, root: Path = Path("/")) -> str:
     """Why a thread could not be bound to `cpus`, after sched_setaffinity failed with errno `error`."""
     if gone := _why_gone(cpus, root):
@@ -26,8 +31,7 @@ def why_elsewhere(cpus: Sequence[int], found: Sequence[int], root: Path = Path("
     if gone := _why_gone([cpu for cpu in cpus if cpu not in found], root):
         return gone
     if set(found) < set(cpus):
-        named = ",".join(map(str, found))
-        return f"only {named} of them was allowed (cpuset), or the program set its own affinity"
+        return f"only {listed(found)} of them was allowed (cpuset), or the program set its own affinity"
     return "the program set its own affinity"
 
 

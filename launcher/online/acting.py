@@ -10,9 +10,8 @@ from numaplan.launcher.online import kernel
 from numaplan.launcher.online.actions import Action, MovePages, MoveThread
 from numaplan.launcher.online.bindings import Bindings, Cpus
 from numaplan.launcher.online.budget import Budget
-from numaplan.launcher.online.observation import Ints, Observation
+from numaplan.launcher.online.observation import CROWDED, Ints, Observation
 
-_CROWDED = 0.5  # busy threads more than cpus
 _IDLE = 0.05  # of the interval
 _WORDS = {
     errno.ESRCH: "it has ended",
@@ -76,7 +75,7 @@ class Hands:
         before, self._busy = self._busy, frozenset(threads.tid[threads.busy > _IDLE].tolist())
         if before - frozenset(threads.tid.tolist()) and self._let_go(seen):
             return []
-        crowded = np.bincount(threads.node, threads.busy, machine.nodes) > machine.seats + _CROWDED
+        crowded = np.bincount(threads.node, threads.busy, machine.nodes) > machine.seats + CROWDED
         rows = np.flatnonzero(threads.movable & ~crowded[threads.node] & (threads.busy > _IDLE))
         done = []
         for row in rows.tolist():
@@ -99,7 +98,7 @@ class Hands:
         threads, seats = seen.threads, seen.machine.seats
         count = np.bincount(threads.node, threads.busy, len(seats))
         with_one_more = ((count + 1) / np.maximum(seats, 1))[seats > 0].min(initial=np.inf)
-        fuller = (count - _CROWDED) / np.maximum(seats, 1) > with_one_more
+        fuller = (count - CROWDED) / np.maximum(seats, 1) > with_one_more
         self._confined &= set(threads.tid.tolist())
         free = [
             tid

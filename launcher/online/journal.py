@@ -50,7 +50,7 @@ def _plain(value: Any) -> Any:
     """Numbers of numpy as Python's, which the encoder takes."""
     if isinstance(value, np.generic):
         return value.item()
-    raise NotImplementedError(f"{type(value).__name__} in the journal")
+    raise TypeError(f"{type(value).__name__} in the journal")
 
 
 def action_entries(done: Sequence[Done]) -> list[dict[str, Any]]:

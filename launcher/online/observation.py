@@ -18,6 +18,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
+CROWDED = 0.5  # busy threads of a node more than cpus, from which on it has too many
 LOCAL_NS = 90.0  # of a node at distance 10, where the machine's latencies are unknown
 
 

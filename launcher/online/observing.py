@@ -13,6 +13,7 @@ from numaplan.launcher.online.arithmetic import groups_of
 from numaplan.launcher.online.bindings import Bindings
 from numaplan.launcher.online.counters import Counts, count_events, rows_of
 from numaplan.launcher.online.observation import (
+    CROWDED,
     Flags,
     Floats,
     Ints,
@@ -29,7 +30,6 @@ from numaplan.launcher.online.samples import Table, Window, table_of, weighed_by
 from numaplan.profiler.live_samples import LiveSamples
 
 _MOST_PAGES = 1 << 16  # asked for their place at once
-_CROWDED = 0.5  # threads more than cpus
 
 
 class Looked(NamedTuple):
@@ -49,7 +49,7 @@ class Looked(NamedTuple):
         has more of them than cpus while another has room."""
         machine, threads = self.observation.machine, self.observation.threads
         free = machine.seats - np.bincount(threads.node, threads.busy, machine.nodes)
-        return self.waiting if min(-free[free < 0].sum(), free[free > 0].sum()) > _CROWDED else 0.0
+        return self.waiting if min(-free[free < 0].sum(), free[free > 0].sum()) > CROWDED else 0.0
 
     def share_of(self, tids: Ints) -> float:
         """The share of the fresh accesses that these threads made; 1 when there are none."""

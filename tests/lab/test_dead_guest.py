@@ -68,7 +68,7 @@ def test_no_task_takes_its_turn(lab: Path, tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_all_sleep(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
-    """Nothing happens in such a guest but that the agent wakes; else it would be given up after 9 s."""
+    """One in which next to nothing happens for longer than a hang is waited for, here nine seconds."""
     with small_guest(tmp_path, counted=True) as guest:
         monkeypatch.setattr(module, "ASKED_EVERY", 3.0)
         monkeypatch.setattr(health, "BEATS", 3)
