@@ -6,8 +6,9 @@ STAMP := $(VENV)/.installed
 PYTHON ?= $(shell for p in /usr/bin/python3 python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 NATIVE := $(wildcard */native/*/*.c */native/*/*.h)
-TYPING := build/typing/numaplan
+PROGRAMS := $(wildcard $(addsuffix /*.[ch],examples benchmarks tests/programs tests/programs/*) tests/programs/*/*.cpp)
 PYTEST := $(BIN)/python -m pytest
+PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup packages demo test lint bench fuzz lock clean
@@ -30,7 +31,7 @@ $(VENV)/.dependencies: requirements.lock
 
 $(STAMP): $(VENV)/.dependencies pyproject.toml setup.py $(NATIVE)
 	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@$(BIN)/python -m compileall -q common profiler analyzer mapper launcher  # as installing would, if not editable
+	@$(BIN)/python -m compileall -q common machine profiler analyzer mapper launcher lab  # as installing would, if not editable
 	@touch $@
 
 demo: setup ## record a real program, plan it, launch it, show the proof
@@ -38,20 +39,21 @@ demo: setup ## record a real program, plan it, launch it, show the proof
 
 test: setup ## run all tests that this machine can
 	@sh scripts/system-packages.sh test lab
-	$(PYTEST)
+	$(PYTEST) $(PARALLEL) --durations 10
 
 lint: setup ## check style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	@mkdir -p $(TYPING)
-	@for room in common profiler analyzer mapper launcher; do ln -sfn ../../../$$room $(TYPING)/$$room; done
+	$(BIN)/clang-format --dry-run -Werror $(filter-out mapper/native/solver/%,$(NATIVE) $(PROGRAMS))
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 
 bench: setup ## measure speed and accuracy against named peers
 	$(BIN)/python -m benchmarks
 
-fuzz: setup ## damage recordings at random and decode them, for longer than the tests do
-	$(BIN)/python -m tests.replay.fuzz 10000 1
+fuzz: setup ## try properties on new examples, and damage recordings at random, for longer than the tests do
+	$(PYTEST) $(PARALLEL) -m hypothesis --hypothesis-profile fuzz --timeout 3600
+	$(BIN)/python -m tests.replay.fuzz 10000
 
 lock: ## write requirements.lock anew from pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

@@ -12,30 +12,39 @@ NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
     "numaplan.common.native.signals": (["common/native/signals"], [], ["pthread"]),
     "numaplan.profiler.native.emulate": (["profiler/native/qemu", "profiler/native/emulate"], ["-O3"], []),
     "numaplan.profiler.native.perfdata": (["profiler/native/perfdata"], ["-O3"], []),
-    "numaplan.profiler.native.preload": (["profiler/native/preload"], [], ["dl", "pthread"]),
+    "numaplan.profiler.native.preload": (
+        ["profiler/native/preload", "profiler/native/recorder"],
+        [],
+        ["dl", "pthread"],
+    ),
     "numaplan.profiler.native.samples": (["profiler/native/samples"], ["-O3"], []),
     "numaplan.analyzer.native.communication": (["analyzer/native/communication"], ["-O3"], []),
     "numaplan.mapper.native.solver": (["mapper/native/solver"], ["-O3"], ["m"]),
+    "numaplan.mapper.native.online": (["mapper/native/online"], ["-O3"], []),
     "numaplan.launcher.native.enforce": (
-        ["profiler/native/preload", "launcher/native/form", "launcher/native/enforce"],
-        ["-DNUMAPLAN_ENFORCE"],
+        [
+            "profiler/native/preload",
+            "launcher/native/plan_table",
+            "launcher/native/next_touch",
+            "launcher/native/enforce",
+        ],
+        [],
         ["dl", "pthread"],
     ),
     "numaplan.launcher.native.trace": (
-        ["profiler/native/preload/processes.c", "launcher/native/form", "launcher/native/trace"],
+        ["profiler/native/preload/processes.c", "launcher/native/plan_table", "launcher/native/trace"],
         [],
         [],
     ),
-    "numaplan.launcher.native.lab": (["profiler/native/qemu", "launcher/native/lab"], ["-O3"], []),
-    "numaplan.launcher.native.lab2": (
-        ["profiler/native/qemu", "launcher/native/lab"],
+    "numaplan.lab.native.plugin": (["profiler/native/qemu", "lab/native/plugin"], ["-O3"], []),
+    "numaplan.lab.native.plugin2": (
+        ["profiler/native/qemu", "lab/native/plugin"],
         ["-O3", "-DQEMU_PLUGIN_API=2"],
         [],
     ),
-    "numaplan.launcher.native.labguest": (["launcher/native/labguest"], [], []),
-    "numaplan.launcher.native.online": (["launcher/native/online"], ["-O3"], []),
+    "numaplan.lab.native.guest": (["lab/native/guest"], [], []),
 }
-PROGRAMS = {"labguest", "trace"}  # executables; all others are shared libraries
+PROGRAMS = {"guest", "trace"}  # executables; all others are shared libraries
 
 
 class SharedLibrary(build_ext):

@@ -2,24 +2,28 @@
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.analyzer.blocks import MAX_THREADS
-from numaplan.analyzer.changes import change_points
-from numaplan.analyzer.counter import CommunicationCounter
-from numaplan.analyzer.misses import expected_misses
-from numaplan.analyzer.notes import communication_note, recording_notes, take_turns
-from numaplan.analyzer.partners import partner_counter
-from numaplan.analyzer.phases import Phase, access_load_vector, describe_phases, divide_phases, scaled_loads
-from numaplan.analyzer.preparing import count_threads
-from numaplan.analyzer.samples import Told, TraceSamples
-from numaplan.analyzer.timeline import SLICE_NS, Timeline, TimelineCounter
-from numaplan.common import UsageError
-from numaplan.common.ahead import Ahead
+from numaplan.common import BackgroundCall, UsageError
 from numaplan.profiler import Trace
+
+from .communication.blocks import MAX_THREADS
+from .communication.counter import CommunicationCounter
+from .misses import expected_misses
+from .notes import communication_note, recording_notes, take_turns
+from .samples.preparing import count_threads
+from .samples.trace_samples import SharingSamples, TraceSamples
+from .timeline.changes import change_points
+from .timeline.partners import partner_counter
+from .timeline.phases import Phase, access_load_vector, describe_phases, divide_phases, scaled_loads
+from .timeline.timeline import SLICE_NS, Timeline, TimelineCounter
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 MANY_DRAM = 50  # samples a thread from which misses of the last cache are enough to tell loads apart
 LEAST_MISSES = 0.01
@@ -77,6 +81,26 @@ class Analysis(msgspec.Struct, frozen=True):
         ends = sorted({*self.changes, *self.partner_changes, len(self.timeline.per_thread)} - {0})
         return list(pairwise([0, *ends]))
 
+    def graph(self, comm: NDArray[np.float64] | None = None) -> "nx.Graph":
+        """Who communicates with whom as a networkx graph: a vertex a thread, an edge a pair that does.
+
+        Vertices: the thread's row in the matrix, with `process`, `path`, `name`, `load` and `samples`. Edges:
+        `weight`, events, and `standard_error`. comm: (N, N) another matrix of the same threads, such as that
+        of a phase, whose edges have a weight only.
+        """
+        import networkx as nx
+
+        graph = nx.Graph()
+        for row, (thread, load) in enumerate(zip(self.threads, self.loads.tolist(), strict=True)):
+            who = {"process": thread.process, "path": thread.path, "name": thread.name}
+            graph.add_node(row, **who, load=load, samples=thread.samples)
+        matrix = self.comm if comm is None else comm
+        for one, other in np.argwhere(np.triu(matrix, 1)).tolist():
+            graph.add_edge(one, other, weight=float(matrix[one, other]))
+            if comm is None:
+                graph.edges[one, other]["standard_error"] = float(self.standard_error[one, other])
+        return graph
+
 
 def analyze_trace(
     trace: Trace,
@@ -106,21 +130,21 @@ def analyze_trace(
     partners = partner_counter(accesses.result())
     seen = np.zeros((2, count), np.int64)
     shared = writes = 0
-    told: Told | None = None  # whose partners are counted last, while communication is
+    sharing: SharingSamples | None = None  # whose partners are counted last, while communication is
     for piece in samples.pieces():
-        if told:
-            partners.add(told)
+        if sharing:
+            partners.add(sharing)
         count_threads(seen[0], piece.thread)
         count_threads(seen[1], piece.thread, piece.dram)
         for line, chosen in ((accesses, piece.is_access), (missed, piece.dram)):
             line.add(piece.time_ns, piece.thread, piece.weight, chosen)
-        told = piece.told()
-        shared += len(told.key)
-        writes += int(told.is_write.sum())
-        counter.add(told.thread, told.key, told.is_write)
-    counting = Ahead(counter.result)  # half of all time, without Python's lock
-    if told:
-        partners.add(told)
+        sharing = piece.sharing()
+        shared += len(sharing.key)
+        writes += int(sharing.is_write.sum())
+        counter.add(sharing.thread, sharing.key, sharing.is_write)
+    counting = BackgroundCall(counter.result)  # half of all time, without Python's lock
+    if sharing:
+        partners.add(sharing)
     timeline = msgspec.structs.replace(
         (missed if use_dram else accesses).result(), in_accesses=trace.meta.get("clock") == "accesses"
     )

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from numaplan.analyzer.analysis import Analysis
-from numaplan.analyzer.pages import PageAccesses
-from numaplan.analyzer.regions import RegionUse
+from .analysis import Analysis
+from .memory.page_counts import PageCounts
+from .memory.regions import RegionUse
 
 STRONG = 0.5  # share of a thread's strongest partner from which another one counts as close
 MOSTLY = 0.5  # share of a group's shared accesses or events that is worth naming a region, or a time
@@ -34,20 +34,20 @@ def thread_list(paths: Sequence[str]) -> str:
     return shown if len(paths) <= 8 else f"{shown} and {len(paths) - 8} more"
 
 
-def main_region(group: Sequence[int], regions: Sequence[RegionUse], pages: PageAccesses | None) -> str:
+def main_region(group: Sequence[int], regions: Sequence[RegionUse], pages: PageCounts | None) -> str:
     """Where a group meets, as ", mostly in heap x": most of its accesses to pages that one of it writes and
     others of it touch; empty where no region has most of them.
     """
     if pages is None:
         return ""
     mine = np.isin(pages.thread, group)
-    region, page = pages.region[mine], pages.page[mine]
-    if not len(page):
+    region = pages.region[mine]
+    if not len(region):
         return ""
-    number = np.cumsum((np.diff(region, prepend=-1) != 0) | (np.diff(page, prepend=-1) != 0)) - 1
+    number = np.unique(pages.page_number[mine], return_inverse=True)[1]
     written = np.bincount(number, pages.writes[mine]) > 0
     shared = (written & (np.bincount(number) > 1))[number]
-    count = np.bincount(region[shared], pages.count[mine][shared])
+    count = np.bincount(region[shared], pages.accesses[mine][shared])
     if not count.sum() or count.max() < MOSTLY * count.sum():
         return ""
     found = [use for use in regions if use.region == int(count.argmax())]

@@ -3,10 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.analyzer.combining import Communication
-from numaplan.analyzer.periods import periods_note
-from numaplan.analyzer.timeline import Timeline
 from numaplan.profiler import Trace
+
+from .communication.combining import Communication
+from .samples.periods import periods_note
+from .timeline.timeline import Timeline
 
 DOUBTFUL = 0.5
 UNIFORM = 0.05

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from numaplan.analyzer.analysis import Analysis
-from numaplan.analyzer.combining import Communication
-from numaplan.analyzer.counter import CommunicationCounter
-from numaplan.analyzer.samples import TraceSamples
 from numaplan.common import UsageError
 from numaplan.profiler import Trace
+
+from .analysis import Analysis
+from .communication.combining import Communication
+from .communication.counter import CommunicationCounter
+from .samples.trace_samples import TraceSamples
 
 
 def communication_by_phase(

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from numaplan.analyzer.analysis import Analysis
-from numaplan.analyzer.groups import close_groups, main_region, main_times, thread_list
-from numaplan.analyzer.pages import PageAccesses
-from numaplan.analyzer.regions import RegionUse
-from numaplan.analyzer.sharing import FalseSharing
+from .analysis import Analysis
+from .groups import close_groups, main_region, main_times, thread_list
+from .memory.false_sharing import FalseSharing
+from .memory.page_counts import PageCounts
+from .memory.regions import RegionUse
 
 MOST_GROUPS = 8
 MOST_PAIRS = 16
@@ -21,7 +21,7 @@ def placement_summary(
     analysis: Analysis,
     regions: Sequence[RegionUse],
     lines: Sequence[FalseSharing] = (),
-    pages: PageAccesses | None = None,
+    pages: PageCounts | None = None,
 ) -> list[str]:
     """Sentences on who belongs together, how uneven the load is, and what memory is shared, how.
 
@@ -36,7 +36,7 @@ def placement_summary(
     ]
 
 
-def _partners(analysis: Analysis, regions: Sequence[RegionUse], pages: PageAccesses | None) -> list[str]:
+def _partners(analysis: Analysis, regions: Sequence[RegionUse], pages: PageCounts | None) -> list[str]:
     comm = analysis.comm
     total = float(comm.sum()) / 2
     if total <= 0 or len(comm) < 3:

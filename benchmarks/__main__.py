@@ -5,10 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from numaplan.common import NumaplanError, UsageError
-from numaplan.common.cli import Debug, Json, new_command, run_app
+from numaplan.common import Argument, Command, Json, NumaplanError, Option, UsageError, run_command
 
 # name -> (module with `run() -> dict`, what it measures)
 BENCHMARKS = {
@@ -34,61 +31,61 @@ BENCHMARKS = {
 DEFAULT = ("emulation", "perfdata", "communication", "kernels", "mapping", "launcher")
 
 
-def benchmarks_command(
-    names: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="[NAME]...",
-            help="Which; default: those that take a few minutes: " + ", ".join(DEFAULT) + ".",
-        ),
-    ] = [],
-    as_json: Json = False,
-    html: Annotated[Path | None, typer.Option(help="papers: write a page.", metavar="FILE")] = None,
-    seeds: Annotated[int, typer.Option(help="papers: runs of each simulation.", min=1)] = 20,
-    keep: Annotated[
-        Path | None, typer.Option(help="papers: folder of outcomes, to go on after a break.", metavar="DIR")
-    ] = None,
-    debug: Debug = False,
-) -> None:
+class BenchmarksCommand(Command, frozen=True):
     """Measure speed and accuracy, as ratios against named peers in the same run.
-
-    Names: emulation, perfdata, communication, kernels, mapping, balance, scaling, planning, launcher,
-    starts, next_touch, simulator, lab, online, online_lab.
 
     By itself `papers` reproduces what five papers report: python -m benchmarks papers --html papers.html
 
     Example: python -m benchmarks emulation mapping
     """
-    if "papers" in names:
-        _papers(names, as_json, html, seeds, keep)
-        return
-    if html is not None or keep is not None:
-        raise UsageError("--html and --keep go with papers", "run: python -m benchmarks papers --html FILE")
-    for name in names:
-        if name not in BENCHMARKS:
-            raise UsageError(f"no benchmark {name!r}", f"choose from {', '.join([*BENCHMARKS, 'papers'])}")
-    results: dict[str, Any] = {}
-    for name in names or DEFAULT:
-        module, what = BENCHMARKS[name]
-        print(f"{name}: {what}", file=sys.stderr)
-        try:
-            results[name] = import_module(module).run()
-        except NumaplanError as error:
-            results[name] = {"skipped": str(error)}
-        if not as_json:
-            _show(name, results[name])
-    if as_json:
-        import msgspec
 
-        print(msgspec.json.encode({"schema": "numaplan/benchmarks/1", **results}).decode())
+    names: Annotated[
+        list[str], Argument("NAME", help=f"{', '.join(BENCHMARKS)}; default: {', '.join(DEFAULT)}.")
+    ] = []
+    as_json: Json = False
+    html: Annotated[Path | None, Option(help="papers: write a page.", metavar="FILE")] = None
+    seeds: Annotated[int, Option(help="papers: runs of each simulation.", least=1)] = 20
+    keep: Annotated[
+        Path | None, Option(help="papers: folder of outcomes, to go on after a break.", metavar="DIR")
+    ] = None
+
+    def run(self) -> None:
+        if "papers" in self.names:
+            self._run_papers()
+            return
+        if self.html is not None or self.keep is not None:
+            raise UsageError(
+                "--html and --keep go with papers", "run: python -m benchmarks papers --html FILE"
+            )
+        for name in self.names:
+            if name not in BENCHMARKS:
+                raise UsageError(
+                    f"no benchmark {name!r}", f"choose from {', '.join([*BENCHMARKS, 'papers'])}"
+                )
+        results = {name: _measured(name, show=not self.as_json) for name in self.names or DEFAULT}
+        if self.as_json:
+            import msgspec
+
+            print(msgspec.json.encode({"schema": "numaplan/benchmarks/1", **results}).decode())
+
+    def _run_papers(self) -> None:
+        from benchmarks.papers.show import run_papers
+
+        if self.names != ["papers"]:
+            raise UsageError("papers runs by itself", "run: python -m benchmarks papers")
+        run_papers(json=self.as_json, html=self.html, seeds=self.seeds, keep=self.keep)
 
 
-def _papers(names: list[str], as_json: bool, html: Path | None, seeds: int, keep: Path | None) -> None:
-    from benchmarks.papers.show import run_papers
-
-    if names != ["papers"]:
-        raise UsageError("papers runs by itself", "run: python -m benchmarks papers")
-    run_papers(json=as_json, html=html, seeds=seeds, keep=keep)
+def _measured(name: str, *, show: bool) -> dict[str, Any]:
+    module, what = BENCHMARKS[name]
+    print(f"{name}: {what}", file=sys.stderr)
+    try:
+        result: dict[str, Any] = import_module(module).run()
+    except NumaplanError as error:
+        result = {"skipped": str(error)}
+    if show:
+        _show(name, result)
+    return result
 
 
 def _show(name: str, result: dict[str, Any]) -> None:
@@ -112,7 +109,7 @@ def _leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:
 
 def main() -> None:
     """Entry point."""
-    sys.exit(run_app(new_command(benchmarks_command), "benchmarks"))
+    sys.exit(run_command(BenchmarksCommand, "benchmarks"))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """What balance costs: `best` against CMLB, CMLB with swaps, and those who do not balance.
 
 Two parts: the generated instances whose loads are uneven, where everything that can be within 5 % must be;
-and matrices of the shape that the CMLB paper's codes have (SP-OMP, LU-OMP and BT-OMP on 2 nodes of 16
+and matrices of the shape that the codes of [CMLB] have (SP-OMP, LU-OMP and BT-OMP on 2 nodes of 16
 threads, its Tables 1 to 3): neighbours along each sweep over a background, loads that fall along the thread
 ids.
 """
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.instances import Matrix, Rng, instances
-from numaplan.mapper.cost import imbalance, objective_value
-from numaplan.mapper.methods import METHODS
-from numaplan.mapper.problem import Nodes, Problem, new_problem
+from numaplan.mapper.threads.cost import imbalance, objective_value
+from numaplan.mapper.threads.methods import METHODS
+from numaplan.mapper.threads.problem import Nodes, Problem, new_problem
 from numaplan.profiler import Machine
 
 DEFAULT_SIZES = "16,32,64"

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from numaplan.machine import Machine
 from numaplan.profiler.backends.base import RecordRequest
-from numaplan.profiler.backends.emulate import EmulateBackend
-from numaplan.profiler.backends.emulate_guest import find_qemu
-from numaplan.profiler.machine import Machine
+from numaplan.profiler.backends.emulation.backend import EmulateBackend
+from numaplan.profiler.backends.emulation.guest import find_qemu
 
 SOURCE = Path(__file__).with_name("emulation_stream.c")
 REPEATS = 3

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.profiler.machine import Machine, Node
+from numaplan.machine import Machine, Node
 
 Matrix = NDArray[np.float64]
 Rng = np.random.Generator

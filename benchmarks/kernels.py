@@ -1,6 +1,6 @@
 """Our own kernels under emulation: the sampled communication matrix against that of every access.
 
-Each kernel of tests/system/programs/communication_kernels.c is recorded twice: shortly at period 1, which
+Each kernel of tests/programs/communication_kernels.c is recorded twice: shortly at period 1, which
 gives the exact matrix, and longer at period 1000, which gives at least 100,000 samples.
 NUMAPLAN_BENCH_KERNELS: names of kernels, separated by commas (default: all).
 """
@@ -34,7 +34,7 @@ KERNELS = (
     "false-sharing",
     "false-pairs",
 )
-SOURCE = Path(__file__).parents[1] / "tests" / "system" / "programs" / "communication_kernels.c"
+SOURCE = Path(__file__).parents[1] / "tests" / "programs" / "communication_kernels.c"
 THREADS = 16
 EXACT = 20  # iterations at period 1
 SAMPLED = 1500  # iterations at period 1000

@@ -7,11 +7,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from numaplan.launcher.lab.counts import parse_counts
-from numaplan.launcher.lab.guest import Guest
-from numaplan.launcher.lab.guest_machine import dense, shape_guest
-from numaplan.launcher.lab.job import Job
-from numaplan.profiler.machine import Machine
+from numaplan.lab.guest.guest import Guest
+from numaplan.lab.guest.job import Job
+from numaplan.lab.guest.shape import dense, shape_guest
+from numaplan.lab.runs.counts import parse_counts
+from numaplan.machine import Machine
 
 STENCIL = Path(__file__).resolve().parent.parent / "examples" / "stencil.c"
 MEMORY_MIB = 2048

@@ -17,11 +17,11 @@ from typing import Any
 
 import msgspec
 
-from numaplan.launcher.compact import compact
-from numaplan.launcher.launch import LIBRARY
+from numaplan.launcher import LIBRARY
+from numaplan.launcher.enforce.plan_table import encode
+from numaplan.machine import Machine
 from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
-from numaplan.profiler.identity import prepare
-from numaplan.profiler.machine import Machine
+from numaplan.profiler.identity.environment import prepare
 
 SOURCE = Path(__file__).with_name("launcher_cost.c")
 REPEATS = 7
@@ -105,7 +105,7 @@ def _environments(folder: Path) -> Environments:
         if name == "launch, memory":
             plan = msgspec.structs.replace(plan, memory=(_elsewhere(plan),))
         place = workdir / "plan.bin"
-        place.write_bytes(compact(plan, {"": Machine.load("local").cpus}, lambda _module, _symbol: None).data)
+        place.write_bytes(encode(plan, {"": Machine.load("local").cpus}, lambda _module, _symbol: None).data)
         found[name] = {**prepare(workdir, os.environ, library=LIBRARY), "NUMAPLAN_PLAN": str(place)}
     return found
 

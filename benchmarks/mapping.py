@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.instances import Instance, instances
-from numaplan.mapper.cost import imbalance, objective_value
-from numaplan.mapper.methods import METHODS
-from numaplan.mapper.problem import EFFORTS, Problem, new_problem
+from numaplan.mapper.threads.cost import imbalance, objective_value
+from numaplan.mapper.threads.methods import METHODS
+from numaplan.mapper.threads.problem import EFFORTS, Problem, new_problem
 
 DEFAULT_SIZES = "8,32,64"
 WITHOUT = ("exact", "random")  # the one takes too long, the other says nothing

@@ -1,7 +1,7 @@
 """What next-touch costs a page, as ratios: marking to moving, touch to move_pages, user to kernel.
 
-Times of an emulated machine are no times, but their ratios say what is work for the kernel; next-touch.txt,
-section 4.2, gives them for a machine of 2009. Runs here where there are several nodes, else in the lab.
+Times of an emulated machine are no times, but their ratios say what is work for the kernel; [NEXT-TOUCH],
+4.2, gives them for a machine of 2009. Runs here where there are several nodes, else in the lab.
 """
 
 import shutil
@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from numaplan.common import MachineLacksError
-from numaplan.launcher.touching import include_folder
+from numaplan.launcher.enforce.next_touch import include_folder
 from numaplan.profiler import Machine
 
 SOURCE = Path(__file__).with_name("next_touch_cost.c")
 LIBRARY = Path(include_folder()).parent / "enforce.so"
 COLUMNS = ("mark", "touch_by_page", "touch_by_granule", "move_pages", "kernel_mark", "memcpy")
-# next-touch.txt, 4.2, in ns: a page marked, moved on touch, moved by move_pages (2.5 us and 1 GB/s).
+# [NEXT-TOUCH], 4.2, in ns: a page marked, moved on touch, moved by move_pages (2.5 us and 1 GB/s).
 PAPER_MARK, PAPER_TOUCH, PAPER_MOVE, PAPER_BASE = 40.0, 5200.0, 2500.0 + 4096.0, 72000.0
 PAPER = {
     "mark_of_touch": PAPER_MARK / PAPER_TOUCH,

@@ -5,9 +5,8 @@
  * A line for each number of pages: pages, mark, touch page by page, touch by granule, move_pages, kernel's mark, memcpy. The
  * memory is on the first node, and who touches it on the last. mark: of pages, each with a granule of its own.
  */
-#include <numaplan.h>
-
 #include <linux/mempolicy.h>
+#include <numaplan.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>

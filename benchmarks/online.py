@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from numaplan.launcher.online import procfs
+from numaplan.launcher.process import procfs
 
 PARTNERS = Path(__file__).resolve().parent.parent / "examples" / "partners.c"
 POLICIES = "numaplan,nimar+lmma,dino"

@@ -18,10 +18,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from numaplan.launcher.lab.guest import GuestHungError
-from numaplan.launcher.lab.results import LabRun, summarize
-from numaplan.launcher.lab.session import Request, Session, open_session
-from numaplan.launcher.online.budget import Budget
+from numaplan.lab.guest.guest import GuestHungError
+from numaplan.lab.runs.results import LabRun, summarize
+from numaplan.lab.runs.session import Request, Session, open_session
+from numaplan.launcher.online.actuator import Budget
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 POLICIES = ("numaplan", "nimar+lmma", "dino")
@@ -76,7 +76,7 @@ def _chosen(variable: str, known: Iterable[str]) -> list[str]:
 
 def _programs(folder: Path, machine: str) -> dict[str, Program]:
     """Pairs that change partners half-way, as many threads as cpus. Two programs that together have as many
-    threads as cpus (experiment C of cimar-nimar-lmma.txt; DINO's rule), their memory made by one thread each.
+    threads as cpus (experiment C of [IMAR]; DINO's rule), their memory made by one thread each.
     Two programs each of which alone would fill the machine: side by side, and one that comes and goes while
     another of its kind runs (experiment B: the same codes again, at its peak more threads than cores). And
     one that lies well already.

@@ -18,10 +18,10 @@ import numpy as np
 
 from numaplan.common import MachineLacksError
 from numaplan.profiler import Trace, TraceWriter
-from numaplan.profiler.importing import import_recordings
-from numaplan.profiler.perfdata import decode_perf
+from numaplan.profiler.perfdata.decoded import decode_perf
+from numaplan.profiler.recording.importing import import_recordings
 from numaplan.profiler.trace.driver import driver
-from tests.replay.builder import Builder, many_samples
+from tests.support.perfdata_builder import Builder, many_samples
 
 SAMPLES = 2_000_000
 MANY = 10_000_000

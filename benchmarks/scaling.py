@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numaplan.common import write_document
-from numaplan.mapper.cost import objective_value
-from numaplan.mapper.methods import METHODS
-from numaplan.mapper.problem import EFFORTS, Problem, new_problem
+from numaplan.mapper.threads.cost import objective_value
+from numaplan.mapper.threads.methods import METHODS
+from numaplan.mapper.threads.problem import EFFORTS, Problem, new_problem
 from numaplan.profiler import Machine
 
 SIZES = (1024, 2048, 4096, 8192, 16384)
@@ -78,7 +78,7 @@ def _one(pattern: Callable[[int, Rng], Pairs], size: int) -> dict[str, Any]:
     if METHODS["metis"].installed:
         found["metis"] = _measure("metis", problem)
     least = min(value for value, _ in found.values())
-    pairs = len(problem.links.to) // 2 if problem.links else int(np.count_nonzero(problem.comm)) // 2
+    pairs = len(problem.sparse.to) // 2 if problem.sparse else int(np.count_nonzero(problem.comm)) // 2
     rows = {name: {"ratio": value / least, "seconds": seconds} for name, (value, seconds) in found.items()}
     return {"pairs": pairs, **rows}
 
@@ -110,7 +110,8 @@ def drawing(results: dict[str, Any]) -> str:
     width, height = 300, 220
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width * len(results)}" height="{2 * height + 24}"'
-        ' font-family="sans-serif" font-size="11">'
+        ' font-family="sans-serif" font-size="11">',
+        "<style>text{fill:#1f2937} @media (prefers-color-scheme: dark){text{fill:#e6edf5}}</style>",
     ]
     for column, (name, rows) in enumerate(results.items()):
         for line, (what, key) in enumerate((("cost over best found", "ratio"), ("seconds", "seconds"))):
@@ -118,7 +119,9 @@ def drawing(results: dict[str, Any]) -> str:
             parts += _panel(f"{name}: {what}", rows, key, width, height)
             parts.append("</g>")
     for number, (label, colour) in enumerate(COLOURS.items()):
-        parts.append(f'<text x="{20 + 80 * number}" y="{2 * height + 16}" fill="{colour}">{label}</text>')
+        parts.append(
+            f'<text x="{20 + 80 * number}" y="{2 * height + 16}" style="fill:{colour}">{label}</text>'
+        )
     return "\n".join([*parts, "</svg>", ""])
 
 

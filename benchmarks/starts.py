@@ -7,12 +7,10 @@ comma; NUMAPLAN_NUMBA_PYTHON: a Python that has numba.
 
 import os
 import sys
-import tempfile
-from pathlib import Path
 from typing import Any
 
-from tests.system.kinds import KINDS, Built, NotHereError
-from tests.system.outside import discover, start
+from tests.support.outside import discover, start
+from tests.support.runtimes import KINDS, Built, NotHereError
 
 
 def run() -> dict[str, Any]:
@@ -20,13 +18,12 @@ def run() -> dict[str, Any]:
     starts = int(os.environ.get("NUMAPLAN_STARTS", "50"))
     wanted = [name for name in os.environ.get("NUMAPLAN_KINDS", "").split(",") if name]
     results: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for kind in wanted or KINDS:
-            try:
-                results[kind] = _measure(KINDS[kind](Path(folder)), starts)
-            except NotHereError as missing:
-                results[kind] = {"skipped": str(missing)}
-            print(f"{kind}: {results[kind]}", file=sys.stderr, flush=True)
+    for kind in wanted or KINDS:
+        try:
+            results[kind] = _measure(KINDS[kind](), starts)
+        except NotHereError as missing:
+            results[kind] = {"skipped": str(missing)}
+        print(f"{kind}: {results[kind]}", file=sys.stderr, flush=True)
     return results
 
 

@@ -1,18 +1,8 @@
-"""What all four packages share: errors and exit codes, the command frame, safe files."""
+"""What all four packages share: errors and exit codes, the command frame, safe files.
 
-from numaplan.common.document import reviewable_json
-from numaplan.common.errors import MachineLacksError, NotSoError, NumaplanError, UsageError
-from numaplan.common.files import atomic_output, read_document, write_document
-from numaplan.common.version import version
+The public names stand in `__init__.pyi`; each is loaded when it is first used.
+"""
 
-__all__ = [
-    "MachineLacksError",
-    "NotSoError",
-    "NumaplanError",
-    "UsageError",
-    "atomic_output",
-    "read_document",
-    "reviewable_json",
-    "version",
-    "write_document",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

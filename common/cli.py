@@ -1,99 +1,78 @@
-"""The frame every command runs in: one-line errors, exit codes, `--debug`, `--version`.
+"""The command lines of our programs: of one command, or of several of which a table tells the classes."""
 
-A command module makes its Typer with `new_app`, and its entry point calls `run_app`. Nothing but `frame.py`
-turns an exception into an exit code.
-"""
+import gc
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import NoReturn
 
-import os
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from .command import Command
+from .errors import UsageError
+from .frame import run_framed
+from .parser import AnsweredError, Parser, read_command
 
-import typer
-from typer.exceptions import TyperException
-
-from numaplan.common.frame import INTERRUPTED, fail, run_framed
-from numaplan.common.plain_values import read_plainly
-from numaplan.common.version import version
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        print(f"numaplan {version()}")
-        raise typer.Exit
+_YOUNG = 50_000  # objects made before garbage is looked for; start-up makes many that all stay
 
 
-def _set_debug(wanted: bool) -> bool:
-    if wanted:
-        os.environ["NUMAPLAN_DEBUG"] = "1"
-    return wanted
+def run_command(
+    command: type[Command], prog: str, words: Sequence[str] | None = None, *, no_args_is_help: bool = False
+) -> int:
+    """Run the command line of a program that is one command; returns the exit code, errors are one line.
 
-
-Debug = Annotated[
-    bool, typer.Option("--debug", callback=_set_debug, is_eager=True, help="Show the traceback of an error.")
-]
-Version = Annotated[
-    bool,
-    typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
-]
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-
-# For commands that end in a program's own command line: everything after it is the program's.
-PASS_THROUGH = {"allow_interspersed_args": False, "ignore_unknown_options": False}
-
-_EXAMPLE = "Example: "  # how the last line of every command's help begins
-_STYLE: dict[str, Any] = {
-    "add_completion": False,
-    "pretty_exceptions_enable": False,
-    "rich_markup_mode": "rich",
-    "context_settings": {"help_option_names": ["-h", "--help"]},
-}
-
-
-def new_command(function: Callable[..., Any], **settings: Any) -> typer.Typer:
-    """A Typer of a single command, in the same style; `settings` are those of `Typer.command`."""
-    app = typer.Typer(**_STYLE)
-    app.command(**settings)(function)
-    return app
-
-
-def new_app(help_text: str) -> typer.Typer:
-    """A Typer with the conventions of all our commands (`--debug`, `--version`, no completion options)."""
-    app = typer.Typer(help=help_text, no_args_is_help=True, **_STYLE)
-
-    @app.callback()
-    def options(debug: Debug = False, version: Version = False) -> None:
-        pass
-
-    return app
-
-
-def run_app(app: typer.Typer, prog: str, args: Sequence[str] | None = None) -> int:
-    """Run a command line and return its exit code; errors become one line on stderr.
-
-    args: the words after the program's name (default: those of this process).
+    words: those after the program's name (default: those of this process).
     """
+    words = sys.argv[1:] if words is None else words
 
-    def call() -> Any:
-        try:
-            command = typer.main.get_command(app)
-            read_plainly(command)
-            return command(args=args, prog_name=prog, standalone_mode=False)
-        except TyperException as error:
-            told = error.format_message().rstrip(".") or "no command given"
-            return fail(prog, f"{told} — {_advice(error, prog)}", 2)
-        except typer.Abort:
-            return fail(prog, "interrupted", INTERRUPTED)
+    def call() -> int | None:
+        if no_args_is_help and not words:
+            _show_help(prog, lambda: read_command(command, prog, ["--help"], whole=True))
+        return read_command(command, prog, words, whole=True).run()
 
-    return run_framed(call, prog)
+    return _framed(call, prog)
 
 
-def _advice(error: TyperException, prog: str) -> str:
-    """The example of the command in question where something is missing, else where to read about it."""
-    context = getattr(error, "ctx", None)
-    if context is None:
-        return f"see '{prog} --help'"
-    _, found, example = (context.command.help or "").partition(_EXAMPLE)
-    if found and type(error).__name__ == "MissingParameter":
-        return f"give it, as in: {example.partition(chr(10))[0]}"
-    return f"see '{context.command_path} --help'"
+def run_tool(
+    prog: str, about: str, commands: Mapping[str, str], package: str, words: Sequence[str] | None = None
+) -> int:
+    """The same for a program of several commands.
+
+    about: its help; commands: name -> `module:class`, the module relative to the package.
+    """
+    words = sys.argv[1:] if words is None else words
+
+    def load(name: str) -> type[Command]:
+        module, _, found = commands[name].partition(":")
+        command: type[Command] = getattr(import_module(f".{module}", package), found)
+        return command
+
+    def call() -> int | None:
+        def listed() -> list[tuple[str, str]]:
+            return [(name, (load(name).__doc__ or "").partition("\n\n")[0]) for name in commands]
+
+        parser = Parser(prog, "COMMAND [ARGS]...", about, ("Commands", listed), takes_rest=True, whole=True)
+        _, found = parser.read(words)
+        if not found:
+            _show_help(prog, lambda: parser.read(["--help"]))
+        name, *rest = found
+        if name not in commands:
+            parser.reject("command", name, commands)
+        return read_command(load(name), f"{prog} {name}", rest).run()
+
+    return _framed(call, prog)
+
+
+def _show_help(prog: str, show: Callable[[], object]) -> NoReturn:
+    with suppress(AnsweredError):
+        show()
+    raise UsageError("no command given", f"see '{prog} --help'")
+
+
+def _framed(call: Callable[[], int | None], prog: str) -> int:
+    def answered() -> int | None:
+        with suppress(AnsweredError):
+            return call()
+        return None
+
+    gc.set_threshold(_YOUNG)
+    return run_framed(answered, prog)

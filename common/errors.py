@@ -8,18 +8,18 @@ else that reaches the command frame is a defect of ours and is reported as such.
 class NumaplanError(Exception):
     """Base of every error that is told to the user in one line.
 
-    what: what is wrong, naming the file, offset, option or thread; mend: what the user can do about it.
+    what: what is wrong, naming the file, offset, option or thread; hint: what the user can do about it.
     """
 
     exit_code = 2
 
-    def __init__(self, what: str, mend: str = "") -> None:
+    def __init__(self, what: str, hint: str = "") -> None:
         super().__init__(what)
         self.what = what
-        self.mend = mend
+        self.hint = hint
 
     def __str__(self) -> str:
-        text = f"{self.what} — {self.mend}" if self.mend else self.what
+        text = f"{self.what} — {self.hint}" if self.hint else self.what
         return " ".join(text.split())
 
 
@@ -34,6 +34,6 @@ class NotSoError(NumaplanError):
 
 
 class MachineLacksError(NumaplanError):
-    """The machine lacks something; `mend` says which command or setting gets it (exit code 3)."""
+    """The machine lacks something; `hint` says which command or setting gets it (exit code 3)."""
 
     exit_code = 3

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from numaplan.common.errors import UsageError
+from .errors import UsageError
 
 # Plans, machines and matrices are small; a larger "document" is a mistaken path.
 DOCUMENT_LIMIT = 256 << 20

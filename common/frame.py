@@ -4,9 +4,9 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
-from numaplan.common.errors import NumaplanError
+from .errors import NumaplanError
 
 INTERRUPTED = 130
 
@@ -41,6 +41,18 @@ def _outcome(call: Callable[[], Any], prog: str) -> int:
         name = type(error).__name__
         return fail(prog, f"internal error: {name}: {error} — run it again with --debug and report it", 2)
     return result if isinstance(result, int) else 0
+
+
+def leave(code: int) -> NoReturn:
+    """End this process with the code, without taking apart what the system takes back at once.
+
+    With numpy and DuckDB loaded that takes a sixth of the time of a short command.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            if stream is not None:
+                stream.flush()
+    os._exit(code)
 
 
 def fail(prog: str, text: str, code: int) -> int:

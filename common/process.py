@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
-from numaplan.common.errors import UsageError
-from numaplan.common.signals import Heard, Signals
+from .errors import UsageError
+from .signals import ReceivedSignal, Signals
 
 # Signals a user or a batch system sends to us that are meant for the program.
 _FORWARDED = (
@@ -86,25 +86,25 @@ class _Family:
         self._signals = signals
         self._asked_to_stop = False
         self._program_stopped = False
-        # Before its exec it did not hear its own copies; one that it has heard since comes twice, so early.
-        early = signals.heard()
+        # Before its exec it did not receive its own copies; one that it received since comes twice, so early.
+        early = signals.received()
         for item in early:
             if item.number in (*_FORWARDED, *_STOPPING, signal.SIGCONT):
                 self._send(item.number)
-        self._hear([item for item in early if item.number in _STOPPING])
+        self._handle([item for item in early if item.number in _STOPPING])
 
     def wait(self) -> int:
         """The program's return code as Popen gives it; stops with it while it is stopped."""
         while True:
-            status = self._look()
+            status = self._status()
             if status is not None:
                 return os.waitstatus_to_exitcode(status)
             # Whoever waits for us must see us stopped when the program has, and not before: it may not stop.
             if self._asked_to_stop and self._program_stopped and self._signals.stop():
                 self._asked_to_stop = False
-            self._hear(self._signals.wait())
+            self._handle(self._signals.wait())
 
-    def _look(self) -> int | None:
+    def _status(self) -> int | None:
         """Whether the program is stopped now; its status when it has ended."""
         while True:
             pid, status = os.waitpid(self._pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
@@ -114,13 +114,13 @@ class _Family:
                 return status
             self._program_stopped = os.WIFSTOPPED(status)
 
-    def _hear(self, heard: Sequence[Heard]) -> None:
-        for place, item in enumerate(heard):
+    def _handle(self, received: Sequence[ReceivedSignal]) -> None:
+        for place, item in enumerate(received):
             if item.number in _STOPPING:
                 self._asked_to_stop = True
             elif item.number == signal.SIGCONT:
                 self._asked_to_stop = False
-                if not any(later.number in _STOPPING for later in heard[place:]):
+                if not any(later.number in _STOPPING for later in received[place:]):
                     self._go_on()
             elif item.number in self._passed and self._is_for_us_alone(item):
                 self._send(item.number)
@@ -128,13 +128,13 @@ class _Family:
     def _go_on(self) -> None:
         """The order to go on may be for us alone. Ours undoes a stop that the program got just before."""
         self._send(signal.SIGCONT)
-        news = self._signals.heard()
+        news = self._signals.received()
         for item in news:
             if item.number in _STOPPING:
                 self._send(item.number)
-        self._hear(news)
+        self._handle(news)
 
-    def _is_for_us_alone(self, item: Heard) -> bool:
+    def _is_for_us_alone(self, item: ReceivedSignal) -> bool:
         """Not what the kernel sends to our group, which the program is in, nor what it sends to its own."""
         if not item.by_kernel:
             return item.sender != self._pid

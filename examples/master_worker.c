@@ -27,21 +27,17 @@ static long finished;
 static uint64_t total;
 
 /* The next task, or `tasks` when all are done. */
-static long take(void)
-{
+static long take(void) {
     pthread_mutex_lock(&lock);
-    while (offered == -1)
-        pthread_cond_wait(&changed, &lock);
+    while (offered == -1) pthread_cond_wait(&changed, &lock);
     long task = offered;
-    if (task < tasks)
-        offered = -1;
+    if (task < tasks) offered = -1;
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
     return task;
 }
 
-static void hand_back(uint64_t sum)
-{
+static void hand_back(uint64_t sum) {
     pthread_mutex_lock(&lock);
     total += sum;
     finished++;
@@ -49,18 +45,15 @@ static void hand_back(uint64_t sum)
     pthread_mutex_unlock(&lock);
 }
 
-static void offer(long task)
-{
+static void offer(long task) {
     pthread_mutex_lock(&lock);
-    while (offered != -1)
-        pthread_cond_wait(&changed, &lock);
+    while (offered != -1) pthread_cond_wait(&changed, &lock);
     offered = task;
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
 }
 
-static uint64_t walk(long task, long count, const uint64_t *shared, uint64_t length, uint64_t *histogram)
-{
+static uint64_t walk(long task, long count, const uint64_t *shared, uint64_t length, uint64_t *histogram) {
     uint64_t place = (uint64_t)task * 2654435761u, sum = 0;
     for (long i = 0; i < count; i++) {
         place = place * 6364136223846793005u + 1442695040888963407u;
@@ -71,16 +64,14 @@ static uint64_t walk(long task, long count, const uint64_t *shared, uint64_t len
     return sum;
 }
 
-static void *work(void *argument)
-{
+static void *work(void *argument) {
     uint64_t *histogram = histograms[(intptr_t)argument];
     for (long task = take(); task < tasks; task = take())
         hand_back(walk(task, steps, table, (uint64_t)table_words, histogram));
     return NULL;
 }
 
-static void *allocate(size_t count, size_t size)
-{
+static void *allocate(size_t count, size_t size) {
     void *memory = calloc(count, size);
     if (!memory) {
         fprintf(stderr, "master_worker: out of memory\n");
@@ -89,37 +80,30 @@ static void *allocate(size_t count, size_t size)
     return memory;
 }
 
-static void prepare(void)
-{
+static void prepare(void) {
     table = allocate((size_t)table_words, sizeof *table);
-    for (long i = 0; i < table_words; i++)
-        table[i] = (uint64_t)i * 11400714819323198485u >> 17;
+    for (long i = 0; i < table_words; i++) table[i] = (uint64_t)i * 11400714819323198485u >> 17;
     histograms = allocate((size_t)workers, sizeof *histograms);
     for (long w = 0; w < workers; w++) {
         histograms[w] = allocate(BINS, sizeof **histograms);
-        for (long bin = 0; bin < BINS; bin++)
-            histograms[w][bin] = 1; /* the first touch is the master's */
+        for (long bin = 0; bin < BINS; bin++) histograms[w][bin] = 1; /* the first touch is the master's */
     }
 }
 
 /* How often the bins were hit, the same however tasks were shared out. */
-static uint64_t merged(void)
-{
+static uint64_t merged(void) {
     uint64_t sum = 0;
     for (long bin = 0; bin < BINS; bin++) {
         uint64_t hits = 0;
-        for (long w = 0; w < workers; w++)
-            hits += histograms[w][bin];
+        for (long w = 0; w < workers; w++) hits += histograms[w][bin];
         sum = sum * 31 + hits;
     }
     return sum;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     long *parameters[] = {&workers, &tasks, &steps, &table_words};
-    for (int i = 1; i < argc && i <= 4; i++)
-        *parameters[i - 1] = atol(argv[i]);
+    for (int i = 1; i < argc && i <= 4; i++) *parameters[i - 1] = atol(argv[i]);
     if (workers < 1 || workers > 1024 || tasks < 1 || steps < 1 || table_words < 1) {
         fprintf(stderr, "usage: master_worker [workers, 1 to 1024] [tasks] [steps per task] [table words]\n");
         return 2;
@@ -131,10 +115,8 @@ int main(int argc, char **argv)
             fprintf(stderr, "master_worker: cannot make worker %ld\n", w);
             return 1;
         }
-    for (long task = 0; task <= tasks; task++)
-        offer(task);
-    for (long w = 0; w < workers; w++)
-        pthread_join(threads[w], NULL);
+    for (long task = 0; task <= tasks; task++) offer(task);
+    for (long w = 0; w < workers; w++) pthread_join(threads[w], NULL);
     printf("checksum %016llx after %ld tasks\n", (unsigned long long)(total * 31 + merged()), finished);
     return 0;
 }

@@ -26,38 +26,31 @@ static double *halo_sums;  /* one cache line a thread */
 static pthread_barrier_t barrier;
 
 /* Even ids take the first strips, odd ids the rest: neighbours' ids differ by two, or lie in the other half. */
-static long strip_of(long thread)
-{
+static long strip_of(long thread) {
     long evens = (threads + 1) / 2;
     return thread % 2 == 0 ? thread / 2 : evens + thread / 2;
 }
 
 /* Read both neighbours' border zones, as codes with wide halos do. */
-static double read_halo(const double *from, long strip)
-{
+static double read_halo(const double *from, long strip) {
     double sum = 0.0;
     long first = strip * cells, last = first + cells, width = cells < BORDER ? cells : BORDER;
     if (strip > 0)
-        for (long i = first - width; i < first; i++)
-            sum += from[i];
+        for (long i = first - width; i < first; i++) sum += from[i];
     if (strip + 1 < threads)
-        for (long i = last; i < last + width; i++)
-            sum += from[i];
+        for (long i = last; i < last + width; i++) sum += from[i];
     return sum;
 }
 
 /* One pass over the inside of a strip; the two cells at its ends stay as they are. */
-static void relax(const double *from, double *to, long strip)
-{
+static void relax(const double *from, double *to, long strip) {
     long first = strip * cells, last = first + cells;
     to[first] = from[first];
-    for (long i = first + 1; i < last - 1; i++)
-        to[i] = 0.25 * from[i - 1] + 0.5 * from[i] + 0.25 * from[i + 1];
+    for (long i = first + 1; i < last - 1; i++) to[i] = 0.25 * from[i - 1] + 0.5 * from[i] + 0.25 * from[i + 1];
     to[last - 1] = from[last - 1];
 }
 
-static void *work(void *argument)
-{
+static void *work(void *argument) {
     long thread = (long)argument, strip = strip_of(thread);
     double halo = 0.0;
     for (long iteration = 0; iteration < iterations; iteration++) {
@@ -65,18 +58,15 @@ static void *work(void *argument)
         double *to = buffers[(iteration + 1) % 2];
         int refined = iteration >= iterations / 2 && strip % 2 == 1;
         halo += read_halo(from, strip);
-        for (int pass = 0; pass < (refined ? REFINED_PASSES : 1); pass++)
-            relax(from, to, strip);
+        for (int pass = 0; pass < (refined ? REFINED_PASSES : 1); pass++) relax(from, to, strip);
         pthread_barrier_wait(&barrier);
     }
     halo_sums[thread * 8] = halo;
     return NULL;
 }
 
-static long argument(int argc, char **argv, int index, long otherwise, long least, long most)
-{
-    if (index >= argc)
-        return otherwise;
+static long argument(int argc, char **argv, int index, long otherwise, long least, long most) {
+    if (index >= argc) return otherwise;
     char *end;
     long value = strtol(argv[index], &end, 10);
     if (*argv[index] == '\0' || *end != '\0' || value < least || value > most) {
@@ -86,8 +76,7 @@ static long argument(int argc, char **argv, int index, long otherwise, long leas
     return value;
 }
 
-static void *blocks(size_t bytes)
-{
+static void *blocks(size_t bytes) {
     /* Whole blocks of their own, so that strips of different threads never share a page. */
     void *memory = aligned_alloc(BLOCK, (bytes + BLOCK - 1) / BLOCK * BLOCK);
     if (!memory) {
@@ -97,18 +86,15 @@ static void *blocks(size_t bytes)
     return memory;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     threads = argument(argc, argv, 1, threads, 1, 1024);
     cells = argument(argc, argv, 2, cells, 3, 1L << 24);
     iterations = argument(argc, argv, 3, iterations, 1, 1L << 30);
 
     size_t all = (size_t)(threads * cells);
-    for (int b = 0; b < 2; b++)
-        buffers[b] = blocks(all * sizeof **buffers);
+    for (int b = 0; b < 2; b++) buffers[b] = blocks(all * sizeof **buffers);
     halo_sums = blocks((size_t)threads * 64);
-    for (size_t i = 0; i < all; i++)
-        buffers[0][i] = buffers[1][i] = (double)(i % 97);
+    for (size_t i = 0; i < all; i++) buffers[0][i] = buffers[1][i] = (double)(i % 97);
     memset(halo_sums, 0, (size_t)threads * 64);
 
     pthread_t *others = calloc((size_t)threads, sizeof *others);
@@ -119,15 +105,12 @@ int main(int argc, char **argv)
             return 1;
         }
     work((void *)0L);
-    for (long t = 1; t < threads; t++)
-        pthread_join(others[t], NULL);
+    for (long t = 1; t < threads; t++) pthread_join(others[t], NULL);
     free(others);
 
     double sum = 0.0;
-    for (size_t i = 0; i < all; i++)
-        sum += buffers[iterations % 2][i] * (double)(i % 13 + 1);
-    for (long t = 0; t < threads; t++)
-        sum += halo_sums[t * 8];
+    for (size_t i = 0; i < all; i++) sum += buffers[iterations % 2][i] * (double)(i % 13 + 1);
+    for (long t = 0; t < threads; t++) sum += halo_sums[t * 8];
     printf("checksum %.6f\n", sum);
     return 0;
 }

@@ -16,7 +16,7 @@ import pytest
 from numaplan.common import NumaplanError
 
 if TYPE_CHECKING:
-    from numaplan.mapper.check import Verdict
+    from .planning.check import Verdict
 
 Check = Callable[..., "Verdict"]
 
@@ -61,10 +61,10 @@ def check_placement(
 def _verdict(
     today: Path, baseline: Path, loads: Path | None, max_regress: str, symmetrise: bool
 ) -> "Verdict":
-    from numaplan.mapper.check import check_plan_today, parse_share
-    from numaplan.mapper.plan import Plan
-    from numaplan.mapper.trace_workload import workload_of_trace
-    from numaplan.mapper.workload import workload_of_files
+    from .plan.file import Plan
+    from .planning.check import check_plan_today, parse_share
+    from .workload.from_trace import workload_of_trace
+    from .workload.workload import workload_of_files
 
     allowed = parse_share(max_regress)
     plan = Plan.load(baseline)

@@ -5,24 +5,26 @@ import platform
 import re
 import resource
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from numaplan.common import NumaplanError
-from numaplan.profiler.backends import BACKENDS, HARDWARE, backend_of
-from numaplan.profiler.backends.perf_command import recording_perf
-from numaplan.profiler.machine import Machine
-from numaplan.profiler.privileges import (
+from numaplan.machine import Machine
+
+from .backends.choice import BACKENDS, HARDWARE, backend_of
+from .backends.perf.command import recording_perf
+from .backends.perf.hardware_samplers import read_text, samplers
+from .backends.perf.privileges import (
     CAP_PERFMON,
     CAP_SYS_ADMIN,
     ROOT,
-    container_mend,
+    container_hint,
     has_capability,
     in_container,
     is_privileged,
     perf_event_paranoid,
 )
-from numaplan.profiler.sampler_hardware import read_text, samplers
 
 _KERNEL = "proc/sys/kernel"
 _BARE_METAL = "run on the machine itself, or have the virtual PMU switched on; 'emulate' works without"
@@ -30,14 +32,13 @@ _ENOUGH_MLOCK_KIB = 4096
 _ENOUGH_RATE = 50_000
 
 
-@dataclass(frozen=True)
-class Check:
-    """One finding: `why` says what was found, `mend` the exact command that gets what is lacking (if any)."""
+class Check(msgspec.Struct, frozen=True):
+    """One finding: `why` says what was found, `hint` the exact command that gets what is lacking (if any)."""
 
     name: str
     ok: bool
     why: str
-    mend: str = ""
+    hint: str = msgspec.field(default="", name="mend")  # as the JSON answer calls it
 
 
 def diagnose(machine: Machine, tree: Path | None = None) -> list[Check]:
@@ -69,9 +70,9 @@ def _backends(machine: Machine, root: Path) -> list[Check]:
         try:
             capability = backend_of(name, root).available(machine)
         except NumaplanError as error:
-            checks.append(Check(f"backend {name}", False, error.what, error.mend))
+            checks.append(Check(f"backend {name}", False, error.what, error.hint))
         else:
-            checks.append(Check(f"backend {name}", capability.ok, capability.why, capability.mend))
+            checks.append(Check(f"backend {name}", capability.ok, capability.why, capability.hint))
     return checks
 
 
@@ -89,7 +90,7 @@ def _perf() -> Check:
     try:
         return Check("perf", True, recording_perf())
     except NumaplanError as error:
-        return Check("perf", False, error.what, error.mend)
+        return Check("perf", False, error.what, error.hint)
 
 
 def _qemu() -> Check:
@@ -122,8 +123,8 @@ def _mlock() -> Check:
     allowed = (_number(ROOT / _KERNEL / "perf_event_mlock_kb") or 0) * (os.cpu_count() or 1) + limit // 1024
     ok = allowed >= _ENOUGH_MLOCK_KIB
     why = f"perf may lock {allowed} KiB for its buffers" + ("" if ok else ": samples may get lost")
-    mend = "" if ok else f"sudo sysctl kernel.perf_event_mlock_kb={_ENOUGH_MLOCK_KIB}"
-    return Check("mlock limit", ok, why, mend)
+    hint = "" if ok else f"sudo sysctl kernel.perf_event_mlock_kb={_ENOUGH_MLOCK_KIB}"
+    return Check("mlock limit", ok, why, hint)
 
 
 def _nodes(machine: Machine) -> Check:
@@ -144,9 +145,9 @@ def _balancing(machine: Machine, root: Path) -> Check:
         return Check("numa_balancing", False, "this kernel has no NUMA balancing", "boot another kernel")
     if mode & 1:
         return Check("numa_balancing", True, "on: the kernel's hint faults can be recorded")
-    mend = "sudo sysctl kernel.numa_balancing=1" if len(machine.nodes) > 1 else ""
-    why = "off: no hint faults" if mend else "off: it does nothing on one node"
-    return Check("numa_balancing", not mend, why, mend)
+    hint = "sudo sysctl kernel.numa_balancing=1" if len(machine.nodes) > 1 else ""
+    why = "off: no hint faults" if hint else "off: it does nothing on one node"
+    return Check("numa_balancing", not hint, why, hint)
 
 
 def _sample_rate(root: Path) -> Check:
@@ -207,7 +208,7 @@ def _container(root: Path) -> Check:
         return Check("container", True, "none seen")
     if is_privileged(root):
         return Check("container", True, f"{kind}, with the privilege to record")
-    return Check("container", False, f"{kind}, without the privilege to record", container_mend(kind))
+    return Check("container", False, f"{kind}, without the privilege to record", container_hint(kind))
 
 
 def _number(path: Path) -> int | None:

@@ -1,17 +1,38 @@
-"""Fixtures for all tests."""
+"""Fixtures for all tests; how properties are tried; which tests run side by side."""
 
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-settings.register_profile("untimed", deadline=None)  # no test asserts a time, on a crowded machine least
-settings.load_profile("untimed")
+# No test asserts a time: a property's examples have no deadline. `make test` tries the same ones every time,
+# `make fuzz` draws new ones, and many.
+UNTIMED = {
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+}
+settings.register_profile("test", derandomize=True, **UNTIMED)
+settings.register_profile("fuzz", max_examples=2000, **UNTIMED)
+settings.load_profile("test")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in a background job; programs would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A file's tests go to one worker, which builds once what they share; so do all that boot guests."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return "lab" if file.startswith("tests/lab/") else file
+
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session")

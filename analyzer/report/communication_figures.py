@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.analyzer.report.plan_view import PlanView
-from numaplan.analyzer.report.units import in_count
+from .plan_view import PlanView
+from .units import in_count
 
 Matrix = NDArray[np.float64]
 Figure = dict[str, Any]

@@ -7,10 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.analyzer.analysis import Analysis
-from numaplan.analyzer.phases import Phase, describe_phases
-from numaplan.analyzer.regions import RegionUse
-from numaplan.analyzer.sharing import FalseSharing
+from numaplan.profiler import Trace
+
+from ..analysis import Analysis
+from ..memory.false_sharing import FalseSharing
+from ..memory.regions import RegionUse
+from ..policy_inputs import (
+    dino_classes,
+    misses_per_kilo_instructions,
+    node_use,
+    process_exclusivity,
+    trace_roofline,
+)
+from ..timeline.phases import Phase, describe_phases
 
 Matrix = NDArray[np.float64]
 
@@ -70,6 +79,29 @@ def analysis_document(
         for part, comm in zip(document[parts], matrices, strict=False):
             part["comm"] = comm.tolist()
     return document
+
+
+def policy_document(trace: Trace) -> dict[str, Any]:
+    """Key `policy_inputs`: latency by thread and node, MPKI, exclusivity, 3DyRM; -1: not known."""
+    intensity, performance, relative = trace_roofline(trace)
+    use = node_use(trace)
+    mpki = misses_per_kilo_instructions(trace)
+    return {
+        "policy_inputs": {
+            "nodes": use.nodes,
+            "samples_on_node": use.samples.tolist(),
+            "latency": use.latency.tolist(),
+            "node_latency": use.node_latency.tolist(),
+            "mpki": mpki.tolist(),
+            "dino_class": dino_classes(mpki),
+            "exclusivity": process_exclusivity(trace),
+            "roofline": {
+                "intensity": intensity.tolist(),
+                "performance": performance.tolist(),
+                "relative": relative.tolist(),
+            },
+        }
+    }
 
 
 def phase_times(analysis: Analysis) -> list[tuple[int, int]]:

@@ -1,18 +1,26 @@
-"""An analysis as files for other tools: matrices and tables in CSV or Parquet."""
+"""An analysis as files for other tools: matrices and tables in CSV or Parquet, graphs in GraphML."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.analyzer.analysis import Analysis
-from numaplan.analyzer.phases import Phase
-from numaplan.analyzer.report.document import phase_times, stretches
 from numaplan.common import UsageError, atomic_output, write_document
 
+from ..analysis import Analysis
+from ..timeline.phases import Phase
+from .document import phase_times, stretches as stretch_times
+
+if TYPE_CHECKING:
+    import networkx as nx
+
 Matrix = NDArray[np.float64]
+
+FORMATS = ("csv", "parquet", "graphml")
 
 
 @dataclass(frozen=True)
@@ -35,26 +43,36 @@ def write_files(
     """comm (N rows of N), loads (one a row), phases and timeline; in CSV the first two without a header line.
 
     phase_comm: matrices of the phases, written to comm-phase-1 and so on; stretch_comm: of the stretches
-    between changes, to comm-stretch-1 and so on, beside stretches; kind: `csv` or `parquet`.
+    between changes, to comm-stretch-1 and so on, beside stretches; kind: one of FORMATS; `graphml` holds the
+    matrices alone, each as a graph (`Analysis.graph`), with the loads on its vertices.
     Raises UsageError for another kind, or when the folder cannot be made or written.
     """
-    writers: dict[str, Callable[[Path, Table], None]] = {"csv": _write_csv, "parquet": _write_parquet}
-    if kind not in writers:
-        raise UsageError(f"no format {kind!r}", f"choose from {', '.join(writers)}")
+    if kind not in FORMATS:
+        raise UsageError(f"no format {kind!r}", f"choose from {', '.join(FORMATS)}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"{folder}: {error.strerror or error}", "name another folder") from error
-    written = []
-    for name, table in _tables(analysis, phase_comm, stretch_comm).items():
-        written.append(folder / f"{name}.{kind}")
-        writers[kind](written[-1], table)
+    parts = {
+        f"comm-{part}-{at}": comm
+        for part, matrices in (("phase", phase_comm), ("stretch", stretch_comm))
+        for at, comm in enumerate(matrices, 1)
+    }
+    writers: dict[str, Callable[[Path], None]]
+    if kind == "graphml":
+        graphs = {"comm": analysis.graph(), **{name: analysis.graph(comm) for name, comm in parts.items()}}
+        writers = {name: partial(_write_graph, graph) for name, graph in graphs.items()}
+    else:
+        write = _write_csv if kind == "csv" else _write_parquet
+        tables = _tables(analysis, parts, stretches=bool(stretch_comm))
+        writers = {name: partial(write, table) for name, table in tables.items()}
+    written = [folder / f"{name}.{kind}" for name in writers]
+    for path, writer in zip(written, writers.values(), strict=True):
+        writer(path)
     return written
 
 
-def _tables(
-    analysis: Analysis, phase_comm: Sequence[Matrix], stretch_comm: Sequence[Matrix]
-) -> dict[str, Table]:
+def _tables(analysis: Analysis, parts: dict[str, Matrix], *, stretches: bool) -> dict[str, Table]:
     several = len({thread.process for thread in analysis.threads}) > 1
     names = [f"{thread.process}:{thread.path}" if several else thread.path for thread in analysis.threads]
     line = analysis.timeline
@@ -68,11 +86,9 @@ def _tables(
             headed=True,
         ),
     }
-    if stretch_comm:
-        tables["stretches"] = _parts(names, stretches(analysis))
-    for part, matrices in (("phase", phase_comm), ("stretch", stretch_comm)):
-        tables |= {f"comm-{part}-{at}": _matrix(names, comm) for at, comm in enumerate(matrices, 1)}
-    return tables
+    if stretches:
+        tables["stretches"] = _parts(names, stretch_times(analysis))
+    return tables | {name: _matrix(names, comm) for name, comm in parts.items()}
 
 
 def _parts(names: Sequence[str], parts: Sequence[tuple[Phase, tuple[int, int]]]) -> Table:
@@ -86,17 +102,24 @@ def _matrix(names: Sequence[str], values: Matrix) -> Table:
     return Table(names, list(values.T), headed=False)
 
 
-def _write_csv(path: Path, table: Table) -> None:
+def _write_csv(table: Table, path: Path) -> None:
     lines = [",".join(table.names)] if table.headed else []
     columns = [column.tolist() for column in table.columns]
     lines += [",".join(f"{value:.10g}" for value in row) for row in zip(*columns, strict=True)]
     write_document(path, ("\n".join(lines) + "\n").encode())
 
 
-def _write_parquet(path: Path, table: Table) -> None:
+def _write_parquet(table: Table, path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     content = pa.table([pa.array(column) for column in table.columns], names=list(table.names))
     with atomic_output(path) as temporary:
         pq.write_table(content, temporary, compression="zstd")
+
+
+def _write_graph(graph: "nx.Graph", path: Path) -> None:
+    from networkx import write_graphml_xml
+
+    with atomic_output(path) as temporary:
+        write_graphml_xml(graph, temporary)

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from numaplan.analyzer.analysis import Analysis
-from numaplan.analyzer.report.communication_figures import MOST_LABELS, rounded
-from numaplan.analyzer.report.plan_view import PlanView
+from ..analysis import Analysis
+from .communication_figures import MOST_LABELS, rounded
+from .plan_view import PlanView
 
 Figure = dict[str, Any]
 

@@ -14,32 +14,21 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from numaplan.analyzer.analysis import Analysis, analyze_trace
-from numaplan.analyzer.pages import PageAccesses, page_accesses
-from numaplan.analyzer.regions import region_uses
-from numaplan.analyzer.report.communication_figures import communication_figures, node_figure
-from numaplan.analyzer.report.load_figures import load_figures
-from numaplan.analyzer.report.method_figures import MethodCost, method_figure
-from numaplan.analyzer.report.plan_view import (
-    PlanView,
-    first_touch_homes,
-    node_accesses,
-    planned_homes,
-    program_mismatch,
-    view_plan,
-)
-from numaplan.analyzer.report.tables import (
-    key_figures,
-    lines_table,
-    methods_table,
-    regions_table,
-    sentence_list,
-)
-from numaplan.analyzer.report.timeline_figures import timeline_figure
-from numaplan.analyzer.sharing import false_sharing
-from numaplan.analyzer.summary import placement_summary
 from numaplan.common import MachineLacksError, version, write_document
 from numaplan.profiler import Trace
+
+from ..analysis import Analysis, analyze_trace
+from ..memory.false_sharing import false_sharing
+from ..memory.page_counting import page_accesses
+from ..memory.page_counts import PageCounts
+from ..memory.regions import region_uses
+from ..summary import placement_summary
+from .communication_figures import communication_figures, node_figure
+from .load_figures import load_figures
+from .method_figures import MethodCost, method_figure
+from .plan_view import PlanView, first_touch_homes, node_accesses, planned_homes, program_mismatch, view_plan
+from .tables import key_figures, lines_table, methods_table, regions_table, sentence_list
+from .timeline_figures import timeline_figure
 
 Figure = dict[str, Any]
 Methods = Callable[[Analysis], Sequence[MethodCost]]
@@ -86,7 +75,7 @@ def _mismatch(trace: Trace, view: PlanView | None) -> list[str]:
 
 
 def _figures(
-    analysis: Analysis, pages: PageAccesses, view: PlanView | None, methods: Methods | None
+    analysis: Analysis, pages: PageCounts, view: PlanView | None, methods: Methods | None
 ) -> list[Figure]:
     names = _names(analysis)
     figures = communication_figures(analysis.comm, analysis.standard_error, names, view)
@@ -99,7 +88,7 @@ def _figures(
     return figures
 
 
-def _traffic_figures(analysis: Analysis, pages: PageAccesses, view: PlanView) -> list[Figure]:
+def _traffic_figures(analysis: Analysis, pages: PageCounts, view: PlanView) -> list[Figure]:
     count = len(view.nodes)
     pair = {}
     for caption, place in (("compact", view.compact), ("plan", view.place)):

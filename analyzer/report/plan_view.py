@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.analyzer.analysis import ThreadInfo
-from numaplan.analyzer.pages import PAGE, PageAccesses
-from numaplan.analyzer.regions import RegionUse
 from numaplan.common import UsageError
 from numaplan.profiler import Trace
+
+from ..analysis import ThreadInfo
+from ..memory.page_counts import PAGE, PageCounts
+from ..memory.regions import RegionUse
 
 Nodes = NDArray[np.int64]
 
@@ -129,16 +130,13 @@ def _compact(threads: int, nodes: int) -> Nodes:
     return np.repeat(np.arange(nodes), sizes)
 
 
-def first_touch_homes(pages: PageAccesses, place: Nodes) -> Nodes:
+def first_touch_homes(pages: PageCounts, place: Nodes) -> Nodes:
     """For each entry of `pages` the node position of the thread that touched the page first."""
-    number = _page_numbers(pages)
-    order = np.lexsort((pages.first_ns, number))
-    starts = np.flatnonzero(np.diff(number[order], prepend=-1))
-    first = pages.thread[order[starts]]
-    return place[first[number]]
+    assert pages.toucher is not None
+    return place[pages.toucher]
 
 
-def planned_homes(view: PlanView, pages: PageAccesses) -> Nodes:
+def planned_homes(view: PlanView, pages: PageCounts) -> Nodes:
     """For each entry of `pages` the node position where the plan puts the page (first touch where it is
     silent; the node of whoever touches it most for next-touch)."""
     homes = first_touch_homes(pages, view.place)
@@ -163,21 +161,15 @@ def planned_homes(view: PlanView, pages: PageAccesses) -> Nodes:
     return homes
 
 
-def node_accesses(pages: PageAccesses, place: Nodes, homes: Nodes, nodes: int) -> NDArray[np.float64]:
+def node_accesses(pages: PageCounts, place: Nodes, homes: Nodes, nodes: int) -> NDArray[np.float64]:
     """(K, K) samples from threads on the row's node in pages on the column's."""
     pair = place[pages.thread] * nodes + homes
-    cells = np.bincount(pair, weights=pages.count, minlength=nodes * nodes).astype(np.float64)
+    cells = np.bincount(pair, weights=pages.accesses, minlength=nodes * nodes).astype(np.float64)
     return cells.reshape(nodes, nodes)
 
 
-def _page_numbers(pages: PageAccesses) -> Nodes:
-    """(entries,) a number for each (region, page), ascending; entries are sorted by both."""
-    new = (np.diff(pages.region, prepend=-1) != 0) | (np.diff(pages.page, prepend=-1) != 0)
-    return np.cumsum(new) - 1
-
-
-def _most_by(pages: PageAccesses, part: slice, place: Nodes, nodes: int) -> Nodes:
+def _most_by(pages: PageCounts, part: slice, place: Nodes, nodes: int) -> Nodes:
     page, number = np.unique(pages.page[part], return_inverse=True)
     votes = np.zeros((len(page), nodes))
-    np.add.at(votes, (number, place[pages.thread[part]]), pages.count[part])
+    np.add.at(votes, (number, place[pages.thread[part]]), pages.accesses[part])
     return np.asarray(votes.argmax(axis=1)[number], np.int64)

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from numaplan.analyzer.analysis import Analysis
-from numaplan.analyzer.merging import compare_traces
-from numaplan.analyzer.stability import RunAgreement
+from ..analysis import Analysis
+from ..runs.merging import compare_traces
+from ..runs.stability import RunAgreement
 
 
 def runs_sentences(agreements: Sequence[RunAgreement | None], merged: bool) -> list[str]:

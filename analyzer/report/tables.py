@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from numaplan.analyzer.analysis import Analysis
-from numaplan.analyzer.groups import thread_list
-from numaplan.analyzer.regions import RegionUse
-from numaplan.analyzer.report.plan_view import PlanView
-from numaplan.analyzer.report.units import in_count, in_time, use_cells
-from numaplan.analyzer.sharing import FalseSharing
+from ..analysis import Analysis
+from ..groups import thread_list
+from ..memory.false_sharing import FalseSharing
+from ..memory.regions import RegionUse
+from .plan_view import PlanView
+from .units import in_count, in_time, use_cells
 
 MOST_REGIONS = 60
 MOST_LINES = 20

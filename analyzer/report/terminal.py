@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from numaplan.analyzer.analysis import Analysis
-from numaplan.analyzer.regions import RegionUse
-from numaplan.analyzer.report.document import phase_times
-from numaplan.analyzer.report.units import in_count, in_time, use_cells
+from ..analysis import Analysis
+from ..memory.regions import RegionUse
+from .document import phase_times
+from .units import in_count, in_time, use_cells
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.analyzer.analysis import Analysis
-from numaplan.analyzer.report.communication_figures import MOST_LABELS, rounded
-from numaplan.analyzer.timeline import Timeline
+from ..analysis import Analysis
+from ..timeline.timeline import Timeline
+from .communication_figures import MOST_LABELS, rounded
 
 Figure = dict[str, Any]
 

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from numaplan.analyzer.analysis import Analysis
-    from numaplan.analyzer.regions import RegionUse
+    from ..analysis import Analysis
+    from ..memory.regions import RegionUse
 
 
 def in_count(value: float) -> str:

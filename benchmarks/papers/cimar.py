@@ -1,4 +1,4 @@
-"""cimar-nimar-lmma.txt: Experiments A, B (arrivals of Table 4) and C on servers HPL and LPL.
+"""[IMAR]: Experiments A, B (arrivals of Table 4) and C on servers HPL and LPL.
 
 The figures' bars are not in the text; expected values are those the text states. The queues of Experiment C
 are drawn, not listed, so ours mix the same benchmarks; work is scaled so that tasks take tens of seconds.

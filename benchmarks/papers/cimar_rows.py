@@ -1,4 +1,4 @@
-"""What cimar-nimar-lmma.txt says of its experiments, section 7, beside what came out of ours.
+"""What [IMAR], 7, says of its experiments, beside what came out of ours.
 
 How steady a configuration is the paper tells by the standard deviation of task times over runs: NIMAR's is
 smaller than CIMAR's in A and B, and LMMA makes it smaller in all three.

@@ -1,4 +1,4 @@
-"""cmlb.txt, Tables 1 to 3: remote communication and load deviation of the mapping methods on two nodes.
+"""[CMLB], Tables 1 to 3: remote communication and load deviation of the mapping methods on two nodes.
 
 The paper's matrices are not published. Ours have the pattern of these codes (neighbours in one dimension
 for SP and BT with longer faces for BT, a wavefront for LU) with unequal thread loads and shuffled ids;

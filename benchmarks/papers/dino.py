@@ -1,4 +1,4 @@
-"""dino.txt: migrations an hour (Table 1) and how DI-Plain, DI-Migrate and DINO compare with the default.
+"""[DINO]: migrations an hour (Table 1) and how DI-Plain, DI-Migrate and DINO compare with the default.
 
 Four Barcelonas, Linux without AutoNUMA as in the paper. SPEC CPU mixes run sixteen programs an eighth as
 long as real ones, each again and again until all have ended twice; the second time counts. SPEC MPI jobs run

@@ -1,4 +1,4 @@
-"""exclusivity.txt: Tables 1 and 3 exactly, and how the selection policies compare on PARSEC-like mixes.
+"""[EXCL]: Tables 1 and 3 exactly, and how the selection policies compare on PARSEC-like mixes.
 
 29 programs with several threads each at once on four Opterons; three of four fill their memory in the first
 thread (Table 2). Work and miss rates are spread evenly over the range that such programs have; the kernel
@@ -14,10 +14,9 @@ from benchmarks.papers.ours import our_rows
 from benchmarks.papers.rows import Row, claim_row, ratio_row
 from benchmarks.simulator.programs import Program, Task, steady
 from benchmarks.simulator.system import Habits
-from numaplan.launcher.online.observation import MachineView, Observation, Processes, Threads, no_pages
-from numaplan.launcher.online.policies.balancing import Task as Queue
-from numaplan.launcher.online.policies.balancing import exclusivity
-from numaplan.launcher.online.registry import make_policy
+from numaplan.mapper.online.observation import MachineView, Observation, Processes, Threads, no_pages
+from numaplan.mapper.online.policies.balancing import Transfer, exclusivity
+from numaplan.mapper.online.registry import make_policy
 from numaplan.profiler import Machine
 
 PAPER = "exclusivity"
@@ -157,7 +156,7 @@ def _exact(table: str, row: str, expected: float, got: float) -> Row:
 def table_1() -> list[Row]:
     """Every value and every selected task of Table 1."""
     seen = _case([[(3, 0)], [(9, 0)], [(10, 0)]], [(3, 7), (3, 3), (5, 10)])
-    task = Queue(seen, np.arange(3), 0, 1)
+    task = Transfer(seen, np.arange(3), 0, 1)
     expected = {"tm": (10, 6, 15), "mb": (4, 0, 5), "bce": (1.333, 0, 1)}
     selected = {"first-fit": 3, "tm": 9, "mb": 10, "bce": 3}
     found = []
@@ -197,6 +196,6 @@ def table_3() -> list[Row]:
     ]
     for table, seen, tids, tid in (("3a", nine, (1, 10), 10), ("3b", seven, (3, 11, 19, 6), 11)):
         queue = np.array([int(np.flatnonzero(seen.threads.tid == each)[0]) for each in tids])
-        choice = make_policy("excl-base").select(Queue(seen, queue, 0, 1))  # type: ignore[attr-defined]
+        choice = make_policy("excl-base").select(Transfer(seen, queue, 0, 1))  # type: ignore[attr-defined]
         found.append(_exact(table, "selected task", tid, float(seen.threads.tid[choice.thread])))
     return found

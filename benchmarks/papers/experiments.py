@@ -8,10 +8,10 @@ from benchmarks.simulator.observe import SAMPLES
 from benchmarks.simulator.programs import Task
 from benchmarks.simulator.run import Setup
 from benchmarks.simulator.system import Habits
-from numaplan.launcher.online.registry import make_policy
+from numaplan.mapper.online.registry import make_policy
 
 PLACEMENTS = {"baseline": "os", "direct": "direct", "interleave": "interleave"}
-THANOS_SAMPLES = 2000.0  # a second and thread, of the tool of cimar-nimar-lmma.txt
+THANOS_SAMPLES = 2000.0  # a second and thread, of the tool of [IMAR]
 # Single pages that LMMA names, with those preloaded, make up so much of a 4 MiB block: so many samples stand
 # behind the simulator's, each moves 1 + S_preload pages of 1024.
 LMMA_GRAIN = THANOS_SAMPLES / SAMPLES * 9 / 1024

@@ -14,15 +14,11 @@ import msgspec
 import numpy as np
 
 import benchmarks.simulator
-import numaplan.launcher
 import numaplan.mapper
 from benchmarks.simulator.run import Outcome
 from numaplan.common import atomic_output
 
 _COLUMNS = ("ends", "starts", "ran_s")
-_SEEN = ("actions.py", "observation.py", "registry.py")  # of the loop's modules, what the simulator imports
-_SOLVES = ("cost", "links", "mapping", "metrics", "placing", "problem", "refine", "solver", "solver_task")
-# That is what is behind the mapper's `map_threads`, beside methods and solver.
 Asked = tuple[Any, str, int]  # experiment, configuration, seed; the first by its repr
 
 
@@ -67,15 +63,13 @@ def _place(folder: Path, asked: Asked) -> Path:
 @cache
 def _code(maps: bool) -> str:
     """A digest of the sources that an outcome depends on; maps: the mapper's too."""
-    online = Path(str(numaplan.launcher.__file__)).parent / "online"
     simulator, mapper = (
         Path(str(module.__file__)).parent for module in (benchmarks.simulator, numaplan.mapper)
     )
-    sources = [Path(__file__).with_name("experiments.py"), *(online / name for name in _SEEN)]
-    sources += [*simulator.glob("*.py"), *(online / "policies").glob("*.py")]
-    if maps:
-        sources += [*(mapper / "methods").glob("*.py"), *(mapper / "native" / "solver").glob("*.[ch]")]
-        sources += [mapper / f"{name}.py" for name in _SOLVES]
+    sources = [Path(__file__).with_name("experiments.py"), *simulator.glob("*.py")]
+    sources += (mapper / "online").rglob("*.py")
+    if maps:  # what is behind `map_threads`
+        sources += [*(mapper / "threads").rglob("*.py"), *(mapper / "native" / "solver").glob("*.[ch]")]
     digest = sha256()
     for path in sorted(sources):
         digest.update(path.read_bytes())

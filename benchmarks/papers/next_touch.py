@@ -1,4 +1,4 @@
-"""next-touch.txt, section 4.2: what marking and migrating pages costs.
+"""[NEXT-TOUCH], 4.2: what marking and migrating pages costs.
 
 Measured by `benchmarks.next_touch`: here on a machine with several nodes of memory, else in the lab, whose
 processors are emulated: there the ratios say how much the kernel and the library have to do, and times say

@@ -140,7 +140,7 @@ def spread_row(where: tuple[str, str, str], claim: str, ratios: Sequence[float],
 
 
 def as_json(rows: list[Row], seeds: int) -> bytes:
-    """The document of the design's data contracts."""
+    """The document of `papers --json` (numaplan/papers/1)."""
     return msgspec.json.encode(Rows(SCHEMA, seeds, rows))
 
 

@@ -1,4 +1,4 @@
-"""The policy's hands in the simulator: binding threads, moving pages at the rate the kernel can."""
+"""The policy's actuator in the simulator: binding threads, moving pages at the rate the kernel can."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from benchmarks.simulator.calibration import PHYSICS
 from benchmarks.simulator.system import cpu_load, idlest_cpu, move_thread
 from benchmarks.simulator.world import BLOCK, FREE, World
-from numaplan.launcher.online.actions import Action, MovePages
+from numaplan.mapper.online.actions import Action, MovePages
 
 
 @dataclass
-class Hands:
+class Actuator:
     """Applies actions; counts what it did. thread_moves: to another node; by_job: job number -> page
     migrations (decisions that moved any of its memory), thread moves to another node."""
 

@@ -1,7 +1,7 @@
 """The cache that a node's cpus share: threads push out each other's lines, and find each other's shared ones.
 
-dino.txt, 2.1, finds contention for the cache to be at most a fifth of all that co-runners cost; a thread has
-`overflow` more misses where all others on its node are far heavier than it. exclusivity.txt, figure 13, finds
+[DINO], 2.1, finds contention for the cache to be at most a fifth of all that co-runners cost; a thread has
+`overflow` more misses where all others on its node are far heavier than it. [EXCL], figure 13, finds
 fewer misses where threads of a group share a node: of the accesses to what all threads of a task use,
 `reuse` hit where all of them are together.
 """

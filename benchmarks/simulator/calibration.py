@@ -35,7 +35,7 @@ class Physics:
     line_bytes: traffic of a miss, with what is written back and what was fetched ahead in vain; queue: delay
     of a resource relative to its unloaded latency at utilisation rho is queue * rho^2 / (1 - rho); overflow,
     reuse: see cache.py;
-    page_move_s: seconds to migrate one byte (next-touch.txt, 4.2: 1 GB/s and 2.5 us a page of 4 KiB);
+    page_move_s: seconds to migrate one byte ([NEXT-TOUCH], 4.2: 1 GB/s and 2.5 us a page of 4 KiB);
     flush_s: each running thread of a process loses to a page of it that moves, for the page's address must
     be forgotten on all cpus; move_rate: bytes/s at which migrations go at most; warm_up_s: a thread loses on
     another node; noise: share of a core that the system's own work takes where it runs; sample_s: a sample
@@ -88,9 +88,7 @@ def calibration(name: str) -> Calibration:
         return _measured(name, 3.2, 27.5)
     if name == "opteron-4x8":
         return _scaled(Machine.load(name), 100.0, 25.0, 6.0, 2.8, 16)
-    if (
-        name == "barcelona-4x4"
-    ):  # dino.txt, section 2.1; one hop costs what section 2 of next-touch's machine has
+    if name == "barcelona-4x4":  # [DINO], 2.1; one hop costs what the machine of [NEXT-TOUCH], 2, has
         content = Machine.load("4x4").to_dict()
         square = [[10, 14, 18, 14], [14, 10, 14, 18], [18, 14, 10, 14], [14, 18, 14, 10]]
         return _scaled(Machine.from_dict({**content, "distances": square}), 100.0, 7.0, 4.0, 2.3, 2)

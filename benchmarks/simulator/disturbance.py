@@ -1,7 +1,7 @@
 """What else runs: the system's own work, and the tool that samples.
 
 Both want a cpu. Free threads of the node make room for it together; a thread bound to that very cpu cannot
-(cimar-nimar-lmma.txt, 7.1: negligible scripts and the tool are enough to show that).
+([IMAR], 7.1: negligible scripts and the tool are enough to show that).
 """
 
 import numpy as np

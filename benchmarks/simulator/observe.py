@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from benchmarks.simulator.contention import Speeds
 from benchmarks.simulator.world import BLOCK, World
-from numaplan.launcher.online.observation import (
+from numaplan.mapper.online.observation import (
     MachineView,
     Observation,
     Pages,

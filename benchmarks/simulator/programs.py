@@ -79,7 +79,7 @@ NAS: Mapping[str, Program] = {
     )
 }
 
-# SPEC CPU 2006: single-threaded; misses a thousand instructions as figure 8 of dino.txt orders them; as many
+# SPEC CPU 2006: single-threaded; misses a thousand instructions as [DINO], figure 8, orders them; as many
 # instructions as the reference inputs have, about.
 SPEC: Mapping[str, Program] = {
     name: Program(

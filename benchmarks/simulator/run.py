@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.simulator.acting import Hands
+from benchmarks.simulator.acting import Actuator
 from benchmarks.simulator.cache import miss_factor
 from benchmarks.simulator.calibration import PHYSICS, Calibration
 from benchmarks.simulator.contention import Contention, Demand, Speeds
@@ -25,7 +25,7 @@ from benchmarks.simulator.system import (
     starting_cpus,
 )
 from benchmarks.simulator.world import BLOCK, World, new_job
-from numaplan.launcher.online.actions import Policy
+from numaplan.mapper.online.actions import Policy
 
 STEP_S = 0.25
 _SETTLED, _STIRRED = 2, 8  # rounds of contention.solve in a step
@@ -94,7 +94,7 @@ class _Run:
         self.setup = setup
         self.world = World(setup.calibration, setup.seed)
         self.contention = Contention(setup.calibration)
-        self.hands, self.counters = Hands(setup.grain), Counters()
+        self.actuator, self.counters = Actuator(setup.grain), Counters()
         count = len(setup.tasks)
         self.outcome = Outcome(np.full(count, np.nan), np.full(count, np.nan), np.zeros(count))
         self.rounds = np.zeros(count, dtype=np.int64)
@@ -114,8 +114,8 @@ class _Run:
         for job in self.world.jobs:  # another round of tasks that have ended often enough
             outcome.ran_s[job.number] += self.now - job.started_s
         outcome.remote, outcome.latency_ns = (self.total[1:] / max(self.total[0], 1.0)).tolist()
-        outcome.thread_moves, outcome.migrations = self.hands.thread_moves, self.hands.by_job
-        outcome.moved_gb = self.hands.moved_bytes / 1e9
+        outcome.thread_moves, outcome.migrations = self.actuator.thread_moves, self.actuator.by_job
+        outcome.moved_gb = self.actuator.moved_bytes / 1e9
         return outcome
 
     def _arrive(self) -> None:
@@ -136,13 +136,13 @@ class _Run:
             self._rows_changed()
 
     def _rows_changed(self) -> None:
-        self.hands.forget_rows()
+        self.actuator.forget_rows()
         self.contention.stir()
 
     def _step(self) -> None:
         world, setup = self.world, self.setup
         changed = self._system()
-        moved = self.hands.move_pages(world, STEP_S)
+        moved = self.actuator.move_pages(world, STEP_S)
         if len(moved):
             self._charge(moved)
             world.memory_changed()
@@ -224,9 +224,9 @@ class _Run:
         decision = policy.decide(seen, self.memory)
         self.memory: Any = decision.state
         before = self.world.cpu.copy()
-        self.hands.take(self.world, decision.actions)
+        self.actuator.take(self.world, decision.actions)
         if self.setup.confines:
-            self.hands.confine(self.world)
+            self.actuator.confine(self.world)
         if not np.array_equal(before, self.world.cpu):
             self.contention.stir()
         self.counters = Counters()

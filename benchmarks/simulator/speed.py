@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks.simulator.calibration import calibration
 from benchmarks.simulator.programs import NAS, Task
 from benchmarks.simulator.run import Setup, simulate
-from numaplan.launcher.online.registry import make_policy
+from numaplan.mapper.online.registry import make_policy
 
 POLICIES = ("", "nimar", "nimar+lmma", "dino", "excl", "numaplan")
 PROGRAMS = ("lu", "cg", "ft", "sp", "bt", "mg", "dc", "ua")

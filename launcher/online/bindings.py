@@ -8,7 +8,7 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from numaplan.launcher.online.procfs import allowed_cpus
+from ..process.procfs import allowed_cpus
 
 Cpus = frozenset[int]
 
@@ -24,7 +24,7 @@ class Bindings:
     _foreign: set[int] = field(default_factory=set)
     _roam: dict[int, Cpus] = field(default_factory=dict)  # pid -> the cpus its threads had in all at first
 
-    def look(self, pid: int, tids: list[int]) -> dict[int, bool]:
+    def movable(self, pid: int, tids: list[int]) -> dict[int, bool]:
         """Whether each thread of a process may be moved."""
         masks = {tid: mask for tid in tids if (mask := allowed_cpus(tid)) is not None}
         for tid, mask in masks.items():

@@ -3,20 +3,26 @@
 The cost of an access is its latency where that is sampled, else the unloaded latency between the node of the
 thread and the node of the page; clearly more waiting for a cpu makes all of it longer. An interval in which
 threads shared cpus, or reached far, costs more.
+
+A program changes by itself, too: then its accesses cost more with the moves, and would without. So before
+moves are undone, what the last interval's accesses cost is compared with what they would have cost without.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from numaplan.launcher.online.observation import Flags, Floats
-from numaplan.launcher.online.observing import Looked
+from numaplan.mapper import Flags, Floats, Ints, MoveThread, Observation
+
+from .actuator import ActionResult
+from .observer import Interval
 
 _LEAST_SAMPLES = 30
 MORE_WAITING = 0.1  # of the time: less comes and goes where there are more threads than cpus
 WORSE = 0.02  # less is not worth undoing anything
 _PIECES, _MOST_PIECES = 8, 1000  # of an interval, and of all
 _CERTAIN = 2.0  # standard errors
+_FEWEST = 10  # samples from a node to another that tell the latency between them
 
 
 @dataclass(frozen=True)
@@ -37,22 +43,22 @@ class Cost:
         return replace(self, mean=self.mean * stretch, error=self.error * stretch)
 
 
-def cost_of(looked: Looked, waiting_only: bool = False) -> Cost:
+def cost_of(interval: Interval, waiting_only: bool = False) -> Cost:
     """The cost of an interval's fresh samples. waiting_only: a policy that trades distance for room."""
-    fresh, place = looked.fresh, looked.fresh_place
+    fresh, place = interval.fresh, interval.fresh_place
     known = place >= 0
     node, page, count = fresh.node[known], place[known], fresh.weight[known]
     if waiting_only:
-        return Cost(1.0 / max(1e-3, 1.0 - looked.waiting), 0.0, len(count), _share(node == page, count))
-    waits = looked.observation.machine.latency_ns[node, page]
+        return Cost(1.0 / max(1e-3, 1.0 - interval.waiting), 0.0, len(count), _share(node == page, count))
+    waits = interval.observation.machine.latency_ns[node, page]
     latency = fresh.latency[known]
     waits = np.where(np.isnan(latency), waits, latency)
     total = count.sum()
     if total <= 0:
         return Cost(np.nan, np.nan, 0, np.nan)
     mean = float((waits * count).sum() / total)
-    error = _error(fresh.time_s[known], waits * count, count, looked.observation.interval_s)
-    return Cost(mean, error, len(count), _share(node == page, count), looked.avoidable)
+    error = _error(fresh.time_s[known], waits * count, count, interval.observation.interval_s)
+    return Cost(mean, error, len(count), _share(node == page, count), interval.avoidable)
 
 
 def _error(time_s: Floats, waits: Floats, count: Floats, interval_s: float) -> float:
@@ -87,3 +93,70 @@ def verdict(before: Cost, after: Cost) -> str:
     if after.mean > before.mean + doubt:
         return "worse"
     return "better" if after.mean < before.mean - doubt else "open"
+
+
+@dataclass
+class PendingMoves:
+    """Moves whose effect is not clear yet.
+
+    before: what accesses cost then; waiting: for cpus, avoidably, then; tids: there then; homes: where moved
+    threads were, node row by tid; age: intervals since; worse: how many in a row that were worse.
+    """
+
+    before: Cost
+    waiting: float
+    tids: Ints
+    done: list[ActionResult] = field(default_factory=list)
+    homes: dict[int, int] = field(default_factory=dict)
+    age: int = 0
+    worse: int = 0
+
+    def add(self, done: list[ActionResult], observation: Observation) -> None:
+        """Further moves, made upon this observation."""
+        self.done += done
+        nodes = dict(zip(observation.threads.tid.tolist(), observation.threads.node.tolist(), strict=True))
+        for action in (one.action for one in done if one.moved):
+            if isinstance(action, MoveThread) and action.tid in nodes:
+                self.homes.setdefault(action.tid, nodes[action.tid])
+
+    def at_fault(self, interval: Interval) -> bool:
+        """Whether the last interval would have been better without these moves."""
+        crowded = interval.avoidable > self.waiting + MORE_WAITING
+        if self.homes and crowded:  # they may have been moved together
+            return True
+        known = interval.fresh_place >= 0
+        fresh, place = interval.fresh.where(known), interval.fresh_place[known]
+        node = fresh.node.copy()
+        for tid, home in self.homes.items():
+            node[fresh.tid == tid] = home
+        before = self._places_before(fresh.pid, fresh.page, place, interval.observation.machine.node_ids)
+        latency = _latencies(interval, place, known)
+        now = float((latency[fresh.node, place] * fresh.weight).sum())
+        without = float((latency[node, before] * fresh.weight).sum())
+        return without < now * (1.0 - WORSE)
+
+    def _places_before(self, pid: Ints, page: Ints, place: Ints, node_ids: Ints) -> Ints:
+        """(n,) node rows of the samples' pages, were nothing moved."""
+        result = place.copy()
+        for one in reversed(self.done):
+            if one.pages_before is None or not len(one.pages_before[1]):
+                continue
+            owner, pages, nodes = one.pages_before
+            order = np.argsort(pages)
+            at = np.minimum(np.searchsorted(pages, page, sorter=order), len(pages) - 1)
+            ours = (pages[order[at]] == page) & (pid == owner)
+            result[ours] = np.searchsorted(node_ids, nodes[order[at]][ours])
+        return result
+
+
+def _latencies(interval: Interval, place: Ints, known: np.ndarray) -> Floats:
+    """(K, K) ns from node to node: as the samples tell where there are enough, else as the machine does."""
+    machine = interval.observation.machine
+    node, latency = interval.fresh.node[known], interval.fresh.latency[known]
+    timed = ~np.isnan(latency)
+    cells, size = (node * machine.nodes + place)[timed], machine.nodes**2
+    count = np.bincount(cells, minlength=size)
+    total = np.bincount(cells, latency[timed], minlength=size)
+    mean = np.where(count >= _FEWEST, total / np.maximum(count, 1), machine.latency_ns.ravel())
+    result: Floats = mean.reshape(machine.nodes, machine.nodes)
+    return result

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import FrameType
 
-from numaplan.common import UsageError
-from numaplan.common.process import find_program, run_program
-from numaplan.launcher.folder import launch_folder
-from numaplan.launcher.online import procfs
-from numaplan.launcher.online.options import OnlineOptions
-from numaplan.launcher.online.session import Session
-from numaplan.profiler.identity import prepare
-from numaplan.profiler.machine import Machine
+from numaplan.common import UsageError, find_program, run_program
+from numaplan.machine import Machine
+from numaplan.profiler import prepare
+
+from ..enforce.folder import launch_folder
+from ..process import procfs
+from .options import OnlineOptions
+from .session import OnlineSession
 
 
 def launch_online(
@@ -24,7 +24,7 @@ def launch_online(
     Raises UsageError or MachineLacksError before the program starts.
     """
     find_program(argv)
-    session = Session(options, Machine.load("local"))
+    session = OnlineSession(options, Machine.load("local"))
     session.prepare([os.getpid()])  # what we start is watched with us, from its first instruction
     surroundings = dict(os.environ if environment is None else environment)
     with launch_folder({}) as workdir:
@@ -59,7 +59,7 @@ def attach_to_all(options: OnlineOptions) -> int:
 
 
 def _attach(options: OnlineOptions, now: Sequence[int], roots: Callable[[], Sequence[int]]) -> int:
-    session = Session(options, Machine.load("local"), live=True)
+    session = OnlineSession(options, Machine.load("local"), live=True)
     with _Interruptible() as code:
         session.prepare(now)
         session.start(roots)

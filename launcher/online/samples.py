@@ -1,21 +1,24 @@
-"""The samples of the last intervals, as the arrays that an observation is made of."""
+"""The samples of the last intervals as the arrays that an observation is made of, and what they tell of
+threads: instructions and last-level misses, counted, or estimated where they are not."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from numaplan.launcher.online.kernel import PAGE_BYTES
-from numaplan.launcher.online.observation import Flags, Floats, Ints
-from numaplan.launcher.online.policies.page_sets import NUMBER_END
-from numaplan.profiler.live_samples import LiveSamples
+from numaplan.mapper import NUMBER_END, Flags, Floats, Ints, groups_of
+from numaplan.profiler import LiveSamples
+
+from ..process.page_moves import PAGE_BYTES
 
 _MOST = 1 << 20  # samples kept
 _MOST_ACCESSES = 1e5
 _INTERVALS = 2.5
+LINES_PER_PAGE = 64.0
+INSTRUCTIONS_PER_NS = 1.0
 
 
-class Table(NamedTuple):
+class SampleTable(NamedTuple):
     """Samples as equally long arrays: seconds of CLOCK_MONOTONIC, ids, page number, row of the node that the
     thread was on, accesses that it stands for, latency in ns (NaN unknown).
     """
@@ -30,12 +33,12 @@ class Table(NamedTuple):
     missed: Flags
     latency: Floats
 
-    def where(self, rows: Flags) -> "Table":
+    def where(self, rows: Flags) -> "SampleTable":
         """The chosen ones."""
-        return Table._make(column[rows] for column in self)
+        return SampleTable._make(column[rows] for column in self)
 
 
-def table_of(samples: LiveSamples, node_of_cpu: Ints, pids: Ints, timed: bool = True) -> Table:
+def sample_table(samples: LiveSamples, node_of_cpu: Ints, pids: Ints, timed: bool = True) -> SampleTable:
     """The samples of these processes (ascending) on known cpus, but for addresses that no memory has.
 
     node_of_cpu: node row by cpu id, -1 unknown, the last entry for ids beyond; timed: do latencies count.
@@ -44,7 +47,7 @@ def table_of(samples: LiveSamples, node_of_cpu: Ints, pids: Ints, timed: bool = 
     node = node_of_cpu[cpus]
     page = (samples.addr // np.uint64(PAGE_BYTES)).astype(np.int64)
     kept = (node >= 0) & np.isin(samples.pid, pids) & (page < NUMBER_END)
-    return Table(
+    return SampleTable(
         time_s=samples.time_ns / 1e9,
         pid=samples.pid,
         tid=samples.tid,
@@ -57,7 +60,7 @@ def table_of(samples: LiveSamples, node_of_cpu: Ints, pids: Ints, timed: bool = 
     ).where(kept)
 
 
-def weighed_by_time(table: Table, waited_ns: float, latency_ns: float) -> Table:
+def weighed_by_time(table: SampleTable, waited_ns: float, latency_ns: float) -> SampleTable:
     """Samples that say nothing of how many accesses they stand for: let all wait so long together.
 
     A sample stands for 100,000 accesses at most: of a few samples no more can be known.
@@ -73,15 +76,56 @@ class Window:
     """Keeps the samples of the last `seconds` or, if those were longer, intervals; 0: only the new ones."""
 
     seconds: float
-    table: Table | None = None
+    table: SampleTable | None = None
 
-    def add(self, fresh: Table, now: float, interval: float = 0.0) -> Table:
+    def add(self, fresh: SampleTable, now: float, interval: float = 0.0) -> SampleTable:
         """Take in new samples and return all that are not too old; interval: seconds since the last call."""
         merged = fresh
         if self.table is not None and self.seconds:
-            merged = Table._make(np.concatenate(pair) for pair in zip(self.table, fresh, strict=True))
+            merged = SampleTable._make(np.concatenate(pair) for pair in zip(self.table, fresh, strict=True))
         young = (merged.time_s > now - max(self.seconds, _INTERVALS * interval)) | (not self.seconds)
         if len(young) > _MOST:
             young[: len(young) - _MOST] = False
         self.table = merged.where(young)
         return self.table
+
+
+class Counts(NamedTuple):
+    """(T,) each; zeros where neither counted nor estimated. counted: they are no estimates."""
+
+    instructions: Floats
+    misses: Floats
+    counted: bool
+
+
+def count_events(
+    tids: Ints, samples: LiveSamples, fresh: SampleTable, ran_ns: Ints, estimate: bool
+) -> Counts:
+    """Of threads with these ids.
+
+    estimate: where instructions are not counted, one for each ns that a thread ran; where samples do not tell
+    of misses either, one for each cache line of each page that it was seen to touch.
+    """
+    rows = rows_of(tids, np.argsort(tids), fresh.tid)
+    ours = fresh.missed & (rows >= 0)
+    misses = np.bincount(rows[ours], fresh.weight[ours], len(tids)).astype(np.float64)
+    if samples.instructions:
+        counted = dict(samples.instructions)
+        return Counts(np.array([counted.get(tid, 0.0) for tid in tids.tolist()]), misses, True)
+    if not estimate:
+        return Counts(np.zeros(len(tids)), np.zeros(len(tids)), False)
+    if not ours.any():
+        known, count = rows >= 0, max(1, len(tids))
+        _, page = groups_of(fresh.page[known])
+        pairs, _ = groups_of(page * count + rows[known])
+        misses = np.bincount(pairs % count, minlength=len(tids)).astype(np.float64) * LINES_PER_PAGE
+    return Counts(ran_ns.astype(np.float64) * INSTRUCTIONS_PER_NS, misses, False)
+
+
+def rows_of(tids: Ints, order: Ints, wanted: Ints) -> Ints:
+    """The row of each wanted tid, -1 where there is none; order: argsort of tids."""
+    if not len(tids):
+        return np.full(len(wanted), -1, dtype=np.int64)
+    at = np.minimum(np.searchsorted(tids, wanted, sorter=order), len(tids) - 1)
+    rows: Ints = np.where(tids[order[at]] == wanted, order[at], -1)
+    return rows

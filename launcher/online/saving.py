@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from numaplan.common import UsageError
-from numaplan.launcher.online import kernel
-from numaplan.launcher.online.bindings import Bindings
-from numaplan.launcher.online.observation import Floats, Ints, Observation
 from numaplan.mapper import (
+    Floats,
+    Ints,
+    Observation,
     Plan,
     PlanApp,
     PlanMachine,
@@ -21,6 +21,9 @@ from numaplan.mapper import (
 )
 from numaplan.profiler import Identity, Machine, RegionRecord, ThreadRecord
 
+from ..process import page_moves as kernel
+from .bindings import Bindings
+
 _PLACED = ("heap", "mmap", "static")
 _MOST_REGIONS = 1000
 
@@ -29,18 +32,20 @@ def refined_plan(
     policy: str,
     argv: tuple[str, ...],
     machine: Machine,
-    seen: Observation | None,
+    observation: Observation | None,
     identity: Identity,
     bindings: Bindings,
 ) -> Plan:
     """The plan; raises UsageError when too little was seen to make one."""
-    known = {} if seen is None else {tid: row for row, tid in enumerate(seen.threads.tid.tolist())}
-    found = [(one, known[one.tid]) for one in identity.threads if one.tid in known]
-    if seen is None or not found:
+    tids = observation.threads.tid.tolist() if observation else []
+    row_of = {tid: row for row, tid in enumerate(tids)}
+    found = [(one, row_of[one.tid]) for one in identity.threads if one.tid in row_of]
+    if observation is None or not found:
         raise UsageError("--save: no thread was seen long enough", "let the program run for a few intervals")
     rows = np.array([row for _one, row in found], dtype=np.int64)
-    nodes = seen.machine.node_ids[seen.threads.node[rows]]
-    comm, loads = shared_pages(seen)[np.ix_(rows, rows)], seen.threads.accesses.sum(axis=1)[rows]
+    nodes = observation.machine.node_ids[observation.threads.node[rows]]
+    comm = shared_pages(observation)[np.ix_(rows, rows)]
+    loads = observation.threads.accesses.sum(axis=1)[rows]
     metrics = evaluate(comm, loads, machine, nodes)
     first = identity.processes[0] if identity.processes else None
     return Plan(
@@ -52,27 +57,27 @@ def refined_plan(
             _thread(one, number, int(nodes[number]), machine, float(loads[number]), bindings)
             for number, (one, _row) in enumerate(found)
         ),
-        memory=_memory(identity, seen),
+        memory=_memory(identity, observation),
         predicted=Predicted(
             remote_comm=metrics.remote_comm,
             remote_share=metrics.remote_share,
             hop_cost=metrics.hop_cost,
             load_std=metrics.load_std,
             node_loads=metrics.node_loads,
-            local_share=_local_share(seen),
+            local_share=_local_share(observation),
         ),
         provenance={"options": {"online": policy}},
     )
 
 
-def shared_pages(seen: Observation) -> Floats:
+def shared_pages(observation: Observation) -> Floats:
     """(T, T) how much each two threads touched the same pages: the lesser of their accesses, summed."""
-    touches = seen.touches
-    cells = touches.page * seen.threads.count + touches.thread
+    touches = observation.touches
+    cells = touches.page * observation.threads.count + touches.thread
     keys, group = np.unique(cells, return_inverse=True)
     weight = np.bincount(group, touches.accesses, len(keys))
-    page, thread = keys // max(1, seen.threads.count), keys % max(1, seen.threads.count)
-    comm = np.zeros((seen.threads.count, seen.threads.count))
+    page, thread = keys // max(1, observation.threads.count), keys % max(1, observation.threads.count)
+    comm = np.zeros((observation.threads.count, observation.threads.count))
     for ahead in range(1, len(keys)):  # pairs that stand so far apart: as many rounds as a page has users
         same = page[ahead:] == page[:-ahead]
         if not same.any():
@@ -97,18 +102,18 @@ def _thread(
     )
 
 
-def _local_share(seen: Observation) -> float:
-    accesses = seen.threads.accesses
+def _local_share(observation: Observation) -> float:
+    accesses = observation.threads.accesses
     total = float(accesses.sum())
-    local = float(accesses[np.arange(len(accesses)), seen.threads.node].sum())
+    local = float(accesses[np.arange(len(accesses)), observation.threads.node].sum())
     return local / total if total else -1.0
 
 
-def _memory(identity: Identity, seen: Observation) -> tuple[PlanRegion, ...]:
+def _memory(identity: Identity, observation: Observation) -> tuple[PlanRegion, ...]:
     """Regions of at least a page whose pages were seen, the most touched first."""
-    pages, size = seen.pages, kernel.PAGE_BYTES
-    weight = np.bincount(seen.touches.page, seen.touches.accesses, pages.count)
-    row_of = {pid: row for row, pid in enumerate(seen.processes.pid.tolist())}
+    pages, size = observation.pages, kernel.PAGE_BYTES
+    weight = np.bincount(observation.touches.page, observation.touches.accesses, pages.count)
+    row_of = {pid: row for row, pid in enumerate(observation.processes.pid.tolist())}
     found: list[tuple[float, PlanRegion]] = []
     for one in identity.regions:
         if one.kind not in _PLACED or one.bytes < size or one.pid not in row_of:
@@ -117,9 +122,8 @@ def _memory(identity: Identity, seen: Observation) -> tuple[PlanRegion, ...]:
         inside &= (pages.number * size >= one.start_addr) & (pages.number * size < one.start_addr + one.bytes)
         inside &= pages.node >= 0
         if inside.any():
-            runs = _runs(
-                one, pages.number[inside] * size - one.start_addr, seen.machine.node_ids[pages.node[inside]]
-            )
+            nodes = observation.machine.node_ids[pages.node[inside]]
+            runs = _runs(one, pages.number[inside] * size - one.start_addr, nodes)
             key = RegionKey(
                 kind=one.kind, name=one.name, bytes=one.bytes, build_id=one.build_id,
                 process=one.process, thread=one.thread_path, sequence=one.sequence,

@@ -6,31 +6,26 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from numaplan.common import MachineLacksError
-from numaplan.launcher.online import procfs
-from numaplan.launcher.online.acting import Hands
-from numaplan.launcher.online.actions import Policy
-from numaplan.launcher.online.bindings import Bindings, Cpus
-from numaplan.launcher.online.budget import Budget
-from numaplan.launcher.online.journal import Journal
-from numaplan.launcher.online.loop import Loop
-from numaplan.launcher.online.observation import MachineView
-from numaplan.launcher.online.observing import Observer
-from numaplan.launcher.online.options import SAMPLE_PERIOD, OnlineOptions
-from numaplan.launcher.online.registry import make_policy
-from numaplan.launcher.online.reveal import Revealer
-from numaplan.launcher.online.status import Status, summary
-from numaplan.profiler.live_samples import LiveEvents
-from numaplan.profiler.live_sampling import live_events, start_sampler
-from numaplan.profiler.machine import Machine
+from numaplan.machine import Machine
+from numaplan.mapper import MachineView, Policy, make_policy
+from numaplan.profiler import LiveEvents, live_events, start_sampler
+
+from ..process import procfs
+from ..process.soft_dirty import SoftDirtyProbe
+from .actuator import Actuator, Budget
+from .bindings import Bindings, Cpus
+from .loop import Loop
+from .observer import Observer
+from .options import SAMPLE_PERIOD, OnlineOptions
+from .reporting import Journal, Status, summary
 
 _FAULT_WINDOW = 2.5  # periods that a fault counts, as they are few; of other samples those of one interval do
 _MEMORY_SHARE = 0.3  # of its time that a thread is taken to wait for memory where nothing tells
 _FAULT_SHARE = 0.01  # of all cpus' time that making touches visible may cost
 _LEFT_FOR_PERF = 5.0  # seconds
-_CONTENTION = ("di-plain", "first-fit", "tm", "mb", "bce", "mb+", "excl-base", "excl")
 
 
-class Session:
+class OnlineSession:
     """One loop on some processes, in a thread of its own."""
 
     def __init__(
@@ -38,7 +33,7 @@ class Session:
     ) -> None:
         """Everything that can be wrong before a program starts: raises UsageError, MachineLacksError."""
         if options.save:
-            from numaplan.launcher.online.saving import check_target
+            from .saving import check_target
 
             check_target(options.save)
         self.options = options
@@ -68,21 +63,20 @@ class Session:
             timed=events is None or not events.unloaded,
         )
         cpus_of = {node.id: frozenset(node.cpus) for node in self._machine.nodes}
-        base = self.options.policy.removesuffix("+next-touch")
         self._loop = Loop(
             self.options.policy,
             self._policy,
             observer,
-            Hands(cpus_of, bindings, Budget(self.options.moves, self.options.megabytes)),
+            Actuator(cpus_of, bindings, Budget(self.options.moves, self.options.megabytes)),
             self._journal,
-            Revealer(_FAULT_SHARE, len(view.cpu_ids)),
+            SoftDirtyProbe(_FAULT_SHARE, len(view.cpu_ids)),
             lambda: [pid for pid in self._roots() if procfs.is_alive(pid)],
             start_sampler(events, pids) if events else None,
             (lambda: start_sampler(events, self._roots())) if events else None,
             own_share=self.options.overhead,
-            waiting_only=base in _CONTENTION,
-            confines=base not in _CONTENTION,
-            told=self._status.show,
+            waiting_only=self._policy.trades_distance,
+            confines=not self._policy.trades_distance,
+            on_interval=self._status.show,
         )
         self._loop.warm_up(os.getpid())
         for warning in warnings(self._machine, self._loop):
@@ -110,30 +104,33 @@ class Session:
             self._thread.join(_LEFT_FOR_PERF)
         if loop.sampler is not None:
             loop.sampler.close()
-        restored = loop.hands.bindings.restore() if restore else 0
+        restored = loop.actuator.bindings.restore() if restore else 0
         self._status.end()
         self._journal.write(policy=self.options.policy, note="detached", restored=restored)
         self._journal.close()
-        self._status.say(summary(self.options.policy, loop, restored))
+        self._status.say(summary(self.options.policy, loop.tally, loop.actuator, restored))
         if self._journal.problem:
             self._status.say(f"the journal is not complete: {self._journal.problem}")
 
     def moves(self) -> str:
         """What was moved, in words."""
-        hands = self._loop.hands if self._loop else None
-        return f"{hands.threads_moved} thread moves, {hands.pages_moved} pages" if hands else "nothing moved"
+        if self._loop is None:
+            return "nothing moved"
+        actuator = self._loop.actuator
+        return f"{actuator.threads_moved} thread moves, {actuator.pages_moved} pages"
 
     def save(self, argv: Sequence[str], workdir: Path) -> None:
         """Write the refined placement, if that was asked for. workdir: where the program's identities are."""
         if not self.options.save or self._loop is None:
             return
-        from numaplan.launcher.online.saving import refined_plan
-        from numaplan.profiler.identity import read_identity
+        from numaplan.profiler import read_identity
+
+        from .saving import refined_plan
 
         last = self._loop.last
-        seen = last.observation if last else None
-        identity, bindings = read_identity(workdir), self._loop.hands.bindings
-        plan = refined_plan(self.options.policy, tuple(argv), self._machine, seen, identity, bindings)
+        observation = last.observation if last else None
+        identity, bindings = read_identity(workdir), self._loop.actuator.bindings
+        plan = refined_plan(self.options.policy, tuple(argv), self._machine, observation, identity, bindings)
         plan.save(self.options.save)
         self._status.say(f"{len(plan.threads)} threads and {len(plan.memory)} regions in {self.options.save}")
 
@@ -165,7 +162,7 @@ def warnings(machine: Machine, loop: Loop) -> list[str]:
     elif (
         loop.sampler
         and loop.sampler.what.backend == "faults"
-        and not loop.revealer.works
+        and not loop.probe.works
         and "accesses" in loop.policy.needs
     ):
         found.append(

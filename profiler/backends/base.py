@@ -1,30 +1,26 @@
 """What a recording backend is: a way to see which thread touched which address.
 
 A backend starts the program and yields blocks of samples keyed by (pid, tid) with CLOCK_MONOTONIC times;
-`profiler/recording.py` turns them into a trace (thread and region identities, times from the start).
+`profiler/recording/assemble.py` turns them into a trace (thread and region identities, times from the start).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+from numaplan.machine import Machine
 
-from numaplan.profiler.machine import Machine
-
-if TYPE_CHECKING:
-    from numaplan.profiler.identity import Identity
+from ..recorded import Recording
 
 
 @dataclass(frozen=True)
 class Capability:
-    """Whether a backend works here: `why` says why (not), `mend` is the exact command that would mend it."""
+    """Whether a backend works here: `why` says why (not), `hint` is the exact command that gets it."""
 
     ok: bool
     why: str
-    mend: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,62 +73,6 @@ class RecordRequest:
     run: int = 0
 
 
-@dataclass(frozen=True)
-class SampleBlock:
-    """Equally long arrays, one entry a sample; -1 (0 for addresses) where the backend does not know.
-
-    time_ns: CLOCK_MONOTONIC, int64; event, level: codes of trace.schema EVENTS and LEVELS; latency: cycles.
-    Blocks come in any order of time.
-    """
-
-    time_ns: NDArray[np.int64]
-    pid: NDArray[np.int32]
-    tid: NDArray[np.int32]
-    cpu: NDArray[np.int16]
-    node: NDArray[np.int16]
-    addr: NDArray[np.uint64]
-    phys_addr: NDArray[np.uint64]
-    ip: NDArray[np.uint64]
-    event: NDArray[np.uint8]
-    is_write: NDArray[np.bool_]
-    level: NDArray[np.uint8]
-    latency: NDArray[np.int32]
-
-    def __len__(self) -> int:
-        return len(self.time_ns)
-
-
-@dataclass(frozen=True)
-class SeenThread:
-    """A thread as the backend saw it (where the preload library could not enter); times CLOCK_MONOTONIC."""
-
-    pid: int
-    tid: int
-    name: str = ""
-    parent_tid: int = -1
-    start_ns: int = -1
-    end_ns: int = -1
-
-
-@dataclass(frozen=True)
-class Recording:
-    """What a backend brought back. `exit_code` is the program's own (128+signal when it died of one).
-
-    start_ns: CLOCK_MONOTONIC when recording began; losses: (time_ns, events lost); counters: (time_ns, pid,
-    tid, event, value); notes: further facts for the trace's meta table, by name; identity: where the preload
-    library could not be (processes that ran already), what the backend knows instead.
-    """
-
-    exit_code: int
-    start_ns: int
-    blocks: Iterable[SampleBlock]
-    threads: Sequence[SeenThread] = ()
-    losses: Sequence[tuple[int, int]] = ()
-    counters: Sequence[tuple[int, int, int, str, float]] = ()
-    notes: Mapping[str, str] = field(default_factory=dict)
-    identity: "Identity | None" = None
-
-
 # Called now and then while recording or converting: (what is being done, share done 0..1 or -1 when unknown;
 # WATCHING: what a recording brought so far, while the recorded program has the terminal).
 Progress = Callable[[str, float], None]
@@ -147,6 +87,9 @@ class Backend(Protocol):
 
     def available(self, machine: Machine) -> Capability:
         """Whether it works on this machine, without starting anything long."""
+
+    def command(self, request: RecordRequest) -> list[str]:
+        """A command line that records the same, for people; raises what record() would before it starts."""
 
     def record(self, request: RecordRequest, progress: Progress) -> Recording:
         """Run the program to its end (or Ctrl-C) and return what was seen.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from numaplan.profiler.identity.environment import CAPACITY, CONTROL, CONTROL_VERSION, MAGIC
+from .environment import CAPACITY, CONTROL, CONTROL_VERSION, MAGIC
 
 HEADER = np.dtype(
     [

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Mapping
 from pathlib import Path
 
-from numaplan.common import MachineLacksError, UsageError
+from numaplan.common import MachineLacksError, UsageError, native_part
 
 # The control file (native/preload/processes.c): a header of 64 bytes, entries of 64; control.py reads it.
 CONTROL = "control"
@@ -19,7 +19,7 @@ CAPACITY = 16384
 _HEADER = struct.Struct("<8s5I36x")
 _ENTRY_BYTES = 64
 
-LIBRARY = Path(__file__).resolve().parent.parent / "native" / "preload.so"
+LIBRARY = native_part("profiler", "preload.so")
 
 # Programs that only carry the one that is meant: they load the library too and must not count as processes.
 CARRIERS = "perf:qemu-x86_64:qemu-aarch64"

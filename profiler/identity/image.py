@@ -3,9 +3,9 @@
 import bisect
 from dataclasses import dataclass, field, replace
 
-from numaplan.profiler.identity import log as events
-from numaplan.profiler.identity.log import ImageLog, Record
-from numaplan.profiler.identity.records import ModuleRecord, RegionRecord, Segment, ThreadRecord
+from . import log as events
+from .log import ImageLog, Record
+from .records import ModuleRecord, RegionRecord, Segment, ThreadRecord
 
 INT32 = (1 << 31) - 1
 MAX_PATH = 4096  # characters of a creation path; deeper chains are cut off

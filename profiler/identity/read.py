@@ -4,11 +4,11 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-from numaplan.profiler.identity.control import ProcessEntry, read_control
-from numaplan.profiler.identity.image import Image, read_image
-from numaplan.profiler.identity.log import read_logs
-from numaplan.profiler.identity.records import Identity, ProcessRecord, RegionRecord, ThreadRecord
-from numaplan.profiler.identity.regions import inherited, regions_of
+from .control import ProcessEntry, read_control
+from .image import Image, read_image
+from .log import read_logs
+from .records import Identity, ProcessRecord, RegionRecord, ThreadRecord
+from .regions import inherited, regions_of
 
 
 def read_identity(workdir: Path) -> Identity:

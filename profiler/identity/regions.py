@@ -3,12 +3,12 @@
 import bisect
 from collections.abc import Iterable, Iterator
 
-from numaplan.profiler.identity import log as events
-from numaplan.profiler.identity.environment import LIBRARY
-from numaplan.profiler.identity.image import Image
-from numaplan.profiler.identity.log import Record
-from numaplan.profiler.identity.records import ModuleRecord, RegionRecord
-from numaplan.profiler.identity.static import static_objects
+from . import log as events
+from .environment import LIBRARY
+from .image import Image
+from .log import Record
+from .records import ModuleRecord, RegionRecord
+from .static import static_objects
 
 HEAP, MMAP, FILE, ARENA = range(1, 5)
 KINDS = {HEAP: "heap", MMAP: "mmap", FILE: "file", ARENA: "small"}

@@ -9,18 +9,18 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.profiler.backends.base import SampleBlock
-from numaplan.profiler.perfdata.attrs import Attr
-from numaplan.profiler.perfdata.conversion import block_of, has_cpu, sample_block
-from numaplan.profiler.perfdata.event_kinds import event_codes
-from numaplan.profiler.perfdata.extracting import Extractor
-from numaplan.profiler.perfdata.family import LARGEST_TID
-from numaplan.profiler.perfdata.native import Found
-from numaplan.profiler.perfdata.native_accesses import ChosenFacts, choose_rows
-from numaplan.profiler.perfdata.periods import PeriodCounter
-from numaplan.profiler.perfdata.records import ThreadSpan
-from numaplan.profiler.perfdata.samples import Buffer, SampleDecoder
-from numaplan.profiler.perfdata.strangers import UntoldThreads
+from ..recorded import SampleBlock
+from .attrs import Attr
+from .conversion import block_of, has_cpu, sample_block
+from .event_kinds import event_codes
+from .extracting import Extractor
+from .family import LARGEST_TID
+from .native import Found
+from .native_accesses import ChosenFacts, choose_rows
+from .periods import PeriodCounter
+from .records import ThreadSpan
+from .samples import Buffer, SampleDecoder
+from .strangers import UntoldThreads
 
 _BLOCK = 1 << 16  # accesses
 _PIECE = 1 << 14  # records that come at once, at most

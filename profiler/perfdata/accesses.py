@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from numaplan.profiler.backends.base import SampleBlock
-from numaplan.profiler.machine import Machine
-from numaplan.profiler.perfdata.access_decoder import AccessDecoder
-from numaplan.profiler.perfdata.conversion import Placer, start_of
-from numaplan.profiler.perfdata.decoded import Decoded, decoded, opened, pieces
+from numaplan.machine import Machine
+
+from ..recorded import SampleBlock
+from .access_decoder import AccessDecoder
+from .conversion import Placer, start_of
+from .decoded import Decoded, decoded, opened, pieces
 
 
 @dataclass(frozen=True)

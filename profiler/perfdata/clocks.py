@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from numaplan.profiler.perfdata.decoded import Decoded
+from .decoded import Decoded
 
 _MOST_NS = 1 << 62  # farther apart no two clocks are
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.profiler.perfdata.errors import PerfDataError
-from numaplan.profiler.perfdata.zstd import ZstdError, open_stream
+from .errors import PerfDataError
+from .zstd import ZstdError, open_stream
 
 # What is decompressed goes through one buffer, of many records so that reading them costs little more than
 # their samples; none is longer than 64 KiB.

@@ -7,24 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.profiler.backends.base import SampleBlock, SeenThread
-from numaplan.profiler.identity import Identity
-from numaplan.profiler.machine import Machine, Node
-from numaplan.profiler.machine.cpusets import parse_list
-from numaplan.profiler.machine.model import MAX_CPUS
-from numaplan.profiler.perfdata.attrs import CPU
-from numaplan.profiler.perfdata.decoded import Decoded
-from numaplan.profiler.perfdata.event_kinds import event_codes
-from numaplan.profiler.perfdata.family import LARGEST_TID
-from numaplan.profiler.perfdata.identities import Facts, identity_of
-from numaplan.profiler.perfdata.native_accesses import (
-    ChosenFacts,
-    Codes,
-    Rows,
-    Samples,
-    choose_rows,
-    convert_rows,
-)
+from numaplan.machine import MAX_CPUS, Machine, Node, parse_list
+
+from ..identity.records import Identity
+from ..recorded import SampleBlock, SeenThread
+from .attrs import CPU
+from .decoded import Decoded
+from .event_kinds import event_codes
+from .family import LARGEST_TID
+from .identities import Facts, identity_of
+from .native_accesses import ChosenFacts, Codes, Rows, Samples, choose_rows, convert_rows
 
 _BLOCK = 1 << 16  # accesses
 NEVER = int(np.iinfo(np.int64).max)

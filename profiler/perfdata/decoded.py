@@ -1,8 +1,7 @@
 """Decode perf.data files: the one entry, `decode_perf`, and what it returns."""
 
 import os
-from collections.abc import Iterator
-from collections.abc import Mapping as MappingView
+from collections.abc import Iterator, Mapping as MappingView
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,14 +9,14 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from numaplan.profiler.perfdata.errors import PerfDataError
-from numaplan.profiler.perfdata.reader import Reader
-from numaplan.profiler.perfdata.records import Mapping, ThreadSpan
-from numaplan.profiler.perfdata.samples import SampleDecoder
-from numaplan.profiler.perfdata.source import Source
-from numaplan.profiler.perfdata.strangers import UntoldThreads
+from .errors import PerfDataError
+from .reader import Reader
+from .records import Mapping, ThreadSpan
+from .samples import SampleDecoder
+from .source import Source
+from .strangers import UntoldThreads
 
-_MEND = "give a file that perf record wrote"
+_HINT = "give a file that perf record wrote"
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,7 @@ def decoded(reader: Reader) -> Decoded:
     if len(clocks) == 1:
         header["clockid"] = clocks.pop()
     if not events:
-        raise PerfDataError(f"{reader.name}: no events in it (offset {reader.head.data_start})", _MEND)
+        raise PerfDataError(f"{reader.name}: no events in it (offset {reader.head.data_start})", _HINT)
     return Decoded(
         samples=reader.samples.columns.finish(),
         events=events,

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from numaplan.profiler.perfdata.native_accesses import NONE, Codes
-from numaplan.profiler.trace.schema import EVENT_CODE
+from ..trace.schema import EVENT_CODE
+from .native_accesses import NONE, Codes
 
 # What an event's samples are, by its name; the first that matches counts.
 _KINDS = (

@@ -3,8 +3,8 @@
 import struct
 from typing import Any
 
-from numaplan.profiler.perfdata.attrs import SMALLEST, Attr, parse_attr
-from numaplan.profiler.perfdata.names import TRACEPOINT, event_name
+from .attrs import SMALLEST, Attr, parse_attr
+from .names import TRACEPOINT, event_name
 
 _UPDATE_NAME = 2
 _MOST_EVENTS = 4096  # of a pipe, where each one may come between samples

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.profiler.perfdata.data_source import level_tables
-from numaplan.profiler.perfdata.native import Found
-from numaplan.profiler.perfdata.native_accesses import (
+from .data_source import level_tables
+from .native import Found
+from .native_accesses import (
     ChosenFacts,
     Codes,
     Extract,
@@ -85,7 +85,7 @@ class Extractor:
         """
         native = self._native
         native.rules.largest_tid = facts.largest_tid
-        native.facts, native.strangers = ctypes.addressof(facts.native), ctypes.addressof(strangers.native)
+        native.facts, native.unrecorded = ctypes.addressof(facts.native), ctypes.addressof(strangers.native)
         strangers.expect(len(found.positions))
         native.out = pointers_to(self._columns, self.count)
         native.codes = self._codes.ctypes.data + self.count

@@ -9,8 +9,8 @@ import bisect
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from numaplan.profiler.identity import ThreadRecord
-from numaplan.profiler.perfdata.records import ThreadSpan
+from ..identity.records import ThreadRecord
+from .records import ThreadSpan
 
 LARGEST_TID = 1 << 22  # the kernel's PID_MAX_LIMIT
 _LONGEST_PATH = 512

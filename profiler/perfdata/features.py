@@ -4,7 +4,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from numaplan.profiler.perfdata.attrs import Attr, parse_attr
+from .attrs import Attr, parse_attr
 
 TRACING_DATA, BUILD_ID, HOSTNAME, OSRELEASE, VERSION, ARCH, NRCPUS, CPUDESC, CPUID, TOTAL_MEM = range(1, 11)
 CMDLINE, EVENT_DESC, CPU_TOPOLOGY, NUMA_TOPOLOGY, BRANCH_STACK, PMU_MAPPINGS, GROUP_DESC = range(11, 18)

@@ -7,10 +7,10 @@ sample of that member with that period, at the leader's place. A member that cou
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.profiler.perfdata import attrs as a
-from numaplan.profiler.perfdata.columns import Columns
-from numaplan.profiler.perfdata.layout import Layout
-from numaplan.profiler.perfdata.native import IdTable, Ints, column
+from . import attrs as a
+from .columns import Columns
+from .layout import Layout
+from .native import IdTable, Ints, column
 
 _TIME_ENABLED, _TIME_RUNNING, _READ_ID, _GROUP, _LOST = 1, 2, 4, 8, 16
 

@@ -3,8 +3,8 @@
 import struct
 from dataclasses import dataclass, field
 
-from numaplan.profiler.perfdata.attrs import LARGEST, SMALLEST, Attr, parse_attr
-from numaplan.profiler.perfdata.errors import PerfDataError
+from .attrs import LARGEST, SMALLEST, Attr, parse_attr
+from .errors import PerfDataError
 
 _MAGIC = {b"PERFILE2": "<", b"2ELIFREP": ">"}
 _OLD_MAGIC = b"PERFFILE"  # before 3.4: the same bytes in both orders
@@ -13,7 +13,7 @@ _FILE_HEADER = 104
 _SECTION = 16
 _FEATURE_BITS = 256
 _HOSTNAME = 3
-_MEND = "give a file that perf record wrote"
+_HINT = "give a file that perf record wrote"
 
 Bytes = bytes | memoryview
 
@@ -36,14 +36,14 @@ def read_head(data: memoryview, name: str, warnings: list[str]) -> Head:
     """The head of the file in `data`; raises PerfDataError when no record could be read with it."""
     order = _byte_order(data)
     if order is None:
-        raise PerfDataError(f"{name}: no perf.data file (offset 0: {_shown(data)})", _MEND)
+        raise PerfDataError(f"{name}: no perf.data file (offset 0: {_shown(data)})", _HINT)
     if len(data) < _PIPE_HEADER:
-        raise PerfDataError(f"{name}: cut short in the header (at {len(data)} bytes)", _MEND)
+        raise PerfDataError(f"{name}: cut short in the header (at {len(data)} bytes)", _HINT)
     (size,) = struct.unpack_from(order + "Q", data, 8)
     if size == _PIPE_HEADER:
         return Head(order=order, pipe=True, data_start=_PIPE_HEADER, data_end=len(data))
     if len(data) < _FILE_HEADER:
-        raise PerfDataError(f"{name}: cut short in the header (at {len(data)} bytes)", _MEND)
+        raise PerfDataError(f"{name}: cut short in the header (at {len(data)} bytes)", _HINT)
     words = struct.unpack_from(order + "7Q", data, 16)
     entry, attrs_at, attrs_size, start, length, types_at, types_size = words
     head = Head(order=order, pipe=False, data_start=start, data_end=start + length)
@@ -69,7 +69,7 @@ def _shown(data: memoryview) -> str:
 
 def _find_data(head: Head, file_size: int, length: int, name: str, warnings: list[str]) -> None:
     if not _FILE_HEADER <= head.data_start <= file_size:
-        raise PerfDataError(f"{name}: data section at offset {head.data_start} of {file_size}", _MEND)
+        raise PerfDataError(f"{name}: data section at offset {head.data_start} of {file_size}", _HINT)
     if length == 0 and file_size > head.data_start:
         head.unfinished = True
         warnings.append("the recording was not finished (data size 0): read to the end of the file")
@@ -88,9 +88,9 @@ def _read_attrs(
     entry, at, size = section
     attr_size = entry - _SECTION
     if not SMALLEST <= attr_size <= LARGEST:
-        raise PerfDataError(f"{name}: attr entries of {entry} bytes (offset 16)", _MEND)
+        raise PerfDataError(f"{name}: attr entries of {entry} bytes (offset 16)", _HINT)
     if at > len(data) or size > len(data) - at:
-        raise PerfDataError(f"{name}: attrs at offset {at}, {size} bytes, beyond the end of the file", _MEND)
+        raise PerfDataError(f"{name}: attrs at offset {at}, {size} bytes, beyond the end of the file", _HINT)
     attrs = []
     room = len(data) // 8  # ids of honest files stand apart, so all together fit the file
     for place in range(at, at + size - entry + 1, entry):
@@ -100,7 +100,7 @@ def _read_attrs(
         room -= len(attr.ids)
         attrs.append(attr)
     if not attrs:
-        raise PerfDataError(f"{name}: no events (attrs at offset {at}, {size} bytes)", _MEND)
+        raise PerfDataError(f"{name}: no events (attrs at offset {at}, {size} bytes)", _HINT)
     return attrs
 
 

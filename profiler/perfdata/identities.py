@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from numaplan.profiler.identity import Identity, ProcessRecord
-from numaplan.profiler.perfdata.family import Life, family, life_at
-from numaplan.profiler.perfdata.records import EXECUTABLE, Mapping, ThreadSpan
-from numaplan.profiler.perfdata.spaces import Spaces
+from ..identity.records import Identity, ProcessRecord
+from .family import Life, family, life_at
+from .records import EXECUTABLE, Mapping, ThreadSpan
+from .spaces import Spaces
 
 
 @dataclass(frozen=True)

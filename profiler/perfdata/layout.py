@@ -7,7 +7,7 @@ length cut it into sections; inside a section every field has a fixed place. Oth
 
 from dataclasses import dataclass
 
-from numaplan.profiler.perfdata import attrs as a
+from . import attrs as a
 
 HEADER = 8
 VARIABLE = frozenset((a.READ, a.CALLCHAIN, a.RAW, a.BRANCH_STACK, a.REGS_USER, a.STACK_USER, a.REGS_INTR))

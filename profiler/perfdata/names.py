@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from numaplan.profiler.perfdata.attrs import Attr
+from .attrs import Attr
 
 HARDWARE, SOFTWARE, TRACEPOINT, CACHE, RAW, BREAKPOINT = range(6)
 _HARDWARE = (

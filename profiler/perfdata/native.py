@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan import profiler
-from numaplan.common.native import load_native
+from numaplan.common import load_native
 
 SKIP, REPORT, STOP = 0, 1, 2
 AT_END, FULL, STOPPED, TOO_SMALL, PAST_END = range(5)
@@ -55,7 +54,7 @@ class _Field(ctypes.Structure):
 
 @cache
 def _library() -> ctypes.CDLL:
-    library = load_native(profiler.__file__, "perfdata")
+    library = load_native("profiler", "perfdata")
     pointer, number = ctypes.c_void_p, ctypes.c_int64
     library.perfdata_walk.argtypes = [ctypes.POINTER(_Walk)]
     library.perfdata_walk.restype = ctypes.c_int

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan import profiler
-from numaplan.common.native import load_native
-from numaplan.profiler.perfdata.data_source import LOAD, STORE, LevelTables, level_tables
-from numaplan.profiler.trace.schema import EVENT_CODE
+from numaplan.common import load_native
+
+from ..trace.schema import EVENT_CODE
+from .data_source import LOAD, STORE, LevelTables, level_tables
 
 FIRST_GUEST = 4  # cpumode from here on
 NONE = 255  # the code of what is no memory access
@@ -95,7 +95,7 @@ class _Levels(ctypes.Structure):
     )
 
 
-class _Strangers(ctypes.Structure):
+class _Unrecorded(ctypes.Structure):
     _fields_ = (
         ("told", ctypes.c_void_p),
         ("size", ctypes.c_int64),
@@ -118,7 +118,7 @@ class Extract(ctypes.Structure):
         ("has_cpu", ctypes.c_void_p),
         ("levels", _Levels),
         ("facts", ctypes.c_void_p),
-        ("strangers", ctypes.c_void_p),
+        ("unrecorded", ctypes.c_void_p),
         ("out", _Accesses),
         ("codes", ctypes.c_void_p),
         ("told", ctypes.c_void_p),
@@ -130,7 +130,7 @@ class Extract(ctypes.Structure):
 
 @cache
 def library() -> ctypes.CDLL:
-    native = load_native(profiler.__file__, "perfdata")
+    native = load_native("profiler", "perfdata")
     pointer, number = ctypes.c_void_p, ctypes.c_int64
     samples, rules = ctypes.POINTER(_Samples), ctypes.POINTER(_Rules)
     levels, accesses = ctypes.POINTER(_Levels), ctypes.POINTER(_Accesses)
@@ -139,8 +139,8 @@ def library() -> ctypes.CDLL:
     native.perfdata_choose.restype = number
     native.perfdata_convert.argtypes = [samples, pointer, pointer, number, rules, pointer, levels, accesses]
     native.perfdata_convert.restype = None
-    native.perfdata_strangers.argtypes = [pointer, pointer, number, ctypes.POINTER(_Strangers)]
-    native.perfdata_strangers.restype = None
+    native.perfdata_unrecorded.argtypes = [pointer, pointer, number, ctypes.POINTER(_Unrecorded)]
+    native.perfdata_unrecorded.restype = None
     native.perfdata_extract.argtypes = [*[pointer] * 4, number, ctypes.POINTER(Extract)]
     native.perfdata_extract.restype = number
     native.perfdata_periods.argtypes = [*[pointer] * 4, number, number, pointer, pointer]
@@ -215,7 +215,7 @@ class Strangers:
         self._last = np.zeros(_REMEMBERED, np.uint64)
         self._used = np.zeros(_REMEMBERED, np.bool_)
         self._out = np.empty(0, np.uint64)
-        self.native = _Strangers(
+        self.native = _Unrecorded(
             self.told.ctypes.data, len(self.told), self._last.ctypes.data, self._used.ctypes.data
         )
 
@@ -230,7 +230,7 @@ class Strangers:
         """Look at a block of samples."""
         pid, tid = samples["pid"], samples["tid"]
         self.expect(len(tid))
-        library().perfdata_strangers(pid.ctypes.data, tid.ctypes.data, len(tid), self.native)
+        library().perfdata_unrecorded(pid.ctypes.data, tid.ctypes.data, len(tid), self.native)
 
     def found(self) -> list[tuple[int, int]]:
         """(pid, tid) of those in the last block, ascending; some that were there before are left out."""

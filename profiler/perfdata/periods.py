@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.profiler.perfdata.native_accesses import Codes, Rows, Samples, add_periods
-from numaplan.profiler.trace.schema import EVENTS
+from ..trace.schema import EVENTS
+from .native_accesses import Codes, Rows, Samples, add_periods
 
 # A fault is not one of so many accesses: there is nothing to compare its period with.
 _COUNTED = ("load", "store", "llc_miss_local", "llc_miss_remote")

@@ -8,21 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.profiler.perfdata import native, records
-from numaplan.profiler.perfdata.compressed import Inflater
-from numaplan.profiler.perfdata.errors import PerfDataError
-from numaplan.profiler.perfdata.events import Events
-from numaplan.profiler.perfdata.features import (
-    BUILD_ID,
-    EVENT_DESC,
-    read_build_ids,
-    read_event_desc,
-    read_feature,
-    read_thread_map,
-)
-from numaplan.profiler.perfdata.header import read_head
-from numaplan.profiler.perfdata.samples import SampleDecoder
-from numaplan.profiler.perfdata.source import Source
+from . import native, records
+from .compressed import Inflater
+from .errors import PerfDataError
+from .events import Events
+from .features import BUILD_ID, EVENT_DESC, read_build_ids, read_event_desc, read_feature, read_thread_map
+from .header import read_head
+from .samples import SampleDecoder
+from .source import Source
 
 Buffer = NDArray[np.uint8]
 
@@ -42,7 +35,7 @@ _STOPS = (
 )
 _BLOCK = 1 << 14  # records a walk: their bytes stay in the cache until they are decoded
 _EXPECTED_RATIO = 8
-_MEND = "record again"
+_HINT = "record again"
 
 
 class Reader:
@@ -90,7 +83,7 @@ class Reader:
             damage = f"{self.name}: the compressed data end within a record"
         if damage:
             if not self._walker.counts.any():
-                raise PerfDataError(damage, _MEND)
+                raise PerfDataError(damage, _HINT)
             self.warnings.append(f"{damage}; what stands before was read")
 
     def expect(self) -> None:
@@ -159,11 +152,11 @@ class Reader:
             if outcome == native.STOPPED:
                 at = self._special(buffer, at, outer=False)
         if at > len(buffer):
-            raise PerfDataError(f"{self.name}: data of a decompressed record reach beyond the end", _MEND)
+            raise PerfDataError(f"{self.name}: data of a decompressed record reach beyond the end", _HINT)
         if outcome != native.PAST_END and (
             problem := self._problem(outcome, at, " of the decompressed data")
         ):
-            raise PerfDataError(problem, _MEND)
+            raise PerfDataError(problem, _HINT)
         return at
 
     def _piece(self, buffer: Buffer, at: int, end: int, outer: bool = False) -> tuple[int, int]:
@@ -240,7 +233,7 @@ class Reader:
         payload = np.frombuffer(record, dtype=np.uint8)[8:]
         if kind == COMPRESSED2:
             if len(record) < 16:
-                raise PerfDataError(f"{self.name}: compressed record at offset {at} without data", _MEND)
+                raise PerfDataError(f"{self.name}: compressed record at offset {at} without data", _HINT)
             (size,) = struct.unpack_from(self._order + "Q", record, 8)
             payload = payload[8 : 8 + min(size, len(record))]
         if self._inflater is None:

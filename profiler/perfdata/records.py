@@ -3,9 +3,9 @@
 import struct
 from dataclasses import dataclass
 
-from numaplan.profiler.perfdata import attrs as a
-from numaplan.profiler.perfdata.attrs import Attr
-from numaplan.profiler.perfdata.layout import tail_of
+from . import attrs as a
+from .attrs import Attr
+from .layout import tail_of
 
 MMAP, LOST, COMM, EXIT, FORK, MMAP2, LOST_SAMPLES = 1, 2, 3, 4, 7, 10, 13
 REPORTED = (MMAP, LOST, COMM, EXIT, FORK, MMAP2, LOST_SAMPLES)

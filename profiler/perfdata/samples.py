@@ -6,12 +6,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.profiler.perfdata.attrs import Attr
-from numaplan.profiler.perfdata.columns import Columns
-from numaplan.profiler.perfdata.group_reads import GroupReads, reads_groups
-from numaplan.profiler.perfdata.layout import Layout, id_offset, layout_of
-from numaplan.profiler.perfdata.native import Found, IdTable, Ints, column, gather
-from numaplan.profiler.perfdata.skipping import field_lengths
+from .attrs import Attr
+from .columns import Columns
+from .group_reads import GroupReads, reads_groups
+from .layout import Layout, id_offset, layout_of
+from .native import Found, IdTable, Ints, column, gather
+from .skipping import field_lengths
 
 Buffer = NDArray[np.uint8]
 Flags = NDArray[np.bool_]

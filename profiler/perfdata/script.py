@@ -16,7 +16,8 @@ from typing import IO
 import numpy as np
 
 from numaplan.common import MachineLacksError
-from numaplan.profiler.perfdata import attrs as a
+
+from . import attrs as a
 
 # The order in which perf prints them, whatever the order in which they are asked for.
 _ALWAYS = ("pid", "tid", "time", "event", "addr")
@@ -75,8 +76,8 @@ def transcribe(
     if not count:
         lines = [line.strip() for line in words.splitlines() if line.strip()]
         why = lines[-1][:200] if lines else "it gives no sample"
-        mend = f"decode it where it was recorded: perf inject {itrace} -i {recording.name} -o decoded.data"
-        raise MachineLacksError(f"perf script cannot decode the hardware trace: {why}", mend)
+        hint = f"decode it where it was recorded: perf inject {itrace} -i {recording.name} -o decoded.data"
+        raise MachineLacksError(f"perf script cannot decode the hardware trace: {why}", hint)
     return output
 
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.profiler.perfdata import attrs as a
-from numaplan.profiler.perfdata.layout import Layout
-from numaplan.profiler.perfdata.native import Ints, column
+from . import attrs as a
+from .layout import Layout
+from .native import Ints, column
 
 Buffer = NDArray[np.uint8]
 # read_format

@@ -9,10 +9,10 @@ import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from numaplan.profiler.identity import RegionRecord
-from numaplan.profiler.perfdata.family import Life
-from numaplan.profiler.perfdata.modules import bias_of, data_of, local_file, writable_ranges
-from numaplan.profiler.perfdata.records import EXECUTABLE, WRITABLE, Mapping, ThreadSpan
+from ..identity.records import RegionRecord
+from .family import Life
+from .modules import bias_of, data_of, local_file, writable_ranges
+from .records import EXECUTABLE, WRITABLE, Mapping, ThreadSpan
 
 _LARGE = 64 << 10  # smaller blocks are not counted, as in recordings of our own
 _ARENAS = (64 << 20, 128 << 20)  # what malloc reserves for a thread's small blocks

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from numaplan.profiler.perfdata.family import LARGEST_TID
-from numaplan.profiler.perfdata.native_accesses import Strangers
-from numaplan.profiler.perfdata.records import ThreadSpan
+from .family import LARGEST_TID
+from .native_accesses import Strangers
+from .records import ThreadSpan
 
 
 class UntoldThreads:

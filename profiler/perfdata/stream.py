@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.profiler.perfdata.columns import Columns
-from numaplan.profiler.perfdata.errors import PerfDataError
-from numaplan.profiler.perfdata.reader import Reader
-from numaplan.profiler.perfdata.records import RecordReader
-from numaplan.profiler.perfdata.source import Source
+from .columns import Columns
+from .errors import PerfDataError
+from .reader import Reader
+from .records import RecordReader
+from .source import Source
 
 _HEADER_BYTES = 16
 _MOST_PENDING = 1 << 20  # no record is longer than 64 KiB: what does not end within this is no recording

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from numaplan.common import UsageError
-from numaplan.profiler.trace.driver import driver
+
+from .driver import driver
 
 DUCKDB_HEADERS = 3 * 4096  # the file header and two database headers before the first block
 QUIET = "SET enable_progress_bar = false"  # else a long query draws one on stdout, amid the answer

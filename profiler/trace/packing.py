@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from numaplan import profiler
-from numaplan.common.native import load_native
-from numaplan.profiler.trace.schema import COLUMNS, ENUMS, NUMBERS, TIME
+from numaplan.common import load_native
+
+from .schema import COLUMNS, ENUMS, NUMBERS, TIME
 
 _WORD, _HALF = 64, 32
 _USER_BITS = 47  # of an address of user memory: where there is one, there may be any other
@@ -195,7 +195,7 @@ def _native(field: Field, values: Array, start: int) -> _Field:
 
 @cache
 def _library() -> ctypes.CDLL:
-    library = load_native(profiler.__file__, "samples")
+    library = load_native("profiler", "samples")
     number = ctypes.c_int64
     library.samples_pack.argtypes = [ctypes.POINTER(_Field), number, number, number, ctypes.c_void_p]
     library.samples_pack.restype = ctypes.c_int

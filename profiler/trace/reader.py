@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from numaplan.common import UsageError
-from numaplan.profiler.machine import Machine
-from numaplan.profiler.trace.opening import QUIET, open_database, unreadable
-from numaplan.profiler.trace.rows import RegionRow, ThreadRow
-from numaplan.profiler.trace.schema import CODES, ENUMS, PACKING, SCHEMA_VERSION, TABLES, TIME, array_type
+from numaplan.machine import Machine
+
+from .opening import QUIET, open_database, unreadable
+from .rows import RegionRow, ThreadRow
+from .schema import CODES, ENUMS, PACKING, SCHEMA_VERSION, TABLES, TIME, array_type
 
 if TYPE_CHECKING:
     import numpy as np
@@ -172,7 +173,7 @@ class Trace:
                 f"SELECT {', '.join(_as_numbers(name, known[name]) for name in columns)} FROM samples"
             )
             return {name: _as_type(found[name], known[name]) for name in columns}
-        from numaplan.profiler.trace.unpacking import unpacked
+        from .unpacking import unpacked
 
         parts = []
         try:

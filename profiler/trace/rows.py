@@ -1,6 +1,8 @@
 """Rows of the tables of a trace that hold few."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+import msgspec
 
 
 class ThreadRow(NamedTuple):
@@ -30,3 +32,15 @@ class RegionRow(NamedTuple):
     sequence: int
     start_ns: int
     end_ns: int
+
+
+class RegionKey(msgspec.Struct, frozen=True, kw_only=True):
+    """What identifies a region from run to run; thread: creation path of the allocating or owning thread."""
+
+    kind: str
+    name: str
+    bytes: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+    build_id: str = ""
+    process: str = "p0"
+    thread: str = ""
+    sequence: int = 0

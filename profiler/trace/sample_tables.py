@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from numaplan.profiler.trace.packing import Block, Packing, described, everything, ranges_of, united
-from numaplan.profiler.trace.schema import CODES, COLUMNS, ENUMS, PACKING, TIME, array_type
+from .packing import Block, Packing, described, everything, ranges_of, united
+from .schema import CODES, COLUMNS, ENUMS, PACKING, TIME, array_type
 
 FEW = 122_880  # samples that the database stores in no time
 ROW_GROUP = 63 * 2048  # rows: of words of 8 bytes they fill four blocks of the database, nearly

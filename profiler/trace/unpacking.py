@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from numaplan import profiler
-from numaplan.common.native import load_native
-from numaplan.profiler.trace.schema import COLUMNS, TIME, array_type
+from numaplan.common import load_native
+
+from .schema import COLUMNS, TIME, array_type
 
 Array = np.ndarray[Any, Any]
 _WORD = 64
@@ -63,7 +63,7 @@ def _column(words: Array, values: Array, base: int, bits: int, shift: int) -> _C
 
 @cache
 def _library() -> ctypes.CDLL:
-    library = load_native(profiler.__file__, "samples")
+    library = load_native("profiler", "samples")
     library.samples_unpack.argtypes = [ctypes.POINTER(_Column), ctypes.c_int64, ctypes.c_int64]
     library.samples_unpack.restype = None
     return library

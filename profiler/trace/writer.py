@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from numaplan.common import UsageError, atomic_output, version
-from numaplan.profiler.trace.driver import driver
-from numaplan.profiler.trace.sample_tables import ROW_GROUP, SampleTables
-from numaplan.profiler.trace.schema import ENUMS, NUMBERS, SCHEMA_VERSION, TABLES
+
+from .driver import driver
+from .sample_tables import ROW_GROUP, SampleTables
+from .schema import ENUMS, NUMBERS, SCHEMA_VERSION, TABLES
 
 _SETTINGS = (
     "SET enable_progress_bar = false",  # it would go to stdout

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from numaplan.common import NumaplanError
-from numaplan.profiler.backends import HARDWARE, backend_of
-from numaplan.profiler.machine import Machine
-from numaplan.profiler.recording import RecordOptions, record
-from numaplan.profiler.trace import Trace
+from numaplan.machine import Machine
+from numaplan.profiler.backends.choice import HARDWARE, backend_of
+from numaplan.profiler.recording.record import RecordOptions, record
+from numaplan.profiler.trace.reader import Trace
 
 pytestmark = pytest.mark.hw
 THREADS, MEGABYTES = 2, 64
@@ -62,7 +62,7 @@ def test_each_thread_is_seen_in_its_own_half(name: str, workload: Path, tmp_path
     except NumaplanError as error:
         pytest.skip(f"{name}: {error}")
     if not capability.ok:
-        pytest.skip(f"{name}: {capability.why} — {capability.mend}")
+        pytest.skip(f"{name}: {capability.why} — {capability.hint}")
     argv = [str(workload), "1" if name == "emulate" else "20"]
     summary = record(argv, RecordOptions(output=tmp_path / "trace.db", backend=name, period=1000))
     assert summary.exit_code == 0 and summary.backend == name

@@ -1,17 +1,20 @@
-"""Fixtures of the lab's tests: QEMU and a kernel, fetched if they can be; programs to run."""
+"""Fixtures of the lab's tests: QEMU and a kernel, fetched if they can be; guests that are booted once."""
 
-import shutil
-import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from numaplan.common import NumaplanError
-from numaplan.launcher.lab.doctor import diagnose
-from numaplan.launcher.lab.fetch import set_up
-
-HERE = Path(__file__).resolve().parent
+from numaplan.lab.guest.guest import Guest
+from numaplan.lab.guest.shape import shape_guest
+from numaplan.lab.runs.session import Request, open_session
+from numaplan.lab.setup.doctor import diagnose
+from numaplan.lab.setup.fetch import set_up
+from numaplan.machine import Machine
+from tests.support.guests import SharedGuest, silent
 
 
 @pytest.fixture(scope="session")
@@ -28,13 +31,35 @@ def lab() -> Path:
 
 
 @pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `known`, `seen` and the examples, compiled."""
-    if shutil.which("cc") is None:
-        pytest.skip("cc is not installed")
-    folder = tmp_path_factory.mktemp("programs")
-    sources = [HERE / "known.c", HERE / "seen.c", *(HERE.parents[1] / "examples").glob("*.c")]
-    for source in sources:
-        command = ["cc", "-std=gnu11", "-O2", "-g", "-D_GNU_SOURCE", "-pthread", str(source), "-o"]
-        subprocess.run([*command, str(folder / source.stem)], check=True, timeout=60)
-    return folder
+def guests(lab: Path) -> Iterator[Callable[[str], SharedGuest]]:  # noqa: ARG001
+    """The guest of a machine, booted when it is first asked for."""
+    booted: dict[str, SharedGuest] = {}
+    with ExitStack() as stack:
+
+        def of(machine: str) -> SharedGuest:
+            if machine not in booted:
+                session = stack.enter_context(open_session(Request(["/bin/true"], machine), silent))
+                booted[machine] = SharedGuest(session)
+            return booted[machine]
+
+        yield of
+
+
+@pytest.fixture(scope="session")
+def four_nodes(guests: Callable[[str], SharedGuest]) -> SharedGuest:
+    """Four nodes of two cpus."""
+    return guests("4x2")
+
+
+@pytest.fixture(scope="session")
+def two_nodes(guests: Callable[[str], SharedGuest]) -> SharedGuest:
+    """Two nodes of two cpus."""
+    return guests("2x2")
+
+
+@pytest.fixture(scope="session")
+def uncounted(lab: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:  # noqa: ARG001
+    """Two nodes of two cpus and 320 MiB each; nothing is counted, so it is quick."""
+    shape = shape_guest(Machine.load("2x2"), 640, 1 << 20)
+    with Guest(shape, tmp_path_factory.mktemp("guest"), counted=False) as booted:
+        yield booted

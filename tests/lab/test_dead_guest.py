@@ -4,102 +4,114 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from numaplan.launcher.lab import guest as module
-from numaplan.launcher.lab import health
-from numaplan.launcher.lab.comparing import compare
-from numaplan.launcher.lab.guest import Guest, GuestError
-from numaplan.launcher.lab.guest_machine import shape_guest
-from numaplan.launcher.lab.job import Job
-from numaplan.launcher.lab.qemu import spawn
-from numaplan.launcher.lab.session import Request
-from numaplan.profiler.machine import Machine
+from numaplan.lab.guest import guest as module
+from numaplan.lab.guest.guest import Guest, GuestError
+from numaplan.lab.guest.health import Patience
+from numaplan.lab.guest.job import Job
+from numaplan.lab.guest.qemu import spawn
+from numaplan.lab.guest.shape import GuestShape, shape_guest
+from numaplan.lab.runs.comparing import compare, raise_for
+from numaplan.lab.runs.session import Request
+from numaplan.machine import Machine
 
 pytestmark = pytest.mark.lab
 SAID = "rcu: rcu_preempt kthread timer wakeup didn't happen for 21012 jiffies! g22981\n"
-LONG = Job("/bin/sleep", ["sleep", "600"], {}, "/")
+TRUE, LONG = (Job(f"/bin/{words[0]}", words, {}, "/") for words in (["true"], ["sleep", "600"]))
 
 
-@contextmanager
-def small_guest(folder: Path, counted: bool) -> Iterator[Guest]:
-    with Guest(shape_guest(Machine.load("2x1"), 256, 1 << 20), folder, counted) as guest:
-        yield guest
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list["subprocess.Popen[bytes]"]:
+    """The processes of guests."""
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start(*arguments: Any) -> "subprocess.Popen[bytes]":
+        processes.append(spawn(*arguments))
+        return processes[-1]
+
+    monkeypatch.setattr(module, "spawn", start)
+    return processes
 
 
-def hangs(guest: Guest) -> None:
+@pytest.fixture
+def small(lab: Path) -> GuestShape:  # noqa: ARG001
+    return shape_guest(Machine.load("2x1"), 256, 1 << 20)
+
+
+def hangs(guest: Guest, process: "subprocess.Popen[bytes]") -> None:
     with pytest.raises(GuestError, match="the virtual machine hangs"):
         guest.run(LONG)
     with pytest.raises(GuestError, match="lost in an earlier run"):
         guest.run(LONG)
-    os.kill(process_of(guest), signal.SIGKILL)  # leaving it would wait for it to power off
+    os.kill(process.pid, signal.SIGKILL)  # leaving it would wait for it to power off
 
 
-def process_of(guest: Guest) -> int:
-    assert guest._process is not None
-    return guest._process.pid
-
-
-def test_by_what_its_kernel_says(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+def test_by_what_its_kernel_says(
+    small: GuestShape, tmp_path: Path, started: "list[subprocess.Popen[bytes]]"
+) -> None:
     def say() -> None:
         with (tmp_path / "console").open("a") as console:
             console.write(SAID)
 
-    with small_guest(tmp_path, counted=False) as guest:
+    with Guest(small, tmp_path, counted=False, patience=Patience(asked_every=0.5)) as guest:
         say()  # and recovered
-        assert guest.run(Job("/bin/true", ["true"], {}, "/")).exit_code == 0
-        monkeypatch.setattr(module, "ASKED_EVERY", 0.5)
-        later = threading.Timer(2, say)
+        assert guest.run(TRUE).exit_code == 0
+        later = threading.Timer(1, say)
         later.start()
-        hangs(guest)
+        hangs(guest, started[0])
         later.join()
 
 
-def test_no_task_takes_its_turn(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
-    with small_guest(tmp_path, counted=True) as guest:
-        monkeypatch.setattr(module, "ASKED_EVERY", 0.2)
-        os.kill(process_of(guest), signal.SIGSTOP)
-        hangs(guest)
-
-
-def test_all_sleep(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+def test_one_that_sleeps_is_waited_for_until_no_task_takes_its_turn(
+    small: GuestShape, tmp_path: Path, started: "list[subprocess.Popen[bytes]]"
+) -> None:
     """One in which next to nothing happens for longer than a hang is waited for, here nine seconds."""
-    with small_guest(tmp_path, counted=True) as guest:
-        monkeypatch.setattr(module, "ASKED_EVERY", 3.0)
-        monkeypatch.setattr(health, "BEATS", 3)
-        assert guest.run(Job("/bin/sleep", ["sleep", "21"], {}, "/")).exit_code == 0
+    patience = Patience(asked_every=3.0, beats=3)
+    with Guest(small, tmp_path, patience=patience) as guest:
+        assert guest.run(Job("/bin/sleep", ["sleep", "12"], {}, "/")).exit_code == 0
+        patience.asked_every = 0.2
+        started[0].send_signal(signal.SIGSTOP)
+        hangs(guest, started[0])
 
 
 @pytest.mark.parametrize("stop_at", [0, 1], ids=["boot", "run"])
-def test_another_is_booted(lab: Path, monkeypatch: pytest.MonkeyPatch, stop_at: int) -> None:  # noqa: ARG001
+def test_another_is_booted(
+    lab: Path,  # noqa: ARG001
+    started: "list[subprocess.Popen[bytes]]",
+    monkeypatch: pytest.MonkeyPatch,
+    stop_at: int,
+) -> None:
     """One is stopped as it boots or as it is to run; what was to be compared is run in the next."""
-    started: list[subprocess.Popen[bytes]] = []
     said: list[str] = []
+    patience = Patience()
 
     def hang() -> None:
         started[0].send_signal(signal.SIGSTOP)
-        monkeypatch.setattr(module, "ASKED_EVERY", 0.2)
+        patience.asked_every = 0.2
 
-    def start(*arguments: Any) -> "subprocess.Popen[bytes]":
-        started.append(spawn(*arguments))
+    start = module.spawn
+
+    def start_and_hang(*arguments: Any) -> "subprocess.Popen[bytes]":
+        process = start(*arguments)
         if stop_at == 0 and len(started) == 1:
             hang()
-        return started[-1]
+        return process
 
     def say(text: str) -> None:
         said.append(text)
         if stop_at == 1 and text.startswith("default, run 1"):
             hang()
         if text.endswith("booting another"):
-            monkeypatch.setattr(module, "ASKED_EVERY", 10.0)
+            patience.asked_every = 10.0
 
-    monkeypatch.setattr(module, "spawn", start)
-    result, _ = compare(Request(["/bin/true"], "2x1", memory="256M"), "default", 1, [], say)
+    monkeypatch.setattr(module, "spawn", start_and_hang)
+    request = Request(["/bin/true"], "2x1", memory="256M", patience=patience)
+    result, verdicts = compare(request, "default", 1, ["default.local_share >= 0"], say)
+    raise_for(result, verdicts)
     assert [run.exit_code for run in result.configs["default"].runs] == [0]
     assert sum(text.endswith("booting another") for text in said) == 1
     assert started[0].wait() == -signal.SIGKILL

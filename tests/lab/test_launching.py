@@ -1,18 +1,17 @@
 """nlaunch on a booted machine: threads are where the plan says, and --match finds their roles."""
 
-import shlex
-import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from numaplan.common import MachineLacksError
-from numaplan.profiler.backends.emulate_guest import find_qemu
-from numaplan.profiler.machine import Machine
-from tests.lab.test_running import nlab
-from tests.system.kinds import KINDS, NotHereError
-from tests.system.outside import discover, judge, plan_of_threads
+from numaplan.lab.guest.guest import Guest
+from tests.support.commands import needs, succeed
+from tests.support.guests import SharedGuest, guest_program, said_uncounted
+from tests.support.outside import discover, judge, plan_of_threads
+from tests.support.programs import PROGRAMS
+from tests.support.runtimes import KINDS, NotHereError
 
 pytestmark = pytest.mark.lab
 ROUNDS = "2400"
@@ -20,56 +19,43 @@ SHOWN = ("static child of a shell", "Go", "libgomp")
 PATIENCE_S = 600
 
 
-def test_threads_are_where_the_plan_says(lab: Path, programs: Path, tmp_path: Path) -> None:
-    machine = "2x4"
-    lines: list[str] = []
+def test_threads_are_where_the_plan_says(uncounted: Guest, tmp_path: Path) -> None:
+    starts: list[str] = []
     kinds: list[str] = []
     for kind in SHOWN:
         try:
-            built = KINDS[kind](tmp_path)
+            built = KINDS[kind]()
         except NotHereError:
             continue
-        here = discover(built.argv)
-        threads = [(thread.process, thread.path) for thread in here.threads]
-        name = kind.replace(" ", "-")
-        plan_of_threads(threads, machine=Machine.load(machine)).save(tmp_path / f"{name}.json")
-        nlaunch = [str(lab / "nlaunch"), "-q", "--plan", f"{name}.json", "--report", f"{name}.applied.json"]
-        lines.append(shlex.join([str(programs / "seen"), f"{name}.seen", *nlaunch, *built.argv]))
-        kinds.append(name)
-    done = nlab(
-        lab, "run", "-m", machine, "--", "sh", "-ec", "\n".join(lines), cwd=tmp_path, timeout=PATIENCE_S
-    )
-    assert done.returncode == 0, done.stderr
-    for name in kinds:
-        rows = [line.split() for line in (tmp_path / f"{name}.seen").read_text().splitlines()]
-        seen = {int(tid): tuple(map(int, cpus.strip(",").split(","))) for tid, cpus in rows}
-        applied = msgspec.json.decode((tmp_path / f"{name}.applied.json").read_bytes())
-        result = judge(0, "", applied, seen)
+        threads = [(thread.process, thread.path) for thread in discover(built.argv).threads]
+        plan, report = (tmp_path / f"{kind}.{part}.json" for part in ("plan", "applied"))
+        plan_of_threads(threads, machine=uncounted.shape.machine).save(plan)
+        starts += [*["--"] * bool(starts), str(plan), str(report), *built.argv]
+        kinds.append(kind)
+    seen = tmp_path / "seen"
+    launches = [sys.executable, str(PROGRAMS / "lab" / "launch_each.py"), *starts]
+    said_uncounted(uncounted, [str(guest_program("seen")), str(seen), *launches])
+    rows = [line.split() for line in seen.read_text().splitlines()]
+    found = {int(tid): tuple(map(int, cpus.strip(",").split(","))) for tid, cpus in rows}
+    for kind in kinds:
+        applied = msgspec.json.decode((tmp_path / f"{kind}.applied.json").read_bytes())
+        result = judge(0, "", applied, found)
         assert result.wrong == ()
         # Go makes threads as it needs them: a run may have few of those that another had.
-        assert result.seen >= (2 if name == "Go" else 4), (name, applied["missing"])
+        assert result.seen >= (2 if kind == "Go" else 4), (kind, applied["missing"])
 
 
-def test_roles_are_matched_without_a_trace(lab: Path, programs: Path, tmp_path: Path) -> None:
+def test_roles_are_matched_without_a_trace(four_nodes: SharedGuest, lab: Path, tmp_path: Path) -> None:
     """Each thread is first put near the memory of another; by what it is seen to use it finds its own."""
-    try:
-        find_qemu("x86_64")
-    except MachineLacksError as error:
-        pytest.skip(f"nothing to record with: {error}")
-    claims, trace, plan = programs / "claims", tmp_path / "trace.db", tmp_path / "plan.json"
-    for command in (
-        ["nprof", "record", "--backend", "emulate", "-o", trace, "--", claims, "4", "3"],
-        ["nmap", "plan", trace, "--machine", "4x2", "-o", plan],
-    ):
-        subprocess.run([lab / command[0], *command[1:]], check=True, capture_output=True, timeout=120)
+    needs("qemu-x86_64")
+    claims, trace, plan = guest_program("claims"), tmp_path / "trace.db", tmp_path / "plan.json"
+    succeed("nprof", "record", "--backend", "emulate", "-o", trace, "--", claims, "4", "3")
+    succeed("nmap", "plan", trace, "--machine", "4x2", "-o", plan)
     words = ["--plan", plan, "--match", "--match-seconds", "1", "--report", tmp_path / "applied.json"]
-    done = nlab(
-        lab, "run", "-m", "4x2", "--json", "--", lab / "nlaunch", *words, claims, "4", ROUNDS, "512", "1",
-        timeout=PATIENCE_S,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    result = four_nodes.run(lab / "nlaunch", *words, claims, "4", ROUNDS, "512", "1", timeout=PATIENCE_S)
+    assert result["exit_code"] == 0
     applied = msgspec.json.decode((tmp_path / "applied.json").read_bytes())
     assert "moved to another role's cpus" in applied["match"], applied["match"]
     assert all(thread["applied"] == thread["planned"] for thread in applied["threads"])
     # Without --match it stays at 0.25: one of the four threads is where its memory is.
-    assert msgspec.json.decode(done.stdout)["local_share"] > 0.4
+    assert result["local_share"] > 0.4

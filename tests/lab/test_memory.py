@@ -2,26 +2,22 @@
 
 import os
 import subprocess
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from numaplan.launcher.lab.guest import Guest
-from numaplan.launcher.lab.guest_machine import shape_guest
-from numaplan.launcher.lab.job import Job
-from numaplan.launcher.lab.planned import PlannedLaunch
-from numaplan.launcher.launch import LIBRARY
-from numaplan.launcher.touching import include_folder
+from numaplan.lab.guest.guest import Guest
+from numaplan.lab.runs.configs import PlannedLaunch
+from numaplan.launcher import LIBRARY
+from numaplan.machine import Machine
 from numaplan.mapper import Plan, PlanRegion, Run
-from numaplan.profiler.machine import Machine
-from tests.system.launching import plan_for
+from tests.support.guests import guest_program, said_uncounted
+from tests.support.launching import plan_for
+from tests.support.programs import PROGRAMS, kept
 
 pytestmark = pytest.mark.lab
-HERE = Path(__file__).resolve().parent
 UNTOUCHED = -14  # EFAULT: the stack holds pages that nobody has used
 MIB, PAGE, HUGE_PAGE = 1 << 20, 4096, 2 << 20
 MACHINE = Machine.load("2x2")
@@ -50,24 +46,19 @@ PLANNED: dict[int, tuple[str, tuple[Run, ...]]] = {
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`placed`, its library and `follow`, compiled."""
-    folder = tmp_path_factory.mktemp("memory")
-    flags = ["cc", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-D_GNU_SOURCE", f"-I{include_folder()}"]
-    for words in (
-        ["-shared", "-fPIC", "-o", folder / "libplaced.so", HERE / "placed_library.c"],
-        ["-o", folder / "placed", HERE / "placed.c", "-lpthread", "-Wl,-rpath,$ORIGIN"],
-        ["-o", folder / "follow", HERE / "follow.c", "-lpthread"],
-    ):
-        subprocess.run([*flags, *words], check=True, timeout=60)
-    return folder
+def folder() -> Path:
+    """Of `placed` and its library."""
+    flags = ["cc", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-D_GNU_SOURCE"]
+    program, library = PROGRAMS / "lab" / "placed.c", PROGRAMS / "lab" / "placed_library.c"
 
+    def make(place: Path) -> None:
+        for words in (
+            ["-shared", "-fPIC", "-o", place / "libplaced.so", library],
+            ["-o", place / "placed", program, "-lpthread", "-Wl,-rpath,$ORIGIN"],
+        ):
+            subprocess.run([*flags, *words], check=True, timeout=60)
 
-@pytest.fixture(scope="module")
-def guest(lab: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:  # noqa: ARG001
-    """One boot of two nodes with 320 MiB each; nothing is counted, so it is quick."""
-    with Guest(shape_guest(MACHINE, 640, 1 << 20), tmp_path_factory.mktemp("guest"), counted=False) as booted:
-        yield booted
+    return kept([*flags, program, library], make)
 
 
 @pytest.fixture(scope="module")
@@ -90,19 +81,8 @@ def _placed(region: PlanRegion, policy: str, parts: tuple[Run, ...]) -> PlanRegi
     return msgspec.structs.replace(region, policy=policy, runs=parts)
 
 
-def said(guest: Guest, argv: list[str], environment: dict[str, str], where: Path) -> str:
-    """What a program printed in the guest."""
-    with tempfile.TemporaryFile() as output:
-        job = Job(argv[0], argv, environment, str(where), timeout=150)
-        outcome = guest.run(job, -1, output.fileno(), output.fileno())
-        output.seek(0)
-        text = output.read().decode()
-    assert outcome.exit_code == 0, text
-    return text
-
-
 def launched(
-    guest: Guest, plan: Plan, folder: Path, tmp_path: Path, *words: str
+    uncounted: Guest, plan: Plan, folder: Path, tmp_path: Path, *words: str
 ) -> tuple[dict[str, Stretches], dict[str, Any]]:
     """placed's lines by name, and the report."""
     work = tmp_path / "work"
@@ -110,7 +90,7 @@ def launched(
     plan.save(tmp_path / "plan.json")
     program = str(folder / "placed")
     launch = PlannedLaunch(str(tmp_path / "plan.json"), program, MACHINE, os.environ, work)
-    text = said(guest, [program, *words], dict(launch.environment), folder)
+    text = said_uncounted(uncounted, [program, *words], launch.environment)
     lines = {line.split()[0]: line.split()[1:] for line in text.splitlines()}
     found = {
         name: [(int(node), int(pages)) for node, pages in (word.split("*") for word in parts)]
@@ -122,9 +102,9 @@ def launched(
 
 
 def test_every_kind_of_memory_is_where_the_plan_has_it(
-    guest: Guest, plan: Plan, folder: Path, tmp_path: Path
+    uncounted: Guest, plan: Plan, folder: Path, tmp_path: Path
 ) -> None:
-    found, report = launched(guest, plan, folder, tmp_path)
+    found, report = launched(uncounted, plan, folder, tmp_path)
     assert report["ok"] and report["reasons"] == (), report["reasons"]
     assert all(region["misplaced"] == 0 and region["appeared"] for region in report["memory"])
     assert found["sized"] == [(1, 256), (0, 256), (1, 256)]
@@ -139,9 +119,9 @@ def test_every_kind_of_memory_is_where_the_plan_has_it(
 
 
 def test_interleaving_is_in_the_runs_proportion(
-    guest: Guest, plan: Plan, folder: Path, tmp_path: Path
+    uncounted: Guest, plan: Plan, folder: Path, tmp_path: Path
 ) -> None:
-    found, _ = launched(guest, plan, folder, tmp_path)
+    found, _ = launched(uncounted, plan, folder, tmp_path)
     for name, share, longest in (("weighted", 0.25, 16), ("equal", 0.5, 1)):
         pages = [node for node, count in found[name] for _ in range(count)]
         assert abs(sum(pages) / len(pages) - share) < 0.01, name
@@ -151,8 +131,8 @@ def test_interleaving_is_in_the_runs_proportion(
         assert sorted(stretches)[-2] <= longest
 
 
-def test_borders_do_not_cut_huge_pages(guest: Guest, plan: Plan, folder: Path, tmp_path: Path) -> None:
-    found, _ = launched(guest, plan, folder, tmp_path)
+def test_borders_do_not_cut_huge_pages(uncounted: Guest, plan: Plan, folder: Path, tmp_path: Path) -> None:
+    found, _ = launched(uncounted, plan, folder, tmp_path)
     start = found["start"][0][1]
     (first, pages), (second, rest) = found["huge"]
     assert (first, second) == (1, 0) and pages + rest == 168 * MIB // PAGE
@@ -164,9 +144,9 @@ def test_borders_do_not_cut_huge_pages(guest: Guest, plan: Plan, folder: Path, t
 
 @pytest.mark.parametrize("pages", [1280, 513])
 def test_a_region_larger_or_smaller_than_planned(
-    guest: Guest, plan: Plan, folder: Path, tmp_path: Path, pages: int
+    uncounted: Guest, plan: Plan, folder: Path, tmp_path: Path, pages: int
 ) -> None:
-    found, report = launched(guest, plan, folder, tmp_path, str(pages * PAGE), "only")
+    found, report = launched(uncounted, plan, folder, tmp_path, str(pages * PAGE), "only")
     # What lies behind the plan is left to first touch: by a thread on node 1.
     assert found["sized"] == [(1, 256), (0, 256), (1, pages - 512)]
     (sized,) = [region for region in report["memory"] if region["region"]["bytes"] == 3 * MIB]
@@ -176,13 +156,13 @@ def test_a_region_larger_or_smaller_than_planned(
     assert 8 * MIB in absent and not report["ok"]
 
 
-def test_a_full_node_is_said_and_survived(guest: Guest, plan: Plan, folder: Path, tmp_path: Path) -> None:
+def test_a_full_node_is_said_and_survived(uncounted: Guest, plan: Plan, folder: Path, tmp_path: Path) -> None:
     size = 400 * MIB  # a node has 320
     (sized,) = [region for region in plan.memory if region.region.bytes == 3 * MIB]
     key = msgspec.structs.replace(sized.region, bytes=size)
     large = msgspec.structs.replace(sized, region=key, runs=runs((size, 1)))
     plan = msgspec.structs.replace(plan, memory=(large,))
-    found, report = launched(guest, plan, folder, tmp_path, str(size), "only")
+    found, report = launched(uncounted, plan, folder, tmp_path, str(size), "only")
     share = sum(pages for node, pages in found["sized"] if node == 1) * PAGE / size
     assert 0.4 < share < 0.8
     assert report["summary"].endswith("on node 0 instead of 1: node 1 was full")
@@ -190,7 +170,7 @@ def test_a_full_node_is_said_and_survived(guest: Guest, plan: Plan, folder: Path
     assert not report["ok"]
 
 
-def test_the_kernel_moves_marked_pages_to_who_touches_them(guest: Guest, folder: Path) -> None:
+def test_the_kernel_moves_marked_pages_to_who_touches_them(uncounted: Guest) -> None:
     """Memory bound to node 0, which the kernel leaves where it is, until it is marked.
 
     It looks every 1 to 60 seconds of a task's time; sooner here, as emulated seconds are long.
@@ -200,7 +180,7 @@ def test_the_kernel_moves_marked_pages_to_who_touches_them(guest: Guest, folder:
         ("scan_period_min_ms", 100),
         ("scan_period_max_ms", 1000),
     ):
-        said(guest, ["/bin/sh", "-c", f"echo {milliseconds} > {SCANNING}/{name}"], dict(os.environ), folder)
-    environment = {**os.environ, "LD_PRELOAD": str(LIBRARY)}
-    text = said(guest, [str(folder / "follow"), "kernel", "1024", "0"], environment, folder)
+        said_uncounted(uncounted, ["/bin/sh", "-c", f"echo {milliseconds} > {SCANNING}/{name}"])
+    follow = str(guest_program("follow", "-O1"))
+    text = said_uncounted(uncounted, [follow, "kernel", "1024", "0"], {"LD_PRELOAD": str(LIBRARY)})
     assert text.startswith("1024 of 1024 pages"), text

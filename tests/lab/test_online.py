@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.test_running import nlab
+from tests.support.guests import SharedGuest, guest_program
 
 pytestmark = pytest.mark.lab
 
@@ -14,16 +14,16 @@ HASTY = "--set T=1 --overhead 0.3 --budget moves=50,mb=500"
 SAMPLED = 200  # of what the virtual machine's sampler gives in one look; page faults are far fewer
 
 
-def test_a_policy_brings_threads_and_memory_together(lab: Path, programs: Path, tmp_path: Path) -> None:
+def test_a_policy_brings_threads_and_memory_together(two_nodes: SharedGuest, tmp_path: Path) -> None:
     """Memory made by one thread lies on one node; after the partners have changed, it must follow again."""
     journal = tmp_path / "journal.jsonl"
-    words = ["compare", "-m", "2x2", "--repeat", "1", "--configs", "no-autonuma,online-alone"]
     policy = f"numaplan {HASTY} --set settle=1 --set patience=4 --journal {journal}"
-    done = nlab(lab, *words, "--json", "--online", policy, "--", programs / "partners", "4", "12000")
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)["configs"]
-    alone = found["online-alone"]["local_share"]["median"]
-    assert alone > found["no-autonuma"]["local_share"]["median"] + 0.05
+    shares = {}
+    for config, rounds in (("no-autonuma", 1500), ("online-alone", 6000)):
+        result = two_nodes.run(guest_program("partners"), 4, rounds, config=config, online=policy)
+        assert result["exit_code"] == 0
+        shares[config] = result["local_share"]
+    assert shares["online-alone"] > shares["no-autonuma"] + 0.05
     looks = [line for line in map(json.loads, journal.read_text().splitlines()) if "observed" in line]
     assert max(look["observed"]["samples"] for look in looks) > SAMPLED
     moved = sum(action["moved"] for look in looks for action in look["actions"] if action["move"] == "thread")
@@ -32,9 +32,10 @@ def test_a_policy_brings_threads_and_memory_together(lab: Path, programs: Path, 
     assert any(action["move"] == "pages" and action["moved"] for look in looks for action in look["actions"])
 
 
-def test_attached_in_the_guest_and_detached_again(lab: Path, programs: Path) -> None:
+def test_attached_in_the_guest_and_detached_again(two_nodes: SharedGuest, lab: Path) -> None:
     """A loop that is attached ends with the program and leaves its output alone."""
-    script = f"{programs}/partners 4 3000 & {lab}/nlaunch -q --online tm --set T=0.5 --attach $!; wait $!"
-    done = nlab(lab, "run", "-m", "2x2", "--", "sh", "-c", script)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(b"checksum ")
+    program = f"{guest_program('partners')} 4 3000"
+    loop = f"{lab}/nlaunch -q --online tm --set T=0.5 --attach $!"
+    said, result = two_nodes.said("sh", "-c", f"{program} & {loop}; wait $!")
+    assert result["exit_code"] == 0
+    assert said.startswith("checksum "), said

@@ -5,15 +5,17 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
+import threading
 from pathlib import Path
 from xml.etree import ElementTree
 
 import msgspec
 import pytest
 
-from numaplan.common import MachineLacksError
-from numaplan.profiler.backends.emulate_guest import find_qemu
+from numaplan.lab.guest.guest import Guest
+from tests.support.commands import needs, succeed
+from tests.support.guests import SharedGuest, guest_program, said_uncounted
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.lab
 
@@ -53,59 +55,58 @@ def test_streams_environment_folder_and_exit_code(lab: Path, tmp_path: Path) -> 
     assert sorted(path.name for path in folder.iterdir()) == ["my program", "out put"]
 
 
-def test_vectors_are_computed_as_here(lab: Path) -> None:
+def test_vectors_are_computed_as_here(uncounted: Guest) -> None:
     """A sort that uses whatever vector instructions the processor has; QEMU has had wrong ones."""
     code = (
         "import numpy as np; rng = np.random.default_rng(1);"
         "lists = [rng.integers(0, 1000, count) for count in range(1, 130)];"
         "assert all((np.diff(keys[np.argsort(keys)]) >= 0).all() for keys in lists)"
     )
-    done = nlab(lab, "run", "-m", "1x1", "--", sys.executable, "-c", code)
-    assert done.returncode == 0, done.stderr
+    said_uncounted(uncounted, [sys.executable, "-c", code])
 
 
-def test_json_alone_on_stdout_and_counts(lab: Path, tmp_path: Path) -> None:
+def test_json_alone_on_stdout_and_counts_of_what_does_not_end(lab: Path, tmp_path: Path) -> None:
     counts = tmp_path / "counts.csv"
-    done = nlab(
-        lab, "run", "-m", "2x2", "--json", "--counts", counts, "--", "sh", "-c", "echo out; kill -SEGV $$"
-    )
-    assert done.returncode == 128 + signal.SIGSEGV
+    words = ["run", "-m", "2x2", "--json", "--counts", counts, "--timeout", "2", "--", "sh", "-c"]
+    done = nlab(lab, *words, "trap '' TERM; echo begun; sleep 1000 & sleep 1000")
+    assert done.returncode == 124
     result = msgspec.json.decode(done.stdout)
     assert result["schema"] == "numaplan/lab/1"
-    assert result["exit_code"] == 128 + signal.SIGSEGV
+    assert result["exit_code"] == 124
     assert result["cpus"] == [0, 1, 2, 3]
     assert result["nodes"] == [0, 1]
-    assert b"out\n" in done.stderr
+    assert b"begun\n" in done.stderr and b"ended after 2 s" in done.stderr
     rows = [list(map(int, line.split(","))) for line in counts.read_text().splitlines()[1:]]
     assert sum(row[3] for row in rows if row[1] == row[2]) == result["local"]
     assert sum(row[3] for row in rows if row[1] != row[2]) == result["remote"]
 
 
-def test_what_does_not_end_is_ended(lab: Path, tmp_path: Path) -> None:
-    own = {**os.environ, "TMPDIR": str(tmp_path)}
-    command = "trap '' TERM; echo begun; sleep 1000 & sleep 1000"
-    done = nlab(lab, "run", "-m", "2x1", "--timeout", "2", "--", "sh", "-c", command, env=own)
-    assert done.returncode == 124
-    assert done.stdout == b"begun\n"
-    assert b"ended after 2 s" in done.stderr
-    assert not list(tmp_path.iterdir())
+def test_a_signal_is_told_as_a_shell_tells_it(two_nodes: SharedGuest) -> None:
+    assert two_nodes.run("sh", "-c", "kill -SEGV $$")["exit_code"] == 128 + signal.SIGSEGV
 
 
-def test_much_output_streams(lab: Path) -> None:
+def test_much_output_streams(two_nodes: SharedGuest, tmp_path: Path) -> None:
     count = 100_000_000
-    done = nlab(lab, "run", "-m", "1x1", "--", "head", "-c", count, "/dev/zero")
-    assert done.returncode == 0
-    assert len(done.stdout) == count
-    assert not done.stdout.strip(b"\0")
+    with (tmp_path / "output").open("w+b") as output:
+        assert two_nodes.run("head", "-c", count, "/dev/zero", stdout=output.fileno())["exit_code"] == 0
+        output.seek(0)
+        written = output.read()
+    assert len(written) == count
+    assert not written.strip(b"\0")
 
 
-def test_a_reader_that_goes_ends_the_program_as_here(lab: Path) -> None:
-    command = [lab / "nlab", "run", "-m", "1x1", "--", "yes"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.read(2) == b"y\n"
-        process.stdout.close()
-        assert process.wait(100) == 128 + signal.SIGPIPE
+def test_a_reader_that_goes_ends_the_program_as_here(two_nodes: SharedGuest) -> None:
+    reader, writer = os.pipe()
+
+    def read() -> None:
+        assert os.read(reader, 2) == b"y\n"
+        os.close(reader)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    assert two_nodes.run("yes", stdout=writer)["exit_code"] == 128 + signal.SIGPIPE
+    thread.join()
+    os.close(writer)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -116,17 +117,12 @@ def test_interrupted_it_takes_its_guest_along(lab: Path, number: signal.Signals)
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
-        while not (guests := guests_of(process.pid)):
-            assert process.poll() is None
-            time.sleep(0.02)
+        until(lambda: guests_of(process.pid) or process.poll() is not None)
+        guests = guests_of(process.pid)
+        assert guests
         process.send_signal(number)
         _, errors = process.communicate(timeout=60)
-    for _ in range(200):
-        if not any(_runs(guest) for guest in guests):
-            break
-        time.sleep(0.05)
-    else:
-        pytest.fail("the guest lives on")
+    until(lambda: not any(_runs(guest) for guest in guests))
     if number != signal.SIGKILL:
         assert process.returncode == 130
         assert errors in (b"", b"nlab: error: interrupted\n")
@@ -141,13 +137,12 @@ def _runs(pid: int) -> bool:
     return state not in "ZX"
 
 
-def test_two_labs_at_once(lab: Path) -> None:
-    words = [lab / "nlab", "run", "-m", "2x1", "--", "sh", "-c"]
-    labs = [
-        subprocess.Popen([*words, f"echo {name}"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        for name in "ab"
-    ]
-    assert [process.communicate(timeout=200)[0] for process in labs] == [b"a\n", b"b\n"]
+def test_two_labs_at_once(lab: Path, two_nodes: SharedGuest) -> None:
+    words = [lab / "nlab", "run", "-m", "2x1", "--", "echo", "a"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as other:
+        while other.poll() is None:
+            assert two_nodes.said("echo", "b")[0] == "b\n"
+        assert other.communicate()[0] == b"a\n"
 
 
 def test_refusals_are_one_line(lab: Path, tmp_path: Path) -> None:
@@ -169,48 +164,33 @@ def test_refusals_are_one_line(lab: Path, tmp_path: Path) -> None:
 
 
 def test_a_plan_halves_remote_accesses_and_the_gate_sees_it(
-    lab: Path, programs: Path, tmp_path: Path
+    lab: Path, four_nodes: SharedGuest, tmp_path: Path
 ) -> None:
-    try:
-        find_qemu("x86_64")
-    except MachineLacksError as error:
-        pytest.skip(f"nothing to record with: {error}")
+    needs("qemu-x86_64")
     trace, plan = tmp_path / "trace.db", tmp_path / "plan.json"
     junit, page = tmp_path / "junit.xml", tmp_path / "page.html"
-    stencil = programs / "stencil"
-    for command in (
-        ["nprof", "record", "--backend", "emulate", "-o", trace, "--", stencil],
-        ["nmap", "plan", trace, "--machine", "4x2", "-o", plan],
-    ):
-        subprocess.run([lab / command[0], *command[1:]], check=True, capture_output=True, timeout=120)
+    stencil = guest_program("stencil")
+    succeed("nprof", "record", "--backend", "emulate", "-o", trace, "--", stencil)
+    succeed("nmap", "plan", trace, "--machine", "4x2", "-o", plan)
     words = ["compare", "-m", "4x2", "--plan", plan, "--configs", "default,no-autonuma,plan", "--repeat", "1"]
     gates = ["plan.remote <= 0.5 * default.remote", "plan.remote <= 50% * no-autonuma.remote"]
-    for gate in gates:
+    for gate in (*gates, "default.local_share > 2"):
         words += ["--gate", gate]
     done = nlab(lab, *words, "--junit", junit, "--html", page, "--json", "--", stencil)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1
+    assert b"default.local_share > 2" in done.stderr and b"does not hold" in done.stderr
     result = msgspec.json.decode(done.stdout)
+    assert [gate["ok"] for gate in result["gates"]] == [True, True, False]
     planned = result["configs"]["plan"]["runs"][0]
     predicted = msgspec.json.decode(plan.read_bytes())["predicted"]["local_share"]
     assert abs(planned["local_share"] - predicted) < 0.03
     assert planned["applied"]["ok"]
-    assert ElementTree.parse(junit).getroot()[0].get("failures") == "0"
+    assert ElementTree.parse(junit).getroot()[0].get("failures") == "1"
     assert b"no-autonuma" in page.read_bytes()
-    inside = nlab(
-        lab, "run", "-m", "4x2", "--by-thread", "--json", "--",
-        lab / "nlaunch", "--plan", plan, "--quiet", stencil,
-    )  # fmt: skip
+    run = four_nodes.run(lab / "nlaunch", "--plan", plan, "--quiet", stencil)
     # Neither nlaunch itself nor what its child did before it became the program is counted.
-    run = msgspec.json.decode(inside.stdout)
     assert [thread["path"] for thread in run["threads"]] == ["0", *(f"0.{k}" for k in range(1, 8))]
     total = run["local"] + run["remote"]
     assert total == sum(sum(thread["accesses"]) for thread in run["threads"])
     assert abs(total / (planned["local"] + planned["remote"]) - 1) < 0.005
     assert abs(run["local_share"] - planned["local_share"]) < 0.005
-    failing = nlab(
-        lab, "compare", "-m", "2x1", "--configs", "default", "--repeat", "1", "--junit", junit,
-        "--gate", "default.local_share > 2", "--", "true",
-    )  # fmt: skip
-    assert failing.returncode == 1
-    assert b"does not hold" in failing.stderr
-    assert ElementTree.parse(junit).getroot()[0].get("failures") == "1"

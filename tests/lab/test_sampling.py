@@ -1,49 +1,38 @@
 """The virtual machine's memory sampler agrees with what the same run counted exactly."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from numaplan.launcher.lab.session import Request, Session, open_session
-from numaplan.profiler.live_samples import LiveSamples, live_samples
-from numaplan.profiler.perfdata import StreamDecoder
-from tests.lab.test_counting import run, silent
+from numaplan.profiler.perfdata.stream import StreamDecoder
+from numaplan.profiler.sampling.samples import LiveSamples, live_samples
+from tests.support.guests import SharedGuest, guest_program
+from tests.support.programs import PROGRAMS
 
 pytestmark = pytest.mark.lab
 
-SAMPLED = Path(__file__).with_name("sampled.py")
+SAMPLED = PROGRAMS / "lab" / "sampled.py"
 LOCAL_NS, REMOTE_NS = 90, 189  # of distances 10 and 21
 
 
-@pytest.fixture(scope="module")
-def session(lab: Path, programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:  # noqa: ARG001
-    """One boot for this file."""
-    script = tmp_path_factory.mktemp("job") / "job"
-    script.write_text("#!/bin/sh\n")
-    script.chmod(0o755)
-    with open_session(Request([str(script)], "2x2", by_thread=True), silent) as opened:
-        yield opened
-
-
-def sample(session: Session, output: Path, *words: object) -> tuple[LiveSamples, dict[int, list[int]]]:
+def sample(two_nodes: SharedGuest, output: Path, *words: object) -> tuple[LiveSamples, dict[int, list[int]]]:
     """The samples of a run, and its accesses by node, counted, of each thread."""
-    result = run(session, sys.executable, "-I", "-S", SAMPLED, output, *words)
+    result = two_nodes.run(sys.executable, "-I", "-S", SAMPLED, output, *words)
     assert result["exit_code"] == 0
     decoder = StreamDecoder()
     decoder.feed(output.read_bytes())
     piece = decoder.take()
-    counted = {thread["tid"]: thread["accesses"] for thread in result["threads"]}  # type: ignore[attr-defined]
+    counted = {thread["tid"]: thread["accesses"] for thread in result["threads"]}
     return live_samples(piece.samples, piece.events, piece.lost), counted
 
 
-def test_samples_tell_who_touches_what_where(session: Session, programs: Path, tmp_path: Path) -> None:
+def test_samples_tell_who_touches_what_where(two_nodes: SharedGuest, tmp_path: Path) -> None:
     """Two programs on a cpu each, both with memory of node 0: threads, cpus, writes, latency, numbers."""
     period, accesses = 1009, 30_000_000
-    near, far = ([programs / "known", cpu, 0, accesses] for cpu in (1, 2))
-    samples, counted = sample(session, tmp_path / "stream", period, 0.01, *near, "--", *far)
+    near, far = ([guest_program("known"), cpu, 0, accesses] for cpu in (1, 2))
+    samples, counted = sample(two_nodes, tmp_path / "stream", period, 0.01, *near, "--", *far)
     assert samples.lost < 0.02 * len(samples.tid)  # a program's last ones may find it gone
     assert (samples.count == period).all()
     assert (np.diff(samples.time_ns[np.argsort(samples.time_ns)]) >= 0).all()
@@ -63,11 +52,11 @@ def test_samples_tell_who_touches_what_where(session: Session, programs: Path, t
     assert set(found) == {1, 2}
 
 
-def test_what_finds_no_room_is_counted(session: Session, programs: Path, tmp_path: Path) -> None:
+def test_what_finds_no_room_is_counted(two_nodes: SharedGuest, tmp_path: Path) -> None:
     """Far more samples than the ring holds, taken once at the end: those that are gone are known."""
     period, accesses = 16, 24_000_000
-    words = [programs / "known", 0, 1, accesses]
-    samples, counted = sample(session, tmp_path / "stream", period, 0, *words)
+    words = [guest_program("known"), 0, 1, accesses]
+    samples, counted = sample(two_nodes, tmp_path / "stream", period, 0, *words)
     assert samples.lost > 100_000
     total = sum(counted[int(np.bincount(samples.tid).argmax())])  # its launcher's, a tenth, are lost, too
     assert 0.98 < (len(samples.tid) + samples.lost) * period / total < 1.2

@@ -1,23 +1,17 @@
 """The simulator's local share is what the lab counts of a program that uses memory in the same way."""
 
-import json
-import shutil
-import subprocess
-from collections.abc import Iterator
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from benchmarks.simulator.calibration import Calibration
 from benchmarks.simulator.programs import Program, Task, steady
 from benchmarks.simulator.world import World, new_job
-from numaplan.launcher.lab.session import Request, Session, open_session
 from numaplan.profiler import Machine
+from tests.support.guests import SharedGuest, guest_program
 
 pytestmark = pytest.mark.lab
 
-ACCESSES = 1_500_000
+ACCESSES = 500_000
 COMPACT, DEALT = (0, 1, 2, 3, 4, 5, 6, 7), (0, 2, 4, 6, 1, 3, 5, 7)
 # shared, halo, serial (shares), places that threads move on by at half time, cpus, interleaved
 CASES = [
@@ -49,33 +43,14 @@ def simulated(
     return float((before + world.places[rows, world.node].mean()) / 2)
 
 
-@pytest.fixture(scope="module")
-def session(lab: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:  # noqa: ARG001
-    """One boot, of a shell that runs the command in a file."""
-    if shutil.which("cc") is None:
-        pytest.skip("cc is not installed")
-    folder = tmp_path_factory.mktemp("pattern")
-    source = Path(__file__).with_name("pattern.c")
-    flags = ["-std=gnu11", "-O2", "-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run(["cc", *flags, source, "-o", folder / "pattern"], check=True, timeout=60)
-    script = folder / "job"
-    script.write_text("#!/bin/sh\n")
-    script.chmod(0o755)
-    with open_session(Request([str(script)], "4x2"), lambda _text: None) as opened:
-        yield opened
-
-
-def test_local_shares_agree_within_two_points(session: Session) -> None:
+def test_local_shares_agree_within_two_points(four_nodes: SharedGuest) -> None:
     """Counted: 0.998, 0.801, 0.603, 0.529, 0.456, 0.457, 0.535, 0.249; all within 0.008."""
-    import msgspec
-
-    script = Path(session.request.argv[0])
     shares = {}
     for case in CASES:
         shared, halo, serial, turn, cpus, interleaved = case
         words = [ACCESSES, *(round(1000 * share) for share in (shared, halo, serial)), turn, *cpus]
-        script.write_text(f"#!/bin/sh\nexec {script.parent / 'pattern'} {' '.join(map(str, words))}\n")
-        result = json.loads(msgspec.json.encode(session.run("interleave" if interleaved else "no-autonuma")))
+        config = "interleave" if interleaved else "no-autonuma"
+        result = four_nodes.run(guest_program("pattern"), *words, config=config)
         assert result["exit_code"] == 0
         shares[case] = (result["local_share"], simulated(*case))
     assert all(abs(counted - ours) < 0.02 for counted, ours in shares.values()), shares

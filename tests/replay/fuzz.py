@@ -1,7 +1,7 @@
 """Mutations of small recordings through the decoder: `python -m tests.replay.fuzz [COUNT] [SEED] [FILE…]`.
 
 Every mutation must end in a decoded file or a PerfDataError, within the limits below; the first that does
-not is kept.
+not is kept. Without a seed, which is shown, each run draws others.
 """
 
 import random
@@ -13,9 +13,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from numaplan.profiler.perfdata import PerfDataError, decode_perf
+from numaplan.profiler.perfdata.decoded import decode_perf
+from numaplan.profiler.perfdata.errors import PerfDataError
 from numaplan.profiler.perfdata.identities import Facts, identity_of
-from tests.replay.builder import AUXTRACE, COMPRESSED2, SAMPLE_ORDER, Builder, Event
+from tests.support.perfdata_builder import AUXTRACE, COMPRESSED2, SAMPLE_ORDER, Builder, Event
 
 SECONDS = 10.0  # of the processor, which others may use as well
 MEMORY = 1 << 30
@@ -239,7 +240,10 @@ def run(count: int, seed: int, originals: list[bytes]) -> int:
 
 
 def main() -> int:
-    count, seed = (int(word) for word in (*sys.argv[1:3], *("10000", "1")[len(sys.argv[1:3]) :]))
+    given = [int(word) for word in sys.argv[1:3]]
+    count = given[0] if given else 10_000
+    seed = given[1] if len(given) > 1 else random.SystemRandom().randrange(1 << 32)
+    print(f"{count} mutations from seed {seed}", file=sys.stderr)
     originals = [*recordings(), *(Path(name).read_bytes() for name in sys.argv[3:])]
     readable = run(count, seed, originals)
     print(f"{count} mutations of {len(originals)} recordings: {readable} could be read, none broke a limit")

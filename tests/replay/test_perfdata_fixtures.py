@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from numaplan.profiler.perfdata import Decoded, PerfDataError, decode_perf
+from numaplan.profiler.perfdata.decoded import Decoded, decode_perf
+from numaplan.profiler.perfdata.errors import PerfDataError
 from tests.conftest import REPOSITORY
 
 FOLDER = REPOSITORY.parent / "shared" / "fixtures" / "perfdata"

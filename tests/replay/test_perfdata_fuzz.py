@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from numaplan.profiler.perfdata import decode_perf
+from numaplan.profiler.perfdata.decoded import decode_perf
 from tests.replay import fuzz
-from tests.replay.builder import Builder, Event
 from tests.replay.fuzz import recordings, run
+from tests.support.perfdata_builder import Builder, Event
 
 
 def test_the_originals_are_sound(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from numaplan.profiler.machine import Machine
-from numaplan.profiler.machine.cpusets import parse_list
-from numaplan.profiler.machine.sysfs import read_sysfs
+from numaplan.machine import Machine
+from numaplan.machine.cpusets import parse_list
 from tests.conftest import REPOSITORY
+from tests.support.machines import sysfs_machine
 
 FOLDER = REPOSITORY.parent / "shared" / "fixtures" / "topology"
 
@@ -52,7 +52,7 @@ def test_hwloc_xml(shared_fixtures: Path, name: str, truth: dict[str, Any]) -> N
 def test_sysfs_tree(shared_fixtures: Path, tmp_path: Path, name: str, truth: dict[str, Any]) -> None:
     with tarfile.open(shared_fixtures / "topology" / name) as archive:
         archive.extractall(tmp_path)
-    machine = read_sysfs(tmp_path / truth["fsroot_in_tar"])
+    machine = sysfs_machine(tmp_path / truth["fsroot_in_tar"])
     assert Machine.load(str(shared_fixtures / "topology" / name)) == machine
     assert [(node.id, list(node.cpus), node.memory_bytes) for node in machine.nodes] == [
         (node["os"], list(parse_list(node["cpus"], name)), node["mem_kB"] * 1024) for node in truth["nodes"]
@@ -60,7 +60,7 @@ def test_sysfs_tree(shared_fixtures: Path, tmp_path: Path, name: str, truth: dic
     assert [list(row) for row in machine.distances] == [
         n["distance"] for n in truth["nodes"] if "distance" in n
     ]
-    allowed = read_sysfs(tmp_path / truth["fsroot_in_tar"], restrict=True)
+    allowed = sysfs_machine(tmp_path / truth["fsroot_in_tar"], restrict=True)
     assert set(allowed.cpus) == set(parse_list(truth["hwloc"]["allowed_cpus"], name))
     with_memory = {node.id for node in allowed.nodes if node.memory_bytes}
     assert with_memory == set(parse_list(truth["hwloc"]["allowed_nodes"], name))

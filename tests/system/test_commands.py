@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.commands import one_line_error, run, succeed
+from tests.support.commands import one_line_error, run, succeed
 
 pytestmark = pytest.mark.system
 

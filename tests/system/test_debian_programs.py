@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.commands import needs, succeed
+from tests.support.commands import needs, succeed
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.commands import needs
+from tests.support.commands import needs
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
@@ -33,9 +33,9 @@ def test_wheel_from_sdist_works(repository: Path, tmp_path: Path) -> None:
         pytest.skip("not a git checkout")
     clean = tmp_path / "clean"
     for name in listed.stdout.splitlines():
-        if (repository / name).is_file():
+        if (repository / name).is_file() or (repository / name).is_symlink():
             (clean / name).parent.mkdir(parents=True, exist_ok=True)
-            (clean / name).write_bytes((repository / name).read_bytes())
+            shutil.copy(repository / name, clean / name, follow_symlinks=False)
     dist = tmp_path / "dist"
     dist.mkdir()
     sdist = build("sdist", clean, dist)

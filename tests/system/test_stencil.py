@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.system.commands import compiled, needs, succeed
+from tests.support.commands import needs, succeed
+from tests.support.programs import EXAMPLES, compiled
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
@@ -21,8 +22,8 @@ def strip_of(thread: int) -> int:
 
 
 @pytest.fixture(scope="module")
-def stencil(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(repository / "examples" / "stencil.c", tmp_path_factory.mktemp("stencil"))
+def stencil() -> Path:
+    return compiled(EXAMPLES / "stencil.c")
 
 
 @pytest.fixture(scope="module")

@@ -1,19 +1,20 @@
 """The distribution holds every package and native part that the tree has."""
 
-import tomllib
 from pathlib import Path
 
-ROOMS = ("common", "profiler", "analyzer", "mapper", "launcher")
+ROOMS = ("common", "machine", "profiler", "analyzer", "mapper", "launcher", "lab")
 
 
-def test_every_folder_with_python_is_a_listed_package(repository: Path) -> None:
-    listed = tomllib.loads((repository / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
-    found = {
-        "numaplan." + ".".join(path.parent.relative_to(repository).parts)
-        for room in ROOMS
-        for path in (repository / room).rglob("*.py")
+def test_every_room_is_linked_by_the_name_that_imports_have(repository: Path) -> None:
+    links = {
+        path.name: path.resolve() for path in (repository / "src" / "numaplan").iterdir() if path.is_symlink()
     }
-    assert sorted(listed) == sorted(found)
+    assert links == {room: repository / room for room in ROOMS}
+
+
+def test_every_folder_with_python_is_a_package(repository: Path) -> None:
+    folders = {path.parent for room in ROOMS for path in (repository / room).rglob("*.py")}
+    assert [folder for folder in folders if not (folder / "__init__.py").is_file()] == []
 
 
 def test_every_native_folder_is_built(repository: Path) -> None:

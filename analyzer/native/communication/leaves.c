@@ -1,10 +1,17 @@
 /* Halving the roots, and counting what happens in their leaves. */
 #include "leaves.h"
+
 #include "communication.h"
 
 #include <stdlib.h>
 
-enum { LINES = 1 << (ROOT_SHIFT - LINE_SHIFT), THREAD_BITS = 11, WHO_BITS = THREAD_BITS + 1, LINE_AT = 64 - 14, LANES = 4 };
+enum {
+    LINES = 1 << (ROOT_SHIFT - LINE_SHIFT),
+    THREAD_BITS = 11,
+    WHO_BITS = THREAD_BITS + 1,
+    LINE_AT = 64 - 14,
+    LANES = 4
+};
 
 /* A sample within its root: line (14 bits) | number (24 bits, order of time) | thread | whether it wrote. */
 typedef uint64_t visit;
@@ -15,8 +22,8 @@ static inline unsigned thread_of(visit v) { return (unsigned)(v >> 1) & ((1u << 
 static inline bool wrote(visit v) { return v & 1; }
 
 struct counting {
-    const struct layers *layers;
-    const struct samples *samples;
+    const struct comm_layers *layers;
+    const struct comm_samples *samples;
     uint64_t root;
     uint32_t *by_thread;         /* samples of a block by thread (LANES each), all zero between uses */
     uint32_t *seen, epoch;       /* seen[t] == epoch: t has touched the leaf since its last write */
@@ -32,28 +39,23 @@ struct use {
 };
 
 /* Samples of the thread that has most; few samples: walked once more to clear what they counted. */
-static uint32_t most_of_few(uint32_t *by_thread, const visit *visits, size_t count)
-{
+static uint32_t most_of_few(uint32_t *by_thread, const visit *visits, size_t count) {
     uint32_t most = 0;
     for (size_t i = 0; i < count; i++) {
         uint32_t now = ++by_thread[thread_of(visits[i])];
         most = now > most ? now : most;
     }
-    for (size_t i = 0; i < count; i++)
-        by_thread[thread_of(visits[i])] = 0;
+    for (size_t i = 0; i < count; i++) by_thread[thread_of(visits[i])] = 0;
     return most;
 }
 
 /* The same of many: by turns in LANES counters each, as a thread's samples come in a row and would wait for one. */
-static uint32_t most_of_many(uint32_t *by_thread, uint32_t threads, const visit *visits, size_t count)
-{
+static uint32_t most_of_many(uint32_t *by_thread, uint32_t threads, const visit *visits, size_t count) {
     uint32_t most = 0;
     size_t i = 0;
     for (; i + LANES <= count; i += LANES)
-        for (unsigned lane = 0; lane < LANES; lane++)
-            by_thread[thread_of(visits[i + lane]) * LANES + lane]++;
-    for (; i < count; i++)
-        by_thread[thread_of(visits[i]) * LANES]++;
+        for (unsigned lane = 0; lane < LANES; lane++) by_thread[thread_of(visits[i + lane]) * LANES + lane]++;
+    for (; i < count; i++) by_thread[thread_of(visits[i]) * LANES]++;
     for (uint32_t t = 0; t < threads; t++) {
         uint32_t sum = 0;
         for (unsigned lane = 0; lane < LANES; lane++) {
@@ -65,35 +67,30 @@ static uint32_t most_of_many(uint32_t *by_thread, uint32_t threads, const visit 
     return most;
 }
 
-static struct use use_of(struct counting *counting, const visit *visits, size_t count)
-{
+static struct use use_of(struct counting *counting, const visit *visits, size_t count) {
     visit either = 0, differ = 0;
     uint32_t threads = counting->layers->threads;
     for (size_t i = 0; i < count; i++) {
         either |= visits[i];
         differ |= visits[i] ^ visits[0];
     }
-    uint32_t most = count < (size_t)LANES * threads
-                        ? most_of_few(counting->by_thread, visits, count)
-                        : most_of_many(counting->by_thread, threads, visits, count);
+    uint32_t most = count < (size_t)LANES * threads ? most_of_few(counting->by_thread, visits, count)
+                                                    : most_of_many(counting->by_thread, threads, visits, count);
     return (struct use){(uint32_t)count - most, line_of(differ), wrote(either)};
 }
 
 /* Add to [group][writer][reader] for each budget from `low` up to and without `high`. */
-static inline void add(const struct layers *layers, uint32_t *counts, unsigned low, unsigned high, uint64_t group,
-                       size_t pair, uint32_t amount)
-{
+static inline void add(const struct comm_layers *layers, uint32_t *counts, unsigned low, unsigned high, uint64_t group,
+                       size_t pair, uint32_t amount) {
     size_t matrix = (size_t)layers->threads * layers->threads;
-    for (unsigned b = low; b < high; b++)
-        counts[(b * layers->groups + group) * matrix + pair] += amount;
+    for (unsigned b = low; b < high; b++) counts[(b * layers->groups + group) * matrix + pair] += amount;
 }
 
 /* Count one leaf, for all budgets that have it. */
-static void count_leaf(struct counting *counting, const visit *visits, size_t count, unsigned low, unsigned high)
-{
-    const struct layers *layers = counting->layers;
+static void count_leaf(struct counting *counting, const visit *visits, size_t count, unsigned low, unsigned high) {
+    const struct comm_layers *layers = counting->layers;
     uint64_t block = (counting->root << ROOT_SHIFT >> LINE_SHIFT) + line_of(visits[0]);
-    uint64_t group = (block_hash(block) >> 28) % layers->groups, window = UINT64_MAX;
+    uint64_t group = (comm_block_hash(block) >> 28) % layers->groups, window = UINT64_MAX;
     int writer = -1;
     counting->leaf++;
     counting->epoch++;
@@ -127,19 +124,14 @@ static void count_leaf(struct counting *counting, const visit *visits, size_t co
 }
 
 /* A block whose visits stand in order of time, for the budgets below `high`; `room`: as much, to halve it. */
-static void count_block(struct counting *counting, visit *visits, visit *room, size_t count, unsigned high)
-{
-    const struct layers *layers = counting->layers;
+static void count_block(struct counting *counting, visit *visits, visit *room, size_t count, unsigned high) {
+    const struct comm_layers *layers = counting->layers;
     struct use use = use_of(counting, visits, count);
-    if (use.minority == 0 || !use.written)
-        return;
+    if (use.minority == 0 || !use.written) return;
     unsigned low = high;
-    while (low > 0 && (use.differ == 0 || layers->budget[low - 1] >= use.minority))
-        low--;
-    if (low < high)
-        count_leaf(counting, visits, count, low, high);
-    if (low == 0)
-        return;
+    while (low > 0 && (use.differ == 0 || layers->budget[low - 1] >= use.minority)) low--;
+    if (low < high) count_leaf(counting, visits, count, low, high);
+    if (low == 0) return;
     /* On to the size at which lines part; above it a half is empty. Stable, so that order of time is kept: the
      * lower half closes up where it stands, the upper one goes into the room. */
     unsigned bit = LINE_AT + 31 - (unsigned)__builtin_clz(use.differ);
@@ -156,9 +148,8 @@ static void count_block(struct counting *counting, visit *visits, visit *room, s
     count_block(counting, room, visits + left, right, low);
 }
 
-static void count_root(struct counting *counting, const uint32_t *order, size_t count, visit *visits)
-{
-    const struct samples *samples = counting->samples;
+static void count_root(struct counting *counting, const uint32_t *order, size_t count, visit *visits) {
+    const struct comm_samples *samples = counting->samples;
     counting->root = samples->addr[order[0]] >> ROOT_SHIFT;
     for (size_t i = 0; i < count; i++) {
         uint64_t number = order[i], line = samples->addr[number] >> LINE_SHIFT & (LINES - 1);
@@ -168,8 +159,8 @@ static void count_root(struct counting *counting, const uint32_t *order, size_t 
     count_block(counting, visits, visits + count, count, counting->layers->budgets);
 }
 
-static bool counting_init(struct counting *counting, const struct layers *layers, const struct samples *samples)
-{
+static bool counting_init(struct counting *counting, const struct comm_layers *layers,
+                          const struct comm_samples *samples) {
     size_t threads = layers->threads;
     *counting = (struct counting){.layers = layers, .samples = samples};
     counting->by_thread = calloc(threads * LANES, sizeof *counting->by_thread);
@@ -179,33 +170,28 @@ static bool counting_init(struct counting *counting, const struct layers *layers
     return counting->by_thread && counting->seen && counting->met && counting->met_now;
 }
 
-static void counting_free(struct counting *counting)
-{
+static void counting_free(struct counting *counting) {
     free(counting->by_thread);
     free(counting->seen);
     free(counting->met);
     free(counting->met_now);
 }
 
-static size_t largest(const struct roots *roots)
-{
+static size_t largest(const struct comm_roots *roots) {
     size_t most = 0;
     for (size_t r = 0; r < roots->count; r++)
-        if (roots->start[r + 1] - roots->start[r] > most)
-            most = roots->start[r + 1] - roots->start[r];
+        if (roots->start[r + 1] - roots->start[r] > most) most = roots->start[r + 1] - roots->start[r];
     return most;
 }
 
 /* Samples in order of time: 0, or -1 when memory is out or they are too many. The caller has checked that threads
  * are in range. */
-int leaves_count(const struct layers *layers, const struct samples *samples)
-{
-    struct roots roots = {0};
+int comm_leaves_count(const struct comm_layers *layers, const struct comm_samples *samples) {
+    struct comm_roots roots = {0};
     struct counting counting = {0};
     visit *visits = NULL;
-    if (samples->count > MAX_SAMPLES || layers->threads > MAX_THREADS)
-        return -1;
-    bool whole = roots_find(&roots, samples) && counting_init(&counting, layers, samples);
+    if (samples->count > MAX_SAMPLES || layers->threads > MAX_THREADS) return -1;
+    bool whole = comm_roots_find(&roots, samples) && counting_init(&counting, layers, samples);
     if (whole) {
         visits = malloc((2 * largest(&roots) + 1) * sizeof *visits);
         whole = visits != NULL;
@@ -214,6 +200,6 @@ int leaves_count(const struct layers *layers, const struct samples *samples)
         count_root(&counting, roots.order + roots.start[r], roots.start[r + 1] - roots.start[r], visits);
     free(visits);
     counting_free(&counting);
-    roots_free(&roots);
+    comm_roots_free(&roots);
     return whole ? 0 : -1;
 }

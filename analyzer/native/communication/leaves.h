@@ -14,7 +14,7 @@
 enum { ROOT_SHIFT = 20, LINE_SHIFT = 6, MAX_BUDGETS = 8, MAX_SAMPLES = 1 << 24 };
 
 /* The samples, in order of time; `first`: how many came before them. */
-struct samples {
+struct comm_samples {
     size_t count;
     uint64_t first;
     const uint64_t *addr;
@@ -27,7 +27,7 @@ struct samples {
  * event_window samples. once: pairs of threads with an event, once a leaf; windowed: once a leaf and window of
  * pair_window samples; both grouped by leaf. budget: ascending. weight: what an event counts whose sample is a load,
  * and a store, as one of them may be sampled less often. */
-struct layers {
+struct comm_layers {
     uint32_t threads, groups, budgets;
     uint32_t budget[MAX_BUDGETS], weight[2];
     uint64_t event_window, pair_window;
@@ -35,14 +35,14 @@ struct layers {
 };
 
 /* Samples brought together by root, in order of time within each: order[start[r]] to order[start[r + 1] - 1]. */
-struct roots {
+struct comm_roots {
     size_t count;
     uint32_t *start, *order;
 };
 
-bool roots_find(struct roots *roots, const struct samples *samples);
-void roots_free(struct roots *roots);
+bool comm_roots_find(struct comm_roots *roots, const struct comm_samples *samples);
+void comm_roots_free(struct comm_roots *roots);
 
-int leaves_count(const struct layers *layers, const struct samples *samples);
+int comm_leaves_count(const struct comm_layers *layers, const struct comm_samples *samples);
 
 #endif

@@ -1,5 +1,6 @@
 /* Two open-addressing tables: pages by (space, page), and cells by (number of the page, thread, phase). */
 #include "pages.h"
+
 #include "communication.h"
 
 #include <stdbool.h>
@@ -18,60 +19,49 @@ struct cell {
     double accesses, before, writes;
 };
 
-struct pages {
+struct comm_pages {
     unsigned page_bits, cell_bits;
     size_t page_count, cell_count;
     struct page *page;
     struct cell *cell;
 };
 
-struct pages *pages_new(void)
-{
-    struct pages *pages = calloc(1, sizeof *pages);
-    if (!pages)
-        return NULL;
+struct comm_pages *comm_pages_new(void) {
+    struct comm_pages *pages = calloc(1, sizeof *pages);
+    if (!pages) return NULL;
     pages->page_bits = pages->cell_bits = FIRST_BITS;
     pages->page = calloc((size_t)1 << FIRST_BITS, sizeof *pages->page);
     pages->cell = calloc((size_t)1 << FIRST_BITS, sizeof *pages->cell);
-    if (pages->page && pages->cell)
-        return pages;
-    pages_free(pages);
+    if (pages->page && pages->cell) return pages;
+    comm_pages_free(pages);
     return NULL;
 }
 
-void pages_free(struct pages *pages)
-{
-    if (!pages)
-        return;
+void comm_pages_free(struct comm_pages *pages) {
+    if (!pages) return;
     free(pages->page);
     free(pages->cell);
     free(pages);
 }
 
 /* The slot of a page, or the free one where it belongs. */
-static struct page *page_slot(struct page *table, unsigned bits, uint32_t space, uint64_t page)
-{
+static struct page *page_slot(struct page *table, unsigned bits, uint32_t space, uint64_t page) {
     size_t mask = ((size_t)1 << bits) - 1;
-    size_t at = block_hash(page ^ (uint64_t)space << 40) >> (64 - bits);
-    while (table[at].number != NONE && (table[at].page != page || table[at].space != space))
-        at = (at + 1) & mask;
+    size_t at = comm_block_hash(page ^ (uint64_t)space << 40) >> (64 - bits);
+    while (table[at].number != NONE && (table[at].page != page || table[at].space != space)) at = (at + 1) & mask;
     return table + at;
 }
 
-static struct cell *cell_slot(struct cell *table, unsigned bits, uint64_t key)
-{
-    size_t mask = ((size_t)1 << bits) - 1, at = block_hash(key) >> (64 - bits);
-    while (table[at].key != NONE && table[at].key != key)
-        at = (at + 1) & mask;
+static struct cell *cell_slot(struct cell *table, unsigned bits, uint64_t key) {
+    size_t mask = ((size_t)1 << bits) - 1, at = comm_block_hash(key) >> (64 - bits);
+    while (table[at].key != NONE && table[at].key != key) at = (at + 1) & mask;
     return table + at;
 }
 
-static bool grow_pages(struct pages *pages)
-{
+static bool grow_pages(struct comm_pages *pages) {
     size_t slots = (size_t)1 << pages->page_bits;
     struct page *larger = calloc(slots * 2, sizeof *larger);
-    if (!larger)
-        return false;
+    if (!larger) return false;
     for (size_t i = 0; i < slots; i++)
         if (pages->page[i].number != NONE)
             *page_slot(larger, pages->page_bits + 1, pages->page[i].space, pages->page[i].page) = pages->page[i];
@@ -81,15 +71,12 @@ static bool grow_pages(struct pages *pages)
     return true;
 }
 
-static bool grow_cells(struct pages *pages)
-{
+static bool grow_cells(struct comm_pages *pages) {
     size_t slots = (size_t)1 << pages->cell_bits;
     struct cell *larger = calloc(slots * 2, sizeof *larger);
-    if (!larger)
-        return false;
+    if (!larger) return false;
     for (size_t i = 0; i < slots; i++)
-        if (pages->cell[i].key != NONE)
-            *cell_slot(larger, pages->cell_bits + 1, pages->cell[i].key) = pages->cell[i];
+        if (pages->cell[i].key != NONE) *cell_slot(larger, pages->cell_bits + 1, pages->cell[i].key) = pages->cell[i];
     free(pages->cell);
     pages->cell = larger;
     pages->cell_bits++;
@@ -97,14 +84,12 @@ static bool grow_cells(struct pages *pages)
 }
 
 /* Room for one more of each: tables stay at most half full, as they are searched for every sample. */
-static bool make_room(struct pages *pages)
-{
+static bool make_room(struct comm_pages *pages) {
     return (pages->page_count < (size_t)1 << (pages->page_bits - 1) || grow_pages(pages)) &&
            (pages->cell_count < (size_t)1 << (pages->cell_bits - 1) || grow_cells(pages));
 }
 
-static struct page *touched(struct pages *pages, uint32_t space, uint64_t number, int64_t time, uint32_t thread)
-{
+static struct page *touched(struct comm_pages *pages, uint32_t space, uint64_t number, int64_t time, uint32_t thread) {
     struct page *page = page_slot(pages->page, pages->page_bits, space, number);
     if (page->number == NONE) {
         *page = (struct page){number, time, space, thread, (uint32_t)++pages->page_count};
@@ -115,23 +100,20 @@ static struct page *touched(struct pages *pages, uint32_t space, uint64_t number
     return page;
 }
 
-static unsigned phase_of(const struct page_rules *rules, int64_t time)
-{
+static unsigned phase_of(const struct comm_page_rules *rules, int64_t time) {
     unsigned phase = 0;
-    while (phase < rules->borders && time >= rules->border[phase])
-        phase++;
+    while (phase < rules->borders && time >= rules->border[phase]) phase++;
     return phase;
 }
 
-static void count(struct pages *pages, const struct page_rules *rules, const struct page_samples *samples, size_t i)
-{
+static void count(struct comm_pages *pages, const struct comm_page_rules *rules,
+                  const struct comm_page_samples *samples, size_t i) {
     uint64_t addr = samples->addr[i];
     int64_t time = samples->time[i];
     uint32_t region = (uint32_t)samples->region[i], thread = (uint32_t)samples->thread[i];
-    enum region_kind kind = region < rules->regions ? rules->kind[region] : OTHER_REGION;
+    enum comm_region_kind kind = region < rules->regions ? rules->kind[region] : OTHER_REGION;
     bool placed = kind == PLACED_REGION && addr >= rules->start[region];
-    if (!placed && addr == 0)
-        return;
+    if (!placed && addr == 0) return;
     uint32_t space = placed ? region : rules->regions + rules->process[thread];
     uint64_t at = (placed ? addr - rules->start[region] : addr) >> PAGE_SHIFT;
     const struct page *page = touched(pages, space, at, kind == FILE_CODE ? 0 : time, thread);
@@ -149,41 +131,36 @@ static void count(struct pages *pages, const struct page_rules *rules, const str
     }
 }
 
-int pages_add(struct pages *pages, const struct page_rules *rules, const struct page_samples *samples)
-{
-    if (rules->borders >= MOST_PHASES)
-        return -1;
+int comm_pages_add(struct comm_pages *pages, const struct comm_page_rules *rules,
+                   const struct comm_page_samples *samples) {
+    if (rules->borders >= MOST_PHASES) return -1;
     for (size_t i = 0; i < samples->count; i++) {
-        if (pages->page_count >= UINT32_MAX - 1 || !make_room(pages))
-            return -1;
+        if (pages->page_count >= UINT32_MAX - 1 || !make_room(pages)) return -1;
         count(pages, rules, samples, i);
     }
     return 0;
 }
 
-size_t pages_rows(const struct pages *pages) { return pages->cell_count; }
+size_t comm_pages_rows(const struct comm_pages *pages) { return pages->cell_count; }
 
-int pages_read(const struct pages *pages, struct page_row *rows)
-{
+int comm_pages_read(const struct comm_pages *pages, struct comm_page_row *rows) {
     const struct page **by_number = malloc((pages->page_count + 1) * sizeof *by_number);
-    if (!by_number)
-        return -1;
+    if (!by_number) return -1;
     for (size_t i = 0; i < (size_t)1 << pages->page_bits; i++)
-        if (pages->page[i].number != NONE)
-            by_number[pages->page[i].number] = pages->page + i;
+        if (pages->page[i].number != NONE) by_number[pages->page[i].number] = pages->page + i;
     for (size_t i = 0; i < (size_t)1 << pages->cell_bits; i++) {
         const struct cell *cell = pages->cell + i;
-        if (cell->key == NONE)
-            continue;
+        if (cell->key == NONE) continue;
         const struct page *page = by_number[cell->key >> NUMBER_AT];
-        *rows++ = (struct page_row){.page = page->page,
-                                    .accesses = cell->accesses,
-                                    .before = cell->before,
-                                    .writes = cell->writes,
-                                    .space = page->space,
-                                    .thread = (uint16_t)(cell->key >> THREAD_AT & (PAGE_THREADS - 1)),
-                                    .phase = (uint16_t)(cell->key & (MOST_PHASES - 1)),
-                                    .toucher = page->toucher};
+        *rows++ = (struct comm_page_row){.page = page->page,
+                                         .first = page->first,
+                                         .accesses = cell->accesses,
+                                         .before = cell->before,
+                                         .writes = cell->writes,
+                                         .space = page->space,
+                                         .thread = (uint16_t)(cell->key >> THREAD_AT & (PAGE_THREADS - 1)),
+                                         .phase = (uint16_t)(cell->key & (MOST_PHASES - 1)),
+                                         .toucher = page->toucher};
     }
     free(by_number);
     return 0;

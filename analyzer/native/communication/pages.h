@@ -9,12 +9,12 @@
 #include <stdint.h>
 
 enum { PAGE_SHIFT = 12, MOST_PHASES = 32, PAGE_THREADS = 2048 };
-enum region_kind { OTHER_REGION, PLACED_REGION, FILE_CODE }; /* of code the file's reading is the first touch */
+enum comm_region_kind { OTHER_REGION, PLACED_REGION, FILE_CODE }; /* of code the file's reading is the first touch */
 
 /* start, kind: (regions,); process: (threads,) of each thread; border: (borders,) ns at which a new phase begins,
  * ascending; started: ns before which accesses stand apart, as initialisation; weight: what a sample of each event
  * counts, by its code (any byte). */
-struct page_rules {
+struct comm_page_rules {
     uint32_t regions, borders;
     const uint64_t *start;
     const uint8_t *kind;
@@ -24,7 +24,7 @@ struct page_rules {
     const double *weight;
 };
 
-struct page_samples {
+struct comm_page_samples {
     size_t count;
     const int64_t *time;
     const uint64_t *addr;
@@ -32,21 +32,24 @@ struct page_samples {
     const uint8_t *is_write, *event;
 };
 
-/* One (space, page, thread, phase); before: accesses from before `started`, not among the others. */
-struct page_row {
+/* One (space, page, thread, phase); before: accesses from before `started`, not among the others; toucher, first: who
+ * touched the page first of all, and when. */
+struct comm_page_row {
     uint64_t page;
+    int64_t first;
     double accesses, before, writes;
     uint32_t space;
     uint16_t thread, phase;
     uint32_t toucher, unused;
 };
 
-struct pages *pages_new(void);
+struct comm_pages *comm_pages_new(void);
 /* Count further samples, in any order; 0, or -1 when memory is out. Threads have been checked. */
-int pages_add(struct pages *pages, const struct page_rules *rules, const struct page_samples *samples);
-size_t pages_rows(const struct pages *pages);
+int comm_pages_add(struct comm_pages *pages, const struct comm_page_rules *rules,
+                   const struct comm_page_samples *samples);
+size_t comm_pages_rows(const struct comm_pages *pages);
 /* All rows, in no order; 0, or -1 when memory is out. */
-int pages_read(const struct pages *pages, struct page_row *rows);
-void pages_free(struct pages *pages);
+int comm_pages_read(const struct comm_pages *pages, struct comm_page_row *rows);
+void comm_pages_free(struct comm_pages *pages);
 
 #endif

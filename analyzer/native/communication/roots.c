@@ -15,36 +15,30 @@ struct numbers {
     uint32_t *number;
 };
 
-static bool numbers_init(struct numbers *numbers, unsigned bits)
-{
+static bool numbers_init(struct numbers *numbers, unsigned bits) {
     size_t slots = (size_t)1 << bits;
     *numbers = (struct numbers){.bits = bits};
     numbers->root = malloc(slots * sizeof *numbers->root);
     numbers->number = malloc(slots * sizeof *numbers->number);
-    if (!numbers->root || !numbers->number)
-        return false;
+    if (!numbers->root || !numbers->number) return false;
     memset(numbers->number, 0xff, slots * sizeof *numbers->number);
     return true;
 }
 
-static void numbers_free(struct numbers *numbers)
-{
+static void numbers_free(struct numbers *numbers) {
     free(numbers->root);
     free(numbers->number);
 }
 
 /* The slot of a root, or the free one where it belongs. */
-static size_t numbers_slot(const struct numbers *numbers, uint64_t root)
-{
+static size_t numbers_slot(const struct numbers *numbers, uint64_t root) {
     size_t mask = ((size_t)1 << numbers->bits) - 1;
-    size_t slot = block_hash(root) >> (64 - numbers->bits);
-    while (numbers->number[slot] != NONE && numbers->root[slot] != root)
-        slot = (slot + 1) & mask;
+    size_t slot = comm_block_hash(root) >> (64 - numbers->bits);
+    while (numbers->number[slot] != NONE && numbers->root[slot] != root) slot = (slot + 1) & mask;
     return slot;
 }
 
-static bool numbers_grow(struct numbers *numbers)
-{
+static bool numbers_grow(struct numbers *numbers) {
     struct numbers larger;
     if (!numbers_init(&larger, numbers->bits + 1)) {
         numbers_free(&larger);
@@ -63,15 +57,13 @@ static bool numbers_grow(struct numbers *numbers)
 }
 
 /* of[i]: the number of sample i's root; false when memory is out. */
-static bool number_roots(struct numbers *numbers, const struct samples *samples, uint32_t *of)
-{
+static bool number_roots(struct numbers *numbers, const struct comm_samples *samples, uint32_t *of) {
     for (size_t i = 0; i < samples->count; i++) {
         uint64_t root = samples->addr[i] >> ROOT_SHIFT;
         size_t slot = numbers_slot(numbers, root);
         if (numbers->number[slot] == NONE) {
             if (numbers->used >= (uint32_t)1 << (numbers->bits - 1)) {
-                if (!numbers_grow(numbers))
-                    return false;
+                if (!numbers_grow(numbers)) return false;
                 slot = numbers_slot(numbers, root);
             }
             numbers->root[slot] = root;
@@ -82,12 +74,11 @@ static bool number_roots(struct numbers *numbers, const struct samples *samples,
     return true;
 }
 
-bool roots_find(struct roots *roots, const struct samples *samples)
-{
+bool comm_roots_find(struct comm_roots *roots, const struct comm_samples *samples) {
     struct numbers numbers;
     size_t count = samples->count;
     uint32_t *of = malloc((count + 1) * sizeof *of);
-    *roots = (struct roots){.order = malloc((count + 1) * sizeof *roots->order)};
+    *roots = (struct comm_roots){.order = malloc((count + 1) * sizeof *roots->order)};
     bool whole = numbers_init(&numbers, FIRST_BITS) && of && roots->order && number_roots(&numbers, samples, of);
     if (whole) {
         roots->count = numbers.used;
@@ -98,19 +89,15 @@ bool roots_find(struct roots *roots, const struct samples *samples)
     if (whole) {
         /* Counted two places further on, so that filling leaves each start where it belongs. */
         uint32_t *next = roots->start + 1;
-        for (size_t i = 0; i < count; i++)
-            roots->start[of[i] + 2]++;
-        for (size_t r = 1; r < roots->count; r++)
-            next[r] += next[r - 1];
-        for (size_t i = 0; i < count; i++)
-            roots->order[next[of[i]]++] = (uint32_t)i;
+        for (size_t i = 0; i < count; i++) roots->start[of[i] + 2]++;
+        for (size_t r = 1; r < roots->count; r++) next[r] += next[r - 1];
+        for (size_t i = 0; i < count; i++) roots->order[next[of[i]]++] = (uint32_t)i;
     }
     free(of);
     return whole;
 }
 
-void roots_free(struct roots *roots)
-{
+void comm_roots_free(struct comm_roots *roots) {
     free(roots->start);
     free(roots->order);
 }

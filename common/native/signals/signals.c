@@ -14,7 +14,7 @@
 
 enum { SIGNALS = 65 };
 
-struct heard { /* as common/signals.py reads it */
+struct received_signal { /* as common/signals.py reads it */
     int32_t number, by_kernel, sender;
 };
 
@@ -23,25 +23,25 @@ static bool taken[SIGNALS];
 static int pipe_end;
 static pid_t owner;
 
-static void hear(int number, siginfo_t *info, void *context) {
+static void receive(int number, siginfo_t *info, void *context) {
     (void)context;
     int saved = errno;
     bool sent = info->si_code <= 0 || number == SIGCHLD;
-    struct heard heard = {number, !sent, sent ? info->si_pid : 0};
+    struct received_signal received = {number, !sent, sent ? info->si_pid : 0};
     /* A child before its exec is not us. A full pipe wakes who reads it, too. */
-    ssize_t written = getpid() == owner ? write(pipe_end, &heard, sizeof heard) : 0;
+    ssize_t written = getpid() == owner ? write(pipe_end, &received, sizeof received) : 0;
     (void)written;
     errno = saved;
 }
 
 static void take(int number) {
-    struct sigaction ours = {.sa_sigaction = hear, .sa_flags = SA_SIGINFO | SA_RESTART};
+    struct sigaction ours = {.sa_sigaction = receive, .sa_flags = SA_SIGINFO | SA_RESTART};
     sigfillset(&ours.sa_mask);
     sigaction(number, &ours, NULL);
 }
 
 /* What was ignored stays so, and is the program's to ignore, but for the news of children. */
-void np_hear(const int32_t *numbers, int32_t count, int32_t to) {
+void signals_receive(const int32_t *numbers, int32_t count, int32_t to) {
     pipe_end = to;
     owner = getpid();
     for (int32_t i = 0; i < count; i++) {
@@ -52,7 +52,7 @@ void np_hear(const int32_t *numbers, int32_t count, int32_t to) {
     }
 }
 
-void np_hear_no_more(void) {
+void signals_stop_receiving(void) {
     for (int number = 1; number < SIGNALS; number++) {
         if (taken[number]) sigaction(number, &before[number], NULL);
         taken[number] = false;
@@ -63,7 +63,7 @@ void np_hear_no_more(void) {
  *
  * The stop is made pending before the pipe is looked at: an order to go on that comes later takes it back.
  */
-int32_t np_stop_unless_told(int32_t from) {
+int32_t signals_stop_unless_told(int32_t from) {
     struct sigaction plain = {.sa_handler = SIG_DFL}, usual;
     const struct timespec at_once = {0, 0};
     struct pollfd news = {.fd = from, .events = POLLIN};

@@ -14,9 +14,15 @@
 #include <time.h>
 #include <unistd.h>
 
-static unsigned char at_start[NF_MASK];
+static unsigned char at_start[PT_MASK];
 static long at_start_bytes;
 static bool hold_fast; /* --override: the program's own wishes are not granted */
+static struct living {
+    _Atomic pid_t tid;
+    uint32_t thread;
+} *planned_threads;
+static uint32_t planned_count;
+
 #define THREAD_OWN static __thread __attribute__((tls_model("initial-exec")))
 THREAD_OWN const uint32_t *home; /* cpus of the plan, NULL where it does not name this thread */
 THREAD_OWN uint32_t home_cpus;
@@ -28,12 +34,12 @@ static long kernel(long number, long tid, long bytes, void *mask) {
     return real(number, tid, bytes, mask);
 }
 
-static void fill(unsigned char mask[NF_MASK], const uint32_t *cpus, uint32_t count) {
+static void fill(unsigned char mask[PT_MASK], const uint32_t *cpus, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) mask[cpus[i] / 8] |= (unsigned char)(1u << cpus[i] % 8);
 }
 
 void nf_affinity_start(const uint32_t *cpus, uint32_t count) {
-    unsigned char now[NF_MASK] = {0};
+    unsigned char now[PT_MASK] = {0};
     at_start_bytes = kernel(SYS_sched_getaffinity, 0, sizeof now, now);
     hold_fast = getenv("NUMAPLAN_OVERRIDE") != NULL;
     if (count) fill(at_start, cpus, count);
@@ -41,7 +47,7 @@ void nf_affinity_start(const uint32_t *cpus, uint32_t count) {
 }
 
 int nf_bind(const uint32_t *cpus, uint32_t count, bool planned) {
-    unsigned char mask[NF_MASK] = {0};
+    unsigned char mask[PT_MASK] = {0};
     home = planned ? cpus : NULL;
     home_cpus = count;
     bound = false;
@@ -53,14 +59,47 @@ int nf_bind(const uint32_t *cpus, uint32_t count, bool planned) {
 }
 
 void nf_log_affinity(uint32_t thread, uint64_t path, int error, bool planned, bool later, pid_t tid) {
-    unsigned char mask[NF_MASK];
+    unsigned char mask[PT_MASK];
     long bytes = kernel(SYS_sched_getaffinity, tid, sizeof mask, mask);
     while (bytes > 0 && !mask[bytes - 1]) bytes--;
-    struct np_record record = {.kind = NP_APPLIED_THREAD, .thread = thread, .a = (uint32_t)error, .b = path};
+    struct np_record record = {.kind = NF_APPLIED_THREAD, .thread = thread, .a = (uint32_t)error, .b = path};
     record.c = planned;
     record.d = later;
     np_log_text(&record, mask, bytes > 0 ? (size_t)bytes : 0);
 }
+
+/* ---- planned threads ---- */
+
+bool nf_planned_open(uint32_t count) {
+    planned_threads = calloc((size_t)count + 1, sizeof *planned_threads);
+    planned_count = planned_threads ? count : 0;
+    return planned_threads;
+}
+
+void nf_planned_lives(uint32_t number, uint32_t thread) {
+    planned_threads[number].thread = thread;
+    atomic_store(&planned_threads[number].tid, gettid());
+}
+
+void nf_planned_ended(uint32_t number) { atomic_store(&planned_threads[number].tid, 0); }
+
+pid_t nf_planned_take(uint32_t number, uint32_t *thread) {
+    *thread = planned_threads[number].thread;
+    return atomic_exchange(&planned_threads[number].tid, 0);
+}
+
+void nf_planned_forked(void) {
+    for (uint32_t i = 0; i < planned_count; i++)
+        if (planned_threads[i].tid != gettid()) planned_threads[i].tid = 0;
+}
+
+static bool is_planned(pid_t tid) {
+    for (uint32_t i = 0; i < planned_count; i++)
+        if (atomic_load_explicit(&planned_threads[i].tid, memory_order_relaxed) == tid) return true;
+    return false;
+}
+
+/* ---- what the program asks for ---- */
 
 static bool is_self(pid_t tid) { return tid == 0 || tid == gettid(); }
 
@@ -85,7 +124,7 @@ static bool asks_for_all(const void *mask, size_t bytes) {
 
 /* Whether a thread of ours is where the plan has it, whatever it or another asked for. */
 static bool stays(pid_t tid, const void *mask, size_t bytes) {
-    if (!mask || !(is_self(tid) ? home != NULL : np_enforce_has(tid))) return false;
+    if (!mask || !(is_self(tid) ? home != NULL : is_planned(tid))) return false;
     if (!asks_for_all(mask, bytes)) return hold_fast;
     return !is_self(tid) || bound || nf_bind(home, home_cpus, true) == 0;
 }

@@ -1,6 +1,9 @@
-/* The plan against what the preload library sees: each thread and each block looked up when it is born. */
+/* The plan against what the preload library sees: each thread and each block looked up when it is born. These are the
+ * hooks by which it tells (profiler/native/preload/hooks.h).
+ */
 #include "enforce.h"
-#include "nexttouch.h"
+
+#include "next_touch.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -12,130 +15,115 @@ struct placed { /* where a planned region is in this process, by its number in t
     size_t bytes;
 };
 
-struct living { /* a planned thread of this process that has not ended, by its number in the plan */
-    _Atomic pid_t tid;
-    uint32_t thread;
-};
+enum { LOG_BYTES = 32 << 20 };
+#define THREAD_OWN static __thread __attribute__((tls_model("initial-exec")))
 
-static struct nf_form form;
-static bool loaded, refused, threads_here, memory_here, next_touch_here;
+static struct pt_table table;
+static bool loaded, next_touch_here;
 static _Atomic int others; /* threads beside the main one that live or are being made */
 static struct placed *placed;
-static struct living *living;
+THREAD_OWN bool shifted; /* this thread's blocks do not come in the plan's order */
 
 /* No process of the plan hashes to 0; one for which the control file had no room is in no plan. */
 static uint64_t process_hash(void) { return np_process() ? np_process()->hash : 0; }
 
-/* What the plan says of this process. */
+/* What the plan says of this process; one that it does not name needs no log. */
 static void find_process(void) {
-    threads_here = memory_here = next_touch_here = false;
-    for (uint32_t i = 0; i < form.header->threads && !threads_here; i++)
-        threads_here = form.threads[i].path && form.threads[i].process == process_hash();
-    for (uint32_t i = 0; i < form.header->regions; i++) {
-        if (form.regions[i].process != process_hash()) continue;
+    bool threads_here = false, memory_here = false;
+    next_touch_here = false;
+    for (uint32_t i = 0; i < table.header->threads && !threads_here; i++)
+        threads_here = table.threads[i].path && table.threads[i].process == process_hash();
+    for (uint32_t i = 0; i < table.header->regions; i++) {
+        if (table.regions[i].process != process_hash()) continue;
         memory_here = true;
-        next_touch_here = next_touch_here || form.regions[i].policy == NF_NEXT_TOUCH;
+        next_touch_here = next_touch_here || table.regions[i].policy == PT_NEXT_TOUCH;
     }
+    np_wanted = (struct np_wanted){.log_bytes = threads_here || memory_here ? LOG_BYTES : 0, .regions = memory_here};
 }
 
-void np_enforce_start(void) {
+static void start(void) {
     const char *path = getenv("NUMAPLAN_PLAN");
     if (!path) return;
-    loaded = nf_load(path, &form);
-    refused = !loaded;
-    if (refused) {
-        np_log(NP_BAD_FORM, 0, 0, 0, 0, 0, 0);
+    if (!pt_load(path, &table)) {
+        np_wanted.log_bytes = LOG_BYTES;
+        np_log(NF_BAD_PLAN_TABLE, 0, 0, 0, 0, 0, 0);
         return;
     }
-    placed = calloc((size_t)form.header->regions + 1, sizeof *placed);
-    living = calloc((size_t)form.header->threads + 1, sizeof *living);
-    loaded = placed && living;
+    placed = calloc((size_t)table.header->regions + 1, sizeof *placed);
+    loaded = placed && nf_planned_open(table.header->threads);
     if (!loaded) return;
     find_process();
     /* A child began with the mask that we gave the thread that made it. */
-    const struct nf_thread *any = np_process_entry() ? nf_find_thread(&form, 0, 0) : NULL;
-    nf_affinity_start(any ? &form.cpus[any->first_cpu] : NULL, any ? any->cpus : 0);
+    const struct pt_thread *any = np_process_entry() ? pt_find_thread(&table, 0, 0) : NULL;
+    nf_affinity_start(any ? &table.cpus[any->first_cpu] : NULL, any ? any->cpus : 0);
 }
-
-bool np_enforce_wants_regions(void) { return loaded && memory_here; }
-
-bool np_enforce_logs(void) { return refused || (loaded && (threads_here || memory_here)); }
 
 /* ---- threads ---- */
 
-static void watch(const struct nf_thread *plan, uint32_t thread) {
-    struct living *entry = &living[plan - form.threads];
-    entry->thread = thread;
-    atomic_store(&entry->tid, gettid());
-}
+static uint32_t number_of(const struct pt_thread *thread) { return (uint32_t)(thread - table.threads); }
 
 /* What a thread gets that the plan does not name: what its process, or else any process, says of such. */
-static const struct nf_thread *unplanned(void) {
-    const struct nf_thread *here = nf_find_thread(&form, process_hash(), 0);
-    return here ? here : nf_find_thread(&form, 0, 0);
+static const struct pt_thread *unplanned(void) {
+    const struct pt_thread *here = pt_find_thread(&table, process_hash(), 0);
+    return here ? here : pt_find_thread(&table, 0, 0);
 }
 
-void np_enforce_thread(uint32_t number, uint64_t path, uintptr_t stack, size_t stack_bytes) {
+static void thread_born(uint32_t number, uint64_t path, uintptr_t stack, size_t stack_bytes) {
     if (!loaded) return;
     int saved = errno;
-    const struct nf_thread *plan = nf_find_thread(&form, process_hash(), path);
-    const struct nf_thread *bind = plan ? plan : unplanned();
-    if (plan) watch(plan, number); /* before it is bound: from here on another thread's wish does not move it */
-    int error = bind ? nf_bind(&form.cpus[bind->first_cpu], bind->cpus, plan != NULL) : 0;
+    const struct pt_thread *plan = pt_find_thread(&table, process_hash(), path);
+    const struct pt_thread *bind = plan ? plan : unplanned();
+    /* Before it is bound: from here on another thread's wish does not move it. */
+    if (plan) nf_planned_lives(number_of(plan), number);
+    int error = bind ? nf_bind(&table.cpus[bind->first_cpu], bind->cpus, plan != NULL) : 0;
     bool stack_too = plan && plan->node >= 0 && stack;
     if (stack_too && number != 0) nf_place_stack(stack, stack_bytes, plan->node);
-    if (stack_too && number == 0 && form.header->nodes > 1) nf_move_stack(stack + stack_bytes, plan->node);
+    if (stack_too && number == 0 && table.header->nodes > 1) nf_move_stack(stack + stack_bytes, plan->node);
     nf_log_affinity(number, path, error, plan != NULL, false, 0);
     errno = saved;
 }
 
-void np_enforce_thread_end(uint32_t number, uint64_t path) {
+static void thread_ends(uint32_t number, uint64_t path) {
     if (loaded && number != 0) atomic_fetch_sub(&others, 1);
-    const struct nf_thread *plan = loaded ? nf_find_thread(&form, process_hash(), path) : NULL;
+    const struct pt_thread *plan = loaded ? pt_find_thread(&table, process_hash(), path) : NULL;
     if (!plan) return;
     nf_log_affinity(number, plan->path, 0, true, true, 0);
-    atomic_store(&living[plan - form.threads].tid, 0);
-}
-
-bool np_enforce_has(pid_t tid) {
-    for (uint32_t i = 0; loaded && threads_here && i < form.header->threads; i++)
-        if (atomic_load_explicit(&living[i].tid, memory_order_relaxed) == tid) return true;
-    return false;
+    nf_planned_ended(number_of(plan));
 }
 
 /* ---- memory ---- */
 
-static void place(const struct nf_region *region, uintptr_t address, size_t bytes) {
-    uint64_t number = (uint64_t)(region - form.regions);
-    int error = nf_place(&form, region, address, bytes);
-    np_log(NP_APPLIED_REGION, np_thread_number(), (uint32_t)error, number, address, bytes, 0);
+static void place(const struct pt_region *region, uintptr_t address, size_t bytes) {
+    uint64_t number = (uint64_t)(region - table.regions);
+    int error = nf_place(&table, region, address, bytes);
+    np_log(NF_APPLIED_REGION, np_thread_number(), (uint32_t)error, number, address, bytes, 0);
     placed[number].bytes = bytes;
     atomic_store(&placed[number].address, address);
 }
 
 /* A program that was alone makes its first thread: what it did alone is over, and others come to use its memory. */
-void np_enforce_spawn(int change) {
+static void thread_coming(int change) {
     if (!loaded || atomic_fetch_add(&others, change) != 0 || change < 0 || !next_touch_here) return;
     int saved = errno;
-    for (uint32_t i = 0; i < form.header->regions; i++) {
-        uintptr_t address = form.regions[i].policy == NF_NEXT_TOUCH ? atomic_load(&placed[i].address) : 0;
+    for (uint32_t i = 0; i < table.header->regions; i++) {
+        uintptr_t address = table.regions[i].policy == PT_NEXT_TOUCH ? atomic_load(&placed[i].address) : 0;
         if (address) nt_mark_memory(address, placed[i].bytes, 0, 0);
     }
     errno = saved;
 }
 
 /* A block that came earlier or later than in the plan: the next of its size from the same place. */
-static const struct nf_region *find_shifted(const struct nf_region *block) {
-    uint32_t low = 0, high = form.header->regions;
+static const struct pt_region *find_shifted(const struct pt_region *block) {
+    uint32_t low = 0, high = table.header->regions;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        const struct nf_region *at = &form.regions[middle];
+        const struct pt_region *at = &table.regions[middle];
         bool before = at->process < block->process || (at->process == block->process && at->thread < block->thread);
         if (before) low = middle + 1;
         else high = middle;
     }
-    for (; low < form.header->regions; low++) {
-        const struct nf_region *at = &form.regions[low];
+    for (; low < table.header->regions; low++) {
+        const struct pt_region *at = &table.regions[low];
         if (at->process != block->process || at->thread != block->thread) break;
         bool same = at->kind == block->kind && at->module == block->module && at->offset == block->offset;
         if (same && at->bytes == block->bytes && !atomic_load(&placed[low].address)) return at;
@@ -143,37 +131,39 @@ static const struct nf_region *find_shifted(const struct nf_region *block) {
     return NULL;
 }
 
-bool np_enforce_region(enum np_region kind, uintptr_t address, size_t bytes, uintptr_t site) {
+static bool region_made(enum np_region kind, uintptr_t address, size_t bytes, uintptr_t site, uint32_t sequence) {
     uint64_t module;
     uintptr_t bias;
-    if (!np_enforce_wants_regions() || !np_self.known || kind == NP_ARENA) return false;
+    if (!np_self.known || kind == NP_ARENA) return false;
     if (!np_module_of(site, &module, &bias)) return false;
-    struct nf_region block = {.process = process_hash(), .thread = np_self.hash, .module = module, .bytes = bytes};
+    struct pt_region block = {.process = process_hash(), .thread = np_self.hash, .module = module, .bytes = bytes};
     block.offset = site - bias;
     block.kind = (uint16_t)kind;
-    const struct nf_region *region = nf_find_region(&form, block.process, block.thread, np_self.sequence);
+    const struct pt_region *region = pt_find_region(&table, block.process, block.thread, sequence);
     bool same = region && region->kind == block.kind && region->module == module && region->offset == block.offset;
-    if (region && !same) np_self.shifted = true;
-    if (!same) region = np_self.shifted ? find_shifted(&block) : NULL;
+    if (region && !same) shifted = true;
+    if (!same) region = shifted ? find_shifted(&block) : NULL;
     if (region) place(region, address, bytes);
     return region != NULL;
 }
 
-void np_enforce_region_gone(uintptr_t address) {
-    for (uint32_t i = 0; loaded && i < form.header->regions; i++) {
+static void region_gone(enum np_region kind, uintptr_t address, size_t unmapped) {
+    (void)unmapped; /* the whole of it, or a part from its start */
+    if (kind != NP_HEAP && !np_live_remove(address)) return; /* not planned */
+    for (uint32_t i = 0; loaded && i < table.header->regions; i++) {
         uintptr_t expected = address;
         if (atomic_load_explicit(&placed[i].address, memory_order_relaxed) != address) continue;
         if (!atomic_compare_exchange_strong(&placed[i].address, &expected, 0)) continue;
         int saved = errno;
-        np_enforce_leaving(address, placed[i].bytes);
-        nf_verify(&form, &form.regions[i], address, placed[i].bytes);
-        if (form.regions[i].kind == NF_HEAP) nf_unplace(address, placed[i].bytes);
+        nt_leaving(address, placed[i].bytes);
+        nf_verify(&table, &table.regions[i], address, placed[i].bytes);
+        if (table.regions[i].kind == PT_HEAP) nf_unplace(address, placed[i].bytes);
         errno = saved;
         return;
     }
 }
 
-static bool same_build(const struct nf_region *region, const struct np_module *module) {
+static bool same_build(const struct pt_region *region, const struct np_module *module) {
     uint64_t first = 0;
     size_t bytes = module->build_id_bytes;
     if (module->build_id) memcpy(&first, module->build_id, bytes < sizeof first ? bytes : sizeof first);
@@ -181,47 +171,66 @@ static bool same_build(const struct nf_region *region, const struct np_module *m
 }
 
 /* A plan names data; what lies elsewhere is not its to place, whatever it says of offset and size. */
-static bool holds(const struct np_module *module, const struct nf_region *region) {
+static bool holds(const struct np_module *module, const struct pt_region *region) {
     uintptr_t start = module->bias + region->offset;
     return start >= module->start && start < module->end && region->bytes <= module->end - start;
 }
 
-void np_enforce_module(const struct np_module *module) {
-    if (!np_enforce_wants_regions()) return;
-    for (uint32_t i = 0; i < form.header->regions; i++) {
-        const struct nf_region *region = &form.regions[i];
-        if (region->kind != NF_STATIC || region->process != process_hash() || region->module != module->name_hash) continue;
-        if (same_build(region, module) && holds(module, region)) place(region, module->bias + region->offset, region->bytes);
+static void module_loaded(const struct np_module *module) {
+    for (uint32_t i = 0; i < table.header->regions; i++) {
+        const struct pt_region *region = &table.regions[i];
+        if (region->kind != PT_STATIC || region->process != process_hash() || region->module != module->name_hash)
+            continue;
+        if (same_build(region, module) && holds(module, region))
+            place(region, module->bias + region->offset, region->bytes);
     }
 }
 
 /* ---- fork and end ---- */
 
 /* A child is another process: what was placed and who lived there was its parent's. */
-void np_enforce_fork(void) {
+static void forked(void) {
     if (!loaded) return;
     atomic_store(&others, 0);
-    memset(placed, 0, ((size_t)form.header->regions + 1) * sizeof *placed);
-    for (uint32_t i = 0; i < form.header->threads; i++)
-        if (living[i].tid != gettid()) living[i].tid = 0;
+    memset(placed, 0, ((size_t)table.header->regions + 1) * sizeof *placed);
+    shifted = false;
+    nf_planned_forked();
     nf_verify_forked();
     find_process();
 }
 
-void np_enforce_end(void) {
+static void end(void) {
     if (!loaded) return;
-    for (uint32_t i = 0; i < form.header->threads; i++) {
-        pid_t tid = atomic_exchange(&living[i].tid, 0);
-        if (tid) nf_log_affinity(living[i].thread, form.threads[i].path, 0, true, true, tid);
+    for (uint32_t i = 0; i < table.header->threads; i++) {
+        uint32_t thread;
+        pid_t tid = nf_planned_take(i, &thread);
+        if (tid) nf_log_affinity(thread, table.threads[i].path, 0, true, true, tid);
     }
-    for (uint32_t i = 0; i < form.header->regions; i++) {
+    for (uint32_t i = 0; i < table.header->regions; i++) {
         uintptr_t address = atomic_exchange(&placed[i].address, 0);
         if (!address) continue;
-        np_enforce_leaving(address, placed[i].bytes); /* the kernel does not tell where pages are that cannot be accessed */
-        nf_verify(&form, &form.regions[i], address, placed[i].bytes);
+        nt_leaving(address, placed[i].bytes); /* the kernel does not tell where pages are that cannot be accessed */
+        nf_verify(&table, &table.regions[i], address, placed[i].bytes);
     }
     uint64_t marked = atomic_load(&nt_counts.marked);
     if (marked)
-        np_log(NP_NEXT_TOUCHED, np_thread_number(), 0, marked, atomic_load(&nt_counts.touches),
+        np_log(NF_NEXT_TOUCHED, np_thread_number(), 0, marked, atomic_load(&nt_counts.touches),
                atomic_load(&nt_counts.moved), atomic_load(&nt_counts.stayed));
 }
+
+const struct np_hooks np_hooks = {
+    .library = "enforce.so",
+    .start = start,
+    .forked = forked,
+    .end = end,
+    .thread_coming = thread_coming,
+    .thread_born = thread_born,
+    .thread_ends = thread_ends,
+    .region_made = region_made,
+    .region_gone = region_gone,
+    .freeing = nt_freeing,
+    .leaving = nt_leaving,
+    .module_loaded = module_loaded,
+    .exec_room = nf_exec_room,
+    .exec_change = nf_exec_change,
+};

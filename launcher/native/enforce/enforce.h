@@ -2,7 +2,7 @@
 #ifndef NUMAPLAN_ENFORCE_H
 #define NUMAPLAN_ENFORCE_H
 
-#include "form.h"
+#include "plan_table.h"
 #include "preload.h"
 
 #include <sched.h>
@@ -12,12 +12,13 @@
 /* ---- records ---- */
 
 enum {
-    NP_APPLIED_THREAD = NP_APPLIED, /* a: errno of binding, b: hash of the path, c: 1 planned, d: 0 at birth, 1 later; text: its cpus, a bit each */
-    NP_APPLIED_REGION,              /* a: errno, b: number in the plan, c: address, d: bytes */
-    NP_REGION_PAGES,                /* a: node of the plan << 16 | node found (0xffff: never touched), b: number, c: bytes,
+    NF_APPLIED_THREAD = NP_OTHERS, /* a: errno of binding, b: hash of the path, c: 1 planned, d: 0 at birth, 1 later;
+                                      text: its cpus, a bit each */
+    NF_APPLIED_REGION,             /* a: errno, b: number in the plan, c: address, d: bytes */
+    NF_REGION_PAGES, /* a: node of the plan << 16 | node found (0xffff: never touched), b: number, c: bytes,
                                        d: 1 where the first had no room */
-    NP_BAD_FORM,
-    NP_NEXT_TOUCHED, /* b: bytes marked, c: pieces touched, d: pages moved, e: pages that could not be */
+    NF_BAD_PLAN_TABLE,
+    NF_NEXT_TOUCHED, /* b: bytes marked, c: pieces touched, d: pages moved, e: pages that could not be */
 };
 
 /* ---- policy.c ---- */
@@ -27,22 +28,18 @@ int nf_put(uintptr_t start, uintptr_t end, uint32_t node, bool strict);
 bool nf_lacks_room(uint32_t node); /* now, or when something was to be bound to it */
 void nf_leave(uintptr_t start, uintptr_t end); /* to first touch */
 /* In equal parts over the nodes of the runs, or in proportion to the runs' bytes. */
-int nf_interleave(uintptr_t start, uintptr_t end, const struct nf_run *runs, uint32_t count);
+int nf_interleave(uintptr_t start, uintptr_t end, const struct pt_run *runs, uint32_t count);
 void nf_move_stack(uintptr_t top, int node);
 /* Where a run that begins or ends there does: at a page, or at a huge page where runs are large. */
 uintptr_t nf_border(uintptr_t address, size_t bytes, uint32_t runs);
 
 /* ---- place.c ---- */
 
-int nf_place(const struct nf_form *form, const struct nf_region *region, uintptr_t address, size_t bytes);
+int nf_place(const struct pt_table *table, const struct pt_region *region, uintptr_t address, size_t bytes);
 void nf_place_stack(uintptr_t address, size_t bytes, int node);
 void nf_unplace(uintptr_t address, size_t bytes);
-void nf_verify(const struct nf_form *form, const struct nf_region *region, uintptr_t address, size_t bytes);
+void nf_verify(const struct pt_table *table, const struct pt_region *region, uintptr_t address, size_t bytes);
 void nf_verify_forked(void);
-
-/* ---- enforce.c ---- */
-
-bool np_enforce_has(pid_t tid); /* it is a planned thread of this process, and lives */
 
 /* ---- affinity.c ---- */
 
@@ -51,6 +48,18 @@ void nf_affinity_start(const uint32_t *cpus, uint32_t count);
 /* Bind the calling thread; returns errno. Only a planned thread is told another mask. */
 int nf_bind(const uint32_t *cpus, uint32_t count, bool planned);
 void nf_log_affinity(uint32_t thread, uint64_t path, int error, bool planned, bool later, pid_t tid);
+
+/* Planned threads of this process that live, by their number in the plan. */
+bool nf_planned_open(uint32_t count);
+void nf_planned_lives(uint32_t number, uint32_t thread); /* the calling one */
+void nf_planned_ended(uint32_t number);
+pid_t nf_planned_take(uint32_t number, uint32_t *thread); /* 0: it does not live; it is not looked after any more */
+void nf_planned_forked(void);
+
+/* ---- outside.c ---- */
+
+size_t nf_exec_room(struct np_exec *call);
+void nf_exec_change(struct np_exec *call, void *room);
 
 #pragma GCC visibility pop
 #endif

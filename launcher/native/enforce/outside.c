@@ -1,8 +1,8 @@
 /* Programs that ours start and that this library cannot be loaded into: exec runs the tracer in their place, which
  * names the process, attaches to it from outside if the plan knows it, and becomes the program.
  */
+#include "enforce.h"
 #include "exec.h"
-#include "preload.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static const char *tracer(void) {
     return usable ? known[TRACER] : NULL;
 }
 
-size_t np_exec_room(struct np_exec *call) {
+size_t nf_exec_room(struct np_exec *call) {
     if (!known[PLAN] || (call->fit = np_fit_of(call->path)) == NP_FITS) return 0;
     const char *preload = np_value_of(call->envp, PRELOAD);
     size_t arrays = np_count(call->argv) + WORDS + 2 + np_count(call->envp) + 2;
@@ -69,7 +69,7 @@ static char **without_preload(char *const *envp, char **kept) {
     return kept;
 }
 
-void np_exec_change(struct np_exec *call, void *given) {
+void nf_exec_change(struct np_exec *call, void *given) {
     struct room *room = given;
     char **words = room->rest, **kept = words + np_count(call->argv) + WORDS + 2;
     char *text = (char *)(kept + np_count(call->envp) + 2), *value = stpcpy(text, PRELOAD "=");
@@ -85,8 +85,8 @@ void np_exec_change(struct np_exec *call, void *given) {
     np_resolve_self(call, room->self);
     room->fit[0] = (char)('0' + call->fit);
     room->fit[1] = 0;
-    char *first[WORDS] = {(char *)by, "exec", known[PLAN], known[LOG], known[OVERRIDE] ? "hold" : "yield", room->fit, text,
-                          (char *)call->path};
+    char *first[WORDS] = {(char *)by, "exec", known[PLAN],       known[LOG], known[OVERRIDE] ? "hold" : "yield",
+                          room->fit,  text,   (char *)call->path};
     memcpy(words, first, sizeof first);
     for (size_t i = 0; i <= np_count(call->argv); i++) words[WORDS + i] = call->argv ? call->argv[i] : NULL;
     call->path = by;

@@ -22,9 +22,9 @@ struct span {
     uintptr_t start, end;
 };
 
-static struct span span_of(const struct nf_region *region, uintptr_t address, size_t bytes) {
+static struct span span_of(const struct pt_region *region, uintptr_t address, size_t bytes) {
     struct span all = {page_of(address), page_after(address + bytes)};
-    if (region->kind != NF_HEAP && region->kind != NF_STATIC) return all;
+    if (region->kind != PT_HEAP && region->kind != PT_STATIC) return all;
     struct span most = {page_of(address + page_bytes() / 2), page_of(address + bytes + page_bytes() / 2)};
     return most.start < most.end ? most : all;
 }
@@ -34,7 +34,7 @@ static uintptr_t within(struct span span, uintptr_t page) {
 }
 
 /* The pages of a run: borders between large ones do not cut huge pages. */
-static struct span run_span(const struct nf_region *region, const struct nf_run *run, uintptr_t address, size_t bytes) {
+static struct span run_span(const struct pt_region *region, const struct pt_run *run, uintptr_t address, size_t bytes) {
     struct span span = span_of(region, address, bytes);
     if (run->offset >= bytes) return (struct span){span.end, span.end}; /* smaller today */
     uintptr_t start = run->offset ? within(span, nf_border(address + run->offset, bytes, region->runs)) : span.start;
@@ -42,23 +42,23 @@ static struct span run_span(const struct nf_region *region, const struct nf_run 
     return (struct span){start, within(span, nf_border(address + run->offset + run->bytes, bytes, region->runs))};
 }
 
-static int place_runs(const struct nf_form *form, const struct nf_region *region, uintptr_t address, size_t bytes) {
+static int place_runs(const struct pt_table *table, const struct pt_region *region, uintptr_t address, size_t bytes) {
     int first_error = 0;
     for (uint32_t i = 0; i < region->runs; i++) {
-        const struct nf_run *run = &form->runs[region->first_run + i];
+        const struct pt_run *run = &table->runs[region->first_run + i];
         struct span pages = run_span(region, run, address, bytes);
-        int error = nf_put(pages.start, pages.end, run->node, region->policy == NF_BIND);
+        int error = nf_put(pages.start, pages.end, run->node, region->policy == PT_BIND);
         if (error && !first_error) first_error = error;
     }
     return first_error;
 }
 
-int nf_place(const struct nf_form *form, const struct nf_region *region, uintptr_t address, size_t bytes) {
-    if (region->policy == NF_NEXT_TOUCH) return 0; /* fresh pages go where they are first touched */
+int nf_place(const struct pt_table *table, const struct pt_region *region, uintptr_t address, size_t bytes) {
+    if (region->policy == PT_NEXT_TOUCH) return 0; /* fresh pages go where they are first touched */
     struct span span = span_of(region, address, bytes);
-    if (region->policy == NF_INTERLEAVE)
-        return nf_interleave(span.start, span.end, &form->runs[region->first_run], region->runs);
-    return place_runs(form, region, address, bytes);
+    if (region->policy == PT_INTERLEAVE)
+        return nf_interleave(span.start, span.end, &table->runs[region->first_run], region->runs);
+    return place_runs(table, region, address, bytes);
 }
 
 void nf_place_stack(uintptr_t address, size_t bytes, int node) {
@@ -76,9 +76,9 @@ static unsigned pages_on[NODES + 1][NODES + 1]; /* [node of the plan][node found
 static _Atomic bool verifying;
 
 /* Node of the run that the page at `at` is of; `run`: where to look from. */
-static uint32_t node_wanted(const struct nf_form *form, const struct nf_region *region, struct span block, uintptr_t at,
-                            uint32_t *run) {
-    const struct nf_run *runs = &form->runs[region->first_run];
+static uint32_t node_wanted(const struct pt_table *table, const struct pt_region *region, struct span block,
+                            uintptr_t at, uint32_t *run) {
+    const struct pt_run *runs = &table->runs[region->first_run];
     for (; *run < region->runs; ++*run) {
         struct span pages = run_span(region, &runs[*run], block.start, block.end - block.start);
         if (at < pages.start) return NODES;
@@ -97,14 +97,14 @@ static void count_batch(void **pages, const uint32_t *wanted, size_t count) {
     }
 }
 
-static void log_counts(const struct nf_form *form, const struct nf_region *region, uint64_t bytes_each) {
-    uint64_t number = (uint64_t)(region - form->regions);
+static void log_counts(const struct pt_table *table, const struct pt_region *region, uint64_t bytes_each) {
+    uint64_t number = (uint64_t)(region - table->regions);
     for (uint32_t plan = 0; plan <= NODES; plan++)
         for (uint32_t found = 0; found <= NODES; found++) {
             if (!pages_on[plan][found]) continue;
             uint32_t nodes = (plan == NODES ? UNTOUCHED : plan) << 16 | (found == NODES ? UNTOUCHED : found);
             bool full = plan != found && plan != NODES && found != NODES && nf_lacks_room(plan);
-            np_log(NP_REGION_PAGES, np_thread_number(), nodes, number, pages_on[plan][found] * bytes_each, full, 0);
+            np_log(NF_REGION_PAGES, np_thread_number(), nodes, number, pages_on[plan][found] * bytes_each, full, 0);
         }
 }
 
@@ -112,7 +112,7 @@ static void log_counts(const struct nf_form *form, const struct nf_region *regio
 void nf_verify_forked(void) { atomic_store(&verifying, false); }
 
 /* Looks at every page, or at evenly spaced ones of a region with very many. */
-void nf_verify(const struct nf_form *form, const struct nf_region *region, uintptr_t address, size_t bytes) {
+void nf_verify(const struct pt_table *table, const struct pt_region *region, uintptr_t address, size_t bytes) {
     static void *pages[BATCH];
     static uint32_t wanted[BATCH];
     bool idle = false;
@@ -123,9 +123,9 @@ void nf_verify(const struct nf_form *form, const struct nf_region *region, uintp
     uint32_t run = 0;
     for (uintptr_t at = span.start; at < span.end; at += stride) {
         pages[used] = (void *)at;
-        wanted[used++] = node_wanted(form, region, (struct span){address, address + bytes}, at, &run);
+        wanted[used++] = node_wanted(table, region, (struct span){address, address + bytes}, at, &run);
         if (used == BATCH || span.end - at <= stride) count_batch(pages, wanted, used), used = 0;
     }
-    log_counts(form, region, stride);
+    log_counts(table, region, stride);
     atomic_store(&verifying, false);
 }

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { WORD = 8 * sizeof(unsigned long), MASK_WORDS = (NF_MAX_NODE + 1) / WORD };
+enum { WORD = 8 * sizeof(unsigned long), MASK_WORDS = (PT_MAX_NODE + 1) / WORD };
 enum { WEIGHTED_INTERLEAVE = 6 /* Linux 6.9 */, SPARE = 32 /* a node keeps this part of its memory */, NODES = 64 };
 enum { STACK_PAGES = 64, PIECES = 256, ENOUGH = 64 /* huge pages to be shared out whole */ };
 #define HUGE_PAGE ((uintptr_t)2 << 20)
@@ -19,7 +19,7 @@ enum { STACK_PAGES = 64, PIECES = 256, ENOUGH = 64 /* huge pages to be shared ou
 static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
 static int set_policy(uintptr_t start, uintptr_t end, int mode, const unsigned long *mask) {
-    unsigned long bits = mask ? NF_MAX_NODE + 2 : 0; /* the kernel takes one off */
+    unsigned long bits = mask ? PT_MAX_NODE + 2 : 0; /* the kernel takes one off */
     return syscall(SYS_mbind, start, end - start, mode, mask, bits, mask ? MPOL_MF_MOVE : 0) ? errno : 0;
 }
 
@@ -96,18 +96,19 @@ static uint64_t system_weight(uint32_t node) {
 }
 
 /* Weights are the system's, and only its owner sets them: of use where they are the plan's, within an eighth. */
-static bool system_agrees(const struct nf_run *runs, uint32_t count, uint64_t total) {
+static bool system_agrees(const struct pt_run *runs, uint32_t count, uint64_t total) {
     uint64_t weights = 0;
     for (uint32_t i = 0; i < count; i++) weights += system_weight(runs[i].node);
     for (uint32_t i = 0; weights && i < count; i++) {
-        double ours = (double)runs[i].bytes / (double)total, its = (double)system_weight(runs[i].node) / (double)weights;
+        double ours = (double)runs[i].bytes / (double)total,
+               its = (double)system_weight(runs[i].node) / (double)weights;
         if (its < ours * 7 / 8 || its > ours * 9 / 8) return false;
     }
     return weights != 0;
 }
 
 /* Pieces in turn, each to the node that is furthest behind its share. Where there are enough of them, huge pages are not cut. */
-static int spread(uintptr_t start, uintptr_t end, const struct nf_run *runs, uint32_t count, uint64_t total) {
+static int spread(uintptr_t start, uintptr_t end, const struct pt_run *runs, uint32_t count, uint64_t total) {
     uint64_t given[NODES] = {0};
     size_t unit = end - start < ENOUGH * HUGE_PAGE ? page_bytes() : HUGE_PAGE;
     size_t units = (end - start) / unit, pieces = units < PIECES ? units : PIECES;
@@ -128,7 +129,7 @@ static int spread(uintptr_t start, uintptr_t end, const struct nf_run *runs, uin
     return first_error;
 }
 
-int nf_interleave(uintptr_t start, uintptr_t end, const struct nf_run *runs, uint32_t count) {
+int nf_interleave(uintptr_t start, uintptr_t end, const struct pt_run *runs, uint32_t count) {
     unsigned long mask[MASK_WORDS] = {0};
     uint64_t total = 0, least = UINT64_MAX, most = 0;
     if (!count || start >= end) return 0;
@@ -138,7 +139,8 @@ int nf_interleave(uintptr_t start, uintptr_t end, const struct nf_run *runs, uin
         if (runs[i].bytes < least) least = runs[i].bytes;
         if (runs[i].bytes > most) most = runs[i].bytes;
     }
-    if (most - least <= total / 64 + page_bytes() || count > NODES) return set_policy(start, end, MPOL_INTERLEAVE, mask);
+    if (most - least <= total / 64 + page_bytes() || count > NODES)
+        return set_policy(start, end, MPOL_INTERLEAVE, mask);
     if (system_agrees(runs, count, total) && !set_policy(start, end, WEIGHTED_INTERLEAVE, mask)) return 0;
     return spread(start, end, runs, count, total);
 }

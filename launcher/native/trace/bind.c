@@ -8,21 +8,21 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static struct nf_form form;
+static struct pt_table table;
 static int log_file = -1;
 static bool hold_fast;
 
 /* Several tracers of a job write to one log, each line at once. */
-bool tr_bind_open(const char *form_path, const char *folder, bool hold) {
+bool tr_bind_open(const char *path_of_table, const char *folder, bool hold) {
     char path[TR_PATH];
     hold_fast = hold;
     if (snprintf(path, sizeof path, "%s/trace.log", folder) >= (int)sizeof path) return false;
     log_file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-    return log_file >= 0 && nf_load(form_path, &form);
+    return log_file >= 0 && pt_load(path_of_table, &table);
 }
 
-void tr_fill(const struct nf_form *of, const struct nf_thread *row, unsigned char mask[NF_MASK]) {
-    memset(mask, 0, NF_MASK);
+void tr_fill(const struct pt_table *of, const struct pt_thread *row, unsigned char mask[PT_MASK]) {
+    memset(mask, 0, PT_MASK);
     for (uint32_t i = 0; i < row->cpus; i++) {
         uint32_t cpu = of->cpus[row->first_cpu + i];
         mask[cpu / 8] |= (unsigned char)(1u << cpu % 8);
@@ -30,14 +30,14 @@ void tr_fill(const struct nf_form *of, const struct nf_thread *row, unsigned cha
 }
 
 /* `EVENT PROCESS PATH PID TID PLANNED ERRNO MASK`: the mask in hex, lowest cpus first. */
-static void log_task(char event, const struct task *task, int error) {
-    static char line[TR_PATH * 2 + 2 * NF_MASK + 128];
-    unsigned char mask[NF_MASK];
+static void log_task(char event, const struct tr_task *task, int error) {
+    static char line[TR_PATH * 2 + 2 * PT_MASK + 128];
+    unsigned char mask[PT_MASK];
     long bytes = syscall(SYS_sched_getaffinity, task->tid, sizeof mask, mask);
     while (bytes > 0 && !mask[bytes - 1]) bytes--;
-    int used = snprintf(line, sizeof line - 2 * NF_MASK - 2, "%c %s %s %d %d %d %d ", event, task->process->name,
+    int used = snprintf(line, sizeof line - 2 * PT_MASK - 2, "%c %s %s %d %d %d %d ", event, task->process->name,
                         task->path, task->process->pid, task->tid, task->planned, error);
-    if (used < 0 || (size_t)used >= sizeof line - 2 * NF_MASK - 2) return;
+    if (used < 0 || (size_t)used >= sizeof line - 2 * PT_MASK - 2) return;
     for (long i = 0; i < bytes; i++) used += sprintf(line + used, "%02x", mask[i]);
     if (bytes <= 0) line[used++] = '-';
     line[used++] = '\n';
@@ -46,34 +46,34 @@ static void log_task(char event, const struct task *task, int error) {
 }
 
 /* What a thread gets that the plan does not name: what its process, or else any process, says of such. */
-static const struct nf_thread *unplanned(const struct task *task) {
-    const struct nf_thread *here = nf_find_thread(&form, task->process->hash, 0);
-    return here ? here : nf_find_thread(&form, 0, 0);
+static const struct pt_thread *unplanned(const struct tr_task *task) {
+    const struct pt_thread *here = pt_find_thread(&table, task->process->hash, 0);
+    return here ? here : pt_find_thread(&table, 0, 0);
 }
 
-static int set(const struct task *task, const struct nf_thread *row) {
-    unsigned char mask[NF_MASK];
+static int set(const struct tr_task *task, const struct pt_thread *row) {
+    unsigned char mask[PT_MASK];
     if (!row || !row->cpus) return 0;
-    tr_fill(&form, row, mask);
+    tr_fill(&table, row, mask);
     return syscall(SYS_sched_setaffinity, task->tid, sizeof mask, mask) ? errno : 0;
 }
 
-void tr_bind(struct task *task) {
+void tr_bind(struct tr_task *task) {
     if (!task->path) return;
-    task->plan = nf_find_thread(&form, task->process->hash, nf_hash(task->path));
+    task->plan = pt_find_thread(&table, task->process->hash, pt_hash(task->path));
     task->planned = task->plan != NULL;
     int error = set(task, task->plan ? task->plan : unplanned(task));
     log_task('b', task, error);
 }
 
-void tr_bind_again(struct task *task) {
-    unsigned char now[NF_MASK] = {0}, wanted[NF_MASK];
+void tr_bind_again(struct tr_task *task) {
+    unsigned char now[PT_MASK] = {0}, wanted[PT_MASK];
     if (!hold_fast || !task->plan || !task->plan->cpus) return;
-    tr_fill(&form, task->plan, wanted);
+    tr_fill(&table, task->plan, wanted);
     if (syscall(SYS_sched_getaffinity, task->tid, sizeof now, now) > 0 && memcmp(now, wanted, sizeof now))
         set(task, task->plan);
 }
 
-void tr_bound_end(struct task *task) {
+void tr_bound_end(struct tr_task *task) {
     if (task->process && task->path && task->process->started) log_task('e', task, 0);
 }

@@ -1,10 +1,11 @@
-/* trace.elf exec FORM FOLDER hold|yield FIT LD_PRELOAD=… PROGRAM [ARGV]…: started in place of a program that cannot
+/* trace.elf exec TABLE FOLDER hold|yield FIT LD_PRELOAD=… PROGRAM [ARGV]…: started in place of a program that cannot
  * load the preload library, by a process that did (native/enforce/outside.c).
  *
  * Names this process in the job, has a tracer attach to it if the plan knows it, and becomes the program.
  */
 #include "exec.h"
-#include "preload.h"
+
+#include "processes.h"
 #include "trace.h"
 
 #include <stdio.h>
@@ -13,20 +14,9 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { FORM = 2, FOLDER, MODE, FIT, PRELOADED, PROGRAM, ARGV, NOT_RUN = 127 };
-
-/* What processes.c asks of the library's log: we have none. */
-void np_log_forget(void) {}
-uint32_t np_log_image(void) { return 0; }
-
-uint64_t np_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
+enum { TABLE = 2, FOLDER, MODE, FIT, PRELOADED, PROGRAM, ARGV, NOT_RUN = 127 };
 
 /* `p0.1.2`: from the control file's entries up to the first. */
 static void name_of(const struct np_entry *entry, char name[TR_PATH]) {
@@ -66,7 +56,7 @@ static void trace_from_outside(char **argv, const char *name) {
             close(STDIN_FILENO);
             close(STDERR_FILENO);
             close_range(STDERR_FILENO + 1, ~0u, 0); /* the program's: who reads from it waits for their end */
-            _exit(tr_trace(pid, name, argv[FORM], argv[FOLDER], argv[MODE]));
+            _exit(tr_trace(pid, name, argv[TABLE], argv[FOLDER], argv[MODE]));
         }
         _exit(0);
     }
@@ -80,18 +70,18 @@ static void trace_from_outside(char **argv, const char *name) {
     prctl(PR_SET_PTRACER, 0, 0, 0, 0);
 }
 
-static bool is_planned(const struct nf_form *form, uint64_t process) {
-    for (uint32_t i = 0; i < form->header->threads; i++)
-        if (form->threads[i].path && form->threads[i].process == process) return true;
+static bool is_planned(const struct pt_table *table, uint64_t process) {
+    for (uint32_t i = 0; i < table->header->threads; i++)
+        if (table->threads[i].path && table->threads[i].process == process) return true;
     return false;
 }
 
 /* Without us it would have had the cpus of its parent, but those are what we gave one of that one's threads. */
-static int unbind(const struct nf_form *form) {
-    static unsigned char mask[NF_MASK];
-    const struct nf_thread *any = nf_find_thread(form, 0, 0);
+static int unbind(const struct pt_table *table) {
+    static unsigned char mask[PT_MASK];
+    const struct pt_thread *any = pt_find_thread(table, 0, 0);
     if (!any || !any->cpus) return 0;
-    tr_fill(form, any, mask);
+    tr_fill(table, any, mask);
     syscall(SYS_sched_setaffinity, 0, sizeof mask, mask);
     return (int)any->cpus;
 }
@@ -109,15 +99,15 @@ static char **environment(char **envp, char *preloaded, int cpus) {
 }
 
 int tr_exec(int argc, char **argv, char **envp) {
-    struct nf_form form;
+    struct pt_table table;
     char name[TR_PATH];
     if (argc < ARGV) return 2;
     int fit = atoi(argv[FIT]), cpus = 0;
-    if (nf_load(argv[FORM], &form) && start_naming(argv[FOLDER], name)) {
-        cpus = unbind(&form);
+    if (pt_load(argv[TABLE], &table) && start_naming(argv[FOLDER], name)) {
+        cpus = unbind(&table);
         /* the kernel would take privileges away that our tracer does not have */
         bool can = fit != NP_PRIVILEGED || geteuid() == 0;
-        if (can && is_planned(&form, nf_hash(name))) trace_from_outside(argv, name);
+        if (can && is_planned(&table, pt_hash(name))) trace_from_outside(argv, name);
     }
     execve(argv[PROGRAM], argv + ARGV, environment(envp, argv[PRELOADED], fit == NP_GO ? cpus : 0));
     return NOT_RUN;

@@ -11,24 +11,24 @@
 enum { SYSCALL_STOP = SIGTRAP | 0x80, PATIENCE_S = 2 };
 enum {
     OPTIONS = PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT |
-              PTRACE_O_TRACESYSGOOD
+    PTRACE_O_TRACESYSGOOD
 };
 
 bool tr_seize(pid_t pid, const char *name) {
-    struct task *task = tr_add(pid);
-    struct process *process = tr_process(pid, name);
+    struct tr_task *task = tr_add(pid);
+    struct tr_process *process = tr_new_process(pid, name);
     if (!task || !process) return false;
     tr_join(task, process, "0");
     return ptrace(PTRACE_SEIZE, pid, NULL, OPTIONS) == 0;
 }
 
-static void go_on(const struct task *task, int signal) {
-    const struct process *process = task->process;
+static void go_on(const struct tr_task *task, int signal) {
+    const struct tr_process *process = task->process;
     bool look = process && process->watched && task->tid == process->pid;
     ptrace(look ? PTRACE_SYSCALL : PTRACE_CONT, task->tid, NULL, (long)signal);
 }
 
-static bool is_thread_of(const struct process *process, pid_t tid) {
+static bool is_thread_of(const struct tr_process *process, pid_t tid) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/task/%d", process->pid, tid);
     return access(path, F_OK) == 0;
@@ -39,26 +39,26 @@ static void name_child(const char *parent, uint32_t number, char child[TR_PATH])
     if (length >= TR_PATH) child[0] = 0;
 }
 
-static void join_thread(struct task *creator, struct task *born) {
+static void join_thread(struct tr_task *creator, struct tr_task *born) {
     char path[TR_PATH];
     name_child(creator->path, ++creator->children, path);
     tr_join(born, creator->process, *path ? path : NULL);
 }
 
-static void join_process(struct task *creator, struct task *born) {
+static void join_process(struct tr_task *creator, struct tr_task *born) {
     char name[TR_PATH];
     name_child(creator->process->name, ++creator->process->children, name);
-    struct process *process = *name ? tr_process(born->tid, name) : NULL;
+    struct tr_process *process = *name ? tr_new_process(born->tid, name) : NULL;
     if (!process) return;
     process->started = true;
     tr_join(born, process, "0");
 }
 
 /* The creator stopped in clone, fork or vfork. The new task stands still until we let it go, so it is bound now. */
-static void made(struct task *creator) {
+static void made(struct tr_task *creator) {
     unsigned long message = 0;
     if (ptrace(PTRACE_GETEVENTMSG, creator->tid, NULL, &message) || !message) return;
-    struct task *born = tr_find((pid_t)message);
+    struct tr_task *born = tr_find((pid_t)message);
     if (!born) born = tr_add((pid_t)message);
     if (!born) return;
     if (!creator->process) born->nameless = true;
@@ -71,7 +71,7 @@ static void made(struct task *creator) {
     }
 }
 
-static void exec(struct task *task) {
+static void exec(struct tr_task *task) {
     unsigned long former = 0;
     if (!task->process) return;
     ptrace(PTRACE_GETEVENTMSG, task->tid, NULL, &former);
@@ -92,7 +92,7 @@ static time_t seconds(void) {
 }
 
 /* A creator that was killed, or whose process became another program, never tells: its child runs on, unbound. */
-static void let_go(struct task *task) {
+static void let_go(struct tr_task *task) {
     if (!task->waiting || seconds() - task->since < PATIENCE_S) return;
     task->waiting = false;
     task->nameless = true;
@@ -100,7 +100,7 @@ static void let_go(struct task *task) {
 }
 
 /* A task at its birth, in a stop of its group (Ctrl-Z), or woken from that. */
-static void trapped(struct task *task, int signal) {
+static void trapped(struct tr_task *task, int signal) {
     if (stops_group(signal)) {
         ptrace(PTRACE_LISTEN, task->tid, NULL, NULL);
     } else if (!task->process && !task->nameless) {
@@ -111,7 +111,7 @@ static void trapped(struct task *task, int signal) {
     }
 }
 
-static void stopped(struct task *task, int status) {
+static void stopped(struct tr_task *task, int status) {
     int signal = WSTOPSIG(status), event = status >> 16;
     switch (event) {
     case 0:
@@ -139,7 +139,7 @@ void tr_follow(void) {
             tr_each(let_go);
             continue;
         }
-        struct task *task = tr_find(tid);
+        struct tr_task *task = tr_find(tid);
         if (!task) task = tr_add(tid);
         if (!task) {
             if (WIFSTOPPED(status)) ptrace(PTRACE_DETACH, tid, NULL, NULL); /* no memory: it runs, unbound */

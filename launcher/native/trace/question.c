@@ -21,21 +21,21 @@ enum { WATCHED = 4000 };
 #define OUR_CALLS AUDIT_ARCH_X86_64
 #endif
 
-static unsigned char at_start[NF_MASK];
+static unsigned char at_start[PT_MASK];
 static long at_start_bytes;
 
 void tr_question_open(void) { at_start_bytes = syscall(SYS_sched_getaffinity, 0, sizeof at_start, at_start); }
 
-void tr_watch(struct process *process) { process->watched = WATCHED; }
+void tr_watch(struct tr_process *process) { process->watched = WATCHED; }
 
-static void answer(const struct task *task, int64_t bytes) {
+static void answer(const struct tr_task *task, int64_t bytes) {
     if (bytes > at_start_bytes) bytes = at_start_bytes;
     if (bytes <= 0 || (uint64_t)bytes > task->room) return;
     struct iovec ours = {at_start, (size_t)bytes}, theirs = {(void *)(uintptr_t)task->question, (size_t)bytes};
     process_vm_writev(task->tid, &ours, 1, &theirs, 1, 0);
 }
 
-void tr_question(struct task *task) {
+void tr_question(struct tr_task *task) {
     struct __ptrace_syscall_info call = {0};
     if (ptrace(PTRACE_GET_SYSCALL_INFO, task->tid, sizeof call, &call) <= 0 || call.arch != OUR_CALLS) return;
     if (task->process->watched) task->process->watched--;

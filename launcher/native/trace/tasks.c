@@ -6,18 +6,18 @@
 
 enum { BUCKETS = 4096 };
 
-static struct task *buckets[BUCKETS];
+static struct tr_task *buckets[BUCKETS];
 
-static struct task **bucket(pid_t tid) { return &buckets[(unsigned)tid % BUCKETS]; }
+static struct tr_task **bucket(pid_t tid) { return &buckets[(unsigned)tid % BUCKETS]; }
 
-struct task *tr_find(pid_t tid) {
-    struct task *task = *bucket(tid);
+struct tr_task *tr_find(pid_t tid) {
+    struct tr_task *task = *bucket(tid);
     while (task && task->tid != tid) task = task->next;
     return task;
 }
 
-struct task *tr_add(pid_t tid) {
-    struct task *task = calloc(1, sizeof *task);
+struct tr_task *tr_add(pid_t tid) {
+    struct tr_task *task = calloc(1, sizeof *task);
     if (!task) return NULL;
     task->tid = tid;
     task->next = *bucket(tid);
@@ -25,14 +25,14 @@ struct task *tr_add(pid_t tid) {
     return task;
 }
 
-static void leave(struct process *process) {
+static void leave(struct tr_process *process) {
     if (!process || --process->tasks) return;
     free(process->name);
     free(process);
 }
 
-void tr_remove(struct task *task) {
-    struct task **at = bucket(task->tid);
+void tr_remove(struct tr_task *task) {
+    struct tr_task **at = bucket(task->tid);
     while (*at != task) at = &(*at)->next;
     *at = task->next;
     leave(task->process);
@@ -40,13 +40,13 @@ void tr_remove(struct task *task) {
     free(task);
 }
 
-void tr_each(void (*visit)(struct task *task)) {
+void tr_each(void (*visit)(struct tr_task *task)) {
     for (int i = 0; i < BUCKETS; i++)
-        for (struct task *task = buckets[i]; task; task = task->next) visit(task);
+        for (struct tr_task *task = buckets[i]; task; task = task->next) visit(task);
 }
 
-struct process *tr_process(pid_t pid, const char *name) {
-    struct process *process = calloc(1, sizeof *process);
+struct tr_process *tr_new_process(pid_t pid, const char *name) {
+    struct tr_process *process = calloc(1, sizeof *process);
     char *copy = process ? strdup(name) : NULL;
     if (!copy) {
         free(process);
@@ -54,11 +54,11 @@ struct process *tr_process(pid_t pid, const char *name) {
     }
     process->pid = pid;
     process->name = copy;
-    process->hash = nf_hash(copy);
+    process->hash = pt_hash(copy);
     return process;
 }
 
-static void name_task(struct task *task, const char *path) {
+static void name_task(struct tr_task *task, const char *path) {
     free(task->path);
     task->path = path ? strdup(path) : NULL;
     task->children = 0;
@@ -67,7 +67,7 @@ static void name_task(struct task *task, const char *path) {
     task->question = 0;
 }
 
-void tr_join(struct task *task, struct process *process, const char *path) {
+void tr_join(struct tr_task *task, struct tr_process *process, const char *path) {
     process->tasks++;
     leave(task->process);
     task->process = process;
@@ -75,9 +75,9 @@ void tr_join(struct task *task, struct process *process, const char *path) {
 }
 
 /* Exec gives the thread that called it the pid of its process, and the other threads no end that is told. */
-void tr_alone(struct process *process, struct task *task, pid_t former) {
+void tr_alone(struct tr_process *process, struct tr_task *task, pid_t former) {
     for (int i = 0; i < BUCKETS; i++)
-        for (struct task *other = buckets[i], *next; other; other = next) {
+        for (struct tr_task *other = buckets[i], *next; other; other = next) {
             next = other->next;
             if (other != task && (other->process == process || other->tid == former)) tr_remove(other);
         }

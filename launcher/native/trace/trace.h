@@ -7,7 +7,7 @@
 #ifndef NUMAPLAN_TRACE_H
 #define NUMAPLAN_TRACE_H
 
-#include "form.h"
+#include "plan_table.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@
 
 enum { TR_PATH = 4096 }; /* characters of a creation path; deeper threads are not named */
 
-struct process {
+struct tr_process {
     pid_t pid;
     char *name; /* p0, p0.1, r3 … */
     uint64_t hash;
@@ -26,9 +26,9 @@ struct process {
     bool started;      /* has exec'd, or was forked: not our own child that is about to exec */
 };
 
-struct task {
+struct tr_task {
     pid_t tid;
-    struct process *process; /* NULL: stopped at birth before its creator's event told who it is */
+    struct tr_process *process; /* NULL: stopped at birth before its creator's event told who it is */
     char *path;              /* NULL: too deep */
     uint32_t children;       /* threads made so far */
     bool planned, waiting;
@@ -36,45 +36,49 @@ struct task {
     time_t since;      /* waiting: in seconds */
     uint64_t question; /* address where sched_getaffinity is about to answer, 0: none */
     uint64_t room;     /* bytes there */
-    const struct nf_thread *plan;
-    struct task *next; /* in its bucket */
+    const struct pt_thread *plan;
+    struct tr_task *next; /* in its bucket */
 };
 
 /* ---- tasks.c ---- */
 
-struct task *tr_find(pid_t tid);
-struct task *tr_add(pid_t tid);
-void tr_remove(struct task *task);
-void tr_each(void (*visit)(struct task *task));
-struct process *tr_process(pid_t pid, const char *name);
+struct tr_task *tr_find(pid_t tid);
+struct tr_task *tr_add(pid_t tid);
+void tr_remove(struct tr_task *task);
+void tr_each(void (*visit)(struct tr_task *task));
+struct tr_process *tr_new_process(pid_t pid, const char *name);
 /* The new thread or process belongs here from now on; path is copied. */
-void tr_join(struct task *task, struct process *process, const char *path);
+void tr_join(struct tr_task *task, struct tr_process *process, const char *path);
 /* After exec: one thread is left, which is the main thread now. */
-void tr_alone(struct process *process, struct task *task, pid_t former);
+void tr_alone(struct tr_process *process, struct tr_task *task, pid_t former);
 
 /* ---- bind.c ---- */
 
-bool tr_bind_open(const char *form, const char *folder, bool hold);
-void tr_fill(const struct nf_form *form, const struct nf_thread *row, unsigned char mask[NF_MASK]);
-void tr_bind(struct task *task);
-void tr_bind_again(struct task *task); /* where the plan holds against the program's own wish */
-void tr_bound_end(struct task *task);
+bool tr_bind_open(const char *table, const char *folder, bool hold);
+void tr_fill(const struct pt_table *table, const struct pt_thread *row, unsigned char mask[PT_MASK]);
+void tr_bind(struct tr_task *task);
+void tr_bind_again(struct tr_task *task); /* where the plan holds against the program's own wish */
+void tr_bound_end(struct tr_task *task);
 
 /* ---- question.c ---- */
 
 void tr_question_open(void);
-void tr_watch(struct process *process);
-void tr_question(struct task *task);
+void tr_watch(struct tr_process *process);
+void tr_question(struct tr_task *task);
 
 /* ---- follow.c ---- */
 
 bool tr_seize(pid_t pid, const char *name);
 void tr_follow(void);
 
-/* ---- main.c, exec.c, keep.c ---- */
+/* ---- attach.c ---- */
 
+void tr_ignore_signals(void); /* that are meant for the program */
 /* Attaches to a process, says so on stdout, follows it to its end; the exit code. */
-int tr_trace(pid_t pid, const char *name, const char *form, const char *folder, const char *mode);
+int tr_trace(pid_t pid, const char *name, const char *table, const char *folder, const char *mode);
+
+/* ---- exec.c, keep.c: what else the program does ---- */
+
 int tr_exec(int argc, char **argv, char **envp);
 /* Keeps a folder made in the first of these places until its launch is over; 0, or the errno of why there is none. */
 int tr_keep(int places, char **place);

@@ -16,7 +16,7 @@ struct cut_graph {
     uint64_t *work; /* elements looked at, as in struct rules */
 };
 
-/* Improve a cut by moving one vertex at a time (Fiduccia and Mattheyses). side[]: 0 or 1; wanted: weight of side 0;
+/* Improve a cut by moving one vertex at a time ([FM]). side[]: 0 or 1; wanted: weight of side 0;
  * slack: how far off it may end. Returns the cut, or a negative number without memory. */
 double refine_cut(const struct cut_graph *graph, int wanted, int slack, int passes, signed char *side);
 

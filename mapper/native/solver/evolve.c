@@ -1,6 +1,6 @@
-/* Large placements: a few made anew by bisection, then combined again and again (Sanders and Schulz, Distributed
- * Evolutionary Graph Partitioning, is the idea): what two of them agree on stays together while the better one is improved
- * through the levels, and the child takes the place of the most alike that is not better. */
+/* Large placements: a few made afresh by bisection, then combined again and again (the idea of [KAFFPAE]): what two of them
+ * agree on stays together while the better one is improved through the levels, and the child takes the place of the most
+ * alike that is not better. */
 #include "seating.h"
 
 #include <stdlib.h>

@@ -59,7 +59,7 @@ static inline double least_elsewhere(struct seating *s, int i) {
 /* Bring every node within the slack, as cheaply as single moves can. */
 void restore_seats(struct seating *seating);
 
-/* Passes of single moves within the slack, each undone back to its best point (Fiduccia and Mattheyses, k-way). */
+/* Passes of single moves within the slack, each undone back to its best point ([FM], k-way). */
 void refine_moves(struct seating *seating, int passes);
 
 /* Chains of moves that end where they began, so that seats stay exact: from everyone (before: only from those near whom

@@ -6,75 +6,61 @@
 
 /* Under the fair schedule the guest runs in its turn alone, so it has the turn here, and keeps it through calls that
  * are over at once. */
-static void begin_call(struct thread *t, enum syscall_kind kind, uint64_t a1, uint64_t a2, uint64_t a3)
-{
+static void begin_call(struct em_thread *t, enum em_syscall_kind kind, uint64_t a1, uint64_t a2, uint64_t a3) {
     switch (kind) {
-    case CALL_CLOCK: clock_asked(t, (int64_t)a1, a2); break;
+    case CALL_CLOCK: em_clock_asked(t, (int64_t)a1, a2); break;
     case CALL_QUICK:
     case CALL_UNMAP:
     case CALL_AFFINITY: break;
-    case CALL_EXEC: spool_time(clock_of(t)); break; /* it may not come back */
+    case CALL_EXEC: em_spool_time(em_clock_of(t)); break; /* it may not come back */
     case CALL_CLONE:
-        if (!(a1 & CLONE_THREAD))
-            turn_release(t, false);
+        if (!(a1 & CLONE_THREAD)) em_turn_release(t, false);
         break;
-    case CALL_FORK: turn_release(t, false); break;
+    case CALL_FORK: em_turn_release(t, false); break;
     case CALL_YIELD:
-        t->spinning = turn_wanted();
-        if (t->spinning)
-            turn_pass(t);
+        t->spinning = em_turn_wanted();
+        if (t->spinning) em_turn_pass(t);
         break;
     case CALL_FUTEX:
-        if (futex_asked(t, a1, (int64_t)a2, (uint32_t)a3))
-            turn_release(t, true);
+        if (em_futex_asked(t, a1, (int64_t)a2, (uint32_t)a3)) em_turn_release(t, true);
         break;
-    case CALL_EXIT: thread_end(t); break;
-    case CALL_EXIT_ALL: thread_last_access(t); break;
+    case CALL_EXIT: em_thread_end(t); break;
+    case CALL_EXIT_ALL: em_thread_last_access(t); break;
     case CALL_CLONE3:
-    case CALL_OTHER: turn_release(t, true); break;
+    case CALL_OTHER: em_turn_release(t, true); break;
     }
 }
 
-void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3,
-                       uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8)
-{
-    struct thread *t = thread_self(vcpu);
-    enum syscall_kind kind = guest_syscall(number);
+void em_on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3,
+                   uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8) {
+    struct em_thread *t = em_thread_self(vcpu);
+    enum em_syscall_kind kind = em_guest_syscall(number);
     (void)id, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
-    settle(t);
-    if (options.fair || kind == CALL_UNMAP || t->late_count) {
-        while (!t->holding && !turn_take(t, true)) {
+    em_settle(t);
+    if (em_options.fair || kind == CALL_UNMAP || t->late_count) {
+        while (!t->holding && !em_turn_take(t, true)) {
             /* QEMU does not wait for threads in system calls: what stalls will move on. */
         }
-        catch_up(t);
-        if (kind == CALL_UNMAP && options.cached)
-            cache_forget_pages(a1, a2);
+        em_catch_up(t);
+        if (kind == CALL_UNMAP && em_options.cached) em_cache_forget_pages(a1, a2);
     }
     if (kind == CALL_CLONE || kind == CALL_CLONE3 || kind == CALL_FORK || kind == CALL_EXEC ||
         (kind == CALL_AFFINITY && (a1 == 0 || a1 == t->record.tid)))
-        thread_unpin(t);
-    else if (kind == CALL_AFFINITY)
-        thread_unpin_other((uint32_t)a1);
-    if (options.fair)
-        begin_call(t, kind, a1, a2, a3);
-    else if (kind == CALL_EXIT)
-        thread_end(t);
-    else
-        turn_release(t, false);
+        em_thread_unpin(t);
+    else if (kind == CALL_AFFINITY) em_thread_unpin_other((uint32_t)a1);
+    if (em_options.fair) begin_call(t, kind, a1, a2, a3);
+    else if (kind == CALL_EXIT) em_thread_end(t);
+    else em_turn_release(t, false);
 }
 
-void on_syscall_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_t result)
-{
-    struct thread *t = thread_self(vcpu);
+void em_on_syscall_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_t result) {
+    struct em_thread *t = em_thread_self(vcpu);
     (void)id, (void)number;
-    if (t->asked_at)
-        clock_answered(t);
-    if (t->futex_state == FUTEX_ASLEEP || t->futex_state == FUTEX_WAKING)
-        futex_answered(t, result);
-    thread_pin_if_many(t);
-    while (options.fair && !t->ended && !t->holding && !turn_take(t, true)) {
+    if (t->asked_at) em_clock_answered(t);
+    if (t->futex_state == FUTEX_ASLEEP || t->futex_state == FUTEX_WAKING) em_futex_answered(t, result);
+    em_thread_pin_if_many(t);
+    while (em_options.fair && !t->ended && !t->holding && !em_turn_take(t, true)) {
         /* as above */
     }
-    if (t->late_count && t->holding)
-        catch_up(t);
+    if (t->late_count && t->holding) em_catch_up(t);
 }

@@ -14,55 +14,53 @@
 #include <unistd.h>
 
 static int32_t clock_lock;
+static int64_t last_time; /* of the last turn's end */
 
-int64_t host_ns(void)
-{
+int64_t em_host_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
+int64_t em_clock_last(void) { return __atomic_load_n(&last_time, __ATOMIC_RELAXED); }
+
+/* A turn ends. */
+void em_clock_advance(int64_t now) {
+    __atomic_store_n(&last_time, now, __ATOMIC_RELAXED);
+    em_spool_time(now);
+}
+
 /* The time of a thread's last access, or of the last that any made before it got a turn. */
-int64_t clock_of(const struct thread *t)
-{
-    if (!options.fair)
-        return host_ns();
-    return t->turn_base ? t->turn_base + t->position : turns_last();
+int64_t em_clock_of(const struct em_thread *t) {
+    if (!em_options.fair) return em_host_ns();
+    return t->turn_base ? t->turn_base + t->position : em_clock_last();
 }
 
 /* In a forked child: whoever held it is not there. */
-void clock_forked(void)
-{
-    clock_lock = 0;
-}
+void em_clock_forked(void) { clock_lock = 0; }
 
 /* A thread with its books settled asks for the time, to be put at `answer`. */
-void clock_asked(struct thread *t, int64_t which, uint64_t answer)
-{
-    t->asked_at = options.fair && which == CLOCK_MONOTONIC ? answer : 0;
-    if (t->asked_at)
-        t->asked_host_ns = host_ns();
+void em_clock_asked(struct em_thread *t, int64_t which, uint64_t answer) {
+    t->asked_at = em_options.fair && which == CLOCK_MONOTONIC ? answer : 0;
+    if (t->asked_at) t->asked_host_ns = em_host_ns();
 }
 
-static int64_t answer_of(uint64_t address)
-{
+static int64_t answer_of(uint64_t address) {
     struct timespec told = {0, 0};
     struct iovec to = {&told, sizeof told}, from = {(void *)(uintptr_t)address, sizeof told};
     ssize_t got = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
     return got == sizeof told ? told.tv_sec * INT64_C(1000000000) + told.tv_nsec : -1;
 }
 
-void clock_answered(struct thread *t)
-{
-    int64_t after = host_ns(), told = answer_of(t->asked_at), ours = clock_of(t);
+void em_clock_answered(struct em_thread *t) {
+    int64_t after = em_host_ns(), told = answer_of(t->asked_at), ours = em_clock_of(t);
     t->asked_at = 0;
-    while (__atomic_exchange_n(&clock_lock, 1, __ATOMIC_ACQUIRE))
-        sched_yield();
+    while (__atomic_exchange_n(&clock_lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
     if (told >= t->asked_host_ns && told <= after) {
-        spool_clock(told, ours);
+        em_spool_clock(told, ours);
     } else {
-        spool_clock(t->asked_host_ns, ours);
-        spool_clock(after, ours);
+        em_spool_clock(t->asked_host_ns, ours);
+        em_spool_clock(after, ours);
     }
     __atomic_store_n(&clock_lock, 0, __ATOMIC_RELEASE);
 }

@@ -1,16 +1,22 @@
 /* The emulation plugin: what its parts share.
  *
- * plugin.c   QEMU's side: options, translation, the callbacks an access runs through
- * calls.c    the guest's system calls
- * threads.c  guest threads: attach, exit, fork
- * turns.c    whose turn it is: one thread at a time owns all shared state
- * cache.c    the cache model that gives an access its level
- * sets.h     one cache of it
- * pages.c    which node each page lives on
- * spool.c    the files that Python reads
- * futex.c    who sleeps, and who wakes whom
- * clock.c    the recording's clock, and where it meets the host's
+ * options.c  what the recorder asks for
+ * slots.c    who has which private caches
+ * asleep.c   whether a thread sleeps
  * guest.c    what depends on the guest's architecture
+ * pages.c    which node each page lives on
+ * sets.h     one cache of the model
+ * spool.c    the files that Python reads
+ * clock.c    the recording's clock, and where it meets the host's
+ * turns.c    whose turn it is: one thread at a time owns all shared state
+ * futex.c    who sleeps, and who wakes whom
+ * cache.c    the cache model that gives an access its level
+ * threads.c  guest threads: attach, exit, fork
+ * accesses.c what an access runs through
+ * calls.c    the guest's system calls
+ * plugin.c   QEMU's side: translation
+ *
+ * From the lowest up: each uses those above it in this list.
  *
  * Under the fair schedule everything below is touched only by the thread whose turn it is (or, for `struct
  * thread`, by the thread itself), so nothing is atomic. Under the free one the model has a lock.
@@ -31,10 +37,18 @@
 #define MAX_THREADS 65536 /* living at a time; Linux allows a process fewer */
 
 /* Positions in LEVELS of profiler/trace/schema.py. */
-enum level { LEVEL_UNKNOWN = 0, LEVEL_L1 = 1, LEVEL_L2 = 3, LEVEL_L3 = 4, LEVEL_LOCAL = 5, LEVEL_REMOTE = 6, LEVEL_REMOTE_CACHE = 7 };
+enum em_level {
+    LEVEL_UNKNOWN = 0,
+    LEVEL_L1 = 1,
+    LEVEL_L2 = 3,
+    LEVEL_L3 = 4,
+    LEVEL_LOCAL = 5,
+    LEVEL_REMOTE = 6,
+    LEVEL_REMOTE_CACHE = 7
+};
 
-/* One thread as backends/emulate_spool.py reads it; at the start of `struct thread`, which lies in the file. */
-struct thread_record {
+/* One thread as backends/emulation/spool.py reads it; at the start of `struct em_thread`, which lies in the file. */
+struct em_thread_record {
     uint32_t tid;
     uint32_t birth;   /* how many threads the process had made before: it sits on the birth-th cpu, wrapping */
     int64_t start_ns; /* by the recording's clock (clock.c); -1 before its first turn */
@@ -44,11 +58,11 @@ struct thread_record {
     uint64_t lost; /* samples that found no room */
 };
 
-struct process_header {
+struct em_process_header {
     char magic[8];
     uint32_t version;
     uint32_t pid;
-    uint32_t record_bytes; /* sizeof(struct thread) */
+    uint32_t record_bytes; /* sizeof(struct em_thread) */
     uint32_t error;        /* errno of the first failed write, 0 if none */
     int64_t start_ns; /* CLOCK_MONOTONIC */
     uint64_t threads; /* records in use */
@@ -57,18 +71,18 @@ struct process_header {
 };
 
 /* An access that could not wait for its thread's turn (turns.c says when). */
-struct late_access {
+struct em_late_access {
     uint64_t addr, ip;
     uint32_t rw;
 };
 
 /* Where samples and times go: 16-byte records in a mapped window of the process's file. */
-struct window {
+struct em_window {
     uint64_t *next, *end;
 };
 
 /* One private or shared level: set-associative, bit pseudo-LRU. Tags are 0 when empty. */
-struct cache {
+struct em_cache {
     uint32_t *tags;    /* [sets][stride] */
     uint64_t *sharers; /* [sets][stride], shared caches only: which slots may hold the line */
     uint32_t *used;    /* [sets], one bit a way: touched lately */
@@ -76,17 +90,17 @@ struct cache {
     uint32_t set_mask, set_shift, ways, stride;
 };
 
-struct page {
+struct em_page {
     uint64_t number; /* + 1; 0 when empty */
     uint64_t domains : 48, home : 16; /* L3s it went through, modulo 48; index of the first node */
 };
 
-struct thread {
-    struct thread_record record;
+struct em_thread {
+    struct em_thread_record record;
     int64_t budget;    /* accesses until something must be decided; below zero: now */
     int64_t granted;   /* what budget was set to */
     uint64_t *l1;      /* [sets][stride] line<<1 | owned, most recent first; 0 when empty */
-    struct cache l2;
+    struct em_cache l2;
     int64_t turn_left; /* accesses left in this turn */
     int64_t gap_left;  /* accesses until the next sample */
     int64_t turn_base; /* ns: time of the turn's start, 0 before the first */
@@ -109,12 +123,12 @@ struct thread {
     cpu_set_t allowed; /* its own affinity, when pinned */
     int32_t go;        /* futex of one that waits: whether it has the turn (turns.c) */
     int64_t idle;      /* instructions executed without memory access */
-    struct window own; /* free schedule */
-    struct late_access *late;
+    struct em_window own; /* free schedule */
+    struct em_late_access *late;
     uint32_t late_count, late_room;
 } __attribute__((aligned(512))); /* so that a few fill a page */
 
-struct options {
+struct em_options {
     char dir[4096];
     uint64_t period, turn, seed;
     bool cached, fair, inclusive;
@@ -123,20 +137,27 @@ struct options {
     uint32_t *cpu_nodes, cpus, *cpu_domains, domains, *domain_nodes; /* a domain: the cpus of one L3 */
 };
 
-extern struct options options;
-extern __thread struct thread *self __attribute__((tls_model("initial-exec")));
+extern struct em_options em_options;
+extern __thread struct em_thread *em_self __attribute__((tls_model("initial-exec")));
 
-/* plugin.c */
-void settle(struct thread *t);
-void catch_up(struct thread *t);
+/* options.c */
+bool em_options_read(int argc, char **argv);
+
+/* accesses.c; the callbacks are QEMU's */
+void em_settle(struct em_thread *t);
+void em_catch_up(struct em_thread *t);
+void em_on_access(unsigned vcpu, uint32_t info, uint64_t addr, void *ip);
+void em_on_cached_access(unsigned vcpu, uint32_t info, uint64_t addr, void *ip);
+void em_on_idle_block(unsigned vcpu, void *instructions);
+void em_on_spin(unsigned vcpu, void *unused);
 
 /* calls.c: QEMU's callbacks */
-void on_syscall(uint64_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4,
-                uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8);
-void on_syscall_return(uint64_t id, unsigned vcpu, int64_t number, int64_t result);
+void em_on_syscall(uint64_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4,
+                   uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8);
+void em_on_syscall_return(uint64_t id, unsigned vcpu, int64_t number, int64_t result);
 
 /* guest.c */
-enum syscall_kind {
+enum em_syscall_kind {
     CALL_OTHER,
     CALL_QUICK, /* never waits for another thread */
     CALL_EXIT,
@@ -151,69 +172,77 @@ enum syscall_kind {
     CALL_FUTEX,
     CALL_YIELD
 };
-void guest_select(const char *target);
-enum syscall_kind guest_syscall(int64_t number);
-bool guest_surely_accesses(const uint8_t *code, size_t bytes);
-bool guest_spins(const uint8_t *code, size_t bytes);
+void em_guest_select(const char *target);
+enum em_syscall_kind em_guest_syscall(int64_t number);
+bool em_guest_surely_accesses(const uint8_t *code, size_t bytes);
+bool em_guest_spins(const uint8_t *code, size_t bytes);
 
 /* threads.c */
-bool threads_init(void);
-struct thread *thread_self(unsigned vcpu);
-void thread_born(unsigned vcpu);
-void thread_end(struct thread *t);
-void thread_last_access(struct thread *t);
-void thread_pin_if_many(struct thread *t);
-void thread_unpin(struct thread *t);
-void thread_unpin_other(uint32_t tid);
-struct thread *thread_at(uint32_t slot);
-uint32_t thread_slots(void);
-bool threads_alone(void);
+bool em_threads_init(void);
+struct em_thread *em_thread_self(unsigned vcpu);
+void em_thread_born(unsigned vcpu);
+void em_thread_end(struct em_thread *t);
+void em_thread_last_access(struct em_thread *t);
+void em_thread_pin_if_many(struct em_thread *t);
+void em_thread_unpin(struct em_thread *t);
+void em_thread_unpin_other(uint32_t tid);
+
+/* slots.c */
+struct em_thread *em_thread_at(uint32_t slot);
+uint32_t em_thread_slots(void);
+bool em_threads_alone(void);
+uint32_t em_slot_free(void);
+void em_slot_take(struct em_thread *t);
+void em_slot_leave(struct em_thread *t);
+void em_slots_forked(void);
+
+/* asleep.c */
+bool em_thread_asleep(const struct em_thread *t);
 
 /* turns.c */
-void turns_reset(void);
-bool turn_take(struct thread *t, bool patient);
-bool turn_pass(struct thread *t);
-void turn_release(struct thread *t, bool entering);
-void turns_await(int32_t threads);
-bool turn_wanted(void);
-int64_t turns_last(void);
+void em_turns_reset(void);
+bool em_turn_take(struct em_thread *t, bool patient);
+bool em_turn_pass(struct em_thread *t);
+void em_turn_release(struct em_thread *t, bool entering);
+void em_turns_await(int32_t threads);
+bool em_turn_wanted(void);
 
 /* futex.c */
-bool futex_asked(struct thread *t, uint64_t address, int64_t operation, uint32_t value);
-void futex_answered(struct thread *t, int64_t result);
-void futex_ends(const struct thread *t);
-bool futex_asleep(const struct thread *t);
-void futex_forked(void);
+bool em_futex_asked(struct em_thread *t, uint64_t address, int64_t operation, uint32_t value);
+void em_futex_answered(struct em_thread *t, int64_t result);
+void em_futex_ends(const struct em_thread *t);
+void em_futex_forked(void);
 
 /* clock.c */
-int64_t host_ns(void);
-int64_t clock_of(const struct thread *t);
-void clock_asked(struct thread *t, int64_t which, uint64_t answer);
-void clock_answered(struct thread *t);
-void clock_forked(void);
+int64_t em_host_ns(void);
+int64_t em_clock_last(void);
+void em_clock_advance(int64_t now);
+int64_t em_clock_of(const struct em_thread *t);
+void em_clock_asked(struct em_thread *t, int64_t which, uint64_t answer);
+void em_clock_answered(struct em_thread *t);
+void em_clock_forked(void);
 
 /* cache.c */
-bool cache_init(void);
-bool cache_attach(struct thread *t, const struct thread *previous);
-enum level cache_miss(struct thread *t, uint64_t line, bool store);
-void cache_forked(void);
-void cache_forget_pages(uint64_t start, uint64_t bytes);
+bool em_cache_init(void);
+bool em_cache_attach(struct em_thread *t, const struct em_thread *previous);
+enum em_level em_cache_miss(struct em_thread *t, uint64_t line, bool store);
+void em_cache_forked(void);
+void em_cache_forget_pages(uint64_t start, uint64_t bytes);
 
 /* pages.c */
-bool pages_init(void);
-struct page *page_touch(uint64_t number, uint32_t node, uint32_t domain);
-void pages_forget(uint64_t start, uint64_t bytes);
-void *zeroed(size_t bytes);
+bool em_pages_init(void);
+struct em_page *em_page_touch(uint64_t number, uint32_t node, uint32_t domain);
+void em_pages_forget(uint64_t start, uint64_t bytes);
+void *em_zeroed(size_t bytes);
 
 /* spool.c */
-void spool_open(void);
-void spool_time(int64_t now);
-void spool_clock(int64_t host, int64_t ours);
-struct thread *spool_new_thread(void);
-void spool_sample(struct thread *t, uint64_t addr, uint64_t ip, bool store, enum level level);
+void em_spool_open(int64_t now, int64_t first);
+void em_spool_time(int64_t now);
+void em_spool_clock(int64_t host, int64_t ours);
+struct em_thread *em_spool_new_thread(void);
+void em_spool_sample(struct em_thread *t, uint64_t addr, uint64_t ip, bool store, enum em_level level);
 
-static inline uint64_t next_random(uint64_t *state)
-{
+static inline uint64_t em_next_random(uint64_t *state) {
     uint64_t x = *state;
     x ^= x << 13;
     x ^= x >> 7;

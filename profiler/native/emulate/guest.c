@@ -7,113 +7,121 @@
 #include <string.h>
 
 struct numbers {
-    enum syscall_kind kind;
+    enum em_syscall_kind kind;
     int16_t x86_64, i386, generic;
 };
 
+/* clang-format off: a table */
 static const struct numbers numbers[] = {
-    {CALL_EXIT, 60, 1, 93},          {CALL_EXIT_ALL, 231, 252, 94},   {CALL_AFFINITY, 203, 241, 122},
-    {CALL_AFFINITY, 204, 242, 123},  {CALL_CLONE, 56, 120, 220},      {CALL_CLONE3, 435, 435, 435},
-    {CALL_FORK, 57, 2, -1},          {CALL_FORK, 58, 190, -1},        {CALL_EXEC, 59, 11, 221},
-    {CALL_EXEC, 322, 358, 281},      {CALL_UNMAP, 11, 91, 215},       {CALL_CLOCK, 228, -1, 113},
-    {CALL_FUTEX, 202, 240, 98},      {CALL_YIELD, 24, 158, 124},
+    {CALL_EXIT, 60, 1, 93},
+    {CALL_EXIT_ALL, 231, 252, 94},
+    {CALL_AFFINITY, 203, 241, 122},
+    {CALL_AFFINITY, 204, 242, 123},
+    {CALL_CLONE, 56, 120, 220},
+    {CALL_CLONE3, 435, 435, 435},
+    {CALL_FORK, 57, 2, -1},
+    {CALL_FORK, 58, 190, -1},
+    {CALL_EXEC, 59, 11, 221},
+    {CALL_EXEC, 322, 358, 281},
+    {CALL_UNMAP, 11, 91, 215},
+    {CALL_CLOCK, 228, -1, 113},
+    {CALL_FUTEX, 202, 240, 98},
+    {CALL_YIELD, 24, 158, 124},
     /* mmap, mmap2, mprotect, brk, mremap, madvise */
-    {CALL_QUICK, 9, 90, 222},        {CALL_QUICK, -1, 192, -1},       {CALL_QUICK, 10, 125, 226},
-    {CALL_QUICK, 12, 45, 214},       {CALL_QUICK, 25, 163, 216},      {CALL_QUICK, 28, 219, 233},
+    {CALL_QUICK, 9, 90, 222},
+    {CALL_QUICK, -1, 192, -1},
+    {CALL_QUICK, 10, 125, 226},
+    {CALL_QUICK, 12, 45, 214},
+    {CALL_QUICK, 25, 163, 216},
+    {CALL_QUICK, 28, 219, 233},
     /* rt_sigaction, rt_sigprocmask, getpid, gettid, set_tid_address, set_robust_list, rseq */
-    {CALL_QUICK, 13, 174, 134},      {CALL_QUICK, 14, 175, 135},      {CALL_QUICK, 39, 20, 172},
-    {CALL_QUICK, 186, 224, 178},     {CALL_QUICK, 218, 258, 96},      {CALL_QUICK, 273, 311, 99},
+    {CALL_QUICK, 13, 174, 134},
+    {CALL_QUICK, 14, 175, 135},
+    {CALL_QUICK, 39, 20, 172},
+    {CALL_QUICK, 186, 224, 178},
+    {CALL_QUICK, 218, 258, 96},
+    {CALL_QUICK, 273, 311, 99},
     {CALL_QUICK, 334, 386, 293},
     /* arch_prctl, prctl, prlimit64, getrandom, getrusage, times, gettimeofday, clock_gettime */
-    {CALL_QUICK, 158, 384, -1},      {CALL_QUICK, 157, 172, 167},     {CALL_QUICK, 302, 340, 261},
-    {CALL_QUICK, 318, 355, 278},     {CALL_QUICK, 98, 77, 165},       {CALL_QUICK, 100, 43, 153},
-    {CALL_QUICK, 96, 78, 169},       {CALL_QUICK, -1, 265, -1},
+    {CALL_QUICK, 158, 384, -1},
+    {CALL_QUICK, 157, 172, 167},
+    {CALL_QUICK, 302, 340, 261},
+    {CALL_QUICK, 318, 355, 278},
+    {CALL_QUICK, 98, 77, 165},
+    {CALL_QUICK, 100, 43, 153},
+    {CALL_QUICK, 96, 78, 169},
+    {CALL_QUICK, -1, 265, -1},
 };
+/* clang-format on */
 
 #define CALLS 512
 static uint8_t kinds[CALLS];
 static enum { OTHER, X86_64, I386, AARCH64, RISCV64 } target;
 
-void guest_select(const char *name)
-{
+void em_guest_select(const char *name) {
     target = !strcmp(name, "x86_64")    ? X86_64
              : !strcmp(name, "i386")    ? I386
              : !strcmp(name, "aarch64") ? AARCH64
              : !strcmp(name, "riscv64") ? RISCV64
                                         : OTHER;
-    if (target == OTHER)
-        return;
+    if (target == OTHER) return;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         const struct numbers *n = &numbers[i];
         int number = target == X86_64 ? n->x86_64 : target == I386 ? n->i386 : n->generic;
-        if (number >= 0)
-            kinds[number] = n->kind;
+        if (number >= 0) kinds[number] = n->kind;
     }
 }
 
-enum syscall_kind guest_syscall(int64_t number)
-{
+enum em_syscall_kind em_guest_syscall(int64_t number) {
     return number >= 0 && number < CALLS ? kinds[number] : CALL_OTHER;
 }
 
 /* Opcodes with a ModRM byte that access memory whenever it names memory, one bit each. */
-static bool one_byte_modrm(uint8_t op)
-{
+static bool one_byte_modrm(uint8_t op) {
     return (op < 0x40 && (op & 7) < 4) || op == 0x63 || op == 0x69 || op == 0x6b || op == 0x80 || op == 0x81 ||
            (op >= 0x83 && op <= 0x8b) || op == 0xc0 || op == 0xc1 || op == 0xc6 || op == 0xc7 ||
            (op >= 0xd0 && op <= 0xd3) || op == 0xf6 || op == 0xf7 || op == 0xfe || op == 0xff;
 }
 
-static bool two_byte_modrm(uint8_t op)
-{
+static bool two_byte_modrm(uint8_t op) {
     return op == 0x10 || op == 0x11 || op == 0x28 || op == 0x29 || op == 0x2e || op == 0x2f ||
            (op >= 0x40 && op <= 0x4f) || (op >= 0x58 && op <= 0x5f) || op == 0x6e || op == 0x6f || op == 0x7e ||
            op == 0x7f || (op >= 0x90 && op <= 0x9f) || op == 0xaf || op == 0xb0 || op == 0xb1 || op == 0xb6 ||
            op == 0xb7 || op == 0xbe || op == 0xbf || op == 0xc0 || op == 0xc1 || op == 0xd6 || op == 0xef;
 }
 
-static bool x86_64_accesses(const uint8_t *code, size_t bytes)
-{
+static bool x86_64_accesses(const uint8_t *code, size_t bytes) {
     size_t i = 0;
-    while (i < bytes && (code[i] == 0x66 || code[i] == 0xf0 || code[i] == 0xf2 || code[i] == 0xf3 ||
-                         code[i] == 0x64 || code[i] == 0x65 || (code[i] & 0xf0) == 0x40))
+    while (i < bytes && (code[i] == 0x66 || code[i] == 0xf0 || code[i] == 0xf2 || code[i] == 0xf3 || code[i] == 0x64 ||
+                         code[i] == 0x65 || (code[i] & 0xf0) == 0x40))
         i++;
-    if (i >= bytes)
-        return false;
+    if (i >= bytes) return false;
     uint8_t op = code[i++];
     if ((op >= 0x50 && op <= 0x5f) || op == 0xe8 || op == 0xc3 || op == 0xc2 || op == 0xc9 || op == 0x68 || op == 0x6a)
         return true; /* the stack: push, pop, call, ret, leave */
     bool modrm = op != 0x0f && one_byte_modrm(op);
-    if (op == 0x0f && i < bytes)
-        modrm = two_byte_modrm(code[i++]);
+    if (op == 0x0f && i < bytes) modrm = two_byte_modrm(code[i++]);
     return modrm && i < bytes && code[i] >> 6 != 3;
 }
 
-static bool aarch64_accesses(uint32_t word)
-{
+static bool aarch64_accesses(uint32_t word) {
     bool prefetch = (word >> 30 == 3 && (word >> 22 & 3) == 2 && !(word >> 26 & 1)) || word >> 24 == 0xd8;
     return (word >> 25 & 5) == 4 && !prefetch;
 }
 
 /* Whether this instruction accesses memory each time it is executed; false when in doubt. */
-bool guest_surely_accesses(const uint8_t *code, size_t bytes)
-{
+bool em_guest_surely_accesses(const uint8_t *code, size_t bytes) {
     uint32_t word = 0;
-    if (target == X86_64)
-        return x86_64_accesses(code, bytes);
-    if (bytes != 4)
-        return false;
+    if (target == X86_64) return x86_64_accesses(code, bytes);
+    if (bytes != 4) return false;
     memcpy(&word, code, 4);
-    if (target == AARCH64)
-        return aarch64_accesses(word);
+    if (target == AARCH64) return aarch64_accesses(word);
     return target == RISCV64 && ((word & 0x7f) == 0x03 || (word & 0x7f) == 0x23);
 }
 
 /* Whether this instruction is the hint that spin loops contain. */
-bool guest_spins(const uint8_t *code, size_t bytes)
-{
+bool em_guest_spins(const uint8_t *code, size_t bytes) {
     static const uint8_t yield[4] = {0x3f, 0x20, 0x03, 0xd5};
-    if (target == X86_64 || target == I386)
-        return bytes == 2 && code[0] == 0xf3 && code[1] == 0x90;
+    if (target == X86_64 || target == I386) return bytes == 2 && code[0] == 0xf3 && code[1] == 0x90;
     return target == AARCH64 && bytes == 4 && !memcmp(code, yield, 4);
 }

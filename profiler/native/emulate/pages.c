@@ -6,79 +6,62 @@
 #define HOME_NONE UINT16_MAX
 
 static struct {
-    struct page *table;
+    struct em_page *table;
     uint64_t mask, used;
 } pages;
 
 /* Memory that costs nothing until it is used. */
-void *zeroed(size_t bytes)
-{
+void *em_zeroed(size_t bytes) {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-static bool pages_grow(void)
-{
+static bool pages_grow(void) {
     uint64_t size = pages.table ? (pages.mask + 1) * 2 : 1 << 14;
-    struct page *old = pages.table, *table = zeroed(size * sizeof *table);
-    if (table == NULL)
-        return false;
+    struct em_page *old = pages.table, *table = em_zeroed(size * sizeof *table);
+    if (table == NULL) return false;
     for (uint64_t i = 0; old && i <= pages.mask; i++) {
-        if (old[i].number == 0)
-            continue;
+        if (old[i].number == 0) continue;
         uint64_t at = old[i].number * UINT64_C(0x9e3779b97f4a7c15) >> 20 & (size - 1);
-        while (table[at].number)
-            at = (at + 1) & (size - 1);
+        while (table[at].number) at = (at + 1) & (size - 1);
         table[at] = old[i];
     }
-    if (old)
-        munmap(old, (pages.mask + 1) * sizeof *old);
+    if (old) munmap(old, (pages.mask + 1) * sizeof *old);
     pages.table = table;
     pages.mask = size - 1;
     return true;
 }
 
 /* The entry of a page, or the empty one where it belongs. */
-static struct page *page_find(uint64_t number)
-{
+static struct em_page *page_find(uint64_t number) {
     uint64_t at = (number + 1) * UINT64_C(0x9e3779b97f4a7c15) >> 20 & pages.mask;
-    while (pages.table[at].number && pages.table[at].number != number + 1)
-        at = (at + 1) & pages.mask;
+    while (pages.table[at].number && pages.table[at].number != number + 1) at = (at + 1) & pages.mask;
     return &pages.table[at];
 }
 
 /* The entry of the page that a thread of `node` now touches; its domains include this one. */
-struct page *page_touch(uint64_t number, uint32_t node, uint32_t domain)
-{
-    struct page *page = page_find(number);
+struct em_page *em_page_touch(uint64_t number, uint32_t node, uint32_t domain) {
+    struct em_page *page = page_find(number);
     if (unlikely(page->number == 0)) {
-        if (pages.used * 2 > pages.mask && pages_grow())
-            page = page_find(number);
+        if (pages.used * 2 > pages.mask && pages_grow()) page = page_find(number);
         pages.used++;
         page->number = number + 1;
         page->home = HOME_NONE;
     }
-    if (unlikely(page->home == HOME_NONE))
-        page->home = node & 0x7fff;
+    if (unlikely(page->home == HOME_NONE)) page->home = node & 0x7fff;
     page->domains |= UINT64_C(1) << domain % 48;
     return page;
 }
 
-bool pages_init(void)
-{
-    return pages_grow();
-}
+bool em_pages_init(void) { return pages_grow(); }
 
 /* Unmapped pages have no home any more: the next toucher places them anew. */
-void pages_forget(uint64_t start, uint64_t bytes)
-{
-    if (bytes > UINT64_MAX - start - (1 << PAGE_SHIFT))
-        return;
+void em_pages_forget(uint64_t start, uint64_t bytes) {
+    if (bytes > UINT64_MAX - start - (1 << PAGE_SHIFT)) return;
     uint64_t first = start >> PAGE_SHIFT, end = (start + bytes + (1 << PAGE_SHIFT) - 1) >> PAGE_SHIFT;
     bool sparse = end - first > pages.mask;
     for (uint64_t i = sparse ? 0 : first; i < (sparse ? pages.mask + 1 : end); i++) {
-        struct page *page = sparse ? &pages.table[i] : page_find(i);
-        if (page->number > first && page->number <= end)
-            page->home = HOME_NONE;
+        struct em_page *page = sparse ? &pages.table[i] : page_find(i);
+        if (page->number > first && page->number <= end) page->home = HOME_NONE;
     }
 }

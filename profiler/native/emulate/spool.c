@@ -26,14 +26,14 @@
 #define RECORDS_AT_ONCE 8
 #define LOW48 ((UINT64_C(1) << 48) - 1)
 
-_Static_assert(RECORDS_AT_ONCE * sizeof(struct thread) % HEADER_BYTES == 0, "mapped by the page");
+_Static_assert(RECORDS_AT_ONCE * sizeof(struct em_thread) % HEADER_BYTES == 0, "mapped by the page");
 
-static struct process_header nowhere; /* while no file could be made */
-static struct process_header *header = &nowhere;
-static struct thread *records; /* the last group of records */
+static struct em_process_header nowhere; /* while no file could be made */
+static struct em_process_header *header = &nowhere;
+static struct em_thread *records; /* the last group of records */
 static uint32_t records_left;
-static struct window window; /* fair schedule */
-static struct window clock_window;
+static struct em_window window; /* fair schedule */
+static struct em_window clock_window;
 static struct stream {
     const char *full, *room; /* kinds of file: windows that were full, and windows in use */
     uint64_t bytes;          /* of a window */
@@ -41,84 +41,67 @@ static struct stream {
 } samples = {"samples", "windows", 1 << 16, 0, 0}, times = {"clock", "clock-window", 1 << 12, 0, 0};
 static char stem[4200];
 
-static void failed(int problem)
-{
-    if (!header->error)
-        header->error = (uint32_t)problem;
+static void failed(int problem) {
+    if (!header->error) header->error = (uint32_t)problem;
 }
 
-static int open_file(const char *kind)
-{
+static int open_file(const char *kind) {
     char path[4300];
     snprintf(path, sizeof path, "%s.%s", stem, kind);
     return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 }
 
 /* Zeroed memory that is a part of a file. */
-static void *reserve(const char *kind, uint64_t offset, uint64_t bytes)
-{
+static void *reserve(const char *kind, uint64_t offset, uint64_t bytes) {
     int file = open_file(kind);
-    int problem = file < 0 ? errno : 0;
-    if (!problem)
-        do
-            problem = posix_fallocate(file, (off_t)offset, (off_t)bytes);
-        while (problem == EINTR);
+    int problem = file < 0 ? errno : posix_fallocate(file, (off_t)offset, (off_t)bytes);
+    while (file >= 0 && problem == EINTR) problem = posix_fallocate(file, (off_t)offset, (off_t)bytes);
     void *room = problem ? MAP_FAILED
                          : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, (off_t)offset);
-    if (!problem && room == MAP_FAILED)
-        problem = errno;
-    if (file >= 0)
-        close(file);
-    if (problem)
-        failed(problem);
+    if (!problem && room == MAP_FAILED) problem = errno;
+    if (file >= 0) close(file);
+    if (problem) failed(problem);
     return problem ? NULL : room;
 }
 
-/* Start this process's files; what a parent process had mapped stays its own. */
-void spool_open(void)
-{
-    int64_t now = host_ns();
-    struct process_header *origin = header;
-    snprintf(stem, sizeof stem, "%s/emulate-%d-%lld", options.dir, (int)getpid(), (long long)now);
+/* Start this process's files, at a time by the host's clock and, under the fair schedule, by the recording's; what a parent process had mapped stays its own. */
+void em_spool_open(int64_t now, int64_t first) {
+    struct em_process_header *origin = header;
+    snprintf(stem, sizeof stem, "%s/emulate-%d-%lld", em_options.dir, (int)getpid(), (long long)now);
     memset(&nowhere, 0, sizeof nowhere);
     header = &nowhere;
-    window = clock_window = (struct window){0};
+    window = clock_window = (struct em_window){0};
     records_left = 0;
     samples.full_end = samples.room_end = times.full_end = times.room_end = 0;
-    struct process_header *mapped = reserve("threads", 0, HEADER_BYTES);
-    if (mapped == NULL)
-        return;
+    struct em_process_header *mapped = reserve("threads", 0, HEADER_BYTES);
+    if (mapped == NULL) return;
     header = mapped;
     header->version = VERSION;
     header->pid = (uint32_t)getpid();
-    header->record_bytes = sizeof(struct thread);
+    header->record_bytes = sizeof(struct em_thread);
     header->start_ns = now;
-    header->first_ns = header->last_ns = options.fair ? turns_last() : now;
+    header->first_ns = header->last_ns = em_options.fair ? first : now;
     header->origin_pid = origin->pid;
     header->origin_start_ns = origin->start_ns;
     memcpy(header->magic, "NPEMULAT", sizeof header->magic);
 }
 
 /* A zeroed thread in the file, or in plain memory when there is no room for it. NULL: no memory either. */
-struct thread *spool_new_thread(void)
-{
-    size_t bytes = RECORDS_AT_ONCE * sizeof(struct thread);
+struct em_thread *em_spool_new_thread(void) {
+    size_t bytes = RECORDS_AT_ONCE * sizeof(struct em_thread);
     if (records_left == 0) {
-        records = reserve("threads", HEADER_BYTES + header->threads * sizeof(struct thread), bytes);
-        if (records == NULL)
-            records = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (records == MAP_FAILED)
-            return NULL;
+        records = reserve("threads", HEADER_BYTES + header->threads * sizeof(struct em_thread), bytes);
+        if (records == NULL) records = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (records == MAP_FAILED) return NULL;
         records_left = RECORDS_AT_ONCE;
     }
-    struct thread *t = &records[RECORDS_AT_ONCE - records_left--];
+    struct em_thread *t = &records[RECORDS_AT_ONCE - records_left--];
     t->index = (uint32_t)header->threads++;
     return t;
 }
 
 /* Append a full window to the file of full ones and empty it. */
-static bool window_flush(struct window *w, struct stream *s)
-{
+static bool window_flush(struct em_window *w, struct stream *s) {
     uint64_t offset = __atomic_fetch_add(&s->full_end, s->bytes, __ATOMIC_RELAXED);
     char *start = (char *)w->end - s->bytes;
     int file = open_file(s->full);
@@ -126,23 +109,17 @@ static bool window_flush(struct window *w, struct stream *s)
     for (uint64_t done = 0; wrote >= 0 && done < s->bytes; done += (uint64_t)wrote)
         if ((wrote = pwrite(file, start + done, s->bytes - done, (off_t)(offset + done))) < 0 && errno == EINTR)
             wrote = 0;
-    if (wrote < 0)
-        failed(errno);
-    if (file >= 0)
-        close(file);
-    if (wrote >= 0)
-        memset(start, 0, s->bytes);
+    if (wrote < 0) failed(errno);
+    if (file >= 0) close(file);
+    if (wrote >= 0) memset(start, 0, s->bytes);
     return wrote >= 0;
 }
 
 /* Make room in a window: a new one, or the old one emptied. */
-static bool window_next(struct window *w, struct stream *s)
-{
-    if (header->error)
-        return false;
+static bool window_next(struct em_window *w, struct stream *s) {
+    if (header->error) return false;
     if (w->end) {
-        if (!window_flush(w, s))
-            return false;
+        if (!window_flush(w, s)) return false;
         w->next = w->end - s->bytes / sizeof *w->next;
         return true;
     }
@@ -152,23 +129,17 @@ static bool window_next(struct window *w, struct stream *s)
 }
 
 /* How far the recording's clock has come. */
-void spool_time(int64_t now)
-{
-    header->last_ns = now;
-}
+void em_spool_time(int64_t now) { header->last_ns = now; }
 
 /* The host's clock and ours at one moment; the caller holds the clock's lock. */
-void spool_clock(int64_t host, int64_t ours)
-{
-    struct window *w = &clock_window;
-    if (w->end - w->next < 2 && !window_next(w, &times))
-        return;
+void em_spool_clock(int64_t host, int64_t ours) {
+    struct em_window *w = &clock_window;
+    if (w->end - w->next < 2 && !window_next(w, &times)) return;
     *w->next++ = (uint64_t)host;
     *w->next++ = (uint64_t)ours;
 }
 
-static void start_block(struct thread *t, struct window *w)
-{
+static void start_block(struct em_thread *t, struct em_window *w) {
     t->turn_base += t->position;
     t->position = 0;
     *w->next++ = UINT64_C(1) << 63 | t->index;
@@ -177,9 +148,8 @@ static void start_block(struct thread *t, struct window *w)
 }
 
 /* Write one sample of a thread that has the turn, at its present time. */
-void spool_sample(struct thread *t, uint64_t addr, uint64_t ip, bool store, enum level level)
-{
-    struct window *w = options.fair ? &window : &t->own;
+void em_spool_sample(struct em_thread *t, uint64_t addr, uint64_t ip, bool store, enum em_level level) {
+    struct em_window *w = em_options.fair ? &window : &t->own;
     if (unlikely(w->end - w->next < 4)) {
         if (!window_next(w, &samples)) {
             t->record.lost++;
@@ -187,8 +157,7 @@ void spool_sample(struct thread *t, uint64_t addr, uint64_t ip, bool store, enum
         }
         t->block_open = false;
     }
-    if (unlikely(!t->block_open || t->position >> 16))
-        start_block(t, w);
+    if (unlikely(!t->block_open || t->position >> 16)) start_block(t, w);
     w->next[0] = (addr & LOW48) | (uint64_t)level << 58 | (uint64_t)store << 62;
     w->next[1] = (ip & LOW48) | (uint64_t)t->position << 48;
     w->next += 2;

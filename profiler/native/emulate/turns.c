@@ -31,85 +31,64 @@ enum { GO_WAIT, GO_RUN, GO_WATCH };
 
 static struct {
     int32_t lock; /* 0 free, 1 taken, 2 taken and waited for */
-    struct thread *holder;
-    struct thread *waiting[MAX_THREADS]; /* by birth */
+    struct em_thread *holder;
+    struct em_thread *waiting[MAX_THREADS]; /* by birth */
     uint32_t count;
     int32_t coming;          /* threads that will get in line */
-    struct thread *entering; /* in a system call, and not yet seen asleep in it */
-    struct thread *passer;   /* gave its turn to another: is not drawn if anybody else can be */
+    struct em_thread *entering; /* in a system call, and not yet seen asleep in it */
+    struct em_thread *passer;   /* gave its turn to another: is not drawn if anybody else can be */
     uint64_t turns, random;
-    int64_t last_time;
 } token;
 
-static long futex(int32_t *word, int operation, int32_t value, const struct timespec *timeout)
-{
+static long futex(int32_t *word, int operation, int32_t value, const struct timespec *timeout) {
     return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
 }
 
-static void lock(void)
-{
+static void lock(void) {
     int32_t seen = 0;
-    if (__atomic_compare_exchange_n(&token.lock, &seen, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-        return;
-    while (__atomic_exchange_n(&token.lock, 2, __ATOMIC_ACQUIRE) != 0)
-        futex(&token.lock, FUTEX_WAIT, 2, NULL);
+    if (__atomic_compare_exchange_n(&token.lock, &seen, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+    while (__atomic_exchange_n(&token.lock, 2, __ATOMIC_ACQUIRE) != 0) futex(&token.lock, FUTEX_WAIT, 2, NULL);
 }
 
-static void unlock(void)
-{
-    if (__atomic_exchange_n(&token.lock, 0, __ATOMIC_RELEASE) == 2)
-        futex(&token.lock, FUTEX_WAKE, 1, NULL);
+static void unlock(void) {
+    if (__atomic_exchange_n(&token.lock, 0, __ATOMIC_RELEASE) == 2) futex(&token.lock, FUTEX_WAKE, 1, NULL);
 }
 
-/* In a forked child, and at the start: nobody has the turn, nobody waits. Time goes on from where it was. */
-void turns_reset(void)
-{
+/* In a forked child, and at the start: nobody has the turn, nobody waits. Time goes on from where it was (clock.c). */
+void em_turns_reset(void) {
     token.lock = 0;
     token.holder = token.entering = token.passer = NULL;
     token.count = 0;
     token.coming = 0;
-    token.random = options.seed * UINT64_C(0x9e3779b97f4a7c15) + UINT64_C(0x1234567);
-}
-
-/* The time of the last turn's end. */
-int64_t turns_last(void)
-{
-    return __atomic_load_n(&token.last_time, __ATOMIC_RELAXED);
+    token.random = em_options.seed * UINT64_C(0x9e3779b97f4a7c15) + UINT64_C(0x1234567);
 }
 
 /* Whether another thread waits, or is about to. */
-bool turn_wanted(void)
-{
+bool em_turn_wanted(void) {
     return __atomic_load_n(&token.count, __ATOMIC_RELAXED) || __atomic_load_n(&token.coming, __ATOMIC_RELAXED) > 0;
 }
 
-static void begin(struct thread *t)
-{
-    int64_t now = options.fair ? token.last_time : host_ns(), last = t->turn_base + t->position;
-    t->turn_base = (options.fair || now > last ? now : last) + 1;
+static void begin(struct em_thread *t) {
+    int64_t now = em_options.fair ? em_clock_last() : em_host_ns(), last = t->turn_base + t->position;
+    t->turn_base = (em_options.fair || now > last ? now : last) + 1;
     t->position = 0;
-    if (t->record.start_ns < 0)
-        t->record.start_ns = t->turn_base;
+    if (t->record.start_ns < 0) t->record.start_ns = t->turn_base;
     t->block_open = false;
     t->holding = true;
     /* Turns of equal length would fall into step with the program's own rhythm. */
-    t->turn_left = (int64_t)(options.turn / 2 + next_random(&t->random) % (options.turn + 1)) + 1;
+    t->turn_left = (int64_t)(em_options.turn / 2 + em_next_random(&t->random) % (em_options.turn + 1)) + 1;
 }
 
-static void finish(struct thread *t)
-{
+static void finish(struct em_thread *t) {
     t->holding = false;
-    __atomic_store_n(&token.last_time, t->turn_base + t->position, __ATOMIC_RELAXED);
-    spool_time(token.last_time);
+    em_clock_advance(t->turn_base + t->position);
 }
 
-static void leave_line(uint32_t place)
-{
+static void leave_line(uint32_t place) {
     memmove(&token.waiting[place], &token.waiting[place + 1], (--token.count - place) * sizeof token.waiting[0]);
 }
 
-static void get_in_line(struct thread *t)
-{
+static void get_in_line(struct em_thread *t) {
     uint32_t place = token.count++;
     for (; place > 0 && token.waiting[place - 1]->record.birth > t->record.birth; place--)
         token.waiting[place] = token.waiting[place - 1];
@@ -118,19 +97,15 @@ static void get_in_line(struct thread *t)
 
 /* Give the turn to one of those that wait, if nobody has it and all have come: at random, but for the one that had
  * it and for spinning ones, if three draws meet another. The thread to be told, or NULL. */
-static struct thread *draw(void)
-{
+static struct em_thread *draw(void) {
     uint32_t place = 0;
-    if (token.holder != NULL || token.entering != NULL || token.coming > 0 || token.count == 0)
-        return NULL;
+    if (token.holder != NULL || token.entering != NULL || token.coming > 0 || token.count == 0) return NULL;
     for (int draws = 0; draws < 3 && token.count > 1; draws++) {
-        place = (uint32_t)(next_random(&token.random) % token.count);
-        if (token.waiting[place] == token.passer)
-            place = (place + 1) % token.count;
-        if (!token.waiting[place]->spinning)
-            break;
+        place = (uint32_t)(em_next_random(&token.random) % token.count);
+        if (token.waiting[place] == token.passer) place = (place + 1) % token.count;
+        if (!token.waiting[place]->spinning) break;
     }
-    struct thread *next = token.waiting[place];
+    struct em_thread *next = token.waiting[place];
     leave_line(place);
     token.passer = NULL;
     token.holder = next;
@@ -138,24 +113,20 @@ static struct thread *draw(void)
     return next;
 }
 
-static void tell_drawn(struct thread *next)
-{
-    if (next == NULL)
-        return;
+static void tell_drawn(struct em_thread *next) {
+    if (next == NULL) return;
     __atomic_store_n(&next->go, GO_RUN, __ATOMIC_RELEASE);
     futex(&next->go, FUTEX_WAKE, 1, NULL);
 }
 
 /* For one of those that wait: look whether the thread that the draw waits for has fallen asleep. */
-static void watch(void)
-{
+static void watch(void) {
     lock();
-    struct thread *watched = token.entering;
+    struct em_thread *watched = token.entering;
     uint64_t turns = token.turns;
     unlock();
-    if (watched == NULL || !futex_asleep(watched))
-        return;
-    struct thread *next = NULL;
+    if (watched == NULL || !em_thread_asleep(watched)) return;
+    struct em_thread *next = NULL;
     lock();
     if (token.entering == watched && token.turns == turns) {
         token.entering = NULL;
@@ -167,10 +138,9 @@ static void watch(void)
 
 /* Nothing has moved for long. Where a draw was waited for: draw. Else leave the line, unless the turn was given in
  * this very moment; true if left. */
-static bool stalled(struct thread *t, uint64_t turns, int64_t waited_ns)
-{
+static bool stalled(struct em_thread *t, uint64_t turns, int64_t waited_ns) {
     bool left = false;
-    struct thread *next = NULL;
+    struct em_thread *next = NULL;
     lock();
     if (token.turns == turns && token.holder == NULL && waited_ns < LOST_NS) {
         /* A thread that starts or wakes on a busy host. */
@@ -180,8 +150,7 @@ static bool stalled(struct thread *t, uint64_t turns, int64_t waited_ns)
         next = draw();
     } else if (token.turns == turns && token.holder != t && t->late_count < LATE_LIMIT) {
         for (uint32_t i = 0; i < token.count && !left; i++)
-            if ((left = token.waiting[i] == t))
-                leave_line(i);
+            if ((left = token.waiting[i] == t)) leave_line(i);
     }
     unlock();
     tell_drawn(next);
@@ -189,15 +158,13 @@ static bool stalled(struct thread *t, uint64_t turns, int64_t waited_ns)
 }
 
 /* Wait to be given the turn; false when nothing has moved for STALLED_NS. */
-static bool wait_for_turn(struct thread *t)
-{
+static bool wait_for_turn(struct em_thread *t) {
     const struct timespec slice = {0, STALLED_NS}, moment = {0, WATCH_NS};
     uint64_t turns = __atomic_load_n(&token.turns, __ATOMIC_RELAXED);
-    int64_t since = host_ns();
+    int64_t since = em_host_ns();
     for (int32_t go; (go = __atomic_load_n(&t->go, __ATOMIC_ACQUIRE)) != GO_RUN;) {
-        struct thread *watched = __atomic_load_n(&token.entering, __ATOMIC_RELAXED);
-        if (go == GO_WATCH && watched != NULL)
-            watch();
+        struct em_thread *watched = __atomic_load_n(&token.entering, __ATOMIC_RELAXED);
+        if (go == GO_WATCH && watched != NULL) watch();
         else if (go == GO_WATCH)
             __atomic_compare_exchange_n(&t->go, &go, GO_WAIT, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
         if (__atomic_load_n(&t->go, __ATOMIC_ACQUIRE) == go)
@@ -205,10 +172,9 @@ static bool wait_for_turn(struct thread *t)
         uint64_t now = __atomic_load_n(&token.turns, __ATOMIC_RELAXED);
         if (now != turns) {
             turns = now;
-            since = host_ns();
-        } else if (host_ns() - since >= STALLED_NS) {
-            if (stalled(t, turns, host_ns() - since))
-                return false;
+            since = em_host_ns();
+        } else if (em_host_ns() - since >= STALLED_NS) {
+            if (stalled(t, turns, em_host_ns() - since)) return false;
         }
     }
     __atomic_store_n(&t->go, GO_WAIT, __ATOMIC_RELAXED);
@@ -218,42 +184,33 @@ static bool wait_for_turn(struct thread *t)
 }
 
 /* One of those that wait is to look whether the watched thread falls asleep. */
-static void tell_watcher(struct thread *t)
-{
+static void tell_watcher(struct em_thread *t) {
     int32_t waits = GO_WAIT;
     if (t != NULL && __atomic_compare_exchange_n(&t->go, &waits, GO_WATCH, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         futex(&t->go, FUTEX_WAKE, 1, NULL);
 }
 
 /* The first in line looks after the thread that is waited for; the lock is held. */
-static struct thread *watcher(void)
-{
-    return token.entering != NULL && token.count > 0 ? token.waiting[0] : NULL;
-}
+static struct em_thread *watcher(void) { return token.entering != NULL && token.count > 0 ? token.waiting[0] : NULL; }
 
 /* Get in line and wait for the turn. `came`: it was one of those that were to come. */
-static bool turn_get(struct thread *t, bool came)
-{
+static bool turn_get(struct em_thread *t, bool came) {
     lock();
-    if (token.entering == t)
-        token.entering = NULL;
+    if (token.entering == t) token.entering = NULL;
     token.coming -= came && token.coming > 0;
     get_in_line(t);
-    struct thread *next = draw(), *looks = next ? NULL : watcher();
+    struct em_thread *next = draw(), *looks = next ? NULL : watcher();
     unlock();
-    if (next != t)
-        tell_drawn(next);
-    else
-        __atomic_store_n(&t->go, GO_RUN, __ATOMIC_RELAXED);
+    if (next != t) tell_drawn(next);
+    else __atomic_store_n(&t->go, GO_RUN, __ATOMIC_RELAXED);
     tell_watcher(looks);
     return wait_for_turn(t);
 }
 
 /* Get the turn; false when the access must be put aside: after a stall, or soon after one unless `patient`. */
-bool turn_take(struct thread *t, bool patient)
-{
+bool em_turn_take(struct em_thread *t, bool patient) {
     bool came = t->to_come;
-    if (!options.fair) {
+    if (!em_options.fair) {
         begin(t);
         return true;
     }
@@ -263,16 +220,14 @@ bool turn_take(struct thread *t, bool patient)
     return turn_get(t, came);
 }
 
-/* The turn is used up: let another thread go first if one waits. False as for turn_take. */
-bool turn_pass(struct thread *t)
-{
-    if (!options.fair) {
+/* The turn is used up: let another thread go first if one waits. False as for em_turn_take. */
+bool em_turn_pass(struct em_thread *t) {
+    if (!em_options.fair) {
         begin(t);
         return true;
     }
     /* Threads that come back from system calls need the cpu that we are pinned to, to get in line at all. */
-    if (!turn_wanted() && !threads_alone())
-        sched_yield();
+    if (!em_turn_wanted() && !em_threads_alone()) sched_yield();
     lock();
     finish(t);
     if (token.count == 0 && token.coming <= 0) {
@@ -289,11 +244,9 @@ bool turn_pass(struct thread *t)
 
 /* Give the turn up without waiting for it again: `entering` a system call from which the thread may be back at
  * once, or for good. */
-void turn_release(struct thread *t, bool entering)
-{
-    if (!t->holding)
-        return;
-    if (!options.fair) {
+void em_turn_release(struct em_thread *t, bool entering) {
+    if (!t->holding) return;
+    if (!em_options.fair) {
         t->holding = false;
         return;
     }
@@ -301,16 +254,15 @@ void turn_release(struct thread *t, bool entering)
     finish(t);
     token.turns++;
     token.holder = NULL;
-    token.entering = entering && turn_wanted() ? t : NULL;
-    struct thread *next = draw(), *looks = watcher();
+    token.entering = entering && em_turn_wanted() ? t : NULL;
+    struct em_thread *next = draw(), *looks = watcher();
     unlock();
     tell_drawn(next);
     tell_watcher(looks);
 }
 
 /* So many threads will get in line, whom the holder of the turn made or woke. */
-void turns_await(int32_t threads)
-{
+void em_turns_await(int32_t threads) {
     lock();
     token.coming += threads;
     unlock();

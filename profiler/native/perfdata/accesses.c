@@ -3,11 +3,11 @@
  * What counts as an access and what levels are called is decided in Python (profiler/perfdata/conversion.py and
  * data_source.py), which hands it over in tables.
  */
+#include "perfdata.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-#include "perfdata.h"
 
 /* Decoded columns, all of one length. */
 struct samples {
@@ -48,8 +48,8 @@ int64_t perfdata_choose(const struct samples *samples, int64_t count, const stru
             code = source & r.store_bit ? r.store : source & r.load_bit ? r.load : code;
         rows[found] = i;
         codes[found] = code;
-        const int is_one = (s.addr[i] != 0) & (s.cpumode[i] < r.first_guest) & (code != r.none) &
-                           (s.time[i] >= 0) & ((uint64_t)s.pid[i] <= largest) & ((uint64_t)s.tid[i] <= largest);
+        const int is_one = (s.addr[i] != 0) & (s.cpumode[i] < r.first_guest) & (code != r.none) & (s.time[i] >= 0) &
+                           ((uint64_t)s.pid[i] <= largest) & ((uint64_t)s.tid[i] <= largest);
         found += is_one;
         first = is_one && s.time[i] < first ? s.time[i] : first;
         seen[is_one ? s.pid[i] : r.largest_tid + 1] = 1;
@@ -94,8 +94,7 @@ void perfdata_convert(const struct samples *samples, const int64_t *rows, const 
         out.ip[i] = s.ip[row];
     }
     if (out.phys_addr)
-        for (int64_t i = 0; i < count; i++)
-            out.phys_addr[i] = s.phys_addr[rows[i]];
+        for (int64_t i = 0; i < count; i++) out.phys_addr[i] = s.phys_addr[rows[i]];
     for (int64_t i = 0; i < count; i++) {
         const int64_t row = rows[i];
         const uint64_t source = s.data_src[row], weight = s.weight[row];
@@ -109,10 +108,10 @@ void perfdata_convert(const struct samples *samples, const int64_t *rows, const 
     }
 }
 
-/* Looks for threads that no record told of. told: marks tids, has `size` places; last, used: what was found, by
+/* Looks for threads that no record named. known: marks tids, has `size` places; last, used: what was found, by
  * its low bits, REMEMBERED places; out: their (pid << 32 | tid), most of them once, `found` of them. */
-struct strangers {
-    const uint8_t *told;
+struct unrecorded {
+    const uint8_t *known;
     int64_t size;
     uint64_t *last;
     uint8_t *used;
@@ -120,35 +119,33 @@ struct strangers {
     int64_t found;
 };
 
-void perfdata_strangers(const int64_t *pid, const int64_t *tid, int64_t count, struct strangers *strangers) {
+void perfdata_unrecorded(const int64_t *pid, const int64_t *tid, int64_t count, struct unrecorded *unrecorded) {
     enum { REMEMBERED = 1024 };
-    const struct strangers s = *strangers;
+    const struct unrecorded s = *unrecorded;
     int64_t found = s.found;
     for (int64_t i = 0; i < count; i++) {
-        if ((uint64_t)tid[i] < (uint64_t)s.size && s.told[tid[i]])
-            continue;
+        if ((uint64_t)tid[i] < (uint64_t)s.size && s.known[tid[i]]) continue;
         const uint64_t word = (uint64_t)pid[i] << 32 | (uint32_t)tid[i];
         const size_t place = (size_t)(word % REMEMBERED);
-        if (s.used[place] && s.last[place] == word)
-            continue;
+        if (s.used[place] && s.last[place] == word) continue;
         s.used[place] = 1;
         s.last[place] = word;
         s.out[found++] = word;
     }
-    strangers->found = found;
+    unrecorded->found = found;
 }
 
-/* Add up periods: `told` has for each of `kinds` codes the sum of the periods and how many samples have one;
- * `untold` for each event and code how many have none. */
+/* Add up periods: `sums` has for each of `kinds` codes the sum of the periods and how many samples have one;
+ * `without` for each event and code how many have none. */
 void perfdata_periods(const uint64_t *period, const int32_t *event, const int64_t *rows, const uint8_t *codes,
-                      int64_t count, int64_t kinds, double *told, int64_t *untold) {
+                      int64_t count, int64_t kinds, double *sums, int64_t *without) {
     for (int64_t i = 0; i < count; i++) {
         const uint64_t own = period[rows[i]];
         if (own) {
-            told[codes[i]] += (double)own;
-            told[kinds + codes[i]] += 1;
+            sums[codes[i]] += (double)own;
+            sums[kinds + codes[i]] += 1;
         } else {
-            untold[event[rows[i]] * kinds + codes[i]]++;
+            without[event[rows[i]] * kinds + codes[i]]++;
         }
     }
 }
@@ -160,7 +157,7 @@ struct place {
     int64_t offset, width, column;
 };
 
-/* Where the fields are, what to make of them, and where to put it. told: NULL to leave periods out. */
+/* Where the fields are, what to make of them, and where to put it. period_sums: NULL to leave periods out. */
 struct extract {
     const struct place *fields;
     int64_t field_count;
@@ -168,53 +165,63 @@ struct extract {
     const uint8_t *has_cpu;
     struct levels levels;
     struct facts *facts;
-    struct strangers *strangers;
+    struct unrecorded *unrecorded;
     struct accesses out;
     uint8_t *codes;
-    double *told;
-    int64_t *untold;
+    double *period_sums;
+    int64_t *without_period;
     int64_t kinds;
     int64_t swap;
 };
 
 static struct accesses behind(const struct accesses *out, int64_t rows) {
     return (struct accesses){
-        out->time + rows,      out->pid + rows, out->tid + rows,      out->cpu + rows,   out->addr + rows,
-        out->phys_addr ? out->phys_addr + rows : NULL, out->ip + rows, out->is_write + rows, out->level + rows,
+        out->time + rows,    out->pid + rows,      out->tid + rows,
+        out->cpu + rows,     out->addr + rows,     out->phys_addr ? out->phys_addr + rows : NULL,
+        out->ip + rows,      out->is_write + rows, out->level + rows,
         out->latency + rows,
     };
 }
 
 /* All that is above for records whose fields have fixed places, a few at a time so that they stay in the cache.
  * events: of each record, or NULL when all are the first; returns how many accesses were put out. */
-int64_t perfdata_extract(const uint8_t *base, const int64_t *positions, const uint8_t *modes,
-                         const int32_t *events, int64_t count, const struct extract *how) {
+int64_t perfdata_extract(const uint8_t *base, const int64_t *positions, const uint8_t *modes, const int32_t *events,
+                         int64_t count, const struct extract *how) {
     enum { BLOCK = 256 };
     static const int32_t first_event[BLOCK];
     uint64_t columns[COLUMNS][BLOCK];
     int64_t rows[BLOCK];
-    struct field fields[COLUMNS];
+    struct perfdata_field fields[COLUMNS];
     struct accesses out = how->out;
     uint8_t *codes = how->codes;
     int64_t found = 0;
     for (int c = 0; c < COLUMNS; c++)
         memset(columns[c], 0, sizeof columns[c]); /* those that the records lack stay so */
     for (int64_t f = 0; f < how->field_count; f++)
-        fields[f] = (struct field){how->fields[f].offset, how->fields[f].width, columns[how->fields[f].column]};
+        fields[f] =
+            (struct perfdata_field){how->fields[f].offset, how->fields[f].width, columns[how->fields[f].column]};
     for (int64_t start = 0; start < count; start += BLOCK) {
         const int64_t size = count - start < BLOCK ? count - start : BLOCK;
         const struct samples samples = {
-            (const int64_t *)columns[TIME], (const int64_t *)columns[PID], (const int64_t *)columns[TID],
-            (const int64_t *)columns[CPU], columns[IP], columns[ADDR], columns[PHYS_ADDR], columns[WEIGHT],
-            columns[DATA_SRC], events ? events + start : first_event, modes + start,
+            (const int64_t *)columns[TIME],
+            (const int64_t *)columns[PID],
+            (const int64_t *)columns[TID],
+            (const int64_t *)columns[CPU],
+            columns[IP],
+            columns[ADDR],
+            columns[PHYS_ADDR],
+            columns[WEIGHT],
+            columns[DATA_SRC],
+            events ? events + start : first_event,
+            modes + start,
         };
         perfdata_gather(base, positions + start, NULL, size, fields, how->field_count, how->swap);
-        perfdata_strangers(samples.pid, samples.tid, size, how->strangers);
+        perfdata_unrecorded(samples.pid, samples.tid, size, how->unrecorded);
         const int64_t some = perfdata_choose(&samples, size, &how->rules, rows, codes, how->facts);
         perfdata_convert(&samples, rows, codes, some, &how->rules, how->has_cpu, &how->levels, &out);
-        if (how->told)
-            perfdata_periods(columns[PERIOD], samples.event, rows, codes, some, how->kinds, how->told,
-                             how->untold);
+        if (how->period_sums)
+            perfdata_periods(columns[PERIOD], samples.event, rows, codes, some, how->kinds, how->period_sums,
+                             how->without_period);
         found += some;
         codes += some;
         out = behind(&out, some);

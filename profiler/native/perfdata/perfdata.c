@@ -3,11 +3,11 @@
  * Everything that knows what a record means is in Python (profiler/perfdata). Positions are byte offsets from
  * `base`; callers have checked that what they ask to copy lies inside the buffer. Nothing is assumed aligned.
  */
+#include "perfdata.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-#include "perfdata.h"
 
 enum { HEADER = 8, SAMPLE = 9, COUNTED_TYPES = 256, CPUMODE = 7 };
 enum treatment { SKIP = 0, REPORT = 1, STOP = 2 };
@@ -89,19 +89,15 @@ int perfdata_walk(struct walk *walk) {
 
 static uint64_t field_value(const uint8_t *at, int64_t width, int swap) {
     switch (width) {
-    case 8:
-        return read64(at, swap);
-    case -4:
-        return (uint64_t)(int64_t)(int32_t)read32(at, swap);
-    case 4:
-        return read32(at, swap);
-    default:
-        return read16(at, swap);
+    case 8: return read64(at, swap);
+    case -4: return (uint64_t)(int64_t)(int32_t)read32(at, swap);
+    case 4: return read32(at, swap);
+    default: return read16(at, swap);
     }
 }
 
 void perfdata_gather(const uint8_t *base, const int64_t *positions, const int64_t *rows, int64_t count,
-                     const struct field *fields, int64_t field_count, int swap) {
+                     const struct perfdata_field *fields, int64_t field_count, int swap) {
     /* Blocks that fit a small cache, then column by column: each inner loop is branch-free and prefetchable. */
     enum { BLOCK = 512 };
     for (int64_t start = 0; start < count; start += BLOCK) {
@@ -111,8 +107,7 @@ void perfdata_gather(const uint8_t *base, const int64_t *positions, const int64_
             uint64_t *out = fields[f].out;
             const int64_t width = fields[f].width;
             if (width == 8 && !swap && rows == NULL)
-                for (int64_t i = start; i < stop; i++)
-                    memcpy(&out[i], from + positions[i], sizeof *out);
+                for (int64_t i = start; i < stop; i++) memcpy(&out[i], from + positions[i], sizeof *out);
             else
                 for (int64_t i = start; i < stop; i++)
                     out[rows ? rows[i] : i] = field_value(from + positions[i], width, swap);
@@ -121,8 +116,8 @@ void perfdata_gather(const uint8_t *base, const int64_t *positions, const int64_
 }
 
 /* The value of each id by the ascending `keys`; `absent` for one that is not among them. */
-void perfdata_lookup(const uint64_t *keys, const int32_t *values, int64_t key_count, const uint64_t *ids,
-                     int64_t count, int32_t absent, int32_t *out) {
+void perfdata_lookup(const uint64_t *keys, const int32_t *values, int64_t key_count, const uint64_t *ids, int64_t count,
+                     int32_t absent, int32_t *out) {
     int64_t last = 0;
     for (int64_t i = 0; i < count; i++) {
         const uint64_t id = ids[i];
@@ -133,14 +128,11 @@ void perfdata_lookup(const uint64_t *keys, const int32_t *values, int64_t key_co
         int64_t low = 0, high = key_count;
         while (low < high) {
             const int64_t middle = low + (high - low) / 2;
-            if (keys[middle] < id)
-                low = middle + 1;
-            else
-                high = middle;
+            if (keys[middle] < id) low = middle + 1;
+            else high = middle;
         }
         const int found = low < key_count && keys[low] == id;
         out[i] = found ? values[low] : absent;
-        if (found)
-            last = low;
+        if (found) last = low;
     }
 }

@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 /* A column to fill: `width` bytes at `offset` from each position (-4: a signed word), as 64 bits into `out`. */
-struct field {
+struct perfdata_field {
     int64_t offset;
     int64_t width;
     uint64_t *out;
@@ -12,6 +12,6 @@ struct field {
 
 /* Copy fields of `count` records into columns; into rows `rows` of them, or the first ones when it is NULL. */
 void perfdata_gather(const uint8_t *base, const int64_t *positions, const int64_t *rows, int64_t count,
-                     const struct field *fields, int64_t field_count, int swap);
+                     const struct perfdata_field *fields, int64_t field_count, int swap);
 
 #endif

@@ -1,5 +1,6 @@
-/* The family of exec, wrapped: each call is changed where np_exec_room says so, else it is libc's own. */
+/* The family of exec, wrapped: each call is changed where a hook wants it, else it is libc's own. */
 #include "exec.h"
+
 #include "preload.h"
 
 #include <alloca.h>
@@ -55,7 +56,8 @@ const char *np_search(const char *file, char *found) {
     for (path = path ? path : "/bin:/usr/bin"; *path;) {
         size_t length = strcspn(path, ":");
         int used = snprintf(found, NP_PATH, "%.*s%s%s", (int)length, path, length ? "/" : "", file);
-        if (used > 0 && used < NP_PATH && access(found, X_OK) == 0 && stat(found, &facts) == 0 && S_ISREG(facts.st_mode))
+        if (used > 0 && used < NP_PATH && access(found, X_OK) == 0 && stat(found, &facts) == 0 &&
+            S_ISREG(facts.st_mode))
             return found;
         path += length + (path[length] == ':');
     }
@@ -70,11 +72,13 @@ void np_resolve_self(struct np_exec *call, char *self) {
     call->path = self;
 }
 
+static size_t room_for(struct np_exec *call) { return np_hooks.exec_room ? np_hooks.exec_room(call) : 0; }
+
 /* The room lives in the caller's frame, hence a macro. */
-#define PREPARE(call, file, arguments, environment)                                              \
+#define PREPARE(call, file, arguments, environment)                                                 \
     struct np_exec call = {.path = file, .argv = (char **)arguments, .envp = (char **)environment}; \
-    size_t room_##call = np_exec_room(&call);                                                    \
-    if (room_##call) np_exec_change(&call, alloca(room_##call))
+    size_t room_##call = room_for(&call);                                                           \
+    if (room_##call) np_hooks.exec_change(&call, alloca(room_##call))
 
 int execve(const char *path, char *const argv[], char *const envp[]) {
     NP_REAL(int, "execve", const char *, char *const[], char *const[]);
@@ -93,15 +97,15 @@ int execvpe(const char *file, char *const argv[], char *const envp[]) {
 int execv(const char *path, char *const argv[]) { return execve(path, argv, environ); }
 int execvp(const char *file, char *const argv[]) { return execvpe(file, argv, environ); }
 
-#define COLLECT(first, argv)                                              \
-    va_list list, again;                                                  \
-    va_start(list, first);                                                \
-    va_copy(again, list);                                                 \
-    size_t words = 1;                                                     \
-    while (va_arg(list, char *)) words++;                                 \
-    char **argv = alloca((words + 1) * sizeof *argv);                     \
-    argv[0] = (char *)first;                                              \
-    for (size_t i = 1; i <= words; i++) argv[i] = va_arg(again, char *);  \
+#define COLLECT(first, argv)                                             \
+    va_list list, again;                                                 \
+    va_start(list, first);                                               \
+    va_copy(again, list);                                                \
+    size_t words = 1;                                                    \
+    while (va_arg(list, char *)) words++;                                \
+    char **argv = alloca((words + 1) * sizeof *argv);                    \
+    argv[0] = (char *)first;                                             \
+    for (size_t i = 1; i <= words; i++) argv[i] = va_arg(again, char *); \
     va_end(list)
 
 int execl(const char *path, const char *first, ...) {
@@ -131,13 +135,13 @@ int fexecve(int file, char *const argv[], char *const envp[]) {
     if (length <= 0) return real(file, argv, envp);
     program[length] = 0;
     struct np_exec call = {.path = program, .argv = (char **)argv, .envp = (char **)envp};
-    return np_exec_room(&call) ? execve(program, argv, envp) : real(file, argv, envp);
+    return room_for(&call) ? execve(program, argv, envp) : real(file, argv, envp);
 }
 
 int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
                 const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]) {
     NP_REAL(int, "posix_spawn", pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
-         char *const[], char *const[]);
+            char *const[], char *const[]);
     PREPARE(call, path, argv, (envp ? envp : environ));
     return real(pid, call.path, actions, attributes, call.argv, call.envp);
 }
@@ -145,7 +149,7 @@ int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *
 int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
                  const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]) {
     NP_REAL(int, "posix_spawnp", pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
-         char *const[], char *const[]);
+            char *const[], char *const[]);
     char found[NP_PATH];
     PREPARE(call, np_search(file, found), argv, (envp ? envp : environ));
     if (!room_call) return real(pid, file, actions, attributes, argv, envp ? envp : environ);

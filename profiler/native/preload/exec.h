@@ -1,10 +1,11 @@
-/* What exec starts, and how it is changed before it does: under the emulator (emulated.c), or, in enforce.so, by way
- * of the tracer (launcher/native/enforce/outside.c).
+/* What exec starts. A hook may change it before it does (hooks.h); what such hooks need is here.
  *
  * All of it may run in the child of a vfork, in its parent's memory: only the stack is written.
  */
 #ifndef NUMAPLAN_EXEC_H
 #define NUMAPLAN_EXEC_H
+
+#include "hooks.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,16 +14,6 @@
 #pragma GCC visibility push(hidden)
 
 enum { NP_HEAD = 256 };
-
-struct np_exec { /* what exec is given */
-    const char *path;
-    char **argv, **envp;
-    int fit; /* enum np_fit, once it was looked up */
-};
-
-/* How much room np_exec_change needs in the caller's frame; 0: exec is left as it is. */
-size_t np_exec_room(struct np_exec *call);
-void np_exec_change(struct np_exec *call, void *room);
 
 static inline size_t np_count(char *const *list) {
     size_t n = 0;

@@ -12,12 +12,6 @@
 
 enum { SEGMENTS = 64, NAME = 256, NOTES = 1024, SCRIPTS = 4, GO_BUILD_ID = 4 };
 
-#ifdef NUMAPLAN_ENFORCE
-static const char OURS[] = "enforce.so";
-#else
-static const char OURS[] = "preload.so";
-#endif
-
 #if !defined __GLIBC__
 static const char LINKER[] = "ld-musl-";
 #elif defined __aarch64__
@@ -88,10 +82,11 @@ enum np_fit np_fit_of(const char *path) {
 }
 
 char *np_preload_without_us(const char *list, char *to) {
-    size_t used = 0;
+    size_t used = 0, name = strlen(np_hooks.library);
     for (; *list; list += strspn(list, ": ")) {
-        size_t length = strcspn(list, ": "), name = sizeof OURS - 1;
-        bool ours = length > name && list[length - name - 1] == '/' && !memcmp(list + length - name, OURS, name);
+        size_t length = strcspn(list, ": ");
+        bool ours =
+            length > name && list[length - name - 1] == '/' && !memcmp(list + length - name, np_hooks.library, name);
         if (!ours) {
             if (used) to[used++] = ':';
             memcpy(to + used, list, length);

@@ -13,11 +13,9 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { SLOT = 64, HEADER_SLOTS = 2, CHUNK = 32 * 1024, ZEROS = 4096, PATIENCE = 100000 };
-enum { MOST_RECORDING = 128 << 20, MOST_ENFORCING = 32 << 20 };
 
 struct header {
     char magic[8];
@@ -30,17 +28,13 @@ struct header {
 };
 _Static_assert(sizeof(struct header) == HEADER_SLOTS * SLOT, "the reader relies on it");
 
+struct np_wanted np_wanted;
+
 static struct header *head;
 static _Atomic uint64_t grown; /* bytes of the file that can be touched */
 static _Atomic bool broken;
 static uint64_t limit; /* bytes mapped */
 static char path[NP_PATH];
-
-uint64_t np_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static bool append_zeros(uint64_t offset, int flags) {
     static const char zeros[ZEROS];
@@ -65,7 +59,7 @@ static bool open_chunk(void *base, uint64_t offset) {
 
 /* A program with little address space of its own keeps it. */
 static uint64_t bytes_to_map(void) {
-    uint64_t most = NP_RECORDING ? MOST_RECORDING : MOST_ENFORCING;
+    uint64_t most = np_wanted.log_bytes;
     struct rlimit space;
     if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY && space.rlim_cur / 32 < most)
         most = space.rlim_cur / 32;
@@ -87,7 +81,7 @@ static bool map_log(void) {
 
 bool np_log_open(void) {
     if (head) return true;
-    if (atomic_load(&broken) || !np_directory || !(NP_RECORDING || np_enforce_logs())) return false;
+    if (atomic_load(&broken) || !np_directory || !np_wanted.log_bytes) return false;
     uint32_t image = np_next_image();
     int length = snprintf(path, sizeof path, "%s/image-%08u.log", np_directory, image);
     bool fits = image && length > 0 && (size_t)length < sizeof path;

@@ -1,15 +1,13 @@
 /* The executable and its libraries: load bias, segments, build id.
  *
  * dlopen is not wrapped: it looks at its caller to find libraries ($ORIGIN, RUNPATH), and would find us. Instead
- * the linker's counters of loads and unloads are looked at whenever something else is logged.
+ * the linker's counters of loads and unloads are looked at whenever something else is seen.
  */
 #include "preload.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -61,25 +59,6 @@ static size_t find_build_id(const struct dl_phdr_info *info, const unsigned char
     return 0;
 }
 
-static void log_module(const struct dl_phdr_info *info, const char *path, const unsigned char *id, size_t id_bytes,
-                       bool executable) {
-    static char text[NP_BUILD_ID + NP_PATH];
-    size_t length = strnlen(path, NP_PATH);
-    memcpy(text, id, id_bytes);
-    memcpy(text + id_bytes, path, length);
-    struct np_record record = {.kind = NP_MODULE, .thread = np_thread_number(), .a = executable};
-    record.b = info->dlpi_addr;
-    record.c = last_scan_ns;
-    record.e = id_bytes;
-    np_log_text(&record, text, id_bytes + length);
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-        if (header->p_type == PT_LOAD)
-            np_log(NP_SEGMENT, NP_NO_THREAD, header->p_flags, info->dlpi_addr, info->dlpi_addr + header->p_vaddr,
-                   header->p_memsz, header->p_offset);
-    }
-}
-
 static void span_of(const struct dl_phdr_info *info, struct module *module) {
     module->start = UINTPTR_MAX;
     for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -91,9 +70,12 @@ static void span_of(const struct dl_phdr_info *info, struct module *module) {
     }
 }
 
-/* What can be written: nothing else of a module is data that a plan may place. */
-static void tell_of_module(const struct dl_phdr_info *info, uint64_t name_hash, const unsigned char *id, size_t id_bytes) {
-    struct np_module module = {.bias = info->dlpi_addr, .name_hash = name_hash, .build_id = id, .build_id_bytes = id_bytes};
+static void tell_of_module(const struct dl_phdr_info *info, const char *path, uint64_t name_hash, bool executable) {
+    struct np_module module = {.path = path, .name_hash = name_hash, .bias = info->dlpi_addr, .executable = executable};
+    module.segments = info->dlpi_phdr;
+    module.segment_count = info->dlpi_phnum;
+    module.not_before_ns = last_scan_ns;
+    module.build_id_bytes = find_build_id(info, &module.build_id);
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *header = &info->dlpi_phdr[i];
         if (header->p_type != PT_LOAD || !(header->p_flags & PF_W)) continue;
@@ -101,7 +83,7 @@ static void tell_of_module(const struct dl_phdr_info *info, uint64_t name_hash, 
         if (!module.end || start < module.start) module.start = start;
         if (end > module.end) module.end = end;
     }
-    np_enforce_module(&module);
+    np_hooks.module_loaded(&module);
 }
 
 static struct module *entry_for(const struct dl_phdr_info *info, uint64_t name_hash, bool *known) {
@@ -133,15 +115,12 @@ static int see_module(struct dl_phdr_info *info, size_t size, void *first) {
     uint32_t scan = atomic_load(&scans);
     if (!known) {
         struct module fresh = {.bias = info->dlpi_addr, .name_hash = name_hash};
-        const unsigned char *id = NULL;
-        size_t id_bytes = find_build_id(info, &id);
         span_of(info, &fresh);
         module->bias = fresh.bias;
         module->start = fresh.start;
         module->name_hash = fresh.name_hash;
         atomic_store_explicit(&module->end, fresh.end, memory_order_release);
-        if (NP_RECORDING) log_module(info, path, id ? id : (const unsigned char *)"", id_bytes, executable);
-        tell_of_module(info, name_hash, id, id_bytes);
+        if (np_hooks.module_loaded) tell_of_module(info, path, name_hash, executable);
     }
     module->seen = scan;
     return 0;
@@ -150,7 +129,7 @@ static int see_module(struct dl_phdr_info *info, size_t size, void *first) {
 static void forget_unloaded(uint32_t scan) {
     for (uint32_t i = 0; i < atomic_load(&module_count); i++) {
         if (!modules[i].seen || modules[i].seen == scan) continue;
-        if (NP_RECORDING) np_log(NP_MODULE_END, NP_NO_THREAD, 0, modules[i].bias, 0, 0, 0);
+        NP_TELL(module_gone, modules[i].bias);
         atomic_store(&modules[i].end, 0);
         modules[i].seen = 0;
     }
@@ -171,7 +150,7 @@ static void scan_modules(void) {
 }
 
 void np_modules_scan(void) {
-    if (!NP_RECORDING && !np_enforce_wants_regions()) return;
+    if (!np_wanted.regions) return;
     int saved = errno;
     atomic_fetch_add(&looking, 1);
     if (!atomic_load(&forking)) scan_modules();
@@ -201,31 +180,4 @@ bool np_module_of(uintptr_t code, uint64_t *name_hash, uintptr_t *bias) {
         return true;
     }
     return false;
-}
-
-/* Anonymous memory at the end of the process: the heaps of small blocks, and whatever no hook saw made. */
-void np_areas_log(void) {
-    static char buffer[16384];
-    int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    if (file < 0) return;
-    size_t have = 0;
-    ssize_t got;
-    while ((got = read(file, buffer + have, sizeof buffer - 1 - have)) > 0) {
-        have += (size_t)got;
-        buffer[have] = 0;
-        char *line = buffer, *newline;
-        for (; (newline = strchr(line, '\n')); line = newline + 1) {
-            unsigned long start, end, inode;
-            char mode[5], name[16];
-            *newline = 0;
-            int fields = sscanf(line, "%lx-%lx %4s %*x %*x:%*x %lu %15s", &start, &end, mode, &inode, name);
-            bool anonymous = fields == 4 || (fields == 5 && !strcmp(name, "[heap]"));
-            if (anonymous && inode == 0 && mode[0] == 'r' && mode[1] == 'w')
-                np_log(NP_AREA, NP_NO_THREAD, 0, start, end - start, 0, 0);
-        }
-        have = (size_t)(buffer + have - line);
-        memmove(buffer, line, have);
-        if (have == sizeof buffer - 1) break;
-    }
-    close(file);
 }

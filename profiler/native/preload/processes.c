@@ -3,7 +3,7 @@
  * A process finds itself by pid (it was forked by a process of ours and has exec'd since) or adds itself as the
  * next child of its parent (vfork, posix_spawn, clone: nobody of ours ran in it before).
  */
-#include "preload.h"
+#include "processes.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -138,11 +138,10 @@ void np_fork_prepare(void) {
     if (self) next_child = atomic_fetch_add(&self->children, 1) + 1;
 }
 
-void np_fork_child(void) {
+void np_fork_child(uint32_t image) {
     if (!self) return;
     struct np_entry *parent = self;
-    if (np_log_image()) inherited = np_log_image();
-    np_log_forget();
+    if (image) inherited = image;
     fork_ns = np_now();
     self = add(parent, next_child, false);
     if (self) self->parent_image = inherited;

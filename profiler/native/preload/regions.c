@@ -31,7 +31,9 @@ static _Alignas(16) char early[8192];
 static size_t early_used;
 static bool resolving;
 
-static bool is_early(const void *block) { return (const char *)block >= early && (const char *)block < early + sizeof early; }
+static bool is_early(const void *block) {
+    return (const char *)block >= early && (const char *)block < early + sizeof early;
+}
 
 static void *early_block(size_t bytes) {
     size_t size = (bytes + 31) & ~(size_t)15;
@@ -74,9 +76,7 @@ struct call { /* where a hook was called from: the code, and the stack above the
 #define READY() (__builtin_expect(real_malloc != NULL, 1) || (resolve(), real_malloc != NULL))
 
 /* The library is not started by a mapping: it may be an allocator's, which holds its locks, and to start takes memory. */
-static bool wanted(enum np_region kind) {
-    return (kind == NP_HEAP ? np_active() : np_awake()) && (NP_RECORDING || np_enforce_wants_regions());
-}
+static bool wanted(enum np_region kind) { return (kind == NP_HEAP ? np_active() : np_awake()) && np_wanted.regions; }
 
 /* A malloc replacement maps through us what libc's malloc maps by itself. */
 static bool from_allocator(uintptr_t site) {
@@ -91,7 +91,8 @@ static uintptr_t through_new(struct call call) {
     uint64_t name, other;
     uintptr_t bias;
     if (!np_module_of(call.site, &name, &bias)) return call.site;
-    bool is_new = name == np_hash_of("libstdc++.so.6") || name == np_hash_of("libc++.so.1") || name == np_hash_of("libc++abi.so.1");
+    bool is_new = name == np_hash_of("libstdc++.so.6") || name == np_hash_of("libc++.so.1") ||
+                  name == np_hash_of("libc++abi.so.1");
     for (int i = 0; is_new && i < FRAME_WORDS; i++)
         if (np_module_of(call.frame[i], &other, &bias) && other != name) return call.frame[i];
     return call.site;
@@ -104,21 +105,14 @@ static NP_COLD void region_made(enum np_region kind, uintptr_t address, size_t b
     if (kind != NP_HEAP && from_allocator(call.site)) kind = NP_ARENA;
     uintptr_t site = through_new(call);
     uint32_t sequence = np_self.known && kind != NP_ARENA ? ++np_self.sequence : 0;
-    if (NP_RECORDING) np_log(NP_ALLOC, np_thread_number(), kind, address, bytes, site, sequence);
-    bool placed = np_enforce_region(kind, address, bytes, site);
-    if (NP_RECORDING ? kind == NP_HEAP : placed) np_live_add(address);
+    if (np_hooks.region_made && np_hooks.region_made(kind, address, bytes, site, sequence)) np_live_add(address);
     errno = saved;
 }
 
-static NP_COLD void region_gone(enum np_region kind, uintptr_t address, size_t bytes) {
-    if (NP_RECORDING) np_log(NP_FREE, np_thread_number(), kind, address, bytes, 0, 0);
-    np_enforce_region_gone(address);
-}
-
 static void unmapped(void *memory, size_t bytes) {
-    if (bytes < NP_LARGE || !wanted(NP_MMAP) || !(NP_RECORDING || np_live_remove((uintptr_t)memory))) return;
+    if (bytes < NP_LARGE || !wanted(NP_MMAP)) return;
     int saved = errno;
-    region_gone(NP_MMAP, (uintptr_t)memory, bytes);
+    NP_TELL(region_gone, NP_MMAP, (uintptr_t)memory, bytes);
     errno = saved;
 }
 
@@ -127,10 +121,12 @@ static inline void *made(void *block, size_t bytes, struct call call) {
     return block;
 }
 
-static inline bool gone(void *block) {
-    bool large = np_live_remove((uintptr_t)block);
-    if (__builtin_expect(large, 0)) region_gone(NP_HEAP, (uintptr_t)block, 0);
-    return large;
+/* A block that may be watched is about to be freed or resized; true: it was watched. */
+static NP_COLD bool leaves(void *block) {
+    bool watched = np_live_remove((uintptr_t)block);
+    if (watched) NP_TELL(region_gone, NP_HEAP, (uintptr_t)block, 0);
+    NP_TELL(freeing, block);
+    return watched;
 }
 
 static NP_COLD void *first_malloc(size_t bytes) { return READY() ? real_malloc(bytes) : early_block(bytes); }
@@ -150,8 +146,7 @@ void *calloc(size_t count, size_t size) {
 
 static NP_COLD void free_rare(void *block) {
     if (is_early(block) || !READY()) return;
-    gone(block);
-    np_enforce_freeing(block);
+    leaves(block);
     real_free(block);
 }
 
@@ -178,8 +173,7 @@ static void *reallocate(void *block, size_t bytes, struct call call) {
     if (block && is_early(block)) return realloc_early(block, bytes);
     if (!READY()) return early_block(bytes);
     /* Gone before it really is: another thread may get its address at once. */
-    size_t old = block && gone(block) ? malloc_usable_size(block) : 0;
-    np_enforce_freeing(block);
+    size_t old = block && np_live_maybe((uintptr_t)block) && leaves(block) ? malloc_usable_size(block) : 0;
     void *moved = real_realloc(block, bytes);
     if (!moved && bytes && old) made(block, old, call);
     return made(moved, bytes, call);
@@ -216,7 +210,7 @@ static enum np_region kind_of(int flags) { return flags & MAP_ANONYMOUS ? NP_MMA
 
 static void *map(void *hint, size_t bytes, int protection, int flags, int file, off_t offset, struct call call) {
     if (!READY()) return errno = ENOMEM, MAP_FAILED;
-    if (flags & MAP_FIXED) np_enforce_leaving((uintptr_t)hint, bytes);
+    if (flags & MAP_FIXED) NP_TELL(leaving, (uintptr_t)hint, bytes);
     void *memory = real_mmap(hint, bytes, protection, flags, file, offset);
     if (bytes >= NP_LARGE && memory != MAP_FAILED) region_made(kind_of(flags), (uintptr_t)memory, bytes, call);
     return memory;
@@ -233,7 +227,7 @@ void *mmap64(void *hint, size_t bytes, int protection, int flags, int file, off6
 int munmap(void *memory, size_t bytes) {
     if (!READY()) return errno = EINVAL, -1;
     unmapped(memory, bytes);
-    np_enforce_leaving((uintptr_t)memory, bytes);
+    NP_TELL(leaving, (uintptr_t)memory, bytes);
     return real_munmap(memory, bytes);
 }
 
@@ -243,8 +237,8 @@ void *mremap(void *memory, size_t old, size_t bytes, int flags, ...) {
     void *to = va_arg(more, void *);
     va_end(more);
     if (!READY()) return errno = EINVAL, MAP_FAILED;
-    np_enforce_leaving((uintptr_t)memory, old);
-    if (flags & MREMAP_FIXED) np_enforce_leaving((uintptr_t)to, bytes);
+    NP_TELL(leaving, (uintptr_t)memory, old);
+    if (flags & MREMAP_FIXED) NP_TELL(leaving, (uintptr_t)to, bytes);
     void *moved = real_mremap(memory, old, bytes, flags, to);
     if (moved == MAP_FAILED) return moved;
     unmapped(memory, old);

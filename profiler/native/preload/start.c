@@ -1,7 +1,6 @@
 /* When the library begins and ends its work in a process. */
 #include "preload.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,6 @@
 #include <unistd.h>
 
 enum { ASLEEP, WAKING, AWAKE, NOT_OURS };
-enum { PROCESS_TEXT = 32 * 1024 };
 
 static _Atomic int state;
 static _Atomic bool ended;
@@ -27,18 +25,6 @@ static bool skipped(void) {
     return false;
 }
 
-void np_log_process(void) {
-    static char text[PROCESS_TEXT];
-    ssize_t path = readlink("/proc/self/exe", text, NP_PATH - 1);
-    size_t used = path > 0 ? (size_t)path : 0;
-    text[used++] = 0;
-    int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-    ssize_t got;
-    while (file >= 0 && used < sizeof text && (got = read(file, text + used, sizeof text - used)) > 0) used += (size_t)got;
-    if (file >= 0) close(file);
-    np_log_text(&(struct np_record){.kind = NP_PROCESS}, text, used);
-}
-
 static void before_fork(void) {
     np_modules_before_fork();
     np_fork_prepare();
@@ -50,9 +36,11 @@ static void forked(void) {
     np_modules_after_fork(true);
     if (atomic_load(&state) != AWAKE) return;
     here = getpid();
-    np_fork_child();
+    uint32_t image = np_log_image();
+    np_log_forget();
+    np_fork_child(image);
     np_threads_start(true);
-    np_enforce_fork();
+    NP_TELL(forked);
 }
 
 static NP_COLD bool wake(void) {
@@ -65,11 +53,7 @@ static NP_COLD bool wake(void) {
     bool ours = !skipped() && np_processes_open();
     if (ours) {
         pthread_atfork(before_fork, after_fork, forked);
-        np_enforce_start();
-        if (NP_RECORDING) {
-            np_exec_start();
-            np_log_process();
-        }
+        NP_TELL(start);
         np_threads_start(false);
         atomic_store(&state, AWAKE);
         np_modules_scan();
@@ -95,8 +79,7 @@ __attribute__((constructor(101))) static void at_load(void) {
 __attribute__((destructor(101))) static void at_exit(void) {
     if (atomic_load(&state) != AWAKE || getpid() != here || atomic_exchange(&ended, true)) return;
     np_modules_scan();
-    if (NP_RECORDING && np_log_image()) np_areas_log();
-    np_enforce_end();
+    NP_TELL(end);
     np_process_end();
 }
 

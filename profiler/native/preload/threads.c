@@ -1,5 +1,5 @@
 /* Threads: each is its creation path. The parent takes the child's number before it creates it, and the child
- * is named (and, in enforce.so, bound) before the first instruction of its function.
+ * is named (and a hook told of it) before the first instruction of its function.
  */
 #include "preload.h"
 
@@ -28,12 +28,7 @@ struct start { /* what a new thread must know; taken from a fixed pool, so that 
 
 enum { POOL = 1024, PAGE = 4096 };
 static struct start pool[POOL];
-static _Atomic uint32_t pool_hint, threads_made;
-static size_t default_stack;
-
-__thread struct np_thread np_self;
-
-uint32_t np_thread_number(void) { return np_self.known ? np_self.number : NP_NO_THREAD; }
+static _Atomic uint32_t pool_hint;
 
 static struct start *take_start(void) {
     uint32_t hint = atomic_fetch_add(&pool_hint, 1);
@@ -54,9 +49,9 @@ static void give_back(struct start *start) {
 
 static void name_child(struct start *start) {
     uint32_t child = np_self.known ? ++np_self.children : 0;
-    if (np_self.known) np_enforce_spawn(1);
+    if (np_self.known) NP_TELL(thread_coming, 1);
     start->parent = np_thread_number();
-    start->self = (struct np_thread){.known = np_self.known, .number = atomic_fetch_add(&threads_made, 1) + 1};
+    start->self = (struct np_thread){.known = np_self.known, .number = np_new_thread()};
     start->self.hash = np_hash_child(np_self.hash, child);
     start->self.children = child; /* until born: which child of its parent it is */
 }
@@ -64,7 +59,7 @@ static void name_child(struct start *start) {
 static void unname_child(void) {
     if (!np_self.known) return;
     np_self.children--;
-    np_enforce_spawn(-1);
+    NP_TELL(thread_coming, -1);
 }
 
 /* glibc puts the thread's descriptor at the top of the stack that it makes. */
@@ -82,7 +77,7 @@ static void born(struct start *start) {
     find_stack(start);
     np_log(NP_THREAD_START, np_self.number, (uint32_t)gettid(), (uint64_t)start->parent << 32 | child,
            (uint64_t)pthread_self(), start->stack, start->stack_bytes);
-    np_enforce_thread(np_self.number, np_self.hash, start->stack, start->stack_bytes);
+    NP_TELL(thread_born, np_self.number, np_self.hash, start->stack, start->stack_bytes);
 }
 
 static void log_name(uint16_t kind, uint32_t thread, const char name[16], uint64_t handle) {
@@ -96,7 +91,7 @@ static void died(void *unused) {
     if (!np_self.known) return;
     char name[16] = "";
     prctl(PR_GET_NAME, name);
-    np_enforce_thread_end(np_self.number, np_self.hash);
+    NP_TELL(thread_ends, np_self.number, np_self.hash);
     log_name(NP_THREAD_END, np_self.number, name, 0);
 }
 
@@ -124,7 +119,7 @@ static int run_c11(void *package) {
 
 static void stack_of(const pthread_attr_t *attributes, struct start *start) {
     start->stack = 0;
-    start->stack_bytes = default_stack;
+    start->stack_bytes = np_default_stack();
     if (!attributes) return;
     void *address;
     size_t bytes;
@@ -187,9 +182,9 @@ static int run_clone(void *package) {
     struct start *start = package;
     np_log(NP_THREAD_START, start->self.number, (uint32_t)gettid(),
            (uint64_t)start->parent << 32 | start->self.children, 0, 0, 0);
-    np_enforce_thread(start->self.number, start->self.hash, 0, 0);
+    NP_TELL(thread_born, start->self.number, start->self.hash, 0, 0);
     int result = start->function.c11(start->argument);
-    np_enforce_thread_end(start->self.number, start->self.hash);
+    NP_TELL(thread_ends, start->self.number, start->self.hash);
     np_log(NP_THREAD_END, start->self.number, 0, 0, 0, 0, 0);
     return result;
 }
@@ -213,36 +208,4 @@ int clone(int (*function)(void *), void *stack, int flags, void *argument, ...) 
     int tid = real(run_clone, start, flags, start, parent_tid, tls, child_tid);
     if (tid < 0) unname_child();
     return tid;
-}
-
-static void main_stack(uintptr_t *start, size_t *bytes) {
-    pthread_attr_t attributes;
-    void *address = NULL;
-    if (pthread_getattr_np(pthread_self(), &attributes)) return;
-    if (pthread_attr_getstack(&attributes, &address, bytes) == 0) *start = (uintptr_t)address;
-    pthread_attr_destroy(&attributes);
-}
-
-/* The calling thread is this process's main thread: at start, or in the child of a fork (whose birth the control
- * file tells: it may exec at once, and then needs no log).
- */
-void np_threads_start(bool forked) {
-    static uintptr_t stack;
-    static size_t bytes;
-    static bool asked;
-    if (!asked) {
-        pthread_attr_t attributes;
-        if (pthread_getattr_default_np(&attributes) == 0) {
-            pthread_attr_getstacksize(&attributes, &default_stack);
-            pthread_attr_destroy(&attributes);
-        }
-        main_stack(&stack, &bytes);
-        asked = true;
-    }
-    np_self = (struct np_thread){.known = true, .hash = np_hash(NP_HASH_START, "0", 1)};
-    atomic_store(&threads_made, 0);
-    if (!forked)
-        np_log(NP_THREAD_START, 0, (uint32_t)gettid(), (uint64_t)NP_NO_THREAD << 32, (uint64_t)pthread_self(), stack,
-               bytes);
-    np_enforce_thread(0, np_self.hash, stack, bytes);
 }

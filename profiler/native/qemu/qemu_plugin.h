@@ -56,8 +56,8 @@ void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, qemu_vcpu_u
                                           enum qemu_plugin_cb_flags flags, void *userdata);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, qemu_vcpu_udata_cb cb,
                                             enum qemu_plugin_cb_flags flags, void *userdata);
-void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, qemu_mem_cb cb,
-                                      enum qemu_plugin_cb_flags flags, enum qemu_plugin_mem_rw rw, void *userdata);
+void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, qemu_mem_cb cb, enum qemu_plugin_cb_flags flags,
+                                      enum qemu_plugin_mem_rw rw, void *userdata);
 void qemu_plugin_register_vcpu_syscall_cb(qemu_plugin_id_t id, qemu_syscall_cb cb);
 void qemu_plugin_register_vcpu_syscall_ret_cb(qemu_plugin_id_t id, qemu_syscall_ret_cb cb);
 
@@ -67,7 +67,8 @@ struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 /* One symbol of two forms; see qemu_insn_code. */
-size_t qemu_insn_data_copied(const struct qemu_plugin_insn *insn, void *code, size_t room) __asm__("qemu_plugin_insn_data");
+size_t qemu_insn_data_copied(const struct qemu_plugin_insn *insn, void *code,
+                             size_t room) __asm__("qemu_plugin_insn_data");
 const void *qemu_insn_data_kept(const struct qemu_plugin_insn *insn) __asm__("qemu_plugin_insn_data");
 bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);
 unsigned qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info);
@@ -77,14 +78,11 @@ uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *seen);
 
 /* Copy an instruction's code, as much as there is room for; returns its whole size in bytes.
  * version: the interface of the QEMU that runs (info->version.cur), not that of the build. */
-static inline size_t qemu_insn_code(const struct qemu_plugin_insn *insn, void *code, size_t room, int version)
-{
+static inline size_t qemu_insn_code(const struct qemu_plugin_insn *insn, void *code, size_t room, int version) {
     size_t bytes = qemu_plugin_insn_size(insn);
     size_t wanted = bytes < room ? bytes : room;
-    if (version >= QEMU_PLUGIN_COPIES_CODE)
-        qemu_insn_data_copied(insn, code, wanted);
-    else
-        memcpy(code, qemu_insn_data_kept(insn), wanted);
+    if (version >= QEMU_PLUGIN_COPIES_CODE) qemu_insn_data_copied(insn, code, wanted);
+    else memcpy(code, qemu_insn_data_kept(insn), wanted);
     return bytes;
 }
 

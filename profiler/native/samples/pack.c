@@ -17,14 +17,14 @@ struct field {
 };
 
 /* Adds one column to the words; what does not fit into its bits is or-ed into the answer. */
-#define ADD(type, wide)                                                          \
-    do {                                                                         \
-        const type *const values = (const type *)field->values + start;          \
-        for (int64_t i = 0; i < count; i++) {                                    \
-            const uint64_t value = (uint64_t)(wide)values[i] - base;             \
-            beyond |= value;                                                     \
-            words[i] |= value << shift;                                          \
-        }                                                                        \
+#define ADD(type, wide)                                                 \
+    do {                                                                \
+        const type *const values = (const type *)field->values + start; \
+        for (int64_t i = 0; i < count; i++) {                           \
+            const uint64_t value = (uint64_t)(wide)values[i] - base;    \
+            beyond |= value;                                            \
+            words[i] |= value << shift;                                 \
+        }                                                               \
     } while (0)
 
 static uint64_t add(const struct field *field, int64_t start, int64_t count, uint64_t *words) {
@@ -32,26 +32,13 @@ static uint64_t add(const struct field *field, int64_t start, int64_t count, uin
     const int shift = field->shift;
     uint64_t beyond = 0;
     switch (field->width) {
-    case 8:
-        ADD(uint64_t, uint64_t);
-        break;
-    case 4:
-        ADD(uint32_t, uint32_t);
-        break;
-    case -4:
-        ADD(int32_t, int64_t);
-        break;
-    case 2:
-        ADD(uint16_t, uint16_t);
-        break;
-    case -2:
-        ADD(int16_t, int64_t);
-        break;
-    case -1:
-        ADD(int8_t, int64_t);
-        break;
-    default:
-        ADD(uint8_t, uint8_t);
+    case 8: ADD(uint64_t, uint64_t); break;
+    case 4: ADD(uint32_t, uint32_t); break;
+    case -4: ADD(int32_t, int64_t); break;
+    case 2: ADD(uint16_t, uint16_t); break;
+    case -2: ADD(int16_t, int64_t); break;
+    case -1: ADD(int8_t, int64_t); break;
+    default: ADD(uint8_t, uint8_t);
     }
     return field->bits < 64 ? beyond >> field->bits : 0;
 }
@@ -65,15 +52,11 @@ int samples_pack(const struct field *fields, int64_t field_count, int64_t count,
         const int64_t rows = count - start < BLOCK ? count - start : BLOCK;
         uint64_t beyond = 0;
         memset(words, 0, sizeof words);
-        for (int64_t f = 0; f < field_count; f++)
-            beyond |= add(&fields[f], start, rows, words);
-        if (beyond)
-            return 0;
-        if (width == 8)
-            memcpy((uint64_t *)out + start, words, (size_t)rows * sizeof *words);
+        for (int64_t f = 0; f < field_count; f++) beyond |= add(&fields[f], start, rows, words);
+        if (beyond) return 0;
+        if (width == 8) memcpy((uint64_t *)out + start, words, (size_t)rows * sizeof *words);
         else
-            for (int64_t i = 0; i < rows; i++)
-                ((uint32_t *)out)[start + i] = (uint32_t)words[i];
+            for (int64_t i = 0; i < rows; i++) ((uint32_t *)out)[start + i] = (uint32_t)words[i];
     }
     return 1;
 }

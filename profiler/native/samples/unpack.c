@@ -12,15 +12,13 @@ struct column {
     int32_t bits;
 };
 
-#define TAKE(type)                                                               \
-    do {                                                                         \
-        type *const values = (type *)column->values + start;                     \
-        if (column->word_width == 8)                                             \
-            for (int64_t i = 0; i < count; i++)                                  \
-                values[i] = (type)((wide[i] >> shift & mask) + base);            \
-        else                                                                     \
-            for (int64_t i = 0; i < count; i++)                                  \
-                values[i] = (type)((narrow[i] >> shift & mask) + base);          \
+#define TAKE(type)                                                                                      \
+    do {                                                                                                \
+        type *const values = (type *)column->values + start;                                            \
+        if (column->word_width == 8)                                                                    \
+            for (int64_t i = 0; i < count; i++) values[i] = (type)((wide[i] >> shift & mask) + base);   \
+        else                                                                                            \
+            for (int64_t i = 0; i < count; i++) values[i] = (type)((narrow[i] >> shift & mask) + base); \
     } while (0)
 
 static void take(const struct column *column, int64_t start, int64_t count) {
@@ -29,17 +27,10 @@ static void take(const struct column *column, int64_t start, int64_t count) {
     const uint64_t base = column->base, mask = column->bits < 64 ? ((uint64_t)1 << column->bits) - 1 : UINT64_MAX;
     const int shift = column->shift;
     switch (column->width) {
-    case 8:
-        TAKE(uint64_t);
-        break;
-    case 4:
-        TAKE(uint32_t);
-        break;
-    case 2:
-        TAKE(uint16_t);
-        break;
-    default:
-        TAKE(uint8_t);
+    case 8: TAKE(uint64_t); break;
+    case 4: TAKE(uint32_t); break;
+    case 2: TAKE(uint16_t); break;
+    default: TAKE(uint8_t);
     }
 }
 

@@ -1,0 +1,57 @@
+from .analysis import Analysis as Analysis, ThreadInfo as ThreadInfo, analyze_trace as analyze_trace
+from .communication.combining import Communication as Communication
+from .communication.counter import CommunicationCounter as CommunicationCounter
+from .communication.matrix import (
+    RULES as RULES,
+    communication_matrix as communication_matrix,
+    measure as measure,
+)
+from .memory.false_sharing import FalseSharing as FalseSharing, false_sharing as false_sharing
+from .memory.page_counting import count_pages as count_pages, page_accesses as page_accesses
+from .memory.page_counts import PageCounts as PageCounts
+from .memory.regions import RegionUse as RegionUse, region_uses as region_uses
+from .misses import ExpectedMisses as ExpectedMisses, expected_misses as expected_misses
+from .phase_communication import communication_by_phase as communication_by_phase
+from .policy_inputs import (
+    NodeUse as NodeUse,
+    counter_totals as counter_totals,
+    dino_classes as dino_classes,
+    dynamic_roofline as dynamic_roofline,
+    exclusivity as exclusivity,
+    misses_per_kilo_instructions as misses_per_kilo_instructions,
+    node_use as node_use,
+    process_exclusivity as process_exclusivity,
+    trace_roofline as trace_roofline,
+)
+from .report.document import analysis_document as analysis_document, policy_document as policy_document
+from .report.files import write_files as write_files
+from .report.method_figures import MethodCost as MethodCost
+from .report.page import write_report as write_report
+from .report.runs import runs_document as runs_document, runs_sentences as runs_sentences
+from .report.terminal import show_analysis as show_analysis
+from .report.units import in_bytes as in_bytes
+from .runs.merging import (
+    Difference as Difference,
+    compare_traces as compare_traces,
+    merge_analyses as merge_analyses,
+)
+from .runs.stability import (
+    RunAgreement as RunAgreement,
+    compare_runs as compare_runs,
+    match_threads as match_threads,
+)
+from .samples.trace_samples import TraceSamples as TraceSamples
+from .summary import placement_summary as placement_summary
+from .timeline.changes import change_points as change_points, share_changes as share_changes
+from .timeline.phases import (
+    Phase as Phase,
+    access_load_vector as access_load_vector,
+    describe_phases as describe_phases,
+    divide_phases as divide_phases,
+)
+from .timeline.timeline import (
+    Timeline as Timeline,
+    access_timeline as access_timeline,
+    cycles_to_ns as cycles_to_ns,
+    remove_outliers as remove_outliers,
+)

@@ -1,0 +1,103 @@
+"""The communication matrix of a stream of samples, with its uncertainty; no parameter to set.
+
+At 1/1000 sampling two samples seldom hit one cache line, so events are counted over blocks, and a block is as
+large as it must be for some tens of samples by several threads to meet in it: memory that is used much is
+seen finely, memory that is used little coarsely. What "some tens" is matters little, so several budgets are
+counted, each in three ways (every event; pairs of threads once a block; once a block and window of time), and
+these layers are averaged by how well their halves agree. `benchmarks/communication.py` measures it.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from numaplan.common import UsageError
+
+from .blocks import TABLE_BYTES, BlockCounter, check_count
+from .combining import Communication, Layer, combine, layer_of
+from .leaves import MOST_SAMPLES, WAYS, LeafCounter
+
+LINE_SHIFT = 6
+BUDGETS = (8, 16, 32, 64, 128)  # samples of a block by others than its main thread
+FEW_BUDGETS = (16, 64)  # for many threads
+EVENT_WINDOW = 512  # samples in a row that belong to one part of the run
+PAIR_WINDOW = 256  # samples a thread in which a pair in a block counts once
+MANY_THREADS = 256  # beyond it fewer groups and budgets, for memory
+
+
+class CommunicationCounter:
+    """Counts communication over samples that come in blocks, in order of time.
+
+    threads: N; exact: every access is in the samples (period 1), so cache lines are counted, exactly;
+    weights: how many accesses a sampled load stands for, and a sampled store, one to the other.
+    Memory stays bounded whatever comes: `most` samples (0: 8 Mi, of 11 bytes) are kept and counted together,
+    then the next ones; an exact count follows a share of the lines beyond `table_bytes` (0: 128 MiB).
+    """
+
+    def __init__(
+        self,
+        threads: int,
+        *,
+        exact: bool = False,
+        weights: tuple[int, int] = (1, 1),
+        table_bytes: int = 0,
+        most: int = 0,
+    ) -> None:
+        check_count(threads)
+        self.threads = threads
+        self._exact = exact
+        few = threads <= MANY_THREADS
+        self._budgets = BUDGETS if few else FEW_BUDGETS
+        self._counter: BlockCounter | LeafCounter
+        if exact:
+            self._counter = BlockCounter(threads, LINE_SHIFT, table_bytes=table_bytes or TABLE_BYTES)
+        else:
+            self._counter = LeafCounter(
+                threads,
+                self._budgets,
+                groups=8 if few else 2,
+                event_window=EVENT_WINDOW,
+                pair_window=PAIR_WINDOW * threads,
+                weights=weights,
+                most=most or MOST_SAMPLES,
+            )
+
+    def add(self, thread: ArrayLike, addr: ArrayLike, is_write: ArrayLike) -> None:
+        """Count the next samples: equally long, in order of time, going on where the last call ended."""
+        self._counter.add(
+            np.ascontiguousarray(addr, np.uint64),
+            check_threads(thread, self.threads),
+            np.ascontiguousarray(np.asarray(is_write, bool)).view(np.uint8),
+        )
+
+    def layers(self) -> list[Layer]:
+        """Every way of counting, with its reliability."""
+        if isinstance(self._counter, BlockCounter):
+            return [layer_of("events, 64 B", self._counter.events()[None])]
+        counts = self._counter.counts()
+        return [
+            layer_of(f"{way}, {budget} samples", counts[row, column])
+            for column, budget in enumerate(self._budgets)
+            for row, way in enumerate(WAYS)
+        ]
+
+    def result(self) -> Communication:
+        """The matrix of all samples so far."""
+        layers = self.layers()
+        if not self._exact:
+            return combine(layers)
+        matrix = layers[0].total
+        events = int(matrix.sum()) // 2
+        known = float(events > 0)
+        return Communication(matrix, np.zeros_like(matrix), known, events, {layers[0].name: known})
+
+
+def check_threads(thread: ArrayLike, threads: int) -> NDArray[np.uint16]:
+    """Thread numbers as the counters take them; raises UsageError when one is not in 0..threads-1."""
+    given = np.asarray(thread)
+    if given.ndim != 1:
+        raise UsageError("samples are not a flat array", "give equally long one-dimensional arrays")
+    if len(given) and (int(given.min()) < 0 or int(given.max()) >= threads):
+        raise UsageError(
+            f"a sample's thread is not in 0..{threads - 1}", "give 'threads' or drop those samples"
+        )
+    return np.ascontiguousarray(given, np.uint16)

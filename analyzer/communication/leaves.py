@@ -1,0 +1,140 @@
+"""Events between threads counted in blocks as large as their use allows (native part: leaves.c, roots.c)."""
+
+import ctypes
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .blocks import check_columns, check_count, library
+
+MOST_SAMPLES = 1 << 23  # that are counted together by default
+LIMIT = 1 << 24  # of the native part
+FIRST_ROOM = 1 << 16
+WAYS = ("events", "pairs", "pairs in windows")
+
+Matrix = NDArray[np.float64]
+
+
+class _Samples(ctypes.Structure):
+    _fields_ = (
+        ("count", ctypes.c_size_t),
+        ("first", ctypes.c_uint64),
+        ("addr", ctypes.c_void_p),
+        ("thread", ctypes.c_void_p),
+        ("is_write", ctypes.c_void_p),
+    )
+
+
+class _Layers(ctypes.Structure):
+    _fields_ = (
+        ("threads", ctypes.c_uint32),
+        ("groups", ctypes.c_uint32),
+        ("budgets", ctypes.c_uint32),
+        ("budget", ctypes.c_uint32 * 8),
+        ("weight", ctypes.c_uint32 * 2),
+        ("event_window", ctypes.c_uint64),
+        ("pair_window", ctypes.c_uint64),
+        ("events", ctypes.c_void_p),
+        ("once", ctypes.c_void_p),
+        ("windowed", ctypes.c_void_p),
+    )
+
+
+class LeafCounter:
+    """Last-writer events in the leaves of halved memory, from samples in order of time.
+
+    budgets: samples of a block by others than its main thread above which it is halved, at most 8 of them,
+    ascending; groups: into how many matrices counts are split, events by turns of `event_window` samples,
+    pairs by leaf; pair_window: samples in which a pair in a leaf counts once; weights: what an event by a
+    load counts, and one by a store; most: samples that are kept and counted together.
+    Raises UsageError for too many threads.
+    """
+
+    def __init__(
+        self,
+        threads: int,
+        budgets: Sequence[int],
+        *,
+        groups: int,
+        event_window: int,
+        pair_window: int,
+        weights: tuple[int, int] = (1, 1),
+        most: int = MOST_SAMPLES,
+    ) -> None:
+        check_count(threads)
+        self.threads, self._budgets, self._groups = threads, tuple(budgets), groups
+        self._windows, self._weights = (event_window, pair_window), weights
+        self._most = min(most, LIMIT)
+        self._counts = np.zeros((len(WAYS), len(budgets), groups, threads, threads), np.uint32)
+        self._addr = np.empty(0, np.uint64)
+        self._thread = np.empty(0, np.uint16)
+        self._is_write = np.empty(0, np.uint8)
+        self._held = self._before = 0
+
+    def add(self, addr: NDArray[np.uint64], thread: NDArray[np.uint16], is_write: NDArray[np.uint8]) -> None:
+        """Keep the next samples in order of time: equally long contiguous arrays, threads in 0..N-1.
+
+        Arrays that come alone are not copied, so they must stay as they are.
+        """
+        check_columns(self.threads, addr, thread, is_write)
+        if not self._held and len(addr) <= self._most:
+            self._addr, self._thread, self._is_write = addr, thread, is_write
+            self._held = len(addr)
+            return
+        done = 0
+        while done < len(addr):
+            if self._held == self._most:
+                self._count(self._counts)
+                self._before += self._held
+                self._held = 0
+                self._addr, self._thread, self._is_write = addr[:0], thread[:0], is_write[:0]
+            part = min(len(addr) - done, self._most - self._held)
+            self._make_room(self._held + part)
+            to, source = slice(self._held, self._held + part), slice(done, done + part)
+            self._addr[to], self._thread[to] = addr[source], thread[source]
+            self._is_write[to] = is_write[source]
+            self._held += part
+            done += part
+
+    def counts(self) -> NDArray[np.uint32]:
+        """(3, budgets, groups, N, N) of all samples so far, ways of counting as in WAYS.
+
+        Each [writer, reader], pairs with the lower number first: events; pairs with an event, once a leaf;
+        the same once a leaf and window.
+        """
+        counts = self._counts.copy() if self._before else np.zeros_like(self._counts)
+        self._count(counts)
+        return counts
+
+    def _make_room(self, samples: int) -> None:
+        if samples <= len(self._addr):
+            return
+        size = min(self._most, max(FIRST_ROOM, samples, 2 * len(self._addr)))
+        for name in ("_addr", "_thread", "_is_write"):
+            old = getattr(self, name)
+            larger = np.empty(size, old.dtype)
+            larger[: self._held] = old[: self._held]
+            setattr(self, name, larger)
+
+    def _count(self, counts: NDArray[np.uint32]) -> None:
+        if not self._held:
+            return
+        samples = _Samples(
+            self._held,
+            self._before,
+            self._addr.ctypes.data,
+            self._thread.ctypes.data,
+            self._is_write.ctypes.data,
+        )
+        layers = _Layers(
+            self.threads,
+            self._groups,
+            len(self._budgets),
+            (ctypes.c_uint32 * 8)(*self._budgets),
+            (ctypes.c_uint32 * 2)(*self._weights),
+            *self._windows,
+            *(way.ctypes.data for way in counts),
+        )
+        if library().comm_leaves_count(ctypes.byref(layers), ctypes.byref(samples)):
+            raise MemoryError("communication in leaves")

@@ -1,0 +1,1 @@
+"""Who uses which memory: pages, regions, cache lines."""

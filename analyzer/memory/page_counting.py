@@ -1,0 +1,157 @@
+"""Who touches which page of each region, and who touched it first (native part: pages.c).
+
+The one count by page: regions, false sharing and reports ask for the whole run, the planner phase by phase.
+"""
+
+import ctypes
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.profiler import RegionKey, Trace
+
+from ..communication.blocks import check_count, library
+from ..samples.trace_samples import TraceSamples
+from .page_counts import DATA_KINDS, PAGE, PageCounts
+
+MOST_BORDERS = 31  # of the native part
+_PLACED, _CODE = 1, 2
+_ROW = np.dtype(
+    {
+        "names": ["page", "first_ns", "accesses", "before", "writes", "space", "thread", "phase", "toucher"],
+        "formats": ["<u8", "<i8", "<f8", "<f8", "<f8", "<u4", "<u2", "<u2", "<u4"],
+        "itemsize": 56,
+    }
+)
+
+
+def page_accesses(trace: Trace) -> PageCounts:
+    """Who touched which page in the whole run, of regions that hold data (no stacks, no instructions)."""
+    return _counted(trace, TraceSamples(trace), _Rules(trace, DATA_KINDS, least=0))
+
+
+def count_pages(
+    trace: Trace, samples: TraceSamples, kinds: Collection[str], borders: Sequence[int] = ()
+) -> PageCounts:
+    """Count the samples of regions of these kinds that are at least a page, and of the rest of memory.
+
+    Those from before the first thread beside the main one starts stand apart. borders: times in ns at which a
+    new phase begins, ascending. Raises ValueError for more than MOST_BORDERS.
+    """
+    if len(borders) > MOST_BORDERS:
+        raise ValueError(f"{len(borders)} borders")
+    started = [thread.start_ns for thread in trace.thread_rows if thread.path != "0"]
+    return _counted(trace, samples, _Rules(trace, kinds, PAGE, borders, min(started, default=0)))
+
+
+def _counted(trace: Trace, samples: TraceSamples, rules: "_Rules") -> PageCounts:
+    check_count(samples.threads)
+    native = rules.native(trace, samples)
+    handle = library().comm_pages_new()
+    if not handle:
+        raise MemoryError("pages")
+    try:
+        for columns in samples.columns():
+            if library().comm_pages_add(handle, ctypes.byref(native), ctypes.byref(_samples(columns))):
+                raise MemoryError("pages")
+        rows = np.empty(library().comm_pages_rows(handle), _ROW)
+        if library().comm_pages_read(handle, rows.ctypes.data):
+            raise MemoryError("pages")
+    finally:
+        library().comm_pages_free(handle)
+    return _in_order(trace, rows, len(rules.kind), samples)
+
+
+def _in_order(trace: Trace, rows: NDArray[Any], regions: int, samples: TraceSamples) -> PageCounts:
+    placed = rows["space"] < regions
+    apart = rows[~placed]
+    elsewhere = np.zeros((samples.threads, samples.threads))
+    np.add.at(elsewhere, (apart["thread"], apart["toucher"]), apart["accesses"] + apart["before"])
+    rows = rows[placed]
+    rows = rows[np.lexsort([rows[name] for name in ("phase", "thread", "page", "space")])]
+    names = {"region": "space"} | {name: name for name in _ROW.names or () if name != "space"}
+    columns: dict[str, Any] = {
+        name: rows[of].astype(np.float64 if _ROW[of].kind == "f" else np.int64) for name, of in names.items()
+    }
+    return PageCounts(
+        regions=_keys(trace, regions), **columns, elsewhere=elsewhere, period=max(1, samples.period)
+    )
+
+
+def _keys(trace: Trace, regions: int) -> list[RegionKey]:
+    """What identifies each region of a trace, by its number."""
+    path_of = {row.thread: row.path for row in trace.thread_rows}
+    keys = [RegionKey(kind="", name="", bytes=0)] * regions  # numbers without a region
+    for row in trace.region_rows:
+        keys[row.region] = RegionKey(
+            kind=row.kind,
+            name=row.name,
+            bytes=row.bytes,
+            build_id=row.build_id,
+            process=row.process,
+            thread=path_of.get(row.thread, ""),
+            sequence=row.sequence,
+        )
+    return keys
+
+
+class _Native(ctypes.Structure):
+    _fields_ = (
+        ("regions", ctypes.c_uint32),
+        ("borders", ctypes.c_uint32),
+        *((name, ctypes.c_void_p) for name in ("start", "kind", "process", "border")),
+        ("started", ctypes.c_int64),
+        ("weight", ctypes.c_void_p),
+    )
+
+
+class _Samples(ctypes.Structure):
+    _fields_ = (
+        ("count", ctypes.c_size_t),
+        *((name, ctypes.c_void_p) for name in ("time", "addr", "thread", "region", "is_write", "event")),
+    )
+
+
+class _Rules:
+    """What counts as a page of a region, and when; the arrays live as long as this does.
+
+    kinds: of regions that are counted by their own pages, if they have `least` bytes; started: ns before
+    which accesses stand apart.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        kinds: Collection[str],
+        least: int,
+        borders: Sequence[int] = (),
+        started: int = 0,
+    ) -> None:
+        size = 1 + max((row.region for row in trace.region_rows), default=-1)
+        self.kind, self.start = np.zeros(size, np.uint8), np.zeros(size, np.uint64)
+        for region in trace.region_rows:
+            placed = region.kind in kinds and region.bytes >= least
+            self.start[region.region] = region.start_addr
+            self.kind[region.region] = _PLACED if placed else _CODE * (region.kind == "text")
+        self.border, self.started = np.array(borders, np.int64), started
+
+    def native(self, trace: Trace, samples: TraceSamples) -> _Native:
+        """The same as the native part takes it."""
+        self.process = np.zeros(samples.threads, np.uint32)
+        numbers: dict[str, int] = {}
+        for thread in trace.thread_rows:
+            self.process[thread.thread] = numbers.setdefault(thread.process, len(numbers))
+        self.weight = np.ones(1 << 8)
+        self.weight[: len(samples.weights)] = samples.weights
+        pointers = (array.ctypes.data for array in (self.start, self.kind, self.process, self.border))
+        return _Native(len(self.kind), len(self.border), *pointers, self.started, self.weight.ctypes.data)
+
+
+def _samples(columns: dict[str, NDArray[Any]]) -> _Samples:
+    words = {"time_ns": np.int64, "addr": np.uint64, "thread": np.int32, "region": np.int32}
+    names: dict[str, Any] = {**words, "is_write": np.bool_, "event": np.uint8}
+    arrays = [np.ascontiguousarray(columns[name], kind) for name, kind in names.items()]
+    columns |= dict(zip(names, arrays, strict=True))  # kept alive by who holds them
+    return _Samples(len(arrays[0]), *(array.ctypes.data for array in arrays))

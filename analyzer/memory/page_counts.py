@@ -1,0 +1,66 @@
+"""Accesses counted by page: what regions, false sharing, reports and the planner are told.
+
+The counting is in `page_counting.py`; a plan without a trace needs the type alone.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.profiler import RegionKey
+
+PAGE = 4096
+DATA_KINDS = ("static", "heap", "mmap", "file", "small", "other")
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64] | NDArray[np.float64]
+
+
+class PageCounts(msgspec.Struct, frozen=True):
+    """Accesses counted by (region, page, thread, phase), in that order; equally long arrays.
+
+    regions: what each number in `region` stands for; page: offset in the region // 4096; accesses, writes:
+    samples, those of an event that was sampled more seldom count as many of the one sampled most often as
+    they stand for; toucher: the thread seen on the page first of all, -1 or None: not known; before: further
+    accesses, from before the threads start: they say nothing of who will use the page, but they are made;
+    phase: number of the phase of the run (None: one); teams: of each phase, the team of threads that it is
+    of (None: one); elsewhere: (N, N) accesses of each thread to memory of other regions, by the thread that
+    touched its page first; period: accesses that one count stands for; first_ns: time of the page's first
+    sample.
+    """
+
+    regions: Sequence[RegionKey]
+    region: Ints
+    page: Ints
+    thread: Ints
+    accesses: Counts
+    writes: Counts
+    toucher: Ints | None = None
+    before: Counts | None = None
+    phase: Ints | None = None
+    teams: Ints | None = None
+    elsewhere: Floats | None = None
+    period: int = 1
+    first_ns: Ints | None = None
+
+    def __len__(self) -> int:
+        return len(self.region)
+
+    @property
+    def all_accesses(self) -> Counts:
+        """Accesses with those from before the threads start."""
+        return self.accesses if self.before is None else self.accesses + self.before
+
+    @property
+    def team(self) -> Ints | None:
+        """Of each row, the team of threads that made it; None: there is one."""
+        return None if self.phase is None or self.teams is None else self.teams[self.phase]
+
+    @property
+    def page_number(self) -> Ints:
+        """(rows,) a number for each (region, page), ascending."""
+        new = (np.diff(self.region, prepend=-1) != 0) | (np.diff(self.page, prepend=-1) != 0)
+        return np.cumsum(new) - 1

@@ -1,0 +1,1 @@
+"""Several traces: of a program's runs, or of a job's ranks."""

@@ -1,0 +1,1 @@
+"""The samples of a trace as the analyses take them."""

@@ -1,0 +1,1 @@
+"""Accesses over time: the timeline, phases, and when the program changes."""

@@ -1,0 +1,21 @@
+from ._version import version as version
+from .background import BackgroundCall as BackgroundCall
+from .cli import run_command as run_command, run_tool as run_tool
+from .command import Argument as Argument, Command as Command, Json as Json, Option as Option
+from .document import reviewable_json as reviewable_json
+from .errors import (
+    MachineLacksError as MachineLacksError,
+    NotSoError as NotSoError,
+    NumaplanError as NumaplanError,
+    UsageError as UsageError,
+)
+from .files import (
+    atomic_output as atomic_output,
+    read_document as read_document,
+    write_document as write_document,
+)
+from .frame import fail as fail, leave as leave, printable as printable, run_framed as run_framed
+from .junit import JUnitCase as JUnitCase, junit_xml as junit_xml
+from .native_parts import load_native as load_native, native_part as native_part
+from .numpy_start import load_numpy as load_numpy
+from .process import find_program as find_program, run_program as run_program

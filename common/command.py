@@ -1,0 +1,59 @@
+"""What a command is: a Struct whose fields are its options and arguments, and whose docstring is its help.
+
+    class ShowCommand(Command, frozen=True):
+        '''Show a plan.
+
+        Example: tool show plan.json
+        '''
+
+        plan: Annotated[Path, Argument("PLAN", help="The plan to show.")]
+        wide: Annotated[bool, Option(help="Show all columns.")] = False
+
+        def run(self) -> int | None: ...
+
+Fields are of type bool, int, float, str, Path, one of them or None, or a list of them; one without a default
+must be given.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+
+class Option:
+    """How a field is given by name.
+
+    flags: its names, by default `--` and the field's name; off: the name that says no to a truth value;
+    least, most: limits of a number; group: the heading under which the help shows it.
+    """
+
+    def __init__(
+        self,
+        *flags: str,
+        help: str,
+        metavar: str | None = None,
+        off: str = "",
+        least: float | None = None,
+        most: float | None = None,
+        group: str = "Options",
+    ) -> None:
+        self.flags, self.help, self.metavar, self.off = flags, help, metavar, off
+        self.least, self.most, self.group = least, most, group
+
+
+class Argument:
+    """How a field is given without a name; program: it is the rest of the line, which is a program's."""
+
+    def __init__(self, metavar: str, *, help: str, program: bool = False) -> None:
+        self.metavar, self.help, self.program = metavar, help, program
+
+
+class Command(msgspec.Struct, frozen=True):
+    """The base of all commands."""
+
+    def run(self) -> int | None:
+        """Do it; returns the exit code, None for 0; raises NumaplanError."""
+        raise NotImplementedError
+
+
+Json = Annotated[bool, Option("--json", help="Print one JSON document and nothing else.")]

@@ -1,0 +1,238 @@
+"""From the words of a command line to a command: argparse, with the options that the command's fields say."""
+
+import argparse
+import os
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from types import NoneType
+from typing import Any, NoReturn, TypeVar, get_args, get_origin
+
+from msgspec import NODEFAULT
+from msgspec.structs import FieldInfo, fields
+
+from ._version import version
+from .command import Argument, Command, Option
+from .errors import UsageError
+
+C = TypeVar("C", bound=Command)
+
+_NUMBERS = {int: "whole number", float: "number"}
+_REST = "rest"
+
+
+class AnsweredError(Exception):
+    """The command line asked for the help or the version, which has been shown."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Reads options; words without a name are left to the caller.
+
+    about: the help's text; listed: title and rows of a list that the help has before the options; takes_rest:
+    from the first word without a name on, all are such; whole: of a program, which has a version.
+    """
+
+    def __init__(
+        self,
+        prog: str,
+        usage: str,
+        about: str,
+        listed: tuple[str, Callable[[], Iterable[tuple[str, str]]]],
+        *,
+        takes_rest: bool,
+        whole: bool,
+    ) -> None:
+        super().__init__(
+            prog,
+            f"{prog} [OPTIONS] {usage}".rstrip(),
+            formatter_class=partial(argparse.HelpFormatter, width=80),  # else it loads shutil, for nothing
+            add_help=False,
+            allow_abbrev=False,
+        )
+        self._about, self._takes_rest = about, takes_rest
+        self._listed, self._list = listed[1], self.add_argument_group(listed[0])
+        self._groups: dict[str, Any] = {}
+        self._names: list[str] = []
+        if takes_rest:
+            self.add_argument(_REST, nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+        add, action = self.add_option, _Immediate
+        add("-h", "--help", action=action, const=self._answer_help, help="Show this message and exit.")
+        add("--debug", action=action, const=_set_debug, help="Show the traceback of an error.")
+        if whole:
+            add("--version", action=action, const=_answer_version, help="Show the version and exit.")
+
+    def add_option(self, *names: str, group: str = "Options", **settings: Any) -> None:
+        """As `add_argument`, under the heading of that group."""
+        self._names += names
+        if group not in self._groups:
+            self._groups[group] = self.add_argument_group(group)
+        self._groups[group].add_argument(*names, **settings)
+
+    def read(self, words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+        """What is given by name, and the words without one; raises UsageError."""
+        words, after = list(words), list[str]()
+        if not self._takes_rest and "--" in words:
+            words, after = words[: words.index("--")], words[words.index("--") + 1 :]
+        found, left = self.parse_known_args(words)
+        for word in left:
+            if word.startswith("-") and word != "-":
+                self.reject("option", word.partition("=")[0], self._names)
+        given = {name: value for name, value in vars(found).items() if value is not None}
+        rest = given.pop(_REST, [])
+        return given, [*left, *after, *(rest[1:] if rest[:1] == ["--"] else rest)]
+
+    def _answer_help(self) -> None:
+        from .help import show_help
+
+        show_help(self, self._about, self._list, self._listed())
+        raise AnsweredError
+
+    def reject(self, what: str, word: str, known: Iterable[str]) -> NoReturn:
+        """Raise UsageError for a word that is not known, naming the one that it may be a slip of."""
+        from difflib import get_close_matches
+
+        near = "".join(f" (did you mean {name}?)" for name in get_close_matches(word, known, 1))
+        self.error(f"no such {what}: {word}{near}")
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError."""
+        what = message.removeprefix("argument ").replace("ignored explicit argument", "takes no value, not")
+        raise UsageError(what, f"see '{self.prog} --help'")
+
+
+class _Immediate(argparse.Action):
+    """An option that does something as soon as it is read."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, const: Any, help: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, const=const, help=help)
+
+    def __call__(self, *_: Any) -> None:
+        self.const()
+
+
+class _Switch(argparse.Action):
+    """A truth value; const: the name that says no to it."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, const: str, help: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, const=const, help=help)
+
+    def __call__(self, _: Any, namespace: argparse.Namespace, __: Any, name: str | None = None) -> None:
+        setattr(namespace, self.dest, name != self.const)
+
+
+def _set_debug() -> None:
+    os.environ["NUMAPLAN_DEBUG"] = "1"
+
+
+def _answer_version() -> None:
+    print(f"numaplan {version()}")
+    raise AnsweredError
+
+
+def read_command(command: type[C], prog: str, words: Sequence[str], *, whole: bool = False) -> C:
+    """The command that the words ask for; raises UsageError; whole: it is all of a program."""
+    options: list[tuple[FieldInfo, Option]] = []
+    arguments: list[tuple[FieldInfo, Argument]] = []
+    for field in fields(command):
+        how = field.type.__metadata__[0]
+        (options if isinstance(how, Option) else arguments).append((field, how))
+    parser = Parser(
+        prog,
+        " ".join(_usage(*row) for row in arguments),
+        command.__doc__ or "",
+        ("Arguments", lambda: [(argument.metavar, argument.help) for _, argument in arguments]),
+        takes_rest=any(argument.program for _, argument in arguments),
+        whole=whole,
+    )
+    for field, option in options:
+        _add(parser, field, option)
+    given, left = parser.read(words)
+    for field, _ in arguments:
+        kind, many = _kind(field)
+        taken, left = (left, []) if many else (left[:1], left[1:])
+        if taken:
+            given[field.name] = [*map(kind, taken)] if many else kind(taken[0])
+    if left:
+        parser.error(f"unexpected argument: {left[0]}")
+    required = [(field, f"argument {argument.metavar}") for field, argument in arguments]
+    required += [(field, f"option {_names(field, option)[0]}") for field, option in options]
+    for field, what in required:
+        if field.required and field.name not in given:
+            _missing(command, parser, what)
+    return command(**given)
+
+
+def _missing(command: type[Command], parser: Parser, what: str) -> NoReturn:
+    _, found, example = (command.__doc__ or "").partition("Example: ")
+    hint = f"give it, as in: {example.partition(chr(10))[0]}" if found else f"see '{parser.prog} --help'"
+    raise UsageError(f"missing {what}", hint)
+
+
+def _usage(field: FieldInfo, argument: Argument) -> str:
+    name = argument.metavar
+    if argument.program:
+        name += " [ARGS]..."
+    elif _kind(field)[1]:
+        name += "..."
+    return name if field.required else f"[{name}]"
+
+
+def _kind(field: FieldInfo) -> tuple[type, bool]:
+    """The type of a field's word, and whether there may be several."""
+    declared = get_args(field.type)[0]
+    kinds = [kind for kind in get_args(declared) if kind is not NoneType] or [declared]
+    return kinds[0], get_origin(declared) is list
+
+
+def _names(field: FieldInfo, option: Option) -> tuple[str, ...]:
+    return option.flags or (f"--{field.name.replace('_', '-')}",)
+
+
+def _add(parser: Parser, field: FieldInfo, option: Option) -> None:
+    """Add a field's option."""
+    names = _names(field, option)
+    kind, many = _kind(field)
+    settings = {"dest": field.name, "group": option.group, "help": _help(field, option)}
+    if kind is bool:
+        names = (*names, option.off) if option.off else names
+        parser.add_option(*names, action=_Switch, const=option.off, **settings)
+        return
+    parser.add_option(
+        *names,
+        action="append" if many else "store",
+        type=_reader(kind, option),
+        metavar=option.metavar or max(names, key=len).lstrip("-").upper(),
+        **settings,
+    )
+
+
+def _help(field: FieldInfo, option: Option) -> str:
+    """The option's text, its limits and its default, as argparse takes them."""
+    shown = field.default
+    if isinstance(shown, bool):
+        shown = option.off and (option.flags[0] if shown else option.off)
+    notes = [f"[{_limits(option)}]"] if option.least is not None else []
+    notes += [f"[default: {shown}]"] if shown not in ("", None, NODEFAULT) else []
+    return " ".join([option.help, *notes]).replace("%", "%%")
+
+
+def _reader(kind: type, option: Option) -> Callable[[str], Any]:
+    """Makes a value of a word, as argparse wants it."""
+    if kind not in _NUMBERS:
+        return kind
+
+    def read(word: str) -> Any:
+        try:
+            value = kind(word)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{word!r} is not a {_NUMBERS[kind]}") from None
+        if (low is not None and not value >= low) or (high is not None and not value <= high):
+            raise argparse.ArgumentTypeError(f"{word} is not in the range {_limits(option)}")
+        return value
+
+    low, high = option.least, option.most
+    return read
+
+
+def _limits(option: Option) -> str:
+    """Such as `1 <= x <= 9`."""
+    return f"{option.least} <= x" + ("" if option.most is None else f" <= {option.most:.0f}")

@@ -1,0 +1,46 @@
+"""`nlab setup` and `nlab doctor`: get what the lab needs, and say what it lacks."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from numaplan.common import Command, Json, MachineLacksError, Option
+
+
+class SetupCommand(Command, frozen=True):
+    """Fetch a Debian kernel into the user's cache folder, and QEMU if root and missing.
+
+    Example: nlab setup
+    """
+
+    deb: Annotated[list[Path], Option(help="Use this kernel package; fetch none.", metavar="FILE")] = []
+    renew: Annotated[bool, Option(help="Fetch a kernel again.")] = False
+
+    def run(self) -> None:
+        from ..places import cache_folder
+        from ..setup.fetch import set_up
+
+        kernel = set_up(self.deb, self.renew, lambda text: print(f"nlab: {text}", file=sys.stderr))
+        print(f"kernel {kernel.version} in {cache_folder()}")
+
+
+class DoctorCommand(Command, frozen=True):
+    """Say what the lab lacks here, and the command that mends it.
+
+    Example: nlab doctor
+    """
+
+    as_json: Json = False
+
+    def run(self) -> None:
+        from ..setup.doctor import diagnose, show_diagnosis
+        from .run import print_json
+
+        diagnosis = diagnose()
+        if self.as_json:
+            print_json(diagnosis)
+        else:
+            show_diagnosis(diagnosis)
+        if not diagnosis.ok:
+            lacking = next(check for check in diagnosis.checks if not check.ok)
+            raise MachineLacksError(f"{lacking.name}: {lacking.found}", lacking.hint)

@@ -1,0 +1,145 @@
+"""The guest's kernel: taken out of a Debian package, kept in the cache as what a boot needs and nothing else.
+
+A kernel folder holds `vmlinux` (the uncompressed kernel, which QEMU starts directly: the unpacking that a
+bzImage does first takes seconds under emulation), `modules/NN-name.ko` in the order in which they are
+loaded, and `kernel.json`, written last.
+"""
+
+import gzip
+import lzma
+import struct
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from numaplan.common import MachineLacksError, UsageError
+
+from ..places import cache_folder
+
+# What turns the virtio devices of the lab into files and streams; dependencies are found.
+WANTED = ("virtio_pci", "9pnet_virtio", "9p", "virtio_console")
+_SETUP_HEADER = 0x1F1  # offset of the x86 boot protocol's header in a bzImage
+_ELF = b"\x7fELF"
+UNPACKED_LIMIT = 512 << 20
+
+
+class Kernel(NamedTuple):
+    """A kernel in the cache: its version, the uncompressed image, its modules in load order."""
+
+    version: str
+    image: Path
+    modules: tuple[Path, ...]
+
+
+class _Record(msgspec.Struct):
+    version: str
+    modules: list[str]
+
+
+def installed_kernel() -> Kernel:
+    """The newest kernel in the cache; raises MachineLacksError when there is none."""
+    folders = sorted(cache_folder().glob("kernel-*/kernel.json"), key=lambda path: path.stat().st_mtime)
+    for record_file in reversed(folders):
+        try:
+            record = msgspec.json.decode(record_file.read_bytes(), type=_Record)
+        except (OSError, msgspec.MsgspecError):
+            continue
+        folder = record_file.parent
+        modules = tuple(folder / "modules" / name for name in record.modules)
+        if all(path.is_file() for path in (folder / "vmlinux", *modules)):
+            return Kernel(record.version, folder / "vmlinux", modules)
+    raise MachineLacksError("the lab has no kernel yet", "run 'nlab setup'")
+
+
+def import_kernel(tree: Path, target: Path) -> str:
+    """Fill the folder `target` from an unpacked kernel package `tree`; returns the kernel's version.
+
+    Raises UsageError when the tree holds no kernel that can be used.
+    """
+    images = sorted(tree.glob("boot/vmlinuz-*"))
+    if not images:
+        raise UsageError(f"{tree}: no boot/vmlinuz-*", "give a Debian kernel package")
+    version = images[-1].name.removeprefix("vmlinuz-")
+    (target / "vmlinux").write_bytes(unpack_bzimage(images[-1].read_bytes()))
+    (target / "modules").mkdir()
+    found = {path.name.split(".ko")[0]: path for path in _module_files(tree, version)}
+    names = []
+    for number, name in enumerate(load_order(WANTED, found)):
+        names.append(f"{number:02d}-{name}.ko")
+        (target / "modules" / names[-1]).write_bytes(_module_bytes(found[name]))
+    (target / "kernel.json").write_bytes(msgspec.json.encode(_Record(version, names)))
+    return version
+
+
+def unpack_bzimage(data: bytes) -> bytes:
+    """The ELF kernel inside a bzImage (x86 boot protocol 2.08 or later: payload_offset, payload_length)."""
+    if data[0x202:0x206] != b"HdrS" or len(data) < 0x260:
+        raise UsageError("the kernel image is no bzImage", "give a Debian kernel package")
+    sectors = data[_SETUP_HEADER] or 4
+    offset, length = struct.unpack_from("<II", data, 0x248)
+    start = (sectors + 1) * 512 + offset
+    image = _decompress(data[start : start + length])
+    if not image.startswith(_ELF):
+        raise UsageError("the kernel image holds no ELF kernel", "give a Debian kernel package")
+    return image
+
+
+def _decompress(payload: bytes) -> bytes:
+    """A payload ends in its unpacked size (4 bytes), which decompressors must not take for data."""
+    if payload.startswith(b"\xfd7zXZ"):
+        return lzma.LZMADecompressor(format=lzma.FORMAT_XZ).decompress(payload, UNPACKED_LIMIT)
+    if payload.startswith(b"\x1f\x8b"):
+        return gzip.GzipFile(fileobj=BytesIO(payload[:-4])).read(UNPACKED_LIMIT)
+    if payload.startswith(b"\x28\xb5\x2f\xfd"):
+        import zstandard
+
+        return zstandard.ZstdDecompressor().stream_reader(payload[:-4]).read(UNPACKED_LIMIT)
+    raise UsageError(
+        "the kernel image is compressed in a way the lab does not read", "give one with xz, gzip or zstd"
+    )
+
+
+def _module_files(tree: Path, version: str) -> Iterator[Path]:
+    for base in ("lib/modules", "usr/lib/modules"):
+        yield from (tree / base / version / "kernel").rglob("*.ko*")
+
+
+def _module_bytes(path: Path) -> bytes:
+    data = path.read_bytes()
+    return lzma.decompress(data) if path.suffix == ".xz" else data
+
+
+def load_order(wanted: tuple[str, ...], found: dict[str, Path]) -> list[str]:
+    """Names of the wanted modules and all they depend on, dependencies first; built-in ones are left out."""
+    order: list[str] = []
+
+    def visit(name: str) -> None:
+        path = found.get(name) or found.get(name.replace("_", "-"))
+        if path is None or (stem := path.name.split(".ko")[0]) in order:
+            return
+        for needed in dependencies(_module_bytes(path)):
+            visit(needed)
+        order.append(stem)
+
+    for name in wanted:
+        visit(name)
+    return order
+
+
+def dependencies(module: bytes) -> list[str]:
+    """What a kernel module says it depends on (`depends=` in its .modinfo section)."""
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        section = ELFFile(BytesIO(module)).get_section_by_name(".modinfo")
+        entries = section.data().split(b"\0") if section else []
+    except ELFError as error:
+        raise UsageError(
+            f"a kernel module cannot be read: {error}", "give a Debian kernel package"
+        ) from error
+    lists = [entry.removeprefix(b"depends=").decode() for entry in entries if entry.startswith(b"depends=")]
+    return [name for text in lists for name in text.split(",") if name]

@@ -1,0 +1,206 @@
+/*
+ * QEMU system-mode plugin: counts the memory accesses of user code by vcpu, task and node of the page.
+ *
+ * Only instructions in the user half of the address space carry a callback, so the kernel runs at QEMU's full
+ * speed. One instruction of the kernel is watched besides: the load of the next task's stack pointer in its
+ * context switch, whose address tells which task the vcpu goes on with. The guest's agent commands the plugin
+ * through marks.h. Accesses wider than 8 bytes are counted as QEMU performs them, in parts of at most 8.
+ *
+ * Arguments: directory=PATH, where `calibration` and `counts` are written; samples=PATH, memory shared with the guest
+ * for the sampler (none: no samples).
+ */
+#include "marks.h"
+#include "rows.h"
+#include "sampling.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STAGE_CODES 4
+#define KERNEL_HALF (UINT64_C(1) << 63)
+
+PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_API;
+
+static int api; /* of the QEMU that runs */
+static char directory[4000];
+static volatile bool counting; /* written by the agent's vcpu while the others run kernel code or idle */
+static bool calibrated;
+static uint64_t numbers[MARK_NUMBERS + 1]; /* of one sender, the agent */
+static unsigned number_count;
+static uint64_t probe_address, probe_physical;
+static uint64_t stage_code[STAGE_CODES];
+static unsigned stage_code_count;
+
+static FILE *open_output(const char *name) {
+    char path[sizeof directory + 32];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    FILE *file = fopen(path, "w");
+    if (!file) fprintf(stderr, "numaplan lab: cannot write %s\n", path);
+    return file;
+}
+
+static void calibrate(void) {
+    FILE *file = open_output("calibration");
+    if (!file) return;
+    calibrated = lab_nodes_calibrate(file);
+    fclose(file);
+}
+
+static void write_counts(void) {
+    FILE *file = open_output("counts");
+    if (!file) return;
+    lab_rows_write(file);
+    fclose(file);
+}
+
+static void command(unsigned vcpu, unsigned slot) {
+    switch (slot) {
+    case MARK_NUMBER_DONE:
+        number_count = number_count < MARK_NUMBERS ? number_count + 1 : MARK_NUMBERS;
+        numbers[number_count] = 0;
+        return;
+    case MARK_CPU:
+        lab_rows_set_cpu(vcpu, (unsigned)numbers[0]);
+        lab_sampling_set_cpu(vcpu, (unsigned)numbers[0]);
+        break;
+    case MARK_SPAN: lab_nodes_add_span(numbers[0], numbers[1], numbers[2]); break;
+    case MARK_PROBE:
+        probe_address = numbers[0];
+        probe_physical = numbers[1];
+        break;
+    case MARK_CALIBRATED: calibrate(); break;
+    case MARK_START:
+        lab_rows_reset();
+        counting = calibrated;
+        break;
+    case MARK_EXCLUDE: lab_rows_exclude(lab_rows_current[vcpu]->task); break;
+    case MARK_STAGE_CODE:
+        if (stage_code_count < STAGE_CODES) stage_code[stage_code_count++] = numbers[0];
+        break;
+    case MARK_SAMPLER: lab_sampling_answer(vcpu); break;
+    case MARK_STOP:
+        counting = false;
+        write_counts();
+        break;
+    default: numbers[number_count] = numbers[number_count] << 8 | slot; return;
+    }
+    number_count = 0;
+    memset(numbers, 0, sizeof numbers);
+}
+
+/* QEMU up to 8 performs accesses of 16 bytes in two halves, later ones at once: counted alike. */
+static uint64_t parts_of(qemu_plugin_meminfo_t info) {
+#if QEMU_PLUGIN_API > 1
+    return qemu_plugin_mem_size_shift(info) > 3 ? UINT64_C(1) << (qemu_plugin_mem_size_shift(info) - 3) : 1;
+#else
+    (void)info;
+    return 1;
+#endif
+}
+
+static void at_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code) {
+    /* A user instruction that traps can leave its callback armed for what the kernel does next (QEMU 7.2). */
+    if (__builtin_expect(address >= KERNEL_HALF, 0)) return;
+    if (__builtin_expect(address - MARK_PAGE < MARK_PAGE_BYTES, 0)) {
+        if (qemu_plugin_mem_is_store(info)) command(vcpu, (unsigned)(address - MARK_PAGE) / MARK_SLOT_BYTES);
+        return;
+    }
+    if (__builtin_expect(counting, 1)) {
+        struct qemu_plugin_hwaddr *seen = qemu_plugin_get_hwaddr(info, address);
+        unsigned node = seen ? lab_nodes_find(seen) : NODE_UNKNOWN;
+        uint64_t parts = parts_of(info);
+        lab_rows_current[vcpu]->accesses[node] += parts;
+        if (lab_sampling_due(vcpu, parts))
+            lab_sampling_take(vcpu, address, (uint64_t)(uintptr_t)code, qemu_plugin_mem_is_store(info), node);
+    } else if (__builtin_expect(address == probe_address && !calibrated, 0)) {
+        lab_nodes_add_probe(probe_physical, qemu_plugin_get_hwaddr(info, address));
+        probe_address = 0;
+    }
+}
+
+static void at_switch(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *offset) {
+    (void)info;
+    uint64_t task = address - (uint64_t)(uintptr_t)offset;
+    lab_rows_switch(vcpu, task);
+    lab_sampling_switch(vcpu, task);
+}
+
+/*
+ * The kernel changes stacks in one place (__switch_to_asm) by
+ *     mov %rsp, OFFSET(%rdi); mov OFFSET(%rsi), %rsp
+ * where rsi is the next task. True for the second of the two; stores OFFSET.
+ */
+static bool is_switch(const struct qemu_plugin_insn *first, const struct qemu_plugin_insn *second, int32_t *offset) {
+    static const unsigned char save[] = {0x48, 0x89, 0xa7}, load[] = {0x48, 0x8b, 0xa6};
+    const size_t bytes = sizeof save + sizeof *offset;
+    unsigned char a[sizeof save + sizeof *offset], b[sizeof a];
+    if (qemu_insn_code(second, b, sizeof b, api) != bytes || qemu_insn_code(first, a, sizeof a, api) != bytes)
+        return false;
+    if (memcmp(a, save, sizeof save) || memcmp(b, load, sizeof load) || memcmp(a + 3, b + 3, sizeof *offset))
+        return false;
+    memcpy(offset, b + sizeof load, sizeof *offset);
+    return true;
+}
+
+static void at_stage_end(unsigned vcpu, void *unused) {
+    (void)unused;
+    if (counting) lab_rows_end_stage(vcpu);
+}
+
+static void watch_stages(const struct qemu_plugin_tb *block, size_t instructions) {
+    for (size_t i = 0; stage_code_count && i < instructions; i++) {
+        struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(block, i);
+        for (unsigned code = 0; code < stage_code_count; code++)
+            if (qemu_plugin_insn_vaddr(instruction) == stage_code[code])
+                qemu_plugin_register_vcpu_insn_exec_cb(instruction, at_stage_end, QEMU_PLUGIN_CB_NO_REGS, NULL);
+    }
+}
+
+static void watch_switch(const struct qemu_plugin_tb *block, size_t instructions) {
+    int32_t offset;
+    for (size_t i = 1; i < instructions; i++) {
+        struct qemu_plugin_insn *second = qemu_plugin_tb_get_insn(block, i);
+        if (is_switch(qemu_plugin_tb_get_insn(block, i - 1), second, &offset))
+            /* RW: asked for reads only, QEMU 7.2 never calls. */
+            qemu_plugin_register_vcpu_mem_cb(second, at_switch, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
+                                             (void *)(intptr_t)offset);
+    }
+}
+
+static void at_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *block) {
+    (void)id;
+    size_t instructions = qemu_plugin_tb_n_insns(block);
+    uint64_t address = qemu_plugin_tb_vaddr(block);
+    if (address >= KERNEL_HALF) {
+        watch_switch(block, instructions);
+        watch_stages(block, instructions);
+        return;
+    }
+    if (!calibrated && address < MARK_BOOT_CODE_END) return;
+    for (size_t i = 0; i < instructions; i++) {
+        struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(block, i);
+        qemu_plugin_register_vcpu_mem_cb(instruction, at_access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
+                                         (void *)(uintptr_t)qemu_plugin_insn_vaddr(instruction));
+    }
+}
+
+PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv) {
+    const char *samples = NULL;
+    api = info->version.cur;
+    for (int i = 0; i < argc; i++) {
+        if (!strncmp(argv[i], "directory=", 10)) snprintf(directory, sizeof directory, "%s", argv[i] + 10);
+        else if (!strncmp(argv[i], "samples=", 8)) samples = argv[i] + 8;
+    }
+    if (!directory[0] || !info->system_emulation || info->system.max_vcpus > VCPUS_MAX) {
+        fprintf(stderr, "numaplan lab: needs directory=PATH, system emulation and at most %d vcpus\n", VCPUS_MAX);
+        return -1;
+    }
+    if (!lab_rows_open((unsigned)info->system.max_vcpus)) return -1;
+    if (samples && !lab_sampling_open(samples, (unsigned)info->system.max_vcpus)) {
+        fprintf(stderr, "numaplan lab: cannot use %s for samples\n", samples);
+        return -1;
+    }
+    qemu_plugin_register_vcpu_tb_trans_cb(id, at_translation);
+    return 0;
+}

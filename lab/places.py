@@ -1,0 +1,40 @@
+"""Where the lab keeps its files: the user's cache folder, and the native parts beside the package."""
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from numaplan.common import MachineLacksError, native_part
+
+QEMU = "qemu-system-x86_64"
+_PREFIX = "numaplan-lab-"
+
+
+def cache_folder() -> Path:
+    """The lab's folder in the user's cache (XDG_CACHE_HOME, else ~/.cache); it need not exist."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "numaplan" / "lab"
+
+
+def lab_part(name: str) -> Path:
+    """A file built into `lab/native` (plugin.so, …); raises MachineLacksError if it is missing."""
+    path = native_part("lab", name)
+    if not path.is_file():
+        raise MachineLacksError(f"{path}: the lab's native part is not built", "install the package again")
+    return path
+
+
+@contextmanager
+def own_folder() -> Iterator[Path]:
+    """A temporary folder of this process; first removes those of labs that were killed."""
+    base = Path(tempfile.gettempdir())
+    for left_over in base.glob(f"{_PREFIX}*"):
+        owner = re.match(rf"{_PREFIX}(\d+)-", left_over.name)
+        if owner and not Path(f"/proc/{owner[1]}").exists() and left_over.stat().st_uid == os.getuid():
+            shutil.rmtree(left_over, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-") as name:
+        yield Path(name)

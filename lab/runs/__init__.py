@@ -1,0 +1,1 @@
+"""Counted runs: configurations, counts, results, comparisons, gates."""

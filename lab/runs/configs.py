@@ -1,0 +1,155 @@
+"""The configurations the lab can run a program under: what differs is only who places threads and memory."""
+
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from numaplan.common import UsageError
+from numaplan.launcher import LIBRARY, fit_plan, make_plan_table, make_report, read_observed
+from numaplan.machine import Machine
+from numaplan.profiler import prepare
+
+from ..guest.job import Job
+
+_NLAUNCH = (
+    "import sys; from numaplan.launcher.commands.main import main; sys.argv[0] = 'nlaunch'; sys.exit(main())"
+)
+
+
+class PlannedLaunch:
+    """A launch of `program` with a plan in the guest.
+
+    What nlaunch does before and after a program is done on this side, where Python is some forty times as
+    fast as in the guest; the library enforces and logs there. Raises UsageError when the plan cannot be used.
+    folder: for the library's files; empty, and the program's user must be able to write there.
+    """
+
+    def __init__(
+        self, plan_path: str, program: str, machine: Machine, environment: Mapping[str, str], folder: Path
+    ) -> None:
+        self._plan = fit_plan(plan_path, machine, remap=True)
+        self._table = make_plan_table(self._plan, machine, program, "float", environment)
+        self._folder = folder
+        place = folder / "plan.bin"
+        place.write_bytes(self._table.data)
+        self.environment = {**prepare(folder, environment, LIBRARY), "NUMAPLAN_PLAN": str(place)}
+
+    def report(self, exit_code: int) -> dict[str, Any]:
+        """What was applied (`numaplan/applied/1`), from the library's log."""
+        applied = make_report(self._plan, self._table, read_observed(self._folder), exit_code, ())
+        content: dict[str, Any] = msgspec.to_builtins(applied)
+        return content
+
+
+@dataclass(frozen=True)
+class Options:
+    """What configurations may need: a launch prepared with the plan, the online policy, nlaunch's report."""
+
+    launch: PlannedLaunch | None = None
+    online: str = ""
+    report: Path = Path("applied.json")
+
+
+def _default(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
+    return job
+
+
+def _no_autonuma(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
+    return replace(job, balancing=False)
+
+
+def _interleave(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
+    return replace(job, interleave=True)
+
+
+def _compact(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
+    return replace(job, cpus=[cpu for node in machine.cpu_nodes for cpu in node.cpus])
+
+
+def _scatter(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
+    deepest = max(len(node.cpus) for node in machine.cpu_nodes)
+    turns = [[node.cpus[k] for node in machine.cpu_nodes if k < len(node.cpus)] for k in range(deepest)]
+    return replace(job, cpus=[cpu for turn in turns for cpu in turn])
+
+
+def _plan(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
+    assert options.launch is not None
+    return replace(job, environment=options.launch.environment)
+
+
+def _online(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
+    return _launched(job, "--online", *shlex.split(options.online))
+
+
+def _online_alone(job: Job, machine: Machine, options: Options) -> Job:
+    return replace(_online(job, machine, options), balancing=False)
+
+
+def _launched(job: Job, *words: str) -> Job:
+    """The same program started and attended by nlaunch, which runs in the guest."""
+    argv = [sys.executable, "-c", _NLAUNCH, *words, "--", *job.argv]
+    return replace(job, program=sys.executable, argv=argv, exclude=True)
+
+
+CONFIGS: dict[str, tuple[Callable[[Job, Machine, Options], Job], str]] = {
+    "default": (_default, "the kernel places all (AutoNUMA on)"),
+    "no-autonuma": (_no_autonuma, "the kernel places all, AutoNUMA off"),
+    "interleave": (_interleave, "pages interleaved over all nodes"),
+    "compact": (_compact, "the k-th thread on the k-th cpu, nodes filled in turn"),
+    "scatter": (_scatter, "threads dealt to the nodes in turn"),
+    "plan": (_plan, "as nlaunch with the plan"),
+    "online": (_online, "nlaunch with an online policy, beside AutoNUMA"),
+    "online-alone": (_online_alone, "the same, AutoNUMA off"),
+}
+
+
+def parse_configs(text: str, plan: str, online: str) -> list[str]:
+    """Names from a comma-separated list, nothing for the usual ones.
+
+    Raises UsageError for names that are unknown, or that need a plan or policy which is not given.
+    """
+    usual = [
+        "default",
+        "no-autonuma",
+        "interleave",
+        "compact",
+        *["plan"] * bool(plan),
+        *["online"] * bool(online),
+    ]
+    names = [name.strip() for name in text.split(",") if name.strip()] if text else usual
+    unknown = [name for name in names if name not in CONFIGS]
+    if unknown or not names:
+        raise UsageError(
+            f"no configuration {', '.join(unknown) or text!r}", f"there are {', '.join(CONFIGS)}"
+        )
+    if "plan" in names and not plan:
+        raise UsageError("configuration 'plan' needs a plan", "give --plan plan.json")
+    if {"online", "online-alone"} & set(names) and not online:
+        raise UsageError("configuration 'online' needs a policy", "give --online nimar")
+    return list(dict.fromkeys(names))
+
+
+def is_launcher(argv: Sequence[str]) -> bool:
+    """Whether a command line starts nlaunch, whose own accesses are not the program's."""
+    name = Path(argv[0]).name if argv else ""
+    return name == "nlaunch" or (name == "numaplan" and list(argv[1:2]) == ["launch"])
+
+
+def make_job(
+    name: str,
+    program: str,
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    directory: str,
+    machine: Machine,
+    options: Options,
+    timeout: float = 0.0,
+) -> Job:
+    """The job that runs a program under a configuration."""
+    job = Job(program, list(argv), environment, directory, timeout=timeout, exclude=is_launcher(argv))
+    return CONFIGS[name][0](job, machine, options)

@@ -1,0 +1,107 @@
+"""Gates: conditions on a comparison, such as `plan.local_share >= default.local_share + 0.05`.
+
+A gate is a Python expression of a small part of Python: one comparison of two sides made of numbers,
+`+ - * /`, parentheses and CONFIG.METRIC, the median over that configuration's runs; and `5%` is a number. A
+minus needs a space before it where it follows a configuration's name, for names may hold one.
+"""
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from numaplan.common import UsageError
+
+from .results import METRICS, ConfigResult
+
+_CONFIG = re.compile(r"(?<![\w.])[a-z][a-z0-9-]*(?=\.)")
+_PERCENT = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)%")
+_COMPARE: dict[type[ast.AST], Callable[[float, float], bool]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+}
+_COMBINE: dict[type[ast.AST], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+_MAX_TEXT = 1000
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a gate holds, and the values of its two sides."""
+
+    gate: str
+    ok: bool
+    left: float
+    right: float
+
+    def __str__(self) -> str:
+        return f"{self.gate}: {'holds' if self.ok else 'does not hold'} ({self.left:g} and {self.right:g})"
+
+
+def gate_names(text: str) -> set[str]:
+    """The configurations a gate speaks of; raises UsageError when it cannot be read."""
+    names: set[str] = set()
+
+    def note(config: str, _metric: str) -> float:
+        names.add(config)
+        return 1.0
+
+    _evaluate(text, note)
+    return names
+
+
+def check_gate(text: str, configs: Mapping[str, ConfigResult]) -> Verdict:
+    """Evaluate a gate; raises UsageError when it cannot be read or names what was not run."""
+
+    def median(config: str, metric: str) -> float:
+        if config not in configs:
+            raise UsageError(f"gate {text!r}: {config!r} was not run", f"it can name {', '.join(configs)}")
+        return float(getattr(configs[config], metric).median)
+
+    return _evaluate(text, median)
+
+
+def _evaluate(text: str, median: Callable[[str, str], float]) -> Verdict:
+    if len(text) > _MAX_TEXT:
+        raise UsageError("the gate is too long", f"give at most {_MAX_TEXT} characters")
+    example = "write for example 'plan.local_share >= default.local_share + 0.05'"
+    try:
+        match _parse(text):
+            case ast.Compare(left, [sign], [right]) if type(sign) in _COMPARE:
+                values = _value(left, median), _value(right, median)
+                return Verdict(text.strip(), _COMPARE[type(sign)](*values), *values)
+        raise ValueError("not one comparison")
+    except ZeroDivisionError:
+        raise UsageError(f"gate {text!r}: it divides by zero", example) from None
+    except (ValueError, OverflowError, RecursionError, MemoryError) as error:
+        raise UsageError(f"gate {text!r}: {error or 'it is nested too deeply'}", example) from None
+
+
+def _parse(text: str) -> ast.expr:
+    python = _CONFIG.sub(lambda found: found[0].replace("-", "_"), " ".join(text.split()))
+    try:
+        return ast.parse(_PERCENT.sub(r"(\1/100)", python), mode="eval").body
+    except SyntaxError as error:
+        rest = (error.text or "")[error.offset - 1 :][:20] if error.offset else ""
+        raise ValueError(f"{error.msg.partition('.')[0]} at {repr(rest) if rest else 'its end'}") from None
+
+
+def _value(node: ast.expr, median: Callable[[str, str], float]) -> float:
+    match node:
+        case ast.Constant(int() | float() as value) if value is not True and value is not False:
+            return float(value)
+        case ast.BinOp(left, sign, right) if type(sign) in _COMBINE:
+            return _COMBINE[type(sign)](_value(left, median), _value(right, median))
+        case ast.Attribute(ast.Name(config), metric) if metric in METRICS:
+            return median(config.replace("_", "-"), metric)
+        case ast.Attribute(ast.Name(), metric):
+            raise ValueError(f"no metric {metric!r}; there are {', '.join(METRICS)}")
+    raise ValueError(f"{ast.unparse(node)[:20]!r} is not understood")

@@ -1,0 +1,161 @@
+"""What the lab answers: one run's counts and costs, and runs of several configurations side by side."""
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from numaplan.machine import Machine
+
+from .counts import Counts
+
+RUN_SCHEMA = "numaplan/lab/1"
+COMPARE_SCHEMA = "numaplan/lab-compare/1"
+METRICS = (
+    "local_share",
+    "local",
+    "remote",
+    "hop_cost",
+    "mean_distance",
+    "traffic_imbalance",
+    "migrated",
+    "hint_faults",
+    "seconds",
+)
+
+
+class ThreadCounts(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One thread's accesses by node (in the order of the run's `nodes`) and by cpu it ran on."""
+
+    path: str
+    name: str
+    tid: int
+    accesses: list[int]
+    cpus: dict[int, int]
+
+
+class LabRun(msgspec.Struct, kw_only=True):
+    """One counted run (`numaplan/lab/1`).
+
+    accesses: [cpu][node], in the order of `cpus` and `nodes`; local_share: of all accesses with a known node,
+    0 when there are none; hop_cost: sum of accesses times distance (local counts 10); mean_distance: that per
+    access; node_traffic: accesses to each node's memory; traffic_imbalance: the largest over the mean;
+    unknown: accesses to pages of no node; kernel: what the kernel counted meanwhile; seconds: in the guest;
+    said: the last line of a failed program's stderr (comparisons only); applied: nlaunch's report.
+    """
+
+    schema: str = RUN_SCHEMA
+    machine: str
+    config: str
+    argv: list[str]
+    cpus: list[int]
+    cpu_nodes: list[int]
+    nodes: list[int]
+    accesses: list[list[int]]
+    local: int
+    remote: int
+    local_share: float
+    hop_cost: float
+    mean_distance: float
+    node_traffic: list[int]
+    traffic_imbalance: float
+    unknown: int
+    excluded: int
+    migrated: int
+    hint_faults: int
+    kernel: dict[str, int]
+    exit_code: int
+    timed_out: bool
+    seconds: float
+    said: str = ""
+    applied: dict[str, Any] | None = None
+    threads: list[ThreadCounts] | None = None
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """A metric over the repeats."""
+
+    median: float
+    min: float
+    max: float
+
+
+class ConfigResult(msgspec.Struct, kw_only=True):
+    """All runs of one configuration, and each metric's spread over them."""
+
+    runs: list[LabRun]
+    local_share: Spread
+    local: Spread
+    remote: Spread
+    hop_cost: Spread
+    mean_distance: Spread
+    traffic_imbalance: Spread
+    migrated: Spread
+    hint_faults: Spread
+    seconds: Spread
+
+
+class LabCompare(msgspec.Struct, kw_only=True):
+    """Runs of several configurations in one boot (`numaplan/lab-compare/1`)."""
+
+    schema: str = COMPARE_SCHEMA
+    machine: str
+    argv: list[str]
+    boot_seconds: float
+    configs: dict[str, ConfigResult]
+    gates: list[dict[str, Any]] = []
+
+
+def lab_run(
+    machine: Machine,
+    counts: Counts,
+    *,
+    config: str,
+    argv: Sequence[str],
+    kernel: Mapping[str, int],
+    exit_code: int,
+    timed_out: bool,
+    seconds: float,
+) -> LabRun:
+    """A run's counts with their costs on `machine` (dense: cpus and nodes from 0 up)."""
+    accesses = counts.accesses
+    owner = np.array([machine.index_of_node(machine.node_of_cpu[cpu]) for cpu in machine.cpus])
+    local = int(accesses[np.arange(len(owner)), owner].sum())
+    total = int(accesses.sum())
+    cost = float((accesses * machine.distance_matrix[owner]).sum())
+    traffic = accesses.sum(axis=0)
+    return LabRun(
+        machine=machine.name,
+        config=config,
+        argv=list(argv),
+        cpus=list(machine.cpus),
+        cpu_nodes=[machine.node_of_cpu[cpu] for cpu in machine.cpus],
+        nodes=list(machine.node_ids),
+        accesses=accesses.tolist(),
+        local=local,
+        remote=total - local,
+        local_share=local / total if total else 0.0,
+        hop_cost=cost,
+        mean_distance=cost / total if total else 0.0,
+        node_traffic=traffic.tolist(),
+        traffic_imbalance=float(traffic.max() / traffic.mean()) if total else 0.0,
+        unknown=counts.unknown,
+        excluded=counts.excluded,
+        migrated=kernel.get("pgmigrate_success", 0),
+        hint_faults=kernel.get("numa_hint_faults", 0),
+        kernel=dict(kernel),
+        exit_code=exit_code,
+        timed_out=timed_out,
+        seconds=seconds,
+    )
+
+
+def summarize(runs: Sequence[LabRun]) -> ConfigResult:
+    """Median, least and greatest of every metric over a configuration's runs (at least one)."""
+    spreads = {}
+    for name in METRICS:
+        values = [float(getattr(run, name)) for run in runs]
+        spreads[name] = Spread(median(values), min(values), max(values))
+    return ConfigResult(runs=list(runs), **spreads)

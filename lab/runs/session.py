@@ -1,0 +1,208 @@
+"""Counted runs in one guest: a program under one configuration after another."""
+
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from numaplan.common import UsageError, find_program
+from numaplan.machine import Machine
+
+from ..guest.guest import Guest, GuestHungError, Outcome, interruptible
+from ..guest.health import Patience
+from ..guest.shape import (
+    USUAL_MIB,
+    GuestShape,
+    available_mib,
+    dense,
+    parse_memory,
+    renumbering,
+    scaled,
+    shape_guest,
+    with_cpus_per_node,
+)
+from ..places import own_folder
+from .configs import Options, PlannedLaunch, make_job
+from .counts import parse_counts
+from .results import LabRun, lab_run
+from .threads import program_threads
+
+_REPORT_LIMIT = 64 << 20
+_BOOTS = 3  # after so many the fault is not one of chance
+_AGAIN = "the virtual machine does not answer, most likely by a fault of QEMU: booting another"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run where.
+
+    machine: what `Machine.load` takes; scale: "KxC" or nothing; cpus_per_node: 0 for all; memory: of the
+    whole guest, as "2G" or "1500M", nothing for the usual; timeout: seconds a run, 0 for no limit; patience:
+    with a guest that hangs.
+    """
+
+    argv: Sequence[str]
+    machine: str
+    scale: str = ""
+    cpus_per_node: int = 0
+    memory: str = ""
+    timeout: float = 0.0
+    plan: str = ""
+    online: str = ""
+    by_thread: bool = False
+    patience: Patience = field(default_factory=Patience)
+
+
+def guest_shape(request: Request) -> GuestShape:
+    """The guest a request asks for; raises UsageError or MachineLacksError when it cannot be."""
+    machine = Machine.load(request.machine)
+    if request.scale:
+        machine = scaled(machine, request.scale)
+    if request.cpus_per_node:
+        machine = with_cpus_per_node(machine, request.cpus_per_node)
+    if renamed := renumbering(machine):
+        print(f"nlab: {renamed}", file=sys.stderr)
+    machine = dense(machine)
+    memory = parse_memory(request.memory) if request.memory else max(USUAL_MIB, 128 * len(machine.nodes))
+    return shape_guest(machine, memory, available_mib())
+
+
+class Session:
+    """A booted guest and the program to run in it; a context manager, which boots it.
+
+    say: told what happens.
+    """
+
+    def __init__(self, shape: GuestShape, request: Request, folder: Path, say: Callable[[str], None]) -> None:
+        self.request = request
+        self._shape = shape
+        self._say = say
+        self._guests = ExitStack()
+        self._booted = 0
+        self._folder = folder
+        self._program = find_program(request.argv)
+
+    def __enter__(self) -> "Session":
+        self.guest = self._boot()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._guests.__exit__(kind, error, trace)
+
+    def reboot(self) -> None:
+        """Another guest in place of one that hangs."""
+        self._say(_AGAIN)
+        self._guests.close()
+        self.guest = self._boot()
+
+    def _boot(self) -> Guest:
+        for left in reversed(range(_BOOTS)):
+            self._booted += 1
+            folder = self._folder / f"guest-{self._booted}"
+            folder.mkdir()
+            try:
+                guest = self._guests.enter_context(Guest(self._shape, folder, patience=self.request.patience))
+            except GuestHungError:
+                if not left:
+                    raise
+                self._say(_AGAIN)
+            else:
+                break
+        self._say(f"booted in {guest.boot_seconds:.1f} s")
+        return guest
+
+    def run(self, config: str, stdin: int = -1, stdout: int = -1, stderr: int = -1) -> LabRun:
+        """Run the program once under a configuration, its streams on these descriptors (-1: none)."""
+        with tempfile.TemporaryDirectory(prefix="run-", dir=self._folder) as name:
+            folder = Path(name)
+            options = self._options(config, folder)
+            job = make_job(
+                config,
+                self._program,
+                self.request.argv,
+                os.environ,
+                str(Path.cwd()),
+                self.guest.shape.machine,
+                options,
+                self.request.timeout,
+            )
+            trace = folder / "trace" if self.request.by_thread or job.exclude else None
+            outcome = self.guest.run(job, stdin, stdout, stderr, trace)
+            run = self._result(config, outcome, trace, job.exclude)
+            run.applied = _applied(options, outcome.exit_code)
+        return run
+
+    def _options(self, config: str, folder: Path) -> Options:
+        launch = None
+        if config == "plan":
+            machine = self.guest.shape.machine
+            launch = PlannedLaunch(self.request.plan, self._program, machine, os.environ, folder)
+        return Options(launch, self.request.online, folder / "applied.json")
+
+    def _result(self, config: str, outcome: Outcome, trace: Path | None, launched: bool) -> LabRun:
+        machine = self.guest.shape.machine
+        counts = parse_counts(outcome.counts, len(machine.cpus), len(machine.nodes))
+        threads = None
+        if trace is not None:
+            accesses, threads = program_threads(trace, counts, launched)
+            left_out = int(counts.accesses.sum() - accesses.sum())
+            counts = counts._replace(accesses=accesses, excluded=counts.excluded + left_out)
+        run = lab_run(
+            machine,
+            counts,
+            config=config,
+            argv=self.request.argv,
+            kernel=outcome.numbers,
+            exit_code=outcome.exit_code,
+            timed_out=outcome.late,
+            seconds=outcome.seconds,
+        )
+        if self.request.by_thread:
+            run.threads = threads
+        return run
+
+
+def _applied(options: Options, exit_code: int) -> dict[str, Any] | None:
+    """nlaunch's report, where this configuration makes one."""
+    if options.launch is not None:
+        return options.launch.report(exit_code)
+    try:
+        if options.report.stat().st_size > _REPORT_LIMIT:
+            return None
+        content: dict[str, Any] = msgspec.json.decode(options.report.read_bytes())
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return content
+
+
+@contextmanager
+def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Session]:
+    """Check the request, boot its guest, and take it down at the end, whatever happens."""
+    find_program(request.argv)
+    if request.plan:
+        from numaplan.mapper import Plan
+
+        Plan.load(request.plan)  # tell of what is wrong before a boot, not after
+    if request.online:
+        from numaplan.mapper import make_policy
+
+        make_policy(request.online.split(maxsplit=1)[0])  # nlaunch's own options may follow
+    if not math.isfinite(request.timeout):
+        raise UsageError(f"--timeout {request.timeout}: not a number of seconds", "give 0 for no limit")
+    shape = guest_shape(request)
+    with interruptible(), own_folder() as folder:
+        say(
+            f"booting {len(shape.machine.nodes)} nodes, {len(shape.machine.cpus)} cpus, {shape.total_mib} MiB"
+        )
+        with Session(shape, request, folder, say) as session:
+            yield session

@@ -1,0 +1,123 @@
+"""What people see of the lab's answers: tables on a terminal, CSV for spreadsheets."""
+
+import csv
+import io
+import sys
+from shlex import join
+from typing import TextIO
+
+from .results import ConfigResult, LabCompare, LabRun, Spread
+
+_COLUMNS = (
+    ("local share", "local_share", "{:.1%}"),
+    ("remote", "remote", "{:,.0f}"),
+    ("mean dist.", "mean_distance", "{:.2f}"),
+    ("imbal.", "traffic_imbalance", "{:.2f}"),
+    ("moved", "migrated", "{:,.0f}"),
+    ("hints", "hint_faults", "{:,.0f}"),
+    ("s", "seconds", "{:.2f}"),
+)
+_MAX_CPUS = 64  # a longer table is for --json or --counts
+
+
+def show_run(run: LabRun, out: TextIO) -> None:
+    """The table cpu x node of a run, then its costs."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(file=out, highlight=False)
+    console.print(
+        f"user accesses of [bold]{escape(join(run.argv))}[/bold] on {run.machine}, {run.config}",
+        soft_wrap=True,
+    )
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("cpu (node)", justify="right")
+    for node in run.nodes:
+        table.add_column(f"node {node}", justify="right")
+    rows = list(zip(run.cpus, run.cpu_nodes, run.accesses, strict=True))
+    for cpu, home, accesses in rows[:_MAX_CPUS]:
+        cells = [_cell(value, node == home) for node, value in zip(run.nodes, accesses, strict=True)]
+        table.add_row(f"{cpu} ({home})", *cells)
+    console.print(table)
+    if len(rows) > _MAX_CPUS:
+        console.print(f"and {len(rows) - _MAX_CPUS} more cpus: see --counts or --json")
+    for thread in run.threads or []:
+        shares = ", ".join(f"node {n}: {v:,}" for n, v in zip(run.nodes, thread.accesses, strict=True) if v)
+        places = " ".join(str(cpu) for cpu in thread.cpus)
+        console.print(
+            f"thread {thread.path} ({thread.name}) on cpus {places}: {shares}", markup=False, soft_wrap=True
+        )
+    console.print(_costs(run), soft_wrap=True)
+
+
+def _costs(run: LabRun) -> str:
+    return "; ".join(
+        [
+            f"local share {run.local_share:.1%} of {run.local + run.remote:,}",
+            f"remote {run.remote:,}",
+            f"mean distance {run.mean_distance:.2f}",
+            f"node imbalance {run.traffic_imbalance:.2f}",
+            f"migrated {run.migrated:,} pages",
+            f"hint faults {run.hint_faults:,}",
+            f"{run.seconds:.2f} s in the guest",
+        ]
+    )
+
+
+def _cell(value: int, local: bool) -> str:
+    return f"[bold]{value:,}[/bold]" if local else f"{value:,}"
+
+
+def show_compare(result: LabCompare, out: TextIO) -> None:
+    """One row a configuration: each metric's median, with the spread of the local share."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(file=out, highlight=False)
+    runs = max((len(config.runs) for config in result.configs.values()), default=0)
+    repeats = f", medians of {runs} runs (least–most)" if runs > 1 else ""
+    console.print(f"[bold]{escape(join(result.argv))}[/bold] on {result.machine}{repeats}", soft_wrap=True)
+    table = Table(box=None, padding=(0, 1, 0, 0))
+    table.add_column("config", no_wrap=True)
+    for title, _, _ in _COLUMNS:
+        table.add_column(title, justify="right", no_wrap=True)
+    for name, config in result.configs.items():
+        table.add_row(name, *metric_cells(config))
+    console.print(table)
+
+
+def metric_cells(config: ConfigResult) -> list[str]:
+    """A configuration's metrics as text, in the order of `titles`."""
+    texts = []
+    for _, name, form in _COLUMNS:
+        spread: Spread = getattr(config, name)
+        text = form.format(spread.median)
+        if name == "local_share" and len(config.runs) > 1:
+            text += f" ({100 * spread.min:.1f}–{100 * spread.max:.1f})"
+        texts.append(text)
+    return texts
+
+
+def titles() -> list[str]:
+    """Headings of `metric_cells`."""
+    return [title for title, _, _ in _COLUMNS]
+
+
+def counts_csv(run: LabRun) -> bytes:
+    """`cpu,cpu_node,node,accesses`, one row a pair that had any."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["cpu", "cpu_node", "node", "accesses"])
+    for cpu, home, accesses in zip(run.cpus, run.cpu_nodes, run.accesses, strict=True):
+        writer.writerows(
+            [cpu, home, node, value] for node, value in zip(run.nodes, accesses, strict=True) if value
+        )
+    return text.getvalue().encode()
+
+
+def say(text: str) -> None:
+    """Progress, where a person watches."""
+    if sys.stderr.isatty():
+        print(f"nlab: {text}", file=sys.stderr)

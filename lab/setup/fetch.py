@@ -1,0 +1,116 @@
+"""`nlab setup`: get QEMU and a kernel. All files go under the user's cache folder but for QEMU's package."""
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from numaplan.common import MachineLacksError, UsageError
+
+from ..guest.kernel import Kernel, import_kernel, installed_kernel
+from ..places import QEMU, cache_folder
+
+QEMU_PACKAGE = "qemu-system-x86"
+KERNEL_PACKAGE = "linux-image-amd64"
+_KERNEL_NAME = re.compile(r"Depends: (linux-image-[0-9][a-z0-9.+-]*)")
+
+
+def set_up(packages: Sequence[Path], renew: bool, say: Callable[[str], None]) -> Kernel:
+    """Install QEMU where it is missing, fetch and unpack a kernel where there is none (or `renew`).
+
+    packages: kernel packages (.deb) to use instead of fetching one. Raises MachineLacksError with the command
+    that mends what cannot be done here. Killed at any moment, it leaves nothing that a later run would take
+    for whole.
+    """
+    if shutil.which(QEMU) is None:
+        _install_qemu(say)
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder):
+        for left_over in folder.glob(".setup-*"):
+            shutil.rmtree(left_over, ignore_errors=True)
+        if not packages and not renew:
+            try:
+                return installed_kernel()
+            except MachineLacksError:
+                pass
+        with tempfile.TemporaryDirectory(prefix=".setup-", dir=folder) as work:
+            _fetch_and_import(Path(work), list(packages), folder, say)
+    return installed_kernel()
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One setup at a time; another one waits."""
+    with (folder / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _install_qemu(say: Callable[[str], None]) -> None:
+    command = ["apt-get", "install", "-y", "--no-install-recommends", QEMU_PACKAGE]
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        raise MachineLacksError(f"{QEMU} is not installed", f"as root: {' '.join(command)}")
+    say(f"installing {QEMU_PACKAGE} (the one thing outside the cache folder)")
+    _run(command, Path.cwd(), "QEMU could not be installed")
+
+
+def _fetch_and_import(work: Path, packages: list[Path], folder: Path, say: Callable[[str], None]) -> None:
+    for package in packages:
+        if not package.is_file():
+            raise UsageError(f"{package}: no such file", "give a Debian kernel package")
+    if shutil.which("dpkg-deb") is None:
+        raise MachineLacksError("dpkg-deb is not here to unpack a kernel with", "install dpkg")
+    packages = [path.absolute() for path in packages] or [_fetch(work, say)]
+    tree = work / "tree"
+    for package in packages:
+        say(f"unpacking {package.name}")
+        try:
+            _run(["dpkg-deb", "-x", str(package), str(tree)], work, f"{package} could not be unpacked")
+        except MachineLacksError as error:
+            raise UsageError(error.what, "give a Debian kernel package (linux-image-VERSION_….deb)") from None
+    fresh = work / "kernel"
+    fresh.mkdir()
+    version = import_kernel(tree, fresh)
+    target = folder / f"kernel-{version}"
+    if target.exists():
+        target.rename(work / "old")
+    fresh.rename(target)
+    os.utime(target / "kernel.json")
+
+
+def _fetch(work: Path, say: Callable[[str], None]) -> Path:
+    """Download the kernel package that Debian's linux-image-amd64 stands for."""
+    if shutil.which("apt-get") is None:
+        raise MachineLacksError(
+            "no apt-get to fetch a kernel with", "give a Debian kernel package: nlab setup --deb FILE"
+        )
+    listing = _run(["apt-cache", "depends", KERNEL_PACKAGE], work, f"{KERNEL_PACKAGE} is unknown")
+    found = _KERNEL_NAME.search(listing)
+    if found is None:
+        raise MachineLacksError(
+            f"this system has no package {KERNEL_PACKAGE}",
+            "as root: apt-get update; or nlab setup --deb FILE",
+        )
+    say(f"fetching {found[1]}")
+    _run(["apt-get", "download", found[1]], work, f"{found[1]} could not be fetched")
+    return next(work.glob("*.deb"))
+
+
+def _run(command: Sequence[str], folder: Path, problem: str) -> str:
+    """A command's output; raises MachineLacksError with its last line when it fails."""
+    environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    if done.returncode:
+        said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+        raise MachineLacksError(
+            f"{problem}: {said[-1] if said else 'no reason given'}", f"try: {' '.join(command)}"
+        )
+    return done.stdout.decode(errors="replace")

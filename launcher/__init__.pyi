@@ -1,0 +1,12 @@
+from .enforce.next_touch import (
+    How as How,
+    include_folder as include_folder,
+    next_touch as next_touch,
+    next_touch_counts as next_touch_counts,
+)
+from .enforce.plan_fit import fit_plan as fit_plan, remap_plan as remap_plan
+from .enforce.plan_table import LIBRARY as LIBRARY, make_plan_table as make_plan_table
+from .launch.launch import launch_program as launch_program
+from .launch.request import LaunchRequest as LaunchRequest
+from .verify.observed import read_observed as read_observed
+from .verify.report import Applied as Applied, make_report as make_report

@@ -1,0 +1,101 @@
+"""What a launch will do, and commands of other tools that come near it; runs nothing."""
+
+import shlex
+from collections import defaultdict
+from collections.abc import Sequence
+
+from numaplan.mapper import Plan, PlanRegion, PlanThread
+
+from ..launch.request import CheckedLaunch
+from ..verify.report import human_bytes
+
+SHOWN = 64  # threads and regions listed one by one
+_UNPLANNED = {
+    "float": "on the nodes of their process's planned threads",
+    "anywhere": "on all cpus",
+    "inherit": "on the cpus of the thread that made them",
+}
+
+
+def explain(launch: CheckedLaunch) -> str:
+    """Lines for people: threads' cpus, regions' nodes, and equivalents for numactl, taskset, OpenMP."""
+    plan = launch.plan
+    lines = [
+        f"{_count(len(plan.threads), 'thread')} by {plan.method},"
+        f" {_count(len(plan.memory), 'memory region')}",
+        _how(launch),
+        f"threads not in the plan: {_UNPLANNED[launch.request.unplanned]}",
+        f"affinity that the program sets for itself: {'undone' if launch.request.override else 'respected'}",
+        "",
+        "threads:",
+    ]
+    lines += [
+        f"  {_thread_name(thread)}: node {thread.node}, cpus {_ranges(thread.cpus)}"
+        for thread in plan.threads[:SHOWN]
+    ]
+    if len(plan.threads) > SHOWN:
+        lines.append(f"  … and {len(plan.threads) - SHOWN} more")
+    if plan.memory:
+        lines += ["", "memory:", *(f"  {_region(region)}" for region in plan.memory[:SHOWN])]
+    if len(plan.memory) > SHOWN:
+        lines.append(f"  … and {len(plan.memory) - SHOWN} more")
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "near equivalents without nlaunch:",
+            *_equivalents(plan, shlex.join(launch.request.argv)),
+        ]
+    )
+
+
+def _how(launch: CheckedLaunch) -> str:
+    by = launch.request.by
+    if by == "ptrace" or (by == "auto" and launch.obstacle):
+        why = launch.obstacle or "asked for"
+        return f"threads bound from outside by ptrace ({why}); memory is left to first touch"
+    return "threads bound and memory placed by a library that is loaded into the program"
+
+
+def _thread_name(thread: PlanThread) -> str:
+    return thread.path if thread.process == "p0" else f"{thread.process}/{thread.path}"
+
+
+def _region(region: PlanRegion) -> str:
+    key = region.region
+    by_node: dict[int, int] = defaultdict(int)
+    for run in region.runs:
+        by_node[run.node] += run.bytes
+    where = ", ".join(f"{human_bytes(count)} on node {node}" for node, count in sorted(by_node.items()))
+    if list(by_node.values()) == [key.bytes]:
+        where = f"on node {region.runs[0].node}"
+    return f"{key.kind} {key.name}, {human_bytes(key.bytes)}: {region.policy} {where}".rstrip()
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _equivalents(plan: Plan, command: str) -> list[str]:
+    nodes = sorted({thread.node for thread in plan.threads})
+    cpus = sorted({cpu for thread in plan.threads for cpu in thread.cpus})
+    team = [t for t in plan.threads if t.process == "p0" and (t.path == "0" or t.path.count(".") == 1)]
+    team.sort(key=lambda thread: int(thread.path.partition(".")[2] or 0))
+    places = ",".join("{" + ",".join(str(cpu) for cpu in thread.cpus) + "}" for thread in team)
+    memory_nodes = sorted({run.node for region in plan.memory for run in region.runs}) or nodes
+    return [
+        f"  numactl --cpunodebind={_ranges(nodes)} --membind={_ranges(memory_nodes)} {command}",
+        f"  taskset -c {_ranges(cpus)} {command}",
+        f"  OMP_PROC_BIND=true OMP_PLACES='{places}' {command}",
+    ]
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """`0-3,8` of 0, 1, 2, 3, 8."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and parts[-1][1] == number - 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)

@@ -1,0 +1,195 @@
+"""`nlaunch`: run a program with its plan, or refine the placement of what runs."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+from numaplan.common import Argument, Command, Option, UsageError, load_numpy, run_command
+
+if TYPE_CHECKING:
+    from ..launch.request import LaunchRequest
+    from ..online.options import OnlineOptions
+
+_ONLINE = "Online refinement (see docs/guide/refine.md)"
+
+
+class LaunchCommand(Command, frozen=True):
+    """Run a program with its plan, and say what was applied.
+
+    Each thread is bound before its first instruction, planned memory is placed before it is first touched; at
+    the end the threads' cpus and the pages' nodes are looked up and compared with the plan. The program's
+    output, input, signals and exit code (128+signal when it died of one) are its own.
+
+    Exit codes of nlaunch itself: 1 with --strict when something is not as planned, 2 for misuse, no such
+    program, or a plan that cannot be read or is for another machine, 3 when the machine lacks something.
+
+    With --online a policy keeps refining the placement while the program runs; with --attach that of
+    processes that run already.
+
+    Example: nlaunch --plan plan.json --report applied.json ./app 1000
+
+    Example: nlaunch --online nimar+lmma ./app 1000
+    """
+
+    argv: Annotated[list[str], Argument("APP", help="The program and its arguments.", program=True)] = []
+    plan: Annotated[str, Option(help="The plan ('nmap plan' makes it).", metavar="PLAN.JSON")] = ""
+    report: Annotated[
+        str, Option(help="Write what was applied; %r is the rank of a job.", metavar="APPLIED.JSON")
+    ] = ""
+    remap: Annotated[bool, Option(help="Fit a plan for another machine to this one.")] = False
+    strict: Annotated[bool, Option(help="Exit 1 when something is not as planned.")] = False
+    unplanned: Annotated[
+        str, Option(help="Threads not in the plan: float (their process's nodes), anywhere, inherit.")
+    ] = "float"
+    override: Annotated[
+        bool,
+        Option(
+            "--override", off="--respect-app", help="The plan holds where the program sets its own affinity."
+        ),
+    ] = False
+    by: Annotated[
+        str,
+        Option(
+            help="How threads are bound: preload (a library in the program), ptrace (from outside), auto."
+        ),
+    ] = "auto"
+    watch: Annotated[
+        float,
+        Option(
+            help="Look every so many seconds if all is as planned; 0: only at the end.", metavar="SECONDS"
+        ),
+    ] = 0.0
+    match: Annotated[bool, Option(help="Bind threads by the roles that they are seen to play.")] = False
+    match_trace: Annotated[
+        str, Option(help="The plan's trace, by which roles are told better.", metavar="TRACE.DB")
+    ] = ""
+    match_seconds: Annotated[
+        float, Option(help="Watch so long before threads are matched.", metavar="SECONDS")
+    ] = 2.0
+    explain: Annotated[bool, Option(help="Say what would be done; run nothing.")] = False
+    quiet: Annotated[bool, Option("--quiet", "-q", help="No summary, no warning.")] = False
+    online: Annotated[
+        str,
+        Option(
+            help="Keep refining while it runs: nimar, cimar, lmma, nimar+lmma, cimar+lmma, dino, di-plain,"
+            " di-migrate, first-fit, tm, mb, bce, mb+, excl-base, excl, numaplan; each also +next-touch.",
+            metavar="POLICY",
+            group=_ONLINE,
+        ),
+    ] = ""
+    attach: Annotated[
+        list[str], Option(help="Refine running processes.", metavar="PID[,PID]...", group=_ONLINE)
+    ] = []
+    all_mine: Annotated[bool, Option(help="Refine all processes of this user.", group=_ONLINE)] = False
+    settings: Annotated[
+        list[str],
+        Option("--set", help="A parameter of the policy.", metavar="NAME=VALUE", group=_ONLINE),
+    ] = []
+    budget: Annotated[
+        str,
+        Option(help="Thread moves and MB of pages a second at most (moves=8,mb=256).", group=_ONLINE),
+    ] = ""
+    overhead: Annotated[
+        float, Option(help="Share of all cpus' time that looking may take.", metavar="SHARE", group=_ONLINE)
+    ] = 0.01
+    sampler: Annotated[
+        str, Option(help="Where samples come from: auto, lab, pebs, ibs, faults.", group=_ONLINE)
+    ] = "auto"
+    journal: Annotated[
+        str,
+        Option(
+            help="Append what was seen, done and undone, and why.", metavar="JOURNAL.JSONL", group=_ONLINE
+        ),
+    ] = ""
+    save: Annotated[
+        str, Option(help="Write the refined placement as a plan.", metavar="PLAN.JSON", group=_ONLINE)
+    ] = ""
+
+    def run(self) -> int:
+        if self.attach or self.all_mine or (self.online and not self.plan):
+            return self._run_online()
+        if not self.plan:
+            raise UsageError(
+                "no plan given", "say --plan plan.json ('nmap plan' makes one), or --online POLICY"
+            )
+        from ..launch.launch import launch_program
+
+        request = self.launch_request()
+        if not self.explain:
+            return launch_program(request)
+        from ..launch.request import check
+        from .explain import explain
+
+        print(explain(check(request)))
+        return 0
+
+    def launch_request(self) -> "LaunchRequest":
+        """What to launch and how; raises UsageError naming what is wrong."""
+        from ..launch.request import BY, UNPLANNED, LaunchRequest
+
+        for option, value, choices in (("--unplanned", self.unplanned, UNPLANNED), ("--by", self.by, BY)):
+            if value not in choices:
+                raise UsageError(f"{option} {value}: no such choice", f"one of {', '.join(choices)}")
+        for option, seconds in (("--watch", self.watch), ("--match-seconds", self.match_seconds)):
+            if not 0 <= seconds < 1e6:
+                raise UsageError(f"{option} {seconds:g}: not a number of seconds", "give 0 or more")
+        return LaunchRequest(
+            self.argv,
+            self.plan,
+            self.report,
+            self.remap,
+            self.strict,
+            self.unplanned,
+            self.quiet,
+            by=self.by,
+            override=self.override,
+            watch=self.watch,
+            match=self.match or bool(self.match_trace),
+            match_seconds=self.match_seconds,
+            match_trace=self.match_trace,
+            online=self.online_options() if self.online else None,
+        )
+
+    def online_options(self) -> "OnlineOptions":
+        """The policy and how it may act; raises UsageError naming what is wrong."""
+        from ..online.options import OnlineOptions, read_budget
+
+        if not self.online:
+            raise UsageError("--attach and --all-mine need a policy", "add for example --online nimar+lmma")
+        if not 0 < self.overhead <= 1:
+            raise UsageError(f"--overhead {self.overhead:g}: not a share", "give more than 0, at most 1")
+        moves, megabytes = read_budget(self.budget)
+        return OnlineOptions(
+            policy=self.online,
+            settings=tuple(self.settings),
+            moves=moves,
+            megabytes=megabytes,
+            journal=self.journal,
+            save=self.save,
+            backend=self.sampler,
+            overhead=self.overhead,
+            quiet=self.quiet,
+        )
+
+    def _run_online(self) -> int:
+        """Run a program without a plan, or attach to what runs."""
+        options = self.online_options()
+        load_numpy()
+        from ..online.options import read_pids
+        from ..online.running import attach_online, attach_to_all, launch_online
+
+        if not (self.attach or self.all_mine):
+            return launch_online(options, self.argv)
+        if self.argv:
+            raise UsageError(
+                "--attach and --all-mine start no program", "leave the program out, or the option"
+            )
+        if self.save:
+            raise UsageError("--save needs a program that nlaunch starts", "identities are seen only then")
+        return (
+            attach_to_all(options) if self.all_mine else attach_online(options, read_pids(tuple(self.attach)))
+        )
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Entry point of `nlaunch`; returns the exit code."""
+    return run_command(LaunchCommand, "nlaunch", words, no_args_is_help=True)

@@ -1,0 +1,69 @@
+"""The folder of one launch: its plan table, the list of its processes and what they log.
+
+A process of ours (native/trace/keep.c) makes it and takes it away, also when we are killed.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from numaplan.common import MachineLacksError, UsageError, native_part
+
+KEEPER = native_part("launcher", "trace.elf")
+_NAME_BYTES = 4096
+
+
+@contextmanager
+def launch_folder(files: Mapping[str, bytes]) -> Iterator[Path]:
+    """A folder with these files, there for as long as the context or, if we are killed, as programs use it.
+
+    Raises UsageError when there is no place for it, MachineLacksError when the native part was not built or
+    no process can be started.
+    """
+    keeper = _keeper()
+    assert keeper.stdin is not None and keeper.stdout is not None
+    folder: Path | None = None
+    try:
+        name = keeper.stdout.read(_NAME_BYTES).rstrip(b"\0")
+        if not name:
+            raise _no_room(os.strerror(keeper.wait()))
+        folder = Path(os.fsdecode(name))
+        try:
+            for file, data in files.items():
+                (folder / file).write_bytes(data)
+        except OSError as error:
+            raise _no_room(error.strerror or str(error)) from error
+        yield folder
+    finally:
+        with suppress(OSError):
+            keeper.stdin.write(b"d")
+        keeper.stdin.close()
+        keeper.stdout.close()
+        if keeper.wait() < 0 and folder:  # it was killed
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _keeper() -> "subprocess.Popen[bytes]":
+    if not KEEPER.is_file():
+        raise MachineLacksError(f"{KEEPER.name}: the native program is not built", "run 'make setup'")
+    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+    command = [str(KEEPER), "keep", *_places()]
+    try:
+        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing, bufsize=0)
+    except OSError as error:
+        raise MachineLacksError(
+            f"no process can be started: {error.strerror}", "raise the limit (ulimit -n, ulimit -u)"
+        ) from error
+
+
+def _no_room(why: str) -> UsageError:
+    return UsageError(f"no temporary folder can be written: {why}", "set TMPDIR to a folder with room")
+
+
+def _places() -> list[str]:
+    """Where temporary files go, the best first; as Python's tempfile has it, which takes long to load."""
+    told = [os.environ.get(name, "") for name in ("TMPDIR", "TEMP", "TMP")]
+    return [*filter(None, told), "/tmp", "/var/tmp", os.curdir]

@@ -1,0 +1,192 @@
+"""The plan against what is here today (machine, usable cpus, build of the program, rank in a job), and a plan
+for one machine made to fit another: groups of threads stay together as far as it lets them."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+
+from numaplan.common import UsageError
+from numaplan.machine import Machine
+from numaplan.mapper import Plan, PlanMachine, PlanRegion, PlanThread, Run
+
+from .program import ElfFacts
+
+# Threads that were on one node of the plan's machine, in the plan's order.
+Group = list[PlanThread]
+
+
+def fit_plan(
+    path: str, machine: Machine, remap: bool, program: str = "", facts: ElfFacts | None = None
+) -> Plan:
+    """The plan in a file as it can be used on `machine` for a program with these facts (None: unknown).
+
+    Raises UsageError with every reason why it cannot be used; with `remap` the plan is fitted to the machine,
+    and another build of the program is taken.
+    """
+    plan = Plan.load(path)
+    reasons = [_where(plan, machine)] if _elsewhere(plan, machine) else []
+    if facts and other_build(plan, facts) and _same_name(plan, program):
+        reasons.append("made for another build of the program")
+    if not reasons:
+        return plan
+    if not remap:
+        raise UsageError(
+            f"{path}: {'; '.join(reasons)}", "plan again ('nmap plan --machine local'), or add --remap"
+        )
+    return remap_plan(plan, machine) if _elsewhere(plan, machine) else plan
+
+
+def own_part(plan: Plan, root: str) -> Plan:
+    """What the plan says of the process `root` and its children; all of it when it knows no such rank."""
+    if root == "p0" or not any(_within(thread.process, root) for thread in plan.threads):
+        return plan
+    return msgspec.structs.replace(
+        plan,
+        threads=tuple(thread for thread in plan.threads if _within(thread.process, root)),
+        memory=tuple(region for region in plan.memory if _within(region.region.process, root)),
+    )
+
+
+def _within(process: str, root: str) -> bool:
+    return process == root or process.startswith(root + ".")
+
+
+def other_build(plan: Plan, facts: ElfFacts) -> bool:
+    """Whether what is started is not the executable that the plan was made for."""
+    return bool(plan.app.build_id) and facts.build_id != plan.app.build_id
+
+
+def _same_name(plan: Plan, program: str) -> bool:
+    """A program by another name may be one that starts the plan's (a shell, a wrapper): that is only said."""
+    return bool(plan.app.argv) and Path(plan.app.argv[0]).name == Path(program).name
+
+
+def _elsewhere(plan: Plan, machine: Machine) -> bool:
+    planned = {cpu for thread in plan.threads for cpu in thread.cpus}
+    return plan.machine.fingerprint != machine.fingerprint and not (
+        _same_but_for_cpus(plan.machine.machine(), machine) and planned <= set(machine.cpus)
+    )
+
+
+def _same_but_for_cpus(theirs: Machine, ours: Machine) -> bool:
+    """Whether ours is the plan's machine with some cpus out of use; a plan that needs none of them holds."""
+    return (
+        theirs.node_ids == ours.node_ids
+        and theirs.distance_rows == ours.distance_rows
+        and all(theirs.node_of_cpu.get(cpu) == node for cpu, node in ours.node_of_cpu.items())
+    )
+
+
+def _where(plan: Plan, machine: Machine) -> str:
+    theirs = plan.machine.machine()
+    if _same_but_for_cpus(theirs, machine):
+        gone = sorted({cpu for thread in plan.threads for cpu in thread.cpus} - set(machine.cpus))
+        shown = ", ".join(map(str, gone[:8])) + (", …" if len(gone) > 8 else "")
+        return f"needs cpus that are offline or not allowed here ({shown})"
+    return f"made for another machine ({plan.machine.name}: {_shape(theirs)}; here: {_shape(machine)})"
+
+
+def _shape(machine: Machine) -> str:
+    counts = [len(node.cpus) for node in machine.cpu_nodes]
+    if len(set(counts)) == 1:
+        return f"{len(counts)} node{'s' if len(counts) > 1 else ''} of {counts[0]} cpus"
+    return f"{len(machine.nodes)} nodes, {sum(counts)} cpus"
+
+
+def remap_plan(plan: Plan, machine: Machine) -> Plan:
+    """The plan with every node, cpu and run translated to `machine`.
+
+    Groups keep together; a group larger than a node is cut only while nodes would stay empty. Within a node
+    threads take the cpus in turn. Raises UsageError when the machine has no cpus.
+    """
+    if not machine.cpu_nodes:
+        raise UsageError("the machine has no node with cpus", "check it with 'nmap machine local'")
+    groups: dict[int, Group] = defaultdict(list)
+    for thread in plan.threads:
+        groups[thread.node].append(thread)
+    pieces = _cut(groups, machine)
+    nodes = _nodes_of_pieces([group for _, group in pieces], machine)
+    home: dict[int, int] = {}
+    seats: dict[tuple[str, str], tuple[int, tuple[int, ...]]] = {}
+    taken: dict[int, int] = defaultdict(int)
+    whole = _whole_nodes(plan)
+    for (origin, group), node in zip(pieces, nodes, strict=True):
+        home.setdefault(origin, node)
+        for thread in group:
+            cpus = cpus_in_turn(machine, node)
+            seat = tuple(sorted(cpus)) if whole else (cpus[taken[node] % len(cpus)],)
+            taken[node] += 1
+            seats[thread.process, thread.path] = (node, seat)
+    for position, old in enumerate(plan.machine.nodes):  # nodes of the plan that hold memory only
+        home.setdefault(old.id, machine.node_ids[position % len(machine.node_ids)])
+    threads = tuple(_moved(thread, seats[thread.process, thread.path]) for thread in plan.threads)
+    return msgspec.structs.replace(
+        plan,
+        machine=PlanMachine.of(machine),
+        threads=threads,
+        memory=tuple(_moved_region(region, home) for region in plan.memory),
+        predicted=msgspec.structs.replace(plan.predicted, node_loads=(), baselines={}),
+    )
+
+
+def cpus_in_turn(machine: Machine, node: int) -> list[int]:
+    """A node's cpus in the order threads take them: one hwthread of every core first."""
+    cpus = list(machine.nodes[machine.index_of_node(node)].cpus)
+    rank = {cpu: place for core in machine.cores for place, cpu in enumerate(core.cpus)}
+    return sorted(cpus, key=lambda cpu: (rank.get(cpu, 0), cpus.index(cpu)))
+
+
+def _whole_nodes(plan: Plan) -> bool:
+    """Whether the plan binds threads to nodes, not to single cpus."""
+    return bool(plan.threads) and all(len(thread.cpus) > 1 for thread in plan.threads)
+
+
+def _cut(groups: dict[int, Group], machine: Machine) -> list[tuple[int, Group]]:
+    """(node of the plan, threads), groups larger than the largest node cut while nodes are to spare."""
+    room = max(len(node.cpus) for node in machine.cpu_nodes)
+    spare = len(machine.cpu_nodes) - len(groups)
+    pieces: list[tuple[int, Group]] = []
+    for origin in sorted(groups):
+        group = groups[origin]
+        count = min(-(-len(group) // room), 1 + max(spare, 0))
+        spare -= count - 1
+        edges = [len(group) * piece // count for piece in range(count + 1)]
+        pieces += [(origin, group[a:b]) for a, b in pairwise(edges)]
+    return pieces
+
+
+def _nodes_of_pieces(pieces: Sequence[Group], machine: Machine) -> list[int]:
+    """Node of each piece: in order where there is a node for each that holds it, else the largest first to
+    the node with most room."""
+    nodes = machine.cpu_nodes
+    if len(pieces) <= len(nodes) and all(
+        len(piece) <= len(node.cpus) for piece, node in zip(pieces, nodes, strict=False)
+    ):
+        return [nodes[index].id for index in range(len(pieces))]
+    filled = {node.id: 0 for node in nodes}
+    found = [0] * len(pieces)
+    for index in sorted(range(len(pieces)), key=lambda i: -len(pieces[i])):
+        size = len(pieces[index])
+        best = min(nodes, key=lambda node: ((filled[node.id] + size) / len(node.cpus), node.id))
+        filled[best.id] += size
+        found[index] = best.id
+    return found
+
+
+def _moved(thread: PlanThread, seat: tuple[int, tuple[int, ...]]) -> PlanThread:
+    return msgspec.structs.replace(thread, node=seat[0], cpus=seat[1])
+
+
+def _moved_region(region: PlanRegion, home: dict[int, int]) -> PlanRegion:
+    runs: list[Run] = []
+    for run in region.runs:
+        node = home[run.node]
+        last = runs[-1] if runs else None
+        if last is not None and last.node == node and last.offset + last.bytes == run.offset:
+            runs[-1] = Run(offset=last.offset, bytes=last.bytes + run.bytes, node=node)
+        else:
+            runs.append(Run(offset=run.offset, bytes=run.bytes, node=node))
+    return msgspec.structs.replace(region, runs=tuple(runs))

@@ -1,0 +1,177 @@
+"""The plan table that enforce.so and the tracer read (native/plan_table): fixed-size rows, hashed names."""
+
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from numaplan.common import native_part
+from numaplan.machine import Machine
+from numaplan.mapper import Plan, PlanRegion, PlanThread
+
+LIBRARY = native_part("launcher", "enforce.so")
+
+MAGIC = b"NUMAPLPF"
+VERSION = 1
+KINDS = {"heap": 1, "mmap": 2, "file": 3, "static": 4}
+POLICIES = {"bind": 1, "preferred": 2, "interleave": 3, "next-touch": 4}
+
+_HEADER = struct.Struct("<8s6IQ24x")
+_THREAD = struct.Struct("<QQIIiI")
+_REGION = struct.Struct("<QQQQQQIIIHH")
+_RUN = struct.Struct("<QQII")
+
+_MOST_BLOCKS = (1 << 32) - 1  # of a thread, as the library counts them
+_MOST_BYTES = 1 << 56  # of a region: more than any processor addresses
+_FNV_START, _FNV_PRIME, _MASK = 14695981039346656037, 1099511628211, (1 << 64) - 1
+
+# Where static data is: (module, object) -> (address in the file, build id in hex), None: not found.
+Locate = Callable[[str, str], tuple[int, str] | None]
+
+
+class PlanTable(msgspec.Struct, frozen=True):
+    """Its bytes; regions[i]: the plan's region that row i stands for; skipped: those without a row."""
+
+    data: bytes
+    regions: tuple[PlanRegion, ...]
+    skipped: tuple[tuple[PlanRegion, str], ...]
+
+
+def name_hash(text: str) -> int:
+    """FNV-1a, 64 bits, of the text's bytes: how the library knows names, paths and processes."""
+    value = _FNV_START
+    for byte in text.encode():
+        value = (value ^ byte) * _FNV_PRIME & _MASK
+    return value
+
+
+def make_plan_table(
+    plan: Plan,
+    machine: Machine,
+    program: str,
+    unplanned: str,
+    environment: Mapping[str, str],
+    allowed: Sequence[int] = (),
+) -> PlanTable:
+    """The plan table for a program on this machine.
+
+    allowed: cpus that threads outside the plan may have, all of the machine's by default.
+    """
+    floating = _floating(plan, machine, unplanned, allowed or machine.cpus)
+    if not any(region.region.kind == "static" for region in plan.memory):
+        return encode(plan, floating, lambda _module, _symbol: None)
+    from .static_data import StaticData
+
+    return encode(plan, floating, StaticData(program, environment).locate)
+
+
+def _floating(
+    plan: Plan, machine: Machine, unplanned: str, everything: Sequence[int]
+) -> dict[str, Sequence[int]]:
+    """Cpus of threads that the plan does not name, by process; "": processes that it does not name."""
+    if unplanned == "inherit":
+        return {}
+    floating: dict[str, Sequence[int]] = {"": everything}
+    for process in {thread.process for thread in plan.threads}:
+        nodes = {thread.node for thread in plan.threads if thread.process == process}
+        near = tuple(cpu for cpu in everything if machine.node_of_cpu[cpu] in nodes)
+        floating[process] = near if unplanned == "float" and near else everything
+    return floating
+
+
+def encode(plan: Plan, floating: dict[str, Sequence[int]], locate: Locate) -> PlanTable:
+    """The plan as a table.
+
+    floating: cpus for threads that the plan does not name, by process, "" for processes not in it; locate:
+    finds static data.
+    """
+    cpus: list[int] = []
+    threads = sorted(
+        [_thread_row(thread, cpus) for thread in plan.threads]
+        + [
+            (name_hash(process) if process else 0, 0, *_place_cpus(which, cpus), -1, 0)
+            for process, which in floating.items()
+        ]
+    )
+    rows: list[tuple[tuple[int, ...], PlanRegion]] = []
+    skipped: list[tuple[PlanRegion, str]] = []
+    runs: list[tuple[int, int, int, int]] = []
+    for region in {region.region: region for region in reversed(plan.memory)}.values():  # each key once
+        row = _region_row(region, locate, len(runs))
+        if isinstance(row, str):
+            skipped.append((region, row))
+            continue
+        runs += [(run.offset, run.bytes, run.node, 0) for run in region.runs]
+        rows.append((row, region))
+    rows.sort(key=lambda pair: (pair[0][0], pair[0][1], pair[0][8]))
+    body = b"".join(
+        (
+            _pack(_THREAD, threads),
+            _pack(_REGION, [row for row, _ in rows]),
+            _pack(_RUN, runs),
+            struct.pack(f"<{len(cpus)}I", *cpus),
+        )
+    )
+    size = _HEADER.size + len(body)
+    nodes = len(plan.machine.nodes)
+    header = _HEADER.pack(MAGIC, VERSION, len(threads), len(cpus), len(rows), len(runs), nodes, size)
+    return PlanTable(header + body, tuple(region for _, region in rows), tuple(skipped))
+
+
+def _pack(layout: struct.Struct, rows: Iterable[tuple[int, ...]]) -> bytes:
+    return b"".join(layout.pack(*row) for row in rows)
+
+
+def _place_cpus(which: Sequence[int], cpus: list[int]) -> tuple[int, int]:
+    cpus.extend(which)
+    return len(cpus) - len(which), len(which)
+
+
+def _thread_row(thread: PlanThread, cpus: list[int]) -> tuple[int, ...]:
+    first, count = _place_cpus(thread.cpus, cpus)
+    return (name_hash(thread.process), name_hash(thread.path), first, count, thread.node, 0)
+
+
+def _region_row(region: PlanRegion, locate: Locate, first_run: int) -> tuple[int, ...] | str:
+    """A row, or why there is none."""
+    key = region.region
+    if key.kind == "stack":
+        return "stacks are placed with their thread"
+    if key.kind not in KINDS:
+        return f"memory of kind {key.kind} cannot be told apart at launch"
+    module, offset, build_id = key.name, 0, ""
+    if key.kind == "static":
+        module, _, symbol = key.name.partition(":")
+        found = locate(module, symbol)
+        if found is None:
+            return "its module or symbol was not found"
+        offset, build_id = found
+        if key.build_id and build_id and key.build_id != build_id:
+            return "its module was built anew since the plan"
+    else:
+        module, _, text = key.name.rpartition("+0x")
+        if not module or not _is_hex(text):
+            return "its call site is not known"
+        offset = int(text, 16)
+    if not 0 <= key.sequence <= _MOST_BLOCKS:
+        return "no thread has such a block"
+    if key.bytes > _MOST_BYTES:
+        return "no memory is so large"
+    first_bytes = bytes.fromhex(build_id)[:8] if build_id else b""
+    return (
+        name_hash(key.process),
+        name_hash(key.thread) if key.kind != "static" else 0,
+        name_hash(module),
+        offset,
+        key.bytes,
+        int.from_bytes(first_bytes, "little"),
+        first_run,
+        len(region.runs),
+        key.sequence if key.kind != "static" else 0,
+        KINDS[key.kind],
+        POLICIES[region.policy],
+    )
+
+
+def _is_hex(text: str) -> bool:
+    return 0 < len(text) <= 16 and all(digit in "0123456789abcdef" for digit in text)

@@ -1,0 +1,61 @@
+"""Programs into which nothing can be loaded: the tracer (native/trace) binds their threads from outside."""
+
+import os
+import struct
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+from numaplan.common import MachineLacksError, native_part
+
+TRACER = native_part("launcher", "trace.elf")
+LOG = "trace.log"
+_PR_SET_PTRACER = 0x59616D61
+
+
+class Tracer:
+    """A tracer that waits for its program.
+
+    `attach` runs in the program's process before its exec. The tracer ends with the last process that it
+    follows; it is never waited for, and the program goes on without it when it dies.
+    """
+
+    def __init__(self, workdir: Path, table: Path, name: str, hold: bool) -> None:
+        if not TRACER.is_file():
+            raise MachineLacksError(f"{TRACER.name}: the native program is not built", "run 'make setup'")
+        import ctypes  # here and not above: only programs that are traced wait for it
+
+        self._libc, self._unsigned = ctypes.CDLL(None), ctypes.c_ulong
+        command = [str(TRACER), "trace", str(table), str(workdir), name, "hold" if hold else "yield"]
+        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+        try:
+            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing)
+        except OSError as error:
+            raise MachineLacksError(
+                f"the tracer cannot be started: {error.strerror}", "raise the limit (ulimit -n, ulimit -u)"
+            ) from error
+
+    def attach(self) -> None:
+        """Let the tracer attach to the calling process; returns when it has, or cannot."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._libc.prctl(_PR_SET_PTRACER, self._unsigned(self._process.pid), 0, 0, 0)
+        with suppress(OSError):
+            os.write(self._process.stdin.fileno(), struct.pack("=i", os.getpid()))
+            os.read(self._process.stdout.fileno(), 1)
+
+    def started(self) -> None:
+        """The program runs: nothing more is to be said to the tracer."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+    def ended(self, seconds: float) -> int | None:
+        """Wait for the end of all that it follows; its exit code, None when that takes longer."""
+        with suppress(subprocess.TimeoutExpired):
+            return self._process.wait(seconds)
+        return None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it could not attach."""
+        return self._process.poll() not in (None, 0)

@@ -1,0 +1,1 @@
+"""Running a program with its plan, from the request to the summary."""

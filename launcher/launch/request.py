@@ -1,0 +1,100 @@
+"""What is asked of a launch, and the same once checked against the plan, the program and this machine."""
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from numaplan.common import UsageError, find_program
+from numaplan.machine import Machine
+from numaplan.mapper import Plan
+from numaplan.profiler import first_process
+
+from ..enforce.plan_fit import fit_plan, own_part
+from ..enforce.program import ElfFacts, elf_facts, executable_of, preload_obstacle
+
+if TYPE_CHECKING:
+    from ..online.options import OnlineOptions
+
+UNPLANNED = ("float", "anywhere", "inherit")
+BY = ("auto", "preload", "ptrace")
+
+
+class LaunchRequest(msgspec.Struct, frozen=True):
+    """What to launch and how.
+
+    unplanned: threads that the plan does not name `float` on the cpus of their process's nodes, run
+    `anywhere` the process may, or `inherit` what their creator has; strict: a miss makes exit code 1; by: the
+    `preload` library, `ptrace` from outside, or `auto`; override: the plan holds where the program sets its
+    own affinity; watch: seconds between two checks while it runs, 0: none; match: after match_seconds, bind
+    threads by the roles that they play, as the plan tells them or, better, the trace it was made from;
+    online: keep refining from the plan on.
+    """
+
+    argv: Sequence[str]
+    plan_path: str
+    report_path: str = ""
+    remap: bool = False
+    strict: bool = False
+    unplanned: str = "float"
+    quiet: bool = False
+    by: str = "auto"
+    override: bool = False
+    watch: float = 0.0
+    match: bool = False
+    match_seconds: float = 2.0
+    match_trace: str = ""
+    online: "OnlineOptions | None" = None
+
+
+class CheckedLaunch(msgspec.Struct, frozen=True):
+    """What runs, on which machine, with which part of the plan.
+
+    program: the file that is started; executable: the ELF file that then runs, of a script its interpreter;
+    obstacle: why the preload library cannot see the program's threads, empty when it can; root: name of the
+    first process.
+    """
+
+    request: LaunchRequest
+    machine: Machine
+    plan: Plan
+    environment: Mapping[str, str]
+    program: str
+    executable: str
+    facts: ElfFacts | None
+    obstacle: str
+    root: str
+
+
+def check(request: LaunchRequest, environment: Mapping[str, str] | None = None) -> CheckedLaunch:
+    """Everything that can be wrong before a program is started; raises UsageError."""
+    environment = dict(os.environ if environment is None else environment)
+    program = find_program(request.argv)
+    executable = executable_of(program)
+    facts = elf_facts(executable)
+    root = first_process(environment)
+    if root != "p0":
+        _unbind()
+    machine = Machine.load("local")
+    plan = fit_plan(request.plan_path, machine, request.remap, program, facts)
+    plan = own_part(plan, root)
+    _check_report_path(request.report_path)
+    obstacle = preload_obstacle(executable, facts)
+    return CheckedLaunch(request, machine, plan, environment, program, executable, facts, obstacle, root)
+
+
+def _unbind() -> None:
+    """A rank was bound by its starter before it came to us; the plan says where it belongs."""
+    with suppress(OSError):
+        os.sched_setaffinity(0, range(os.sysconf("SC_NPROCESSORS_CONF")))
+
+
+def _check_report_path(path: str) -> None:
+    """A report that cannot be written should stop us before the program runs, not after."""
+    if path and not Path(path).absolute().parent.is_dir():
+        raise UsageError(f"{path}: no folder {Path(path).parent}", "create it first")
+    if path and Path(path).is_dir():
+        raise UsageError(f"{path}: is a directory", "name a file")

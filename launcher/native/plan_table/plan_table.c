@@ -1,0 +1,118 @@
+/* The table of a plan: checked as a whole when it is loaded, so that nothing later can leave its bounds. */
+#include "plan_table.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { VERSION = 1 };
+#define MOST_BYTES ((size_t)1 << 30)
+
+uint64_t pt_hash(const char *name) {
+    uint64_t hash = 14695981039346656037ull;
+    for (; *name; name++) hash = (hash ^ (unsigned char)*name) * 1099511628211ull;
+    return hash;
+}
+
+static bool check_threads(const struct pt_table *table) {
+    for (uint32_t i = 0; i < table->header->threads; i++) {
+        const struct pt_thread *thread = &table->threads[i];
+        if (thread->first_cpu > table->header->cpus || thread->cpus > table->header->cpus - thread->first_cpu)
+            return false;
+        if (thread->node < -1 || thread->node > PT_MAX_NODE) return false;
+    }
+    for (uint32_t i = 0; i < table->header->cpus; i++)
+        if (table->cpus[i] > PT_MAX_CPU) return false;
+    return true;
+}
+
+static bool check_runs(const struct pt_table *table, const struct pt_region *region) {
+    if (region->first_run > table->header->runs || region->runs > table->header->runs - region->first_run) return false;
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < region->runs; i++) {
+        const struct pt_run *run = &table->runs[region->first_run + i];
+        if (run->offset < end || run->bytes == 0 || run->node > PT_MAX_NODE) return false;
+        if (run->offset > region->bytes || run->bytes > region->bytes - run->offset) return false;
+        end = run->offset + run->bytes;
+    }
+    return true;
+}
+
+static bool check_regions(const struct pt_table *table) {
+    for (uint32_t i = 0; i < table->header->regions; i++) {
+        const struct pt_region *region = &table->regions[i];
+        if (region->kind < PT_HEAP || region->kind > PT_STATIC) return false;
+        if (region->policy < PT_BIND || region->policy > PT_NEXT_TOUCH) return false;
+        if (region->bytes > (uint64_t)1 << 56 || !check_runs(table, region)) return false;
+    }
+    return true;
+}
+
+bool pt_check(const void *memory, size_t bytes, struct pt_table *table) {
+    const struct pt_header *header = table->header = memory;
+    if (bytes < sizeof *header || memcmp(header->magic, "NUMAPLPF", 8) || header->version != VERSION) return false;
+    /* Counts are 32 bits and sizes at most 64, so that these sums cannot wrap. */
+    uint64_t regions = sizeof *header + (uint64_t)header->threads * sizeof(struct pt_thread);
+    uint64_t runs = regions + (uint64_t)header->regions * sizeof(struct pt_region);
+    uint64_t cpus = runs + (uint64_t)header->runs * sizeof(struct pt_run);
+    if (header->bytes != bytes || cpus + (uint64_t)header->cpus * sizeof(uint32_t) != bytes) return false;
+    const char *base = memory;
+    table->threads = (const void *)(base + sizeof *header);
+    table->regions = (const void *)(base + regions);
+    table->runs = (const void *)(base + runs);
+    table->cpus = (const void *)(base + cpus);
+    return check_threads(table) && check_regions(table);
+}
+
+bool pt_load(const char *path, struct pt_table *table) {
+    struct stat facts;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return false;
+    void *memory = MAP_FAILED;
+    bool usable = fstat(file, &facts) == 0 && facts.st_size > 0 && (size_t)facts.st_size <= MOST_BYTES;
+    /* A private copy: what was checked cannot change any more. */
+    if (usable)
+        memory =
+            (void *)syscall(SYS_mmap, NULL, facts.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t have = 0;
+    ssize_t got = 1;
+    while (memory != MAP_FAILED && have < (size_t)facts.st_size && got > 0) {
+        got = read(file, (char *)memory + have, (size_t)facts.st_size - have);
+        if (got > 0) have += (size_t)got;
+    }
+    close(file);
+    if (memory == MAP_FAILED) return false;
+    bool good = have == (size_t)facts.st_size && pt_check(memory, have, table);
+    if (good) mprotect(memory, have, PROT_READ);
+    else syscall(SYS_munmap, memory, facts.st_size);
+    return good;
+}
+
+static int order(uint64_t one, uint64_t other) { return (one > other) - (one < other); }
+
+static int order_threads(const void *one, const void *other) {
+    const struct pt_thread *a = one, *b = other;
+    int by_process = order(a->process, b->process);
+    return by_process ? by_process : order(a->path, b->path);
+}
+
+static int order_regions(const void *one, const void *other) {
+    const struct pt_region *a = one, *b = other;
+    int by_process = order(a->process, b->process), by_thread = order(a->thread, b->thread);
+    return by_process ? by_process : by_thread ? by_thread : order(a->sequence, b->sequence);
+}
+
+const struct pt_thread *pt_find_thread(const struct pt_table *table, uint64_t process, uint64_t path) {
+    const struct pt_thread key = {.process = process, .path = path};
+    return bsearch(&key, table->threads, table->header->threads, sizeof key, order_threads);
+}
+
+const struct pt_region *pt_find_region(const struct pt_table *table, uint64_t process, uint64_t thread,
+                                       uint32_t sequence) {
+    const struct pt_region key = {.process = process, .thread = thread, .sequence = sequence};
+    return bsearch(&key, table->regions, table->header->regions, sizeof key, order_regions);
+}

@@ -1,0 +1,66 @@
+/* A plan as a table of fixed-size rows, written by launcher/enforce/plan_table.py, read by enforce.so and by the tracer. */
+#ifndef NUMAPLAN_PLAN_TABLE_H
+#define NUMAPLAN_PLAN_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+struct pt_header {
+    char magic[8]; /* NUMAPLPF */
+    uint32_t version, threads, cpus, regions, runs, nodes;
+    uint64_t bytes; /* of the whole file */
+    uint64_t spare[3];
+};
+_Static_assert(sizeof(struct pt_header) == 64, "the writer relies on it");
+
+struct pt_thread { /* ascending by process, path; path 0: threads that the plan does not name */
+    uint64_t process, path;
+    uint32_t first_cpu, cpus;
+    int32_t node; /* -1: leave the stack alone */
+    uint32_t spare;
+};
+_Static_assert(sizeof(struct pt_thread) == 32, "the writer relies on it");
+
+enum pt_kind { PT_HEAP = 1, PT_MMAP, PT_FILE, PT_STATIC };
+enum pt_policy { PT_BIND = 1, PT_PREFERRED, PT_INTERLEAVE, PT_NEXT_TOUCH };
+
+struct pt_region { /* ascending by process, thread, sequence */
+    uint64_t process, thread; /* hashes; thread 0 for static data */
+    uint64_t module, offset; /* hash of the basename; call site, or address of static data in the file */
+    uint64_t bytes, build_id; /* build_id: first 8 bytes, 0: any */
+    uint32_t first_run, runs;
+    uint32_t sequence;
+    uint16_t kind, policy;
+};
+_Static_assert(sizeof(struct pt_region) == 64, "the writer relies on it");
+
+struct pt_run {
+    uint64_t offset, bytes;
+    uint32_t node, spare;
+};
+_Static_assert(sizeof(struct pt_run) == 24, "the writer relies on it");
+
+enum { PT_MAX_NODE = 1023, PT_MAX_CPU = 8191, PT_MASK = (PT_MAX_CPU + 1) / 8 };
+
+struct pt_table {
+    const struct pt_header *header;
+    const struct pt_thread *threads;
+    const struct pt_region *regions;
+    const struct pt_run *runs;
+    const uint32_t *cpus;
+};
+
+/* Every count and index is checked once, here: nothing later can leave the table. */
+bool pt_check(const void *memory, size_t bytes, struct pt_table *table);
+/* FNV-1a: how the table knows processes, creation paths and modules by name. */
+uint64_t pt_hash(const char *name);
+bool pt_load(const char *path, struct pt_table *table);
+const struct pt_thread *pt_find_thread(const struct pt_table *table, uint64_t process, uint64_t path);
+const struct pt_region *pt_find_region(const struct pt_table *table, uint64_t process, uint64_t thread,
+                                       uint32_t sequence);
+
+#pragma GCC visibility pop
+#endif

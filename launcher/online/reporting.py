@@ -1,0 +1,159 @@
+"""What the loop tells: machines by a journal, people by a line that changes while it runs and a summary."""
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+import msgspec
+import numpy as np
+
+from numaplan.common import UsageError
+from numaplan.mapper import MoveThread
+
+from ..process.page_moves import PAGE_BYTES
+from .actuator import ActionResult, Actuator
+from .observer import Interval
+
+
+@dataclass
+class Tally:
+    """What the loop did, for the summary."""
+
+    intervals: int = 0
+    undone: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    lost: int = 0
+    local: list[float] = field(default_factory=list)
+    ended: str = ""
+
+
+class Journal:
+    """Appends a JSON object to a file for each interval with its actions, as it happens.
+
+    A disk that is full ends the journal, not the loop (`problem` then says why).
+    """
+
+    def __init__(self, path: str) -> None:
+        """Raises UsageError when the file cannot be written; with "" nothing is written."""
+        self.problem = ""
+        self._file: IO[bytes] | None = None
+        if path:
+            try:
+                self._file = open(path, "ab")  # noqa: PTH123, SIM115  # closed by close()
+            except OSError as error:
+                hint = "name a file that can be written"
+                raise UsageError(f"--journal {path}: {error.strerror}", hint) from error
+
+    def write(self, **entry: Any) -> None:
+        """One line; numbers that are not known become null."""
+        if self._file is None:
+            return
+        try:
+            self._file.write(msgspec.json.encode(entry, enc_hook=_plain) + b"\n")
+            self._file.flush()
+        except OSError as error:
+            self.problem = error.strerror or "it cannot be written"
+            self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        file, self._file = self._file, None
+        if file is not None:
+            try:
+                file.close()
+            except OSError as error:
+                self.problem = self.problem or error.strerror or "it cannot be written"
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of numpy as Python's, which the encoder takes."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} in the journal")
+
+
+def action_entries(done: Sequence[ActionResult]) -> list[dict[str, Any]]:
+    """What was done, for the journal."""
+    return [_entry(one) for one in done]
+
+
+def _entry(one: ActionResult) -> dict[str, Any]:
+    action = one.action
+    if isinstance(action, MoveThread):
+        entry = {
+            "move": "thread",
+            "tid": action.tid,
+            "node": action.node,
+            "cpu": action.cpu,
+            "partner": action.partner,
+        }
+    else:
+        entry = {"move": "pages", "pid": action.pid, "node": action.node, "pages": len(action.pages)}
+    return {
+        **entry,
+        "moved": one.moved,
+        "reason": action.reason,
+        **({"problem": one.problem} if one.problem else {}),
+    }
+
+
+class Status:
+    """Writes to stderr; the changing line is there only when that is a terminal and live is set."""
+
+    def __init__(self, quiet: bool, live: bool = False) -> None:
+        self._quiet = quiet
+        self._live: Any = None
+        if live and not quiet and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.status import Status as Spinner
+
+            self._live = Spinner("looking", console=Console(stderr=True))
+            self._live.start()
+
+    def say(self, text: str) -> None:
+        """One line."""
+        if not self._quiet:
+            print(f"nlaunch: online: {text}", file=sys.stderr)
+
+    def show(self, interval: Interval, tally: Tally) -> None:
+        """The state after an interval."""
+        if self._live is None:
+            return
+        threads = interval.observation.threads
+        share = f"{tally.local[-1]:.0%} local" if tally.local else "no samples yet"
+        seen = f"{threads.count} threads, {len(interval.fresh.pid):,} samples"
+        self._live.update(f"{seen}, {share}, {tally.undone} undone; Ctrl-C ends it")
+
+    def end(self) -> None:
+        """No line any more."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+def summary(policy: str, tally: Tally, actuator: Actuator, restored: int) -> str:
+    """One line about the whole run. restored: threads that got their first masks back."""
+    parts = [
+        f"{tally.intervals} intervals",
+        f"{actuator.threads_moved} thread moves",
+        f"{actuator.pages_moved:,} pages ({actuator.pages_moved * PAGE_BYTES / 1e6:.1f} MB)",
+    ]
+    if tally.undone:
+        parts.append(f"{tally.undone} undone")
+    if tally.local:
+        head, tail = tally.local[:2], tally.local[-3:]
+        parts.append(f"local share of samples {sum(head) / len(head):.0%} → {sum(tail) / len(tail):.0%}")
+    if tally.lost:
+        parts.append(f"{tally.lost:,} events lost")
+    if actuator.bindings.foreign:
+        parts.append(f"{len(actuator.bindings.foreign)} threads left to who bound them meanwhile")
+    if tally.refused:
+        problem, count = tally.refused.most_common(1)[0]
+        parts.append(f"{count} actions not done: {problem}")
+    if restored:
+        parts.append(f"{restored} threads got their first cpus back")
+    if tally.ended:
+        parts.append(tally.ended)
+    return f"{policy}: {', '.join(parts)}"

@@ -1,0 +1,1 @@
+"""Running processes: what /proc tells of them, where their pages are, and moving those."""

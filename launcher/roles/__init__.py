@@ -1,0 +1,1 @@
+"""Which running thread plays which role of the plan."""

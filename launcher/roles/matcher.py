@@ -1,0 +1,159 @@
+"""`--match`: find out in a program's first seconds which thread plays which role, and bind it accordingly.
+
+For programs that hand out the work by a lock: the order of creation then says nothing.
+"""
+
+import os
+import threading
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from numaplan.common import UsageError
+from numaplan.mapper import Plan, PlanThread
+from numaplan.profiler import LiveEvents, LiveSamples, live_events, start_sampler
+
+from ..enforce.plan_table import PlanTable
+from ..process.procfs import families
+from ..process.soft_dirty import SoftDirtyProbe
+from ..verify.observed import read_observed
+from .match import Match, load_matching, match_roles
+from .memory_use import LiveUse, RoleUse, joined
+
+PERIOD = 1000
+LAB_PERIOD = 4001  # a virtual machine makes fewer accesses a second
+PROTECTIONS = 4  # times that memory is made to fault again
+FEWEST = 8  # samples a thread, without which nothing can be said
+ATTEMPTS = 10  # times the seconds, at most, that are waited for them
+
+
+class Matcher:
+    """Samples from the program's start on; after `seconds` it matches and binds.
+
+    plan: the plan with each thread at the seat of the role that it was found to play. Raises
+    MachineLacksError where nothing can be sampled, UsageError for a trace that is not there.
+    """
+
+    def __init__(self, plan: Plan, table: PlanTable, workdir: Path, seconds: float, trace: str) -> None:
+        self.plan = plan
+        self._table, self._workdir, self._seconds = table, workdir, seconds
+        self._trace = trace
+        if trace and not _is_trace(Path(trace)):
+            raise UsageError(f"{trace}: not a trace that can be read", "give the one of the plan")
+        load_matching(bool(trace))  # before the program starts: it takes longer than the samples
+        self._sampler = start_sampler(_events(), [os.getpid()])
+        self._sampler.take()  # nothing yet: loads what decodes
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="match", daemon=True)
+        self._outcome = ""
+
+    def start(self) -> None:
+        """The program runs."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """It has ended."""
+        self._ended.set()
+        if self._thread.ident:
+            self._thread.join()
+        else:
+            self._sampler.close()
+
+    def outcome(self) -> str:
+        """What came of it, in a line."""
+        return self._outcome or "threads were not matched to roles: the program ended first"
+
+    def _run(self) -> None:
+        began = time.monotonic()
+        try:
+            roles = self._find_roles()
+            pieces: list[LiveSamples] = []
+            for attempt in range(1, ATTEMPTS + 1):
+                if self._wait(began + attempt * self._seconds - time.monotonic()):
+                    return
+                pieces.append(self._sampler.take())
+                live = LiveUse(joined(pieces), read_observed(self._workdir), self._table, roles)
+                if live.samples >= FEWEST * max(len(live.tids), 1):
+                    break
+            self._outcome = self._match(roles, live, time.monotonic() - began)
+        except Exception as error:  # the program goes on as it is, whatever happens here
+            self._outcome = f"threads were not matched to roles: {error}"
+        finally:
+            self._sampler.close()  # the rest of the run costs nothing
+
+    def _wait(self, seconds: float) -> bool:
+        """Let the program run; where only faults are sampled, make memory that is in use fault again.
+
+        True when the program has ended.
+        """
+        probe = SoftDirtyProbe(1.0, 1)
+        for _ in range(PROTECTIONS if self._sampler.what.backend == "faults" else 0):
+            if self._ended.wait(max(seconds, 0) / (PROTECTIONS + 1)):
+                return True
+            pids = [pid for pid in families([os.getpid()]) if pid != os.getpid()]
+            probe.update_costs(dict.fromkeys(pids, 0))  # a few times, whatever it costs
+            probe.write_protect(pids, time.monotonic())
+            seconds -= max(seconds, 0) / (PROTECTIONS + 1)
+        return self._ended.wait(max(seconds, 0))
+
+    def _find_roles(self) -> RoleUse:
+        """While the program runs: reading a trace takes longer than its start."""
+        if self._trace:
+            return RoleUse.of_trace(self._trace, self.plan, self._table)
+        return RoleUse.of_plan(self.plan, self._table)
+
+    def _match(self, roles: RoleUse, live: LiveUse, seconds: float) -> str:
+        rows = [
+            row for row, thread in enumerate(self.plan.threads) if (thread.process, thread.path) in live.tids
+        ]
+        if live.samples < FEWEST * max(len(live.tids), 1):
+            few = f"{live.samples} samples of planned memory in {seconds:.3g} s are too few"
+            return f"threads were not matched to roles: {few}"
+        moved, fits = 0, []
+        for process in {self.plan.threads[row].process for row in rows}:
+            own = [row for row in rows if self.plan.threads[row].process == process]
+            found = self._match_some(own, roles, live)
+            moved += found.moved
+            fits.append((found.fit_before, found.fit))
+        before, after = np.mean(fits, axis=0)
+        where = f"{moved} of {len(rows)} threads" if moved else "no thread"
+        fits_now = f"(fit {before:.2f}, now {after:.2f})"
+        return f"{where} moved to another role's cpus after {seconds:.3g} s {fits_now}"
+
+    def _match_some(self, rows: list[int], roles: RoleUse, live: LiveUse) -> Match:
+        index = np.ix_(rows, rows)
+        comm = live.communication()
+        found = match_roles(
+            roles.use[rows], live.use[rows], None if roles.comm is None else roles.comm[index], comm[index]
+        )
+        threads = list(self.plan.threads)
+        for role, chosen in zip(rows, found.threads, strict=True):
+            row = rows[int(chosen)]
+            seat, thread = self.plan.threads[role], self.plan.threads[row]
+            if row != role:
+                with suppress(OSError):  # it has just ended
+                    os.sched_setaffinity(live.tids[thread.process, thread.path], seat.cpus)
+                    threads[row] = _seated(thread, seat)
+        self.plan = msgspec.structs.replace(self.plan, threads=tuple(threads))
+        return found
+
+
+def _events() -> LiveEvents:
+    """What is sampled, more finely than one may for longer."""
+    events = live_events("auto", PERIOD)
+    return replace(events, period=LAB_PERIOD) if events.backend == "lab" else events
+
+
+def _is_trace(path: Path) -> bool:
+    """Whether it begins as a DuckDB file: DuckDB itself takes longer to load than the program has to wait."""
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(12)[8:] == b"DUCK"
+    return False
+
+
+def _seated(thread: PlanThread, seat: PlanThread) -> PlanThread:
+    return msgspec.structs.replace(thread, node=seat.node, cpus=seat.cpus)

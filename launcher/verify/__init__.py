@@ -1,0 +1,1 @@
+"""What was applied, compared with the plan, and why they differ."""

@@ -1,0 +1,150 @@
+"""What was observed of a run: the library's log, or the tracer's, of its threads and where its pages were."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from numaplan.profiler import Record, read_control, read_image, read_logs
+
+from ..enforce.tracer import LOG
+
+# Record kinds and fields: native/enforce/enforce.h.
+_APPLIED_THREAD, _APPLIED_REGION, _REGION_PAGES, _BAD_PLAN_TABLE, _NEXT_TOUCHED = range(32, 37)
+_NO_NODE = 0xFFFF
+_MOST_LOG = 256 << 20  # bytes read of the tracer's log
+_LOG_FIELDS = 8
+
+
+@dataclass
+class ObservedThread:
+    """A thread: cpus as last read back (empty: not read), if the plan names it, errno of binding."""
+
+    process: str
+    path: str
+    tid: int
+    cpus: tuple[int, ...] = ()
+    planned: bool = False
+    error: int = 0
+    pid: int = 0
+    ended: bool = False
+
+
+@dataclass
+class ObservedRegion:
+    """A planned region that appeared: size, errno of placing, bytes by (node of the plan, node found).
+
+    -1 stands for a node not planned, or a page not touched. address and pid: where it was last.
+    """
+
+    bytes: int = 0
+    error: int = 0
+    pages: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
+    address: int = 0
+    pid: int = 0
+
+
+@dataclass
+class ObservedRun:
+    """A run as it was seen; regions by their row in the plan table; outside: processes that a
+    tracer followed.
+
+    next_touch: bytes marked, pages moved, pages that could not be moved; full: nodes that had, while it
+    ran, no room for what was planned there.
+    """
+
+    processes: list[str] = field(default_factory=list)
+    threads: dict[tuple[str, str], ObservedThread] = field(default_factory=dict)
+    regions: dict[int, ObservedRegion] = field(default_factory=lambda: defaultdict(ObservedRegion))
+    bad_table: bool = False
+    lost: int = 0
+    outside: set[str] = field(default_factory=set)
+    next_touch: tuple[int, int, int] = (0, 0, 0)
+    full: set[int] = field(default_factory=set)
+
+
+def read_observed(workdir: Path) -> ObservedRun:
+    """Everything that was logged by the library or the tracer; nothing when neither was at work."""
+    entries = read_control(workdir)
+    observed = ObservedRun([entry.name for entry in entries])
+    for log in read_logs(workdir):
+        if log.entry >= len(entries):
+            continue
+        process = entries[log.entry].name
+        image = read_image(log, process, None)
+        tids = {thread.path: thread.tid for thread in image.threads}
+        observed.lost += log.lost
+        for record in log.records:
+            if record.kind == _APPLIED_THREAD and record.thread in image.paths:
+                path = image.paths[record.thread]
+                _take_thread(
+                    observed, ObservedThread(process, path, tids.get(path, log.pid), pid=log.pid), record
+                )
+            elif record.kind == _APPLIED_REGION:
+                region = observed.regions[record.b]
+                region.bytes, region.error = record.d, region.error or record.a
+                region.address, region.pid = record.c, log.pid
+            elif record.kind == _REGION_PAGES:
+                pair = (_node(record.a >> 16), _node(record.a & 0xFFFF))
+                observed.regions[record.b].pages[pair] += record.c
+                if record.d:
+                    observed.full.add(pair[0])
+            elif record.kind == _NEXT_TOUCHED:
+                marked, moved, stayed = observed.next_touch
+                observed.next_touch = (marked + record.b, moved + record.d, stayed + record.e)
+            elif record.kind == _BAD_PLAN_TABLE:
+                observed.bad_table = True
+    _read_tracer_log(workdir, observed)
+    return observed
+
+
+def _take_thread(observed: ObservedRun, fresh: ObservedThread, record: Record) -> None:
+    thread = observed.threads.setdefault((fresh.process, fresh.path), fresh)
+    thread.planned = thread.planned or bool(record.c)
+    thread.error = thread.error or record.a
+    cpus = _cpus_of(record.text)
+    if cpus:  # at the end of a thread that is already gone there is nothing to read
+        thread.cpus = cpus
+
+
+def _node(value: int) -> int:
+    return -1 if value == _NO_NODE else value
+
+
+def _read_tracer_log(workdir: Path, observed: ObservedRun) -> None:
+    """Add what the tracer saw: a line for each thread's birth and end (native/trace/bind.c).
+
+    A line that was cut short is left out.
+    """
+    try:
+        with (workdir / LOG).open("rb") as file:
+            data = file.read(_MOST_LOG)
+    except OSError:
+        return
+    for line in data.decode(errors="replace").split("\n")[:-1]:
+        words = line.split(" ")
+        if len(words) == _LOG_FIELDS:
+            _take_line(observed, words)
+
+
+def _take_line(observed: ObservedRun, words: list[str]) -> None:
+    event, process, path, *numbers, mask = words
+    try:
+        pid, tid, planned, error = (int(number) for number in numbers)
+        cpus = _cpus_of(bytes.fromhex(mask)) if mask != "-" else ()
+    except ValueError:
+        return
+    observed.outside.add(process)
+    if process not in observed.processes:
+        observed.processes.append(process)
+    thread = observed.threads.get((process, path))
+    if thread is None or event == "b":
+        thread = observed.threads[process, path] = ObservedThread(process, path, tid, pid=pid)
+    thread.planned = bool(planned)
+    thread.error = thread.error or error
+    thread.cpus = cpus or thread.cpus
+    thread.ended = event == "e"
+
+
+def _cpus_of(mask: bytes) -> tuple[int, ...]:
+    """The numbers of the bits that are set, lowest first."""
+    return tuple(8 * byte + bit for byte, value in enumerate(mask) for bit in range(8) if value >> bit & 1)

@@ -1,0 +1,89 @@
+"""Why something could not be applied: what the system says of the cpus and nodes that were meant."""
+
+import errno
+import os
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from numaplan.common import UsageError
+from numaplan.machine import parse_list
+
+FULL = 0.02  # a node with less of its memory free than this is full
+_KILOBYTES = re.compile(r"(MemTotal|MemFree):\s+(\d+) kB")
+
+
+def listed(cpus: Sequence[int]) -> str:
+    """As `taskset -c` takes them."""
+    return ",".join(map(str, cpus))
+
+
+def why_not_on(cpus: Sequence[int], error: int, root: Path = Path("/")) -> str:
+    """Why a thread could not be bound to `cpus`, after sched_setaffinity failed with errno `error`."""
+    if gone := _why_gone(cpus, root):
+        return gone
+    if error == errno.EINVAL:
+        which = f"cpu {cpus[0]} was not" if len(cpus) == 1 else "none of them was"
+        return f"{which} in the thread's cpuset then (cgroup, container, batch job)"
+    return f"{os.strerror(error)} (not permitted in this container?)"
+
+
+def why_elsewhere(cpus: Sequence[int], found: Sequence[int], root: Path = Path("/")) -> str:
+    """Why a thread that was bound to `cpus` may run on `found` now."""
+    if gone := _why_gone([cpu for cpu in cpus if cpu not in found], root):
+        return gone
+    if set(found) < set(cpus):
+        return f"only {listed(found)} of them was allowed (cpuset), or the program set its own affinity"
+    return "the program set its own affinity"
+
+
+def why_not_at(node: int, error: int = 0, root: Path = Path("/")) -> str:
+    """Why memory is not on `node`; empty when the system does not tell."""
+    place = root / f"sys/devices/system/node/node{node}"
+    nodes = _field(root, "Mems_allowed_list")
+    if (root / "sys/devices/system/node").is_dir() and not place.is_dir():
+        return f"there is no node {node}"
+    if nodes and node not in nodes:
+        return f"node {node} is outside this process's cpuset (cgroup, container, batch job)"
+    with suppress(OSError):
+        sizes = {name: int(value) for name, value in _KILOBYTES.findall((place / "meminfo").read_text())}
+        if sizes.get("MemFree", 1) < FULL * sizes.get("MemTotal", 0):
+            return f"node {node} was full"
+    if error:
+        return f"{os.strerror(error)} (not permitted in this container?)"
+    return ""
+
+
+def _why_gone(cpus: Sequence[int], root: Path) -> str:
+    """Which of them is not there, or not for this process; empty when all are."""
+    online, allowed = _list_in(root / "sys/devices/system/cpu/online"), _field(root, "Cpus_allowed_list")
+    for cpu in cpus:
+        if online and cpu not in online:
+            return f"cpu {cpu} is offline"
+    for cpu in cpus:
+        if allowed and cpu not in allowed:
+            return f"cpu {cpu} is outside this process's cpuset (cgroup, container, batch job)"
+    return ""
+
+
+def _field(root: Path, name: str) -> frozenset[int]:
+    """A list of /proc/self/status, empty where there is none."""
+    with suppress(OSError):
+        for line in (root / "proc/self/status").read_text().splitlines():
+            if line.startswith(name + ":"):
+                return _numbers(line.partition(":")[2])
+    return frozenset()
+
+
+def _list_in(path: Path) -> frozenset[int]:
+    with suppress(OSError):
+        return _numbers(path.read_text())
+    return frozenset()
+
+
+def _numbers(text: str) -> frozenset[int]:
+    """0-3,8 as a set; empty when it is something else."""
+    with suppress(UsageError):
+        return frozenset(parse_list(text, "list"))
+    return frozenset()

@@ -1,0 +1,276 @@
+"""applied.json: what was planned, what was applied, and why they differ; and the one line that says so."""
+
+import os
+
+import msgspec
+
+from numaplan.common import reviewable_json
+from numaplan.mapper import Plan, PlanRegion, PlanThread, RegionKey
+
+from ..enforce.plan_table import PlanTable
+from .observed import ObservedRegion, ObservedRun
+from .reasons import listed, why_elsewhere, why_not_at, why_not_on
+
+SCHEMA = "numaplan/applied/1"
+GOOD_SHARE = 0.99  # of a region's touched bytes on the planned node
+Strays = dict[tuple[int, int], int]  # bytes by (node wanted, node found)
+LISTED = 1000  # unplanned threads listed by name
+
+
+class AppliedThread(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A thread of the plan; applied: the cpus it had when last looked at, empty if it never appeared.
+
+    tid: its number in the system, 0 if it never appeared.
+    """
+
+    path: str
+    planned: tuple[int, ...]
+    applied: tuple[int, ...]
+    process: str = "p0"
+    tid: int = 0
+
+
+class AppliedRegion(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes by node id; actual has touched pages only. misplaced: bytes on another node than planned."""
+
+    region: RegionKey
+    planned: dict[str, int]
+    actual: dict[str, int]
+    misplaced: int
+    appeared: bool
+
+
+class Unplanned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A thread that lived and is not in the plan."""
+
+    path: str
+    applied: tuple[int, ...]
+    process: str = "p0"
+
+
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole of applied.json.
+
+    unplanned: the first of the threads that the plan does not name, unplanned_count: how many there were;
+    missing: planned threads that never appeared, as `process/path`; match: what --match did.
+    """
+
+    schema: str = SCHEMA
+    ok: bool
+    summary: str
+    exit_code: int
+    threads: tuple[AppliedThread, ...]
+    memory: tuple[AppliedRegion, ...]
+    unplanned: tuple[Unplanned, ...]
+    unplanned_count: int
+    missing: tuple[str, ...]
+    reasons: tuple[str, ...]
+    match: str = ""
+
+    def to_json(self) -> bytes:
+        """The file's text."""
+        return reviewable_json(msgspec.to_builtins(self))
+
+
+def make_report(
+    plan: Plan, table: PlanTable, observed: ObservedRun, exit_code: int, notes: tuple[str, ...]
+) -> Applied:
+    """Compare the plan with what was observed.
+
+    notes: reasons known before the start that concern the result (another build, an affinity variable).
+    """
+    threads = tuple(_thread(thread, observed) for thread in plan.threads)
+    rows = {region.region: row for row, region in enumerate(table.regions)}
+    memory = tuple(
+        _region(region, observed.regions.get(rows.get(region.region, -1)))
+        for region in plan.memory
+        if region.region.kind != "stack"
+    )
+    missing = tuple(
+        f"{thread.process}/{thread.path}" for thread in plan.threads if _key(thread) not in observed.threads
+    )
+    planned_processes = {thread.process for thread in plan.threads}
+    unplanned = tuple(
+        Unplanned(path=actual.path, process=actual.process, applied=actual.cpus)
+        for actual in list(observed.threads.values())
+        if not actual.planned and actual.process in planned_processes
+    )
+    reasons = [*notes, *_thread_reasons(plan, observed), *_memory_reasons(plan, table, observed, memory)]
+    right = sum(set(thread.planned) == set(thread.applied) for thread in threads)
+    if observed.lost:
+        reasons.append(f"{observed.lost} events were lost (disk full?): the report is not complete")
+    good_memory = all(region.appeared and _well_placed(region) for region in memory)
+    return Applied(
+        ok=right == len(threads) and not unplanned and good_memory and not observed.bad_table,
+        summary=_summary(right, len(threads), memory, _strays(plan, rows, observed), observed.full),
+        exit_code=exit_code,
+        threads=threads,
+        memory=memory,
+        unplanned=unplanned[:LISTED],
+        unplanned_count=len(unplanned),
+        missing=missing,
+        reasons=tuple(dict.fromkeys(reasons)),
+    )
+
+
+def warning_of(applied: Applied, plan: Plan) -> str:
+    """One line on what the plan and the run do not have in common; empty when there is nothing to say."""
+    parts: list[str] = []
+    if applied.unplanned:
+        count = applied.unplanned_count
+        verb = "thread is" if count == 1 else "threads are"
+        parts.append(f"{count} {verb} not in the plan ({_some(applied.unplanned)})")
+    if applied.missing:
+        names = ", ".join(name.removeprefix("p0/") for name in applied.missing[:3])
+        more = ", …" if len(applied.missing) > 3 else ""
+        parts.append(
+            f"{len(applied.missing)} of {len(plan.threads)} planned threads never appeared ({names}{more})"
+        )
+    absent = sum(not region.appeared for region in applied.memory)
+    if absent:
+        parts.append(f"{absent} of {len(applied.memory)} planned regions never appeared")
+    return "; ".join([*parts, *applied.reasons[:3]])
+
+
+def _some(unplanned: tuple[Unplanned, ...]) -> str:
+    names = [item.path if item.process == "p0" else f"{item.process}/{item.path}" for item in unplanned[:3]]
+    return ", ".join(names) + (", …" if len(unplanned) > 3 else "")
+
+
+def _key(thread: PlanThread) -> tuple[str, str]:
+    return thread.process, thread.path
+
+
+def _thread(thread: PlanThread, observed: ObservedRun) -> AppliedThread:
+    actual = observed.threads.get(_key(thread))
+    return AppliedThread(
+        path=thread.path,
+        planned=thread.cpus,
+        applied=actual.cpus if actual is not None else (),
+        process=thread.process,
+        tid=actual.tid if actual is not None else 0,
+    )
+
+
+def _is_stray(region: PlanRegion, wanted: int, found: int) -> bool:
+    """Whether a page wanted on one node (-1: on none) and found on another (-1: not touched) is misplaced."""
+    if region.policy == "next-touch" or wanted < 0 or found < 0 or wanted == found:
+        return False
+    return region.policy != "interleave" or found not in {run.node for run in region.runs}
+
+
+def _strays(plan: Plan, rows: dict[RegionKey, int], observed: ObservedRun) -> Strays:
+    """Misplaced bytes by (node wanted, node found)."""
+    strays: Strays = {}
+    for region in plan.memory:
+        actual = observed.regions.get(rows.get(region.region, -1))
+        for pair, count in (actual.pages if actual else {}).items():
+            if _is_stray(region, *pair):
+                strays[pair] = strays.get(pair, 0) + count
+    return strays
+
+
+def _region(region: PlanRegion, observed: ObservedRegion | None) -> AppliedRegion:
+    planned: dict[str, int] = {}
+    for run in region.runs:
+        planned[str(run.node)] = planned.get(str(run.node), 0) + run.bytes
+    actual: dict[str, int] = {}
+    misplaced = 0
+    for (wanted, found), count in (observed.pages if observed else {}).items():
+        if found < 0:
+            continue
+        actual[str(found)] = actual.get(str(found), 0) + count
+        if _is_stray(region, wanted, found):
+            misplaced += count
+    return AppliedRegion(
+        region=region.region,
+        planned=planned,
+        actual=actual,
+        misplaced=misplaced,
+        appeared=observed is not None,
+    )
+
+
+def _well_placed(region: AppliedRegion) -> bool:
+    return region.misplaced <= (1 - GOOD_SHARE) * max(sum(region.actual.values()), 1)
+
+
+def _thread_reasons(plan: Plan, observed: ObservedRun) -> list[str]:
+    reasons: list[str] = []
+    if not observed.processes:
+        reasons.append("the program did not load the library (static, setuid, or it never started)")
+    if observed.bad_table:
+        reasons.append("the library refused the plan's compact form")
+    for thread in plan.threads:
+        actual = observed.threads.get(_key(thread))
+        if actual is None or set(actual.cpus) == set(thread.cpus):
+            continue
+        why = (
+            why_not_on(thread.cpus, actual.error) if actual.error else why_elsewhere(thread.cpus, actual.cpus)
+        )
+        reasons.append(f"thread {thread.path} is not on cpus {listed(thread.cpus)}: {why}")
+    return reasons
+
+
+def _memory_reasons(
+    plan: Plan, table: PlanTable, observed: ObservedRun, memory: tuple[AppliedRegion, ...]
+) -> list[str]:
+    reasons = [
+        f"{region.region.kind} {region.region.name}: {why}"
+        for region, why in table.skipped
+        if region.region.kind != "stack"
+    ]
+    for row, region in enumerate(table.regions):
+        actual = observed.regions.get(row)
+        name = f"{region.region.kind} {region.region.name}"
+        if actual is not None and actual.error:
+            reasons.append(f"{name}: {_why_not_placed(region, actual.error)}")
+        if actual is not None and actual.bytes and actual.bytes != region.region.bytes:
+            reasons.append(f"{name}: {actual.bytes} bytes today, {region.region.bytes} in the plan")
+    for item in memory:
+        if not _well_placed(item):
+            full = [f"node {node} was full" for node in item.planned if int(node) in observed.full]
+            told = "".join(f": {why}" for why in full[:1])
+            reasons.append(
+                f"{item.region.kind} {item.region.name}: {human_bytes(item.misplaced)} on other nodes{told}"
+            )
+    if any(region.policy == "next-touch" for region in plan.memory):
+        marked, moved, stayed = observed.next_touch
+        told = f"{human_bytes(marked)} marked, {moved} pages moved, {stayed} could not be"
+        reasons.append(f"next-touch: {told}" if marked else "next-touch regions were left to first touch")
+    return reasons
+
+
+def _why_not_placed(region: PlanRegion, error: int) -> str:
+    told = [why_not_at(run.node) for run in region.runs]
+    return next(filter(None, told), f"{os.strerror(error)} (not permitted in this container?)")
+
+
+def _summary(
+    right: int, threads: int, memory: tuple[AppliedRegion, ...], strays: Strays, full: set[int]
+) -> str:
+    text = f"{right}/{threads} threads"
+    touched = sum(sum(region.actual.values()) for region in memory)
+    if not memory:
+        return f"{text} as planned"
+    if not touched:
+        return f"{text} as planned; no planned memory was touched"
+    misplaced = sum(region.misplaced for region in memory)
+    share = (touched - misplaced) / touched
+    text += f", {int(share * 1000) / 10:g} % of {human_bytes(touched)} as planned"
+    if not misplaced:
+        return text
+    (wanted, found), most = max(strays.items(), key=lambda item: item[1])
+    rest = f" and {human_bytes(misplaced - most)} on others" if misplaced > most else ""
+    told = f"node {wanted} was full" if wanted in full else why_not_at(wanted)  # by now it need not be
+    return f"{text}; {human_bytes(most)} on node {found} instead of {wanted}{rest}{told and ': '}{told}"
+
+
+def human_bytes(count: int) -> str:
+    """`4.2 MB`: in powers of 1000."""
+    value, unit = float(count), "B"
+    for larger in ("KB", "MB", "GB", "TB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.3g} {unit}" if value < 1000 else f"{value:.0f} {unit}"

@@ -1,0 +1,128 @@
+"""`--watch`: look at the running program from outside, and say when something is not as planned."""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from numaplan.mapper import Plan, PlanRegion
+
+from ..enforce.plan_table import PlanTable
+from ..process.page_moves import page_nodes
+from .observed import ObservedRegion, ObservedRun
+
+PAGES = 4096  # asked for in a region, evenly spread
+
+
+@dataclass(frozen=True)
+class PlacementCheck:
+    """One check: planned threads alive, those on other cpus, planned pages touched and those elsewhere."""
+
+    threads: int
+    strayed: tuple[str, ...]
+    pages: int
+    misplaced: int
+
+    def line(self) -> str:
+        """What is said of it."""
+        right = self.threads - len(self.strayed)
+        text = f"{right}/{self.threads} living threads"
+        if self.pages:
+            text += f", {1000 * (self.pages - self.misplaced) // self.pages / 10:g} % of pages"
+        text += " as planned"
+        return f"{text}; elsewhere: {', '.join(self.strayed[:3])}" if self.strayed else text
+
+
+class Watch:
+    """Looks every `interval` seconds from `start` to `stop`; says what changed on stderr unless quiet."""
+
+    def __init__(
+        self, plan: Callable[[], Plan], table: PlanTable, workdir: Path, interval: float, quiet: bool
+    ) -> None:
+        self._plan, self._table, self._workdir = plan, table, workdir
+        self._interval, self._quiet = interval, quiet
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+        self._began = 0.0
+        self._strayed: dict[str, float] = {}
+
+    def start(self) -> None:
+        """The program runs."""
+        self._began = time.monotonic()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """It has ended."""
+        self._ended.set()
+        if self._thread.ident:
+            self._thread.join()
+
+    def reasons(self) -> list[str]:
+        """Threads that were elsewhere at some time while it ran."""
+        return [
+            f"thread {name} was not on its cpus {at:.3g} s after the start"
+            for name, at in self._strayed.items()
+        ]
+
+    def _run(self) -> None:
+        last = ""
+        while not self._ended.wait(self._interval):
+            from .observed import read_observed
+
+            found = check_placement(self._plan(), self._table, read_observed(self._workdir))
+            for name in found.strayed:
+                self._strayed.setdefault(name, time.monotonic() - self._began)
+            line = found.line()
+            if found.threads and line != last and not self._quiet:
+                print(f"nlaunch: watch: {line}", file=sys.stderr)
+            last = line
+
+
+def check_placement(plan: Plan, table: PlanTable, observed: ObservedRun) -> PlacementCheck:
+    """Threads and pages of the running program as the kernel has them now."""
+    alive, strayed = 0, []
+    for thread in plan.threads:
+        actual = observed.threads.get((thread.process, thread.path))
+        if actual is None or actual.ended:
+            continue
+        try:
+            cpus = os.sched_getaffinity(actual.tid)
+        except OSError:
+            continue
+        alive += 1
+        if cpus != set(thread.cpus):
+            strayed.append(thread.path if thread.process == "p0" else f"{thread.process}/{thread.path}")
+    pages = misplaced = 0
+    for row, region in enumerate(table.regions):
+        if row in observed.regions:
+            touched, elsewhere = _count_pages(region, observed.regions[row])
+            pages, misplaced = pages + touched, misplaced + elsewhere
+    return PlacementCheck(alive, tuple(strayed), pages, misplaced)
+
+
+def _count_pages(region: PlanRegion, actual: ObservedRegion) -> tuple[int, int]:
+    """(pages touched, pages on a node that the plan does not want them on)"""
+    if not actual.address or region.policy == "next-touch":
+        return 0, 0
+    page = os.sysconf("SC_PAGE_SIZE")
+    step = max(page, (actual.bytes // PAGES + page - 1) // page * page)
+    offsets = range(0, actual.bytes, step)
+    try:
+        nodes = page_nodes(actual.pid, (actual.address + np.array(offsets, dtype=np.int64)) // page).tolist()
+    except OSError:  # the process has ended
+        return 0, 0
+    anywhere = {run.node for run in region.runs}
+    touched = elsewhere = 0
+    for offset, node in zip(offsets, nodes, strict=False):
+        if node < 0:
+            continue
+        touched += 1
+        wanted = {run.node for run in region.runs if run.offset <= offset < run.offset + run.bytes}
+        allowed = anywhere if region.policy == "interleave" else wanted
+        elsewhere += bool(allowed) and node not in allowed
+    return touched, elsewhere

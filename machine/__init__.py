@@ -1,0 +1,8 @@
+"""The machine model and its readers.
+
+The public names stand in `__init__.pyi`; each is loaded when it is first used.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

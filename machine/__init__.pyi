@@ -1,0 +1,3 @@
+from .cpusets import parse_list as parse_list
+from .model import Machine as Machine
+from .topology import MAX_CPUS as MAX_CPUS, Cache as Cache, Core as Core, Node as Node

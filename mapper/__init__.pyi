@@ -1,0 +1,46 @@
+from .memory.pages import place_pages as place_pages
+from .online.actions import (
+    Action as Action,
+    MovePages as MovePages,
+    MoveThread as MoveThread,
+    Policy as Policy,
+)
+from .online.arithmetic import assign as assign, groups_of as groups_of
+from .online.observation import (
+    CROWDED as CROWDED,
+    Flags as Flags,
+    Floats as Floats,
+    Ints as Ints,
+    MachineView as MachineView,
+    Observation as Observation,
+    Pages as Pages,
+    Processes as Processes,
+    Threads as Threads,
+    Touches as Touches,
+    age_weight as age_weight,
+)
+from .online.policies.page_sets import (
+    NUMBER_END as NUMBER_END,
+    find_rows as find_rows,
+    page_keys as page_keys,
+    split_keys as split_keys,
+)
+from .online.registry import make_policy as make_policy
+from .plan.file import Plan as Plan
+from .plan.parts import (
+    Metrics as Metrics,
+    PlanApp as PlanApp,
+    PlanMachine as PlanMachine,
+    PlanRegion as PlanRegion,
+    PlanThread as PlanThread,
+    Predicted as Predicted,
+    RegionKey as RegionKey,
+    Run as Run,
+)
+from .planning.options import PlanOptions as PlanOptions
+from .planning.planner import make_plan as make_plan, same_machine as same_machine
+from .threads.cost import evaluate as evaluate
+from .threads.mapping import map_threads as map_threads
+from .threads.methods import METHODS as METHODS
+from .threads.seats import assign_cpus as assign_cpus
+from .workload.workload import Workload as Workload

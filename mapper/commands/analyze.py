@@ -1,0 +1,153 @@
+"""`nmap analyze` and `nmap report`: what a trace says, on the terminal, as files and as one page."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from numaplan.common import Argument, Command, Json, Option, UsageError
+
+if TYPE_CHECKING:
+    from numaplan.analyzer import Analysis, RunAgreement
+
+_FORMATS = ("csv", "parquet", "graphml")
+_MOST_MS = 1e9  # eleven days
+
+Slice = Annotated[
+    float,
+    Option(
+        "--slice",
+        help="Width of the timeline's slices in ms, of emulated runs in million accesses (0: chosen).",
+        least=0,
+        most=_MOST_MS,
+    ),
+]
+
+
+class AnalyzeCommand(Command, frozen=True):
+    """Show who communicates with whom, how load is spread, and how memory is shared.
+
+    Of several runs of one program it says whether threads keep their roles from run to run, and shows the
+    mean of the runs if they do.
+
+    Example: nmap analyze trace.db --to analysis/
+    """
+
+    traces: Annotated[
+        list[Path], Argument("TRACE", help="Traces: several runs of one program, or a job's ranks.")
+    ]
+    as_json: Json = False
+    to: Annotated[
+        Path | None, Option(help="Folder for comm.csv, loads.csv, phases.csv and timeline.csv.")
+    ] = None
+    file_format: Annotated[str, Option("--format", help="Of the files in --to: csv, parquet or graphml.")] = (
+        "csv"
+    )
+    slice_ms: Slice = 0.0
+    per_phase: Annotated[
+        bool,
+        Option(
+            help="Add the matrix of each phase, and of each stretch between changes, to --json and --to "
+            "(one trace only)."
+        ),
+    ] = False
+
+    def run(self) -> None:
+        import msgspec
+
+        from numaplan.analyzer import (
+            analysis_document,
+            analyze_trace,
+            communication_by_phase,
+            false_sharing,
+            merge_analyses,
+            page_accesses,
+            placement_summary,
+            policy_document,
+            region_uses,
+            runs_document,
+            runs_sentences,
+            show_analysis,
+            write_files,
+        )
+        from numaplan.profiler import Trace
+
+        if self.file_format not in _FORMATS:
+            raise UsageError(f"--format {self.file_format}", f"choose from {', '.join(_FORMATS)}")
+        if self.per_phase and len(self.traces) > 1:
+            raise UsageError("--per-phase with several traces", "their phases differ: name one trace")
+        if self.per_phase and self.to is None and not self.as_json:
+            raise UsageError("--per-phase without --json or --to", "say where each phase's matrix should go")
+        with Trace.open(self.traces[0]) as opened:
+            first = analyze_trace(opened, slice_ns=round(self.slice_ms * 1e6))
+            pages = page_accesses(opened)
+            regions = region_uses(opened, pages)
+            lines = false_sharing(opened)
+            inputs = policy_document(opened) if self.as_json else {}
+            ranges = [(phase.start, phase.end) for phase in first.phases]
+            parts = communication_by_phase(opened, first, ranges + first.stretches) if self.per_phase else []
+            matrices = [part.matrix for part in parts]
+            by_phase = matrices[: len(ranges)], matrices[len(ranges) :]
+        analyses = [first]
+        for path in self.traces[1:]:
+            with Trace.open(path) as opened:
+                analyses.append(analyze_trace(opened, slice_ns=first.timeline.slice_ns))
+        agreements = _agreements(analyses)
+        stable = all(agreement is None or agreement.verdict != "roles" for agreement in agreements)
+        analysis = merge_analyses(analyses) if stable else first
+        sentences = [*runs_sentences(agreements, stable), *placement_summary(analysis, regions, lines, pages)]
+        if self.to is not None:
+            for written in write_files(analysis, self.to, *by_phase, kind=self.file_format):
+                print(f"nmap: wrote {written}", file=sys.stderr)
+        if self.as_json:
+            document = analysis_document(analysis, regions, lines, sentences, *by_phase)
+            document |= runs_document(self.traces, analyses, agreements, stable) | inputs
+            sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
+        else:
+            show_analysis(analysis, regions, sentences)
+
+
+def _agreements(analyses: "list[Analysis]") -> "list[RunAgreement | None]":
+    """Each further trace against the first; None for one that has no threads in common with it."""
+    from numaplan.analyzer import compare_runs
+
+    names = [{(thread.process, thread.path) for thread in analysis.threads} for analysis in analyses]
+    found: list[RunAgreement | None] = []
+    for analysis, own in zip(analyses[1:], names[1:], strict=True):
+        shared = len(own & names[0])
+        if shared == 1 and (len(own) > 1 or len(names[0]) > 1):
+            raise UsageError("the traces have one thread in common", "give runs of one program, run alike")
+        found.append(compare_runs(analyses[0], analysis) if shared > 1 else None)
+    return found
+
+
+class ReportCommand(Command, frozen=True):
+    """Write one self-contained HTML page about a trace, and about a plan for it.
+
+    Example: nmap report trace.db --plan plan.json -o report.html
+    """
+
+    trace: Annotated[Path, Argument("TRACE", help="A trace.db that 'nprof record' wrote.")]
+    output: Annotated[Path, Option("-o", "--output", help="The page to write.")] = Path("report.html")
+    plan: Annotated[Path | None, Option(help="Show this plan, and what every method would cost.")] = None
+    slice_ms: Slice = 0.0
+
+    def run(self) -> None:
+        import msgspec
+
+        from numaplan.analyzer import write_report
+        from numaplan.profiler import Trace
+
+        from ..plan.file import Plan
+        from ..planning.compare import method_costs
+
+        content: dict[str, Any] | None = None
+        methods = None
+        if self.plan is not None:
+            loaded = Plan.load(self.plan)
+            content = msgspec.to_builtins(loaded)
+            methods = method_costs(loaded, str(self.plan))
+        with Trace.open(self.trace) as opened:
+            write_report(
+                opened, self.output, plan=content, slice_ns=round(self.slice_ms * 1e6), methods=methods
+            )
+        print(f"nmap: wrote {self.output}", file=sys.stderr)

@@ -1,0 +1,141 @@
+"""Machines, plans and comparisons drawn on a terminal."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from rich.columns import Columns
+from rich.console import Console, Group
+from rich.measure import Measurement
+from rich.panel import Panel
+from rich.table import Table
+
+from numaplan.analyzer import in_bytes
+from numaplan.machine import Machine, Node
+
+from ..plan.file import Plan
+from ..plan.summary import summary
+
+if TYPE_CHECKING:
+    from ..planning.compare import Comparison
+
+MOST_NODES = 16  # wider tables of distances are of no use on a terminal
+MOST_REGIONS = 20
+
+
+def show_machine(machine: Machine) -> None:
+    """Nodes as boxes, then the distances."""
+    console = Console()
+    console.print(
+        f"[bold]{machine.name or 'machine'}[/bold]: {len(machine.nodes)} nodes, {len(machine.cpus)} cpus"
+    )
+    console.print(Columns([_node_box(node) for node in machine.nodes]), highlight=False)
+    if 1 < len(machine.nodes) <= MOST_NODES:
+        table = Table(box=None)
+        for name in ("distance", *map(str, machine.node_ids)):
+            table.add_column(name, no_wrap=True, min_width=len(name))
+        for node, row in zip(machine.node_ids, machine.distance_matrix.tolist(), strict=True):
+            table.add_row(str(node), *(f"{value:g}" for value in row))
+        if Measurement.get(console, console.options.update(max_width=10_000), table).maximum <= console.width:
+            console.print(table, highlight=False)
+        else:
+            console.print("distances are too many for a terminal this narrow; --json has all", style="dim")
+
+
+def _node_box(node: Node) -> Panel:
+    lines = [f"cpus {ranges(node.cpus)}" if node.cpus else "no cpus"]
+    if node.memory_bytes:
+        lines.append(in_bytes(node.memory_bytes))
+    return Panel("\n".join(lines), title=f"node {node.id}", expand=False)
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Numbers as `0-3,8`."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and number == parts[-1][1] + 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
+
+
+def show_plan(plan: Plan) -> None:
+    """The summary, threads by node as boxes, then the memory."""
+    console = Console()
+    lines = [line for line in summary(plan) if not line.startswith("  node")]
+    console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+    console.print(Columns([_threads_box(plan, node) for node in plan.machine.nodes]), highlight=False)
+    if plan.memory:
+        table = Table(box=None, pad_edge=False)
+        for name in ("memory", "bytes", "policy", "nodes"):
+            table.add_column(name, overflow="fold", no_wrap=name in ("bytes", "policy"))
+        for region in plan.memory[:MOST_REGIONS]:
+            nodes = ranges(sorted({run.node for run in region.runs}))
+            name = f"{region.region.kind} {region.region.name}"
+            table.add_row(name, in_bytes(region.region.bytes), region.policy, nodes)
+        if len(plan.memory) > MOST_REGIONS:
+            table.add_row(f"… {len(plan.memory) - MOST_REGIONS} more")
+        console.print(table, highlight=False)
+
+
+def _threads_box(plan: Plan, node: Node) -> Panel:
+    table = Table(box=None)
+    for name in ("thread", "cpus", "load"):
+        table.add_column(name, overflow="fold", no_wrap=name == "load")
+    total = sum(thread.load for thread in plan.threads)
+    for thread in plan.threads:
+        if thread.node == node.id:
+            name = thread.path if thread.process == "p0" else f"{thread.process}:{thread.path}"
+            share = f"{thread.load / total:.1%}" if total else "–"
+            table.add_row(name, ranges(thread.cpus), share)
+    title = f"node {node.id}" if node.cpus else f"node {node.id} (memory only)"
+    return Panel(Group(table) if table.row_count else "no threads", title=title, expand=False)
+
+
+COMPARED: dict[str, Callable[["Comparison"], str]] = {
+    "method": lambda row: row.method,
+    "remote": lambda row: f"{row.remote_comm:.5g}",
+    "share": lambda row: f"{row.remote_share:.1%}",
+    "hop cost": lambda row: f"{row.hop_cost:.5g}",
+    "load std": lambda row: f"{row.load_std:.4g}",
+    "of means": lambda row: f"{row.load_std_mean:.4g}",
+    "off": lambda row: f"{row.imbalance:.1%}",
+    "ratio": lambda row: f"{row.ratio:.3f}" if row.ratio is not None else "∞",
+    "bound": lambda row: f"{row.value / row.lower_bound:.3f}" if row.lower_bound > 0 else "–",
+    "ms": lambda row: f"{row.seconds * 1e3:.2f}",
+}
+ABOUT = {
+    "load std": "deviation of the nodes' loads",
+    "of means": "the same as in CMLB, of their threads' mean loads",
+    "off": "most that a node's load is off its share",
+    "ratio": "to the best row within the tolerance",
+    "bound": "to what no placement is below",
+}
+# In this order on a narrow terminal.
+DISPENSABLE = ("of means", "hop cost", "load std", "bound", "off", "ms", "share")
+
+
+def show_comparison(rows: "Sequence[Comparison]") -> None:
+    """One table an objective; ratio is to the best row, `off` how far a node's load is from its share."""
+    console = Console()
+    columns = {name: [cell(row) for row in rows] for name, cell in COMPARED.items()}
+    dropped = []
+    for name in DISPENSABLE:
+        if sum(max(map(len, [head, *cells])) + 1 for head, cells in columns.items()) > console.width + 1:
+            del columns[name]
+            dropped.append(name)
+    for objective in dict.fromkeys(row.objective for row in rows):
+        table = Table(title=f"objective {objective}", title_justify="left", box=None, pad_edge=False)
+        table.padding = (0, 1, 0, 0)
+        for name in columns:
+            table.add_column(name, justify="left" if name == "method" else "right", no_wrap=True)
+        for number, row in enumerate(rows):
+            if row.objective == objective:
+                table.add_row(*(cells[number] for cells in columns.values()))
+        console.print(table, highlight=False)
+    legend = [f"{name}: {ABOUT[name]}" for name in columns if name in ABOUT]
+    console.print("; ".join(legend), style="dim")
+    if dropped:
+        console.print(
+            f"left out on a terminal this narrow: {', '.join(dropped)}; --json has all", style="dim"
+        )

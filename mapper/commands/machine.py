@@ -1,0 +1,45 @@
+"""`nmap machine`: show a machine."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from numaplan.common import Argument, Command, Json, Option, UsageError
+
+
+class MachineCommand(Command, frozen=True):
+    """Show a machine: its nodes, their cpus and memory, the distances between them.
+
+    Example: nmap machine 4x2 --json > machine.json
+    """
+
+    source: Annotated[
+        str,
+        Argument(
+            "SOURCE",
+            help="local, an hwloc XML or machine.json file, a folder as for --sysfs or a tar of one, "
+            "a built-in name, AxB. [default: local]",
+        ),
+    ] = "local"
+    sysfs: Annotated[
+        Path | None,
+        Option(metavar="DIR", help="A tree recorded elsewhere, with sys/devices/system inside."),
+    ] = None
+    as_json: Json = False
+
+    def run(self) -> None:
+        from numaplan.machine import Machine
+
+        if self.sysfs is not None:
+            if self.source != "local":
+                raise UsageError(f"both {self.source} and --sysfs given", "give one of them")
+            if not self.sysfs.is_dir():
+                what, hint = "no such folder", "name one with sys/devices/system inside"
+                raise UsageError(f"--sysfs {self.sysfs}: {what}", hint)
+        machine = Machine.load(self.source if self.sysfs is None else f"{self.sysfs}/")
+        if self.as_json:
+            sys.stdout.write(machine.to_json().decode())
+            return
+        from .draw import show_machine
+
+        show_machine(machine)

@@ -1,0 +1,143 @@
+"""`nmap plan`: a plan for the threads and the memory of a recorded program."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from numaplan.common import Argument, Command, Option, UsageError
+
+if TYPE_CHECKING:
+    from numaplan.machine import Machine
+
+_MOST_CPUS = 1 << 16  # no machine has more; a range may not take memory without end
+
+OneTrace = Annotated[Path | None, Argument("TRACE", help="A trace.db that 'nprof record' wrote.")]
+Comm = Annotated[Path | None, Option(help="A communication matrix, instead of a trace.")]
+Loads = Annotated[Path | None, Option(help="A load vector to go with --comm.")]
+MachineName = Annotated[
+    str | None, Option(help="What 'nmap machine' takes; default: the machine in the trace.")
+]
+Phases = Annotated[Path | None, Option(help="Loads by phase (phases.csv) to go with --comm.")]
+Symmetrise = Annotated[bool, Option(help="Take a --comm that counts directions as the mean of both.")]
+Seed = Annotated[int, Option(help="The same seed gives the same plan.")]
+Effort = Annotated[str, Option(help="How hard to search: fast, normal or max.")]
+
+
+class PlanCommand(Command, frozen=True):
+    """Plan where the threads and the memory of a recorded program should live.
+
+    Of several runs of one program the plan is for their mean, and says whether threads keep their roles from
+    run to run; without that a plan of one run does not fit the next.
+
+    Example: nmap plan trace.db --machine 4x2 -o plan.json
+    """
+
+    traces: Annotated[
+        list[Path], Argument("TRACE", help="Traces of 'nprof record': several runs, or a job's ranks.")
+    ] = []
+    comm: Comm = None
+    loads: Loads = None
+    machine: MachineName = None
+    method: Annotated[str, Option(help="A method of 'nmap compare'.")] = "best"
+    objective: Annotated[str, Option(help="balanced, remote, hop or phased (balanced in every phase).")] = (
+        "balanced"
+    )
+    output: Annotated[Path, Option("-o", "--output", help="The plan to write.")] = Path("plan.json")
+    seed: Seed = 0
+    effort: Effort = "normal"
+    tolerance: Annotated[
+        float, Option(help="How far a node's load may be off its share (objective balanced, phased).")
+    ] = 0.05
+    nodes: Annotated[str, Option(help="Use only these nodes, such as 0,2.")] = ""
+    smt: Annotated[str, Option(help="share: use all hwthreads; avoid: one a core.")] = "share"
+    without_cpus: Annotated[
+        str, Option(help="Keep these cpus free for others, such as 0,4-7.", metavar="CPUS")
+    ] = ""
+    beside: Annotated[
+        list[Path], Option(metavar="PLAN", help="Keep the cpus of this plan, of another program, free.")
+    ] = []
+    pin: Annotated[
+        list[str],
+        Option(
+            metavar="THREAD=NODE",
+            help="Thread 0.3 on node 1: 0.3=1; on a cpu: 0.3=cpu:5; @FILE: a file of them.",
+        ),
+    ] = []
+    phases: Phases = None
+    symmetrise: Symmetrise = False
+    next_touch: Annotated[
+        bool, Option(help="Memory whose users change between phases moves along with them.")
+    ] = False
+
+    def run(self) -> None:
+        from ..plan.summary import summary
+        from ..planning.options import PlanOptions
+        from ..planning.planner import make_plan
+        from ..threads.methods import find_method
+        from ..threads.pins import read_pins
+        from ..threads.problem import check_words
+        from ..workload.inputs import read_input, say
+
+        find_method(self.method)  # now rather than when a large trace has been read
+        check_words(self.objective, self.effort)
+        workload, target = read_input(
+            self.traces,
+            self.comm,
+            self.loads,
+            self.machine,
+            phases=self.phases,
+            by_phase=self.objective == "phased",
+            symmetrise=self.symmetrise,
+        )
+        options = PlanOptions(
+            method=self.method,
+            objective=self.objective,
+            effort=self.effort,
+            seed=self.seed,
+            tolerance=self.tolerance,
+            nodes=_node_list(self.nodes),
+            smt=self.smt,
+            without_cpus=_taken(_cpu_list(self.without_cpus), self.beside, target),
+            pins=read_pins(self.pin),
+            next_touch=self.next_touch,
+        )
+        planned = make_plan(workload, target, options)
+        planned.plan.save(self.output)
+        for note in planned.notes:
+            say(note)
+        print("\n".join(summary(planned.plan, self.output)))
+
+
+def _taken(cpus: tuple[int, ...], plans: Sequence[Path], machine: "Machine") -> tuple[int, ...]:
+    """The cpus to keep free: those named, and those of other plans for the same machine."""
+    from ..plan.file import Plan
+    from ..planning.planner import same_machine
+
+    taken = set(cpus)
+    for path in plans:
+        plan = Plan.load(path)
+        same_machine(plan, machine, str(path))
+        taken |= {cpu for thread in plan.threads for cpu in thread.cpus}
+    return tuple(sorted(taken))
+
+
+def _node_list(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(",")) if text else ()
+    except ValueError:
+        raise UsageError(f"--nodes {text}", "give node ids separated by commas, such as 0,2") from None
+
+
+def _cpu_list(text: str) -> tuple[int, ...]:
+    """Cpus of a list such as 0,4-7."""
+    cpus: list[int] = []
+    try:
+        for part in text.split(",") if text else []:
+            first, _, last = part.partition("-")
+            low, high = int(first), int(last or first)
+            if not 0 <= low <= high < _MOST_CPUS:
+                raise ValueError
+            cpus += range(low, high + 1)
+    except ValueError:
+        raise UsageError(f"--without-cpus {text}", "give cpus and ranges, such as 0,4-7") from None
+    return tuple(dict.fromkeys(cpus))

@@ -1,0 +1,1 @@
+"""Pages to nodes: who uses them, runs with one home, capacity, traffic."""

@@ -1,0 +1,190 @@
+"""Where pages should live: from who touched which page to runs of a region on a node.
+
+A page's home is the node whose threads touch it most; pages that many nodes read and hardly anyone writes are
+interleaved, so that no one memory controller serves them all; neighbours with one home become one run. What
+the plan does not place (stacks, small blocks, libraries' data) is where it was first touched.
+
+Small memory of libraries is where it should be without a plan: every process of a job has a hundred such
+regions (of the C library, of MPI), each with a few accesses, and the thread that touches one first is the one
+that uses it. A plan that lists them all could not be read.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from numaplan.analyzer import PageCounts
+from numaplan.machine import Machine
+from numaplan.profiler import RegionKey
+
+from ..plan.parts import PlanRegion, Run
+from .capacity import fit_capacity, spread_traffic
+from .next_touch import next_touch_gain
+from .runs import PAGE, RunTable, counts_by_node, make_table
+from .traffic import planned_traffic
+
+MAX_RUNS = 4096  # of one region
+MAX_REGIONS = 1000
+MAX_ALL_RUNS = 10_000  # with MAX_REGIONS keeps the plan file under 1 MB, however much memory there is
+LEAST_RUNS = 4  # that every region may have
+SMALL = 1 << 20  # bytes of a region
+LOST = 1e-3  # share of all accesses that may become remote by leaving them all out
+_OF_LIBRARY = re.compile(r"\.so(\.[0-9.]+)?([:+]|$)")  # libc.so.6:.data, libmpi.so.40+0x1f
+UNPLACED = 1e-3  # share of all accesses that the least used regions, not worth a line in the plan, may have
+
+Ints = NDArray[np.int64]
+
+
+class PagePlan(msgspec.Struct, frozen=True):
+    """The regions' placement, and what share of the counted accesses it makes local (-1: none counted).
+
+    traffic: (K, K) accesses from each node (row) to memory of each (column), in the machine's order;
+    changing: regions that would gain from moving along with their users, and by what share of their accesses,
+    where the launcher can see to it (`moving`), or the program alone;
+    homes: (rows of the statistics,) position of the node of each row's page, -1 if spread or unplanned;
+    left: small regions of libraries that are as good where they are touched first.
+    """
+
+    memory: tuple[PlanRegion, ...]
+    local_share: float
+    traffic: NDArray[np.float64] | None = None
+    changing: tuple[tuple[RegionKey, float], ...] = ()
+    moving: tuple[tuple[RegionKey, float], ...] = ()
+    homes: Ints | None = None
+    left: tuple[RegionKey, ...] = ()
+
+
+def place_pages(
+    stats: PageCounts,
+    thread_nodes: ArrayLike,
+    machine: Machine,
+    *,
+    max_runs: int = MAX_RUNS,
+    next_touch: bool = False,
+) -> PagePlan:
+    """Place the pages of every counted region.
+
+    thread_nodes: (N,) node id of each thread. Regions with most accesses come first in the plan; at most
+    MAX_REGIONS. Nodes' memory is not overfilled: what does not fit goes to the next best node by accesses,
+    then by distance; of faster memory without cpus the hottest pages get as much as there is. next_touch:
+    regions whose users change from one team of threads to the next are left to who touches them next.
+    """
+    column = {node.id: place for place, node in enumerate(machine.nodes)}
+    node_of = np.array([column[node] for node in np.asarray(thread_nodes).tolist()], dtype=np.int64)
+    by_region = np.argsort(stats.region, kind="stable")
+    borders = np.searchsorted(stats.region[by_region], np.arange(len(stats.regions) + 1))
+    tables: dict[int, RunTable] = {}
+    changing, moving = [], []
+    busiest = _busiest(stats)
+    spare = MAX_ALL_RUNS - LEAST_RUNS * len(busiest)  # the busiest regions have first use of these
+    for number in busiest:
+        rows = _usable(
+            stats, by_region[borders[number] : borders[number + 1]], stats.regions[number], node_of
+        )
+        if not len(rows):
+            continue
+        pages, counts = counts_by_node(stats, rows, node_of, column)
+        limit = min(max_runs, LEAST_RUNS + spare)
+        table = make_table(stats.regions[number], pages, counts, float(stats.writes[rows].sum()), limit)
+        if not table.interleave:
+            gain = next_touch_gain(stats, rows, node_of, table, stats.team)
+            if gain > 0:
+                moving.append((table.key, gain))
+                table.next_touch = next_touch
+            elif (gain := next_touch_gain(stats, rows, node_of, table, stats.phase)) > 0:
+                changing.append((table.key, gain))
+        tables[number] = table
+        spare -= max(0, len(table.home) - LEAST_RUNS)
+    left = [tables.pop(number).key for number in without_gain(stats, tables, node_of)]
+    fit_capacity(list(tables.values()), machine)
+    spread_traffic(list(tables.values()), machine)
+    traffic, homes = planned_traffic(stats, tables, node_of, len(column))
+    counted = float(traffic.sum())
+    return PagePlan(
+        memory=tuple(_plan_region(table, machine) for table in tables.values()),
+        local_share=float(np.trace(traffic)) / counted if counted else -1.0,
+        traffic=traffic,
+        changing=tuple(changing),
+        moving=tuple(moving),
+        homes=homes,
+        left=tuple(left),
+    )
+
+
+def _usable(stats: PageCounts, rows: Ints, key: RegionKey, node_of: Ints) -> Ints:
+    """Rows with a known thread, a page inside of the region, and accesses that count."""
+    thread, page = stats.thread[rows], stats.page[rows]
+    inside = (thread >= 0) & (thread < len(node_of)) & (page >= 0) & (page * PAGE < key.bytes)
+    return rows[inside & (stats.accesses[rows] > 0)]
+
+
+def _busiest(stats: PageCounts) -> list[int]:
+    totals = np.bincount(stats.region, weights=stats.accesses, minlength=len(stats.regions))
+    order = np.argsort(-totals, kind="stable")[:MAX_REGIONS]
+    before = np.cumsum(totals[order]) - totals[order]
+    wanted = (totals[order] > 0) & (before < (1 - UNPLACED) * totals.sum())
+    return [int(number) for number in order[wanted]]
+
+
+def _plan_region(table: RunTable, machine: Machine) -> PlanRegion:
+    ids = machine.node_ids
+    if table.interleave:
+        return PlanRegion(region=table.key, policy="interleave", runs=_equal_parts(table, ids))
+    keep = np.append(True, table.home[1:] != table.home[:-1])  # neighbours may have come together since
+    first = np.append(table.first[:-1][keep], table.first[-1])
+    ends = np.minimum(first[1:] * PAGE, table.key.bytes)
+    runs = tuple(
+        Run(offset=start * PAGE, bytes=end - start * PAGE, node=ids[home])
+        for start, end, home in zip(
+            first[:-1].tolist(), ends.tolist(), table.home[keep].tolist(), strict=True
+        )
+    )
+    return PlanRegion(region=table.key, policy="next-touch" if table.next_touch else "bind", runs=runs)
+
+
+def _equal_parts(table: RunTable, ids: Sequence[int]) -> tuple[Run, ...]:
+    """One run a node, page aligned, over the whole region (fewer when it has fewer pages)."""
+    pages = int(table.first[-1])
+    nodes = table.interleave[:pages]
+    cuts = [pages * part // len(nodes) for part in range(len(nodes) + 1)]
+    return tuple(
+        Run(offset=a * PAGE, bytes=min(b * PAGE, table.key.bytes) - a * PAGE, node=ids[node])
+        for node, a, b in zip(nodes, cuts[:-1], cuts[1:], strict=True)
+    )
+
+
+def without_gain(stats: PageCounts, tables: Mapping[int, RunTable], node_of: Ints) -> list[int]:
+    """Numbers of the small regions of libraries that are as good where their pages are touched first.
+
+    node_of: (N,) position of each thread's node. Those that lose least go first, while all together make no
+    more than LOST of the accesses remote.
+    """
+    wanted = [number for number, table in tables.items() if _is_small(table)]
+    if stats.toucher is None or not wanted:
+        return []
+    rows = np.flatnonzero(np.isin(stats.region, wanted) & (stats.thread >= 0))
+    rows = rows[stats.thread[rows] < len(node_of)]
+    user, toucher = node_of[stats.thread[rows]], stats.toucher[rows]
+    first = np.where(toucher >= 0, node_of[np.clip(toucher, 0, len(node_of) - 1)], -1)
+    home = np.empty(len(rows), np.int64)
+    for number in wanted:
+        own = stats.region[rows] == number
+        home[own] = tables[number].homes_of(stats.page[rows[own]])
+    gain = stats.accesses[rows] * ((home == user).astype(float) - (first == user))
+    gains = np.bincount(stats.region[rows], weights=gain, minlength=len(stats.regions))
+    order = sorted(wanted, key=lambda number: (gains[number], number))
+    lost = np.cumsum(np.maximum(gains[order], 0.0))
+    return [order[place] for place in np.flatnonzero(lost <= LOST * float(stats.accesses.sum())).tolist()]
+
+
+def _is_small(table: RunTable) -> bool:
+    """Whether it belongs to a shared library, or was allocated by one."""
+    return (
+        bool(_OF_LIBRARY.search(table.key.name))
+        and table.key.bytes < SMALL
+        and not table.interleave
+        and not table.next_touch
+    )

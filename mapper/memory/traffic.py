@@ -1,0 +1,130 @@
+"""Who will access which node's memory: under a plan, and where the kernel would have put the pages."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.analyzer import PageCounts
+from numaplan.machine import Machine
+
+from ..threads.problem import Floats
+from .runs import RunTable
+
+WORDS = 512  # of a page, each written once as it is made
+MOST = 0.5  # of all accesses, so that what is known stands for the whole
+SHOWN = 5  # samples of that which are expected where not seeing any says something
+
+Ints = NDArray[np.int64]
+
+
+def planned_traffic(
+    stats: PageCounts, tables: Mapping[int, RunTable], node_of: Ints, nodes: int
+) -> tuple[Floats, Ints]:
+    """(K, K) accesses from each node (row) to memory of each (column), and the home of each row's page.
+
+    tables: by number of the region; node_of: (N,) position of each thread's node. What is not in a table is
+    where it was first touched; it does not count when that is not known. Homes are -1 where a page has none.
+    """
+    homes = np.full(len(stats.region), -1)
+    traffic = np.zeros((nodes, nodes))
+    counted = stats.all_accesses.astype(np.float64)
+    known = (stats.thread >= 0) & (stats.thread < len(node_of))
+    order = np.argsort(stats.region, kind="stable")
+    borders = np.searchsorted(stats.region[order], np.arange(len(stats.regions) + 1))
+    planned = np.zeros(len(stats.region), dtype=bool)
+    for number, table in tables.items():
+        rows = order[borders[number] : borders[number + 1]]
+        planned[rows] = True
+        rows = rows[known[rows]]
+        source = node_of[stats.thread[rows]]
+        if table.interleave:
+            by_node = np.bincount(source, weights=counted[rows], minlength=nodes)
+            traffic[:, list(table.interleave)] += by_node[:, None] / len(table.interleave)
+        elif table.next_touch:
+            _add_moving(traffic, stats, rows, source, counted[rows])
+        else:
+            homes[rows] = table.homes_of(stats.page[rows])
+            np.add.at(traffic, (source, homes[rows]), counted[rows])
+    if stats.toucher is not None:
+        toucher = stats.toucher
+        rest = known & ~planned & (toucher >= 0) & (toucher < len(node_of))
+        np.add.at(traffic, (node_of[stats.thread[rest]], node_of[toucher[rest]]), counted[rest])
+    _add_elsewhere(traffic, stats, node_of)
+    return traffic, homes
+
+
+def _add_moving(traffic: Floats, stats: PageCounts, rows: Ints, source: Ints, counted: Floats) -> None:
+    """Next-touch: from one team of threads to the next a page is on the node that uses it most."""
+    assert stats.team is not None
+    keys = np.stack([stats.page[rows], stats.team[rows]])
+    _, cell = np.unique(keys, axis=1, return_inverse=True)
+    cell = cell.reshape(-1)
+    uses = np.zeros((int(cell.max(initial=-1)) + 1, len(traffic)))
+    np.add.at(uses, (cell, source), counted)
+    np.add.at(traffic.T, uses.argmax(axis=1), uses)
+
+
+def _add_elsewhere(traffic: Floats, stats: PageCounts, node_of: Ints) -> None:
+    if stats.elsewhere is not None:
+        seated = np.zeros((len(node_of), len(traffic)))
+        seated[np.arange(len(node_of)), node_of] = 1.0
+        traffic += seated.T @ stats.elsewhere @ seated
+
+
+def first_touch_traffic(stats: PageCounts, thread_nodes: Sequence[int], machine: Machine) -> Floats | None:
+    """Traffic when threads are on these nodes (N,) and the kernel puts pages where they are touched first.
+
+    None when the first touch of pages is not known (see `first_touches`). Pages first touched by a
+    thread that is not among the N do not count.
+    """
+    if stats.toucher is None:
+        return None
+    column = {node.id: place for place, node in enumerate(machine.nodes)}
+    node_of = np.array([column[node] for node in thread_nodes], dtype=np.int64)
+    return planned_traffic(stats, {}, node_of, len(machine.nodes))[0]
+
+
+def first_touches(stats: PageCounts) -> PageCounts:
+    """Where accesses are sampled, what they tell of pages whose first toucher is known.
+
+    Where nothing is seen of a region's initialisation, a page's first sample is taken to show who touched it
+    first. It is local by that, and all there is of many a page: it is left out, and what the region has left
+    stands for the whole. A region so small that its initialisation was likely missed does not count. Nothing
+    is known where that leaves less than half of all accesses.
+    """
+    if stats.period <= 1 or stats.toucher is None:
+        return stats
+    counted, regions, begun = stats.all_accesses.astype(np.float64), len(stats.regions), _begun(stats)
+    own = (stats.thread == stats.toucher) & (stats.thread >= 0) & (counted > 0) & ~begun[stats.region]
+    first = np.flatnonzero(own)[_pages(stats, np.flatnonzero(own))]
+    left = counted.copy()
+    left[first] = np.maximum(left[first] - 1, 0)
+    whole, rest = (np.bincount(stats.region, weights=part, minlength=regions) for part in (counted, left))
+    scale = np.divide(whole, rest, out=np.zeros(regions), where=rest > 0)
+    scale[~(begun | _would_show(stats))] = 0
+    left *= scale[stats.region]
+    known = left.sum() >= MOST * counted.sum()
+    return msgspec.structs.replace(
+        stats, accesses=left, before=None, toucher=stats.toucher if known else None
+    )
+
+
+def _begun(stats: PageCounts) -> NDArray[np.bool_]:
+    """(regions,) whether samples show initialisation before the threads started."""
+    before = np.zeros(len(stats.region)) if stats.before is None else stats.before
+    return np.bincount(stats.region, weights=before, minlength=len(stats.regions)) > 0
+
+
+def _would_show(stats: PageCounts) -> NDArray[np.bool_]:
+    """(regions,) whether samples would show that, of the pages that are seen, if there had been any."""
+    rows = _pages(stats, np.arange(len(stats.region)))
+    return np.bincount(stats.region[rows], minlength=len(stats.regions)) * WORDS >= SHOWN * stats.period
+
+
+def _pages(stats: PageCounts, rows: Ints) -> Ints:
+    """Places in `rows` of the first row of each page."""
+    keys = stats.region[rows] * (int(stats.page.max(initial=0)) + 1) + stats.page[rows]
+    places: Ints = np.unique(keys, return_index=True)[1]
+    return places

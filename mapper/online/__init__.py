@@ -1,0 +1,1 @@
+"""Placement of running programs: what policies observe, what they may ask for, and the policies."""

@@ -1,0 +1,1 @@
+"""The plan file: its form, checks, differences, exports."""

@@ -1,0 +1,119 @@
+"""A plan's thread placement in the languages of other launchers.
+
+The OpenMP forms name cpus in the order of the runtime's thread numbers, which is the order of creation. Rank
+forms give one line or mask a process; a plan of one process is written as if each thread were a rank.
+"""
+
+from collections.abc import Callable
+from shlex import join, quote
+
+from numaplan.common import UsageError
+
+from .file import Plan
+from .parts import PlanThread
+
+
+def export_plan(plan: Plan, form: str) -> str:
+    """The text for a form in FORMS; raises UsageError for another, or a plan without threads."""
+    if form not in FORMS:
+        raise UsageError(f"unknown format {form!r}", f"take one of {', '.join(FORMS)}")
+    if not plan.threads:
+        raise UsageError("the plan places no thread", "there is nothing to export")
+    return FORMS[form](plan) + "\n"
+
+
+def _creation_order(thread: PlanThread) -> tuple[str, list[int]]:
+    return thread.process, [int(part) for part in thread.path.split(".")]
+
+
+def _in_order(plan: Plan) -> list[PlanThread]:
+    return sorted(plan.threads, key=_creation_order)
+
+
+def _one_process(plan: Plan, form: str) -> list[PlanThread]:
+    if len({thread.process for thread in plan.threads}) > 1:
+        raise UsageError(f"{form}: the plan has several processes", "use rankfile or slurm, or nlaunch")
+    return _in_order(plan)
+
+
+def _ranks(plan: Plan) -> list[list[int]]:
+    """Cpus of each rank: of each process, or of each thread when there is one process."""
+    processes: dict[str, list[PlanThread]] = {}
+    for thread in _in_order(plan):
+        processes.setdefault(thread.process, []).append(thread)
+    if len(processes) == 1:
+        return [sorted(thread.cpus) for thread in _in_order(plan)]
+    return [
+        sorted({cpu for thread in processes[name] for cpu in thread.cpus})
+        for name in sorted(processes, key=_rank_order)
+    ]
+
+
+def _rank_order(process: str) -> tuple[int, str]:
+    digits = process.lstrip("pr").partition(".")[0]
+    return int(digits) if digits.isdecimal() else 0, process
+
+
+def _all_cpus(plan: Plan) -> str:
+    return ",".join(map(str, sorted({cpu for thread in plan.threads for cpu in thread.cpus})))
+
+
+def _command(plan: Plan) -> str:
+    return join(plan.app.argv) if plan.app.argv else "./app"
+
+
+def _omp(plan: Plan) -> str:
+    places = ",".join("{" + ",".join(map(str, t.cpus)) + "}" for t in _one_process(plan, "omp"))
+    count = len(plan.threads)
+    return f"export OMP_PLACES={quote(places)}\nexport OMP_PROC_BIND=close\nexport OMP_NUM_THREADS={count}"
+
+
+def _gomp(plan: Plan) -> str:
+    cpus = " ".join(str(thread.cpus[0]) for thread in _one_process(plan, "gomp"))
+    return f"export GOMP_CPU_AFFINITY={quote(cpus)}\nexport OMP_NUM_THREADS={len(plan.threads)}"
+
+
+def _kmp(plan: Plan) -> str:
+    cpus = ",".join(str(thread.cpus[0]) for thread in _one_process(plan, "kmp"))
+    setting = quote(f"granularity=fine,proclist=[{cpus}],explicit")
+    return f"export KMP_AFFINITY={setting}\nexport OMP_NUM_THREADS={len(plan.threads)}"
+
+
+def _rankfile(plan: Plan) -> str:
+    lines = [
+        f"rank {rank}=localhost slot={','.join(map(str, cpus))}" for rank, cpus in enumerate(_ranks(plan))
+    ]
+    return "\n".join(["# mpirun --mca rmaps_rank_file_physical 1 --rankfile THIS_FILE ./app", *lines])
+
+
+def _slurm(plan: Plan) -> str:
+    ranks = _ranks(plan)
+    if all(len(cpus) == 1 for cpus in ranks):
+        return f"srun --cpu-bind=map_cpu:{','.join(str(cpus[0]) for cpus in ranks)} {_command(plan)}"
+    masks = ",".join(hex(sum(1 << cpu for cpu in cpus)) for cpus in ranks)
+    return f"srun --cpu-bind=mask_cpu:{masks} {_command(plan)}"
+
+
+def _taskset(plan: Plan) -> str:
+    return f"taskset --cpu-list {_all_cpus(plan)} {_command(plan)}"
+
+
+def _numactl(plan: Plan) -> str:
+    return f"numactl --physcpubind={_all_cpus(plan)} --localalloc {_command(plan)}"
+
+
+def _hwloc(plan: Plan) -> str:
+    cpus = " ".join(f"pu:{cpu}" for cpu in _all_cpus(plan).split(","))
+    return f"hwloc-bind --physical {cpus} -- {_command(plan)}"
+
+
+FORMS: dict[str, Callable[[Plan], str]] = {
+    "omp": _omp,
+    "gomp": _gomp,
+    "kmp": _kmp,
+    "rankfile": _rankfile,
+    "slurm": _slurm,
+    "taskset": _taskset,
+    "numactl": _numactl,
+    "hwloc": _hwloc,
+}

@@ -1,0 +1,103 @@
+"""The plan file: node and cpus of each thread, node of each piece of memory, and what that should cost.
+
+Written to be reviewed: stable key order, a line for each thread and region, no change without cause.
+`check.py` holds what must be true of a plan beyond the types of its fields.
+"""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from numaplan.common import UsageError, read_document, reviewable_json, write_document
+
+from .check import check_plan
+from .parts import PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+SCHEMA = "numaplan/plan/1"
+PLAN_LIMIT = 64 << 20  # bytes; a plan for 100 GB of memory stays under 1 MB
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """A placement for one program on one machine: the content of a plan.json."""
+
+    schema: str = SCHEMA
+    app: PlanApp
+    machine: PlanMachine
+    method: str
+    objective: str
+    threads: tuple[PlanThread, ...]
+    memory: tuple[PlanRegion, ...] = ()
+    predicted: Predicted
+    provenance: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    def graph(self) -> "nx.Graph":
+        """The placement as a networkx graph: who and what is on which node.
+
+        Vertices: `node N` with `kind` node, `size` (its threads) and `bytes` (of regions placed there); a
+        thread by process and path, such as `p0 0.3`, with `kind` thread, `thread` (its row in the matrix) and
+        `load`; a region by its place in the plan, `region N`, with `kind` region, `name`, `policy` and
+        `bytes`. Edges: thread to node; region to node with `bytes` there.
+        """
+        import networkx as nx
+
+        graph = nx.Graph(method=self.method, objective=self.objective)
+        for node in self.machine.nodes:
+            graph.add_node(f"node {node.id}", kind="node", size=0, bytes=0)
+        for thread in self.threads:
+            name, home = f"{thread.process} {thread.path}", f"node {thread.node}"
+            graph.add_node(name, kind="thread", thread=thread.thread, load=thread.load)
+            graph.add_edge(name, home)
+            graph.nodes[home]["size"] += 1
+        for number, region in enumerate(self.memory):
+            name, key = f"region {number}", region.region
+            graph.add_node(name, kind="region", name=key.name, policy=region.policy, bytes=key.bytes)
+            for run in region.runs:
+                home = f"node {run.node}"
+                before = graph.edges[name, home]["bytes"] if graph.has_edge(name, home) else 0
+                graph.add_edge(name, home, bytes=before + run.bytes)
+                graph.nodes[home]["bytes"] += run.bytes
+        return graph
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> "Plan":
+        """The plan in a file; raises UsageError naming the file and the field that is wrong."""
+        return Plan.from_json(read_document(path, "plan", PLAN_LIMIT), os.fspath(path))
+
+    @staticmethod
+    def from_json(data: bytes | str, where: str = "plan.json") -> "Plan":
+        """The plan in a text; raises UsageError naming `where` and the field that is wrong."""
+        try:
+            _check_schema(data, where)
+            plan = msgspec.json.decode(data, type=Plan)
+            check_plan(plan.app, plan.machine.machine(), plan.threads, plan.memory, plan.predicted)
+        except msgspec.ValidationError as error:
+            raise UsageError(f"{where}: {error}", "make the plan again with 'nmap plan'") from error
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise UsageError(f"{where}: not JSON: {error}", "give a plan that 'nmap plan' wrote") from error
+        except UsageError as error:
+            what = error.what if error.what.startswith(where) else f"{where}: {error.what}"
+            raise UsageError(what, error.hint) from error
+        return plan
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the plan file (by rename); raises UsageError when it cannot be written."""
+        write_document(path, self.to_json())
+
+    def to_json(self) -> bytes:
+        """The plan file's text."""
+        return reviewable_json(msgspec.to_builtins(self))
+
+
+class _SchemaOnly(msgspec.Struct):
+    schema: str = ""
+
+
+def _check_schema(data: bytes | str, where: str) -> None:
+    found = msgspec.json.decode(data, type=_SchemaOnly).schema
+    if found != SCHEMA:
+        what = f"schema {found!r}" if found else "no 'schema', so not a plan"
+        raise UsageError(f"{where}: {what}", f"this version reads {SCHEMA}")

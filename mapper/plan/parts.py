@@ -1,0 +1,139 @@
+"""The parts of a plan: program, machine, threads, memory, and what a placement costs."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from numaplan.common import UsageError
+from numaplan.machine import Core, Machine, Node
+from numaplan.profiler import RegionKey as RegionKey
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+Matrix = tuple[tuple[float, ...], ...]
+Policy = Literal["bind", "interleave", "preferred", "next-touch"]
+
+
+class PlanApp(msgspec.Struct, frozen=True, kw_only=True):
+    """The program the plan is for: command line, build id of its executable, how many threads were seen."""
+
+    argv: tuple[str, ...] = ()
+    build_id: str = ""
+    threads: Count = 0
+
+
+class PlanMachine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The machine the plan is for: a machine.json's content with its fingerprint."""
+
+    schema: str
+    fingerprint: str
+    name: str = ""
+    nodes: tuple[Node, ...]
+    distances: Matrix = ()
+    cores: tuple[Core, ...] = ()
+    latency_ns: Matrix = ()
+    bandwidth_mb_s: Matrix = ()
+
+    @staticmethod
+    def of(machine: Machine) -> "PlanMachine":
+        """The machine as a plan records it."""
+        return msgspec.convert({"fingerprint": machine.fingerprint, **machine.to_dict()}, PlanMachine)
+
+    def machine(self) -> Machine:
+        """The machine model; raises UsageError when the content is wrong or contradicts the fingerprint."""
+        content: dict[str, Any] = msgspec.to_builtins(self)
+        content.pop("fingerprint")
+        machine = Machine.from_dict(content)
+        if machine.fingerprint != self.fingerprint:
+            raise UsageError(
+                "plan: the machine does not match its fingerprint (edited by hand?)", "make the plan again"
+            )
+        return machine
+
+
+class PlanThread(msgspec.Struct, frozen=True, kw_only=True):
+    """One thread: creation path, number in the matrix (-1: not in it), node, cpus it may run on, load.
+
+    process: creation path or rank of the process that the thread is in.
+    """
+
+    path: str
+    thread: Annotated[int, msgspec.Meta(ge=-1)]
+    node: Count
+    cpus: tuple[Count, ...]
+    load: Annotated[float, msgspec.Meta(ge=0)]
+    process: str = "p0"
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes [offset, offset + bytes) of a region belong on `node`."""
+
+    offset: Count
+    bytes: Annotated[int, msgspec.Meta(ge=1, le=(1 << 63) - 1)]
+    node: Count
+
+
+class PlanRegion(msgspec.Struct, frozen=True, kw_only=True):
+    """One region's policy; runs ascend and do not overlap.
+
+    bind and preferred put each run on its node; interleave spreads the whole span of the runs over all the
+    nodes they name (one run a node, of equal parts); next-touch leaves each page to who touches it next.
+    """
+
+    region: RegionKey
+    policy: Policy
+    runs: tuple[Run, ...] = ()
+
+
+class Metrics(msgspec.Struct, frozen=True, kw_only=True):
+    """What a placement costs; communication in the unit of the matrix, load in that of the load vector.
+
+    remote_comm: communication between threads on different nodes; remote_share: the same over all
+    communication (0 when there is none); hop_cost: communication times distance, over all pairs;
+    node_loads: (K,) load of each node that has cpus, in the machine's order; load_std: population deviation
+    of those sums; load_std_mean: the same of the mean load a thread on each node ([CMLB], Eq. 8-9).
+    """
+
+    remote_comm: float
+    remote_share: float
+    hop_cost: float
+    load_std: float
+    node_loads: tuple[float, ...] = ()
+    load_std_mean: float = 0.0
+
+
+class CurrentPlacement(msgspec.Struct, frozen=True, kw_only=True):
+    """Where threads and memory are without the plan, and what that costs.
+
+    threads: `recorded` as the recording saw them, `compact` in order of creation where it does not say; pages
+    are where they were touched first. local_share, latency_ns, serving_ns, node_shares: as in Predicted.
+    """
+
+    threads: str
+    local_share: float = -1.0
+    latency_ns: float = -1.0
+    node_shares: tuple[float, ...] = ()
+    serving_ns: float = -1.0
+
+
+class Predicted(Metrics, frozen=True, kw_only=True):
+    """What the plan should cost, and what compact and scatter would.
+
+    local_share: share of the recorded accesses that the plan makes local, -1 when no accesses were known;
+    node_shares: (K,) the same of each node's threads, -1 for nodes without; phase_imbalance: objective
+    `phased`: how far a node's load is off its share in the worst phase, beyond what no placement avoids (-1:
+    another objective); today: what the plan is to improve on;
+    lower_bound: no placement costs less in the plan's objective (-1: not known); latency_ns: mean wait of a
+    recorded access (-1: the machine's latencies or the accesses are not known); first_touch_ns: the same for
+    the baselines, with pages where they are touched first; serving_ns: mean time an access in which the
+    busiest memory hands out its cache lines (-1: the machine's bandwidths or the accesses are not known).
+    """
+
+    local_share: float = -1.0
+    lower_bound: float = -1.0
+    latency_ns: float = -1.0
+    first_touch_ns: dict[str, float] = msgspec.field(default_factory=dict)
+    baselines: dict[str, Metrics] = msgspec.field(default_factory=dict)
+    node_shares: tuple[float, ...] = ()
+    phase_imbalance: float = -1.0
+    today: CurrentPlacement | None = None
+    serving_ns: float = -1.0

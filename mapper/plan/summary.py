@@ -1,0 +1,114 @@
+"""A plan in a few lines for people: what it saves, and which threads go where."""
+
+from pathlib import Path
+
+from .file import Plan
+from .parts import PlanThread, Predicted
+
+MOST_NODES = 16  # in one line
+DIFFERENT = 0.02
+
+
+def summary(plan: Plan, path: Path | None = None) -> list[str]:
+    """Lines for a terminal."""
+    predicted = plan.predicted
+    head = (
+        f"{len(plan.threads)} threads on {len(plan.machine.nodes)} nodes ({plan.machine.name or 'machine'})"
+    )
+    lines = [
+        *_change(predicted, len(plan.memory)),
+        f"{head}, method {plan.method}, objective {plan.objective}",
+        f"remote communication  {predicted.remote_share:7.1%}{_against(predicted)}{_bound(plan)}",
+        f"load per node         {_loads(predicted)}",
+    ]
+    if plan.objective == "phased" and predicted.phase_imbalance >= 0:
+        off = f"{predicted.phase_imbalance:.1%} beyond what cannot be avoided"
+        lines.append(f"load in every phase   at worst {off}")
+    lines += _by_node(plan)
+    lines += _identity(plan)
+    lines += [f"  node {node}: threads {names}" for node, names in threads_by_node(plan)]
+    if path is not None:
+        lines.append(f"plan written to {path}")
+    return lines
+
+
+def threads_by_node(plan: Plan) -> list[tuple[int, str]]:
+    """Node id and its threads' names, nodes with threads only, in order."""
+    nodes: dict[int, list[PlanThread]] = {}
+    for thread in plan.threads:
+        nodes.setdefault(thread.node, []).append(thread)
+    several = len({thread.process for thread in plan.threads}) > 1
+    return [
+        (node, ", ".join(f"{t.process}:{t.path}" if several else t.path for t in nodes[node]))
+        for node in sorted(nodes)
+    ]
+
+
+def _change(predicted: Predicted, regions: int) -> list[str]:
+    """What a user asks for first: what the plan changes, in waiting where latencies are known."""
+    lines = []
+    today = predicted.today
+    if predicted.latency_ns >= 0:
+        against = _change_of(predicted.latency_ns, today.latency_ns if today else -1.0, ".0f")
+        lines.append(f"memory access waits {predicted.latency_ns:.0f} ns{against}")
+    if predicted.serving_ns >= 0:
+        against = _change_of(predicted.serving_ns, today.serving_ns if today else -1.0, ".2f")
+        lines.append(f"busiest memory needs {predicted.serving_ns:.2f} ns an access{against}")
+    if predicted.local_share >= 0:
+        placed = f"{regions} region{'s' * (regions != 1)} placed"
+        against = f"   (today {today.local_share:.1%})" if today and today.local_share >= 0 else ""
+        lines.append(f"local memory accesses {predicted.local_share:7.1%}{against}   {placed}")
+    if today is not None:
+        threads = "as recorded" if today.threads == "recorded" else "taken to be in order of creation"
+        lines.append(f"today: threads {threads}, pages where they are touched first")
+    elif predicted.local_share >= 0:
+        lines.append("today's share is not known: the samples do not show who touches pages first")
+    return lines
+
+
+def _change_of(planned: float, today: float, digits: str) -> str:
+    return f", {planned / today - 1:+.0%} against today's {today:{digits}} ns" if today > 0 else ""
+
+
+def _identity(plan: Plan) -> list[str]:
+    """A warning where runs were compared and threads did not keep their roles."""
+    found = plan.provenance.get("identity")
+    if not isinstance(found, dict) or found.get("stable") is not False:
+        return []
+    return ["threads do not keep their roles from run to run: this plan will not fit the next run"]
+
+
+def _by_node(plan: Plan) -> list[str]:
+    """The share of local accesses on each node, where nodes differ by more than can be read off the whole."""
+    shares = plan.predicted.node_shares[:MOST_NODES]
+    known = [share for share in shares if share >= 0]
+    if not known or max(known) - min(known) < DIFFERENT:
+        return []
+    said = " ".join(f"{share:.1%}" if share >= 0 else "–" for share in shares)
+    return [f"local share by node   {said}"]
+
+
+def _against(predicted: Predicted) -> str:
+    parts = [f"{name} {costs.remote_share:.1%}" for name, costs in predicted.baselines.items()]
+    return f"   ({', '.join(parts)})" if parts else ""
+
+
+def _bound(plan: Plan) -> str:
+    """What no placement can go below, as a share (objectives that count communication, not distance)."""
+    predicted = plan.predicted
+    if predicted.lower_bound < 0 or predicted.remote_share <= 0 or plan.objective == "hop":
+        return ""
+    share = predicted.lower_bound / predicted.remote_comm * predicted.remote_share
+    if share >= predicted.remote_share * (1 - 1e-9):
+        return "   the optimum"
+    return f"   no placement is below {share:.1%}"
+
+
+def _loads(predicted: Predicted) -> str:
+    """Each node's share, and how far the shares spread beside the baselines'."""
+    total = sum(predicted.node_loads)
+    if not total:
+        return "none"
+    shares = " ".join(f"{load / total:.1%}" for load in predicted.node_loads[:MOST_NODES])
+    others = [f"{name} {costs.load_std / total:.1%}" for name, costs in predicted.baselines.items()]
+    return f"{shares}   (deviation {predicted.load_std / total:.1%}; {', '.join(others)})"

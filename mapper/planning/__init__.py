@@ -1,0 +1,1 @@
+"""Plans made, predicted, compared and judged."""

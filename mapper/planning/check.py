@@ -1,0 +1,158 @@
+"""Judge a plan by what the program does today."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from numaplan.common import JUnitCase, UsageError, junit_xml
+from numaplan.machine import Machine
+
+from ..plan.file import Plan
+from ..plan.fit import doubts, planned_nodes
+from ..plan.parts import Metrics
+from ..threads.cost import imbalance, node_indices, objective_value
+from ..threads.problem import Floats, Nodes, Problem
+from ..workload.workload import Workload
+from .options import options_of
+from .planner import make_plan, problem_for
+from .predict import predict
+
+SCHEMA = "numaplan/check/1"
+WORST_PAIRS = 10
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """ok: whether the baseline is still good enough; regress: how much worse than today's best, relatively.
+
+    lines: for people, the verdict first, then the thread pairs that cost most; notes: what makes it doubtful
+    that the plan is for this program; today: today's best plan.
+    """
+
+    ok: bool
+    name: str
+    regress: float
+    allowed: float
+    baseline: Metrics
+    best: Metrics
+    reason: str
+    lines: Sequence[str]
+    notes: Sequence[str]
+    today: Plan
+
+
+class _Document(msgspec.Struct):
+    schema: str
+    ok: bool
+    baseline: Metrics
+    best: Metrics
+    regress: float
+    allowed: float
+    reason: str
+    notes: Sequence[str]
+
+
+def parse_share(text: str) -> float:
+    """A share given as `5%` or `0.05`; raises UsageError for anything else or a negative one."""
+    try:
+        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise UsageError(f"--max-regress {text}", "give a share, such as 5% or 0.05")
+    return value
+
+
+def check_plan_today(
+    plan: Plan, workload: Workload, machine: Machine, allowed: float, *, seed: int, effort: str, name: str
+) -> Verdict:
+    """Cost the plan on today's workload against the best placement of today.
+
+    Raises UsageError when the plan and today's run differ in their threads: there is nothing to compare.
+    """
+    options = options_of(plan, effort, seed, name)
+    usable = options.usable(machine)
+    places = node_indices(usable, planned_nodes(plan, workload.threads, name), len(workload.threads))
+    problem = problem_for(workload, usable, options)
+    today = make_plan(workload, machine, options).plan
+    best_places = node_indices(usable, [thread.node for thread in today.threads], problem.threads)
+    regress = _regress(problem, places, best_places)
+    unbalanced = _unbalanced(problem, places, best_places)
+    ok = regress <= allowed and not unbalanced
+    reason = unbalanced or f"costs {regress:.1%} more than today's best placement, {allowed:.1%} allowed"
+    verdict = f"{name}: {'still good' if ok else 'worse than it need be'}: {reason}"
+    return Verdict(
+        ok=ok,
+        name=name,
+        regress=regress,
+        allowed=allowed,
+        baseline=_metrics(predict(problem, places, usable, machine)),
+        best=_metrics(today.predicted),
+        reason=reason,
+        lines=[verdict, *_worst_pairs(problem, places, usable, workload)],
+        notes=doubts(plan, workload.app, name),
+        today=today,
+    )
+
+
+def to_document(verdict: Verdict) -> str:
+    """The answer of `nmap check --json`."""
+    content = {field: getattr(verdict, field) for field in _Document.__struct_fields__ if field != "schema"}
+    return msgspec.json.encode(_Document(schema=SCHEMA, **content)).decode()
+
+
+def to_junit(verdict: Verdict) -> bytes:
+    """The verdict as one JUnit test case."""
+    reason, text = ("", "") if verdict.ok else (verdict.reason, "\n".join(verdict.lines))
+    case = JUnitCase("nmap.check", verdict.name, reason, "regression", text)
+    return junit_xml("numaplan", [case])
+
+
+def _metrics(costs: Metrics) -> Metrics:
+    return Metrics(**{field: getattr(costs, field) for field in Metrics.__struct_fields__})
+
+
+def _regress(problem: Problem, places: Nodes, best: Nodes) -> float:
+    """How much dearer; where the best costs nothing, the share of all communication."""
+    now, least = objective_value(problem, places), objective_value(problem, best)
+    if now <= least:
+        return 0.0 if now == least else (now - least) / least
+    return (now - least) / (least if least > 0 else float(problem.matrix.sum()) / 2)
+
+
+def _unbalanced(problem: Problem, places: Nodes, best: Nodes) -> str:
+    if problem.objective != "balanced":
+        return ""
+    off = imbalance(problem, places)
+    if off <= max(problem.tolerance, imbalance(problem, best)) + 1e-9:
+        return ""
+    return f"a node's load is {off:.1%} off its share, {problem.tolerance:.1%} allowed"
+
+
+def _worst_pairs(problem: Problem, places: Nodes, machine: Machine, workload: Workload) -> list[str]:
+    """The pairs whose communication costs most across nodes, with its share of all."""
+    rows, columns, talk = _pairs(problem)
+    costs = talk * (problem.costs - problem.costs.min())[places[rows], places[columns]]
+    total, ids = float(talk.sum()), [node.id for node in machine.cpu_nodes]
+    several = len({process for process, _path in workload.threads}) > 1
+    lines = []
+    for pair in np.argsort(-costs, kind="stable")[:WORST_PAIRS].tolist():
+        if costs[pair] > 0:
+            ends = []
+            for thread in (rows[pair], columns[pair]):
+                process, path = workload.threads[thread]
+                ends.append(f"{f'{process}:' if several else ''}{path} (node {ids[places[thread]]})")
+            lines.append(f"  {ends[0]} and {ends[1]}: {talk[pair] / total:.1%} of all communication")
+    return lines
+
+
+def _pairs(problem: Problem) -> tuple[Nodes, Nodes, Floats]:
+    """First and second thread of each pair that talks, and how much."""
+    if problem.sparse is not None:
+        entries = problem.sparse
+        upper = entries.rows < entries.to
+        return entries.rows[upper], entries.to[upper].astype(np.int64), entries.weight[upper]
+    rows, columns = np.nonzero(np.triu(problem.comm, 1))
+    return rows, columns, problem.comm[rows, columns]

@@ -1,0 +1,173 @@
+"""All methods side by side on one workload, for a table or for the report page about a plan."""
+
+from collections.abc import Callable
+from functools import cache
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from numaplan.machine import Machine
+
+from ..plan.file import Plan
+from ..plan.parts import Metrics
+from ..threads.bounds import lower_bound
+from ..threads.cost import costs_of, imbalance, objective_value
+from ..threads.mapping import place_threads
+from ..threads.methods import METHODS, Method, find_method
+from ..threads.problem import OBJECTIVES, TOLERANCE, Problem, new_problem
+from ..workload.workload import Workload
+from .options import options_of
+
+if TYPE_CHECKING:
+    from numaplan.analyzer import Analysis, MethodCost
+
+SCHEMA = "numaplan/compare/1"
+MOST_REPORTED = 256  # of more, all methods together take longer than the rest of the page
+
+
+class Comparison(Metrics, frozen=True, kw_only=True):
+    """One method on one objective: its placement (node ids), costs, seconds, and how it stands.
+
+    value: what the objective asks to be small; ratio: value over the best row's (1 when both are 0, null
+    when only the best is); lower_bound: no placement has a smaller value; imbalance: greatest relative
+    deviation of a node's load from its share.
+    """
+
+    method: str
+    objective: str
+    nodes: tuple[int, ...]
+    seconds: float
+    value: float
+    lower_bound: float
+    imbalance: float
+    ratio: float | None = None
+
+
+class _Document(msgspec.Struct):
+    schema: str
+    methods: list[Comparison]
+
+
+def chosen_methods(methods: str) -> list[Method]:
+    """The methods of names with commas between, or `all`; raises UsageError for names not known."""
+    names = METHODS if methods == "all" else [name.strip() for name in methods.split(",")]
+    return [find_method(name) for name in names]
+
+
+def compare(
+    workload: Workload, machine: Machine, methods: str, objective: str, *, seed: int, effort: str
+) -> list[Comparison]:
+    """Rows in the order of objectives and methods; raises UsageError for names not known or not able."""
+    everything = methods == "all"
+    chosen = chosen_methods(methods)
+    phased = workload.phases is not None and len(workload.phases) > 1
+    objectives: tuple[str, ...] = (objective,)
+    if objective == "all":
+        objectives = tuple(goal for goal in OBJECTIVES if goal != "phased" or phased)
+    rows: list[Comparison] = []
+    for goal in objectives:
+        problem = new_problem(
+            workload.comm,
+            workload.loads,
+            machine,
+            objective=goal,
+            seed=seed,
+            effort=effort,
+            phases=workload.phases,
+            phase_rates=workload.phase_rates,
+        )
+        ids = np.array([node.id for node in machine.cpu_nodes])
+        bound = lower_bound(problem)
+        able = [method.name for method in chosen if not everything or _applies(problem, method.name)]
+        group = [_run(problem, ids, name, bound) for name in able]
+        rows += _with_ratios(group, problem)
+    return rows
+
+
+def to_document(rows: list[Comparison]) -> str:
+    """The answer of `nmap compare --json`."""
+    return msgspec.json.encode(_Document(SCHEMA, rows)).decode()
+
+
+def _applies(problem: Problem, name: str) -> bool:
+    method = METHODS[name]
+    if problem.objective == "phased" and name == "exact":
+        return False
+    return method.applies(problem)
+
+
+def _run(
+    problem: Problem, ids: "np.ndarray[tuple[int], np.dtype[np.int64]]", name: str, bound: float
+) -> Comparison:
+    method = find_method(name)
+    _load(name)  # outside of the time that is measured
+    start = perf_counter()
+    places = place_threads(method, problem)
+    seconds = perf_counter() - start
+    costs = costs_of(problem.matrix, problem.loads, problem.distances, places)
+    return Comparison(
+        method=name,
+        objective=problem.objective,
+        nodes=tuple(ids[places].tolist()),
+        seconds=seconds,
+        value=objective_value(problem, places),
+        lower_bound=bound,
+        imbalance=imbalance(problem, places),
+        **msgspec.structs.asdict(costs),
+    )
+
+
+@cache
+def _load(name: str) -> None:
+    """Use a method once: the first use loads libraries, its own and those of the package it needs."""
+    comm = np.ones((4, 4)) - np.eye(4)
+    place_threads(find_method(name), new_problem(comm, None, Machine.load("2x2"), objective="remote"))
+
+
+def _with_ratios(rows: list[Comparison], problem: Problem) -> list[Comparison]:
+    """Ratios to the best row; for `balanced` the best is among those that are (nearest to) balanced."""
+    limit = float("inf")
+    if problem.objective == "balanced":
+        limit = max(problem.tolerance, min(row.imbalance for row in rows)) + 1e-9
+    best = min(row.value for row in rows if row.imbalance <= limit)
+    return [msgspec.structs.replace(row, ratio=_ratio(row.value, best)) for row in rows]
+
+
+def _ratio(value: float, best: float) -> float | None:
+    if best > 0:
+        return value / best
+    return 1.0 if value == best else None
+
+
+def method_costs(plan: Plan, name: str) -> "Callable[[Analysis], list[MethodCost]]":
+    """A function of the trace's analysis: the cost of each method for the plan's objective and machine;
+    nothing for more than MOST_REPORTED.
+
+    name: the plan's, in errors. Raises UsageError for options in the plan that cannot be.
+    """
+    options = options_of(plan, "normal", 0, name)
+    machine = options.usable(plan.machine.machine())
+
+    def costs(analysis: "Analysis") -> "list[MethodCost]":
+        from numaplan.analyzer import MethodCost
+
+        if len(analysis.threads) > MOST_REPORTED:
+            return []
+        phases = analysis.phases
+        workload = Workload(
+            threads=[(thread.process, thread.path) for thread in analysis.threads],
+            comm=analysis.comm,
+            loads=analysis.loads,
+            sources={},
+            phases=np.array([phase.loads for phase in phases]) if phases else None,
+            phase_rates=np.array([phase.weight for phase in phases]) if phases else None,
+        )
+        rows = compare(workload, machine, "all", plan.objective, seed=options.seed, effort=options.effort)
+        limit = float("inf")
+        if plan.objective == "balanced":
+            limit = max(TOLERANCE, min(row.imbalance for row in rows)) + 1e-9
+        return [MethodCost(row.method, row.value, row.imbalance <= limit, row.imbalance) for row in rows]
+
+    return costs

@@ -1,0 +1,120 @@
+"""What a placement should cost, beside the baselines and today's placement."""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from numaplan.analyzer import PageCounts
+from numaplan.machine import Machine
+
+from ..memory.pages import PagePlan
+from ..memory.traffic import first_touch_traffic, first_touches
+from ..plan.parts import CurrentPlacement, Predicted
+from ..threads.bounds import lower_bound
+from ..threads.cost import costs_of, cpu_distances
+from ..threads.methods import find_method
+from ..threads.phases import phase_imbalance
+from ..threads.problem import Floats, Nodes, Problem
+
+BASELINES = ("compact", "scatter")
+LINE = 64  # bytes
+
+
+def predict(problem: Problem, places: Nodes, usable: Machine, machine: Machine) -> Predicted:
+    """Costs of a placement and of the baselines; loads are given for every node with cpus of `machine`."""
+    distances = cpu_distances(machine)
+    ids = [node.id for node in machine.cpu_nodes]
+    column = np.array([ids.index(node.id) for node in usable.cpu_nodes])
+
+    def costs(chosen: Nodes) -> Any:
+        return costs_of(problem.matrix, problem.loads, distances, column[chosen])
+
+    return Predicted(
+        **msgspec.structs.asdict(costs(places)),
+        lower_bound=lower_bound(problem),
+        phase_imbalance=phase_imbalance(problem, places) if problem.objective == "phased" else -1.0,
+        baselines={name: costs(find_method(name).function()(problem)) for name in BASELINES},
+    )
+
+
+def with_memory(
+    predicted: Predicted,
+    stats: PageCounts,
+    pages: PagePlan,
+    problem: Problem,
+    usable: Machine,
+    machine: Machine,
+    seen_on: tuple[int, ...] = (),
+) -> Predicted:
+    """The same with what memory accesses will wait, and how local they are: planned, baselines, and today.
+
+    seen_on: node of each thread in the recording, where that was on this machine; empty: not known.
+    """
+    ids = np.array([node.id for node in usable.cpu_nodes])
+    first_touch, known = {}, first_touches(stats)
+    for name in BASELINES:
+        nodes = ids[find_method(name).function()(problem)].tolist()
+        wait = mean_latency(first_touch_traffic(known, nodes, machine), machine)
+        if wait >= 0:
+            first_touch[name] = wait
+    today = None
+    usual = seen_on or tuple(ids[find_method("compact").function()(problem)].tolist())
+    traffic = first_touch_traffic(known, usual, machine)
+    if traffic is not None and traffic.any():
+        today = CurrentPlacement(
+            threads="recorded" if seen_on else "compact",
+            local_share=local_share(traffic),
+            latency_ns=mean_latency(traffic, machine),
+            node_shares=_shares(traffic),
+            serving_ns=serving_time(traffic, machine),
+        )
+    return msgspec.structs.replace(
+        predicted,
+        local_share=pages.local_share,
+        latency_ns=mean_latency(pages.traffic, machine),
+        node_shares=_shares(pages.traffic),
+        first_touch_ns=first_touch,
+        today=today,
+        serving_ns=serving_time(pages.traffic, machine),
+    )
+
+
+def _shares(traffic: "np.ndarray[Any, Any] | None") -> tuple[float, ...]:
+    """(K,) local share of the accesses of each node's threads; -1 for a node without accesses."""
+    if traffic is None:
+        return ()
+    made = traffic.sum(axis=1)
+    return tuple((np.where(made > 0, np.diag(traffic) / np.maximum(made, 1e-300), -1.0)).tolist())
+
+
+def mean_latency(traffic: Floats | None, machine: Machine) -> float:
+    """Mean ns of an access; -1 where there are none or the machine has no latencies.
+
+    traffic: (K, K) accesses from each node (row) to the memory of each (column), in the machine's order.
+    """
+    if traffic is None or not machine.latency_ns or not traffic.any():
+        return -1.0
+    return float((traffic * np.asarray(machine.latency_ns)).sum() / traffic.sum())
+
+
+def serving_time(traffic: Floats | None, machine: Machine) -> float:
+    """Mean ns an access in which the busiest memory hands out its cache lines; -1 as `mean_latency`.
+
+    Threads that wait for nothing else can be no faster than that: each memory takes, for each node, the
+    node's accesses times a line over the bandwidth between the two.
+    """
+    if traffic is None or not machine.bandwidth_mb_s or not traffic.any():
+        return -1.0
+    bandwidth = np.asarray(machine.bandwidth_mb_s, np.float64)
+    if (bandwidth[traffic > 0] <= 0).any():
+        return -1.0
+    each = np.divide(traffic * LINE * 1e3, bandwidth, out=np.zeros_like(bandwidth), where=traffic > 0)
+    return float(each.sum(axis=0).max() / traffic.sum())
+
+
+def local_share(traffic: Floats | None) -> float:
+    """Share of accesses to memory of their own node; -1 where there are none."""
+    if traffic is None or not traffic.any():
+        return -1.0
+    return float(np.trace(traffic) / traffic.sum())

@@ -1,0 +1,270 @@
+"""What a mapping method is asked: who talks to whom, who loads memory, how many seats a node has.
+
+Everything is checked here once, so that methods need not; nodes are numbered 0..K-1 in the order of the
+machine's nodes that have cpus.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from numaplan.common import UsageError
+from numaplan.machine import Machine
+
+from .sparse import SYMMETRY, SparseMatrix, sparse_matrix
+
+OBJECTIVES = ("balanced", "remote", "hop", "phased")
+EFFORTS = ("fast", "normal", "max")
+TOLERANCE = 0.05
+MAX_THREADS = 16384  # a dense matrix of that size takes 2 GiB
+LARGEST = 1e305  # sums times a distance (at most 255) must stay numbers
+WHOLE_LIMIT = 2048  # threads; larger sparse matrices are never made whole
+
+Floats = NDArray[np.float64]
+Nodes = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One mapping problem.
+
+    comm: (N, N) symmetric, zero diagonal; loads: (N,); sizes: (K,) threads each node gets, summing to N;
+    distances: (K, K) symmetric; targets: (K,) the load each node should carry; tolerance: how far, relative
+    to the target, a node's load may be off for the objective `balanced`; starts: placements with these
+    sizes that `best` must not be worse than; phases: (P, N) loads by phase of the run, where known, and
+    phase_rates: (P,) accesses a time in each.
+    fixed: (N,) node position 0..K-1 that a thread is pinned to, -1 where it is free; no node may be given
+    more than its size, and `best` and `exact` never move these. every_phase: `balanced` then keeps the
+    tolerance in each row of `phases` as well as over the whole run. mapping.py sees to pins for the methods
+    that know none, and to the objective `phased`. sparse: the communication of a large sparse problem, whose
+    comm is empty.
+    """
+
+    comm: Floats
+    loads: Floats
+    sizes: Nodes
+    distances: Floats
+    targets: Floats
+    objective: str = "balanced"
+    seed: int = 0
+    effort: str = "normal"
+    tolerance: float = TOLERANCE
+    starts: tuple[Nodes, ...] = ()
+    phases: Floats | None = None
+    fixed: Nodes | None = None
+    every_phase: bool = False
+    phase_rates: Floats | None = None
+    sparse: SparseMatrix | None = None
+
+    @property
+    def matrix(self) -> Floats | SparseMatrix:
+        """The communication in the form it has."""
+        return self.comm if self.sparse is None else self.sparse
+
+    @cached_property
+    def threads(self) -> int:
+        """N, the number of threads."""
+        return len(self.loads)
+
+    @cached_property
+    def nodes(self) -> int:
+        """K, the number of nodes that have cpus."""
+        return len(self.sizes)
+
+    @cached_property
+    def costs(self) -> Floats:
+        """(K, K) what one unit of communication between two nodes costs under the objective."""
+        return self.distances if self.objective == "hop" else 1.0 - np.eye(self.nodes)
+
+
+def check_words(objective: str, effort: str) -> None:
+    """Raises UsageError with the known words for one that is not."""
+    if objective not in OBJECTIVES:
+        raise UsageError(f"unknown objective {objective!r}", f"take one of {', '.join(OBJECTIVES)}")
+    if effort not in EFFORTS:
+        raise UsageError(f"unknown effort {effort!r}", f"take one of {', '.join(EFFORTS)}")
+
+
+def new_problem(
+    comm: ArrayLike | SparseMatrix,
+    loads: ArrayLike | None,
+    machine: Machine,
+    *,
+    objective: str = "balanced",
+    seed: int = 0,
+    effort: str = "normal",
+    tolerance: float = TOLERANCE,
+    starts: tuple[Nodes, ...] = (),
+    phases: Floats | None = None,
+    phase_rates: Floats | None = None,
+    pinned: Mapping[int, int] | None = None,
+) -> Problem:
+    """Check everything and make the problem; raises UsageError naming the row and column, thread or option.
+
+    pinned: node id by number of the thread.
+    """
+    check_words(objective, effort)
+    if not 0 <= tolerance <= 1:
+        raise UsageError(f"tolerance {tolerance}", "give a share between 0 and 1, such as 0.05")
+    matrix = check_matrix(comm)
+    load = check_loads(loads, len(matrix))
+    seats = np.array([len(node.cpus) for node in machine.cpu_nodes], dtype=np.int64)
+    if not len(seats):
+        raise UsageError("the machine has no node with cpus", "give another --machine")
+    _check_sums(matrix, load)
+    pins = check_pins(pinned or {}, len(matrix), machine)
+    rows = [machine.index_of_node(node.id) for node in machine.cpu_nodes]
+    distances = machine.distance_matrix[np.ix_(rows, rows)]
+    return Problem(
+        comm=np.zeros((0, 0)) if isinstance(matrix, SparseMatrix) else matrix,
+        sparse=matrix if isinstance(matrix, SparseMatrix) else None,
+        loads=load,
+        sizes=_with_pins(node_sizes(len(matrix), seats), pins),
+        distances=(distances + distances.T) / 2,
+        targets=load.sum() * (seats / seats.sum()),
+        objective=objective,
+        seed=seed,
+        effort=effort,
+        tolerance=tolerance,
+        starts=starts,
+        phases=phases,
+        phase_rates=phase_rates,
+        fixed=pins if (pins >= 0).any() else None,
+    )
+
+
+def _check_sums(matrix: Floats | SparseMatrix, load: Floats) -> None:
+    """Raise UsageError where entries are fine one by one, but not their sum times a distance."""
+    with np.errstate(over="ignore"):
+        entries = matrix.weight if isinstance(matrix, SparseMatrix) else matrix
+        for name, total in (("communication matrix", entries.sum()), ("loads", load.sum())):
+            if not total < LARGEST:
+                raise UsageError(f"{name}: its entries add up to {total:g}", "scale them down")
+
+
+def check_pins(pinned: Mapping[int, int], threads: int, machine: Machine) -> Nodes:
+    """(N,) position of each pinned thread's node, -1 for the others; raises UsageError naming the pin."""
+    position = {node.id: place for place, node in enumerate(machine.cpu_nodes)}
+    pins = np.full(threads, -1, dtype=np.int64)
+    for thread, node in pinned.items():
+        if not 0 <= thread < threads:
+            raise UsageError(f"pinned thread {thread}: there are {threads}", "pin a thread that there is")
+        if node not in position:
+            raise UsageError(
+                f"thread {thread} pinned to node {node}, which has no usable cpus", "pin elsewhere"
+            )
+        pins[thread] = position[node]
+    return pins
+
+
+def _with_pins(sizes: Nodes, pins: Nodes) -> Nodes:
+    """Sizes that hold the pins: nodes with more pins than seats take them from those with most to spare."""
+    held = np.bincount(pins[pins >= 0], minlength=len(sizes))
+    answer = np.maximum(sizes, held)
+    for _ in range(int(answer.sum() - sizes.sum())):
+        answer[int(np.argmax(answer - held))] -= 1
+    return answer
+
+
+def node_sizes(threads: int, seats: Nodes) -> Nodes:
+    """(K,) how many threads each node gets: proportional to its seats, the remainder by largest fraction.
+
+    Equal nodes get N div K, the first N mod K one more (as EagerMap's groups); more threads than seats
+    oversubscribe in proportion.
+    """
+    shares = threads * seats
+    sizes: Nodes = shares // seats.sum()
+    fractions = shares - sizes * seats.sum()
+    order = np.argsort(-fractions, kind="stable")
+    sizes[order[: threads - int(sizes.sum())]] += 1
+    return sizes
+
+
+def check_matrix(comm: ArrayLike | SparseMatrix) -> Floats | SparseMatrix:
+    """As check_comm, but scipy's sparse matrices of more than WHOLE_LIMIT threads stay sparse."""
+    if isinstance(comm, SparseMatrix):
+        return comm
+    shape = np.shape(comm) if hasattr(comm, "tocsr") else ()
+    if len(shape) == 2 and WHOLE_LIMIT < shape[0] == shape[1] <= MAX_THREADS:
+        return sparse_matrix(comm)
+    return check_comm(comm)
+
+
+def check_comm(comm: ArrayLike) -> Floats:
+    """The matrix as (N, N) float64 with a zero diagonal; raises UsageError naming row and column."""
+    if hasattr(comm, "toarray") and max(getattr(comm, "shape", (0,))) <= MAX_THREADS:
+        comm = comm.toarray()
+    try:
+        matrix = np.array(comm, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"communication matrix: {error}", "give N rows of N numbers") from error
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        shape = " x ".join(map(str, matrix.shape)) or "a single number"
+        raise UsageError(f"communication matrix: {shape}, not square", "give N rows of N numbers")
+    if not 1 <= len(matrix) <= MAX_THREADS:
+        raise UsageError(f"communication matrix: {len(matrix)} threads", f"give 1 to {MAX_THREADS}")
+    if not (matrix.min() >= 0 and matrix.max() < np.inf):
+        row, column = np.argwhere(~((matrix >= 0) & (matrix < np.inf)))[0]
+        raise UsageError(
+            f"communication matrix: {matrix[row, column]:g} at row {row}, column {column}",
+            "entries must be finite and not negative",
+        )
+    if not np.array_equal(matrix, matrix.T):
+        _check_symmetric(matrix)
+        matrix = matrix / 2 + matrix.T / 2
+    np.fill_diagonal(matrix, 0.0)
+    return matrix
+
+
+def _check_symmetric(matrix: Floats) -> None:
+    wrong = np.abs(matrix - matrix.T) > SYMMETRY * np.maximum(matrix, matrix.T)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise UsageError(
+            f"communication matrix: not symmetric: {matrix[row, column]:g} at row {row}, column {column} but "
+            f"{matrix[column, row]:g} at row {column}, column {row}",
+            "add the matrix to its transpose",
+        )
+
+
+def check_loads(loads: ArrayLike | None, threads: int) -> Floats:
+    """The loads as (N,) float64 (equal ones when None); raises UsageError naming the thread."""
+    if loads is None:
+        return np.ones(threads)
+    try:
+        vector = np.array(loads, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"loads: {error}", "give one number a thread") from error
+    if vector.shape != (threads,):
+        raise UsageError(
+            f"{vector.size} loads for {threads} threads in the communication matrix",
+            "give one number a thread",
+        )
+    good = (vector >= 0) & (vector < np.inf)
+    if not good.all():
+        thread = int(np.argmin(good))
+        raise UsageError(
+            f"loads: {vector[thread]:g} at row {thread}", "loads must be finite and not negative"
+        )
+    return vector
+
+
+def check_phases(phases: ArrayLike, threads: int) -> Floats:
+    """The loads by phase as (P, N) float64; raises UsageError naming phase and thread."""
+    try:
+        rows = np.atleast_2d(np.array(phases, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"phases: {error}", "give one row of loads a phase") from error
+    if rows.ndim != 2 or rows.shape[1] != threads:
+        raise UsageError(f"phases: rows of {rows.shape[-1]} loads for {threads} threads", "give one a thread")
+    good = (rows >= 0) & (rows < np.inf)
+    if not good.all():
+        phase, thread = np.argwhere(~good)[0]
+        raise UsageError(
+            f"phases: {rows[phase, thread]:g} at row {phase}, column {thread}",
+            "loads must be finite, not negative",
+        )
+    return rows

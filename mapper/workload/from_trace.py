@@ -1,0 +1,151 @@
+"""What a plan is made for, read from one trace.
+
+Load of the time in which one thread is alone cannot be shared out, so it must not unbalance a plan. Many
+programs read or make their data in the main thread and then wait for the threads that it starts. What main
+accesses before the first of them starts, or after the last one ended, competes with nobody; counted as its
+load, a balanced plan would keep a node nearly empty for a thread that sleeps while the others work.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from numaplan.analyzer import PageCounts
+from numaplan.common import BackgroundCall
+from numaplan.profiler import Trace
+
+from ..threads.problem import Floats
+from .files import digest
+from .pages import placed_pages
+from .workload import Workload
+
+if TYPE_CHECKING:
+    from numaplan.analyzer import Analysis
+
+WORTH_SAYING = 0.1  # of all load
+
+
+class TraceWorkload(NamedTuple):
+    """What a trace says: the workload, the analysis it is from, and when threads beside the main one live."""
+
+    workload: Workload
+    analysis: "Analysis"
+    crowded: tuple[int, int]
+
+
+def workload_of_trace(path: Path, *, pages: bool = True, by_phase: bool = False) -> Workload:
+    """Of a trace; raises UsageError when it cannot be read or shows no thread.
+
+    by_phase: communication weighted by the rate of accesses in the phase that it happens in, for the
+    objective `phased` (one more pass over the samples).
+    """
+    return read_trace(path, pages=pages, by_phase=by_phase).workload
+
+
+def read_trace(path: Path, *, pages: bool, by_phase: bool) -> TraceWorkload:
+    """The same, with what further runs are compared with."""
+    from numaplan.analyzer import TraceSamples, analyze_trace
+
+    digested = BackgroundCall(digest, path)  # outside of Python's lock
+    with Trace.open(path) as trace:
+        samples = TraceSamples(trace)
+        numbers = [row.thread for row in trace.thread_rows]
+        counted: list[PageCounts] = []
+
+        def count_pages(borders: Sequence[int]) -> None:
+            counted.append(placed_pages(trace, numbers, borders, samples))
+
+        analysis = analyze_trace(trace, samples=samples, meanwhile=count_pages if pages else None)
+        phases, comm = list(analysis.phases), analysis.comm
+        if by_phase and len(phases) > 1:
+            comm = _weighted_communication(trace, analysis)
+        crowded = crowded_time(trace)
+        loads, by_phase_loads, said = shared_loads(analysis, crowded)
+        found = Workload(
+            threads=[(thread.process, thread.path) for thread in analysis.threads],
+            comm=comm,
+            loads=loads,
+            sources={"trace": digested.result()},
+            argv=tuple(trace.argv),
+            build_id=trace.meta.get("build_id", ""),
+            pages=counted[0] if pages else None,
+            machine=trace.machine,
+            notes=(*analysis.notes, *([said] if said else [])),
+            phases=by_phase_loads,
+            phase_rates=np.array([phase.weight for phase in phases]) if phases else None,
+            seen_on=_seen_on(trace, numbers),
+        )
+    return TraceWorkload(found, analysis, crowded)
+
+
+def _weighted_communication(trace: Trace, analysis: "Analysis") -> Floats:
+    """(N, N) the sum over phases of communication times the phase's rate over the mean rate (as Eq. 3)."""
+    from numaplan.analyzer import communication_by_phase
+
+    rates = np.array([phase.weight for phase in analysis.phases])
+    matrices = [part.matrix for part in communication_by_phase(trace, analysis)]
+    weights = rates / (float(rates.mean()) or 1.0)
+    answer: Floats = sum(
+        (weight * matrix for weight, matrix in zip(weights, matrices, strict=True)),
+        np.zeros_like(analysis.comm),
+    )
+    return answer
+
+
+def _seen_on(trace: Trace, threads: Sequence[int]) -> tuple[int, ...]:
+    """Node that most samples of each thread were taken on.
+
+    Empty when some thread's is not known, there is one node only, or an emulator chose.
+    """
+    machine = trace.machine
+    if len(machine.cpu_nodes) < 2 or trace.meta.get("backend") == "emulate":
+        return ()
+    node_of = machine.node_of_cpu
+    found: dict[int, tuple[int, int]] = {}
+    for thread, cpu, count in trace.rows(
+        "SELECT thread, cpu, count(*) FROM samples WHERE thread >= 0 AND cpu >= 0 GROUP BY ALL ORDER BY ALL"
+    ):
+        if cpu in node_of and count > found.get(int(thread), (0, 0))[0]:
+            found[int(thread)] = (int(count), node_of[cpu])
+    return tuple(found[thread][1] for thread in threads) if all(t in found for t in threads) else ()
+
+
+def crowded_time(trace: Trace) -> tuple[int, int]:
+    """From when on and until when threads beside the main one live; ns, -1 where not known or to the end."""
+    others = [row for row in trace.thread_rows if row.path != "0"]
+    if not others or len({row.process for row in trace.thread_rows}) > 1:
+        return -1, -1  # of processes side by side none is alone by its own threads
+    ends = [row.end_ns for row in others]
+    return min(row.start_ns for row in others), max(ends) if min(ends) >= 0 else -1
+
+
+def shared_loads(analysis: "Analysis", time: tuple[int, int]) -> tuple[Floats, Floats | None, str]:
+    """(N,) loads and (P, N) loads by phase without those of the time alone, and what to say of it if much.
+
+    time: as `crowded_time` gives it. A thread's load is cut in proportion to its accesses.
+    """
+    line = analysis.timeline
+    slices = len(line.per_thread)
+    first, last = (
+        min(max((at - line.start_ns) // line.slice_ns, 0), slices) if at >= 0 else default
+        for at, default in zip(time, (0, slices), strict=True)
+    )
+    alone = np.ones(slices, dtype=bool)
+    alone[first : last + 1] = False
+    phases = [_rest(phase.loads, line.per_thread[phase.start : phase.end], alone[phase.start : phase.end])
+              for phase in analysis.phases]  # fmt: skip
+    loads = _rest(analysis.loads, line.per_thread, alone)
+    total, left = float(analysis.loads.sum()), float(loads.sum())
+    said = ""
+    if total > 0 and 1 - left / total >= WORTH_SAYING:
+        said = f"{1 - left / total:.0%} of the load is the main thread's while it is alone: not balanced"
+    return loads, np.array(phases) if phases else None, said
+
+
+def _rest(loads: Floats, accesses: Floats, alone: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> Floats:
+    """(N,) loads less the share of each thread's accesses (S, N) in the slices alone."""
+    made = accesses.sum(axis=0)
+    answer: Floats = loads * (1 - accesses[alone].sum(axis=0) / np.where(made > 0, made, 1.0))
+    return answer

@@ -1,0 +1,100 @@
+"""Who touches which page of a trace, as the planner asks for it, and who touched it first.
+
+A page written once over by the main thread has half a sample at period 1000. Seen alone, many of the pages
+would count as first touched by the threads that use them later, and today's placement as far better than it
+is. Where one thread went evenly over a stretch of a region, the pages in between are its own too.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from numaplan.analyzer import PageCounts
+from numaplan.profiler import Trace
+
+if TYPE_CHECKING:
+    from numaplan.analyzer import TraceSamples
+
+MOST_BORDERS = 16  # between phases; beyond that memory moved along would hardly ever be at rest
+PLACED_KINDS = ("static", "heap", "mmap")  # stacks and tls follow their thread, the rest is not the program's
+EVEN = 0.7  # of the pages that as many samples show when they fall evenly
+
+Ints = NDArray[np.int64]
+Counts = NDArray[np.int64] | NDArray[np.float64]
+
+
+def placed_pages(
+    trace: Trace, threads: Sequence[int], borders: Sequence[int] = (), samples: "TraceSamples | None" = None
+) -> PageCounts:
+    """Accesses by region, page, thread and phase; threads: the trace's thread of each row of the matrix.
+
+    borders: times in ns at which a new phase begins. Counted from when the first thread beside the main one
+    starts: initialisation by one thread says nothing of who will use the memory, only of where the kernel
+    puts it by default; it stands apart (`before`). samples: those of the trace, where the caller has them.
+    """
+    from numaplan.analyzer import TraceSamples, count_pages
+
+    teams = team_starts(trace)[1:]  # the first one is where counting begins
+    teams = teams if len(teams) <= MOST_BORDERS else []
+    others = [border for border in borders if border not in teams]
+    borders = sorted([*teams, *others[: MOST_BORDERS - len(teams)]])
+    found = count_pages(trace, samples or TraceSamples(trace), PLACED_KINDS, borders)
+    assert found.toucher is not None and found.before is not None and found.elsewhere is not None
+    toucher = found.toucher
+    if found.period > 1:  # else every access has been seen
+        toucher = first_touchers(found.region, found.page, found.before, toucher)
+    row_of = np.full(len(found.elsewhere) + 1, -1)
+    row_of[threads] = np.arange(len(threads))
+    return replace(
+        found,
+        thread=row_of[found.thread],
+        toucher=row_of[toucher],
+        phase=found.phase if borders else None,
+        teams=np.searchsorted(teams, [-1, *borders], side="right") if teams else None,
+        elsewhere=found.elsewhere[np.ix_(threads, threads)],
+    )
+
+
+def team_starts(trace: Trace) -> list[int]:
+    """Times in ns at which a program that was alone makes a thread: then the launcher marks its memory."""
+    starts: list[int] = []
+    free = 0  # from when on no thread beside the main one lives
+    for row in sorted(trace.thread_rows, key=lambda row: row.start_ns):
+        if row.path == "0":
+            continue
+        if free >= 0 and row.start_ns >= free:
+            starts.append(row.start_ns)
+        free = -1 if row.end_ns < 0 or free < 0 else max(free, row.end_ns)
+    return starts
+
+
+def first_touchers(region: Ints, page: Ints, before: Counts, toucher: Ints) -> Ints:
+    """(rows,) the thread that touched each row's page first, as far as can be told.
+
+    Rows in order of region and page; before: accesses from before the threads start; toucher: the thread seen
+    first on the page.
+    """
+    answer = toucher.copy()
+    borders = np.flatnonzero(np.diff(region, prepend=-1, append=-1))
+    early = np.add.reduceat(before, borders[:-1]) if len(region) else before
+    for place in np.flatnonzero(early).tolist():
+        rows = slice(borders[place], borders[place + 1])
+        _fill(page[rows], before[rows], answer[rows])
+    return answer
+
+
+def _fill(page: Ints, before: Counts, toucher: Ints) -> None:
+    """The same in one region (in place)."""
+    seen = before > 0
+    known, at = np.unique(page[seen], return_index=True)
+    span = int(known[-1] - known[0]) + 1
+    rate = float(before.sum()) / span
+    if len(known) < 2 or len(known) < EVEN * span * -np.expm1(-rate):
+        return
+    gap = int(1 / rate) if rate < 1 else 0  # as far as from one sample to the next it went on at both ends
+    inside = (page >= known[0] - gap) & (page <= known[-1] + gap) & ~np.isin(page, known)
+    nearest = np.clip(np.searchsorted(known, page[inside]) - 1, 0, len(known) - 1)
+    toucher[inside] = toucher[seen][at][nearest]

@@ -1,0 +1,148 @@
+"""What a plan is made for, read from several traces: runs of one program, or a job's ranks recorded apart."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec.structs import replace
+
+from numaplan.analyzer import PageCounts
+from numaplan.common import UsageError
+from numaplan.profiler import Trace
+
+from .files import digest
+from .from_trace import TraceWorkload, read_trace, shared_loads
+from .pages import placed_pages
+from .workload import Workload
+
+if TYPE_CHECKING:
+    from numaplan.analyzer import Analysis, RunAgreement
+
+
+def workload_of_traces(paths: Sequence[Path], *, pages: bool = True, by_phase: bool = False) -> Workload:
+    """Of one trace or several; as `workload_of_trace`.
+
+    Runs are averaged where threads keep their roles from run to run; else the first one counts, and a note
+    and `identity` say that a plan will not fit the next run. Memory is that of the first trace in which a
+    process appears.
+    """
+    several = len(paths) > 1
+    found = read_trace(paths[0], pages=pages, by_phase=by_phase and not several)
+    return _with_more_runs(found, paths, pages=pages) if several else found.workload
+
+
+def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], *, pages: bool) -> Workload:
+    """The workload of the first trace with what the others add to it."""
+    from numaplan.analyzer import analyze_trace, merge_analyses
+
+    first, analysis, crowded = found
+    analyses, agreements, stats = [analysis], [], [first.pages] if first.pages else []
+    processes = {process for process, _ in first.threads}
+    keys = list(first.threads)
+    for path in paths[1:]:
+        with Trace.open(path) as trace:
+            other = analyze_trace(trace, slice_ns=analysis.timeline.slice_ns)
+            own = [(thread.process, thread.path) for thread in other.threads]
+            agreement = _agreement(first, analysis, other, trace, path)
+            analyses.append(other)
+            agreements.append(agreement)
+            keys += [key for key in own if key not in set(keys)]
+            if pages and not processes & {process for process, _ in own}:
+                numbers = [thread.thread for thread in other.threads]
+                stats.append(_renumbered(placed_pages(trace, numbers), [keys.index(key) for key in own]))
+            processes |= {process for process, _ in own}
+    compared = [agreement for agreement in agreements if agreement is not None]
+    identity = _identity(compared)
+    sources = {"traces": [digest(path) for path in paths]}
+    notes = [f"run {number}: {one.sentence()}" for number, one in enumerate(agreements, 2) if one]
+    if identity is not None and not identity["stable"]:
+        return replace(first, sources=sources, identity=identity, notes=(*notes, *first.notes))
+    merged = merge_analyses(analyses)
+    loads, by_phase_loads, said = shared_loads(merged, crowded if compared else (-1, -1))
+    return replace(
+        first,
+        threads=[(thread.process, thread.path) for thread in merged.threads],
+        comm=merged.comm,
+        loads=loads,
+        sources=sources,
+        pages=_together(stats, len(merged.threads)) if stats else None,
+        notes=(*notes, *merged.notes, *([said] if said else [])),
+        phases=by_phase_loads,
+        phase_rates=np.array([phase.weight for phase in merged.phases]) if merged.phases else None,
+        seen_on=first.seen_on if len(merged.threads) == len(first.threads) else (),
+        identity=identity,
+    )
+
+
+def _agreement(
+    first: Workload, analysis: "Analysis", other: "Analysis", trace: Trace, path: Path
+) -> "RunAgreement | None":
+    """How the run agrees with the first; None for other processes of a job."""
+    from numaplan.analyzer import compare_runs
+
+    shared = set(first.threads) & {(thread.process, thread.path) for thread in other.threads}
+    build = trace.meta.get("build_id", "")
+    if shared and first.build_id and build and build != first.build_id:
+        raise UsageError(
+            f"{path}: of another program, or another build of it",
+            "plan each program by itself, the second with --beside the first one's plan",
+        )
+    if len(shared) == 1 and (len(first.threads) > 1 or len(other.threads) > 1):
+        raise UsageError(
+            f"{path}: one thread in common with the first", "give runs of one program, run alike"
+        )
+    return compare_runs(analysis, other) if len(shared) > 1 else None
+
+
+def _identity(agreements: "Sequence[RunAgreement]") -> dict[str, Any] | None:
+    """What a plan says of the runs it was made from; of the worst pair. None where none were compared."""
+    if not agreements:
+        return None
+    worst = min(agreements, key=lambda found: (found.verdict != "roles", found.correlation))
+    return {
+        "stable": worst.verdict in ("holds", "flat"),
+        "verdict": worst.verdict,
+        "correlation": round(worst.correlation, 4),
+        "matched": round(worst.matched, 4),
+        "runs": len(agreements) + 1,
+    }
+
+
+def _renumbered(stats: PageCounts, rows: Sequence[int]) -> PageCounts:
+    """The same with thread i as thread rows[i]."""
+    index = np.append(np.asarray(rows, dtype=np.int64), -1)  # the last is that of -1
+    size = max(rows, default=-1) + 1
+    elsewhere = np.zeros((size, size))
+    if stats.elsewhere is not None:
+        elsewhere[np.ix_(rows, rows)] = stats.elsewhere
+    toucher = None if stats.toucher is None else index[stats.toucher]
+    return replace(stats, thread=index[stats.thread], toucher=toucher, elsewhere=elsewhere)
+
+
+def _together(stats: Sequence[PageCounts], threads: int) -> PageCounts:
+    """Memory of several recordings of other processes side by side; phases are those of a single one."""
+    elsewhere = np.zeros((threads, threads))
+    for part in stats:
+        if part.elsewhere is not None:
+            size = len(part.elsewhere)
+            elsewhere[:size, :size] += part.elsewhere
+    if len(stats) == 1:
+        return replace(stats[0], elsewhere=elsewhere)
+    shifts = np.cumsum([0, *(len(part.regions) for part in stats)])
+
+    def joined(name: str) -> Any:
+        return np.concatenate([getattr(part, name) for part in stats])
+
+    return PageCounts(
+        regions=[key for part in stats for key in part.regions],
+        region=np.concatenate([part.region + shift for part, shift in zip(stats, shifts, strict=False)]),
+        page=joined("page"),
+        thread=joined("thread"),
+        accesses=joined("accesses"),
+        writes=joined("writes"),
+        toucher=joined("toucher"),
+        before=joined("before"),
+        elsewhere=elsewhere,
+        period=stats[0].period,
+    )

@@ -1,0 +1,73 @@
+"""What a plan is made for: a program's threads, their communication and loads, and who touched which page.
+
+Read from comm.csv and loads.csv here, from traces in from_trace.py.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from numaplan.analyzer import PageCounts
+from numaplan.common import UsageError
+from numaplan.machine import Machine
+
+from ..plan.parts import PlanApp
+from ..threads.problem import Floats
+from ..threads.sparse import SparseMatrix
+from .files import digest, read_comm, read_loads, read_phases
+
+
+class Workload(msgspec.Struct, frozen=True):
+    """threads: (process, creation path) of each row of comm (N, N) and loads (N,); sources: their digests;
+    phases: (P, N) loads by phase of the run, and phase_rates: (P,) accesses a slice of time in each;
+    seen_on: node of each thread in the recording, empty where some had none; identity: whether threads keep
+    their roles from run to run, where several runs were compared."""
+
+    threads: Sequence[tuple[str, str]]
+    comm: Floats | SparseMatrix
+    loads: Floats
+    sources: dict[str, Any]
+    argv: tuple[str, ...] = ()
+    build_id: str = ""
+    pages: PageCounts | None = None
+    machine: Machine | None = None
+    notes: tuple[str, ...] = ()
+    phases: Floats | None = None
+    phase_rates: Floats | None = None
+    seen_on: tuple[int, ...] = ()
+    identity: dict[str, Any] | None = None
+
+    @property
+    def app(self) -> PlanApp:
+        """The program, as a plan names it."""
+        return PlanApp(argv=self.argv, build_id=self.build_id, threads=len(self.threads))
+
+
+def workload_of_files(
+    comm: Path, loads: Path | None, phases: Path | None = None, symmetrise: bool = False
+) -> Workload:
+    """Of a matrix and a load vector; thread i is the i-th that the main thread made (OpenMP's numbering)."""
+    matrix, note = read_comm(comm, symmetrise)
+    vector = read_loads(loads) if loads else np.ones(len(matrix))
+    if len(vector) != len(matrix):
+        raise UsageError(
+            f"{loads}: {len(vector)} loads for {len(matrix)} threads in {comm}", "give one number a thread"
+        )
+    by_phase = read_phases(phases, len(matrix)) if phases else None
+    sources = {
+        "comm": digest(comm),
+        **({"loads": digest(loads)} if loads else {}),
+        **({"phases": digest(phases)} if phases else {}),
+    }
+    return Workload(
+        threads=[("p0", f"0.{i}" if i else "0") for i in range(len(matrix))],
+        comm=matrix,
+        loads=vector,
+        sources=sources,
+        notes=(note,) if note else (),
+        phases=by_phase.loads if by_phase else None,
+        phase_rates=by_phase.rates if by_phase else None,
+    )

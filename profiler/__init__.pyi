@@ -1,0 +1,44 @@
+import numaplan.machine
+
+from .identity.control import read_control as read_control
+from .identity.environment import prepare as prepare
+from .identity.image import read_image as read_image
+from .identity.log import Record as Record, read_logs as read_logs
+from .identity.rank import first_process as first_process
+from .identity.read import read_identity as read_identity
+from .identity.records import (
+    Identity as Identity,
+    ModuleRecord as ModuleRecord,
+    ProcessRecord as ProcessRecord,
+    RegionRecord as RegionRecord,
+    ThreadRecord as ThreadRecord,
+)
+from .identity.static import (
+    StaticObject as StaticObject,
+    build_id_of as build_id_of,
+    static_objects as static_objects,
+)
+from .perfdata.decoded import Decoded as Decoded, decode_perf as decode_perf
+from .perfdata.errors import PerfDataError as PerfDataError
+from .perfdata.stream import StreamDecoder as StreamDecoder
+from .recording.record import RecordOptions as RecordOptions, RecordSummary as RecordSummary, record as record
+from .sampling.samplers import live_events as live_events, start_sampler as start_sampler
+from .sampling.samples import (
+    LiveEvents as LiveEvents,
+    LiveSamples as LiveSamples,
+    Sampler as Sampler,
+    no_samples as no_samples,
+)
+from .trace.reader import Trace as Trace
+from .trace.rows import RegionKey as RegionKey
+from .trace.schema import (
+    EVENT_CODE as EVENT_CODE,
+    EVENTS as EVENTS,
+    LEVEL_CODE as LEVEL_CODE,
+    LEVELS as LEVELS,
+)
+from .trace.writer import TraceWriter as TraceWriter
+
+Core = numaplan.machine.Core
+Machine = numaplan.machine.Machine
+Node = numaplan.machine.Node

@@ -1,0 +1,131 @@
+"""Which backend records: the one that was asked for, or for `auto` the best that works here.
+
+A backend is loaded when it is asked for: the perf.data decoder takes longer than some programs run.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from numaplan.common import MachineLacksError, UsageError
+from numaplan.machine import Machine
+
+from .base import Backend, Capability, PerfChoices
+
+HARDWARE = ("pebs", "ibs", "spe")
+LOCAL = Path("/")
+
+
+def _pebs() -> Backend:
+    from .perf.hardware import PebsBackend
+
+    return PebsBackend()
+
+
+def _ibs() -> Backend:
+    from .perf.hardware import IbsBackend
+
+    return IbsBackend()
+
+
+def _spe() -> Backend:
+    from .perf.hardware import SpeBackend
+
+    return SpeBackend()
+
+
+def _faults() -> Backend:
+    from .perf.faults import FaultsBackend
+
+    return FaultsBackend()
+
+
+def _emulate() -> Backend:
+    from .emulation.backend import EmulateBackend
+
+    return EmulateBackend()
+
+
+# In the order in which `auto` prefers them.
+BACKENDS: dict[str, Callable[[], Backend]] = {
+    "pebs": _pebs,
+    "ibs": _ibs,
+    "spe": _spe,
+    "faults": _faults,
+    "emulate": _emulate,
+}
+
+
+def backend_of(name: str, root: Path = LOCAL) -> Backend:
+    """The backend of that name, for this machine or a recorded tree; raises UsageError for another name."""
+    if name not in BACKENDS:
+        raise UsageError(f"no backend {name!r}", f"choose from auto, {', '.join(BACKENDS)}")
+    if name in HARDWARE and root != LOCAL:
+        from .perf.hardware import in_tree
+
+        return in_tree(name, root)
+    return BACKENDS[name]()
+
+
+def choose_backend(
+    name: str, machine: Machine, choices: PerfChoices | None = None, root: Path = LOCAL
+) -> tuple[Backend, str]:
+    """The backend of that name, or the best that works here for `auto`, and why it was taken.
+
+    choices: what must be possible with it; root: another machine's recorded sysfs and procfs, by which
+    hardware is looked for. Raises UsageError for an unknown name or what the backend cannot do,
+    MachineLacksError (with what mends it) when it cannot work here.
+    """
+    needs_perf = (choices or PerfChoices()).named()
+    if name == "auto":
+        return _choose_automatically(machine, needs_perf, root)
+    backend = backend_of(name, root)
+    if name == "emulate" and needs_perf:
+        raise UsageError(
+            f"{needs_perf[0]}: emulation cannot do this", "leave it out, or take a --backend that uses perf"
+        )
+    if root != LOCAL and name not in HARDWARE:
+        return backend, "asked for"
+    capability = backend.available(machine)
+    if not capability.ok:
+        raise MachineLacksError(f"backend {name}: {capability.why}", capability.hint)
+    return backend, capability.why
+
+
+def _choose_automatically(machine: Machine, needs_perf: list[str], root: Path) -> tuple[Backend, str]:
+    from .perf.hardware_samplers import samplers
+
+    hidden = ""
+    for sampler in samplers(root):
+        if sampler.ok:
+            sampling = backend_of(sampler.backend, root)
+            capability = sampling.available(machine)
+            if capability.ok:
+                return sampling, f"the machine samples memory accesses: {sampler.why}"
+            hidden = f"; {sampler.backend}: {capability.why} ({capability.hint})"
+    if root != LOCAL:
+        return BACKENDS["faults" if needs_perf else "emulate"](), f"no sampler to be used there{hidden}"
+    return _without_hardware(machine, needs_perf, hidden)
+
+
+def _without_hardware(machine: Machine, needs_perf: list[str], hidden: str) -> tuple[Backend, str]:
+    faults, emulate = BACKENDS["faults"](), BACKENDS["emulate"]()
+    from .perf.faults import hint_faults_live
+
+    if hint_faults_live(machine) and faults.available(machine).ok:
+        return faults, f"NUMA hint faults are live on this machine{hidden}"
+    if needs_perf:
+        emulation = Capability(False, f"emulation has no {needs_perf[0]}")
+    else:
+        emulation = emulate.available(machine)
+    if emulation.ok:
+        return emulate, f"no sampler of memory accesses here; emulation sees every access{hidden}"
+    first_touches = faults.available(machine)
+    if first_touches.ok:
+        return faults, (
+            "WARNING: only first touches are seen, too little for communication; "
+            f"{emulation.hint or emulation.why}{hidden}"
+        )
+    raise MachineLacksError(
+        f"nothing to record with: faults: {first_touches.why}; emulate: {emulation.why}{hidden}",
+        emulation.hint or first_touches.hint,
+    )

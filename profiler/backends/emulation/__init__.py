@@ -1,0 +1,1 @@
+"""Recording by emulation: the program under QEMU user mode with our plugin."""

@@ -1,0 +1,186 @@
+"""The `emulate` backend: the program under QEMU user mode with our plugin, which sees every load and store.
+
+Works everywhere and needs no privilege. Threads take turns (see native/emulate/turns.c), a cache model
+decides the level, and a process's i-th thread is taken to run on the machine's i-th cpu, wrapping.
+An access is what QEMU makes of it: 16 bytes are two of 8, an atomic read-modify-write is a load and a store.
+
+Contract with the preload library: programs that the recorded one starts by exec or posix_spawn are to be
+emulated as well. The guest finds NUMAPLAN_EMULATE_PREFIX in its environment: QEMU's command line up to where
+the program goes, joined by '\\x1f'. The library's exec wrappers put these words, `-0 ARGV0` and the program's
+resolved path before the arguments, follow scripts to their interpreter, and take LD_PRELOAD out of the
+environment, which the prefix gives to the program by `-E`: QEMU itself must not be preloaded.
+"""
+
+import time
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from numaplan.common import MachineLacksError, NumaplanError, UsageError, native_part, run_program
+from numaplan.machine import Machine
+
+from ...recorded import Recording, SeenThread
+from ..base import WATCHING, Capability, Progress, RecordRequest
+from .caches import domains_of
+from .clock import JobClock, on_one_line, translated
+from .filter import identity_in, runtime_filter
+from .guest import architecture_of, find_qemu, resolve_program, split_environment
+from .options import OPTIONS, EmulateOptions, read_options
+from .progress import SpoolMeter, ticking
+from .spool import COUNTERS, ProcessSpool, read_processes, sample_blocks
+
+__all__ = ["OPTIONS", "PREFIX_VARIABLE", "EmulateBackend", "seats_of"]
+
+PREFIX_VARIABLE = "NUMAPLAN_EMULATE_PREFIX"
+PLUGIN = native_part("profiler", "emulate.so")
+MAX_PERIOD = 1 << 40
+# libc fills and copies by `rep stosb` where a processor says that this is fast; QEMU does it byte by byte,
+# and one memset would outweigh all the rest. Without the flags it takes vector instructions.
+X86_CPU = "max,erms=off,fsrm=off"
+
+
+def seats_of(machine: Machine) -> list[tuple[int, int]]:
+    """(cpu, node id) of each thread, wrapping; raises UsageError for a machine without cpus."""
+    seats = [(cpu, machine.node_of_cpu[cpu]) for cpu in machine.cpus]
+    if not seats:
+        raise UsageError("this machine has no cpus for threads to run on", "name another machine")
+    return seats
+
+
+def host_architecture() -> str:
+    """QEMU's name of the architecture this Python runs on."""
+    import sys
+
+    return architecture_of(sys.executable) or "x86_64"
+
+
+def plugin_words(request: RecordRequest, options: EmulateOptions) -> str:
+    """The value of QEMU's -plugin; commas in paths are doubled, as its option parser wants."""
+    seats = seats_of(request.machine)
+    nodes = sorted({node for _, node in seats})
+    places = [nodes.index(node) for _, node in seats]
+    words = [str(PLUGIN), f"dir={request.workdir.resolve()}", f"period={request.period}"]
+    words.append("cpus=" + ":".join(map(str, places)))
+    domains = domains_of(request.machine, seats)
+    if domains != places:  # not one shared cache a node
+        words.append("domains=" + ":".join(map(str, domains)))
+    return ",".join(word.replace(",", ",,") for word in (*words, *options.plugin))
+
+
+def command_of(request: RecordRequest, options: EmulateOptions) -> tuple[list[str], dict[str, str]]:
+    """QEMU's command line and environment; raises UsageError, MachineLacksError."""
+    program, argv = resolve_program(request.argv, request.environment.get("PATH"))
+    architecture = architecture_of(program)
+    if not architecture:
+        raise UsageError(f"{program}: not a program that can be emulated", "give an ELF program or a script")
+    host, guest = split_environment(request.environment)
+    cpu = ["-cpu", X86_CPU] if architecture == "x86_64" else []
+    seed = ["-seed", str(options.seed)]  # of what the kernel would draw at random for the program
+    prefix = [find_qemu(architecture), *cpu, *seed, "-plugin", plugin_words(request, options)]
+    if architecture == host_architecture():
+        prefix += guest  # libraries of the host's architecture are of no use to another
+    # Open MPI would try to read its peers' memory by a call that QEMU lacks, and complain.
+    host.setdefault("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
+    host[PREFIX_VARIABLE] = "\x1f".join(prefix)
+    return [*prefix, "-0", argv[0], program, *argv[1:]], host
+
+
+class EmulateBackend:
+    """QEMU user mode with our plugin."""
+
+    name = "emulate"
+    summary = "every load and store, by emulation (QEMU user mode); needs no hardware and no privilege"
+
+    def available(self, machine: Machine) -> Capability:
+        """Whether QEMU with plugins and our plugin are there."""
+        try:
+            seats_of(machine)
+            qemu = find_qemu(host_architecture())
+        except NumaplanError as error:
+            return Capability(False, error.what, error.hint)
+        if not PLUGIN.exists():
+            return Capability(False, "the emulation plugin is not built", "reinstall numaplan")
+        return Capability(True, f"{qemu} runs our plugin")
+
+    def command(self, request: RecordRequest) -> list[str]:
+        """QEMU's command line; raises what record() would raise before it starts."""
+        return command_of(request, read_options(request.options, request.run, request.machine))[0]
+
+    def record(self, request: RecordRequest, progress: Progress) -> Recording:
+        """Run the program under QEMU; samples are read from request.workdir while the blocks are taken.
+
+        Raises UsageError (no such program, an option, a full disk), MachineLacksError (no QEMU with plugins).
+        """
+        if not 1 <= request.period <= MAX_PERIOD:
+            raise UsageError(f"period {request.period}", f"give 1 to {MAX_PERIOD}")
+        options = read_options(request.options, request.run, request.machine)
+        if not PLUGIN.exists():
+            raise MachineLacksError("the emulation plugin is not built", "reinstall numaplan")
+        command, environment = command_of(request, options)
+        start = time.monotonic_ns()
+        with ticking(partial(_tell, SpoolMeter(request.workdir), progress)):
+            exit_code = run_program(command, environment)
+        seconds = (time.monotonic_ns() - start) / 1e9
+        processes = read_processes(request.workdir)
+        if not processes:
+            raise UsageError(
+                f"{request.argv[0]}: QEMU did not run it (exit code {exit_code})", "see its message above"
+            )
+        identity = identity_in(request.workdir)
+        keep = runtime_filter(identity, processes, options.drop_runtime)
+        if options.fair:
+            processes = on_one_line(processes)
+            identity = translated(identity, JobClock(processes))
+        return Recording(
+            exit_code=exit_code,
+            start_ns=0 if options.fair else start,
+            blocks=sample_blocks(
+                processes, seats_of(request.machine), keep, lambda share: progress("reading samples", share)
+            ),
+            threads=_threads(processes),
+            losses=_losses(processes),
+            counters=_counters(processes, options.cached),
+            notes={
+                **{f"emulate.{key}": value for key, _, value in (w.partition("=") for w in options.plugin)},
+                "emulate.host_seconds": f"{seconds:.3f}",
+                "clock": "accesses" if options.fair else "host",
+            },
+            identity=identity,
+        )
+
+
+def _tell(meter: SpoolMeter, progress: Progress) -> None:
+    progress(meter.line(), WATCHING)
+
+
+def _threads(processes: Sequence[ProcessSpool]) -> list[SeenThread]:
+    return [
+        SeenThread(
+            process.pid,
+            int(row["tid"]),
+            start_ns=process.moment(int(row["start_ns"])),
+            end_ns=process.moment(int(row["end_ns"])),
+        )
+        for process in processes
+        for row in np.sort(process.threads, order="birth")
+    ]
+
+
+def _losses(processes: Sequence[ProcessSpool]) -> list[tuple[int, int]]:
+    return [
+        (process.moment(int(row["end_ns"])), int(row["lost"]))
+        for process in processes
+        for row in process.threads
+        if row["lost"]
+    ]
+
+
+def _counters(processes: Sequence[ProcessSpool], cached: bool) -> list[tuple[int, int, int, str, float]]:
+    names = COUNTERS if cached else COUNTERS[:2]
+    return [
+        (process.moment(int(row["end_ns"])), process.pid, int(row["tid"]), name, float(row[name]))
+        for process in processes
+        for row in process.threads
+        for name in names
+    ]

@@ -1,0 +1,65 @@
+"""The caches to model, as the machine to emulate has them."""
+
+from collections.abc import Iterable, Sequence
+from math import log2
+
+from numaplan.machine import Cache, Machine
+
+LINE = 64
+MAX_WAYS = 32
+# Tags of L2 and L3 have 32 bits, which takes this many sets to tell all addresses apart.
+SETS = {"l1": (1, 1 << 16), "l2": (512, 1 << 22), "l3": (512, 1 << 22)}
+_LEVELS = {1: "l1", 2: "l2", 3: "l3"}
+_USUAL_WAYS = 16
+
+
+def modelled_shape(name: str, size: int, ways: int) -> tuple[int, int]:
+    """(sets, ways) of the cache that can be modelled (sets a power of two) nearest to one of `size` bytes.
+
+    The size counts most: within 1/64 of the best, the number of ways that is nearest decides.
+    """
+    low, high = SETS[name]
+    lines = max(size // LINE, 1)
+    shapes = []
+    for sets in (1 << power for power in range(low.bit_length() - 1, high.bit_length())):
+        near = min(max(round(lines / sets), 1), MAX_WAYS)
+        shapes.append((abs(log2(sets * near / lines)), sets, near))
+    best = min(shapes)[0]
+    good = [shape for shape in shapes if shape[0] <= best + 1 / 64]
+    wanted = min(ways or _USUAL_WAYS, MAX_WAYS)
+    _error, sets, near = min(good, key=lambda shape: (abs(log2(shape[2] / wanted)), shape))
+    return sets, near
+
+
+def machine_shapes(machine: Machine) -> dict[str, str]:
+    """`SETS:WAYS` of each level that the machine describes, by `l1` to `l3`, and `l3_inclusive`.
+
+    Where cores differ, as the most cpus have it.
+    """
+    words = {}
+    for level, name in _LEVELS.items():
+        kind = _commonest(cache for cache in machine.caches if cache.level == level)
+        if kind:
+            sets, ways = modelled_shape(name, kind.bytes, kind.ways)
+            words[name] = f"{sets}:{ways}"
+            if level == max(_LEVELS) and kind.inclusive is not None:
+                words["l3_inclusive"] = "yes" if kind.inclusive else "no"
+    return words
+
+
+def _commonest(kinds: Iterable[Cache]) -> Cache | None:
+    return max(kinds, key=lambda kind: (sum(map(len, kind.cpus)), kind.bytes), default=None)
+
+
+def domains_of(machine: Machine, seats: Sequence[tuple[int, int]]) -> list[int]:
+    """The L3 of each (cpu, node), numbered from 0; one that spans nodes counts as one a node."""
+    l3_of = {
+        cpu: number
+        for number, cpus in enumerate(c for kind in machine.caches if kind.level == 3 for c in kind.cpus)
+        for cpu in cpus
+    }
+    if not machine.caches:  # described by hand: what the cores say
+        l3_of = {cpu: core.l3 for core in machine.cores if core.l3 is not None for cpu in core.cpus}
+    keys = [(node, l3_of.get(cpu, -1)) for cpu, node in seats]
+    numbers = {key: number for number, key in enumerate(sorted(set(keys)))}
+    return [numbers[key] for key in keys]

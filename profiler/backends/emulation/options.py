@@ -1,0 +1,104 @@
+"""What `--set` may say to the emulation, and the words the plugin gets for it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from numaplan.common import UsageError
+from numaplan.machine import Machine
+
+from .caches import LINE, MAX_WAYS, SETS, machine_shapes
+
+# Option -> help. Caches are SIZE:WAYS; sizes take K and M.
+OPTIONS: dict[str, str] = {
+    "cache": "on: a cache model decides each access's level (default); off: levels unknown, but faster",
+    "schedule": "fair: threads take turns, so that sharing shows on few cores (default); free: they do not",
+    "turn": "accesses in a turn, on average (1000)",
+    "seed": "of the order of turns and the choice of samples (1)",
+    "l1": "each thread's first-level cache (the machine's; 32K:8 where it does not say)",
+    "l2": "each thread's second-level cache (the machine's, or 1M:16)",
+    "l3": "each shared cache (the machine's, or 32M:16)",
+    "l3_inclusive": "yes: L3 holds all that L1 and L2 hold; no: what left them (the machine's, or yes)",
+    "drop_runtime": "yes: leave out samples of the loader and of thread runtimes (default); no: keep them",
+}
+DEFAULTS = {
+    "cache": "on",
+    "schedule": "fair",
+    "turn": "1000",
+    "seed": "1",
+    "l1": "32K:8",
+    "l2": "1M:16",
+    "l3": "32M:16",
+    "l3_inclusive": "yes",
+    "drop_runtime": "yes",
+}
+_CHOICES = {
+    "cache": ("on", "off"),
+    "schedule": ("fair", "free"),
+    "l3_inclusive": ("yes", "no"),
+    "drop_runtime": ("yes", "no"),
+}
+_NUMBERS = {"turn": (10, 1_000_000), "seed": (0, 2**63 - 1)}
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+@dataclass(frozen=True)
+class EmulateOptions:
+    """Checked options. plugin: the words for the plugin, `KEY=VALUE`."""
+
+    cached: bool
+    fair: bool
+    drop_runtime: bool
+    seed: int
+    plugin: tuple[str, ...]
+
+
+def _cache_shape(name: str, text: str) -> str:
+    """`SETS:WAYS` for `SIZE:WAYS`; raises UsageError when no such cache can be modelled."""
+    match = re.fullmatch(r"([0-9]{1,9})([KMG]?)B?:([0-9]{1,3})", text.strip().upper())
+    low, high = SETS[name]
+    hint = f"give SIZE:WAYS such as {DEFAULTS[name]}, with {low} to {high} sets of up to {MAX_WAYS} ways"
+    if match is None:
+        raise UsageError(f"{name}={text}: not a cache", hint)
+    size, ways = int(match[1]) * _UNITS[match[2]], int(match[3])
+    if not 1 <= ways <= MAX_WAYS or size % (ways * LINE):
+        raise UsageError(f"{name}={text}: no whole number of sets", hint)
+    sets = size // (ways * LINE)
+    if not low <= sets <= high or sets & (sets - 1):
+        raise UsageError(f"{name}={text}: {sets} sets, which must be a power of two", hint)
+    return f"{sets}:{ways}"
+
+
+def _checked(name: str, value: str) -> str:
+    if name in _CHOICES:
+        if value not in _CHOICES[name]:
+            raise UsageError(f"{name}={value}: not known", f"give one of {', '.join(_CHOICES[name])}")
+        return value
+    if name in _NUMBERS:
+        low, high = _NUMBERS[name]
+        if not re.fullmatch(r"[0-9]{1,19}", value) or not low <= int(value) <= high:
+            raise UsageError(f"{name}={value}: not a number in range", f"give {low} to {high}")
+        return str(int(value))
+    return _cache_shape(name, value)
+
+
+def read_options(given: Mapping[str, str], run: int = 0, machine: Machine | None = None) -> EmulateOptions:
+    """The options of a request, with defaults; raises UsageError naming the one that is wrong.
+
+    run: which of several runs, from 0; each has the next seed. machine: whose caches are the defaults.
+    """
+    unknown = sorted(set(given) - set(OPTIONS))
+    if unknown:
+        raise UsageError(f"no emulation option {unknown[0]!r}", f"choose from {', '.join(OPTIONS)}")
+    values = {name: _checked(name, value) for name, value in {**DEFAULTS, **given}.items()}
+    described = machine_shapes(machine) if machine else {}
+    values.update((name, word) for name, word in described.items() if name not in given)
+    values["seed"] = str((int(values["seed"]) + run) % 2**63)
+    words = tuple(f"{name}={value}" for name, value in values.items() if name != "drop_runtime")
+    return EmulateOptions(
+        values["cache"] == "on",
+        values["schedule"] == "fair",
+        values["drop_runtime"] == "yes",
+        int(values["seed"]),
+        words,
+    )

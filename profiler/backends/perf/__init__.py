@@ -1,0 +1,1 @@
+"""Recording with perf: hardware samplers (PEBS, IBS, SPE) and page faults."""

@@ -1,0 +1,178 @@
+"""From what a machine offers to the events that `perf record` is asked for: a pure function for each sampler.
+
+They ask for the program's own (user mode) accesses wherever the hardware can tell, which also needs the least
+privilege. None of this was tried on hardware by us: see docs/results/hardware.md.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from numaplan.common import MachineLacksError, UsageError
+
+from ..base import PerfChoices
+from .hardware_samplers import Hardware, Pmu, core_pmus, samplers_of, spe_pmus
+from .intel_events import llc_miss_events
+
+_BARE_METAL = (
+    "run on the machine itself, or have the virtual PMU switched on; '--backend emulate' works without"
+)
+# The auxiliary event of mem-loads must be in its group but need not sample: its period is out of reach.
+_NEVER = 0x7FFFFFFF
+NO_PHYSICAL = ("physical addresses are for root (CAP_SYS_ADMIN) only", "sudo nprof record …")
+_IBS_STEP, _IBS_LEAST = 16, 0x90
+_IBS_ADDRESSES = (6, 1)
+_IBS_PER_TASK = (6, 2)
+_RING_PAGES = "1024"  # per cpu; more than an unprivileged user may lock
+_MONOTONIC = ("-k", "CLOCK_MONOTONIC")
+
+# Backend -> setting of `--set` -> its default, and what else it may say (for cycles: any up to 65535).
+#   ldlat, min_latency: least latency of a sampled load (3: every load) or access; stores: sample them, too;
+#   llc: sample loads that local and remote DRAM served also by events of their own (all: and remote caches,
+#   which may take more counters than there are); l3missonly: only misses of the L3 cache (Zen 4 and later).
+SETTINGS: dict[str, dict[str, tuple[str, ...]]] = {
+    "pebs": {"ldlat": ("3",), "llc": ("yes", "no", "all"), "stores": ("yes", "no")},
+    "ibs": {"l3missonly": ("no", "yes")},
+    "spe": {"min_latency": ("0",)},
+}
+_MOST_CYCLES = 65535
+
+
+@dataclass(frozen=True)
+class EventPlan:
+    """What to ask perf for.
+
+    period: as the hardware takes it; machine_wide: it cannot be bound to a program's threads; notes: what the
+    user should know of it.
+    """
+
+    backend: str
+    events: tuple[str, ...]
+    options: tuple[str, ...]
+    period: int
+    machine_wide: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def plan_events(
+    backend: str, hardware: Hardware, period: int, choices: PerfChoices, settings: Mapping[str, str]
+) -> EventPlan:
+    """The plan of `pebs`, `ibs` or `spe` for a machine.
+
+    Raises MachineLacksError when the sampler is not there or needs more privilege, UsageError for a setting
+    that it does not have.
+    """
+    sampler = next(one for one in samplers_of(hardware.pmus) if one.backend == backend)
+    if not sampler.ok:
+        raise MachineLacksError(f"backend {backend}: {sampler.why}", _BARE_METAL)
+    plan = _PLANS[backend](hardware, period, read_settings(backend, settings))
+    level = 0 if plan.machine_wide else 2 if _user_only(plan) else 1
+    if not hardware.privileged and (hardware.paranoid is None or hardware.paranoid > level):
+        raise MachineLacksError(
+            f"backend {backend}: perf_event_paranoid is {hardware.paranoid}",
+            f"sudo sysctl kernel.perf_event_paranoid={level}",
+        )
+    if choices.phys and not hardware.phys:
+        raise MachineLacksError(*NO_PHYSICAL)
+    phys = ("--phys-data",) if hardware.phys and backend != "spe" else ()
+    ring = ring_options(hardware.privileged)
+    return replace(plan, events=choices.events or plan.events, options=(*plan.options, *phys, *ring))
+
+
+def ring_options(privileged: bool) -> tuple[str, ...]:
+    """Larger buffers for perf, where their memory is not limited."""
+    return ("-m", _RING_PAGES) if privileged else ()
+
+
+def read_settings(backend: str, given: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a backend with their defaults; raises UsageError naming the one that is wrong."""
+    known = SETTINGS[backend]
+    values = {name: allowed[0] for name, allowed in known.items()}
+    for name, value in given.items():
+        if name not in known:
+            raise UsageError(f"backend {backend} has no setting {name!r}", f"choose from {', '.join(known)}")
+        if known[name][0].isdecimal():
+            if not (value.isascii() and value.isdecimal() and int(value[:6]) <= _MOST_CYCLES):
+                raise UsageError(f"{name}={value}: not a number of cycles", f"give 0 to {_MOST_CYCLES}")
+        elif value not in known[name]:
+            raise UsageError(f"{name}={value}: not known", f"give one of {', '.join(known[name])}")
+        values[name] = value
+    return values
+
+
+def _user_only(plan: EventPlan) -> bool:
+    return all(event.rpartition("/")[2].startswith("u") or event.endswith(":uP") for event in plan.events)
+
+
+def _pebs(hardware: Hardware, period: int, settings: Mapping[str, str]) -> EventPlan:
+    events: list[str] = []
+    for name in core_pmus(hardware.pmus):
+        pmu = hardware.pmus[name]
+        events.append(_loads(name, pmu, settings["ldlat"]))
+        if "mem-stores" in pmu.events and settings["stores"] == "yes":
+            events.append(f"{name}/mem-stores/uP")
+        if settings["llc"] != "no":
+            only_dram = settings["llc"] == "yes"
+            events += llc_miss_events(name, hardware.family, hardware.model, only_dram)
+    return EventPlan("pebs", tuple(events), ("-d", "-W", *_MONOTONIC), period)
+
+
+def _loads(name: str, pmu: Pmu, latency: str) -> str:
+    """The event of loads; where the kernel lists an auxiliary event, the group in which it must stand."""
+    term = f",ldlat={latency}" if "ldlat" in pmu.formats else ""
+    if "mem-loads-aux" in pmu.events:
+        return f"{{{name}/mem-loads-aux,period={_NEVER}/,{name}/mem-loads{term}/}}:uP"
+    return f"{name}/mem-loads{term}/uP"
+
+
+def _ibs(hardware: Hardware, period: int, settings: Mapping[str, str]) -> EventPlan:
+    if hardware.kernel < _IBS_ADDRESSES:
+        major, minor = hardware.kernel
+        raise MachineLacksError(
+            f"backend ibs: Linux {major}.{minor} gives no addresses with IBS", "boot Linux 6.1 or later"
+        )
+    formats = hardware.pmus["ibs_op"].formats
+    terms = []
+    if "cnt_ctl" in formats:
+        terms.append("cnt_ctl=1")  # count operations, not cycles: one in so many accesses, too
+    notes = []
+    if settings["l3missonly"] == "yes":
+        if "l3missonly" not in formats:
+            raise MachineLacksError("ibs_op has no l3missonly here", "leave it out, or use Zen 4 or later")
+        terms.append("l3missonly=1")
+        notes.append("only accesses that missed the third-level cache; the hardware varies the period")
+    user = "swfilt" in formats
+    if user:
+        terms.append("swfilt=1")
+    rounded = max(_IBS_LEAST, round(period / _IBS_STEP) * _IBS_STEP)
+    if rounded != period:
+        notes.append(f"IBS counts in steps of {_IBS_STEP}: period {rounded}")
+    return EventPlan(
+        "ibs",
+        (f"ibs_op/{','.join(terms)}/{'u' if user else ''}",),
+        ("-d", "-W", *_MONOTONIC),
+        rounded,
+        machine_wide=hardware.kernel < _IBS_PER_TASK,
+        notes=tuple(notes),
+    )
+
+
+def _spe(hardware: Hardware, period: int, settings: Mapping[str, str]) -> EventPlan:
+    names = spe_pmus(hardware.pmus)
+    terms = ["ts_enable=1", "load_filter=1", "store_filter=1", f"min_latency={settings['min_latency']}"]
+    if hardware.phys:
+        terms.insert(1, "pa_enable=1")
+    if all("jitter" in hardware.pmus[name].formats for name in names):
+        terms.append("jitter=1")
+    told = [hardware.pmus[name].caps.get("min_interval", "") for name in names]
+    least = max((int(text) for text in told if text.isdecimal() and len(text) < 9), default=0)
+    notes = (f"this SPE samples one in {least} operations at most",) if period < least else ()
+    events = tuple(f"{name}/{','.join(terms)}/u" for name in names)
+    # No other clock than perf's own: the hardware's time stamps are converted to that one.
+    return EventPlan("spe", events, ("-d",), max(period, least), notes=notes)
+
+
+_PLANS: dict[str, Callable[[Hardware, int, Mapping[str, str]], EventPlan]] = {
+    "pebs": _pebs,
+    "ibs": _ibs,
+    "spe": _spe,
+}

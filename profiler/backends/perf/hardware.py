@@ -1,0 +1,156 @@
+"""The backends `pebs` (Intel), `ibs` (AMD) and `spe` (ARM): the hardware's own samples of memory accesses."""
+
+import shutil
+import subprocess
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from numaplan.common import MachineLacksError, NumaplanError
+from numaplan.machine import Machine
+
+from ...perfdata.decoded import Decoded
+from ...recorded import Recording
+from ..base import Capability, PerfChoices, Progress, RecordRequest
+from .command import PerfRun, perf_arguments, recording_perf
+from .event_plan import EventPlan, plan_events
+from .hardware_samplers import Hardware, read_hardware
+from .hardware_trace import synthesise
+from .session import decode_output, own_accesses, recording_of, run_perf, shown_command
+
+_PROBE_SECONDS = 20
+_DEFAULT_PERIOD = 1000
+
+
+class HardwareBackend:
+    """A hardware sampler through perf; `root` is where its sysfs and procfs are read from."""
+
+    name = ""
+    summary = ""
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self._root = root
+
+    def available(self, machine: Machine) -> Capability:
+        """Whether the sampler is there and perf can use it; here `true` is recorded to find out."""
+        del machine
+        try:
+            plan = self._plan(read_hardware(self._root), _DEFAULT_PERIOD, PerfChoices(), {})
+            problem = _probe(recording_perf(), plan) if self._root == Path("/") else ""
+        except NumaplanError as error:
+            return Capability(False, error.what.removeprefix(f"backend {self.name}: "), error.hint)
+        if problem:
+            return Capability(False, f"perf cannot record {plan.events[0]}: {problem}", "see 'nprof doctor'")
+        return Capability(True, " ".join(f"-e {event}" for event in plan.events))
+
+    def command(self, request: RecordRequest) -> list[str]:
+        """A command line that records the same; raises what record() would raise before it starts."""
+        plan = self._request_plan(request)
+        return shown_command(request, _arguments(plan, request.choices), plan.machine_wide)
+
+    def record(self, request: RecordRequest, progress: Progress) -> Recording:
+        """See Backend.record."""
+        plan = self._request_plan(request)
+        output = request.workdir / f"{self.name}.data"
+        arguments = _arguments(plan, request.choices)
+        run = run_perf(request, arguments, output, progress, plan.machine_wide)
+        progress("reading the recording", -1.0)
+        return self.recorded(request, plan, run, output)
+
+    def recorded(self, request: RecordRequest, plan: EventPlan, run: PerfRun, output: Path) -> Recording:
+        """What perf's file says; record() without the running."""
+        decoded = self._decode(output, run)
+        only_family = plan.machine_wide and not request.choices.all_cpus
+        return recording_of(request, run, own_accesses(decoded, run, only_family), plan.period, plan.notes)
+
+    def _decode(self, output: Path, run: PerfRun) -> Decoded:
+        return decode_output(output, run.messages)
+
+    def _request_plan(self, request: RecordRequest) -> EventPlan:
+        hardware = read_hardware(self._root)
+        return self._plan(hardware, request.period, request.choices, dict(request.options))
+
+    def _plan(
+        self, hardware: Hardware, period: int, choices: PerfChoices, settings: dict[str, str]
+    ) -> EventPlan:
+        return plan_events(self.name, hardware, period, choices, settings)
+
+
+class PebsBackend(HardwareBackend):
+    """Intel's precise event-based sampling."""
+
+    name = "pebs"
+    summary = "Intel PEBS: sampled loads and stores with address, level and latency"
+
+
+class IbsBackend(HardwareBackend):
+    """AMD's instruction-based sampling."""
+
+    name = "ibs"
+    summary = "AMD IBS: sampled operations with address, level and latency"
+
+
+class SpeBackend(HardwareBackend):
+    """ARM's statistical profiling extension, whose packets perf decodes."""
+
+    name = "spe"
+    summary = "ARM SPE: sampled operations with address, level and latency"
+
+    def _decode(self, output: Path, run: PerfRun) -> Decoded:
+        decoded = decode_output(synthesise(output, output.parent / "samples.data"), run.messages)
+        return _on_monotonic_clock(decoded, run)
+
+
+def in_tree(name: str, root: Path) -> HardwareBackend:
+    """The hardware backend of that name for the machine whose sysfs and procfs were recorded under `root`."""
+    classes = {one.name: one for one in (PebsBackend, IbsBackend, SpeBackend)}
+    return classes[name](root)
+
+
+def _on_monotonic_clock(decoded: Decoded, run: PerfRun) -> Decoded:
+    """Shift perf's clock to CLOCK_MONOTONIC: we let the program go when it did its exec, to some 0.1 ms.
+
+    Without an exec the first record is taken for the start of the recording.
+    """
+    told = [time for time, pid in decoded.execs if pid == run.pid]
+    times = decoded.samples["time"]
+    positive = times[times > 0]
+    anchor = min(told, default=int(positive.min()) if len(positive) else run.start_ns)
+    shift = run.start_ns - anchor
+    moved = np.where(times > 0, times + shift, times)
+
+    def later(time: int) -> int:
+        return time + shift if time > 0 else time
+
+    return replace(
+        decoded,
+        samples={**decoded.samples, "time": moved},
+        maps=tuple(replace(one, time=later(one.time)) for one in decoded.maps),
+        losses=tuple((later(time), events) for time, events in decoded.losses),
+        execs=tuple((later(time), pid) for time, pid in decoded.execs),
+        lives=tuple(replace(one, start=later(one.start), end=later(one.end)) for one in decoded.lives),
+    )
+
+
+def _arguments(plan: EventPlan, choices: PerfChoices) -> list[str]:
+    return perf_arguments(plan.events, plan.options, plan.period, choices)
+
+
+def _probe(perf: str, plan: EventPlan) -> str:
+    """What goes wrong when `true` is recorded with the plan's events; empty when it works."""
+    program = shutil.which("true")
+    if program is None:
+        return "no program 'true' to try it on"
+    with tempfile.TemporaryDirectory(prefix="numaplan-") as folder:
+        wide = ["-a"] if plan.machine_wide else []
+        arguments = [*_arguments(plan, PerfChoices()), *wide, "-o", f"{folder}/probe.data", "--", program]
+        try:
+            done = subprocess.run(
+                [perf, "record", "-q", *arguments], capture_output=True, timeout=_PROBE_SECONDS, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise MachineLacksError(f"perf does not run: {error}", "see 'nprof doctor'") from error
+        lines = [line.strip() for line in done.stderr.decode("utf-8", "replace").split("\n")]
+        return "" if done.returncode == 0 else next(filter(None, lines), "it ends at once")

@@ -1,0 +1,37 @@
+"""`nprof import`: make a trace of recordings of perf."""
+
+from pathlib import Path
+from typing import Annotated
+
+from numaplan.common import Argument, Command, Option
+
+from .show import say, say_summary, terminal_progress
+
+
+class ImportCommand(Command, frozen=True):
+    """Make a trace of files that 'perf record -d' or 'perf mem record' wrote, here or elsewhere.
+
+    Also packed with gzip or xz, and the folders of 'perf record --threads'.
+
+    Example: nprof import perf.data -o trace.db
+    """
+
+    recordings: Annotated[
+        list[str], Argument("PERF.DATA", help="Recordings of one run; '-' reads from a pipe.")
+    ]
+    output: Annotated[Path, Option("-o", "--output", help="The trace to write.")] = Path("trace.db")
+    machine: Annotated[
+        str, Option(help="The machine recorded on; default: as the first file describes it.")
+    ] = ""
+
+    def run(self) -> None:
+        from numaplan.machine import Machine
+
+        from ..recording.importing import import_recordings
+
+        with terminal_progress() as progress:
+            chosen = Machine.load(self.machine) if self.machine else None
+            summary = import_recordings(self.recordings, self.output, machine=chosen, progress=progress)
+        for warning in summary.warnings:
+            say(f"warning: {warning}")
+        say_summary(summary.samples, summary.threads, summary.losses, self.output)

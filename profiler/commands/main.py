@@ -1,0 +1,22 @@
+"""The command `nprof`: record a program, look at what was recorded, hand it on."""
+
+from collections.abc import Sequence
+
+from numaplan.common import run_tool
+
+COMMANDS = {
+    "record": "record:RecordCommand",
+    "import": "import_:ImportCommand",
+    "info": "trace:InfoCommand",
+    "export": "trace:ExportCommand",
+    "doctor": "doctor:DoctorCommand",
+}
+ABOUT = """Record which thread of a program touches which memory.
+
+Example: nprof record -o trace.db ./app, then nmap plan trace.db.
+"""
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Entry point of `nprof`; returns the exit code."""
+    return run_tool("nprof", ABOUT, COMMANDS, __package__, words)

@@ -1,0 +1,178 @@
+"""`nprof record`: run a program, or watch what runs, and write a trace."""
+
+import os
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from numaplan.common import Argument, Command, Option, UsageError, write_document
+
+from .doctor import recorded_tree
+from .show import say, say_summary, terminal_progress
+
+if TYPE_CHECKING:
+    from ..backends.base import PerfChoices
+    from ..recording.record import RecordOptions
+    from ..recording.runs import RecordedRun
+
+_SIZE = re.compile(r"([0-9]{1,12})([KMGT]?)B?", re.IGNORECASE)
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SECONDS = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|s|m|h|)")
+_SECONDS_OF = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
+_LEAST_BYTES = 1 << 20  # perf overshoots by what its buffers hold
+_LARGEST_PID = 1 << 22
+
+
+class RecordCommand(Command, frozen=True):
+    """Run APP to its end and write a trace of its memory accesses.
+
+    The program's output, input and exit code are its own. Ctrl-C keeps what was recorded.
+
+    For --set with emulate: turn=1000 (accesses a turn), schedule=fair|free, seed=1, l1=32K:8, l2=1M:16,
+    l3=32M:16 (SIZE:WAYS; default: the machine's), l3_inclusive=yes|no, drop_runtime=yes|no (samples of the
+    loader and of thread runtimes); pebs: ldlat=3 (least latency of loads), llc=yes|no|all, stores=yes|no;
+    ibs: l3missonly=no|yes; spe: min_latency=0.
+
+    MPI: 'nprof record --multiprocess mpirun -n 4 ./app' puts all ranks into one trace;
+    'mpirun -n 4 nprof record --multiprocess ./app' writes trace.r0.db, trace.r1.db, … for 'nmap plan'.
+
+    Example: nprof record --period 1000 -o trace.db -- ./app -n 8
+    """
+
+    argv: Annotated[list[str], Argument("APP", help="The program, and its arguments.", program=True)] = []
+    output: Annotated[Path, Option("-o", "--output", help="The trace to write.")] = Path("trace.db")
+    backend: Annotated[str, Option(help="auto, pebs, ibs, spe, faults or emulate; see 'nprof doctor'.")] = (
+        "auto"
+    )
+    period: Annotated[
+        int | None, Option(help="One sample in so many accesses (default 1000); 1 is all.", least=1)
+    ] = None
+    machine: Annotated[str, Option(help="The machine to emulate (see 'nmap machine').")] = "local"
+    cache: Annotated[
+        bool, Option("--cache", off="--no-cache", help="Emulation: model the caches to tell levels.")
+    ] = True
+    freq: Annotated[int, Option(help="Samples a second, instead of --period.", least=0)] = 0
+    duration: Annotated[str, Option(metavar="TIME", help="Record only so long (10s, 2m); APP runs on.")] = ""
+    pids: Annotated[
+        list[str], Option("--pid", "--attach", metavar="PID", help="Record running processes.")
+    ] = []
+    all_cpus: Annotated[bool, Option(help="Record all that runs.")] = False
+    max_size: Annotated[str, Option(metavar="SIZE", help="Stop when perf's file is so large.")] = ""
+    events: Annotated[list[str], Option(metavar="EVENT", help="perf's events instead; may be repeated.")] = []
+    phys: Annotated[bool, Option(help="Record physical addresses (root).")] = False
+    dry_run: Annotated[bool, Option(help="Print the command line, run nothing.")] = False
+    sysfs: Annotated[
+        Path | None, Option(metavar="DIR", help="With --dry-run: a recorded tree of /sys and /proc.")
+    ] = None
+    settings: Annotated[
+        list[str], Option("--set", metavar="KEY=VALUE", help="A setting as above; may be repeated.")
+    ] = []
+    multiprocess: Annotated[
+        bool, Option(help="The ranks of an MPI job: alone, and each in its own trace.")
+    ] = False
+    runs: Annotated[int, Option(metavar="K", help="Record K runs: trace.1.db, trace.2.db, …")] = 1
+    summary: Annotated[Path | None, Option(metavar="FILE", help="Write what was recorded as JSON.")] = None
+
+    def run(self) -> int:
+        from ..recording.record import command_line
+        from ..recording.runs import record_runs, summary_document
+
+        options = self._options()
+        if self.dry_run:
+            print(shlex.join(command_line(self.argv, options, recorded_tree(self.sysfs), _say_choice)))
+            return 0
+        if self.sysfs:
+            raise UsageError(
+                "--sysfs without --dry-run: another machine's events cannot be recorded", "add it"
+            )
+        recorded = record_runs(
+            self.argv, options, self.runs, watch=terminal_progress, chosen=_say_choice, done=_say_run
+        )
+        code = recorded[-1].summary.exit_code
+        if len(recorded) < self.runs:
+            say(f"run {len(recorded)} ended with {code}: no more are recorded")
+        if self.summary:
+            import msgspec
+
+            write_document(self.summary, msgspec.json.encode(summary_document(recorded)))
+        return code
+
+    def _options(self) -> "RecordOptions":
+        from ..identity.rank import rank_of
+        from ..recording.record import RecordOptions
+        from ..recording.runs import with_part
+
+        if self.freq and self.period:
+            raise UsageError("--freq and --period", "give one of them")
+        rank = rank_of(os.environ) if self.multiprocess else None
+        return RecordOptions(
+            output=self.output if rank is None else with_part(self.output, f"r{rank}"),
+            backend=self.backend,
+            period=self.period or 1000,
+            machine=self.machine,
+            backend_options={**_assignments(self.settings), **({} if self.cache else {"cache": "off"})},
+            choices=self.choices(),
+            ranks_only=self.multiprocess,
+        )
+
+    def choices(self) -> "PerfChoices":
+        """The options that only recording with perf has; raises UsageError naming the one that is wrong.
+
+        duration: `10`, `10s`, `500ms`, `2m`, `1h`; max_size: `64M`, `2G`; pids: numbers, also with commas.
+        """
+        from ..backends.base import PerfChoices
+
+        return PerfChoices(
+            freq=self.freq,
+            duration=_seconds(self.duration) if self.duration else 0.0,
+            pids=tuple(_pid(word) for words in self.pids for word in words.split(",")),
+            all_cpus=self.all_cpus,
+            max_bytes=_bytes(self.max_size) if self.max_size else 0,
+            events=tuple(_event(event) for event in self.events),
+            phys=self.phys,
+        )
+
+
+def _seconds(text: str) -> float:
+    match = _SECONDS.fullmatch(text)
+    seconds = float(match[1]) * _SECONDS_OF[match[2]] if match else 0.0
+    if seconds <= 0:
+        raise UsageError(f"--duration {text}: not a time", "give seconds, or such as 500ms, 10s, 2m")
+    return seconds
+
+
+def _bytes(text: str) -> int:
+    match = _SIZE.fullmatch(text)
+    size = int(match[1]) * _UNITS[match[2].upper()] if match else 0
+    if not _LEAST_BYTES <= size < 1 << 62:
+        raise UsageError(f"--max-size {text}: not a size of at least 1M", "give such as 64M or 2G")
+    return size
+
+
+def _pid(word: str) -> int:
+    if not (word.isascii() and word.isdecimal() and 0 < int(word[:9]) <= _LARGEST_PID and len(word) < 9):
+        raise UsageError(f"--pid {word}: not a process", "give the number of a running one")
+    return int(word)
+
+
+def _event(event: str) -> str:
+    if not event or event.startswith("-"):
+        raise UsageError(f"--events {event}: not an event", "see 'perf list'")
+    return event
+
+
+def _assignments(words: list[str]) -> dict[str, str]:
+    pairs = [word.partition("=") for word in words]
+    for (key, equals, _), word in zip(pairs, words, strict=True):
+        if not key or not equals:
+            raise UsageError(f"--set {word}", "give KEY=VALUE")
+    return {key: value for key, _, value in pairs}
+
+
+def _say_run(run: "RecordedRun") -> None:
+    say_summary(run.summary.samples, run.summary.threads, run.summary.losses, run.trace)
+
+
+def _say_choice(backend: str, why: str) -> None:
+    say(f"recording with {backend}: {why}")

@@ -1,0 +1,125 @@
+"""How `nprof` draws its answers on a terminal."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from shlex import join
+from typing import TYPE_CHECKING, Any
+
+from ..backends.base import WATCHING
+from .status_row import StatusRow
+
+if TYPE_CHECKING:
+    from ..backends.base import Progress
+    from ..doctor import Check
+
+MOST_THREADS = 40
+
+
+def show_info(facts: dict[str, Any]) -> None:
+    """Print what `describe` found."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    total = sum(facts["samples"].values())
+    console.print(f"[bold]{join(facts['app']['argv'])}[/bold]", highlight=False)
+    machine = facts["machine"]
+    grid = Table.grid(padding=(0, 2))
+    grid.add_row("machine", f"{machine['name']}: {machine['nodes']} nodes, {machine['cpus']} cpus")
+    grid.add_row("backend", f"{facts['backend']}, period {facts['period']} ({facts['backend_why']})")
+    grid.add_row("duration", f"{_duration(facts)}, exit code {facts['exit_code']}")
+    grid.add_row("samples", f"{total:,} of {facts['threads']} threads, {facts['losses']:,} lost")
+    grid.add_row("events", _counts(facts["samples"], total))
+    grid.add_row("levels", _counts(facts["levels"], total))
+    grid.add_row("regions", _counts(facts["region_kinds"], total))
+    console.print(grid, highlight=False)
+    threads = Table("thread", "process", "path", "name", "samples", "share", box=None, padding=(0, 2))
+    for row in facts["per_thread"][:MOST_THREADS]:
+        share = f"{row['samples'] / total:.1%}" if total else "–"
+        threads.add_row(
+            str(row["thread"]), row["process"], row["path"], row["name"], f"{row['samples']:,}", share
+        )
+    console.print(threads, highlight=False)
+    if len(facts["per_thread"]) > MOST_THREADS:
+        console.print(f"… and {len(facts['per_thread']) - MOST_THREADS} more threads (--json lists all)")
+
+
+def _duration(facts: dict[str, Any]) -> str:
+    """Emulation counts accesses for nanoseconds: what it took is another thing."""
+    if facts["clock"] == "accesses":
+        return f"{facts['duration_ns']:,} accesses (emulated in {facts['host_seconds']:.1f} s)"
+    return f"{facts['duration_ns'] / 1e9:.3f} s"
+
+
+def _counts(counts: dict[str, int], total: int) -> str:
+    parts = [f"{name} {count:,} ({count / total:.1%})" for name, count in counts.items() if total]
+    return ", ".join(parts) or "none"
+
+
+def show_checks(checks: Sequence["Check"]) -> None:
+    """Print the doctor's findings: a mark, the name, why, and below it the command that mends a lack."""
+    from rich.console import Console
+
+    console = Console()
+    for check in checks:
+        mark = "[green]ok[/green]  " if check.ok else "[red]lack[/red]"
+        console.print(f"{mark}  [bold]{check.name}[/bold]  {check.why}", highlight=False, soft_wrap=True)
+        if check.hint and not check.ok:
+            console.print(f"      mend: [cyan]{check.hint}[/cyan]", highlight=False, soft_wrap=True)
+
+
+def say(text: str) -> None:
+    """A word to people, on stderr."""
+    print(f"nprof: {text}", file=sys.stderr)
+
+
+def say_summary(samples: int, threads: int, losses: int, trace: Path) -> None:
+    """Say what a trace came to hold."""
+    from ..recording.outcome import summarise
+
+    lost = f", {losses:,} lost" if losses else ""
+    say(f"{samples:,} samples of {threads} threads{lost} in {trace}")
+    for line in summarise(trace):
+        say(line)
+
+
+@contextmanager
+def terminal_progress() -> "Iterator[Progress]":
+    """A progress bar on a terminal's stderr, which comes to be with the first thing that it has to say.
+
+    While a program runs that was started from here, a line at the bottom instead: the rest is the program's.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _what, _share: None
+        return
+    with ExitStack() as stack:
+        row = StatusRow(sys.stderr.fileno())
+        stack.callback(row.close)
+        shown: list[Progress] = []
+
+        def advance(what: str, share: float) -> None:
+            if share == WATCHING:
+                row.show(what)
+                return
+            row.close()
+            if not shown:
+                shown.append(_bar(stack))
+            shown[0](what, share)
+
+        yield advance
+
+
+def _bar(stack: ExitStack) -> "Progress":
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(20), TimeElapsedColumn())
+    bar = stack.enter_context(Bar(*columns, console=Console(stderr=True), transient=True))
+    task = bar.add_task("", total=None)
+
+    def advance(what: str, share: float) -> None:
+        bar.update(task, description=what, total=None if share < 0 else 1.0, completed=max(share, 0.0))
+
+    return advance

@@ -1,0 +1,51 @@
+"""`nprof info` and `nprof export`: what a trace holds, on the terminal and as files."""
+
+from pathlib import Path
+from typing import Annotated
+
+from numaplan.common import Argument, Command, Json, Option
+
+TraceFile = Annotated[Path, Argument("TRACE", help="A trace.db that 'nprof record' wrote.")]
+
+
+class InfoCommand(Command, frozen=True):
+    """Show what a trace holds: program, machine, threads, samples per event and level, losses.
+
+    Example: nprof info trace.db
+    """
+
+    trace: TraceFile
+    as_json: Json = False
+
+    def run(self) -> None:
+        from ..trace.description import describe
+        from ..trace.reader import Trace
+
+        with Trace.open(self.trace) as opened:
+            facts = describe(opened)
+        if self.as_json:
+            import msgspec
+
+            print(msgspec.json.encode(facts).decode())
+        else:
+            from .show import show_info
+
+            show_info(facts)
+
+
+class ExportCommand(Command, frozen=True):
+    """Write every table of a trace as a Parquet file.
+
+    Example: nprof export trace.db --to tables
+    """
+
+    trace: TraceFile
+    to: Annotated[Path, Option(metavar="DIR", help="The folder to write into.")]
+
+    def run(self) -> None:
+        from ..trace.description import export_parquet
+        from ..trace.reader import Trace
+
+        with Trace.open(self.trace) as opened:
+            for path in export_parquet(opened, self.to):
+                print(path)

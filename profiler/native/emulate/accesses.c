@@ -1,0 +1,132 @@
+/* What an access runs through: counted, and decided where there is something to decide. */
+#include "emulate.h"
+#include "qemu_plugin.h"
+
+#include <stdlib.h>
+
+#define READS(info) ((info) >> 16 & 1)  /* checked in qemu_plugin_install */
+#define WRITES(info) ((info) >> 17 & 1) /* both for an atomic read-modify-write */
+#define RW(info) ((info) >> 16 & 3)
+
+/* Book what was done since the last decision. */
+void em_settle(struct em_thread *t) {
+    int64_t done = t->granted - t->budget;
+    t->turn_left -= done;
+    t->gap_left -= done;
+    t->position += done;
+    t->idle = 0;
+    t->granted = t->budget = 0;
+}
+
+/* Let others go first, in the middle of a block. */
+static void step_aside(struct em_thread *t) {
+    em_settle(t);
+    if (em_options.fair) em_turn_pass(t);
+    else em_turn_release(t, false);
+}
+
+static void sample(struct em_thread *t, unsigned rw, uint64_t addr, uint64_t ip, enum em_level level) {
+    if (rw & QEMU_PLUGIN_MEM_R) em_spool_sample(t, addr, ip, false, level);
+    if (rw == QEMU_PLUGIN_MEM_RW) {
+        t->position++;
+        level = em_options.cached ? LEVEL_L1 : LEVEL_UNKNOWN;
+    }
+    if (rw & QEMU_PLUGIN_MEM_W) em_spool_sample(t, addr, ip, true, level);
+    t->gap_left = 1;
+    for (int draws = 0; draws < 2 && em_options.period > 1; draws++) /* mean: the period */
+        t->gap_left += (int64_t)(em_next_random(&t->random) % em_options.period);
+}
+
+static inline bool first_way_hits(const struct em_thread *t, uint64_t line, bool store) {
+    uint64_t first = t->l1[(line & (em_options.l1_sets - 1)) << em_options.l1_shift];
+    return (first ^ (line << 1 | 1)) <= (uint64_t)!store;
+}
+
+static void decide(struct em_thread *t, unsigned rw, uint64_t addr, uint64_t ip) {
+    enum em_level level = LEVEL_UNKNOWN;
+    uint64_t line = addr >> LINE_SHIFT;
+    t->record.loads += READS(rw << 16);
+    t->record.stores += WRITES(rw << 16);
+    t->turn_left--;
+    t->position++;
+    if (em_options.cached) level = first_way_hits(t, line, rw >> 1) ? LEVEL_L1 : em_cache_miss(t, line, rw >> 1);
+    if (--t->gap_left <= 0) sample(t, rw, addr, ip, level);
+}
+
+static void put_aside(struct em_thread *t, unsigned rw, uint64_t addr, uint64_t ip) {
+    if (t->late_count == t->late_room) {
+        uint32_t room = t->late_room ? t->late_room * 2 : 256;
+        struct em_late_access *grown = realloc(t->late, room * sizeof *grown);
+        if (grown == NULL) {
+            t->record.lost++;
+            return;
+        }
+        t->late = grown;
+        t->late_room = room;
+    }
+    t->late[t->late_count++] = (struct em_late_access){addr, ip, rw};
+}
+
+void em_catch_up(struct em_thread *t) {
+    for (uint32_t i = 0; i < t->late_count; i++) decide(t, t->late[i].rw, t->late[i].addr, t->late[i].ip);
+    t->late_count = 0;
+}
+
+/* An access with something to decide: not yet met, no turn, the turn's end, a sample. */
+static __attribute__((noinline)) void slow_access(unsigned vcpu, uint32_t info, uint64_t addr, void *ip) {
+    struct em_thread *t = em_thread_self(vcpu);
+    t->budget = t->budget < 0 ? 0 : t->budget;
+    em_settle(t);
+    if (unlikely(!t->holding || t->turn_left <= 0)) {
+        if (!(t->holding ? em_turn_pass(t) : em_turn_take(t, false))) {
+            put_aside(t, RW(info), addr, (uint64_t)ip);
+            return;
+        }
+        if (unlikely(t->late_count)) em_catch_up(t);
+    }
+    decide(t, RW(info), addr, (uint64_t)ip);
+    int64_t free_run = t->turn_left < t->gap_left - 1 ? t->turn_left : t->gap_left - 1;
+    t->budget = t->granted = free_run > 0 ? free_run : 0;
+}
+
+void em_on_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void *ip) {
+    struct em_thread *t = em_self;
+    if (unlikely(--t->budget < 0)) {
+        slow_access(vcpu, info, addr, ip);
+        return;
+    }
+    t->record.loads += READS(info);
+    t->record.stores += WRITES(info);
+}
+
+void em_on_cached_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void *ip) {
+    struct em_thread *t = em_self;
+    if (unlikely(--t->budget < 0)) {
+        slow_access(vcpu, info, addr, ip);
+        return;
+    }
+    t->record.loads += READS(info);
+    t->record.stores += WRITES(info);
+    if (unlikely(!first_way_hits(t, addr >> LINE_SHIFT, WRITES(info))))
+        em_cache_miss(t, addr >> LINE_SHIFT, WRITES(info));
+}
+
+/* A block that may run for ever without an access must not do so with the turn in hand. */
+void em_on_idle_block(unsigned vcpu, void *instructions) {
+    struct em_thread *t = em_self;
+    (void)vcpu;
+    t->idle += (int64_t)(intptr_t)instructions;
+    if (unlikely(t->idle > (int64_t)em_options.turn * 2)) {
+        t->idle = 0;
+        if (t->holding && em_turn_wanted()) step_aside(t);
+    }
+}
+
+void em_on_spin(unsigned vcpu, void *unused) {
+    struct em_thread *t = em_self;
+    (void)vcpu, (void)unused;
+    if (t->holding && em_turn_wanted()) {
+        t->spinning = true;
+        step_aside(t);
+    }
+}

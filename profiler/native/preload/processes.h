@@ -1,0 +1,52 @@
+/* processes.c: which process of its job this is, in the control file that all processes of the job map. It needs nothing
+ * else of this folder.
+ */
+#ifndef NUMAPLAN_PROCESSES_H
+#define NUMAPLAN_PROCESSES_H
+
+#include "names.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#pragma GCC visibility push(hidden)
+
+enum { NP_PATH = 4096 };
+
+struct np_entry { /* one process, 64 bytes */
+    _Atomic uint32_t pid;
+    uint32_t parent; /* entry number + 1, 0 for the first */
+    uint32_t number; /* which child of its parent, from 1 */
+    uint32_t rank; /* MPI rank + 1 where the name starts with it, else 0 */
+    _Atomic uint32_t children;
+    uint32_t in_job; /* a rank stands above it */
+    uint64_t hash; /* of the name */
+    uint64_t start_ns;
+    _Atomic uint64_t end_ns;
+    uint32_t parent_image; /* log of the parent at the time of fork, 0 for a child that was born by exec */
+    uint32_t spare[3];
+};
+_Static_assert(sizeof(struct np_entry) == 64, "the reader relies on it");
+
+extern const char *np_directory;
+bool np_processes_open(void);
+struct np_entry *np_process(void);
+struct np_entry *np_process_parent(const struct np_entry *entry); /* NULL: the first of its job */
+uint32_t np_process_entry(void);
+uint32_t np_next_image(void);
+uint64_t np_fork_time(void);
+uint32_t np_inherited_image(void); /* log whose regions this image began with, 0: none */
+void np_fork_prepare(void);
+void np_fork_child(uint32_t image); /* the number of the parent's log, 0: it had none */
+void np_process_end(void);
+
+static inline uint64_t np_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,109 @@
+/* What a recording keeps of a process: everything that is seen, in the log of its image. */
+#include "recorder.h"
+
+#include "preload.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LOG_BYTES = 128 << 20, PROCESS_TEXT = 32 * 1024 };
+
+static void log_process(void) {
+    static char text[PROCESS_TEXT];
+    ssize_t path = readlink("/proc/self/exe", text, NP_PATH - 1);
+    size_t used = path > 0 ? (size_t)path : 0;
+    text[used++] = 0;
+    int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t got;
+    while (file >= 0 && used < sizeof text && (got = read(file, text + used, sizeof text - used)) > 0)
+        used += (size_t)got;
+    if (file >= 0) close(file);
+    np_log_text(&(struct np_record){.kind = NP_PROCESS}, text, used);
+}
+
+static void start(void) {
+    np_wanted = (struct np_wanted){.log_bytes = LOG_BYTES, .regions = true};
+    np_emulated_start();
+    log_process();
+}
+
+/* ---- regions ---- */
+
+/* Mappings are few: their ends are all told. */
+static bool region_made(enum np_region kind, uintptr_t address, size_t bytes, uintptr_t site, uint32_t sequence) {
+    np_log(NP_ALLOC, np_thread_number(), kind, address, bytes, site, sequence);
+    return kind == NP_HEAP;
+}
+
+static void region_gone(enum np_region kind, uintptr_t address, size_t bytes) {
+    np_log(NP_FREE, np_thread_number(), kind, address, bytes, 0, 0);
+}
+
+/* ---- modules ---- */
+
+static void module_loaded(const struct np_module *module) {
+    static char text[NP_BUILD_ID + NP_PATH]; /* one scan at a time */
+    size_t length = strnlen(module->path, NP_PATH), id_bytes = module->build_id_bytes;
+    if (id_bytes) memcpy(text, module->build_id, id_bytes);
+    memcpy(text + id_bytes, module->path, length);
+    struct np_record record = {.kind = NP_MODULE, .thread = np_thread_number(), .a = module->executable};
+    record.b = module->bias;
+    record.c = module->not_before_ns;
+    record.e = id_bytes;
+    np_log_text(&record, text, id_bytes + length);
+    for (int i = 0; i < module->segment_count; i++) {
+        const ElfW(Phdr) *segment = &module->segments[i];
+        if (segment->p_type == PT_LOAD)
+            np_log(NP_SEGMENT, NP_NO_THREAD, segment->p_flags, module->bias, module->bias + segment->p_vaddr,
+                   segment->p_memsz, segment->p_offset);
+    }
+}
+
+static void module_gone(uintptr_t bias) { np_log(NP_MODULE_END, NP_NO_THREAD, 0, bias, 0, 0, 0); }
+
+/* ---- the end ---- */
+
+/* Anonymous memory at the end of the process: the heaps of small blocks, and whatever no hook saw made. */
+static void log_areas(void) {
+    static char buffer[16384];
+    int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return;
+    size_t have = 0;
+    ssize_t got;
+    while ((got = read(file, buffer + have, sizeof buffer - 1 - have)) > 0) {
+        have += (size_t)got;
+        buffer[have] = 0;
+        char *line = buffer, *newline;
+        for (; (newline = strchr(line, '\n')); line = newline + 1) {
+            unsigned long start, end, inode;
+            char mode[5], name[16];
+            *newline = 0;
+            int fields = sscanf(line, "%lx-%lx %4s %*x %*x:%*x %lu %15s", &start, &end, mode, &inode, name);
+            bool anonymous = fields == 4 || (fields == 5 && !strcmp(name, "[heap]"));
+            if (anonymous && inode == 0 && mode[0] == 'r' && mode[1] == 'w')
+                np_log(NP_AREA, NP_NO_THREAD, 0, start, end - start, 0, 0);
+        }
+        have = (size_t)(buffer + have - line);
+        memmove(buffer, line, have);
+        if (have == sizeof buffer - 1) break;
+    }
+    close(file);
+}
+
+static void end(void) {
+    if (np_log_image()) log_areas();
+}
+
+const struct np_hooks np_hooks = {
+    .library = "preload.so",
+    .start = start,
+    .end = end,
+    .region_made = region_made,
+    .region_gone = region_gone,
+    .module_loaded = module_loaded,
+    .module_gone = module_gone,
+    .exec_room = np_emulated_room,
+    .exec_change = np_emulated_change,
+};

@@ -1,0 +1,14 @@
+/* The parts of the recorder: recorder.c logs what is seen, emulated.c keeps an emulated program's children emulated. */
+#ifndef NUMAPLAN_RECORDER_H
+#define NUMAPLAN_RECORDER_H
+
+#include "hooks.h"
+
+#pragma GCC visibility push(hidden)
+
+void np_emulated_start(void); /* remembers how this process was started */
+size_t np_emulated_room(struct np_exec *call);
+void np_emulated_change(struct np_exec *call, void *room);
+
+#pragma GCC visibility pop
+#endif

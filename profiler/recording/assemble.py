@@ -1,0 +1,186 @@
+"""Make a trace of a recording: give every sample its thread and region, times from the start of the run."""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.common import UsageError
+from numaplan.machine import Machine
+
+from ..backends.base import Progress
+from ..identity.records import Identity, RegionRecord, ThreadRecord
+from ..recorded import Recording, SampleBlock
+from ..trace.writer import TraceWriter
+from .attribution import IntervalIndex
+from .threads import ThreadTable, merge_threads
+
+
+def write_trace(
+    output: Path,
+    machine: Machine,
+    recording: Recording,
+    identity: Identity,
+    meta: Mapping[str, object],
+    progress: Progress,
+    ranks_only: bool = False,
+) -> tuple[int, int]:
+    """Write a recording as a trace; returns (samples, threads). Raises UsageError if there is no sample.
+
+    ranks_only: leave out the processes of a job that are neither a rank nor descend from one, if any is.
+    """
+    records = merge_threads(identity, recording.threads)
+    if ranks_only:
+        ranks = [record for record in records if record.process.startswith("r")]
+        if not ranks:  # rather all than nothing of a run that took its time
+            told = [str(meta["warnings"])] if "warnings" in meta else []
+            meta = {**meta, "warnings": "; ".join([*told, "no process is a rank of a job: all are kept"])}
+        ranks_only, records = bool(ranks), ranks or records
+    table = ThreadTable(records)
+    finder = RegionFinder(identity.regions)
+    start = recording.start_ns
+    last = start
+    with TraceWriter(output) as writer:
+        for block in recording.blocks:
+            if not len(block):
+                continue
+            last = max(last, int(block.time_ns.max()))
+            thread = table.find(block.tid, block.time_ns)
+            if ranks_only:
+                kept = thread >= 0
+                block = SampleBlock(**{name: value[kept] for name, value in vars(block).items()})
+                thread = thread[kept]
+            writer.add_samples(_columns(block, thread, finder.find(block), start))
+        if writer.sample_count == 0:
+            raise UsageError(
+                "no sample was recorded", "the program was too short for this --period, or this backend"
+            )
+        progress("writing the trace", -1)
+        ends = [record.end_ns for record in table.records]
+        last = max([last, *ends, *(time for time, *_ in recording.counters)])
+        writer.add_rows("machine", [(machine.to_json().decode(),)])
+        writer.add_rows("threads", _thread_rows(table, _images(identity), start))
+        writer.add_rows("regions", _region_rows(identity.regions, table, start))
+        writer.add_rows("counters", _counter_rows(recording, table, start))
+        writer.add_rows("losses", [(time - start, events) for time, events in recording.losses])
+        named = {record.process for record in table.records}
+        writer.set_meta({**meta, **_build_facts(identity, named), "duration_ns": last - start})
+        return writer.sample_count, len(table.records)
+
+
+class RegionFinder:
+    """Which region held an address of a process at a time."""
+
+    def __init__(self, regions: Sequence[RegionRecord]) -> None:
+        rows: dict[int, list[int]] = {}
+        for row, region in enumerate(regions):
+            rows.setdefault(region.pid, []).append(row)
+        self._rows = {pid: np.array(numbers, np.int32) for pid, numbers in rows.items()}
+        self._index = {
+            pid: IntervalIndex(
+                np.array([regions[row].start_addr for row in numbers], np.uint64),
+                np.array([regions[row].start_addr + regions[row].bytes for row in numbers], np.uint64),
+                [regions[row].start_ns for row in numbers],
+                [regions[row].end_ns for row in numbers],
+            )
+            for pid, numbers in rows.items()
+        }
+
+    def find(self, block: SampleBlock) -> NDArray[np.int32]:
+        """Region of each sample of a block, -1 where its address lies in none."""
+        answer = np.full(len(block), -1, np.int32)
+        if not self._index:
+            return answer
+        for pid in np.unique(block.pid).tolist():
+            if pid not in self._index:
+                continue
+            chosen = np.flatnonzero(block.pid == pid)
+            row = self._index[pid].find(block.addr[chosen], block.time_ns[chosen])
+            answer[chosen] = np.where(row >= 0, self._rows[pid][np.maximum(row, 0)], -1)
+        return answer
+
+
+def _columns(
+    block: SampleBlock, thread: NDArray[np.int32], region: NDArray[np.int32], start: int
+) -> dict[str, NDArray[Any]]:
+    columns: dict[str, NDArray[Any]] = {
+        name: getattr(block, name)
+        for name in ("cpu", "node", "addr", "phys_addr", "ip", "event", "is_write", "level", "latency")
+    }
+    return {**columns, "time_ns": block.time_ns - start, "thread": thread, "region": region}
+
+
+def _since(time: int, start: int) -> int:
+    return time - start if time >= 0 else -1
+
+
+def _images(identity: Identity) -> dict[str, str]:
+    """The name of each process's executable."""
+    return {process.process: Path(process.executable).name for process in identity.processes}
+
+
+def _name(record: ThreadRecord, images: Mapping[str, str]) -> str:
+    """A thread's name; its executable's where it has none of its own (an emulated one is called QEMU)."""
+    own = "" if record.name.startswith("qemu-") else record.name
+    return own or images.get(record.process, "")
+
+
+def _thread_rows(table: ThreadTable, images: Mapping[str, str], start: int) -> list[tuple[object, ...]]:
+    return [
+        (
+            index,
+            record.process,
+            record.path,
+            record.tid,
+            record.pid,
+            _name(record, images),
+            _since(record.start_ns, start),
+            _since(record.end_ns, start),
+        )
+        for index, record in enumerate(table.records)
+    ]
+
+
+def _region_rows(regions: Sequence[RegionRecord], table: ThreadTable, start: int) -> list[tuple[object, ...]]:
+    thread_of = {(record.process, record.path): index for index, record in enumerate(table.records)}
+    return [
+        (
+            index,
+            region.process,
+            region.kind,
+            region.name,
+            region.build_id,
+            region.start_addr,
+            region.bytes,
+            thread_of.get((region.process, region.thread_path), -1),
+            region.sequence,
+            _since(region.start_ns, start),
+            _since(region.end_ns, start),
+        )
+        for index, region in enumerate(regions)
+    ]
+
+
+def _counter_rows(recording: Recording, table: ThreadTable, start: int) -> list[tuple[object, ...]]:
+    if not recording.counters:
+        return []
+    tid = np.array([row[2] for row in recording.counters], np.int32)
+    time = np.array([row[0] for row in recording.counters], np.int64)
+    thread = table.find(tid, time).tolist()
+    return [
+        (stamp - start, index, event, value)
+        for index, (stamp, _pid, _tid, event, value) in zip(thread, recording.counters, strict=True)
+    ]
+
+
+def _build_facts(identity: Identity, named: Collection[str]) -> dict[str, str]:
+    """The program's build id: that of the executable of the first process whose threads are kept.
+
+    A launcher is left out of the trace of a job, and a plan is for what it starts.
+    """
+    kept = [process for process in identity.processes if process.process in named] or identity.processes
+    for process in kept:
+        return {"build_id": process.build_id, "executable": Path(process.executable).name}
+    return {"build_id": ""}

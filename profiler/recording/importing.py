@@ -1,0 +1,159 @@
+"""Make a trace of perf.data files that were recorded elsewhere (`nprof import`)."""
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+
+from numaplan.common import NumaplanError, UsageError
+from numaplan.machine import Machine
+
+from ..backends.base import Progress
+from ..backends.perf.hardware_trace import samples_of
+from ..perfdata.accesses import Accesses, survey
+from ..perfdata.clocks import shifts, wall_clock
+from ..perfdata.conversion import machine_of
+from ..perfdata.decoded import Decoded
+from ..perfdata.identities import Facts, identity_of
+from ..perfdata.periods import period_facts
+from ..perfdata.records import ThreadSpan
+from ..perfdata.unpack import unpacked
+from ..recorded import Recording
+from .assemble import write_trace
+
+KEPT = 1 << 22  # accesses of 51 bytes that may stay in memory rather than be decoded twice
+_SAMPLE = 9  # the type of their records
+
+
+@dataclass(frozen=True)
+class ImportSummary:
+    """What the files brought; warnings: what in them could not be read."""
+
+    samples: int
+    threads: int
+    losses: int
+    warnings: tuple[str, ...]
+
+
+def import_recordings(
+    names: Sequence[str],
+    output: Path,
+    *,
+    machine: Machine | None = None,
+    progress: Progress = lambda *_: None,
+) -> ImportSummary:
+    """Write the memory accesses of recordings of one run as one trace.
+
+    names: files, directories of `perf record --threads`, gzip or xz packed files, `-` for stdin. machine: the
+    one of the first file by default. Raises UsageError (PerfDataError) for what cannot be read or holds no
+    memory access, MachineLacksError for hardware traces that only perf can decode.
+    """
+    with tempfile.TemporaryDirectory(prefix="numaplan-import-") as folder:
+        parts = []
+        for number, name in enumerate(names):
+            progress(f"reading {name}", number / len(names))
+            parts.append(_read(name, Path(folder), number, progress, KEPT // len(names)))
+        chosen = machine or machine_of(parts[0].facts, max(part.last_cpu for part in parts))
+        moved, told = shifts([part.facts for part in parts])
+        shifted = [_moved(part.facts, shift) for part, shift in zip(parts, moved, strict=True)]
+        start = min(part.start + shift for part, shift in zip(parts, moved, strict=True))
+        identity, more = identity_of(_united(shifted), frozenset().union(*(part.pids for part in parts)))
+        recording = Recording(
+            exit_code=0,
+            start_ns=start,
+            blocks=chain.from_iterable(
+                part.blocks(chosen, start, shift) for part, shift in zip(parts, moved, strict=True)
+            ),
+            losses=[loss for facts in shifted for loss in _losses(facts, start)],
+        )
+        warnings = (*(text for part in parts for text in part.facts.warnings), *told, *more)
+        meta = _meta(parts, names, start - moved[0], warnings)
+        samples, threads = write_trace(output, chosen, recording, identity, meta, progress)
+    return ImportSummary(samples, threads, sum(events for _, events in recording.losses), warnings)
+
+
+def _meta(
+    parts: Sequence[Accesses], names: Sequence[str], start: int, warnings: Sequence[str]
+) -> dict[str, object]:
+    """Facts for the trace; start: of the recording, in the first file's clock."""
+    first = parts[0].facts.header
+    meta: dict[str, object] = {
+        "argv": json.dumps(first.get("cmdline", [])),
+        "backend": "import",
+        "backend_why": ", ".join(names),
+        "hostname": first.get("hostname", ""),
+        "perf": first.get("version", ""),
+        "perf_events": ", ".join(dict.fromkeys(event for part in parts for event in part.facts.events)),
+        **period_facts({name: value for part in reversed(parts) for name, value in part.periods.items()}),
+    }
+    if (ahead := wall_clock(parts[0].facts)) is not None:
+        meta["wall_clock_ns"] = start + ahead
+    if warnings:
+        meta["warnings"] = "; ".join(warnings)
+    return meta
+
+
+def _read(name: str, folder: Path, number: int, progress: Progress, keep: int) -> Accesses:
+    """The accesses of one recording; those of a hardware trace have to be made by perf."""
+    path = unpacked(name, folder, number)
+    found = survey(path, keep)
+    if found.facts.header.get("auxtrace"):
+        try:
+            return samples_of(path, found, folder, number, progress)
+        except NumaplanError as error:
+            if not found.count:
+                raise
+            warnings = (*found.facts.warnings, f"{name}: {error.what}")
+            return replace(found, facts=replace(found.facts, warnings=warnings))
+    if not found.count:
+        raise _nothing(name, found.facts)
+    return found
+
+
+def _nothing(name: str, facts: Decoded) -> UsageError:
+    events = ", ".join(dict.fromkeys(facts.events)) or "none"
+    count = facts.header["records"].get(_SAMPLE, 0)
+    return UsageError(
+        f"{name}: no memory access among {count} samples (events: {events})",
+        "record with 'perf mem record' or 'perf record -d -e page-faults'",
+    )
+
+
+def _moved(facts: Decoded, shift: int) -> Decoded:
+    """The facts on a clock that is `shift` ns ahead; times that say nothing stay."""
+    if not shift:
+        return facts
+    spans = tuple(
+        replace(one, start=_later(one.start, shift), end=_later(one.end, shift)) for one in facts.threads
+    )
+    return replace(
+        facts,
+        lives=spans,
+        maps=tuple(replace(one, time=_later(one.time, shift)) for one in facts.maps),
+        execs=tuple((_later(time, shift), pid) for time, pid in facts.execs),
+        losses=tuple((_later(time, shift), events) for time, events in facts.losses),
+    )
+
+
+def _later(time: int, shift: int) -> int:
+    return time + shift if time > 0 else time
+
+
+def _united(parts: Sequence[Decoded]) -> Facts:
+    """The facts of all files. Files of this machine: their programs can be looked into."""
+    spans: list[ThreadSpan] = [span for part in parts for span in part.threads]
+    return Facts(
+        spans=spans,
+        maps=[one for part in parts for one in part.maps],
+        execs=[one for part in parts for one in part.execs],
+        same_host=all(part.header.get("hostname") == os.uname().nodename for part in parts),
+    )
+
+
+def _losses(facts: Decoded, start: int) -> list[tuple[int, int]]:
+    known = [(max(time, start), events) for time, events in facts.losses]
+    missing = facts.lost - sum(events for _time, events in known)
+    return [*known, (start, missing)] if missing > 0 else known

@@ -1,0 +1,179 @@
+"""Record one run: choose a backend, start the program under it, and make a trace of what it saw."""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from numaplan.common import UsageError, find_program
+from numaplan.machine import Machine
+
+from ..backends.base import PerfChoices, Progress, RecordRequest
+from ..backends.choice import choose_backend
+from ..identity.environment import prepare
+from ..identity.read import read_identity
+from .assemble import write_trace
+
+_IDENTITY = "identity"
+
+
+@dataclass(frozen=True)
+class RecordSummary:
+    """What a recording brought: the program's exit code, and how much was seen."""
+
+    exit_code: int
+    samples: int
+    threads: int
+    losses: int
+    backend: str
+    why: str
+
+
+@dataclass(frozen=True)
+class RecordOptions:
+    """How to record: see `nprof record --help`. `backend_options` are the backend's own, by name.
+
+    choices: for backends that use perf; ranks_only: leave out a job's processes that are no rank (its
+    launcher); run: which of several runs this is, from 0.
+    """
+
+    output: Path = Path("trace.db")
+    backend: str = "auto"
+    period: int = 1000
+    machine: str = "local"
+    backend_options: Mapping[str, str] = field(default_factory=dict)
+    choices: PerfChoices = field(default_factory=PerfChoices)
+    ranks_only: bool = False
+    run: int = 0
+
+
+def _silent(_what: str, _share: float) -> None:
+    pass
+
+
+def _silent_choice(_backend: str, _why: str) -> None:
+    pass
+
+
+def record(
+    argv: Sequence[str],
+    options: RecordOptions | None = None,
+    *,
+    progress: Progress = _silent,
+    chosen: Callable[[str, str], None] = _silent_choice,
+) -> RecordSummary:
+    """Run argv to its end and write what was seen to options.output.
+
+    chosen: called with (backend, why) before the program starts. Raises UsageError (no such program, output
+    cannot be written, no sample seen), MachineLacksError (the backend does not work here).
+    """
+    options = options or RecordOptions()
+    check_target(argv, options)
+    if argv:
+        find_program(argv)
+    machine = Machine.load(options.machine)
+    backend, why = choose_backend(options.backend, machine, options.choices)
+    chosen(backend.name, why)
+    shown = list(argv) or _arguments_of(options.choices.pids)
+    with prepared(argv, options, machine) as request:
+        recording = backend.record(request, progress)
+        identity = recording.identity or read_identity(request.workdir / _IDENTITY)
+        meta = {
+            "argv": json.dumps(shown),
+            "backend": backend.name,
+            "backend_why": why,
+            "period": options.period,
+            "exit_code": recording.exit_code,
+            "run": options.run + 1,
+            **recording.notes,
+        }
+        samples, threads = write_trace(
+            options.output, machine, recording, identity, meta, progress, options.ranks_only
+        )
+    return RecordSummary(
+        exit_code=recording.exit_code,
+        samples=samples,
+        threads=threads,
+        losses=sum(events for _, events in recording.losses),
+        backend=backend.name,
+        why=why,
+    )
+
+
+def check_target(argv: Sequence[str], options: RecordOptions) -> None:
+    """Raise UsageError unless there is one thing to record: a program, or what runs already."""
+    choices = options.choices
+    if options.period < 1:
+        raise UsageError(f"period {options.period}", "give 1 (every access) or more")
+    if argv and choices.pids:
+        raise UsageError("--pid and a program to start", "give one of them")
+    if choices.all_cpus and choices.pids:
+        raise UsageError("--pid and --all-cpus", "give one of them")
+    if not (argv or choices.pids or choices.all_cpus):
+        raise UsageError("no program given", "end the command with the program and its arguments")
+
+
+@contextmanager
+def prepared(argv: Sequence[str], options: RecordOptions, machine: Machine) -> Iterator[RecordRequest]:
+    """The request to a backend, with a private folder beside the output that is removed at the end."""
+    with _workdir(options.output) as workdir:
+        identity_dir = workdir / _IDENTITY
+        identity_dir.mkdir()
+        yield RecordRequest(
+            argv=argv,
+            workdir=workdir,
+            machine=machine,
+            environment=prepare(identity_dir, os.environ),
+            period=options.period,
+            options=options.backend_options,
+            choices=options.choices,
+            run=options.run,
+        )
+
+
+def _arguments_of(pids: Sequence[int]) -> list[str]:
+    """The arguments of the first of these processes, if it still runs."""
+    try:
+        words = Path(f"/proc/{pids[0]}/cmdline").read_bytes().rstrip(b"\0").split(b"\0") if pids else []
+    except OSError:
+        words = []
+    return [word.decode("utf-8", "replace") for word in words]
+
+
+def command_line(
+    argv: Sequence[str],
+    options: RecordOptions,
+    root: Path | None = None,
+    chosen: Callable[[str, str], None] = _silent_choice,
+) -> list[str]:
+    """The command line by which record() would record, without running it.
+
+    root: another machine's recorded sysfs and procfs. Raises as record().
+    """
+    check_target(argv, options)
+    machine = Machine.load(str(root) if root and options.machine == "local" else options.machine)
+    backend, why = choose_backend(options.backend, machine, options.choices, root or Path("/"))
+    chosen(backend.name, why)
+    with prepared(argv, options, machine) as request:
+        return backend.command(request)
+
+
+@contextmanager
+def _workdir(output: Path) -> Iterator[Path]:
+    """A private folder beside the output: on the disk that must hold the trace, and known to be writable."""
+    if output.is_dir():
+        raise UsageError(f"{output}: is a directory", "name a file")
+    try:
+        folder = tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent)
+    except OSError as error:
+        raise UsageError(
+            f"{output}: cannot be written: {error.strerror}", "choose a folder that exists and is writable"
+        ) from error
+    try:
+        yield Path(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

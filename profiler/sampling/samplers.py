@@ -1,0 +1,72 @@
+"""Sample running threads' memory accesses as they happen: which sampler there is, and starting it."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from numaplan.common import MachineLacksError
+
+from ..backends.perf.privileges import is_privileged
+from .lab import LabSampler, lab_events
+from .samples import INSTRUCTIONS_PERIOD, LiveEvents, Sampler
+
+_INSTRUCTIONS = f"instructions/period={INSTRUCTIONS_PERIOD}/u"
+_HINT = "see 'nprof doctor'"
+
+
+def live_events(backend: str, period: int) -> LiveEvents:
+    """What to sample with a backend: `lab`, `pebs` or `ibs`, `faults`, or `auto`, the first that works here.
+
+    Raises MachineLacksError when it does not work here (spe: its packets are decoded only afterwards).
+    """
+    if backend == "auto":
+        for name in ("lab", "pebs", "ibs"):
+            with suppress(MachineLacksError):
+                return live_events(name, period)
+        return live_events("faults", period)
+    if backend == "lab":
+        return lab_events()
+    if backend == "faults":
+        from ..backends.perf.command import recording_perf
+        from ..backends.perf.event_plan import ring_options
+
+        recording_perf()
+        options = ("-d", "-k", "CLOCK_MONOTONIC", *ring_options(is_privileged()))
+        return LiveEvents("faults", ("page-faults",), options, 1, "page faults and NUMA hint faults")
+    if backend not in ("pebs", "ibs"):
+        raise MachineLacksError(f"backend {backend} cannot sample live", "take pebs, ibs or faults")
+    return _hardware_events(backend, period)
+
+
+def _hardware_events(backend: str, period: int) -> LiveEvents:
+    from ..backends.base import PerfChoices
+    from ..backends.perf.event_plan import plan_events
+    from ..backends.perf.hardware_samplers import clock_khz, read_hardware
+
+    root = Path("/")
+    plan = plan_events(backend, read_hardware(root), period, PerfChoices(), {})
+    # Only now: trying it takes longer, and most machines that have none were told so by their files.
+    from numaplan.machine import Machine
+
+    from ..backends.perf.hardware import in_tree
+
+    capability = in_tree(backend, root).available(Machine.load("local"))
+    if not capability.ok:
+        raise MachineLacksError(f"backend {backend}: {capability.why}", capability.hint or _HINT)
+    events, why = (*plan.events, _INSTRUCTIONS), capability.why
+    return LiveEvents(
+        backend, events, plan.options, plan.period, why, plan.machine_wide, 1e6 / clock_khz(root)
+    )
+
+
+def start_sampler(what: LiveEvents, pids: Sequence[int]) -> Sampler:
+    """Sample these processes and all that they start.
+
+    Started on our own process, it sees every thread of what we start afterwards from its first instruction.
+    Raises MachineLacksError when it cannot.
+    """
+    if what.backend == "lab":
+        return LabSampler(what)
+    from .perf import PerfSampler
+
+    return PerfSampler(what, pids)

@@ -1,0 +1,76 @@
+"""What is in a trace: the facts `nprof info` shows, and the export to Parquet."""
+
+from pathlib import Path
+from typing import Any
+
+from numaplan.common import UsageError
+
+from .reader import Trace
+from .schema import EVENTS, TABLES
+
+SCHEMA = "numaplan/info/1"
+
+
+def describe(trace: Trace) -> dict[str, Any]:
+    """The content of `nprof info --json` (schema numaplan/info/1); counts are of samples, times in ns."""
+    meta = trace.meta
+    by_event = dict(trace.rows("SELECT event::VARCHAR, count(*) FROM samples GROUP BY 1"))
+    by_level = trace.rows("SELECT level::VARCHAR, count(*) FROM samples GROUP BY level ORDER BY level")
+    by_region = trace.rows(
+        "SELECT coalesce(r.kind, 'unknown'), count(*) FROM samples s LEFT JOIN regions r USING (region)"
+        " GROUP BY 1 ORDER BY 2 DESC, 1"
+    )
+    threads = trace.rows(
+        "SELECT t.thread, t.process, t.path, t.name, t.tid, count(s.thread) FROM threads t"
+        " LEFT JOIN samples s USING (thread) GROUP BY ALL ORDER BY t.thread"
+    )
+    (losses,) = trace.rows("SELECT coalesce(sum(events), 0)::BIGINT FROM losses")[0]
+    (strangers,) = trace.rows("SELECT count(*) FROM samples WHERE thread < 0")[0]
+    return {
+        "schema": SCHEMA,
+        "app": {"argv": trace.argv, "build_id": meta.get("build_id", "")},
+        "threads": len(threads),
+        "samples": {event: by_event[event] for event in EVENTS if event in by_event},
+        "losses": losses,
+        "duration_ns": int(meta.get("duration_ns", "0")),
+        "clock": "accesses" if meta.get("clock") == "accesses" else "time",
+        "host_seconds": float(meta.get("emulate.host_seconds", "0")),
+        "backend": meta.get("backend", ""),
+        "backend_why": meta.get("backend_why", ""),
+        "period": int(meta.get("period", "0")),
+        "exit_code": int(meta.get("exit_code", "0")),
+        "version": meta.get("version", ""),
+        "machine": {
+            "name": trace.machine.name,
+            "nodes": len(trace.machine.nodes),
+            "cpus": len(trace.machine.cpus),
+        },
+        "levels": dict(by_level),
+        "region_kinds": dict(by_region),
+        "unattributed": strangers,
+        "per_thread": [
+            {"thread": thread, "process": process, "path": path, "name": name, "tid": tid, "samples": samples}
+            for thread, process, path, name, tid, samples in threads
+        ],
+    }
+
+
+def export_parquet(trace: Trace, folder: Path) -> list[Path]:
+    """Write one Parquet file a table into `folder` (made when missing); returns the files.
+
+    Raises UsageError when the folder cannot be written. Each file appears whole or not at all.
+    """
+    from numaplan.common import atomic_output
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder}: {error.strerror}", "name a folder that can be made") from error
+    written = []
+    for table in TABLES:
+        target = folder / f"{table}.parquet"
+        with atomic_output(target) as temporary:
+            quoted = str(temporary).replace("'", "''")
+            trace.rows(f"COPY {table} TO '{quoted}' (FORMAT parquet, COMPRESSION zstd)")
+        written.append(target)
+    return written

@@ -1,0 +1,38 @@
+/* Feeds the parser of plan tables (compiled in, with sanitizers) with what stdin holds: tables, each after its size.
+ * Prints how many were taken; every accessor is used on those.
+ */
+#include "enforce.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static uint64_t touch(const struct pt_table *table) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < table->header->threads; i++) {
+        const struct pt_thread *thread = &table->threads[i];
+        for (uint32_t c = 0; c < thread->cpus; c++) sum += table->cpus[thread->first_cpu + c];
+        sum += pt_find_thread(table, thread->process, thread->path) != NULL;
+    }
+    for (uint32_t i = 0; i < table->header->regions; i++) {
+        const struct pt_region *region = &table->regions[i];
+        for (uint32_t r = 0; r < region->runs; r++) sum += table->runs[region->first_run + r].node;
+        sum += pt_find_region(table, region->process, region->thread, region->sequence) != NULL;
+    }
+    return sum;
+}
+
+int main(void) {
+    uint32_t bytes;
+    unsigned taken = 0, all = 0;
+    uint64_t sum = 0;
+    while (fread(&bytes, sizeof bytes, 1, stdin) == 1) {
+        char *data = malloc(bytes + 1u);
+        if (fread(data, 1, bytes, stdin) != bytes) return 2;
+        struct pt_table table;
+        all++;
+        if (pt_check(data, bytes, &table)) taken++, sum += touch(&table);
+        free(data);
+    }
+    printf("%u of %u, %llu\n", taken, all, (unsigned long long)sum);
+    return 0;
+}

@@ -1,0 +1,171 @@
+"""What a running program's threads are bound to, read from /proc while it runs: nothing of ours is asked."""
+
+import os
+import subprocess
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from numaplan.machine import Machine
+from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanThread, Predicted
+from tests.support.launching import NLAUNCH, path_key
+
+LOOK_S = 0.004
+
+
+@dataclass(frozen=True)
+class Start:
+    """One start: threads planned, those seen alive from outside, those of them on the planned cpus."""
+
+    code: int
+    output: str
+    planned: int
+    seen: int
+    right: int
+    wrong: tuple[str, ...]
+    applied: dict[str, Any]
+
+
+def tasks(pid: int) -> list[int]:
+    """tids of a process, none when it has ended."""
+    with suppress(OSError):
+        return [int(name) for name in os.listdir(f"/proc/{pid}/task")]  # noqa: PTH208
+    return []
+
+
+def children(pid: int) -> list[int]:
+    found: list[int] = []
+    for task in tasks(pid):
+        with suppress(OSError):
+            found += [int(word) for word in Path(f"/proc/{pid}/task/{task}/children").read_text().split()]
+    return [*found, *(grandchild for child in found for grandchild in children(child))]
+
+
+def comm(pid: int) -> str:
+    """A process's name; empty when it has ended, waited for or not."""
+    with suppress(OSError):
+        name, _, fields = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(")")
+        return "" if fields.split()[0] in "ZX" else name
+    return ""
+
+
+def times_asleep(pid: int) -> int:
+    """How often the threads of a process have waited for something: it shows that one went round its loop."""
+    found = 0
+    for task in tasks(pid):
+        with suppress(OSError):
+            text = Path(f"/proc/{pid}/task/{task}/status").read_text()
+            found += int(text.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+    return found
+
+
+def run_seconds(*pids: int) -> float:
+    """Processor time that processes have had so far, those of them that live."""
+    ticks = 0
+    for pid in pids:
+        with suppress(OSError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def masks(pid: int) -> dict[int, tuple[int, ...]]:
+    """tid -> cpus of every thread of every descendant of a process, now; not of those held by a tracer."""
+    found: dict[int, tuple[int, ...]] = {}
+    for child in children(pid):
+        for task in tasks(child):
+            with suppress(OSError):
+                cpus = tuple(sorted(os.sched_getaffinity(task)))
+                state = Path(f"/proc/{child}/task/{task}/stat").read_text().rpartition(")")[2].split()[0]
+                if state != "t":
+                    found[task] = cpus
+    return found
+
+
+def start(
+    plan: Plan, argv: Sequence[str], *options: str, starter: Sequence[str] = (), **env: str
+) -> list[Start]:
+    """Run the plan once, looking on; one result for each report (each rank of a job writes its own)."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        plan.save(folder / "plan.json")
+        report = folder / "applied.%r.json"
+        command = [*starter, str(NLAUNCH), "-q", "--plan", str(folder / "plan.json"), "--report", str(report)]
+        with subprocess.Popen(
+            [*command, *options, "--", *argv],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **env},
+        ) as process:
+            seen: dict[int, tuple[int, ...]] = {}
+            text: list[bytes] = []
+            reader = threading.Thread(target=lambda: text.append(process.stdout.read()))  # type: ignore[union-attr]
+            reader.start()
+            new: set[int] = set()
+            while process.poll() is None:
+                # A thread seen for the first time may still be before its first instruction.
+                found = masks(process.pid)
+                seen |= {tid: mask for tid, mask in found.items() if tid in new}
+                new |= found.keys()
+                threading.Event().wait(LOOK_S)
+            reader.join()
+        output = b"".join(text).decode()
+        reports = [msgspec.json.decode(file.read_bytes()) for file in sorted(folder.glob("applied*.json"))]
+        assert reports, output
+        return [judge(process.returncode, output, applied, seen) for applied in reports]
+
+
+def judge(code: int, output: str, applied: dict[str, Any], seen: Mapping[int, tuple[int, ...]]) -> Start:
+    alive = [thread for thread in applied["threads"] if thread.get("tid", 0) in seen]
+    wrong = tuple(
+        f"{thread.get('process', 'p0')}/{thread['path']} on {seen[thread['tid']]}, not {thread['planned']}"
+        for thread in alive
+        if list(seen[thread["tid"]]) != thread["planned"]
+    )
+    return Start(code, output, len(applied["threads"]), len(alive), len(alive) - len(wrong), wrong, applied)
+
+
+def plan_of_threads(
+    threads: Sequence[tuple[str, str]], build_id: str = "", machine: Machine | None = None
+) -> Plan:
+    """Threads (process, path) in turn over the machine's cpus, so that none has what it would inherit."""
+    machine = machine or Machine.load("local")
+    seats = [(node.id, cpu) for node in machine.cpu_nodes for cpu in node.cpus]
+    ordered = sorted(threads, key=lambda thread: (thread[0], path_key(thread[1])))
+    return Plan(
+        app=PlanApp(threads=len(ordered), build_id=build_id),
+        machine=PlanMachine.of(machine),
+        method="compact",
+        objective="balanced",
+        threads=tuple(
+            PlanThread(
+                path=path,
+                thread=n,
+                process=process,
+                node=seats[n % len(seats)][0],
+                cpus=(seats[n % len(seats)][1],),
+                load=1.0,
+            )
+            for n, (process, path) in enumerate(ordered)
+        ),
+        predicted=Predicted(remote_comm=0, remote_share=0, hop_cost=0, load_std=0),
+    )
+
+
+def discover(argv: Sequence[str], *options: str, starter: Sequence[str] = (), **env: str) -> Plan:
+    """A plan for every thread that a first run shows, of the program and of its children, in every rank."""
+    roots = [f"r{rank}" for rank in range(8)] if starter else ["p0"]
+    processes = [f"{root}{child}" for root in roots for child in ("", ".1", ".1.1", ".2", ".3")]
+    first = plan_of_threads([(process, "0") for process in processes])
+    found: set[tuple[str, str]] = set()
+    for result in start(first, argv, *options, starter=starter, **env):
+        both = [*result.applied["threads"], *result.applied["unplanned"]]
+        found |= {(thread.get("process", "p0"), thread["path"]) for thread in both if thread["applied"]}
+    return plan_of_threads(sorted(found))

@@ -1,0 +1,203 @@
+"""The native parts under sanitizers: the parser of the plan table, the table of live blocks; leaks."""
+
+import os
+import random
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from numaplan.launcher import LIBRARY
+from numaplan.launcher.enforce.plan_table import encode
+from numaplan.machine import Machine
+from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
+from numaplan.profiler.identity.environment import prepare
+from numaplan.profiler.identity.log import read_logs
+from numaplan.profiler.identity.read import read_identity
+from tests.support.launching import build
+from tests.support.outside import plan_of_threads
+from tests.support.programs import PROGRAMS, REPOSITORY, sanitized
+
+pytestmark = pytest.mark.system
+
+
+PRELOAD, PLAN_TABLE, ENFORCE = (
+    REPOSITORY / folder
+    for folder in ("profiler/native/preload", "launcher/native/plan_table", "launcher/native/enforce")
+)
+
+
+def built(name: str, part: Path, sanitizer: str) -> Path:
+    """The test program with a part of the library compiled in."""
+    flags = ("-std=c11", f"-I{PRELOAD}", f"-I{PLAN_TABLE}", f"-I{ENFORCE}", "-lpthread")
+    return sanitized(PROGRAMS / f"launch_{name}.c", part, sanitizer=sanitizer, flags=flags)
+
+
+def table(rng: random.Random) -> bytes:
+    machine = Machine.load("4x2")
+    threads = tuple(
+        PlanThread(path="0" if n == 0 else f"0.{n}", thread=n, node=n % 4, cpus=(2 * (n % 4),), load=1.0)
+        for n in range(rng.randrange(1, 9))
+    )
+    memory = tuple(
+        PlanRegion(
+            region=RegionKey(kind="heap", name=f"app+{n:#x}", bytes=8192, thread="0", sequence=n),
+            policy=rng.choice(("bind", "interleave", "preferred", "next-touch")),
+            runs=tuple(Run(offset=4096 * k, bytes=4096, node=k) for k in range(rng.randrange(3))),
+        )
+        for n in range(rng.randrange(6))
+    )
+    plan = Plan(
+        app=PlanApp(threads=len(threads)),
+        machine=PlanMachine.of(machine),
+        method="best",
+        objective="remote",
+        threads=threads,
+        memory=memory,
+        predicted=Predicted(remote_comm=0, remote_share=0, hop_cost=0, load_std=0),
+    )
+    return encode(plan, {"": machine.cpus}, lambda _module, _symbol: None).data
+
+
+def mutated(rng: random.Random, data: bytes) -> bytes:
+    changed = bytearray(data)
+    for _ in range(rng.randrange(1, 5)):
+        at = rng.randrange(len(changed))
+        if rng.random() < 0.5:
+            changed[at] = rng.randrange(256)
+        else:
+            at &= ~3
+            changed[at : at + 4] = rng.choice((b"\xff" * 4, b"\0\0\0\x80", b"\0" * 4, b"\1\0\0\0"))
+    if rng.random() < 0.3:
+        del changed[rng.randrange(len(changed)) :]
+    if rng.random() < 0.3 and len(changed) >= 40:
+        changed[32:40] = len(changed).to_bytes(8, "little")  # a size that agrees gets further in
+    return bytes(changed)
+
+
+def test_no_table_makes_the_parser_leave_its_bounds() -> None:
+    program = built("plan_table", PLAN_TABLE / "plan_table.c", "address,undefined")
+    rng = random.Random(7)
+    whole = [table(rng) for _ in range(200)]
+    tables = [*whole, *(mutated(rng, rng.choice(whole)) for _ in range(5000)), b"", whole[0][:63]]
+    stream = b"".join(struct.pack("<I", len(data)) + data for data in tables)
+    result = subprocess.run([program], input=stream, capture_output=True, timeout=60, check=False)
+    assert result.returncode == 0, result.stderr.decode()
+    taken, all_tables = (int(word) for word in result.stdout.partition(b",")[0].split(b" of "))
+    assert all_tables == len(tables)
+    assert 200 <= taken < len(tables) // 2
+
+
+# Where things stand in a table of one thread, one region and one run: launcher/enforce/plan_table.py.
+HEADER, THREAD, REGION, RUN = 0, 64, 96, 160
+CPU = RUN + 24
+ATTACKS = {
+    "threads": (HEADER + 12, "<I", (2, 0xFFFFFFFF, 1 << 27)),
+    "cpus": (HEADER + 16, "<I", (0, 2, 0xFFFFFFFF, 1 << 30)),
+    "regions": (HEADER + 20, "<I", (2, 0xFFFFFFFF, 1 << 26)),
+    "runs": (HEADER + 24, "<I", (0, 2, 0xFFFFFFFF)),
+    "bytes": (HEADER + 32, "<Q", (0, CPU, CPU + 5, 1 << 63)),
+    "a thread's first cpu": (THREAD + 16, "<I", (1, 0xFFFFFFFF)),
+    "a thread's number of cpus": (THREAD + 20, "<I", (2, 0xFFFFFFFF)),
+    "a thread's node": (THREAD + 24, "<i", (-2, 1024, 1 << 30)),
+    "a region's bytes": (REGION + 32, "<Q", (4095, (1 << 56) + 1, (1 << 64) - 1)),
+    "a region's first run": (REGION + 48, "<I", (1, 2, 0xFFFFFFFF)),
+    "a region's number of runs": (REGION + 52, "<I", (2, 0xFFFFFFFF)),
+    "a region's kind": (REGION + 60, "<H", (0, 5, 0xFFFF)),
+    "a region's policy": (REGION + 62, "<H", (0, 5, 0xFFFF)),
+    "a run's offset": (RUN, "<Q", (4097, (1 << 64) - 4096, (1 << 64) - 1)),
+    "a run's bytes": (RUN + 8, "<Q", (0, 8193, (1 << 64) - 1)),
+    "a run's node": (RUN + 16, "<I", (1024, 0xFFFFFFFF)),
+    "a cpu": (CPU, "<I", (8192, 0xFFFFFFFF)),
+}
+
+
+def test_tables_that_claim_what_they_do_not_hold_are_refused() -> None:
+    program = built("plan_table", PLAN_TABLE / "plan_table.c", "address,undefined")
+    key = RegionKey(kind="heap", name="app+0x10", bytes=8192, thread="0", sequence=1)
+    region = PlanRegion(region=key, policy="bind", runs=(Run(offset=0, bytes=4096, node=0),))
+    plan = msgspec.structs.replace(plan_of_threads([("p0", "0")]), memory=(region,))
+    whole = encode(plan, {}, lambda _module, _symbol: None).data
+    assert len(whole) == CPU + 4
+    tables = [whole]
+    for at, layout, values in ATTACKS.values():
+        for value in values:
+            changed = bytearray(whole)
+            struct.pack_into(layout, changed, at, value)
+            tables.append(bytes(changed))
+    stream = b"".join(struct.pack("<I", len(data)) + data for data in tables)
+    result = subprocess.run([program], input=stream, capture_output=True, timeout=60, check=False)
+    assert result.returncode == 0, result.stderr.decode()
+    assert result.stdout.startswith(b"1 of %d," % len(tables))
+
+
+@pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
+def test_the_table_of_live_blocks_is_exact(sanitizer: str) -> None:
+    program = built("live", PRELOAD / "live.c", sanitizer)
+    # The thread sanitizer cannot map its shadow under some address space layouts.
+    command = [shutil.which("setarch") or "setarch", "-R", str(program)]
+    result = subprocess.run(command, capture_output=True, timeout=100, check=False)
+    assert (result.returncode, result.stdout) == (0, b"0 wrong\n"), result.stderr.decode()
+
+
+@pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
+def test_records_of_many_threads_are_all_there(tmp_path: Path, sanitizer: str) -> None:
+    program = built("log", PRELOAD / "log.c", sanitizer)
+    command = [shutil.which("setarch") or "setarch", "-R", str(program), str(tmp_path)]
+    result = subprocess.run(command, capture_output=True, timeout=100, check=False)
+    assert result.returncode == 0, result.stderr.decode()
+    (log,) = read_logs(tmp_path)
+    assert log.lost == 0
+    for thread in range(4):
+        own = [record for record in log.records if record.thread == thread]
+        assert [record.b for record in own] == list(range(4000))
+        assert all(record.text == str(record.b).encode() * 20 for record in own if record.b % 10 == 0)
+
+
+def test_thousands_of_threads_leave_no_memory_behind(tmp_path: Path) -> None:
+    """What stays resident of 10,000 threads beside what stays of 1,000 is the log's file."""
+    program = build("many")
+    table = tmp_path / "plan.bin"
+    plan = plan_of_threads([("p0", "0"), *(("p0", f"0.{n}") for n in range(1, 11_000))])
+    table.write_bytes(encode(plan, {"": Machine.load("local").cpus}, lambda _module, _symbol: None).data)
+    resident = {}
+    for count in (1000, 10_000):
+        workdir = tmp_path / str(count)
+        workdir.mkdir()
+        environment = {**prepare(workdir, os.environ, LIBRARY), "NUMAPLAN_PLAN": str(table)}
+        with subprocess.Popen([program, str(count)], env=environment, stdout=subprocess.DEVNULL) as child:
+            _, status, used = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+        assert child.returncode == 0
+        logs = sum(path.stat().st_size for path in workdir.iterdir())
+        assert sum(len(log.records) for log in read_logs(workdir)) > 2 * count
+        resident[count] = (used.ru_maxrss << 10) - logs
+    assert resident[10_000] - resident[1000] < 512 << 10
+
+
+@pytest.mark.parametrize("enforce", [False, True])
+def test_hundreds_of_threads_leak_nothing(tmp_path: Path, enforce: bool) -> None:
+    count = 300
+    if shutil.which("valgrind") is None:
+        pytest.skip("valgrind is not installed")
+    program = build("many", "-g")
+    preload = prepare(tmp_path, {}, LIBRARY) if enforce else prepare(tmp_path, {})
+    if enforce:
+        plan = plan_of_threads([("p0", "0"), *(("p0", f"0.{n}") for n in range(1, 50))])
+        cpus = Machine.load("local").cpus
+        table = tmp_path / "plan.bin"
+        table.write_bytes(encode(plan, {"": cpus}, lambda _module, _symbol: None).data)
+        preload["NUMAPLAN_PLAN"] = str(table)
+    command = ["valgrind", "-q", "--trace-children=no", "--leak-check=full", "--error-exitcode=9"]
+    result = subprocess.run(
+        [*command, str(program), str(count)],
+        env={**preload, "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert (result.returncode, result.stdout) == (0, b"%d 7\n" % (count * (count - 1) // 2)), result.stderr
+    assert len(read_identity(tmp_path).threads) == count + 2  # it was there

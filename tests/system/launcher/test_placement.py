@@ -1,0 +1,223 @@
+"""nlaunch puts real programs where the plan says, seen from outside and in its own report."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from numaplan.machine import Machine
+from tests.support.launching import NLAUNCH, build, nlaunch, plan_for
+
+pytestmark = pytest.mark.system
+PAGE = os.sysconf("SC_PAGESIZE")
+
+
+def test_every_thread_is_where_the_plan_says_seen_from_outside(tmp_path: Path) -> None:
+    argv = [build("tree"), "5", "13"]  # 71 threads
+    plan = plan_for(argv)
+    plan.save(tmp_path / "plan.json")
+    with subprocess.Popen(
+        [NLAUNCH, "--plan", tmp_path / "plan.json", *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdin is not None and child.stdout is not None
+        pid = int(child.stdout.readline().split()[1])
+        found = {}
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            status = (task / "status").read_text()
+            allowed = re.search(r"Cpus_allowed_list:\s+(\S+)", status)
+            assert allowed is not None
+            found[(task / "comm").read_text().strip()] = allowed[1]
+        child.stdin.close()
+    assert found == {thread.path: str(thread.cpus[0]) for thread in plan.threads}
+    assert len(found) == 71
+    assert child.returncode == 0
+
+
+def test_report_of_a_run_as_planned(tmp_path: Path) -> None:
+    plan = plan_for([build("memory")])
+    result, applied = nlaunch(plan, tmp_path, [build("memory")], "--strict")
+    assert result.returncode == 0, result.stderr
+    assert applied["ok"] is True and applied["schema"] == "numaplan/applied/1"
+    assert all(thread["planned"] == thread["applied"] for thread in applied["threads"])
+    assert applied["unplanned"] == [] and applied["missing"] == []
+    kinds = {region["region"]["kind"] for region in applied["memory"] if region["appeared"]}
+    assert kinds == {"heap", "mmap", "static"}
+    node = str(plan.memory[0].runs[0].node)
+    for region in applied["memory"]:
+        assert region["appeared"]
+        size = region["region"]["bytes"]
+        if size == 81920:  # the one block that is never touched
+            assert region["actual"] == {}
+        elif size != 1 << 18:  # that mapping has moved away before it is looked at
+            # Neighbours share a page, which is one's only.
+            assert set(region["actual"]) == {node} and abs(region["actual"][node] - size) < PAGE
+    assert re.fullmatch(rb"nlaunch: 2/2 threads, 100 % of [\d.]+ MB as planned\n", result.stderr)
+
+
+def test_a_program_that_binds_itself_is_reported(tmp_path: Path) -> None:
+    cpus = Machine.load("local").cpus
+    if len(cpus) < 2:
+        pytest.skip("needs two cpus")
+    argv = [build("affinity"), str(cpus[1])]
+    plan = plan_for(argv)
+    result, applied = nlaunch(plan, tmp_path, argv)
+    assert (result.returncode, result.stdout) == (0, b"1 1\n")
+    assert applied["ok"] is False
+    assert applied["threads"][0]["applied"] == [cpus[1]]
+    assert any("set its own affinity" in reason for reason in applied["reasons"])
+    strict, _ = nlaunch(plan, tmp_path, argv, "--strict")
+    assert strict.returncode == 1
+
+
+def test_unplanned_and_missing_threads_are_named(tmp_path: Path) -> None:
+    plan = plan_for([build("tree"), "3", "1"])
+    result, applied = nlaunch(plan, tmp_path, [build("tree"), "2", "2"])
+    assert result.returncode == 0
+    assert sorted(thread["path"] for thread in applied["unplanned"]) == ["0.1.2", "0.2.2"]
+    assert sorted(applied["missing"]) == ["p0/0.3", "p0/0.3.1"]
+    cpus = [list(Machine.load("local").cpus)]
+    if len(Machine.load("local").cpu_nodes) == 1:  # they float on the nodes of their process
+        assert [thread["applied"] for thread in applied["unplanned"]] == cpus * 2
+    lines = result.stderr.decode().splitlines()
+    assert len(lines) == 2 and "2 threads are not in the plan" in lines[0] and "never appeared" in lines[0]
+    strict, _ = nlaunch(plan, tmp_path, [build("tree"), "2", "2"], "--strict")
+    assert strict.returncode == 1
+
+
+def test_ten_thousand_threads_of_which_few_are_planned(tmp_path: Path) -> None:
+    plan = plan_for([build("many"), "8"])
+    result, applied = nlaunch(plan, tmp_path, [build("many"), "10000"])
+    assert result.stdout == b"%d 7\n" % (10000 * 9999 // 2)
+    assert applied["missing"] == []
+    assert applied["unplanned_count"] == 10002 - len(plan.threads) > len(applied["unplanned"])
+    assert all(thread["planned"] == thread["applied"] for thread in applied["threads"])
+
+
+def test_another_build_is_noticed(tmp_path: Path) -> None:
+    plan = plan_for([build("memory")])
+    other = build("memory", "-O2", "-DOTHER")
+    result, applied = nlaunch(plan, tmp_path, [other], "--strict")
+    assert result.returncode == 1
+    assert any("another build" in reason for reason in applied["reasons"])
+
+
+def test_another_build_by_the_same_name_is_refused_or_taken(tmp_path: Path) -> None:
+    plan = plan_for([build("memory")])
+    same_name = tmp_path / Path(build("memory")).name
+    same_name.write_bytes(Path(build("memory", "-O2", "-DOTHER")).read_bytes())
+    same_name.chmod(0o755)
+    plan.save(tmp_path / "plan.json")
+    command = [NLAUNCH, "--plan", tmp_path / "plan.json", same_name]
+    refused = subprocess.run(command, capture_output=True, check=False)
+    assert (refused.returncode, refused.stdout) == (2, b"")
+    assert b"another build of the program" in refused.stderr and b"--remap" in refused.stderr
+    taken, applied = nlaunch(plan, tmp_path, [str(same_name)], "--remap")
+    assert taken.returncode == 0 and any("another build" in reason for reason in applied["reasons"])
+
+
+def test_cpus_that_may_not_be_used_are_named(tmp_path: Path) -> None:
+    cpus = Machine.load("local").cpus
+    if len(cpus) < 2:
+        pytest.skip("needs two cpus")
+    plan = plan_for([build("tree"), "3", "1"])
+    plan.save(tmp_path / "plan.json")
+    command = [NLAUNCH, "--plan", tmp_path / "plan.json", build("tree"), "3", "1"]
+    confined = ["taskset", "-c", str(cpus[0]), *command]
+    refused = subprocess.run(confined, capture_output=True, check=False)
+    assert refused.returncode == 2
+    assert b"offline or not allowed here (" + str(cpus[1]).encode() in refused.stderr
+    remapped = subprocess.run(
+        [*confined[:-3], "--remap", "--strict", *confined[-3:]], stdin=subprocess.DEVNULL, check=False
+    )
+    assert remapped.returncode == 0
+
+
+def test_plan_for_another_machine_is_refused_or_remapped(tmp_path: Path) -> None:
+    argv = [build("tree"), "4", "1"]
+    plan = plan_for(argv, Machine.load("4x2"))
+    plan.save(tmp_path / "plan.json")
+    refused = subprocess.run(
+        [NLAUNCH, "--plan", tmp_path / "plan.json", *argv], capture_output=True, check=False
+    )
+    assert (refused.returncode, refused.stdout) == (2, b"")
+    assert refused.stderr.count(b"\n") == 1 and b"--remap" in refused.stderr
+    result, applied = nlaunch(plan, tmp_path, argv, "--remap", "--strict")
+    assert result.returncode == 0, result.stderr
+    assert applied["ok"] is True and len(applied["threads"]) == 9
+
+
+def test_a_race_of_starts(tmp_path: Path) -> None:
+    argv = [build("tree"), "8", "4"]
+    plan = plan_for(argv)
+    for _ in range(6):
+        result, applied = nlaunch(plan, tmp_path, argv, "--strict")
+        assert result.returncode == 0, (result.stderr, applied["reasons"])
+
+
+def test_blocks_are_found_when_others_come_before_them(tmp_path: Path) -> None:
+    plan = plan_for([build("shift")])
+    result, applied = nlaunch(plan, tmp_path, [build("shift"), "2"])
+    assert result.returncode == 0
+    blocks = {region["region"]["bytes"]: region["appeared"] for region in applied["memory"]}
+    # Until a block stands where the plan has another one, nothing shows that they have moved.
+    assert blocks[180000] and blocks[130000]
+    assert sum(region["appeared"] for region in applied["memory"]) >= 5
+
+
+def test_each_rank_gets_its_part_of_the_plan(tmp_path: Path) -> None:
+    cpus = Machine.load("local").cpus
+    argv = [build("many"), "2"]
+    plan = plan_for(argv)
+    ranks = tuple(
+        msgspec.structs.replace(
+            thread, process=f"r{rank}", thread=-1, cpus=(cpus[rank % len(cpus)],), node=plan.threads[0].node
+        )
+        for rank in range(2)
+        for thread in plan.threads
+    )
+    app = msgspec.structs.replace(plan.app, threads=len(ranks))
+    plan = msgspec.structs.replace(plan, app=app, threads=ranks, memory=())
+    for rank in range(2):
+        _, applied = nlaunch(plan, tmp_path, argv, OMPI_COMM_WORLD_RANK=str(rank))
+        where = {
+            (thread["process"], tuple(thread["applied"]))
+            for thread in applied["threads"]
+            if thread["applied"]
+        }
+        assert where == {(f"r{rank}", (cpus[rank % len(cpus)],))}
+        assert applied["missing"] == [] and len(applied["threads"]) == len(ranks) // 2
+
+
+@pytest.mark.parametrize("allocator", ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2.0"])
+def test_blocks_are_found_whatever_allocates_them(tmp_path: Path, allocator: str) -> None:
+    """Planned as glibc had them, and made by another malloc that was preloaded already."""
+    paths = [path for path in Path("/usr/lib").glob(f"*/{allocator}") if path.exists()]
+    if not paths:
+        pytest.skip(f"{allocator} is not installed")
+    program = build("memory")
+    plan = plan_for([program])
+    result, applied = nlaunch(plan, tmp_path, [program], LD_PRELOAD=str(paths[0]))
+    assert result.returncode == 0, result.stderr
+    blocks = [region for region in applied["memory"] if region["region"]["kind"] == "heap"]
+    assert len(blocks) >= 8 and all(region["appeared"] for region in blocks)
+    # It maps by itself what it cuts up: that is no block of the program, nor does it shift the blocks.
+    assert all(region["misplaced"] == 0 for region in applied["memory"])
+
+
+@pytest.mark.parametrize("policy", ["bind", "interleave", "next-touch"])
+def test_a_plan_cannot_reach_beyond_the_data_of_a_module(tmp_path: Path, policy: str) -> None:
+    """A variable that claims to be larger than its module would take all that lies behind it along."""
+    program = build("memory")
+    plan = plan_for([program])
+    (table,) = [region for region in plan.memory if region.region.name == "memory:table"]
+    for size in (8 << 20, 1 << 46):
+        key = msgspec.structs.replace(table.region, bytes=size)
+        runs = (msgspec.structs.replace(table.runs[0], bytes=size),)
+        wild = msgspec.structs.replace(table, region=key, policy=policy, runs=runs)
+        attacked = msgspec.structs.replace(plan, memory=(wild,))
+        result, applied = nlaunch(attacked, tmp_path, [program], NUMAPLAN_NEXT_TOUCH="user")
+        assert result.returncode == 0, result.stderr
+        assert not applied["memory"][0]["appeared"] and not applied["memory"][0]["actual"]

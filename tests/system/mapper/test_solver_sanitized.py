@@ -1,0 +1,22 @@
+"""The native solver under sanitizers: random tasks of every form, exact seats, no leak."""
+
+import subprocess
+
+import pytest
+
+from tests.support.programs import PROGRAMS, REPOSITORY, sanitized
+
+pytestmark = pytest.mark.system
+
+
+def test_random_tasks_under_sanitizers() -> None:
+    solver = REPOSITORY / "mapper" / "native" / "solver"
+    program = sanitized(
+        PROGRAMS / "solver_cases.c",
+        *sorted(solver.glob("*.c")),
+        sanitizer="address,undefined",
+        flags=("-std=c11", f"-I{solver}", "-lm"),
+    )
+    result = subprocess.run([program, "50"], capture_output=True, text=True, check=False, timeout=300)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "50 cases, 0 wrong" in result.stdout

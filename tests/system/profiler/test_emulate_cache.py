@@ -1,0 +1,163 @@
+"""The plugin's cache model against a plain one of the same rules, on random accesses that are emulated."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, strategies as st
+
+from numaplan.profiler.trace.schema import LEVEL_CODE
+from tests.support.cache_model import Level, Model
+from tests.support.emulating import BASE, MARKS, Recorder
+from tests.support.programs import OPTIMISED, PROGRAMS, compiled
+from tests.support.properties import examples
+
+pytestmark = MARKS
+LINE = 64
+
+
+class Inclusive:
+    """One thread's three levels: the first by true age, the others by `used` bits, each inside the next.
+
+    The first store to a line that loads brought in asks the third level, where that counts as a use.
+    """
+
+    def __init__(self, l1: tuple[int, int], l2: tuple[int, int], l3: tuple[int, int]) -> None:
+        self.l1_sets, self.l1_ways = l1
+        self.l1: list[list[int]] = [[] for _ in range(self.l1_sets)]
+        self.l2, self.l3 = Level(*l2), Level(*l3)
+        self.written = set[int]()
+
+    def access(self, line: int, store: bool) -> str:
+        own = self.l1[line % self.l1_sets]
+        level = "l1" if line in own else self._beyond(line)
+        if store and line not in self.written:
+            self.l3.touch(line)
+            self.written.add(line)
+        if line in own:
+            own.remove(line)
+        own.insert(0, line)
+        del own[self.l1_ways :]
+        return level
+
+    def _beyond(self, line: int) -> str:
+        if self.l2.touch(line):
+            return "l2"
+        level = "l3"
+        if not self.l3.touch(line):
+            level = "local_dram"
+            self._leave(self.l3.insert(line))
+        self._leave(self.l2.insert(line))
+        return level
+
+    def _leave(self, line: int | None) -> None:
+        if line is None:
+            return
+        self.l2.drop(line)
+        self.written.discard(line)
+        if line in self.l1[line % self.l1_sets]:
+            self.l1[line % self.l1_sets].remove(line)
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    return compiled(PROGRAMS / "random_lines.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
+
+
+@examples(12, phases=[Phase.generate])
+@given(
+    seed=st.integers(1, 1 << 30),
+    lines=st.sampled_from([64, 3000, 40_000]),
+    l1=st.sampled_from([(1, 4), (8, 2), (64, 8), (16, 3)]),
+    l2=st.sampled_from([(512, 1), (512, 4), (1024, 5)]),
+    l3=st.sampled_from([(512, 8), (1024, 16), (2048, 3)]),
+)
+def test_levels_are_those_of_a_plain_model(
+    program: Path,
+    tmp_path: Path,
+    seed: int,
+    lines: int,
+    l1: tuple[int, int],
+    l2: tuple[int, int],
+    l3: tuple[int, int],
+) -> None:
+    shapes = {"l1": l1, "l2": l2, "l3": l3}
+    options = {name: f"{sets * ways * LINE}:{ways}" for name, (sets, ways) in shapes.items()}
+    seen = Recorder(program, tmp_path)(seed, lines, 6000, machine="1x1", options=options)
+    model = Inclusive(l1, l2, l3)
+    found = Counter[tuple[str, bool]]()
+    codes = {code: name for name, code in LEVEL_CODE.items()}
+    addresses, levels, stores = (seen.samples[name] for name in ("addr", "level", "is_write"))
+    for address, level, store in zip(addresses.tolist(), levels.tolist(), stores.tolist(), strict=True):
+        found[codes[level], codes[level] == model.access(address // LINE, store)] += 1
+    assert sum(count for (_level, same), count in found.items() if not same) == 0, found
+    mine = (addresses >= BASE) & (addresses < BASE + (np.uint64(lines) << np.uint64(6)))
+    assert int(mine.sum()) == 6000
+
+
+# Nodes of cpus, and the cpus of each L3: one a node, two a node, one a node of three threads.
+MACHINES: dict[str, tuple[list[list[int]], list[list[int]]]] = {
+    "node": ([[0, 1, 2], [3, 4, 5]], [[0, 1, 2], [3, 4, 5]]),
+    "part": ([[0, 1, 2, 3], [4, 5, 6, 7]], [[0, 1], [2, 3], [4, 5], [6, 7]]),
+    "three": ([[0, 1], [2, 3], [4, 5]], [[0, 1], [2, 3], [4, 5]]),
+}
+
+
+@pytest.fixture(scope="module")
+def sharing() -> Path:
+    bare = ("-nostdlib", "-static", "-fno-stack-protector", "-fno-pie", "-no-pie", "-mgeneral-regs-only")
+    return compiled(PROGRAMS / "shared_lines.c", flags=(*OPTIMISED, *bare))
+
+
+@examples(16, phases=[Phase.generate])
+@given(
+    seed=st.integers(1, 1 << 30),
+    lines=st.sampled_from([16, 400, 4096]),
+    machine=st.sampled_from(sorted(MACHINES)),
+    l1=st.sampled_from([(1, 4), (8, 2), (16, 3)]),
+    l2=st.sampled_from([(512, 1), (512, 2)]),
+    l3=st.sampled_from([(512, 2), (512, 5), (1024, 3)]),
+    inclusive=st.booleans(),
+)
+def test_threads_that_share_lines_get_the_levels_of_a_plain_model(
+    sharing: Path,
+    tmp_path: Path,
+    seed: int,
+    lines: int,
+    machine: str,
+    l1: tuple[int, int],
+    l2: tuple[int, int],
+    l3: tuple[int, int],
+    inclusive: bool,
+) -> None:
+    nodes, parts = MACHINES[machine]
+    seats = [
+        (node, next(number for number, part in enumerate(parts) if cpu in part))
+        for node, cpus in enumerate(nodes)
+        for cpu in cpus
+    ]
+    shapes = zip((1, 2, 3), (l1, l2, l3), strict=True)
+    described = {
+        "schema": "numaplan/machine/1",
+        "nodes": [{"id": node, "cpus": cpus} for node, cpus in enumerate(nodes)],
+        "caches": [
+            {"level": level, "bytes": sets * ways * LINE, "ways": ways, "inclusive": inclusive}
+            | {"cpus": parts if level == 3 else [[cpu] for cpu in range(len(seats))]}
+            for level, (sets, ways) in shapes
+        ],
+    }
+    (tmp_path / "machine.json").write_text(json.dumps(described))
+    record = Recorder(sharing, tmp_path)
+    seen = record(seed, lines, 3000, len(seats), machine=str(tmp_path / "machine.json"))
+    assert seen.recording.exit_code == 0
+    model = Model(seats, l1, l2, l3, inclusive)
+    codes = {code: name for name, code in LEVEL_CODE.items()}
+    order = np.argsort(seen.samples["time_ns"], kind="stable")
+    columns = (seen.samples[name][order].tolist() for name in ("cpu", "addr", "level", "is_write"))
+    found = Counter[tuple[str, bool]]()
+    for cpu, address, level, store in zip(*columns, strict=True):
+        found[codes[level], codes[level] == model.access(cpu, address // LINE, store)] += 1
+    assert sum(count for (_level, same), count in found.items() if not same) == 0, found
+    assert found["remote_cache", True] > 0 and len(order) > 3000 * len(seats)

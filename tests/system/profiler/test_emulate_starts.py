@@ -1,0 +1,88 @@
+"""Programs that start others, load libraries, map much or would have privilege, emulated."""
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from numaplan.profiler.identity.records import Identity
+from tests.support.emulating import MARKS, Recorder, Seen
+from tests.support.programs import OPTIMISED, PROGRAMS, compiled
+
+pytestmark = MARKS
+SOURCE = PROGRAMS / "emulate_starts.c"
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    return compiled(SOURCE, flags=(*OPTIMISED, "-D_GNU_SOURCE", "-ldl"))
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With a name of its own, as libraries have."""
+    built = compiled(SOURCE, flags=(*OPTIMISED, "-D_GNU_SOURCE", "-DLIBRARY", "-shared", "-fPIC"))
+    return Path(shutil.copy(built, tmp_path_factory.mktemp("starts") / "work.so"))
+
+
+@pytest.fixture
+def run(program: Path, tmp_path: Path) -> Recorder:
+    return Recorder(program, tmp_path)
+
+
+def identity_of(seen: Seen) -> Identity:
+    assert seen.recording.exit_code == 0 and seen.recording.identity is not None
+    return seen.recording.identity
+
+
+def stores_into(seen: Seen, kind: str, name: str, size: int) -> list[int]:
+    """How many stores each such region took."""
+    identity = identity_of(seen)
+    found = []
+    for region in identity.regions:
+        if region.kind == kind and region.name.startswith(name) and region.bytes == size:
+            inside = seen.samples["addr"] - np.uint64(region.start_addr) < np.uint64(size)
+            own = inside & (seen.samples["pid"] == region.pid) & (seen.samples["time_ns"] >= region.start_ns)
+            found.append(int((own & seen.samples["is_write"]).sum()))
+    return found
+
+
+@pytest.mark.parametrize("way", ["spawn", "vfork", "bare"])
+def test_what_a_program_starts_is_recorded(run: Recorder, way: str) -> None:
+    seen = run(way, identity=True)
+    assert stores_into(seen, "heap", "emulate_starts+", 240_000) == [30_000]
+    processes = [process.process for process in identity_of(seen).processes]
+    assert processes == (["p0"] if way == "bare" else ["p0", "p0.1"])
+    assert all(0 <= p.start_ns < p.end_ns for p in identity_of(seen).processes)
+
+
+def test_a_library_that_the_program_preloads_is_loaded_with_ours(
+    run: Recorder, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WANTED", str(library))
+    seen = run("preload", identity=True)
+    assert stores_into(seen, "heap", "emulate_starts+", 240_000) == [30_000]
+
+
+def test_a_library_that_is_loaded_at_run_time_does_the_work(run: Recorder, library: Path) -> None:
+    seen = run("library", library, identity=True)
+    assert stores_into(seen, "heap", "work.so+", 160_000) == [20_000, 20_000]
+
+
+def test_maps_that_are_hardly_touched(run: Recorder) -> None:
+    seen = run("big", identity=True)
+    assert stores_into(seen, "mmap", "emulate_starts+", 1 << 34) == [1000]
+    assert stores_into(seen, "mmap", "emulate_starts+", 1 << 30) == [1000]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a program of another user's")
+def test_the_set_user_id_bit_has_no_effect(run: Recorder, tmp_path: Path) -> None:
+    owned = Path(shutil.copy("/usr/bin/id", tmp_path / "id"))
+    os.chown(owned, 65534, -1)
+    owned.chmod(0o4755)
+    script = tmp_path / "is-root"
+    script.write_text(f'#!/bin/sh\ntest "$({owned} -u)" = 0\n')
+    script.chmod(0o755)
+    assert run(executable=script, identity=True).recording.exit_code == 0

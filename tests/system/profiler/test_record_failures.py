@@ -1,0 +1,85 @@
+"""What can go wrong while recording: a line, its exit code, and no half-written file."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import BIN, clean_environment, needs, one_line_error, run, succeed
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture(autouse=True)
+def emulation() -> None:
+    needs("qemu-x86_64")
+
+
+def test_zero_samples_is_an_error(tmp_path: Path) -> None:
+    result = run(
+        "nprof", "record", "--backend", "emulate", "--period", "2000000000", "/bin/true", cwd=tmp_path
+    )
+    assert "no sample" in one_line_error(result, "nprof", 2)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("backend", ["emulate", "faults"])
+def test_the_programs_exit_code_passes_through(backend: str, tmp_path: Path) -> None:
+    if backend == "faults":
+        needs("perf")
+    words = ["nprof", "record", "--backend", backend, "--period", "10", "--"]
+    assert run(*words, "/bin/sh", "-c", "exit 7", cwd=tmp_path).returncode == 7
+    assert run(*words, "/bin/sh", "-c", "kill -SEGV $$", cwd=tmp_path).returncode == 128 + signal.SIGSEGV
+    assert [path.name for path in tmp_path.iterdir()] == ["trace.db"]
+
+
+@pytest.mark.parametrize("backend", ["emulate", "faults"])
+def test_ctrl_c_keeps_what_was_recorded(backend: str, tmp_path: Path) -> None:
+    if backend == "faults":
+        needs("perf")
+    program = "import time\nprint('ready', flush=True)\nwhile True: b = bytearray(1 << 20); time.sleep(0.01)"
+    process = subprocess.Popen(
+        [BIN / "nprof", "record", "--backend", backend, "--", sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=clean_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    until(lambda: any(path.stat().st_size > 10_000 for path in tmp_path.glob(".trace.db.*/*")))
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 130, errors
+    assert b"Traceback" not in errors.replace(b'Traceback (most recent call last):\n  File "<string>"', b"")
+    assert [path.name for path in tmp_path.iterdir()] == ["trace.db"]
+    succeed("nprof", "info", tmp_path / "trace.db")
+
+
+def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("mounting a small tmpfs needs root")
+    try:
+        result = run(
+            "nprof", "record", "--period", "1", "-o", disk / "trace.db", "--", sys.executable, "-c", "pass"
+        )
+        one_line_error(result, "nprof", 2)
+        assert list(disk.iterdir()) == []
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_an_unwritable_place_is_said_before_the_program_runs(tmp_path: Path) -> None:
+    result = run("nprof", "record", "-o", tmp_path / "no" / "t.db", "--", "touch", tmp_path / "ran")
+    one_line_error(result, "nprof", 2)
+    assert not (tmp_path / "ran").exists()

@@ -1,0 +1,273 @@
+"""The options of `nprof record` on real processes: by page faults, which need no PMU."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from numaplan.machine import Machine
+from numaplan.profiler.backends.perf.faults import FaultsBackend
+from numaplan.profiler.trace.reader import Trace
+from tests.support.commands import BIN, clean_environment, needs, one_line_error, run, succeed
+from tests.support.outside import children, comm
+from tests.support.waiting import PATIENCE_S, until
+
+pytestmark = pytest.mark.system
+# Faults so many times 64 pages on each of two threads, or until its input ends; says when it is there.
+BUSY = """
+import itertools, mmap, sys, threading, time
+rounds, told = int(sys.argv[1]), threading.Event()
+def touch():
+    for _ in range(rounds) if rounds else itertools.takewhile(lambda _: not told.is_set(), itertools.count()):
+        area = mmap.mmap(-1, 1 << 18)
+        area[:] = bytes(1 << 18)
+        area.close()
+        time.sleep(0.002)
+thread = threading.Thread(target=touch)
+thread.start()
+print("ready", flush=True)
+if not rounds:
+    threading.Thread(target=lambda: (sys.stdin.read(), told.set())).start()
+touch()
+thread.join()
+print("over", flush=True)
+"""
+UNTIL_TOLD = [sys.executable, "-c", BUSY, "0"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _perf() -> None:
+    needs("perf")
+    capability = FaultsBackend().available(Machine.load("local"))
+    if not capability.ok:
+        pytest.skip(capability.why)
+
+
+@pytest.fixture
+def busy() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(UNTIL_TOLD, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+        yield process
+        process.kill()
+
+
+def busy_for(rounds: int) -> list[str]:
+    return [sys.executable, "-c", BUSY, str(rounds)]
+
+
+def facts(trace: Path) -> tuple[dict[str, str], int, set[int]]:
+    """(meta, samples, process ids) of a trace."""
+    with Trace.open(trace) as opened:
+        ((samples,),) = opened.rows("SELECT count(*) FROM samples")
+        pids = opened.rows("SELECT DISTINCT pid FROM threads JOIN samples USING (thread)")
+        return opened.meta, samples, {pid for (pid,) in pids}
+
+
+def record(folder: Path, *words: str | Path) -> subprocess.Popen[bytes]:
+    """`nprof record` into trace.db."""
+    pipe = subprocess.PIPE
+    command = [BIN / "nprof", "record", "-o", folder / "trace.db", *words]
+    return subprocess.Popen(command, env=clean_environment(), stdin=pipe, stdout=pipe, stderr=pipe)
+
+
+def wait_for_samples(folder: Path, watcher: subprocess.Popen[bytes]) -> None:
+    """Until perf has written samples into the recording's private folder."""
+
+    def recorded() -> bool:
+        assert watcher.poll() is None, watcher.communicate()
+        return any(path.stat().st_size > 100_000 for path in folder.glob(".trace.db.*/*") if path.is_file())
+
+    until(recorded)
+
+
+def record_a_part(folder: Path, *words: str) -> None:
+    """A recording that ends while the program goes on to its own end."""
+    with record(folder, *words, "--", *UNTIL_TOLD) as recorder:
+        assert recorder.stdout is not None and recorder.stdout.readline() == b"ready\n"
+
+        def watched() -> bool:
+            assert recorder.poll() is None, recorder.communicate()
+            return any(comm(pid) == "perf" for pid in children(recorder.pid))
+
+        until(lambda: not watched())
+        output, errors = recorder.communicate(timeout=PATIENCE_S)  # its input ends: the program is told
+    assert recorder.returncode == 0, errors
+    assert output == b"over\n"
+    with Trace.open(folder / "trace.db") as trace:
+        ((last,),) = trace.rows("SELECT max(time_ns) FROM samples")
+        ((end,),) = trace.rows("SELECT max(end_ns) FROM threads")
+    assert last < end
+
+
+def test_a_running_process(busy: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    output = tmp_path / "trace.db"
+    result = run("nprof", "record", "--pid", str(busy.pid), "--duration", "1", "-o", output)
+    assert result.returncode == 0, result.stderr
+    meta, samples, pids = facts(output)
+    assert samples > 100 and pids == {busy.pid}
+    assert sys.executable in meta["argv"]
+    assert busy.poll() is None
+    with Trace.open(output) as trace:
+        assert len(trace.rows("SELECT DISTINCT thread FROM samples")) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["trace.db"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_watching_and_keeps_the_recording(
+    busy: subprocess.Popen[bytes], tmp_path: Path, number: int
+) -> None:
+    with record(tmp_path, "--attach", str(busy.pid)) as watcher:
+        wait_for_samples(tmp_path, watcher)
+        watcher.send_signal(number)
+        _, errors = watcher.communicate(timeout=PATIENCE_S)
+    assert watcher.returncode == 130, errors
+    assert b"Traceback" not in errors
+    assert facts(tmp_path / "trace.db")[1] > 0
+    assert busy.poll() is None
+
+
+def test_a_process_that_ends_ends_the_recording(busy: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    with record(tmp_path, "--pid", str(busy.pid)) as watcher:
+        wait_for_samples(tmp_path, watcher)
+        busy.communicate()
+        _, errors = watcher.communicate(timeout=PATIENCE_S)
+    assert watcher.returncode == 0, errors
+    assert facts(tmp_path / "trace.db")[2] == {busy.pid}
+
+
+def test_a_process_that_is_not_there(tmp_path: Path) -> None:
+    process = subprocess.Popen(["true"])
+    process.wait()
+    result = run("nprof", "record", "--pid", str(process.pid), cwd=tmp_path)
+    assert "no process" in one_line_error(result, "nprof", 2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_duration_ends_the_recording_but_not_the_program(tmp_path: Path) -> None:
+    record_a_part(tmp_path, "--duration", "500ms")
+
+
+def test_all_cpus_while_a_program_runs(busy: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    output = tmp_path / "trace.db"
+    succeed("nprof", "record", "--all-cpus", "-o", output, "--", *busy_for(100))
+    _, _, pids = facts(output)
+    assert busy.pid in pids and len(pids) > 1
+    with Trace.open(output) as trace:
+        ((name,),) = trace.rows("SELECT DISTINCT process FROM threads WHERE pid = " + str(busy.pid))
+        assert trace.rows("SELECT DISTINCT pid FROM threads WHERE process = 'p0'") != []
+    assert name != "p0"  # that is the program we started
+
+
+def test_all_cpus_for_a_time(busy: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    output = tmp_path / "trace.db"
+    succeed("nprof", "record", "--all-cpus", "--duration", "1", "-o", output)
+    assert busy.pid in facts(output)[2]
+
+
+def test_a_frequency_takes_fewer_samples_than_all(tmp_path: Path) -> None:
+    counts = {}
+    for name, words in (("all", []), ("some", ["--freq", "50"])):
+        output = tmp_path / f"{name}.db"
+        succeed("nprof", "record", "--backend", "faults", *words, "-o", output, "--", *busy_for(300))
+        meta, counts[name], _ = facts(output)
+        assert meta.get("freq", "") == ("50" if name == "some" else "")
+    assert 0 < counts["some"] < counts["all"] / 4
+
+
+def test_a_largest_size_ends_the_recording(tmp_path: Path) -> None:
+    record_a_part(tmp_path, "--max-size", "1M", "--backend", "faults")
+
+
+def test_other_events_of_perf(tmp_path: Path) -> None:
+    output = tmp_path / "trace.db"
+    words = ["--events", "minor-faults", "--events", "cpu-clock", "--phys", "-o", output]
+    succeed("nprof", "record", *words, "--", *busy_for(50))
+    meta, samples, _ = facts(output)
+    assert "minor-faults" in meta["perf_events"] and "cpu-clock" in meta["perf_events"]
+    assert samples > 0
+    result = run("nprof", "record", "--events", "no-such-event", "-o", tmp_path / "b.db", "--", "true")
+    assert "perf cannot record" in one_line_error(result, "nprof", 3)
+
+
+def test_the_summary_names_events_levels_and_threads(tmp_path: Path) -> None:
+    result = run("nprof", "record", "--backend", "faults", "-o", tmp_path / "t.db", "--", *busy_for(50))
+    text = result.stderr.decode()
+    assert "events: fault 100.0%" in text and "threads: p0:0" in text
+    assert "warning: " in text and "few for 2 threads (100,000 wanted)" in text
+
+
+def test_the_command_shown_records_the_same(tmp_path: Path) -> None:
+    words = ["--dry-run", "--backend", "faults", "--", *busy_for(20)]
+    line = succeed("nprof", "record", *words, cwd=tmp_path).decode()
+    assert list(tmp_path.iterdir()) == []
+    subprocess.run(shlex.split(line), cwd=tmp_path, check=True, capture_output=True)
+    succeed("nprof", "import", "perf.data", "-o", "trace.db", cwd=tmp_path)
+    assert facts(tmp_path / "trace.db")[1] > 10
+
+
+def test_the_command_of_the_emulation_is_shown(tmp_path: Path) -> None:
+    needs("qemu-x86_64")
+    line = succeed("nprof", "record", "--dry-run", "--backend", "emulate", "true", cwd=tmp_path).decode()
+    words = shlex.split(line)
+    assert Path(words[0]).name.startswith("qemu-") and "-plugin" in words
+    assert words[-2:] == ["true", "/bin/true"] or words[-2] == "true"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_recorded_machines_by_command(repository: Path, tmp_path: Path) -> None:
+    place = repository / "tests/replay/sysfs/sapphire-rapids-2s"
+    line = succeed("nprof", "record", "--dry-run", "--sysfs", place, "--", "./app", cwd=tmp_path).decode()
+    assert line.startswith("perf record ") and "mem-loads-aux" in line and line.endswith("-- ./app\n")
+    assert b"cpu/mem-loads,ldlat=3/" in succeed("nprof", "doctor", "--sysfs", place, "--json")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--freq", "10", "--period", "5", "true"],
+        ["--sysfs", "/", "true"],
+        ["--sysfs", "no-such-tree", "--dry-run", "true"],
+        ["--backend", "emulate", "--phys", "true"],
+        ["--backend", "faults", "--set", "ldlat=3", "true"],
+        ["--pid", "1", "true"],
+        ["--duration", "never", "true"],
+    ],
+)
+def test_what_does_not_go_together_is_said(words: list[str], tmp_path: Path) -> None:
+    one_line_error(run("nprof", "record", *words, cwd=tmp_path), "nprof", 2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_terminal_shows_how_watching_comes_along(busy: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    needs("script")
+    command = [str(BIN / "nprof"), "record", "--pid", str(busy.pid), "--duration", "2", "-o", "trace.db"]
+    shown = subprocess.run(
+        ["script", "-qec", shlex.join(command), os.devnull],
+        cwd=tmp_path,
+        env={**clean_environment(), "COLUMNS": "200", "TERM": "xterm"},
+        capture_output=True,
+        timeout=120,
+        check=True,
+    ).stdout
+    assert b"samples/s" in shown and b"2 threads" in shown
+
+
+def test_a_program_has_the_terminal_to_itself(tmp_path: Path) -> None:
+    needs("script")
+    program = "import time; print('begin', flush=True); time.sleep(1); print('finish', flush=True)"
+    command = [str(BIN / "nprof"), "record", "--backend", "faults", "--", sys.executable, "-c", program]
+    shown = subprocess.run(
+        ["script", "-qec", shlex.join(command), os.devnull],
+        cwd=tmp_path,
+        env={**clean_environment(), "TERM": "xterm"},
+        capture_output=True,
+        timeout=120,
+        check=True,
+    ).stdout
+    begin, finish = shown.index(b"begin"), shown.index(b"finish")
+    assert shown[begin:finish] == b"begin\r\n"

@@ -1,0 +1,147 @@
+"""Communication in leaves of halved memory: against the definition, in pieces, and what it is good for."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from numaplan.analyzer import CommunicationCounter
+from numaplan.analyzer.communication.leaves import WAYS, LeafCounter
+
+THREADS, GROUPS, WINDOW = 4, 2, 7
+ROOT = 1 << 20
+Sample = tuple[int, int, bool]
+# A few lines next to each other, far apart in one root, and in other roots.
+places = st.sampled_from(
+    [64 * line for line in (0, 1, 2, 3, 9, 4000, 16383)] + [3 * ROOT, 3 * ROOT + 65, 1 << 47]
+)
+traces = st.lists(st.tuples(st.integers(0, THREADS - 1), places, st.booleans()), max_size=90)
+
+
+def counter(budgets: tuple[int, ...], most: int = 1 << 20) -> LeafCounter:
+    return LeafCounter(THREADS, budgets, groups=GROUPS, event_window=3, pair_window=WINDOW, most=most)
+
+
+def give(to: LeafCounter, samples: list[Sample]) -> None:
+    thread, addr, wrote = zip(*samples, strict=True) if samples else ((), (), ())
+    to.add(np.array(addr, np.uint64), np.array(thread, np.uint16), np.array(wrote, np.uint8))
+
+
+def leaves_of(samples: list[tuple[int, Sample]], budget: int, size: int) -> list[list[tuple[int, Sample]]]:
+    """The definition: halve while more than `budget` samples are by others than the main thread."""
+    by_thread = Counter(thread for _, (thread, _, _) in samples)
+    if size == 64 or len(samples) - max(by_thread.values(), default=0) <= budget:
+        return [samples]
+    halves = [[one for one in samples if one[1][1] // (size // 2) % 2 == side] for side in (0, 1)]
+    return [leaf for half in halves for leaf in leaves_of(half, budget, size // 2)]
+
+
+def defined(samples: list[Sample], budget: int) -> np.ndarray:
+    """(3, N, N) symmetric counts, sample by sample."""
+    found = np.zeros((3, THREADS, THREADS))
+    numbered = list(enumerate(samples))
+    roots = {addr // ROOT for _, addr, _ in samples}
+    for root in roots:
+        for leaf in leaves_of([one for one in numbered if one[1][1] // ROOT == root], budget, ROOT):
+            writer, known = -1, set()
+            met: set[tuple[int, ...]] = set()
+            for number, (thread, _, wrote) in leaf:
+                if writer not in (-1, thread) and thread not in known:
+                    pair = min(writer, thread), max(writer, thread)
+                    found[0][pair] += 1
+                    found[1][pair] += pair not in met
+                    found[2][pair] += (*pair, number // WINDOW) not in met
+                    met |= {pair, (*pair, number // WINDOW)}
+                if wrote:
+                    writer, known = thread, set()
+                known.add(thread)
+    return found + found.transpose(0, 2, 1)
+
+
+@given(traces, st.integers(0, 20))
+def test_leaves_are_counted_as_defined(samples: list[Sample], budget: int) -> None:
+    one = counter((budget, budget + 5))
+    give(one, samples)
+    counts = one.counts().sum(axis=2).astype(float)
+    counts += counts.transpose(0, 1, 3, 2)
+    assert len(counts) == len(WAYS)
+    for column, allowed in enumerate((budget, budget + 5)):
+        assert np.array_equal(counts[:, column], defined(samples, allowed))
+
+
+@given(traces, st.integers(1, 30))
+def test_blocks_of_samples_add_up_and_asking_changes_nothing(samples: list[Sample], size: int) -> None:
+    whole, pieces = counter((3,)), counter((3,))
+    give(whole, samples)
+    for start in range(0, len(samples), size):
+        give(pieces, samples[start : start + size])
+        pieces.counts()
+    assert np.array_equal(whole.counts(), pieces.counts())
+
+
+@given(traces, st.integers(1, 30))
+def test_more_than_is_kept_is_counted_in_parts(samples: list[Sample], most: int) -> None:
+    """Each part begins anew, but for the numbers of samples, by which they are grouped."""
+    one = counter((3,), most)
+    give(one, samples)
+    expected = np.zeros((3, THREADS, THREADS))
+    for start in range(0, len(samples), most):
+        shifted: list[Sample] = [(0, 1 << 60, False)] * start + samples[start : start + most]
+        expected += defined(shifted, 3)
+    counts = one.counts().sum(axis=(1, 2)).astype(float)
+    assert np.array_equal(counts + counts.transpose(0, 2, 1), expected)
+
+
+def test_events_are_grouped_by_time() -> None:
+    one = counter((100,))
+    give(one, [(0, 0, True), (1, 0, False), (2, 0, False), (3, 0, False)])
+    events = one.counts()[0, 0]
+    assert events[0, 0, 1] == events[0, 0, 2] == 1
+    assert events[1, 0, 3] == 1
+    assert events.sum() == 3
+
+
+def test_hot_memory_is_told_apart_finely_and_sparse_memory_still_seen() -> None:
+    """Beside each other: lines used often by pairs of threads, and a table that two others hardly touch."""
+    rng = np.random.default_rng(1)
+    count = 40_000
+    hot = rng.random(count) < 0.9
+    line = rng.integers(0, 64, count)
+    thread = np.where(hot, line % 4 // 2 * 2 + rng.integers(0, 2, count), 4 + rng.integers(0, 2, count))
+    addr = np.where(hot, line * 64, 8192 + rng.integers(0, 1 << 19, count) // 64 * 64)
+    found = CommunicationCounter(6)
+    found.add(thread, addr, rng.random(count) < 0.5)
+    matrix = found.result().matrix
+    pairs = {(0, 1), (2, 3), (4, 5)}
+    inside = min(matrix[pair] for pair in pairs)
+    outside = max(matrix[i, j] for i in range(6) for j in range(i + 1, 6) if (i, j) not in pairs)
+    assert inside > 20 * outside
+
+
+@pytest.mark.parametrize("threads", [1, 2, 2048])
+def test_any_number_of_threads_is_counted(threads: int) -> None:
+    one = LeafCounter(threads, (8,), groups=1, event_window=512, pair_window=512)
+    thread = np.arange(4 * threads, dtype=np.uint16) % threads
+    one.add(np.zeros(len(thread), np.uint64), thread, np.ones(len(thread), np.uint8))
+    counts = one.counts()[0, 0, 0]
+    ring = np.roll(np.eye(threads), 1, axis=1) if threads > 1 else np.zeros((1, 1))
+    assert np.array_equal(counts > 0, ring > 0)
+    assert counts.sum() == (4 * threads - 1 if threads > 1 else 0)
+
+
+def test_columns_that_would_harm_are_refused() -> None:
+    one = counter((3,))
+    addr, thread, wrote = np.zeros(3, np.uint64), np.zeros(3, np.uint16), np.zeros(3, np.uint8)
+    for bad in ((addr[:2], thread, wrote), (addr, thread + 4, wrote), (addr[::2], thread[::2], wrote[::2])):
+        with pytest.raises(ValueError, match=r"length|range|contiguous"):
+            one.add(*bad)
+    assert not one.counts().any()
+
+
+def test_events_weigh_by_the_kind_of_access_that_sees_them() -> None:
+    one = LeafCounter(THREADS, (3,), groups=1, event_window=512, pair_window=512, weights=(5, 2))
+    give(one, [(0, 0, True), (1, 0, False), (2, 0, True)])
+    events, once, _ = one.counts()[:, 0, 0]
+    assert events[0, 1] == 5 and events[0, 2] == 2
+    assert once.sum() == 2

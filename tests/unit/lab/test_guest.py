@@ -1,0 +1,234 @@
+"""From machines to guests: numbering, memory, QEMU's arguments, the initial files, the kernel image, jobs."""
+
+import ctypes
+import gzip
+import lzma
+import math
+import os
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from numaplan.common import MachineLacksError, UsageError
+from numaplan.lab.guest.initramfs import cpio
+from numaplan.lab.guest.job import job_frame
+from numaplan.lab.guest.kernel import dependencies, load_order, unpack_bzimage
+from numaplan.lab.guest.qemu import command_line, plugin_name
+from numaplan.lab.guest.shape import (
+    MIN_NODE_MIB,
+    dense,
+    machine_option,
+    parse_memory,
+    renumbering,
+    scaled,
+    shape_arguments,
+    shape_guest,
+    with_cpus_per_node,
+)
+from numaplan.lab.places import lab_part
+from numaplan.lab.runs.configs import Options, make_job, parse_configs
+from numaplan.lab.runs.session import Request, open_session
+from numaplan.lab.setup.fetch import set_up
+from numaplan.machine import Machine, Node
+
+
+def test_a_grid_stays_as_it_is() -> None:
+    machine = dense(Machine.load("4x2"))
+    assert machine.fingerprint == Machine.load("4x2").fingerprint
+    assert not renumbering(Machine.load("4x2"))
+
+
+def test_odd_machines_are_numbered_as_the_guests_kernel_does() -> None:
+    machine = Machine(
+        nodes=(Node(id=3), Node(id=5, cpus=(7, 9)), Node(id=8, cpus=(1,))),
+        distances=((10, 11, 12), (13, 10, 15), (16, 17, 10)),
+    )
+    guest = dense(machine)
+    assert [node.cpus for node in guest.nodes] == [(0,), (1, 2), ()]
+    assert guest.distances == ((10, 17, 16), (15, 10, 13), (12, 11, 10))
+    assert renumbering(machine) == "in the lab node 8 is 0, 5 is 1, 3 is 2"
+
+
+def test_scaling_keeps_distances() -> None:
+    machine = Machine.load("opteron-4x8")
+    small = scaled(machine, "3x2")
+    assert [node.cpus for node in small.nodes] == [(0, 1), (2, 3), (4, 5)]
+    assert np.array_equal(small.distance_matrix, machine.distance_matrix[:3, :3])
+    assert len(with_cpus_per_node(machine, 3).cpus) == 12
+    for scale in ("5x1", "2", "0x2", "2x-1", "x"):
+        with pytest.raises(UsageError):
+            scaled(machine, scale)
+
+
+@pytest.mark.parametrize("grid", ["65x1", "2x128", "16x16"])
+def test_too_large_machines_are_refused(grid: str) -> None:
+    with pytest.raises(UsageError, match="do not fit"):
+        dense(Machine.load(grid))
+
+
+def test_memory_is_divided_and_limited() -> None:
+    machine = dense(Machine.load("4x2"))
+    assert shape_guest(machine, 2048, 10_000).node_mib == (512,) * 4
+    with pytest.raises(UsageError, match="MiB a node"):
+        shape_guest(machine, 4 * MIN_NODE_MIB - 8, 10_000)
+    with pytest.raises(MachineLacksError, match="does not fit"):
+        shape_guest(machine, 2048, 2047)
+    bare = Machine(nodes=(Node(id=0, cpus=(0,), memory_bytes=1), Node(id=1, cpus=(1,))))
+    assert shape_guest(bare, 512, 10_000).node_mib == (512, 0)
+
+
+def test_sizes() -> None:
+    assert (parse_memory("2G"), parse_memory("1500m")) == (2048, 1500)
+    for text in ("", "G", "2", "-1G", "2T", "1e3M", "9999999G", "²G"):
+        with pytest.raises(UsageError):
+            parse_memory(text)
+
+
+@given(st.integers(1, 8), st.integers(1, 4), st.integers(1024, 16_384))
+def test_arguments_name_every_cpu_once_and_every_byte(nodes: int, cpus: int, memory: int) -> None:
+    shape = shape_guest(dense(Machine.load(f"{nodes}x{cpus}")), memory, 20_000)
+    arguments = shape_arguments(shape)
+    assert arguments[arguments.index("-m") + 1] == f"{shape.total_mib}M"
+    assert memory - 2 * nodes < shape.total_mib <= memory
+    listed = [part for argument in arguments for part in argument.split(",") if part.startswith("cpus=")]
+    owned = sorted(int(part[5:]) for part in listed if part[5:].isdecimal())
+    assert owned == list(range(nodes * cpus))
+    assert sum(argument.startswith("dist,") for argument in arguments) == nodes * (nodes - 1)
+
+
+def test_the_hole_below_4g_ends_a_node() -> None:
+    machine = dense(Machine.load("3x1"))
+    assert "max-ram-below" not in machine_option(shape_guest(machine, 3000, 20_000))
+    assert machine_option(shape_guest(machine, 4500, 20_000)).endswith("max-ram-below-4g=3000M")
+
+
+def test_distances_fit_firmware_tables() -> None:
+    machine = Machine(nodes=(Node(id=0, cpus=(0,)), Node(id=1, cpus=(1,))), distances=((10, 10.4), (900, 10)))
+    arguments = shape_arguments(shape_guest(dense(machine), 1024, 20_000))
+    assert {"dist,src=0,dst=1,val=11", "dist,src=1,dst=0,val=254"} < set(arguments)
+
+
+def test_the_archive_is_one_that_cpio_reads() -> None:
+    data = cpio([("dir", 0o40755, b"", (0, 0)), ("dir/file", 0o100644, b"content", (0, 0))])
+    assert len(data) % 4 == 0
+    assert data.startswith(b"070701")
+    assert data.count(b"070701") == 3
+    fields = [int(data[6 + 8 * k : 14 + 8 * k], 16) for k in range(13)]
+    assert fields[1] == 0o40755
+    assert fields[11] == len("dir") + 1
+    assert b"dir/file\0" in data
+    assert b"content\0" in data
+
+
+def bzimage(payload: bytes, unpacked: int) -> bytes:
+    """A kernel image as the boot protocol has it: a header, some code, the payload and its unpacked size."""
+    head = bytearray(1024)
+    head[0x1F1] = 1
+    head[0x202:0x206] = b"HdrS"
+    struct.pack_into("<II", head, 0x248, 100, len(payload) + 4)
+    return bytes(head) + bytes(100) + payload + struct.pack("<I", unpacked) + b"tail"
+
+
+@pytest.mark.parametrize("compress", [lzma.compress, gzip.compress])
+def test_kernels_are_unpacked(compress: object) -> None:
+    kernel = b"\x7fELF" + os.urandom(5000)
+    assert unpack_bzimage(bzimage(compress(kernel), len(kernel))) == kernel  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("data", [b"", b"HdrS" * 400, bytes(2000)])
+def test_what_is_no_kernel_is_refused(data: bytes) -> None:
+    with pytest.raises(UsageError):
+        unpack_bzimage(data)
+    for payload in (b"what is this", lzma.compress(b"no ELF file")):
+        with pytest.raises(UsageError):
+            unpack_bzimage(bzimage(payload, 11))
+
+
+def test_modules_are_loaded_after_what_they_need(tmp_path: Path) -> None:
+    needs = {"top": "mid_dle,low", "mid-dle": "low,built_in", "low": ""}
+    for name, others in needs.items():
+        text = f'const char info[] __attribute__((section(".modinfo"))) = "license=GPL\\0depends={others}";'
+        (tmp_path / "x.c").write_text(text)
+        subprocess.run(["cc", "-c", tmp_path / "x.c", "-o", tmp_path / f"{name}.ko"], check=True, timeout=60)
+    found = {name: tmp_path / f"{name}.ko" for name in needs}
+    assert load_order(("top",), found) == ["low", "mid-dle", "top"]
+    assert dependencies(found["top"].read_bytes()) == ["mid_dle", "low"]
+    with pytest.raises(UsageError):
+        dependencies(b"not an ELF file")
+
+
+def test_jobs_are_told_to_the_agent_in_pairs() -> None:
+    machine = dense(Machine.load("2x2"))
+    environment = {"A": "1\n2", "EMPTY": ""}
+    job = make_job("scatter", "/bin/app", ["app", "", "ü"], environment, "/a b", machine, Options(), 1.5)
+    fields = job_frame(job, True, Path("/t")).split(b"\0")
+    assert fields.pop() == b""
+    pairs = list(zip(fields[::2], fields[1::2], strict=True))
+    assert [value for key, value in pairs if key == b"arg"] == [b"app", b"", "ü".encode()]
+    assert [value for key, value in pairs if key == b"env"] == [b"A=1\n2", b"EMPTY="]
+    assert [value for key, value in pairs if key == b"cpu"] == [b"0", b"2", b"1", b"3"]
+    assert {(b"program", b"/bin/app"), (b"cwd", b"/a b"), (b"timeout_ms", b"1500"), (b"trace", b"/t")} < set(
+        pairs
+    )
+
+
+def test_each_qemu_gets_the_plugin_it_takes() -> None:
+    assert plugin_name((7, 2)) == plugin_name((8, 2)) == "plugin.so"
+    assert plugin_name((9, 0)) == plugin_name((10, 1)) == "plugin2.so"
+    for name, version in (("plugin.so", 1), ("plugin2.so", 2)):
+        path = lab_part(name)
+        assert ctypes.c_int.in_dll(_plugin(path), "qemu_plugin_version").value == version
+
+
+def _plugin(path: Path) -> ctypes.CDLL:
+    """The plugin loaded as QEMU does, but that its calls to QEMU stay unresolved."""
+    return ctypes.CDLL(str(path), mode=os.RTLD_LAZY)
+
+
+def test_guests_are_emulated_even_where_kvm_is() -> None:
+    """Plugins see nothing under KVM, and counts must not depend on it."""
+    shape = shape_guest(dense(Machine.load("2x2")), 1024, 20_000)
+    command = command_line(shape, Path("/k"), Path("/i"), Path("/d"), [("control", 5)], Path("/p,q"))
+    assert [command[at + 1].split(",")[0] for at, word in enumerate(command) if word == "-accel"] == ["tcg"]
+    assert not any("kvm" in word for word in command)
+    assert command[command.index("-plugin") + 1] == "file=/p,,q,directory=/d,samples=/d/samples"
+
+
+def test_what_cannot_run_is_told_before_the_boot(tmp_path: Path) -> None:
+    def silent(_text: str) -> None:
+        pass
+
+    for request in (
+        Request(["true"], "2x2", online="no such policy"),
+        Request(["true"], "2x2", timeout=math.nan),
+        Request(["true"], "2x2", timeout=math.inf),
+        Request(["true"], "2x2", plan=str(tmp_path)),
+        Request([str(tmp_path / "none")], "2x2"),
+    ):
+        with pytest.raises(UsageError), open_session(request, silent):
+            pass
+
+
+def test_packages_that_are_none_are_misuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    text = tmp_path / "text.deb"
+    text.write_text("no package")
+    for package in (text, tmp_path / "none.deb"):
+        with pytest.raises(UsageError):
+            set_up([package], False, lambda _text: None)
+    assert not list((tmp_path / "numaplan" / "lab").glob(".setup-*"))
+
+
+def test_configurations() -> None:
+    assert parse_configs("", "", "") == ["default", "no-autonuma", "interleave", "compact"]
+    assert parse_configs("", "plan.json", "nimar")[-2:] == ["plan", "online"]
+    assert parse_configs("plan, default,plan", "plan.json", "") == ["plan", "default"]
+    for names in ("nothing", ",", "plan", "online"):
+        with pytest.raises(UsageError):
+            parse_configs(names, "", "")

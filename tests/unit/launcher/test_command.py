@@ -1,0 +1,145 @@
+"""nlaunch's command line: each misuse one line with its exit code, and --explain."""
+
+from pathlib import Path
+
+import pytest
+
+from numaplan.common.parser import read_command
+from numaplan.launcher import LaunchRequest
+from numaplan.launcher.commands.main import LaunchCommand, main
+from numaplan.launcher.enforce.program import executable_of
+from numaplan.machine import Machine
+from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
+
+
+def saved_plan(folder: Path, machine: Machine) -> str:
+    node = machine.cpu_nodes[0]
+    key = RegionKey(kind="heap", name="true+0x10", bytes=4096, thread="0", sequence=1)
+    plan = Plan(
+        app=PlanApp(threads=2),
+        machine=PlanMachine.of(machine),
+        method="best",
+        objective="remote",
+        threads=(
+            PlanThread(path="0", thread=0, node=node.id, cpus=node.cpus[:1], load=1.0),
+            PlanThread(path="0.1", thread=1, node=node.id, cpus=node.cpus[:2], load=1.0, process="r1"),
+        ),
+        memory=(PlanRegion(region=key, policy="bind", runs=(Run(offset=0, bytes=4096, node=node.id),)),),
+        predicted=Predicted(remote_comm=0, remote_share=0, hop_cost=0, load_std=0),
+    )
+    plan.save(folder / "plan.json")
+    return str(folder / "plan.json")
+
+
+def outcome(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main(words)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_misuse_is_one_line_and_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    local = saved_plan(tmp_path, Machine.load("local"))
+    text = tmp_path / "text"
+    text.write_text("not json")
+    other = tmp_path / "other.json"
+    other.write_text('{"schema": "numaplan/plan/99"}')
+    calls = {
+        "no such program": ("--plan", local, "/no/such/program"),
+        "not executable": ("--plan", local, str(text)),
+        "not JSON": ("--plan", str(text), "true"),
+        "numaplan/plan/99": ("--plan", str(other), "true"),
+        "No such file": ("--plan", str(tmp_path / "gone"), "true"),
+        "--unplanned": ("--plan", local, "--unplanned", "sideways", "true"),
+        "no folder": ("--plan", local, "--report", str(tmp_path / "no" / "applied.json"), "true"),
+        "is a directory": ("--plan", local, "--report", str(tmp_path), "true"),
+        "no plan given": ("true",),
+        "no program given": ("--plan", local),
+    }
+    for expected, words in calls.items():
+        code, out, err = outcome(capsys, *words)
+        assert (code, out) == (2, ""), words
+        assert err.startswith("nlaunch: error: ") and err.count("\n") == 1
+        assert expected in err
+
+
+def test_another_machine_is_named_with_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = outcome(capsys, "--plan", saved_plan(tmp_path, Machine.load("8x5")), "true")
+    assert code == 2
+    assert "made for another machine (8x5: 8 nodes of 5 cpus; here:" in err and "--remap" in err
+
+
+def test_explain_runs_nothing_and_names_equivalents(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    marker = tmp_path / "ran"
+    plan = saved_plan(tmp_path, Machine.load("4x2"))
+    code, out, err = outcome(capsys, "--plan", plan, "--remap", "--explain", "touch", str(marker))
+    assert (code, err) == (0, "")
+    assert not marker.exists()
+    for expected in (
+        "numactl --cpunodebind=",
+        "taskset -c 0",
+        "OMP_PLACES='{0}'",
+        "  r1/0.1: node",
+        "heap true+0x10",
+        "threads not in the plan: on the nodes of their process's planned threads",
+        "affinity that the program sets for itself: respected",
+    ):
+        assert expected in out
+    code, out, err = outcome(
+        capsys, "--plan", plan, "--remap", "--override", "--unplanned", "inherit", "--explain", "true"
+    )
+    assert (code, err) == (0, "")
+    assert "threads not in the plan: on the cpus of the thread that made them" in out
+    assert "affinity that the program sets for itself: undone" in out
+
+
+def test_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = outcome(capsys, "--help")
+    assert code == 0 and "Example: nlaunch --plan plan.json" in out
+
+
+def test_the_program_behind_a_script(tmp_path: Path) -> None:
+    direct, by_env, odd = tmp_path / "direct", tmp_path / "env", tmp_path / "odd"
+    direct.write_text("#!/bin/sh -e\n")
+    by_env.write_text("#!/usr/bin/env -S sh\n")
+    odd.write_text("#!\n")
+    assert executable_of(str(direct)) == "/bin/sh"
+    assert executable_of(str(by_env)).endswith("/sh")
+    assert executable_of(str(odd)) == str(odd)
+    loop = tmp_path / "loop"
+    loop.write_text(f"#!{loop}\n")
+    assert executable_of(str(loop)) == str(loop)
+    assert executable_of("/no/such") == "/no/such"
+
+
+def test_a_command_line_becomes_a_request() -> None:
+    words = [
+        "--plan=p.json",
+        "-q",
+        "--report",
+        "a.json",
+        "--override",
+        "--remap",
+        "--strict",
+        "--watch",
+        "1",
+        "--",
+        "-x",
+        "--plan",
+        "y",
+    ]
+    command = read_command(LaunchCommand, "nlaunch", words)
+    expected = LaunchRequest(
+        ["-x", "--plan", "y"], "p.json", "a.json", remap=True, strict=True, quiet=True, override=True, watch=1
+    )
+    assert command.launch_request() == expected
+
+
+def test_a_policy_with_a_plan_refines_from_the_plan_on() -> None:
+    words = ["--online", "dino", "--set", "T=2", "--set=K=16", "-q", "--plan", "p.json", "app", "--online"]
+    request = read_command(LaunchCommand, "nlaunch", words).launch_request()
+    assert request.argv == ["app", "--online"]
+    assert request.online is not None
+    assert (request.online.policy, request.online.settings) == ("dino", ("T=2", "K=16"))
+    assert request.online.quiet and not request.match

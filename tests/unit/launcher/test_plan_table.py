@@ -1,0 +1,183 @@
+"""The plan table: rows as enforce.so reads them; and what the report makes of what was observed."""
+
+import errno
+import struct
+
+import msgspec
+import pytest
+
+from numaplan.launcher.enforce.plan_table import encode, name_hash
+from numaplan.launcher.verify.observed import ObservedRegion, ObservedRun, ObservedThread
+from numaplan.launcher.verify.report import Applied, make_report, warning_of
+from numaplan.machine import Machine
+from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
+
+HEAP = RegionKey(kind="heap", name="app+0x12ab", bytes=1 << 20, thread="0.1", sequence=3)
+STATIC = RegionKey(kind="static", name="app:table", bytes=8192, build_id="aabbccddeeff00112233")
+STACK = RegionKey(kind="stack", name="0.1", bytes=8 << 20, thread="0.1")
+
+
+def plan_of(*regions: tuple[RegionKey, str], threads: int = 2) -> Plan:
+    """Threads on node 0 and 1 in turn; each region half on node 0 and half on node 1."""
+    machine = Machine.load("2x2")
+    return Plan(
+        app=PlanApp(threads=threads),
+        machine=PlanMachine.of(machine),
+        method="best",
+        objective="remote",
+        threads=tuple(
+            PlanThread(path="0" if n == 0 else f"0.{n}", thread=n, node=n % 2, cpus=(2 * (n % 2),), load=1.0)
+            for n in range(threads)
+        ),
+        memory=tuple(
+            PlanRegion(
+                region=key,
+                policy=policy,  # type: ignore[arg-type]
+                runs=(
+                    Run(offset=0, bytes=key.bytes // 2, node=0),
+                    Run(offset=key.bytes // 2, bytes=key.bytes // 2, node=1),
+                ),
+            )
+            for key, policy in regions
+        ),
+        predicted=Predicted(remote_comm=0, remote_share=0, hop_cost=0, load_std=0),
+    )
+
+
+def locate(module: str, symbol: str) -> tuple[int, str] | None:
+    return (0x4000, "aabbccddeeff00112233") if (module, symbol) == ("app", "table") else None
+
+
+def test_name_hash_is_fnv() -> None:
+    assert name_hash("") == 0xCBF29CE484222325
+    assert name_hash("a") == 0xAF63DC4C8601EC8C
+    assert name_hash("foobar") == 0x85944171F73967E8
+
+
+def test_rows_and_their_order() -> None:
+    plan = plan_of((HEAP, "bind"), (STATIC, "interleave"), threads=3)
+    table = encode(plan, {"": (0, 1, 2, 3), "p0": (0, 1)}, locate)
+    magic, version, threads, cpus, regions, runs, nodes, size = struct.unpack_from("<8s6IQ", table.data)
+    assert (magic, version, threads, cpus, regions, runs, nodes) == (b"NUMAPLPF", 1, 5, 9, 2, 4, 2)
+    assert size == len(table.data) == 64 + 5 * 32 + 2 * 64 + 4 * 24 + 9 * 4
+    rows = [struct.unpack_from("<QQIIiI", table.data, 64 + 32 * n) for n in range(threads)]
+    assert [row[:2] for row in rows] == sorted(row[:2] for row in rows)
+    assert {row[:2] for row in rows} == {
+        (0, 0),
+        (name_hash("p0"), 0),
+        *((name_hash("p0"), name_hash(path)) for path in ("0", "0.1", "0.2")),
+    }
+    heap = struct.unpack_from("<QQQQQQIIIHH", table.data, 64 + 5 * 32 + 64 * table_row(table.regions, HEAP))
+    assert heap[1:5] == (name_hash("0.1"), name_hash("app"), 0x12AB, 1 << 20)
+    assert heap[8:] == (3, 1, 1)
+    static = struct.unpack_from(
+        "<QQQQQQIIIHH", table.data, 64 + 5 * 32 + 64 * table_row(table.regions, STATIC)
+    )
+    assert static[1:4] == (0, name_hash("app"), 0x4000)
+    assert static[5] == int.from_bytes(bytes.fromhex("aabbccddeeff0011"), "little")
+    assert static[9:] == (4, 3)
+
+
+def table_row(regions: tuple[PlanRegion, ...], key: RegionKey) -> int:
+    return [region.region for region in regions].index(key)
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        (STACK, "with their thread"),
+        (msgspec.structs.replace(STATIC, name="app:gone"), "not found"),
+        (msgspec.structs.replace(STATIC, build_id="00" * 10), "built anew"),
+        (msgspec.structs.replace(HEAP, name="app"), "call site"),
+        (msgspec.structs.replace(HEAP, name="app+0xzz"), "call site"),
+        (msgspec.structs.replace(HEAP, name="app+0x" + "1" * 17), "call site"),
+        (msgspec.structs.replace(HEAP, kind="small"), "told apart"),
+        (msgspec.structs.replace(HEAP, sequence=-1), "no thread has such a block"),
+        (msgspec.structs.replace(HEAP, sequence=1 << 32), "no thread has such a block"),
+        (msgspec.structs.replace(HEAP, bytes=(1 << 56) + 1), "no memory is so large"),
+    ],
+)
+def test_regions_without_a_row_say_why(key: RegionKey, why: str) -> None:
+    table = encode(plan_of((key, "bind")), {}, locate)
+    assert table.regions == ()
+    assert why in table.skipped[0][1]
+
+
+def test_a_region_that_stands_twice_has_one_row() -> None:
+    assert len(encode(plan_of((HEAP, "bind"), (HEAP, "bind")), {}, locate).regions) == 1
+
+
+def observed_of(plan: Plan, cpus: dict[str, tuple[int, ...]], error: int = 0) -> ObservedRun:
+    planned = {thread.path for thread in plan.threads}
+    observed = ObservedRun(processes=["p0"])
+    for path, which in cpus.items():
+        observed.threads["p0", path] = ObservedThread("p0", path, 1, which, path in planned, error)
+    return observed
+
+
+def report(plan: Plan, observed: ObservedRun) -> Applied:
+    return make_report(plan, encode(plan, {}, locate), observed, 0, ())
+
+
+def test_all_as_planned() -> None:
+    plan = plan_of((HEAP, "bind"))
+    observed = observed_of(plan, {"0": (0,), "0.1": (2,)})
+    observed.regions[0] = ObservedRegion(1 << 20, 0, {(0, 0): 1 << 19, (1, 1): 1 << 19})
+    applied = report(plan, observed)
+    assert applied.ok and applied.reasons == () and warning_of(applied, plan) == ""
+    assert applied.summary == "2/2 threads, 100 % of 1.05 MB as planned"
+    assert applied.memory[0].planned == applied.memory[0].actual == {"0": 1 << 19, "1": 1 << 19}
+    assert msgspec.json.decode(applied.to_json())["threads"][1] == {
+        "path": "0.1",
+        "planned": [2],
+        "applied": [2],
+        "tid": 1,
+    }
+
+
+def test_pages_on_another_node_are_not_as_planned() -> None:
+    plan = plan_of((HEAP, "bind"))
+    observed = observed_of(plan, {"0": (0,), "0.1": (2,)})
+    observed.regions[0] = ObservedRegion(1 << 20, 0, {(0, 0): 1 << 19, (1, 0): 1 << 18, (1, -1): 1 << 18})
+    applied = report(plan, observed)
+    assert not applied.ok
+    text = "2/2 threads, 66.6 % of 786 KB as planned; 262 KB on node 0 instead of 1"
+    assert applied.summary.partition(": ")[0] == text
+    assert applied.memory[0].actual == {"0": 3 << 18}
+    assert "on other nodes" in applied.reasons[0]
+
+
+def test_a_node_that_was_full_while_it_ran_is_the_reason() -> None:
+    plan = plan_of((HEAP, "bind"))
+    observed = observed_of(plan, {"0": (0,), "0.1": (2,)})
+    observed.regions[0] = ObservedRegion(1 << 20, 0, {(0, 0): 1 << 19, (1, 0): 1 << 19})
+    observed.full = {1}
+    applied = report(plan, observed)
+    assert applied.summary.endswith("524 KB on node 0 instead of 1: node 1 was full")
+    assert applied.reasons == ("heap app+0x12ab: 524 KB on other nodes: node 1 was full",)
+
+
+def test_interleaved_pages_may_be_on_any_of_their_nodes() -> None:
+    plan = plan_of((HEAP, "interleave"))
+    observed = observed_of(plan, {"0": (0,), "0.1": (2,)})
+    observed.regions[0] = ObservedRegion(1 << 20, 0, {(0, 1): 1 << 19, (1, 0): 1 << 19})
+    assert report(plan, observed).ok
+
+
+def test_what_went_wrong_is_said() -> None:
+    plan = plan_of((HEAP, "bind"), threads=4)
+    observed = observed_of(plan, {"0": (0,), "0.1": (0, 1), "0.9": (0,), "0.2": (3,)}, errno.EINVAL)
+    applied = report(plan, observed)
+    assert not applied.ok and applied.missing == ("p0/0.3",)
+    assert [thread.path for thread in applied.unplanned] == ["0.9"]
+    assert any("cpuset" in reason for reason in applied.reasons)
+    line = warning_of(applied, plan)
+    assert "1 thread is not in the plan (0.9)" in line and "(0.3)" in line and "\n" not in line
+    assert applied.summary.startswith("1/4 threads")
+
+
+def test_a_program_that_never_loaded_the_library() -> None:
+    plan = plan_of()
+    applied = report(plan, ObservedRun())
+    assert not applied.ok and "did not load the library" in applied.reasons[0]
+    assert applied.summary == "0/2 threads as planned"

@@ -1,0 +1,118 @@
+"""A plan moved to another machine: everything placed, groups together, memory with its group."""
+
+from collections import defaultdict
+
+import msgspec
+from hypothesis import given, strategies as st
+
+from numaplan.launcher import remap_plan
+from numaplan.launcher.enforce.plan_fit import cpus_in_turn
+from numaplan.machine import Core, Machine, Node
+from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
+from tests.support.properties import examples
+
+
+def plan_of(nodes: list[int], machine: Machine, memory: tuple[PlanRegion, ...] = ()) -> Plan:
+    """A plan with thread i on the machine's node number nodes[i], on one cpu each."""
+    threads = tuple(
+        PlanThread(
+            path="0" if n == 0 else f"0.{n}",
+            thread=n,
+            node=machine.node_ids[k],
+            cpus=(machine.nodes[k].cpus[n % len(machine.nodes[k].cpus)],),
+            load=1.0,
+        )
+        for n, k in enumerate(nodes)
+    )
+    return Plan(
+        app=PlanApp(threads=len(threads)),
+        machine=PlanMachine.of(machine),
+        method="best",
+        objective="remote",
+        threads=threads,
+        memory=memory,
+        predicted=Predicted(remote_comm=0, remote_share=0, hop_cost=0, load_std=0),
+    )
+
+
+def groups(plan: Plan) -> list[list[str]]:
+    found: dict[int, list[str]] = defaultdict(list)
+    for thread in plan.threads:
+        found[thread.node].append(thread.path)
+    return sorted(found.values())
+
+
+def shape(sizes: list[int]) -> Machine:
+    """A machine with sparse node ids and nodes of the given numbers of cpus."""
+    nodes, at = [], 0
+    for k, size in enumerate(sizes):
+        nodes.append(Node(id=3 * k + 1, cpus=tuple(range(at, at + size))))
+        at += size
+    return Machine(nodes=tuple(nodes))
+
+
+sizes = st.lists(st.integers(1, 6), min_size=1, max_size=5)
+
+
+@examples(150)
+@given(sizes, sizes, st.data())
+def test_every_plan_fits_every_machine(theirs: list[int], ours: list[int], data: st.DataObject) -> None:
+    machine = shape(ours)
+    seats = data.draw(st.lists(st.integers(0, len(theirs) - 1), min_size=1, max_size=20))
+    key = RegionKey(kind="heap", name="a+0x1", bytes=4096 * len(theirs), thread="0", sequence=1)
+    runs = tuple(Run(offset=4096 * k, bytes=4096, node=3 * k + 1) for k in range(len(theirs)))
+    plan = plan_of(seats, shape(theirs), (PlanRegion(region=key, policy="bind", runs=runs),))
+    moved = remap_plan(plan, machine)
+    # What comes out passes every check of a plan file.
+    again = Plan.from_json(moved.to_json())
+    assert again.machine.fingerprint == machine.fingerprint
+    assert [thread.path for thread in again.threads] == [thread.path for thread in plan.threads]
+    assert sum(run.bytes for run in again.memory[0].runs) == key.bytes
+    for before in groups(plan):
+        homes = {thread.node for thread in again.threads if thread.path in before}
+        assert len(homes) <= max(1, -(-len(before) // max(ours)))
+
+
+def test_the_same_shape_keeps_groups_and_order() -> None:
+    plan = plan_of([0, 1, 1, 0], Machine.load("2x2"))
+    moved = remap_plan(plan, shape([2, 2]))
+    assert [thread.node for thread in moved.threads] == [1, 4, 4, 1]
+    assert len({thread.cpus for thread in moved.threads}) == 4
+
+
+def test_four_groups_on_one_small_node_share_its_cpus_evenly() -> None:
+    moved = remap_plan(plan_of([0, 0, 1, 1, 2, 2, 3, 3], Machine.load("4x2")), Machine.load("1x2"))
+    assert [thread.cpus for thread in moved.threads] == [(0,), (1,)] * 4
+
+
+def test_a_group_too_large_for_a_node_is_cut_into_neighbours_in_order() -> None:
+    moved = remap_plan(plan_of([0] * 4 + [1] * 4, Machine.load("2x4")), Machine.load("4x2"))
+    assert groups(moved) == [["0", "0.1"], ["0.2", "0.3"], ["0.4", "0.5"], ["0.6", "0.7"]]
+
+
+def test_two_groups_together_where_nodes_are_too_few() -> None:
+    moved = remap_plan(plan_of([0, 0, 1, 1, 2, 2, 3, 3], Machine.load("4x2")), Machine.load("2x4"))
+    assert sorted(len(group) for group in groups(moved)) == [4, 4]
+    for pair in (["0", "0.1"], ["0.2", "0.3"], ["0.4", "0.5"], ["0.6", "0.7"]):
+        assert len({thread.node for thread in moved.threads if thread.path in pair}) == 1
+
+
+def test_memory_goes_with_its_group_and_touching_runs_join() -> None:
+    key = RegionKey(kind="mmap", name="a+0x1", bytes=16384, thread="0", sequence=1)
+    runs = tuple(Run(offset=4096 * k, bytes=4096, node=k) for k in range(4))
+    plan = plan_of([0, 1, 2, 3], Machine.load("4x1"), (PlanRegion(region=key, policy="bind", runs=runs),))
+    assert remap_plan(plan, Machine.load("1x4")).memory[0].runs == (Run(offset=0, bytes=16384, node=0),)
+
+
+def test_whole_nodes_stay_whole_nodes() -> None:
+    plan = plan_of([0, 1], Machine.load("2x2"))
+    threads = tuple(msgspec.structs.replace(t, cpus=(2 * t.node, 2 * t.node + 1)) for t in plan.threads)
+    moved = remap_plan(msgspec.structs.replace(plan, threads=threads), Machine.load("2x4"))
+    assert [thread.cpus for thread in moved.threads] == [(0, 1, 2, 3), (4, 5, 6, 7)]
+
+
+def test_cores_before_their_second_hwthreads() -> None:
+    machine = Machine(
+        nodes=(Node(id=0, cpus=(0, 1, 2, 3)),), cores=(Core(cpus=(0, 1), node=0), Core(cpus=(2, 3), node=0))
+    )
+    assert cpus_in_turn(machine, 0) == [0, 2, 1, 3]

@@ -1,0 +1,131 @@
+"""numaplan: what pays back moves, what does not stays, and looks that find nothing become rare."""
+
+import numpy as np
+import pytest
+
+from numaplan.mapper.online.actions import MovePages, MoveThread
+from numaplan.mapper.online.observation import Observation
+from numaplan.mapper.online.policies.own.knowledge import NONE, in_rows, learn
+from numaplan.mapper.online.policies.own.outlook import fit_outlook
+from numaplan.mapper.online.policies.own.policy import Numaplan
+from numaplan.mapper.online.policies.page_sets import split_keys
+from tests.support.policy_cases import machine_of, observation
+
+MACHINE = machine_of(2, 2)
+HEAVY = 2e6  # accesses a second of one page: what threads do that wait for memory most of the time
+
+
+def case(cpus: list[int], page_nodes: list[int], users: list[list[int]], time_s: float = 1.0) -> Observation:
+    """Pages 100, 200, … on these nodes, each used alike by its users."""
+    pages = [(0, 100 * (row + 1), node) for row, node in enumerate(page_nodes)]
+    touches = [
+        (row, thread, HEAVY, float(MACHINE.latency_ns[cpus[thread] // 2, page_nodes[row]]))
+        for row, threads in enumerate(users)
+        for thread in threads
+    ]
+    return observation(MACHINE, cpus, pages=pages, touches=touches, time_s=time_s)
+
+
+def thread_moves(actions: tuple[object, ...]) -> dict[int, int]:
+    return {move.tid: move.node for move in actions if isinstance(move, MoveThread)}
+
+
+def page_moves(actions: tuple[object, ...]) -> dict[int, list[int]]:
+    return {move.node: move.pages.tolist() for move in actions if isinstance(move, MovePages)}
+
+
+def test_a_page_goes_to_its_only_user() -> None:
+    seen = case([0, 1, 2, 3], [1, 0, 1, 1], [[0], [1], [2], [3]])
+    assert page_moves(Numaplan(fill=0).decide(seen, None).actions) == {0: [100]}
+    # Pages 100 and 200 have the same goal, so that what lies between them goes along.
+    assert page_moves(Numaplan().decide(seen, None).actions) == {0: list(range(100, 200))}
+
+
+def test_threads_that_share_come_together_when_memory_cannot_help() -> None:
+    """0 and 2 share two pages, 1 and 3 two others; wherever a page lies, half of its accesses are remote."""
+    seen = case([0, 1, 2, 3], [0, 1, 0, 1], [[0, 2], [0, 2], [1, 3], [1, 3]])
+    moves = thread_moves(Numaplan().decide(seen, None).actions)
+    node = {thread: moves.get(thread, [0, 0, 1, 1][thread]) for thread in range(4)}
+    assert node[0] == node[2] != node[1] == node[3]
+
+
+def test_what_lies_well_stays() -> None:
+    seen = case([0, 1, 2, 3], [0, 0, 1, 1], [[0], [1], [2], [3]])
+    assert Numaplan().decide(seen, None).actions == ()
+
+
+def test_nothing_moves_that_does_not_pay_back() -> None:
+    seen = case([0, 1, 2, 3], [1, 0, 0, 1], [[0], [1], [2], [3]])
+    assert Numaplan().decide(seen, None).actions
+    assert Numaplan(page_cost=1e3, warm_up=1e3).decide(seen, None).actions == ()
+    assert Numaplan(horizon=0.01, page_cost=1.0, warm_up=1.0).decide(seen, None).actions == ()
+
+
+def test_looks_that_find_nothing_become_rare_until_threads_come() -> None:
+    policy, state, looks = Numaplan(patience=8.0), None, []
+    for step in range(30):
+        state = policy.decide(
+            case([0, 1, 2, 3], [0, 0, 1, 1], [[0], [1], [2], [3]], time_s=float(step)), state
+        ).state
+        looks.append(state.solve_at)
+    assert np.diff(sorted(set(looks))).max() == 8.0
+    more = case([0, 1, 2], [0, 0, 1], [[0], [1], [2]], time_s=30.0)
+    assert policy.decide(more, state).state.solve_at == 31.0
+
+
+def test_samples_are_added_and_fade() -> None:
+    first = case([0, 2], [0], [[0]])
+    uses = learn(NONE, first, 0.0, 100)
+    assert (split_keys(uses.page)[1].tolist(), uses.weight.tolist()) == ([100], [HEAVY])
+    again = learn(uses, case([0, 2], [0], [[1]]), 0.5, 100)
+    assert dict(zip(again.tid.tolist(), again.weight.tolist(), strict=True)) == {0: HEAVY / 2, 1: HEAVY / 2}
+    assert len(learn(again, case([0, 2], [0], [[1]]), 0.5, 1).weight) == 1
+    gone = observation(MACHINE, [2], tids=[1])
+    assert learn(again, gone, 0.5, 100).tid.tolist() == [1]
+
+
+def test_communication_counts_what_two_threads_use_together() -> None:
+    seen = case([0, 1, 2, 3], [0, 0], [[0, 1], [2]])
+    sharing = in_rows(learn(NONE, seen, 0.0, 100), seen)
+    comm = sharing.communication(4)
+    assert comm[0, 1] == comm[1, 0] == pytest.approx(HEAVY / 2)
+    assert comm.sum() == pytest.approx(HEAVY)
+
+
+def test_slowing_is_fitted_to_latencies_under_load() -> None:
+    pages, node = [(0, 100, 0), (0, 200, 1)], [0, 2]
+    for factor in (1.0, 1.5, 4.0):
+        touches = [(0, 0, 1e6, 90.0 * factor), (1, 1, 1e6, 90.0 * factor)]
+        seen = observation(MACHINE, node, pages=pages, touches=touches)
+        outlook = fit_outlook(seen, in_rows(learn(NONE, seen, 0.0, 100), seen))
+        assert outlook.factors(np.array([1e6, 1e6])).tolist() == pytest.approx([factor] * 2)
+
+
+def loaded(factor: float, cpus: list[int], page_nodes: list[int]) -> Observation:
+    """Threads that use a page each, with latencies of that many times the unloaded ones."""
+    pages = [(0, 100 * (row + 1), node) for row, node in enumerate(page_nodes)]
+    touches = [
+        (row, row, HEAVY, factor * float(MACHINE.latency_ns[cpus[row] // 2, node]))
+        for row, node in enumerate(page_nodes)
+    ]
+    return observation(MACHINE, cpus, pages=pages, touches=touches)
+
+
+@pytest.mark.parametrize(("factor", "left"), [(1.0, 1.0), (2.0, 0.5), (1e6, 1 / 3)])
+def test_savings_shrink_where_threads_that_wait_less_ask_for_more(factor: float, left: float) -> None:
+    """At twice the unloaded latency its elasticity is 2 (2 - 1) / 2 = 1, so half of a saving is left."""
+    seen = loaded(factor, [0, 2], [0, 1])
+    outlook = fit_outlook(seen, in_rows(learn(NONE, seen, 0.0, 100), seen))
+    assert outlook.left_of_savings(np.array([0, 1])) == pytest.approx(left, rel=1e-5)
+
+
+def test_what_is_left_decides_whether_pages_pay() -> None:
+    """Page 100 waits for the other node; under load most of what its move would save comes back as load."""
+    idle, full = (loaded(factor, [0, 1, 2, 3], [1, 0, 1, 0]) for factor in (1.0, 3.0))
+    price = next(cost for cost in np.geomspace(1e-3, 1e3, 200) if not moves_at(idle, cost))
+    assert not moves_at(full, price * 3.0 / 1.5)  # not thrice dearer, though thrice as much is waited
+    assert moves_at(full, price / 3.0)
+
+
+def moves_at(seen: Observation, page_cost: float) -> bool:
+    return bool(page_moves(Numaplan(fill=0, page_cost=page_cost, warm_up=1e3).decide(seen, None).actions))

@@ -1,0 +1,77 @@
+"""Whether `nmap check` judges what can be judged, and how it says so."""
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from numaplan.common import UsageError
+from numaplan.mapper import Plan, PlanOptions, make_plan
+from numaplan.mapper.plan.diff import differences
+from numaplan.mapper.planning.check import Verdict, check_plan_today
+from numaplan.mapper.workload.workload import Workload
+from numaplan.profiler import Machine
+
+MACHINE = Machine.load("2x4")
+
+
+def workload(threads: int, program: str = "./app", build: str = "aa") -> Workload:
+    """Threads i and i + N/2 exchange 3, neighbours 1."""
+    comm = np.zeros((threads, threads))
+    for i in range(threads):
+        for other, weight in ((i + threads // 2, 3.0), (i + 1, 1.0)):
+            comm[i, other % threads] = comm[other % threads, i] = weight
+    return Workload(
+        threads=[("p0", f"0.{i}" if i else "0") for i in range(threads)],
+        comm=comm,
+        loads=np.ones(threads),
+        sources={},
+        argv=(program,),
+        build_id=build,
+    )
+
+
+def plan_of(work: Workload, method: str = "best") -> Plan:
+    return make_plan(work, MACHINE, PlanOptions(method=method)).plan
+
+
+def judge(plan: Plan, work: Workload) -> Verdict:
+    return check_plan_today(plan, work, MACHINE, 0.05, seed=0, effort="normal", name="plan.json")
+
+
+def test_the_worst_pairs_are_named_with_their_nodes_and_shares() -> None:
+    work = workload(8)
+    verdict = judge(plan_of(work, "compact"), work)
+    assert not verdict.ok
+    assert verdict.lines[1] == "  0 (node 0) and 0.4 (node 1): 15.0% of all communication"
+    assert len(verdict.lines) == 1 + 4 + 2  # four pairs of 3 and two of 1 cross
+
+
+def test_two_processes_are_told_apart() -> None:
+    work = workload(8)
+    work = replace(work, threads=[(f"r{i // 4}", f"0.{i % 4}" if i % 4 else "0") for i in range(8)])
+    assert "r0:0 (node 0) and r1:0 (node 1)" in judge(plan_of(work, "compact"), work).lines[1]
+
+
+def test_a_run_with_other_threads_is_refused() -> None:
+    with pytest.raises(UsageError, match="not in it"):
+        judge(plan_of(workload(6)), workload(8))
+    with pytest.raises(UsageError, match="for 8 threads, today there are 3"):
+        judge(plan_of(workload(8)), workload(3))
+
+
+def test_doubts() -> None:
+    plan = plan_of(workload(8))
+    assert judge(plan, workload(8)).notes == []
+    assert judge(plan, workload(8, build="bb")).notes == []  # built again: what check is for
+    assert judge(plan, workload(8, "bin/app", "bb")).notes == []
+    assert judge(plan, workload(8, "./renamed")).notes == []
+    assert judge(plan, workload(8, "./other", "bb")).notes == [
+        "plan.json was made for another program (app, not other)"
+    ]
+    assert judge(plan, workload(6)).notes == ["2 of the 8 threads in plan.json did not run today"]
+
+
+def test_what_a_plan_does_not_predict_is_unknown_in_a_difference() -> None:
+    plan = plan_of(workload(8))
+    known = replace(plan, predicted=replace(plan.predicted, local_share=0.5))
+    assert differences(plan, known) == ["local_share: unknown -> 0.5"]

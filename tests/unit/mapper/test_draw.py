@@ -1,0 +1,67 @@
+"""Tables on narrow terminals: nothing is cut off with an ellipsis, and what is left out is said."""
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from numaplan.mapper import PlanOptions, PlanRegion, RegionKey, Run, Workload, make_plan
+from numaplan.mapper.commands.draw import show_comparison, show_machine, show_plan
+from numaplan.mapper.planning.compare import compare
+from numaplan.profiler import Machine
+
+rng = np.random.default_rng(3)
+COMM = np.rint(np.triu(rng.random((64, 64)), 1) * 1e9)
+WORKLOAD = Workload(
+    threads=[("p0.1.2", f"0.{i}") for i in range(64)],
+    comm=COMM + COMM.T,
+    loads=np.rint(rng.random(64) * 1e8),
+    sources={},
+)
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_comparison_fits(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    workload = replace(WORKLOAD, comm=WORKLOAD.comm[:16, :16], loads=WORKLOAD.loads[:16])
+    rows = compare(workload, Machine.load("4x4"), "all", "all", seed=0, effort="fast")
+    show_comparison(rows)
+    shown = capsys.readouterr().out
+    assert "…" not in shown and max(map(len, shown.splitlines())) <= width
+    for row in rows:
+        assert f"{row.method} " in shown and f"{row.remote_comm:.5g}" in shown
+    assert ("left out" in shown) == ("of means" not in shown.split("left out")[0])
+    assert width > 60 or "left out" in shown
+    assert width < 80 or f"{rows[0].hop_cost:.5g}" in shown
+    assert width < 200 or all(f" {row.value / row.lower_bound:.3f} " in shown for row in rows)
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_plan_fits(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    plan = make_plan(WORKLOAD, Machine.load("16x4"), PlanOptions(effort="fast")).plan
+    name = "a_library_with_a_long_name.so.1+0xdeadbeefdeadbeef_and_more_of_it"
+    region = PlanRegion(
+        region=RegionKey(kind="heap", name=name, bytes=1 << 40),
+        policy="interleave",
+        runs=tuple(Run(offset=i << 36, bytes=1 << 36, node=i) for i in range(0, 16, 2)),
+    )
+    show_plan(replace(plan, memory=(region,)))
+    shown = capsys.readouterr().out
+    assert "…" not in shown
+    assert all(f"p0.1.2:0.{i} " in shown for i in range(64))
+    assert "interleave" in shown and "deadbeef" in shown
+    boxes = [line for line in shown.splitlines() if line.startswith("│")]
+    assert boxes and max(map(len, boxes)) <= width
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_machine_fits(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    show_machine(Machine.load("16x4"))
+    shown = capsys.readouterr().out
+    assert "…" not in shown and max(map(len, shown.splitlines())) <= width
+    assert ("distance " in shown) != ("too many" in shown)

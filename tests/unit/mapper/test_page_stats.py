@@ -1,0 +1,90 @@
+"""What is read from a trace for the pages: who uses them, and who touched them first."""
+
+from pathlib import Path
+
+import numpy as np
+
+from numaplan.mapper.workload.pages import placed_pages
+from numaplan.profiler import EVENT_CODE, Trace
+from tests.support.traces import write_trace
+
+START = 0x10010  # not at the start of a page: a region's pages are counted from its own start
+PAGE = 4096
+
+
+def threads(*starts: int) -> list[tuple[object, ...]]:
+    names = ("0", "0.1", "0.2")
+    return [(i, "p0", names[i], 10 + i, 10, "t", at, -1) for i, at in enumerate(starts)]
+
+
+def test_first_touch_is_from_before_the_threads_start(tmp_path: Path) -> None:
+    rows = [  # time, thread, offset in the region, write
+        (0, 0, 0, True),
+        (1, 0, PAGE, True),
+        (50, 1, 8, True),
+        (51, 2, PAGE - 1, False),
+        (52, 1, PAGE, False),
+        (53, 2, 2 * PAGE, True),
+        (54, 1, 2 * PAGE, False),
+    ]
+    time, thread, offset, write = (np.array(column) for column in zip(*rows, strict=True))
+    event = np.where(write, EVENT_CODE["store"], EVENT_CODE["load"])
+    samples = {"time_ns": time, "thread": thread, "addr": START + offset, "event": event, "is_write": write}
+    path = write_trace(
+        tmp_path / "trace.db",
+        {**samples, "region": 0},
+        threads(0, 40, 41),
+        [(0, "p0", "heap", "a", "b", START, 1 << 20, 0, 1, 0, -1)],
+        {"period": 1},
+    )
+    with Trace.open(path) as trace:
+        stats = placed_pages(trace, [0, 1, 2])
+    assert stats.toucher is not None
+    columns = (stats.page, stats.thread, stats.accesses, stats.writes, stats.toucher)
+    found = list(zip(*(column.tolist() for column in columns), strict=True))
+    assert found == [
+        (0, 0, 0, 0, 0),
+        (0, 1, 1, 1, 0),
+        (0, 2, 1, 0, 0),
+        (1, 0, 0, 0, 0),
+        (1, 1, 1, 0, 0),
+        (2, 1, 1, 0, 2),
+        (2, 2, 1, 1, 2),
+    ]
+    assert stats.before is not None and stats.before.tolist() == [1, 0, 0, 1, 0, 0, 0]
+
+
+def test_memory_that_no_plan_places_belongs_to_who_touched_it_first(tmp_path: Path) -> None:
+    """A stack touched by its maker first, a small block, constants, memory of no region, a page at 0."""
+    rows = [  # time, thread, address, region
+        (1, 0, 0x7000, 1),
+        (2, 1, 0x7008, 1),
+        (3, 1, 0x7010, 1),
+        (4, 2, 0x9000, 2),
+        (5, 0, 0x9010, 2),
+        (6, 2, 0xA000, 3),
+        (7, 0, 0xA008, 3),
+        (8, 1, 0xB000, -1),
+        (9, 1, 0, -1),
+        (10, 1, START, 0),
+    ]
+    time, thread, addr, region = (np.array(column) for column in zip(*rows, strict=True))
+    kinds = (
+        ("heap", START, 1 << 20),
+        ("stack", 0x6000, 0x2000),
+        ("small", 0x9000, 64),
+        ("text", 0xA000, 4096),
+    )
+    path = write_trace(
+        tmp_path / "trace.db",
+        {"time_ns": time, "thread": thread, "addr": addr, "region": region},
+        threads(0, 0, 0),
+        [(i, "p0", kind, kind, "b", start, size, 0, i, 0, -1) for i, (kind, start, size) in enumerate(kinds)],
+        {"period": 7},
+    )
+    with Trace.open(path) as trace:
+        stats = placed_pages(trace, [0, 1, 2])
+    assert stats.elsewhere is not None and stats.period == 7
+    # By thread, then by who was there first: the stack is thread 0's, the block thread 2's, constants main's.
+    assert stats.elsewhere.tolist() == [[2, 0, 1], [2, 1, 0], [1, 0, 1]]
+    assert stats.accesses.tolist() == [1]  # the heap is what a plan places

@@ -1,0 +1,156 @@
+"""Plans from traces: several runs of one program, ranks recorded apart, where threads were recorded."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from numaplan.common import UsageError
+from numaplan.mapper import PlanOptions, make_plan
+from numaplan.mapper.plan.summary import summary
+from numaplan.mapper.workload.runs import workload_of_traces
+from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, TraceWriter
+
+THREADS = 8
+PAGE = 4096
+START = 1 << 24
+
+
+def record(
+    path: Path,
+    *,
+    roles: list[int] | None = None,
+    process: str = "p0",
+    build: str = "b1",
+    seed: int = 0,
+    cpus: list[int] | None = None,
+    halves: bool = False,
+) -> Path:
+    """Roles 2k and 2k+1 share a page each and hardly anything else; roles[i]: what thread i does.
+
+    halves: the first half of the run is made by roles 0..3 alone, the second by the others.
+    """
+    rng = np.random.default_rng(seed)
+    count = 40_000
+    doing = np.asarray(roles or range(THREADS))
+    thread = rng.integers(0, THREADS, count)
+    time = np.sort(rng.integers(0, 10**9, count))
+    if halves:
+        late = time >= 5 * 10**8
+        role = rng.integers(0, 4, count) + 4 * late
+        thread = np.argsort(doing)[role]
+    role = doing[thread]
+    page = np.where(rng.random(count) < 0.97, role // 2, rng.integers(0, 4, count))
+    write = rng.random(count) < 0.5
+    cpu = np.asarray(cpus or [-1] * THREADS)[thread]
+    with TraceWriter(path) as writer:
+        writer.add_rows("machine", [(Machine.load("4x2").to_json().decode(),)])
+        names = ["0", *(f"0.{number}" for number in range(1, THREADS))]
+        writer.add_rows("threads", [(i, process, name, i, 1, "t", 0, -1) for i, name in enumerate(names)])
+        writer.add_rows("regions", [(0, process, "heap", "app+0x1", build, START, 4 * PAGE, 0, 1, 0, -1)])
+        writer.add_samples(
+            {
+                "time_ns": time,
+                "thread": thread.astype(np.int32),
+                "cpu": cpu.astype(np.int16),
+                "node": np.full(count, -1, np.int16),
+                "addr": (START + page * PAGE + rng.integers(0, 64, count) * 64).astype(np.uint64),
+                "phys_addr": np.zeros(count, np.uint64),
+                "ip": np.zeros(count, np.uint64),
+                "event": np.where(write, EVENT_CODE["store"], EVENT_CODE["load"]).astype(np.uint8),
+                "is_write": write,
+                "level": np.full(count, LEVEL_CODE["l1"], np.uint8),
+                "latency": np.full(count, -1, np.int32),
+                "region": np.zeros(count, np.int32),
+            }
+        )
+        writer.set_meta({"backend": "test", "period": 100, "build_id": build})
+    return path
+
+
+def test_runs_that_agree_are_averaged_and_said_to_be_stable(tmp_path: Path) -> None:
+    paths = [record(tmp_path / f"{seed}.db", seed=seed) for seed in range(3)]
+    workload = workload_of_traces(paths)
+    assert workload.identity is not None
+    assert workload.identity["stable"] and workload.identity["runs"] == 3
+    assert workload.identity["correlation"] > 0.9
+    plan = make_plan(workload, Machine.load("4x2"), PlanOptions()).plan
+    nodes = [thread.node for thread in plan.threads]
+    assert nodes[::2] == nodes[1::2] and len(set(nodes)) == 4
+    assert plan.provenance["identity"] == workload.identity
+    assert len(plan.provenance["traces"]) == 3
+    assert (
+        make_plan(workload_of_traces(paths[:1]), Machine.load("4x2"), PlanOptions()).plan.provenance.get(
+            "identity"
+        )
+        is None
+    )
+
+
+def test_runs_in_which_threads_swap_roles_are_said_to_be_unstable(tmp_path: Path) -> None:
+    first = record(tmp_path / "1.db")
+    second = record(tmp_path / "2.db", roles=[5, 0, 3, 6, 1, 4, 7, 2], seed=1)
+    workload = workload_of_traces([first, second])
+    assert workload.identity is not None and not workload.identity["stable"]
+    assert workload.identity["matched"] > workload.identity["correlation"] + 0.5
+    assert any("swap roles" in note for note in workload.notes)
+    plan = make_plan(workload, Machine.load("4x2"), PlanOptions()).plan
+    assert any("will not fit the next run" in line for line in summary(plan))
+    assert np.array_equal(np.asarray(workload.comm), np.asarray(workload_of_traces([first]).comm))
+
+
+def test_another_build_is_refused(tmp_path: Path) -> None:
+    paths = [record(tmp_path / f"{build}.db", build=build) for build in ("b1", "b2")]
+    with pytest.raises(UsageError, match="another build"):
+        workload_of_traces(paths)
+
+
+def test_ranks_recorded_apart_are_put_side_by_side(tmp_path: Path) -> None:
+    paths = [record(tmp_path / f"{rank}.db", process=rank, seed=i) for i, rank in enumerate(("r0", "r1"))]
+    workload = workload_of_traces(paths)
+    assert len(workload.threads) == 16 and workload.identity is None
+    comm = np.asarray(workload.comm)
+    assert not comm[:8, 8:].any() and comm[:8, :8].any() and comm[8:, 8:].any()
+    plan = make_plan(workload, Machine.load("4x4"), PlanOptions()).plan
+    assert {region.region.process for region in plan.memory} == {"r0", "r1"}
+    seats = {(thread.process, thread.path): thread.node for thread in plan.threads}
+    for rank in ("r0", "r1"):
+        for even, odd in (("0", "0.1"), ("0.2", "0.3"), ("0.4", "0.5"), ("0.6", "0.7")):
+            assert seats[rank, even] == seats[rank, odd]
+    assert plan.predicted.local_share > 0.9
+    # The pages of each rank are with that rank's own threads.
+    for region in plan.memory:
+        for run in region.runs:
+            pair = run.offset // PAGE
+            name = "0" if pair == 0 else f"0.{2 * pair}"
+            assert run.node == seats[region.region.process, name]
+
+
+def test_today_is_where_threads_were_recorded(tmp_path: Path) -> None:
+    scattered = [0, 2, 4, 6, 1, 3, 5, 7]
+    path = record(tmp_path / "a.db", cpus=scattered)
+    workload = workload_of_traces([path])
+    assert workload.seen_on == tuple(cpu // 2 for cpu in scattered)
+    here = make_plan(workload, Machine.load("4x2"), PlanOptions()).plan.predicted
+    assert here.today is not None and here.today.threads == "recorded"
+    assert here.today.local_share < 0.5 < 0.95 < here.local_share
+    elsewhere = make_plan(workload, Machine.load("2x4"), PlanOptions()).plan.predicted
+    assert elsewhere.today is not None and elsewhere.today.threads == "compact"
+    unknown = workload_of_traces([record(tmp_path / "b.db")])
+    assert unknown.seen_on == ()
+
+
+def test_every_phase_is_balanced_from_a_trace(tmp_path: Path) -> None:
+    """Roles 0..3 work first, 4..7 after: pairs of one half must not fill a node."""
+    path = record(tmp_path / "a.db", halves=True)
+    workload = workload_of_traces([path], by_phase=True)
+    assert workload.phases is not None and workload.phase_rates is not None
+    assert len(workload.phase_rates) == len(workload.phases)
+    plan = make_plan(workload, Machine.load("2x4"), PlanOptions(objective="phased")).plan
+    assert plan.objective == "phased" and plan.predicted.phase_imbalance >= 0
+    nodes = np.array([thread.node for thread in plan.threads])
+    assert (nodes[::2] == nodes[1::2]).all()  # pairs together
+    for row in workload.phases:
+        if row[:4].sum() > 10 * row[4:].sum() or row[4:].sum() > 10 * row[:4].sum():
+            shares = np.bincount(nodes, weights=row, minlength=2) / row.sum()
+            assert shares.max() < 0.6

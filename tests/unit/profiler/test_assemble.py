@@ -1,0 +1,122 @@
+"""A recording becomes a trace: threads, regions and times where they belong, `nprof info` counts them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from numaplan.common import UsageError
+from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, Trace
+from numaplan.profiler.identity.records import Identity, ProcessRecord, RegionRecord, ThreadRecord
+from numaplan.profiler.recorded import Recording, SampleBlock
+from numaplan.profiler.recording.assemble import write_trace
+from numaplan.profiler.trace.description import describe, export_parquet
+
+START = 1_000_000
+
+
+def block(rows: list[tuple[int, int, int, int, bool]]) -> SampleBlock:
+    """Rows of (time since start, pid, tid, addr, is_write)."""
+    time, pid, tid, addr, write = (list(column) for column in zip(*rows, strict=True)) if rows else ([],) * 5
+    count = len(rows)
+    event = np.where(np.array(write, bool), EVENT_CODE["store"], EVENT_CODE["load"]).astype(np.uint8)
+    return SampleBlock(
+        time_ns=np.array(time, np.int64) + START,
+        pid=np.array(pid, np.int32),
+        tid=np.array(tid, np.int32),
+        cpu=np.zeros(count, np.int16),
+        node=np.zeros(count, np.int16),
+        addr=np.array(addr, np.uint64),
+        phys_addr=np.zeros(count, np.uint64),
+        ip=np.zeros(count, np.uint64),
+        event=event,
+        is_write=np.array(write, bool),
+        level=np.full(count, LEVEL_CODE["l1"], np.uint8),
+        latency=np.full(count, -1, np.int32),
+    )
+
+
+IDENTITY = Identity(
+    processes=[
+        ProcessRecord("p0", 10, "", ("app", "x"), "/bin/app", "abcd", START, -1),
+        ProcessRecord("p0.1", 20, "p0", ("app", "x"), "/bin/app", "abcd", START + 5, -1),
+    ],
+    threads=[
+        ThreadRecord("p0", "0.1", 10, 11, "w", START + 3, START + 90),
+        ThreadRecord("p0", "0", 10, 10, "app", START, -1),
+        ThreadRecord("p0.1", "0", 20, 20, "app", START + 5, -1),
+    ],
+    regions=[
+        RegionRecord("p0", 10, "heap", "app+0x10", "", 0x1000, 0x1000, "0", 1, START, START + 50),
+        RegionRecord("p0", 10, "heap", "app+0x20", "", 0x1000, 0x800, "0.1", 1, START + 60, -1),
+        RegionRecord("p0.1", 20, "heap", "app+0x10", "", 0x1000, 0x1000, "0", 1, START, -1),
+    ],
+    modules=[],
+)
+
+
+def write(path: Path, blocks: list[SampleBlock]) -> None:
+    recording = Recording(
+        exit_code=3,
+        start_ns=START,
+        blocks=blocks,
+        losses=[(START + 40, 7)],
+        counters=[(START + 95, 10, 11, "loads", 5.0)],
+    )
+    meta = {"argv": '["app", "x"]', "backend": "test", "exit_code": 3, "period": 1}
+    write_trace(path, Machine.load("2x2"), recording, IDENTITY, meta, lambda _what, _share: None)
+
+
+def test_samples_get_thread_region_and_time(tmp_path: Path) -> None:
+    rows = [
+        (10, 10, 10, 0x1000, False),  # first heap block
+        (70, 10, 11, 0x17FF, True),  # second one at the same address
+        (70, 10, 11, 0x1800, True),  # behind its end
+        (70, 20, 20, 0x1800, False),  # another process has other memory there
+        (70, 10, 99, 0x1000, False),  # a thread that nobody announced
+    ]
+    write(tmp_path / "t.db", [block(rows[:2]), block([]), block(rows[2:])])
+    with Trace.open(tmp_path / "t.db") as trace:
+        found = trace.arrays("SELECT time_ns, thread, region FROM samples ORDER BY rowid")
+        assert found["time_ns"].tolist() == [10, 70, 70, 70, 70]
+        assert found["thread"].tolist() == [0, 1, 1, 2, -1]
+        assert found["region"].tolist() == [0, 1, -1, 2, 1]
+        threads = trace.threads()
+        assert list(threads["path"]) == ["0", "0.1", "0"]
+        assert list(threads["end_ns"]) == [-1, 90, -1]
+        assert list(trace.regions()["thread"]) == [0, 1, 2]
+        assert trace.counters().to_dict("records") == [
+            {"time_ns": 95, "thread": 1, "event": "loads", "value": 5.0}
+        ]
+        facts = describe(trace)
+    assert facts["threads"] == 3
+    assert facts["samples"] == {"load": 3, "store": 2}
+    assert facts["losses"] == 7
+    assert facts["unattributed"] == 1
+    assert facts["duration_ns"] == 95
+    assert facts["app"] == {"argv": ["app", "x"], "build_id": "abcd"}
+    assert [row["samples"] for row in facts["per_thread"]] == [1, 2, 1]
+
+
+def test_no_sample_is_an_error_and_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no sample"):
+        write(tmp_path / "t.db", [block([])])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_export_writes_every_table(tmp_path: Path) -> None:
+    import pyarrow.parquet as parquet
+
+    write(tmp_path / "t.db", [block([(1, 10, 10, 0x1000, False)])])
+    with Trace.open(tmp_path / "t.db") as trace:
+        files = export_parquet(trace, tmp_path / "it's here")
+    sizes = {path.stem: parquet.read_table(path).num_rows for path in files}
+    assert sizes == {
+        "meta": sizes["meta"],
+        "machine": 1,
+        "threads": 3,
+        "regions": 3,
+        "samples": 1,
+        "counters": 1,
+        "losses": 1,
+    }

@@ -1,0 +1,128 @@
+"""The doctor's findings: each lack names the command that mends it."""
+
+from pathlib import Path
+
+import pytest
+
+from numaplan.machine import Machine, Node
+from numaplan.profiler import doctor
+from numaplan.profiler.backends.perf.hardware_samplers import samplers
+
+TWO = Machine(nodes=(Node(id=0, cpus=(0,)), Node(id=1, cpus=(1,))))
+ONE = Machine(nodes=(Node(id=0, cpus=(0, 1)),))
+
+
+def put(folder: Path, *paths: str) -> Path:
+    for path in paths:
+        place = folder / "sys/bus/event_source/devices" / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("event=0xcd")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("paths", "found"),
+    [
+        (("cpu/events/mem-loads", "cpu/events/mem-stores"), "pebs"),
+        (("cpu_core/events/mem-loads", "cpu_core/events/mem-loads-aux"), "pebs"),
+        (("cpu/events/cycles", "ibs_op/type", "ibs_fetch/type"), "ibs"),
+        (("armv8_pmuv3_0/type", "arm_spe_0/type"), "spe"),
+        (("software/type",), ""),
+    ],
+)
+def test_samplers_of_recorded_trees(tmp_path: Path, paths: tuple[str, ...], found: str) -> None:
+    kinds = samplers(put(tmp_path, *paths))
+    assert [one.backend for one in kinds] == ["pebs", "ibs", "spe"]
+    assert [one.backend for one in kinds if one.ok] == ([found] if found else [])
+    assert all(one.why for one in kinds)
+
+
+def tree(folder: Path, capabilities: int = 0, **kernel: str) -> Path:
+    """A recorded tree of one process's capabilities and the kernel's settings."""
+    settings = folder / "proc/sys/kernel"
+    settings.mkdir(parents=True, exist_ok=True)
+    (folder / "proc/self").mkdir(exist_ok=True)
+    (folder / "proc/self/status").write_text(f"Name:\tx\nCapEff:\t{capabilities:016x}\n")
+    for name, text in kernel.items():
+        (settings / name).write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(("level", "ok"), [("-1", True), ("2", True), ("3", False), ("4", False)])
+def test_paranoid_levels(tmp_path: Path, level: str, ok: bool) -> None:
+    check = doctor._privilege(tree(tmp_path, perf_event_paranoid=level))
+    assert check.ok == ok
+    assert ("kernel.perf_event_paranoid=1" in check.hint) == (not ok)
+
+
+def test_a_capability_overrides_the_level(tmp_path: Path) -> None:
+    check = doctor._privilege(tree(tmp_path, 1 << 38, perf_event_paranoid="4"))
+    assert check.ok and "CAP_PERFMON" in check.why
+
+
+def test_numa_balancing(tmp_path: Path) -> None:
+    off = doctor._balancing(TWO, tree(tmp_path, numa_balancing="0\n"))
+    assert not off.ok and off.hint == "sudo sysctl kernel.numa_balancing=1"
+    alone = doctor._balancing(ONE, tmp_path)
+    assert alone.ok and not alone.hint
+    assert doctor._balancing(TWO, tree(tmp_path, numa_balancing="1\n")).ok
+
+
+@pytest.mark.parametrize(
+    ("lockdown", "watchdog", "rate", "ok"),
+    [
+        ("none integrity [confidentiality]\n", "1\n", "1000\n", False),
+        ("[none] integrity confidentiality\n", "0\n", "100000\n", True),
+    ],
+)
+def test_lockdown_watchdog_and_sample_rate(
+    tmp_path: Path, lockdown: str, watchdog: str, rate: str, ok: bool
+) -> None:
+    tree(tmp_path, nmi_watchdog=watchdog, perf_event_max_sample_rate=rate)
+    (tmp_path / "sys/kernel/security").mkdir(parents=True)
+    (tmp_path / "sys/kernel/security/lockdown").write_text(lockdown)
+    checks = [check(tmp_path) for check in (doctor._lockdown, doctor._watchdog, doctor._sample_rate)]
+    assert [check.ok for check in checks] == [ok] * 3
+    assert [bool(check.hint) for check in checks] == [not ok] * 3
+
+
+def test_containers(tmp_path: Path) -> None:
+    assert doctor._container(tree(tmp_path)).ok
+    (tmp_path / ".dockerenv").write_text("")
+    check = doctor._container(tmp_path)
+    assert not check.ok and check.hint.startswith("docker run --cap-add PERFMON")
+    assert doctor._container(tree(tmp_path, 1 << 21)).ok
+
+
+@pytest.mark.parametrize(
+    ("name", "works"),
+    [
+        ("skylake-sp-2s", "pebs"),
+        ("sapphire-rapids-2s", "pebs"),
+        ("alder-lake", "pebs"),
+        ("epyc-zen3-2s", "ibs"),
+        ("epyc-zen4-1s-nps4", "ibs"),
+        ("graviton3", "spe"),
+        ("cloud-vm", ""),
+        ("opteron-4s", ""),
+    ],
+)
+def test_recorded_machines(repository: Path, name: str, works: str) -> None:
+    place = repository / "tests/replay/sysfs" / name
+    checks = {check.name: check for check in doctor.diagnose(Machine.load(str(place)), place)}
+    usable = [backend for backend in ("pebs", "ibs", "spe") if checks[f"backend {backend}"].ok]
+    assert usable == ([works] if works else [])
+    assert "perf" not in checks and "qemu-user" not in checks
+    assert [check.name for check in checks.values() if not check.ok and not check.hint] == []
+    assert ("virtual machine" in checks["hypervisor"].why) == (name == "cloud-vm")
+
+
+@pytest.mark.system
+def test_this_machine() -> None:
+    checks = doctor.diagnose(Machine.load("local"))
+    names = [check.name for check in checks]
+    assert len(set(names)) == len(names)
+    assert {"backend faults", "backend emulate", "perf", "NUMA nodes"} <= set(names)
+    assert all(check.why and "\n" not in check.why for check in checks)
+    # Every lack can be mended by something; what is fine needs nothing.
+    assert [check.name for check in checks if not check.ok and not check.hint] == []

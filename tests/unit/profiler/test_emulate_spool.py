@@ -1,0 +1,169 @@
+"""Reading what the emulation plugin leaves, whole or damaged."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from numaplan.common import UsageError
+from numaplan.profiler.backends.emulation import spool as emulate_spool
+from numaplan.profiler.backends.emulation.spool import (
+    HEADER,
+    MAGIC,
+    RECORD,
+    VERSION,
+    read_processes,
+    sample_blocks,
+)
+from numaplan.profiler.recorded import SampleBlock
+from numaplan.profiler.trace.schema import LEVEL_CODE
+from tests.support.properties import examples
+
+STRIDE = 448
+SEATS = [(4, 0), (9, 3)]
+STORE = 1 << 62
+
+
+def write_threads(
+    folder: Path,
+    tids: Sequence[int],
+    *,
+    claimed: int | None = None,
+    error: int = 0,
+    stem: str = "emulate-7-100",
+) -> Path:
+    header = np.zeros(1, HEADER)
+    header[0] = (
+        *(MAGIC, VERSION, 7, STRIDE, error, 100, len(tids) if claimed is None else claimed),
+        *(0, 0, 0, 0),
+    )
+    records = np.zeros(len(tids), RECORD)
+    records["tid"] = tids
+    records["birth"] = range(len(tids))
+    body = b"".join(record.tobytes().ljust(STRIDE, b"\0") for record in records)
+    path = folder / f"{stem}.threads"
+    path.write_bytes(header.tobytes().ljust(4096, b"\0") + body)
+    return path
+
+
+def write_pairs(folder: Path, kind: str, pairs: Sequence[tuple[int, int]], tail: bytes = b"") -> None:
+    data = np.array(pairs, np.uint64).reshape(-1, 2).tobytes() + tail
+    (folder / f"emulate-7-100.{kind}").write_bytes(data)
+
+
+def header(thread: int, time: int) -> tuple[int, int]:
+    return (1 << 63 | thread, time)
+
+
+def sample(addr: int, ip: int, offset: int, *, store: bool = False, level: str = "l1") -> tuple[int, int]:
+    return (addr | LEVEL_CODE[level] << 58 | (STORE if store else 0), ip | offset << 48)
+
+
+def blocks_of(folder: Path) -> list[SampleBlock]:
+    return list(
+        sample_blocks(read_processes(folder), SEATS, lambda _process, _ip, _addr: None, lambda _share: None)
+    )
+
+
+def test_samples_take_thread_and_time_from_the_header_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(emulate_spool, "PAIRS", 3)  # a header and its samples fall into different blocks
+    write_threads(tmp_path, [70, 71, 72])
+    write_pairs(
+        tmp_path,
+        "samples",
+        [
+            header(1, 1000),
+            sample(0xA0, 0x400, 0),
+            sample(0xA8, 0x404, 5, store=True, level="remote_dram"),
+            sample(0xB0, 0x408, 65535),
+            header(0, 200_000),
+            sample(0x7FFF_FFFF_FFF8, 0x40C, 1),
+        ],
+    )
+    write_pairs(tmp_path, "windows", [header(2, 300_000), sample(0xC0, 0x410, 2), (0, 0), (0, 0)])
+    whole = {
+        name: np.concatenate([getattr(block, name) for block in blocks_of(tmp_path)])
+        for name in SampleBlock.__dataclass_fields__
+    }
+    assert whole["time_ns"].tolist() == [1000, 1005, 66535, 200_001, 300_002]
+    assert whole["tid"].tolist() == [71, 71, 71, 70, 72]
+    assert whole["pid"].tolist() == [7] * 5
+    assert whole["cpu"].tolist() == [9, 9, 9, 4, 4]
+    assert whole["node"].tolist() == [3, 3, 3, 0, 0]
+    assert whole["addr"].tolist() == [0xA0, 0xA8, 0xB0, 0x7FFF_FFFF_FFF8, 0xC0]
+    assert whole["ip"].tolist() == [0x400, 0x404, 0x408, 0x40C, 0x410]
+    assert whole["is_write"].tolist() == [False, True, False, False, False]
+    assert whole["event"].tolist() == [0, 1, 0, 0, 0]
+    assert whole["level"].tolist()[1] == LEVEL_CODE["remote_dram"]
+
+
+def test_a_filter_leaves_samples_out(tmp_path: Path) -> None:
+    write_threads(tmp_path, [70])
+    write_pairs(tmp_path, "samples", [header(0, 1), sample(1, 0x100, 0), sample(2, 0x200, 1)])
+    shares: list[float] = []
+    blocks = sample_blocks(
+        read_processes(tmp_path),
+        SEATS,
+        lambda process, ip, _addr: (ip > 0x100) & (process.pid == 7),
+        shares.append,
+    )
+    assert [block.addr.tolist() for block in blocks] == [[2]]
+    assert shares == [1.0]
+
+
+def test_samples_of_unknown_threads_and_torn_pairs_are_left_out(tmp_path: Path) -> None:
+    write_threads(tmp_path, [70])
+    pairs = [sample(1, 2, 3), header(5, 10), sample(4, 5, 6), header(0, 20), sample(7, 8, 9)]
+    write_pairs(tmp_path, "samples", pairs, tail=b"\1" * 9)
+    assert [block.addr.tolist() for block in blocks_of(tmp_path)] == [[7]]
+
+
+def test_claimed_thread_counts_are_checked_against_the_file(tmp_path: Path) -> None:
+    write_threads(tmp_path, [70, 71], claimed=2**62)
+    assert read_processes(tmp_path)[0].threads["tid"].tolist() == [70, 71]
+
+
+def test_a_full_disk_is_an_error(tmp_path: Path) -> None:
+    write_threads(tmp_path, [70], error=28)
+    with pytest.raises(UsageError, match="disk full"):
+        read_processes(tmp_path)
+    (tmp_path / "emulate-7-100.threads").write_bytes(b"")
+    with pytest.raises(UsageError, match="disk full"):
+        read_processes(tmp_path)
+
+
+@pytest.mark.parametrize(("offset", "value"), [(0, b"X"), (8, b"\x63"), (16, b"\0\0\0\0")])
+def test_files_of_another_kind_are_refused(tmp_path: Path, offset: int, value: bytes) -> None:
+    path = write_threads(tmp_path, [70])
+    data = bytearray(path.read_bytes())
+    data[offset : offset + len(value)] = value
+    path.write_bytes(data)
+    with pytest.raises(UsageError, match="not written by this version"):
+        read_processes(tmp_path)
+
+
+@examples(60)
+@given(threads=st.binary(max_size=600), samples=st.binary(max_size=400), good=st.booleans())
+def test_damaged_files_give_an_error_or_samples_of_known_threads(
+    tmp_path_factory: pytest.TempPathFactory, threads: bytes, samples: bytes, good: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("fuzz")
+    path = write_threads(folder, [70, 71])
+    if not good:
+        data = bytearray(path.read_bytes())
+        data[: len(threads)] = threads
+        path.write_bytes(data)
+    (folder / "emulate-7-100.samples").write_bytes(samples)
+    try:
+        blocks = blocks_of(folder)
+    except UsageError:
+        assert not good
+        return
+    for block in blocks:
+        assert len(block) <= len(samples) // 16
+        if good:
+            assert set(block.tid.tolist()) <= {70, 71}

@@ -1,0 +1,90 @@
+"""Several recordings by one command: names, ranks, and when a series ends."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from numaplan.common import UsageError
+from numaplan.profiler.backends.base import Progress
+from numaplan.profiler.identity.rank import rank_of
+from numaplan.profiler.recording import runs as series
+from numaplan.profiler.recording.record import RecordOptions, RecordSummary
+from numaplan.profiler.recording.runs import RecordedRun, record_runs, summary_document, with_part
+
+
+@pytest.mark.parametrize(
+    ("environment", "rank"),
+    [
+        ({}, None),
+        ({"PMI_RANK": "3"}, 3),
+        ({"OMPI_COMM_WORLD_RANK": "0"}, 0),
+        ({"PMI_RANK": ""}, None),
+        ({"PMI_RANK": "-1"}, None),
+        ({"PMI_RANK": "9" * 12}, None),
+        ({"SLURM_PROCID": "0"}, None),  # a batch script
+        ({"SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "8"}, 5),
+        ({"OMPI_COMM_WORLD_RANK": "1", "SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "8"}, 1),
+    ],
+)
+def test_ranks_by_environment(environment: dict[str, str], rank: int | None) -> None:
+    assert rank_of(environment) == rank
+
+
+def test_names_of_parts() -> None:
+    assert with_part(Path("a/trace.db"), "r3") == Path("a/trace.r3.db")
+    assert with_part(with_part(Path("trace"), "r3"), "1") == Path("trace.1.r3")
+
+
+@contextmanager
+def silent() -> Iterator[Progress]:
+    yield lambda _what, _share: None
+
+
+def recorded(monkeypatch: pytest.MonkeyPatch, codes: list[int]) -> list[RecordedRun]:
+    """A series of as many runs as codes, whose programs end with these."""
+    asked: list[RecordOptions] = []
+
+    def record(_argv: object, options: RecordOptions, **_more: object) -> RecordSummary:
+        asked.append(options)
+        return RecordSummary(codes[len(asked) - 1], 10, 1, 0, "emulate", "")
+
+    monkeypatch.setattr(series, "record", record)
+    told: list[RecordedRun] = []
+    runs = record_runs(
+        ["app"],
+        RecordOptions(Path("t.db")),
+        len(codes),
+        watch=silent,
+        chosen=lambda _backend, _why: None,
+        done=told.append,
+    )
+    assert told == runs
+    assert [options.run for options in asked] == list(range(len(asked)))
+    assert [options.output for options in asked] == [run.trace for run in runs]
+    return runs
+
+
+def test_each_run_has_a_trace_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [str(run.trace) for run in recorded(monkeypatch, [0, 0, 0])] == ["t.1.db", "t.2.db", "t.3.db"]
+    assert [str(run.trace) for run in recorded(monkeypatch, [0])] == ["t.db"]
+
+
+def test_a_failure_ends_the_series(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = recorded(monkeypatch, [0, 130, 0])
+    assert [run.summary.exit_code for run in runs] == [0, 130]
+    assert [run["exit_code"] for run in summary_document(runs)["runs"]] == [0, 130]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("argv", "runs"), [(["app"], 0), (["app"], 1001), ([], 2)])
+def test_series_of_nothing(argv: list[str], runs: int) -> None:
+    with pytest.raises(UsageError, match="--runs"):
+        record_runs(
+            argv,
+            RecordOptions(),
+            runs,
+            watch=silent,
+            chosen=lambda _backend, _why: None,
+            done=lambda _run: None,
+        )

@@ -1,0 +1,184 @@
+"""The trace file: what is written is read, and a damaged file is refused in one line."""
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from numaplan.common import UsageError
+from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, Trace, TraceWriter
+from numaplan.profiler.trace.schema import TABLES
+
+
+def columns(count: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(7)
+    return {
+        "time_ns": np.arange(count, dtype=np.int64) * 10,
+        "thread": rng.integers(0, 4, count).astype(np.int32),
+        "cpu": np.full(count, -1, np.int16),
+        "node": np.zeros(count, np.int16),
+        "addr": rng.integers(0, 1 << 63, count).astype(np.uint64) * np.uint64(2) + np.uint64(1),
+        "phys_addr": np.zeros(count, np.uint64),
+        "ip": np.full(count, 2**64 - 1, np.uint64),
+        "event": rng.integers(0, len(EVENT_CODE), count).astype(np.uint8),
+        "is_write": rng.random(count) < 0.5,
+        "level": rng.integers(0, len(LEVEL_CODE), count).astype(np.uint8),
+        "latency": np.full(count, -1, np.int32),
+        "region": np.zeros(count, np.int32),
+    }
+
+
+def write_trace(path: Path, count: int = 5000) -> dict[str, np.ndarray]:
+    data = columns(count)
+    with TraceWriter(path) as writer:
+        writer.add_rows("machine", [(Machine.load("2x2").to_json().decode(),)])
+        writer.add_rows("threads", [(t, "p0", f"0.{t}", t, 1, "x", 0, -1) for t in range(4)])
+        writer.add_rows("regions", [(0, "p0", "heap", "a+0x1", "", 4096, 2**64 - 4097, 0, 1, 0, -1)])
+        writer.add_samples({name: values[: count // 2] for name, values in data.items()})
+        writer.add_samples({name: values[count // 2 :] for name, values in data.items()})
+        writer.set_meta({"backend": "test"})
+    return data
+
+
+def test_round_trip_of_every_column(tmp_path: Path) -> None:
+    data = write_trace(tmp_path / "t.db")
+    with Trace.open(tmp_path / "t.db") as trace:
+        assert trace.meta["backend"] == "test"
+        assert trace.machine == Machine.load("2x2")
+        assert list(trace.threads()["path"]) == ["0.0", "0.1", "0.2", "0.3"]
+        assert int(trace.regions()["bytes"][0]) == 2**64 - 4097
+        blocks = list(trace.sample_blocks(list(TABLES["samples"]), order="time_ns", block=1000))
+        assert len(blocks) > 1
+        for name, values in data.items():
+            found = np.concatenate([block[name] for block in blocks])
+            assert np.array_equal(found, values), name
+    assert [path.name for path in tmp_path.iterdir()] == ["t.db"]
+
+
+def test_where_restricts_samples(tmp_path: Path) -> None:
+    data = write_trace(tmp_path / "t.db")
+    with Trace.open(tmp_path / "t.db") as trace:
+        found = sum(len(block["addr"]) for block in trace.sample_blocks(["addr"], where="event = 'store'"))
+        assert found == int((data["event"] == EVENT_CODE["store"]).sum())
+        with pytest.raises(UsageError, match="no column 'adr'"):
+            list(trace.sample_blocks(["adr"]))
+
+
+def test_failure_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="stop"), TraceWriter(tmp_path / "t.db") as writer:
+        writer.add_samples(columns(10))
+        raise RuntimeError("stop")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_folder_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no folder"), TraceWriter(tmp_path / "no" / "t.db"):
+        pass
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    for name, content in {"empty": b"", "text": b"hello world, this is text", "zero": bytes(1 << 16)}.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(UsageError, match="not a trace"):
+            Trace.open(tmp_path / name)
+    with pytest.raises(UsageError, match="No such file"):
+        Trace.open(tmp_path / "absent")
+    import duckdb
+
+    duckdb.connect(str(tmp_path / "other.db")).execute("CREATE TABLE a (b INT)").close()
+    with pytest.raises(UsageError, match="cannot be read"):
+        Trace.open(tmp_path / "other.db")
+
+
+def test_every_truncation_is_refused(tmp_path: Path) -> None:
+    write_trace(tmp_path / "t.db", 200_000)
+    whole = (tmp_path / "t.db").read_bytes()
+    chooser = random.Random(1)
+    for length in [1, 8, 100, 4096, 8192, 12288, len(whole) - 1] + [
+        chooser.randrange(len(whole)) for _ in range(15)
+    ]:
+        (tmp_path / "cut.db").write_bytes(whole[:length])
+        with pytest.raises(UsageError):
+            Trace.open(tmp_path / "cut.db")
+
+
+def test_a_writer_that_is_killed_leaves_no_trace(tmp_path: Path) -> None:
+    program = f"""
+import os, sys
+sys.path.insert(0, {str(Path(__file__).parents[3])!r})
+from tests.unit.profiler.test_trace import columns
+from numaplan.profiler import TraceWriter
+with TraceWriter({str(tmp_path / "t.db")!r}) as writer:
+    for _ in range(3):
+        writer.add_samples(columns(400_000))
+    os.kill(os.getpid(), 9)
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=False)
+    assert done.returncode == -9
+    assert not (tmp_path / "t.db").exists()
+    write_trace(tmp_path / "t.db", 100)  # what is left lying does not stand in the way
+    with Trace.open(tmp_path / "t.db") as trace:
+        assert trace.rows("SELECT count(*) FROM samples") == [(100,)]
+
+
+def test_a_trace_that_was_there_survives_a_failure(tmp_path: Path) -> None:
+    write_trace(tmp_path / "t.db", 100)
+    with pytest.raises(RuntimeError, match="stop"), TraceWriter(tmp_path / "t.db") as writer:
+        writer.add_samples(columns(10))
+        raise RuntimeError("stop")
+    with Trace.open(tmp_path / "t.db") as trace:
+        assert trace.rows("SELECT count(*) FROM samples") == [(100,)]
+
+
+def test_blocks_may_be_used_again_once_they_were_taken(tmp_path: Path) -> None:
+    data = columns(1000)
+    with TraceWriter(tmp_path / "t.db") as writer:
+        for start in range(5):
+            data["addr"][:] = start
+            writer.add_samples(data)
+        assert writer.sample_count == 5000
+    with Trace.open(tmp_path / "t.db") as trace:
+        found = trace.rows("SELECT addr, count(*) FROM samples GROUP BY addr ORDER BY addr")
+    assert found == [(start, 1000) for start in range(5)]
+
+
+@pytest.mark.parametrize("found", ["0", "2", "", "1.0", "one"])
+def test_schemas_before_and_after_are_refused(tmp_path: Path, found: str) -> None:
+    write_trace(tmp_path / "t.db", 10)
+    import duckdb
+
+    database = duckdb.connect(str(tmp_path / "t.db"))
+    database.execute("UPDATE meta SET value = ? WHERE key = 'schema'", [found])
+    database.close()
+    with pytest.raises(UsageError, match="this version reads 1"):
+        Trace.open(tmp_path / "t.db")
+
+
+@pytest.mark.parametrize(
+    "statement", ["ALTER TABLE samples DROP latency", "DELETE FROM meta", "DROP TABLE losses"]
+)
+def test_a_trace_without_all_its_parts_is_refused(tmp_path: Path, statement: str) -> None:
+    write_trace(tmp_path / "t.db", 10)
+    import duckdb
+
+    database = duckdb.connect(str(tmp_path / "t.db"))
+    database.execute(statement)
+    database.close()
+    with pytest.raises(UsageError):
+        Trace.open(tmp_path / "t.db")
+
+
+@pytest.mark.parametrize("value", ["", "many", "1e9", "²", "9" * 40, "3.5"])
+def test_facts_that_are_no_numbers_are_refused(tmp_path: Path, value: str) -> None:
+    write_trace(tmp_path / "t.db", 10)
+    import duckdb
+
+    database = duckdb.connect(str(tmp_path / "t.db"))
+    database.execute("DELETE FROM meta WHERE key = 'period'")
+    database.execute("INSERT INTO meta VALUES ('period', ?)", [value])
+    database.close()
+    with pytest.raises(UsageError, match="period is"):
+        Trace.open(tmp_path / "t.db")
