@@ -19,7 +19,7 @@ from .identity.static import (
     static_objects as static_objects,
 )
 from .perfdata.decoded import Decoded as Decoded, decode_perf as decode_perf
-from .perfdata.errors import PerfDataError as PerfDataError
+from .perfdata.file.source import PerfDataError as PerfDataError
 from .perfdata.stream import StreamDecoder as StreamDecoder
 from .recording.record import RecordOptions as RecordOptions, RecordSummary as RecordSummary, record as record
 from .sampling.samplers import live_events as live_events, start_sampler as start_sampler

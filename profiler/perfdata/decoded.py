@@ -9,14 +9,14 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from .errors import PerfDataError
+from .file.source import PerfDataError, Source
+from .processes.records import Mapping, ThreadSpan
+from .processes.unrecorded import UnrecordedThreads
 from .reader import Reader
-from .records import Mapping, ThreadSpan
-from .samples import SampleDecoder
-from .source import Source
-from .strangers import UntoldThreads
+from .samples.decoder import SampleDecoder
 
 _HINT = "give a file that perf record wrote"
+_MOST_APART = 1 << 62  # ns; no two clocks are farther apart
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Decoded:
     lost: int
     header: MappingView[str, Any]
     warnings: tuple[str, ...]
-    lives: tuple[ThreadSpan, ...] = field(repr=False)
+    recorded_threads: tuple[ThreadSpan, ...] = field(repr=False)
 
     @cached_property
     def threads(self) -> tuple[ThreadSpan, ...]:
@@ -46,14 +46,22 @@ class Decoded:
 
         One that no record names is called as in perf's list of the threads to record, if it is there.
         """
-        untold = UntoldThreads(self.lives)
-        untold.begin().look(self.samples)
-        untold.end()
+        unrecorded = UnrecordedThreads(self.recorded_threads)
+        unrecorded.search(self.samples)
         names = self.header.get("thread_map", {})
         return tuple(
             one if one.name or one.tid not in names else replace(one, name=names[one.tid])
-            for one in (*self.lives, *untold.spans())
+            for one in (*self.recorded_threads, *unrecorded.spans())
         )
+
+    @property
+    def wall_clock_ahead(self) -> int | None:
+        """How many ns the wall clock is ahead of the file's; None where perf did not note both (`-k`)."""
+        noted = self.header.get("clock_data")
+        if not noted or noted["clockid"] != self.header.get("clockid", noted["clockid"]):
+            return None
+        ahead = int(noted["wall_clock_ns"]) - int(noted["clockid_ns"])
+        return ahead if abs(ahead) < _MOST_APART else None
 
 
 def decode_perf(path: str | os.PathLike[str]) -> Decoded:
@@ -125,7 +133,7 @@ def decoded(reader: Reader) -> Decoded:
         lost=_lost(reader),
         header=header,
         warnings=tuple(reader.warnings),
-        lives=tuple(reader.records.threads()),
+        recorded_threads=tuple(reader.records.threads()),
     )
 
 

@@ -8,14 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import native, records
-from .compressed import Inflater
-from .errors import PerfDataError
-from .events import Events
-from .features import BUILD_ID, EVENT_DESC, read_build_ids, read_event_desc, read_feature, read_thread_map
-from .header import read_head
-from .samples import SampleDecoder
-from .source import Source
+from .file.events import Events
+from .file.features import (
+    BUILD_ID,
+    EVENT_DESC,
+    read_build_ids,
+    read_event_desc,
+    read_feature,
+    read_thread_map,
+)
+from .file.header import read_head
+from .file.source import PerfDataError, Source
+from .file.zstd import Inflater
+from .processes import records
+from .samples import native
+from .samples.decoder import SampleDecoder
 
 Buffer = NDArray[np.uint8]
 

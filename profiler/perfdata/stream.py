@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .columns import Columns
-from .errors import PerfDataError
+from .file.source import PerfDataError, Source
+from .processes.records import RecordReader
 from .reader import Reader
-from .records import RecordReader
-from .source import Source
+from .samples.columns import Columns
 
 _HEADER_BYTES = 16
 _MOST_PENDING = 1 << 20  # no record is longer than 64 KiB: what does not end within this is no recording

@@ -13,14 +13,13 @@ from numaplan.machine import Machine
 
 from ..backends.base import Progress
 from ..backends.perf.hardware_trace import samples_of
-from ..perfdata.accesses import Accesses, survey
-from ..perfdata.clocks import shifts, wall_clock
-from ..perfdata.conversion import machine_of
+from ..perfdata.accesses.blocks import Accesses, survey
+from ..perfdata.accesses.conversion import machine_of
+from ..perfdata.accesses.event_kinds import period_facts
 from ..perfdata.decoded import Decoded
-from ..perfdata.identities import Facts, identity_of
-from ..perfdata.periods import period_facts
-from ..perfdata.records import ThreadSpan
-from ..perfdata.unpack import unpacked
+from ..perfdata.file.source import decompressed
+from ..perfdata.processes.identities import RunRecords, identity_of
+from ..perfdata.processes.records import ThreadSpan
 from ..recorded import Recording
 from .assemble import write_trace
 
@@ -57,20 +56,21 @@ def import_recordings(
             progress(f"reading {name}", number / len(names))
             parts.append(_read(name, Path(folder), number, progress, KEPT // len(names)))
         chosen = machine or machine_of(parts[0].facts, max(part.last_cpu for part in parts))
-        moved, told = shifts([part.facts for part in parts])
-        shifted = [_moved(part.facts, shift) for part, shift in zip(parts, moved, strict=True)]
-        start = min(part.start + shift for part, shift in zip(parts, moved, strict=True))
-        identity, more = identity_of(_united(shifted), frozenset().union(*(part.pids for part in parts)))
+        shifts, unclear = _clock_shifts([part.facts for part in parts])
+        shifted = [_moved(part.facts, shift) for part, shift in zip(parts, shifts, strict=True)]
+        start = min(part.start + shift for part, shift in zip(parts, shifts, strict=True))
+        pids = frozenset().union(*(part.pids for part in parts))
+        identity, more = identity_of(_records_of_all(shifted), pids)
         recording = Recording(
             exit_code=0,
             start_ns=start,
             blocks=chain.from_iterable(
-                part.blocks(chosen, start, shift) for part, shift in zip(parts, moved, strict=True)
+                part.blocks(chosen, start, shift) for part, shift in zip(parts, shifts, strict=True)
             ),
             losses=[loss for facts in shifted for loss in _losses(facts, start)],
         )
-        warnings = (*(text for part in parts for text in part.facts.warnings), *told, *more)
-        meta = _meta(parts, names, start - moved[0], warnings)
+        warnings = (*(text for part in parts for text in part.facts.warnings), *unclear, *more)
+        meta = _meta(parts, names, start - shifts[0], warnings)
         samples, threads = write_trace(output, chosen, recording, identity, meta, progress)
     return ImportSummary(samples, threads, sum(events for _, events in recording.losses), warnings)
 
@@ -78,7 +78,7 @@ def import_recordings(
 def _meta(
     parts: Sequence[Accesses], names: Sequence[str], start: int, warnings: Sequence[str]
 ) -> dict[str, object]:
-    """Facts for the trace; start: of the recording, in the first file's clock."""
+    """RunRecords for the trace; start: of the recording, in the first file's clock."""
     first = parts[0].facts.header
     meta: dict[str, object] = {
         "argv": json.dumps(first.get("cmdline", [])),
@@ -89,7 +89,7 @@ def _meta(
         "perf_events": ", ".join(dict.fromkeys(event for part in parts for event in part.facts.events)),
         **period_facts({name: value for part in reversed(parts) for name, value in part.periods.items()}),
     }
-    if (ahead := wall_clock(parts[0].facts)) is not None:
+    if (ahead := parts[0].facts.wall_clock_ahead) is not None:
         meta["wall_clock_ns"] = start + ahead
     if warnings:
         meta["warnings"] = "; ".join(warnings)
@@ -98,7 +98,7 @@ def _meta(
 
 def _read(name: str, folder: Path, number: int, progress: Progress, keep: int) -> Accesses:
     """The accesses of one recording; those of a hardware trace have to be made by perf."""
-    path = unpacked(name, folder, number)
+    path = decompressed(name, folder, number)
     found = survey(path, keep)
     if found.facts.header.get("auxtrace"):
         try:
@@ -122,6 +122,22 @@ def _nothing(name: str, facts: Decoded) -> UsageError:
     )
 
 
+def _clock_shifts(parts: Sequence[Decoded]) -> tuple[list[int], tuple[str, ...]]:
+    """What to add to each recording's times to bring all on one clock, and warnings.
+
+    Recordings of one machine on one clock are left alone; others are put on the wall clock.
+    """
+    clocks = {(part.header.get("clockid"), part.header.get("hostname")) for part in parts}
+    if len(clocks) <= 1:
+        return [0] * len(parts), ()
+    known = [ahead for part in parts if (ahead := part.wall_clock_ahead) is not None]
+    if len(known) < len(parts):
+        return [0] * len(parts), (
+            "the files' clocks differ and do not say how: times of one cannot be compared with another's",
+        )
+    return known, ()
+
+
 def _moved(facts: Decoded, shift: int) -> Decoded:
     """The facts on a clock that is `shift` ns ahead; times that say nothing stay."""
     if not shift:
@@ -131,7 +147,7 @@ def _moved(facts: Decoded, shift: int) -> Decoded:
     )
     return replace(
         facts,
-        lives=spans,
+        recorded_threads=spans,
         maps=tuple(replace(one, time=_later(one.time, shift)) for one in facts.maps),
         execs=tuple((_later(time, shift), pid) for time, pid in facts.execs),
         losses=tuple((_later(time, shift), events) for time, events in facts.losses),
@@ -142,10 +158,10 @@ def _later(time: int, shift: int) -> int:
     return time + shift if time > 0 else time
 
 
-def _united(parts: Sequence[Decoded]) -> Facts:
+def _records_of_all(parts: Sequence[Decoded]) -> RunRecords:
     """The facts of all files. Files of this machine: their programs can be looked into."""
     spans: list[ThreadSpan] = [span for part in parts for span in part.threads]
-    return Facts(
+    return RunRecords(
         spans=spans,
         maps=[one for part in parts for one in part.maps],
         execs=[one for part in parts for one in part.execs],

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from numaplan.common import MachineLacksError
 
-from ..perfdata.errors import PerfDataError
+from ..perfdata.file.source import PerfDataError
 from ..perfdata.stream import StreamDecoder
 from .samples import LiveEvents, LiveSamples, live_samples
 

@@ -12,7 +12,7 @@ from numaplan.common import MachineLacksError
 
 from ..backends.base import PerfChoices
 from ..backends.perf.command import perf_arguments, recording_perf
-from ..perfdata.errors import PerfDataError
+from ..perfdata.file.source import PerfDataError
 from ..perfdata.stream import StreamDecoder
 from .samples import LiveEvents, LiveSamples, live_samples
 

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..perfdata.data_source import is_store, levels
-from ..perfdata.event_kinds import event_codes
+from ..perfdata.accesses.data_source import is_store, levels
+from ..perfdata.accesses.event_kinds import event_codes
 from ..perfdata.stream import StreamDecoder
 from ..trace.schema import EVENT_CODE, LEVEL_CODE
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from numaplan.profiler.perfdata.decoded import decode_perf
-from numaplan.profiler.perfdata.errors import PerfDataError
-from numaplan.profiler.perfdata.identities import Facts, identity_of
+from numaplan.profiler.perfdata.file.source import PerfDataError
+from numaplan.profiler.perfdata.processes.identities import RunRecords, identity_of
 from tests.support.perfdata_builder import AUXTRACE, COMPRESSED2, SAMPLE_ORDER, Builder, Event
 
 SECONDS = 10.0  # of the processor, which others may use as well
@@ -205,8 +205,8 @@ def try_one(path: Path, most_memory: int) -> bool:
     try:
         decoded = decode_perf(path)
         assert len({len(column) for column in decoded.samples.values()}) == 1
-        facts = Facts(decoded.threads, decoded.maps, decoded.execs, same_host=True)
-        found, _warnings = identity_of(facts, set(decoded.samples["pid"].tolist()))
+        run = RunRecords(decoded.threads, decoded.maps, decoded.execs, same_host=True)
+        found, _warnings = identity_of(run, set(decoded.samples["pid"].tolist()))
         assert all(region.bytes > 0 for region in found.regions)
         readable = True
     except PerfDataError:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from numaplan.profiler.perfdata.decoded import Decoded, decode_perf
-from numaplan.profiler.perfdata.errors import PerfDataError
+from numaplan.profiler.perfdata.file.source import PerfDataError
 from tests.conftest import REPOSITORY
 
 FOLDER = REPOSITORY.parent / "shared" / "fixtures" / "perfdata"

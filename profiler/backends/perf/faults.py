@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from numaplan.common import MachineLacksError, NumaplanError, UsageError
 from numaplan.machine import Machine
 
-from ...perfdata.conversion import Converted
+from ...perfdata.accesses.conversion import Converted
 from ...perfdata.decoded import decode_perf
 from ...recorded import Recording
 from ...trace.schema import EVENT_CODE

@@ -130,7 +130,9 @@ def _on_monotonic_clock(decoded: Decoded, run: PerfRun) -> Decoded:
         maps=tuple(replace(one, time=later(one.time)) for one in decoded.maps),
         losses=tuple((later(time), events) for time, events in decoded.losses),
         execs=tuple((later(time), pid) for time, pid in decoded.execs),
-        lives=tuple(replace(one, start=later(one.start), end=later(one.end)) for one in decoded.lives),
+        recorded_threads=tuple(
+            replace(one, start=later(one.start), end=later(one.end)) for one in decoded.recorded_threads
+        ),
     )
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from numaplan.common import MachineLacksError, NumaplanError
 
-from ...perfdata.accesses import Accesses, survey
-from ...perfdata.script import transcribe
+from ...perfdata.accesses.blocks import Accesses, survey
+from ...perfdata.file.script import transcribe
 from ..base import Progress
 from .command import find_perf
 
@@ -65,12 +65,15 @@ def samples_of(path: Path, found: Accesses, folder: Path, number: int, progress:
     tell(0)
     made = survey(transcribe(find_perf(), _WANTED, path, output, _patience(path), tell))
     facts = found.facts
-    known = {(span.pid, span.tid) for span in facts.lives}
-    more = tuple(span for span in made.facts.lives if (span.pid, span.tid) not in known)
-    header = {**facts.header, "attrs": made.facts.header["attrs"]}
-    return replace(
-        made, facts=replace(facts, events=made.facts.events, header=header, lives=(*facts.lives, *more))
+    known = {(span.pid, span.tid) for span in facts.recorded_threads}
+    more = (span for span in made.facts.recorded_threads if (span.pid, span.tid) not in known)
+    combined = replace(
+        facts,
+        events=made.facts.events,
+        header={**facts.header, "attrs": made.facts.header["attrs"]},
+        recorded_threads=(*facts.recorded_threads, *more),
     )
+    return replace(made, facts=combined)
 
 
 def _patience(recording: Path) -> float:

@@ -8,9 +8,9 @@ import numpy as np
 
 from numaplan.common import MachineLacksError, NumaplanError, UsageError
 
-from ...perfdata.conversion import Converted, convert
+from ...perfdata.accesses.conversion import Converted, convert
+from ...perfdata.accesses.event_kinds import PeriodCounter, period_facts
 from ...perfdata.decoded import Decoded, decode_perf
-from ...perfdata.periods import PeriodCounter, period_facts
 from ...recorded import Recording
 from ..base import WATCHING, Progress, RecordRequest
 from .command import INTERRUPTED, PerfRun, run_attached, run_recorded

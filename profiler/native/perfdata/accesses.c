@@ -1,7 +1,7 @@
 /* From decoded samples to memory accesses: which samples are some, and what a trace keeps of them.
  *
- * What counts as an access and what levels are called is decided in Python (profiler/perfdata/conversion.py and
- * data_source.py), which hands it over in tables.
+ * What counts as an access and what levels are called is decided in Python (profiler/perfdata/accesses), which
+ * hands it over in tables.
  */
 #include "perfdata.h"
 

@@ -13,7 +13,7 @@ from numaplan.profiler.backends.perf.command import perf_arguments
 from numaplan.profiler.backends.perf.event_plan import SETTINGS, EventPlan, plan_events
 from numaplan.profiler.backends.perf.hardware_samplers import Hardware, Pmu, clock_khz, read_hardware
 from numaplan.profiler.backends.perf.intel_events import llc_miss_events
-from numaplan.profiler.perfdata.event_kinds import event_codes
+from numaplan.profiler.perfdata.accesses.event_kinds import event_codes
 from numaplan.profiler.trace.schema import EVENTS
 
 LOCAL_DRAM = "cpu/event=0xd3,umask=0x1,name=mem_load_l3_miss_retired.local_dram/uP"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from numaplan.common import NumaplanError, UsageError
-from numaplan.profiler.perfdata.event_kinds import event_codes
+from numaplan.profiler.perfdata.accesses.event_kinds import event_codes
 from numaplan.profiler.recording.importing import import_recordings
 from numaplan.profiler.trace.reader import Trace
 from numaplan.profiler.trace.schema import EVENTS

@@ -9,7 +9,7 @@ import pytest
 from numaplan.common import MachineLacksError, UsageError
 from numaplan.profiler.backends.perf import hardware_trace
 from numaplan.profiler.perfdata.decoded import decode_perf
-from numaplan.profiler.perfdata.script import transcribe
+from numaplan.profiler.perfdata.file.script import transcribe
 from numaplan.profiler.recording.importing import import_recordings
 from numaplan.profiler.trace.reader import Trace
 from tests.support.perfdata_builder import HOSTNAME, Builder, Event

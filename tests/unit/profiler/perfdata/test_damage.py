@@ -6,7 +6,7 @@ import pytest
 
 from numaplan.common import UsageError
 from numaplan.profiler.perfdata.decoded import decode_perf
-from numaplan.profiler.perfdata.errors import PerfDataError
+from numaplan.profiler.perfdata.file.source import PerfDataError
 from tests.support.perfdata_builder import Builder, Event
 
 BASIC = ("ip", "tid", "time", "addr", "id", "cpu", "period")

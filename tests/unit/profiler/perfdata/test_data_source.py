@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from numaplan.profiler.perfdata.data_source import is_hitm, is_store, levels
+from numaplan.profiler.perfdata.accesses.data_source import is_hitm, is_store, levels
 from numaplan.profiler.trace.schema import LEVELS
 
 

@@ -9,7 +9,7 @@ import pytest
 from numaplan.profiler.identity.records import Identity
 from numaplan.profiler.identity.static import build_id_of, static_objects
 from numaplan.profiler.perfdata.decoded import Decoded, decode_perf
-from numaplan.profiler.perfdata.identities import Facts, identity_of
+from numaplan.profiler.perfdata.processes.identities import RunRecords, identity_of
 from tests.support.perfdata_builder import Builder, Event
 
 BASIC = ("ip", "tid", "time", "addr", "cpu")
@@ -31,8 +31,8 @@ def decoded_of(builder: Builder, folder: Path) -> Decoded:
 
 def identity(builder: Builder, folder: Path, pids: set[int], same_host: bool = True) -> Identity:
     decoded = decoded_of(builder, folder)
-    facts = Facts(decoded.threads, decoded.maps, decoded.execs, same_host)
-    return identity_of(facts, pids)[0]
+    run = RunRecords(decoded.threads, decoded.maps, decoded.execs, same_host)
+    return identity_of(run, pids)[0]
 
 
 def at(found: Identity, pid: int, address: int, time: int) -> tuple[str, str]:
@@ -232,16 +232,16 @@ def test_old_records_tell_code_from_data(builder: Builder, tmp_path: Path) -> No
 
 
 def test_endless_forks_take_bounded_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from numaplan.profiler.perfdata import spaces
+    from numaplan.profiler.perfdata.processes import address_spaces
 
-    monkeypatch.setattr(spaces, "_MOST_REGIONS", 1000)
+    monkeypatch.setattr(address_spaces, "_MOST_REGIONS", 1000)
     builder = Builder([Event(BASIC)])
     for number in range(50):
         builder.mmap2(100, 0x10000 * (number + 1), 0x8000, "//anon", 20, protection=READ_WRITE)
     for number in range(100):
         builder.fork(200 + number, 200 + number, 100, 1000 + number)
     decoded = decoded_of(builder, tmp_path)
-    facts = Facts(decoded.threads, decoded.maps, decoded.execs)
-    found, warnings = identity_of(facts, set(range(200, 300)))
+    run = RunRecords(decoded.threads, decoded.maps, decoded.execs)
+    found, warnings = identity_of(run, set(range(200, 300)))
     assert len(found.regions) == 1000
     assert warnings

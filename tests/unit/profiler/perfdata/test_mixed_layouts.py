@@ -5,13 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from numaplan.profiler.perfdata import access_decoder, zstd
-from numaplan.profiler.perfdata.accesses import AccessBlocks
-from numaplan.profiler.perfdata.conversion import block_of, has_cpu
+from numaplan.profiler.perfdata.accesses import decoder
+from numaplan.profiler.perfdata.accesses.blocks import AccessBlocks
+from numaplan.profiler.perfdata.accesses.conversion import block_of, has_cpu
+from numaplan.profiler.perfdata.accesses.event_kinds import event_codes
+from numaplan.profiler.perfdata.accesses.native import ChosenFacts, choose_rows
 from numaplan.profiler.perfdata.decoded import decode_perf
-from numaplan.profiler.perfdata.event_kinds import event_codes
-from numaplan.profiler.perfdata.family import LARGEST_TID
-from numaplan.profiler.perfdata.native_accesses import ChosenFacts, choose_rows
+from numaplan.profiler.perfdata.file import zstd
+from numaplan.profiler.perfdata.processes.unrecorded import LARGEST_TID
 from tests.support.perfdata_builder import COMPRESSED2, Builder, Event
 
 LOADS = Event(("identifier", "ip", "tid", "time", "addr", "cpu", "weight"), ids=(11, 12), name="loads")
@@ -85,8 +86,8 @@ def test_blocks_hold_what_the_whole_holds(
         builder.compress(cut=777, kind=COMPRESSED2 if "2" in form else 81)
     path = write(tmp_path, builder.pipe() if "pipe" in form else builder.file())
     whole = decode_perf(path)
-    monkeypatch.setattr(access_decoder, "_BLOCK", size)
-    monkeypatch.setattr(access_decoder, "_PIECE", size)
+    monkeypatch.setattr(decoder, "_BLOCK", size)
+    monkeypatch.setattr(decoder, "_PIECE", size)
     blocks = AccessBlocks(path)
     parts = [vars(part) for part in blocks]
     rows, codes = choose_rows(whole.samples, event_codes(whole.events), ChosenFacts(LARGEST_TID))

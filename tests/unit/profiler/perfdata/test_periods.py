@@ -3,7 +3,7 @@
 import numpy as np
 
 from numaplan.profiler import EVENT_CODE
-from numaplan.profiler.perfdata.periods import PeriodCounter, period_facts
+from numaplan.profiler.perfdata.accesses.event_kinds import PeriodCounter, period_facts
 
 LOAD, STORE, FAULT = (EVENT_CODE[name] for name in ("load", "store", "fault"))
 

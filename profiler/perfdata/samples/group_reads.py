@@ -7,12 +7,10 @@ sample of that member with that period, at the leader's place. A member that cou
 import numpy as np
 from numpy.typing import NDArray
 
-from . import attrs as a
+from ..file import attrs as a
 from .columns import Columns
 from .layout import Layout
 from .native import IdTable, Ints, column
-
-_TIME_ENABLED, _TIME_RUNNING, _READ_ID, _GROUP, _LOST = 1, 2, 4, 8, 16
 
 
 class GroupReads:
@@ -40,9 +38,9 @@ class GroupReads:
             return
         at = samples + layout.sections[0].size
         form = layout.read_format
-        times = 8 * ((form & _TIME_ENABLED != 0) + (form & _TIME_RUNNING != 0))
-        width = 24 if form & _LOST else 16
-        if form & _GROUP:
+        times = 8 * ((form & a.READ_TIME_ENABLED != 0) + (form & a.READ_TIME_RUNNING != 0))
+        width = 24 if form & a.READ_LOST else 16
+        if form & a.READ_GROUP:
             members = column(buffer, at, 8, swap).astype(np.int64)
             base = at + 8 + times
             inside = np.arange(int(members.sum())) - np.repeat(np.cumsum(members) - members, members)
@@ -95,4 +93,4 @@ class GroupReads:
 def reads_groups(layout: Layout) -> bool:
     """Whether samples of this layout tell counters by their ids."""
     behind = layout.sections[1].after if len(layout.sections) > 1 else 0
-    return behind == a.READ and layout.read_format & _READ_ID != 0
+    return behind == a.READ and layout.read_format & a.READ_ID != 0

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from numaplan.common import load_native
 
-from ..trace.schema import EVENT_CODE
+from ...trace.schema import EVENT_CODE
 from .data_source import LOAD, STORE, LevelTables, level_tables
 
 FIRST_GUEST = 4  # cpumode from here on
@@ -35,7 +35,6 @@ _ACCESSES = {
 
 
 _STEP = 1 << 16
-_REMEMBERED = 1024
 
 
 class _Samples(ctypes.Structure):
@@ -95,17 +94,6 @@ class _Levels(ctypes.Structure):
     )
 
 
-class _Unrecorded(ctypes.Structure):
-    _fields_ = (
-        ("told", ctypes.c_void_p),
-        ("size", ctypes.c_int64),
-        ("last", ctypes.c_void_p),
-        ("used", ctypes.c_void_p),
-        ("out", ctypes.c_void_p),
-        ("found", ctypes.c_int64),
-    )
-
-
 class Place(ctypes.Structure):
     _fields_ = tuple((name, ctypes.c_int64) for name in ("offset", "width", "column"))
 
@@ -139,8 +127,6 @@ def library() -> ctypes.CDLL:
     native.perfdata_choose.restype = number
     native.perfdata_convert.argtypes = [samples, pointer, pointer, number, rules, pointer, levels, accesses]
     native.perfdata_convert.restype = None
-    native.perfdata_unrecorded.argtypes = [pointer, pointer, number, ctypes.POINTER(_Unrecorded)]
-    native.perfdata_unrecorded.restype = None
     native.perfdata_extract.argtypes = [*[pointer] * 4, number, ctypes.POINTER(Extract)]
     native.perfdata_extract.restype = number
     native.perfdata_periods.argtypes = [*[pointer] * 4, number, number, pointer, pointer]
@@ -205,37 +191,6 @@ def _zeros(count: int) -> NDArray[np.uint64]:
     zeros = np.zeros(count, np.uint64)
     zeros.flags.writeable = False
     return zeros
-
-
-class Strangers:
-    """Looks for threads that no record told of, over blocks of samples. told: by tid, whether one did."""
-
-    def __init__(self, largest_tid: int) -> None:
-        self.told = np.zeros(largest_tid + 1, np.bool_)
-        self._last = np.zeros(_REMEMBERED, np.uint64)
-        self._used = np.zeros(_REMEMBERED, np.bool_)
-        self._out = np.empty(0, np.uint64)
-        self.native = _Unrecorded(
-            self.told.ctypes.data, len(self.told), self._last.ctypes.data, self._used.ctypes.data
-        )
-
-    def expect(self, samples: int) -> None:
-        """Make room for what so many samples can bring."""
-        if len(self._out) < samples:
-            self._out = np.empty(samples, np.uint64)
-            self.native.out = self._out.ctypes.data
-        self.native.found = 0
-
-    def look(self, samples: Samples) -> None:
-        """Look at a block of samples."""
-        pid, tid = samples["pid"], samples["tid"]
-        self.expect(len(tid))
-        library().perfdata_unrecorded(pid.ctypes.data, tid.ctypes.data, len(tid), self.native)
-
-    def found(self) -> list[tuple[int, int]]:
-        """(pid, tid) of those in the last block, ascending; some that were there before are left out."""
-        words = np.unique(self._out[: self.native.found].view(np.int64))
-        return list(zip((words >> 32).tolist(), words.astype(np.int32).tolist(), strict=True))
 
 
 def add_periods(

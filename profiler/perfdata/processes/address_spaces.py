@@ -1,7 +1,7 @@
 """The memory regions of recorded processes, by the mappings that perf saw made.
 
-What a mapping record says is the area as it is afterwards: a change of protection and growth are told like
-new mappings, an area that was joined to its neighbour as one with it; the end of a mapping is not told.
+A mapping record gives the area as it is afterwards: a change of protection and growth look like new mappings,
+an area that was joined to its neighbour is one with it; the end of a mapping has no record.
 """
 
 import bisect
@@ -9,9 +9,9 @@ import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from ..identity.records import RegionRecord
-from .family import Life
-from .modules import bias_of, data_of, local_file, writable_ranges
+from ...identity.records import RegionRecord
+from .ancestry import ProcessSpan
+from .elf import bias_of, data_of, local_file, writable_ranges
 from .records import EXECUTABLE, WRITABLE, Mapping, ThreadSpan
 
 _LARGE = 64 << 10  # smaller blocks are not counted, as in recordings of our own
@@ -35,7 +35,7 @@ class _Reserve:
     end: int
 
 
-class Spaces:
+class AddressSpaces:
     """Collects the regions of processes, parents before their children. full: there were too many."""
 
     def __init__(self, same_host: bool) -> None:
@@ -45,16 +45,16 @@ class Spaces:
         self._same_host = same_host
         self._rows: dict[int, list[int]] = {}
 
-    def add(self, life: Life, maps: Iterable[Mapping], execs: Iterable[int]) -> None:
+    def add(self, process: ProcessSpan, maps: Iterable[Mapping], execs: Iterable[int]) -> None:
         """Take a process with its own mappings (in order of time), and the times of its execs."""
         maps = list(maps)
-        own = _Space(self, life, {one.filename for one in maps if one.protection & EXECUTABLE})
-        if life.parent is not None:
+        own = _AddressSpace(self, process, {one.filename for one in maps if one.protection & EXECUTABLE})
+        if process.parent is not None:
             own.inherit()
-        told: list[tuple[int, int, Mapping | ThreadSpan | None]] = [(time, 0, None) for time in execs]
-        told += [(one.time, 1, one) for one in maps if one.length > 0 and one.addr + one.length < ADDRESSES]
-        told += [(span.start, 2, span) for span in life.spans if span.start >= 0]
-        for time, _kind, what in sorted(told, key=lambda one: one[:2]):
+        events: list[tuple[int, int, Mapping | ThreadSpan | None]] = [(time, 0, None) for time in execs]
+        events += [(one.time, 1, one) for one in maps if one.length > 0 and one.addr + one.length < ADDRESSES]
+        events += [(span.start, 2, span) for span in process.spans if span.start >= 0]
+        for time, _kind, what in sorted(events, key=lambda one: one[:2]):
             if what is None:
                 own.replaced(time)
             elif isinstance(what, Mapping):
@@ -62,17 +62,17 @@ class Spaces:
                     own.mapped(what)
             else:
                 own.thread_began(what)
-        self._rows[id(life)] = own.made
+        self._rows[id(process)] = own.made
 
-    def inherited(self, life: Life) -> list[RegionRecord]:
+    def inherited(self, process: ProcessSpan) -> list[RegionRecord]:
         """What the parent had when it forked; nothing once all forks together copied too much."""
-        rows = self._rows.get(id(life.parent), [])
+        rows = self._rows.get(id(process.parent), [])
         self._copied += len(rows)
         if self._copied > _MOST_COPIED or not self.has_room():
             self.full = True
             return []
         regions = [self.regions[row] for row in rows]
-        born = life.start
+        born = process.start
         return [one for one in regions if one.start_ns <= born and not 0 <= one.end_ns < born]
 
     def has_room(self) -> bool:
@@ -92,14 +92,14 @@ class Spaces:
         return local_file(one.filename, one.build_id, self._same_host)
 
 
-class _Space:
+class _AddressSpace:
     """One process while its records are gone through."""
 
-    def __init__(self, out: Spaces, life: Life, programs: set[str]) -> None:
+    def __init__(self, out: AddressSpaces, process: ProcessSpan, programs: set[str]) -> None:
         self.made: list[int] = []  # rows of all its regions
         self._rows: list[int] = []  # and of those since its last exec
         self._out = out
-        self._life = life
+        self._process = process
         self._programs = programs
         self._counts: dict[str, int] = {}
         self._forget()
@@ -120,10 +120,11 @@ class _Space:
 
     def inherit(self) -> None:
         """Take what the parent had; static data is the child's own copy."""
-        life = self._life
-        for region in self._out.inherited(life):
-            owner = life.process if region.kind in ("static", "text") else region.process
-            self._keep(replace(region, process=owner, pid=life.pid, start_ns=life.start, end_ns=life.end))
+        process = self._process
+        for region in self._out.inherited(process):
+            owner = process.label if region.kind in ("static", "text") else region.process
+            born, died = process.start, process.end
+            self._keep(replace(region, process=owner, pid=process.pid, start_ns=born, end_ns=died))
 
     def replaced(self, time: int) -> None:
         """Another program took the process over: nothing of its memory stays."""
@@ -154,7 +155,7 @@ class _Space:
 
     def thread_began(self, span: ThreadSpan) -> None:
         """A thread was made: its stack is what its maker reserved last, or that of a thread that ended."""
-        path = self._life.paths.get(span.tid, "")
+        path = self._process.paths.get(span.tid, "")
         while self._leased and self._leased[0][0] <= span.start:
             self._free.append(heapq.heappop(self._leased)[2])
         taken = self._reserves.pop(span.parent_tid, None)
@@ -203,7 +204,7 @@ class _Space:
         if one.protection == 0:
             self._reserve(one)
             return
-        # What was joined to neighbours is told as one: the new part is what those leave.
+        # What was joined to neighbours is recorded as one: the new part is what those leave.
         at, stop = start, end
         while at < stop:
             if at < self._end_of.get(at, at) <= stop:
@@ -217,7 +218,7 @@ class _Space:
             self._add(replace(one, addr=at, length=stop - at), "mmap", "anon")
 
     def _reserve(self, one: Mapping) -> None:
-        # The guard page of a stack above is told as part of this one.
+        # The guard page of a stack above is recorded as part of this one.
         above = bisect.bisect_right(self._reserved, one.addr)
         if above < len(self._reserved) and self._reserved[above] < one.addr + one.length:
             one = replace(one, length=self._reserved[above] - one.addr)
@@ -246,7 +247,7 @@ class _Space:
         """Keep a mapping as a region of this kind; its row, -1 if there was no room."""
         sequence = 0
         if kind == "mmap":
-            thread = self._life.paths.get(one.tid, "0")
+            thread = self._process.paths.get(one.tid, "0")
             if one.length >= _LARGE:
                 sequence = self._counts[thread] = self._counts.get(thread, 0) + 1
         return self._keep(
@@ -265,10 +266,8 @@ class _Space:
         build_id: str = "",
     ) -> RegionRecord:
         born = time if time > 0 else -1
-        life = self._life
-        return RegionRecord(
-            life.process, life.pid, kind, name, build_id, start, length, thread, sequence, born, life.end
-        )
+        label, pid, died = self._process.label, self._process.pid, self._process.end
+        return RegionRecord(label, pid, kind, name, build_id, start, length, thread, sequence, born, died)
 
     def _keep(self, region: RegionRecord) -> int:
         row = self._out.append(region)

@@ -3,13 +3,14 @@
 import struct
 from dataclasses import dataclass
 
-from . import attrs as a
-from .attrs import Attr
-from .layout import tail_of
+from ..file import attrs as a
+from ..file.attrs import Attr
 
 MMAP, LOST, COMM, EXIT, FORK, MMAP2, LOST_SAMPLES = 1, 2, 3, 4, 7, 10, 13
 REPORTED = (MMAP, LOST, COMM, EXIT, FORK, MMAP2, LOST_SAMPLES)
 READABLE, WRITABLE, EXECUTABLE = 1, 2, 4  # a mapping's protection
+# Fields at the end of records that are no samples, where sample_id_all is set.
+_TAIL = (a.TID, a.TIME, a.ID, a.STREAM_ID, a.CPU, a.IDENTIFIER)
 _MISC_BUILD_ID = 1 << 14
 _MISC_MMAP_DATA = 1 << 13
 _MISC_EXEC = 1 << 13
@@ -71,7 +72,7 @@ class RecordReader:
 
     def set_events(self, attrs: list[Attr]) -> None:
         """The events as known so far."""
-        self._tails = [tail_of(attr) for attr in attrs]
+        self._tails = [_tail_of(attr) for attr in attrs]
         ends = {_id_distance(tail) for tail in self._tails}
         # With an id at one place in all tails each record tells its event; else the first event's tail holds.
         self._id_at = ends.pop() if len(attrs) > 1 and len(ends) == 1 else None
@@ -150,6 +151,14 @@ class RecordReader:
         if distance > len(data) - 8:
             return (1 << 64) - 1
         return int(struct.unpack_from(self._order + "Q", data, len(data) - distance)[0])
+
+
+def _tail_of(attr: a.Attr) -> dict[int, int]:
+    """Distance of each field of the tail from the end of a record that is no sample; empty without a tail."""
+    if "sample_id_all" not in attr.flags:
+        return {}
+    present = [bit for bit in _TAIL if attr.sample_type & bit]
+    return {bit: 8 * (len(present) - index) for index, bit in enumerate(present)}
 
 
 def _id_distance(tail: dict[int, int]) -> int | None:

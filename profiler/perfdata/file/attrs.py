@@ -14,6 +14,10 @@ REGS_USER, STACK_USER, WEIGHT, DATA_SRC, IDENTIFIER, TRANSACTION, REGS_INTR, PHY
     1 << bit for bit in range(12, 20)
 )
 AUX, CGROUP, DATA_PAGE_SIZE, CODE_PAGE_SIZE, WEIGHT_STRUCT = (1 << bit for bit in range(20, 25))
+# read_format
+READ_TIME_ENABLED, READ_TIME_RUNNING, READ_ID, READ_GROUP, READ_LOST = (1 << bit for bit in range(5))
+# branch_sample_type
+BRANCH_HW_INDEX, BRANCH_COUNTERS = 1 << 17, 1 << 19
 
 _FLAGS = {
     "exclude_user": 4,

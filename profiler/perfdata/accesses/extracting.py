@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..processes.unrecorded import NativeSearch
+from ..samples.native import Found
 from .data_source import level_tables
-from .native import Found
-from .native_accesses import (
+from .native import (
     ChosenFacts,
     Codes,
     Extract,
     Place,
-    Strangers,
     access_columns,
     levels_of,
     library,
@@ -77,7 +77,7 @@ class Extractor:
         found: Found,
         events: NDArray[np.int32] | None,
         facts: ChosenFacts,
-        strangers: Strangers,
+        unrecorded: NativeSearch,
     ) -> None:
         """Add the accesses among the records; the caller has checked that they hold the fields.
 
@@ -85,8 +85,7 @@ class Extractor:
         """
         native = self._native
         native.rules.largest_tid = facts.largest_tid
-        native.facts, native.unrecorded = ctypes.addressof(facts.native), ctypes.addressof(strangers.native)
-        strangers.expect(len(found.positions))
+        native.facts, native.unrecorded = ctypes.addressof(facts.native), ctypes.addressof(unrecorded)
         native.out = pointers_to(self._columns, self.count)
         native.codes = self._codes.ctypes.data + self.count
         self.count += library().perfdata_extract(

@@ -1,13 +1,19 @@
-"""Where the fields of a sample stand, by sample_type.
+"""Where the fields of a sample stand, by sample_type, and how long those are that vary.
 
 A sample is a header, then the fields of `_ORDER` that its sample_type names, in that order. Those of varying
-length cut it into sections; inside a section every field has a fixed place. Other records have a tail if
-`sample_id_all` says so.
+length cut it into sections; inside a section every field has a fixed place.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import attrs as a
+import numpy as np
+from numpy.typing import NDArray
+
+from ..file import attrs as a
+from .native import Ints, column
+
+Buffer = NDArray[np.uint8]
 
 HEADER = 8
 VARIABLE = frozenset((a.READ, a.CALLCHAIN, a.RAW, a.BRANCH_STACK, a.REGS_USER, a.STACK_USER, a.REGS_INTR))
@@ -34,7 +40,7 @@ _ORDER: tuple[tuple[int, tuple[tuple[str, int, int], ...]], ...] = (
     (a.REGS_INTR, ()),
     (a.PHYS_ADDR, (("phys_addr", 0, 8),)),
 )
-_TAIL = (a.TID, a.TIME, a.ID, a.STREAM_ID, a.CPU, a.IDENTIFIER)
+_TOO_LONG = 1 << 20  # longer than any record: the caller drops the sample
 
 
 @dataclass(frozen=True)
@@ -85,15 +91,73 @@ def layout_of(attr: a.Attr, order: str) -> Layout:
     )
 
 
-def tail_of(attr: a.Attr) -> dict[int, int]:
-    """Distance of each field of the tail from the end of a record that is no sample; empty without a tail."""
-    if "sample_id_all" not in attr.flags:
-        return {}
-    present = [bit for bit in _TAIL if attr.sample_type & bit]
-    return {bit: 8 * (len(present) - index) for index, bit in enumerate(present)}
-
-
 def id_offset(attr: a.Attr) -> int | None:
     """Where a sample of the event carries its id, from the start of the record; the stream's id will do."""
     offsets = {name: offset for name, offset, _width in reversed(layout_of(attr, "<").sections[0].columns)}
     return offsets.get("id", offsets.get("stream_id"))
+
+
+def field_lengths(bit: int, layout: Layout, buffer: Buffer, at: Ints, swap: bool) -> NDArray[np.int64]:
+    """Bytes that the field `bit` takes in each sample.
+
+    at: where it starts, at least 8 bytes before the record's end. What a sample claims beyond any record
+    comes back as a length that no record has room for.
+    """
+    return _LENGTHS[bit](layout, buffer, at, swap)
+
+
+def _count(buffer: Buffer, at: Ints, swap: bool, width: int = 8) -> Ints:
+    """A count or length that a file claims, cut to what can be computed with."""
+    return np.minimum(column(buffer, at, width, swap), _TOO_LONG).astype(np.int64)
+
+
+def _callchain(_layout: Layout, buffer: Buffer, at: Ints, swap: bool) -> Ints:
+    return 8 + 8 * _count(buffer, at, swap)
+
+
+def _raw(_layout: Layout, buffer: Buffer, at: Ints, swap: bool) -> Ints:
+    # The size does not count its own four bytes; together they fill whole words.
+    return (4 + _count(buffer, at, swap, 4) + 7) & ~7
+
+
+def _branch_stack(layout: Layout, buffer: Buffer, at: Ints, swap: bool) -> Ints:
+    entry = 24 + (8 if layout.branch_sample_type & a.BRANCH_COUNTERS else 0)
+    return (16 if layout.branch_sample_type & a.BRANCH_HW_INDEX else 8) + entry * _count(buffer, at, swap)
+
+
+def _registers(count: int, buffer: Buffer, at: Ints, swap: bool) -> Ints:
+    abi = column(buffer, at, 8, swap)
+    return np.where(abi != 0, 8 + 8 * count, 8)
+
+
+def _user_registers(layout: Layout, buffer: Buffer, at: Ints, swap: bool) -> Ints:
+    return _registers(layout.user_registers, buffer, at, swap)
+
+
+def _interrupt_registers(layout: Layout, buffer: Buffer, at: Ints, swap: bool) -> Ints:
+    return _registers(layout.interrupt_registers, buffer, at, swap)
+
+
+def _stack(_layout: Layout, buffer: Buffer, at: Ints, swap: bool) -> Ints:
+    size = _count(buffer, at, swap)
+    return np.where(size > 0, 16 + size, 8)
+
+
+def _read(layout: Layout, buffer: Buffer, at: Ints, swap: bool) -> Ints:
+    form = layout.read_format
+    times = 8 * ((form & a.READ_TIME_ENABLED != 0) + (form & a.READ_TIME_RUNNING != 0))
+    value = 8 * (1 + (form & a.READ_ID != 0) + (form & a.READ_LOST != 0))
+    if form & a.READ_GROUP:
+        return 8 + times + value * _count(buffer, at, swap)
+    return np.full(len(at), times + value, dtype=np.int64)
+
+
+_LENGTHS: dict[int, Callable[[Layout, Buffer, Ints, bool], Ints]] = {
+    a.READ: _read,
+    a.CALLCHAIN: _callchain,
+    a.RAW: _raw,
+    a.BRANCH_STACK: _branch_stack,
+    a.REGS_USER: _user_registers,
+    a.STACK_USER: _stack,
+    a.REGS_INTR: _interrupt_registers,
+}

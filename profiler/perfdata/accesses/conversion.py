@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from numaplan.machine import MAX_CPUS, Machine, Node, parse_list
 
-from ..identity.records import Identity
-from ..recorded import SampleBlock, SeenThread
-from .attrs import CPU
-from .decoded import Decoded
+from ...identity.records import Identity
+from ...recorded import SampleBlock, SeenThread
+from ..decoded import Decoded
+from ..file.attrs import CPU
+from ..processes.identities import RunRecords, identity_of
+from ..processes.unrecorded import LARGEST_TID
 from .event_kinds import event_codes
-from .family import LARGEST_TID
-from .identities import Facts, identity_of
-from .native_accesses import ChosenFacts, Codes, Rows, Samples, choose_rows, convert_rows
+from .native import ChosenFacts, Codes, Rows, Samples, choose_rows, convert_rows
 
 _BLOCK = 1 << 16  # accesses
 NEVER = int(np.iinfo(np.int64).max)
@@ -57,7 +57,7 @@ class Converted:
     def identity(self) -> Identity:
         """Processes, threads and regions, as far as the records tell."""
         decoded = self.decoded
-        facts = Facts(decoded.threads, decoded.maps, decoded.execs, same_host=True)
+        facts = RunRecords(decoded.threads, decoded.maps, decoded.execs, same_host=True)
         return identity_of(facts, self._pids())[0]
 
     def _pids(self) -> set[int]:

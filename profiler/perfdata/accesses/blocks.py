@@ -10,10 +10,10 @@ from pathlib import Path
 
 from numaplan.machine import Machine
 
-from ..recorded import SampleBlock
-from .access_decoder import AccessDecoder
+from ...recorded import SampleBlock
+from ..decoded import Decoded, decoded, opened, pieces
 from .conversion import Placer, start_of
-from .decoded import Decoded, decoded, opened, pieces
+from .decoder import AccessDecoder
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,14 @@ class AccessBlocks:
         source, reader = opened(self._path, AccessDecoder)
         assert isinstance(reader.samples, AccessDecoder)  # for the types
         self.decoder = reader.samples
-        self.decoder.listen(reader.records.threads())
+        self.decoder.search_unrecorded(reader.records.threads())
         for _piece in pieces(reader, source, self._path):
             yield from self._ready()
         self.decoder.flush()
         yield from self._ready()
         reader.finish()
         facts = decoded(reader)
-        self.facts = replace(facts, lives=facts.lives + self.decoder.untold.spans())
+        self.facts = replace(facts, recorded_threads=facts.recorded_threads + self.decoder.unrecorded.spans())
 
     def _ready(self) -> Iterator[SampleBlock]:
         ready = self.decoder.ready

@@ -4,7 +4,7 @@ import struct
 from dataclasses import dataclass, field
 
 from .attrs import LARGEST, SMALLEST, Attr, parse_attr
-from .errors import PerfDataError
+from .source import PerfDataError
 
 _MAGIC = {b"PERFILE2": "<", b"2ELIFREP": ">"}
 _OLD_MAGIC = b"PERFFILE"  # before 3.4: the same bytes in both orders

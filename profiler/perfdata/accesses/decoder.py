@@ -9,18 +9,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..recorded import SampleBlock
-from .attrs import Attr
+from ...recorded import SampleBlock
+from ..file.attrs import Attr
+from ..processes.records import ThreadSpan
+from ..processes.unrecorded import LARGEST_TID, UnrecordedThreads
+from ..samples.decoder import Buffer, SampleDecoder
+from ..samples.native import Found
 from .conversion import block_of, has_cpu, sample_block
-from .event_kinds import event_codes
+from .event_kinds import PeriodCounter, event_codes
 from .extracting import Extractor
-from .family import LARGEST_TID
-from .native import Found
-from .native_accesses import ChosenFacts, choose_rows
-from .periods import PeriodCounter
-from .records import ThreadSpan
-from .samples import Buffer, SampleDecoder
-from .strangers import UntoldThreads
+from .native import ChosenFacts, choose_rows
 
 _BLOCK = 1 << 16  # accesses
 _PIECE = 1 << 14  # records that come at once, at most
@@ -29,7 +27,7 @@ _PIECE = 1 << 14  # records that come at once, at most
 class AccessDecoder(SampleDecoder):
     """Collects the accesses of a recording in `ready`, times as in the file and nodes not known.
 
-    chosen, counter: what they say together, and their periods; untold: threads that no record tells of.
+    chosen, counter: what they say together, and their periods.
     """
 
     def __init__(self, order: str) -> None:
@@ -37,12 +35,12 @@ class AccessDecoder(SampleDecoder):
         self.ready: list[SampleBlock] = []
         self.chosen = ChosenFacts(LARGEST_TID)
         self.counter = PeriodCounter()
-        self.untold = UntoldThreads([])
+        self.unrecorded = UnrecordedThreads([])
         self._extractor: Extractor | None = None
 
-    def listen(self, told: Sequence[ThreadSpan]) -> None:
-        """Look for threads that are not among those of the records, a list that grows."""
-        self.untold = UntoldThreads(told)
+    def search_unrecorded(self, recorded: Sequence[ThreadSpan]) -> None:
+        """Search for threads that are not among those of the records, a list that grows."""
+        self.unrecorded = UnrecordedThreads(recorded)
 
     def set_events(self, attrs: Sequence[Attr], names: Sequence[str]) -> None:
         """See SampleDecoder."""
@@ -53,7 +51,7 @@ class AccessDecoder(SampleDecoder):
         self._extractor = None
         if len(self._layouts) == 1 and len(self._layouts[0].sections) == 1:
             (section,) = self._layouts[0].sections
-            periods = self.counter.expect(len(attrs))
+            periods = self.counter.arrays(len(attrs))
             self._extractor = Extractor(section.columns, self._kinds, self._with_cpu, self._swap, periods)
 
     def decode(self, buffer: Buffer, samples: Found) -> None:
@@ -70,15 +68,14 @@ class AccessDecoder(SampleDecoder):
             return
         if extractor.room < len(short):
             self.flush()
-        extractor.extract(buffer, samples, events, self.chosen, self.untold.begin())
-        self.untold.end()
+        extractor.extract(buffer, samples, events, self.chosen, self.unrecorded.begin(len(short)))
+        self.unrecorded.end()
 
     def _convert(self) -> None:
         """Make accesses of the samples that were decoded into columns."""
         self.flush()
         samples = self.columns.finish()
-        self.untold.begin().look(samples)
-        self.untold.end()
+        self.unrecorded.search(samples)
         rows, codes = choose_rows(samples, self._kinds, self.chosen)
         self.counter.add(samples, rows, codes)
         if len(rows):

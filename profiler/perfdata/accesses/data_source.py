@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ..trace.schema import LEVEL_CODE
+from ...trace.schema import LEVEL_CODE
 
 Sources = NDArray[np.uint64]
 

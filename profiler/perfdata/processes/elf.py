@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from ..identity.static import build_id_of, static_objects
+from ...identity.static import build_id_of, static_objects
 
 _PAGE = 4096
 _WRITABLE = 2

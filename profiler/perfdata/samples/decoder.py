@@ -6,12 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .attrs import Attr
+from ..file.attrs import Attr
 from .columns import Columns
 from .group_reads import GroupReads, reads_groups
-from .layout import Layout, id_offset, layout_of
+from .layout import Layout, field_lengths, id_offset, layout_of
 from .native import Found, IdTable, Ints, column, gather
-from .skipping import field_lengths
 
 Buffer = NDArray[np.uint8]
 Flags = NDArray[np.bool_]

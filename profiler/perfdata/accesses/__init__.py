@@ -1,0 +1,1 @@
+"""Samples that are memory accesses, as a trace wants them."""

@@ -1,0 +1,1 @@
+"""Sample records into columns."""
