@@ -33,16 +33,15 @@ def test_samples_tell_who_touches_what_where(two_nodes: SharedGuest, tmp_path: P
     period, accesses = 1009, 30_000_000
     near, far = ([guest_program("known"), cpu, 0, accesses] for cpu in (1, 2))
     samples, counted = sample(two_nodes, tmp_path / "stream", period, 0.01, *near, "--", *far)
-    assert samples.lost < 0.02 * len(samples.tid)  # a program's last ones may find it gone
     assert (samples.count == period).all()
     assert (np.diff(samples.time_ns[np.argsort(samples.time_ns)]) >= 0).all()
-    found = {}
+    found, missing = {}, 0.0
     for tid in np.unique(samples.tid).tolist():
         rows = samples.tid == tid
         if rows.sum() * period < accesses / 2:
             continue  # the shell's words before the program
         assert (samples.pid[rows] == tid).all()
-        assert abs(rows.sum() * period / sum(counted[tid]) - 1) < 0.03
+        missing += sum(counted[tid]) / period - rows.sum()
         assert abs(samples.is_write[rows].mean() - 0.5) < 0.03
         cpu = int(np.median(samples.cpu[rows]))
         found[cpu] = float(np.mean(samples.latency_ns[rows] == (LOCAL_NS if cpu == 1 else REMOTE_NS)))
@@ -50,6 +49,8 @@ def test_samples_tell_who_touches_what_where(two_nodes: SharedGuest, tmp_path: P
         pages = np.unique(samples.addr[rows] // np.uint64(4096))
         assert len(pages) > 1000  # of the 1024 that it uses
     assert set(found) == {1, 2}
+    assert abs(missing - samples.lost) < 0.01 * len(samples.tid)  # how many find no room is the reader's pace
+    assert samples.lost < 0.2 * len(samples.tid)
 
 
 def test_what_finds_no_room_is_counted(two_nodes: SharedGuest, tmp_path: Path) -> None:
