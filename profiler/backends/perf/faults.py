@@ -4,16 +4,13 @@ It needs no hardware sampler and works in virtual machines. A page faults when i
 kernel's NUMA balancing it faults again now and then (hint faults), which then sample who uses which page.
 """
 
-import shutil
-import subprocess
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.common import MachineLacksError, NumaplanError, UsageError
+from numaplan.common import MachineLacksError, UsageError
 from numaplan.machine import Machine
 
 from ...perfdata.accesses.conversion import Converted
@@ -21,7 +18,7 @@ from ...perfdata.decoded import decode_perf
 from ...recorded import Recording
 from ...trace.schema import EVENT_CODE
 from ..base import Capability, PerfChoices, Progress, RecordRequest
-from .command import perf_arguments, recording_perf
+from .command import perf_arguments, probe
 from .event_plan import NO_PHYSICAL, ring_options
 from .privileges import CAP_SYS_ADMIN, has_capability, is_privileged, perf_hint
 from .session import decode_output, own_accesses, recording_of, run_perf, shown_command
@@ -29,7 +26,6 @@ from .session import decode_output, own_accesses, recording_of, run_perf, shown_
 _EVENTS = ("page-faults",)
 _OPTIONS = ("-d", "-k", "CLOCK_MONOTONIC")
 _PERIOD = 1
-_PROBE_SECONDS = 20
 _PAGE_BITS = 12
 _BALANCING = Path("/proc/sys/kernel/numa_balancing")
 
@@ -43,10 +39,9 @@ class FaultsBackend:
     def available(self, machine: Machine) -> Capability:
         """Whether perf can record page faults here; records `true` to find out (0.2 s)."""
         try:
-            perf = recording_perf()
+            problem = probe(perf_arguments(_EVENTS, _OPTIONS, _PERIOD, PerfChoices()), _has_samples)
         except MachineLacksError as error:
             return Capability(False, error.what, error.hint)
-        problem = _probe(perf)
         if problem:
             return Capability(False, f"perf cannot record page faults: {problem}", perf_hint())
         if hint_faults_live(machine):
@@ -85,31 +80,8 @@ def hint_faults_live(machine: Machine) -> bool:
         return False
 
 
-def _probe(perf: str) -> str:
-    """What goes wrong when `true` is recorded; empty when it works."""
-    program = shutil.which("true")
-    if program is None:
-        return "no program 'true' to try it on"
-    with tempfile.TemporaryDirectory(prefix="numaplan-") as folder:
-        output = Path(folder) / "probe.data"
-        command = [
-            perf,
-            "record",
-            "-q",
-            *perf_arguments(_EVENTS, _OPTIONS, _PERIOD, PerfChoices()),
-            "-o",
-            str(output),
-            "--",
-            program,
-        ]
-        try:
-            done = subprocess.run(command, capture_output=True, timeout=_PROBE_SECONDS, check=False)
-            if done.returncode == 0 and len(decode_perf(output).samples["time"]):
-                return ""
-        except (OSError, subprocess.TimeoutExpired, NumaplanError) as error:
-            return str(error)
-        lines = done.stderr.decode("utf-8", "replace").split("\n")
-        return next((line.strip() for line in lines if line.strip()), "it records nothing")
+def _has_samples(output: Path) -> bool:
+    return len(decode_perf(output).samples["time"]) > 0
 
 
 def _with_hint_faults(converted: Converted) -> Converted:

@@ -1,26 +1,23 @@
 """The backends `pebs` (Intel), `ibs` (AMD) and `spe` (ARM): the hardware's own samples of memory accesses."""
 
-import shutil
-import subprocess
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from numaplan.common import MachineLacksError, NumaplanError
+from numaplan.common import NumaplanError
 from numaplan.machine import Machine
 
 from ...perfdata.decoded import Decoded
 from ...recorded import Recording
 from ..base import Capability, PerfChoices, Progress, RecordRequest
-from .command import PerfRun, perf_arguments, recording_perf
+from .command import perf_arguments, probe
 from .event_plan import EventPlan, plan_events
 from .hardware_samplers import Hardware, read_hardware
 from .hardware_trace import synthesise
+from .running import PerfRun
 from .session import decode_output, own_accesses, recording_of, run_perf, shown_command
 
-_PROBE_SECONDS = 20
 _DEFAULT_PERIOD = 1000
 
 
@@ -38,7 +35,9 @@ class HardwareBackend:
         del machine
         try:
             plan = self._plan(read_hardware(self._root), _DEFAULT_PERIOD, PerfChoices(), {})
-            problem = _probe(recording_perf(), plan) if self._root == Path("/") else ""
+            wide = ["-a"] if plan.machine_wide else []
+            here = self._root == Path("/")
+            problem = probe([*_arguments(plan, PerfChoices()), *wide]) if here else ""
         except NumaplanError as error:
             return Capability(False, error.what.removeprefix(f"backend {self.name}: "), error.hint)
         if problem:
@@ -138,21 +137,3 @@ def _on_monotonic_clock(decoded: Decoded, run: PerfRun) -> Decoded:
 
 def _arguments(plan: EventPlan, choices: PerfChoices) -> list[str]:
     return perf_arguments(plan.events, plan.options, plan.period, choices)
-
-
-def _probe(perf: str, plan: EventPlan) -> str:
-    """What goes wrong when `true` is recorded with the plan's events; empty when it works."""
-    program = shutil.which("true")
-    if program is None:
-        return "no program 'true' to try it on"
-    with tempfile.TemporaryDirectory(prefix="numaplan-") as folder:
-        wide = ["-a"] if plan.machine_wide else []
-        arguments = [*_arguments(plan, PerfChoices()), *wide, "-o", f"{folder}/probe.data", "--", program]
-        try:
-            done = subprocess.run(
-                [perf, "record", "-q", *arguments], capture_output=True, timeout=_PROBE_SECONDS, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise MachineLacksError(f"perf does not run: {error}", "see 'nprof doctor'") from error
-        lines = [line.strip() for line in done.stderr.decode("utf-8", "replace").split("\n")]
-        return "" if done.returncode == 0 else next(filter(None, lines), "it ends at once")

@@ -13,8 +13,9 @@ from ...perfdata.accesses.event_kinds import PeriodCounter, period_facts
 from ...perfdata.decoded import Decoded, decode_perf
 from ...recorded import Recording
 from ..base import WATCHING, Progress, RecordRequest
-from .command import INTERRUPTED, PerfRun, run_attached, run_recorded
+from .process import INTERRUPTED
 from .progress import Meter
+from .running import PerfRun, run_attached, run_recorded
 
 _USER_END = np.uint64(1 << 63)
 _THROTTLE = 5  # the kernel's record for a sampler that it slowed down

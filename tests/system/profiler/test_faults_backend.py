@@ -17,7 +17,7 @@ from numaplan.common import MachineLacksError, UsageError
 from numaplan.machine import Machine, Node
 from numaplan.profiler.backends.base import RecordRequest
 from numaplan.profiler.backends.perf import faults
-from numaplan.profiler.backends.perf.command import run_recorded
+from numaplan.profiler.backends.perf.running import run_recorded
 from numaplan.profiler.recorded import Recording, SampleBlock
 from numaplan.profiler.trace.schema import EVENT_CODE
 

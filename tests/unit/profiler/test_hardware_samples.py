@@ -9,9 +9,10 @@ import pytest
 
 from numaplan.machine import Machine
 from numaplan.profiler.backends.base import PerfChoices, RecordRequest
-from numaplan.profiler.backends.perf.command import INTERRUPTED, PerfRun
 from numaplan.profiler.backends.perf.event_plan import EventPlan
 from numaplan.profiler.backends.perf.hardware import HardwareBackend, IbsBackend, PebsBackend, SpeBackend
+from numaplan.profiler.backends.perf.process import INTERRUPTED
+from numaplan.profiler.backends.perf.running import PerfRun
 from numaplan.profiler.identity.records import Identity
 from numaplan.profiler.recorded import Recording, SampleBlock
 from numaplan.profiler.recording.assemble import write_trace

@@ -1,0 +1,189 @@
+"""Run a program with `perf record` watching it from its first instruction, or watch what runs.
+
+perf attaches to the program before it starts (its child waits just before exec), so the program keeps its own
+environment, pid, parent, exit code and signals, and nothing that it loads is loaded into perf.
+"""
+
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from numaplan.common import MachineLacksError, UsageError, find_program, run_program
+
+from .command import recording_perf
+from .process import INTERRUPTED, TICK_SECONDS, PerfProcess
+
+_NOT_STARTED = 127
+_LEAST_SPACE = 64 << 10
+
+
+@dataclass(frozen=True)
+class PerfRun:
+    """One program recorded: its exit code, its pid, CLOCK_MONOTONIC when it was let go, what perf said."""
+
+    exit_code: int
+    pid: int
+    start_ns: int
+    messages: str
+
+
+def run_recorded(
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    perf_options: Sequence[str],
+    output: Path,
+    *,
+    machine_wide: bool = False,
+    duration: float = 0.0,
+    tick: Callable[[int], None] = lambda _pid: None,
+) -> PerfRun:
+    """Run a program to its end (or Ctrl-C) under `perf record perf_options` and return how it went.
+
+    machine_wide: record everything that runs meanwhile; duration: stop recording after so many seconds (0:
+    never), while the program runs on; tick: called now and then with the program's pid. Raises UsageError
+    when the program cannot be started or the disk fills up, MachineLacksError when perf cannot record it (the
+    program is not run then), KeyboardInterrupt when Ctrl-C comes before its start.
+    """
+    find_program(argv, environment.get("PATH"))
+    recording_perf()  # raises before anything is started
+    with _Watch(perf_options, output, machine_wide) as watch:
+        watcher = threading.Thread(target=watch.attach, name="perf attach", args=(duration, tick))
+        watcher.start()
+        try:
+            code = run_program(argv, environment, before_exec=watch.hold)
+        finally:
+            watch.hurry()
+            watcher.join()
+        messages = watch.perf.stop() if watch.perf else ""
+        check_space(output.parent)
+        if watch.problem and code == INTERRUPTED:
+            raise KeyboardInterrupt
+        if watch.problem:
+            raise MachineLacksError(f"perf cannot record: {watch.problem}", "see 'nprof doctor'")
+        return PerfRun(code, watch.pid, watch.start_ns, messages)
+
+
+def run_attached(
+    pids: Sequence[int],
+    perf_options: Sequence[str],
+    output: Path,
+    *,
+    duration: float = 0.0,
+    tick: Callable[[], None] = lambda: None,
+) -> PerfRun:
+    """Record running processes (all of the machine's without pids) until they end, Ctrl-C or the duration.
+
+    tick: called now and then meanwhile. The exit code is 0, or 130 after Ctrl-C. Raises UsageError when the
+    disk fills up, MachineLacksError when perf cannot record.
+    """
+    target = ["-p", ",".join(map(str, pids))] if pids else ["-a"]
+    with _termination_as_interrupt(), PerfProcess(perf_options, target, str(output)) as perf:
+        try:
+            perf.enable()
+        except MachineLacksError as error:
+            raise MachineLacksError(f"perf cannot record: {error}", "see 'nprof doctor'") from error
+        start_ns = time.monotonic_ns()
+        code = perf.wait(duration, tick)
+        messages = perf.stop()
+        check_space(output.parent)
+        return PerfRun(code, -1, start_ns, messages)
+
+
+@contextmanager
+def _termination_as_interrupt() -> Iterator[None]:
+    """A batch system's SIGTERM ends a recording as Ctrl-C does, which keeps it."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def check_space(folder: Path) -> None:
+    """Raise UsageError when nothing more can be written to a folder: perf then stops without saying so."""
+    if shutil.disk_usage(folder).free < _LEAST_SPACE:
+        raise UsageError(
+            f"{folder}: no space left for the recording", "free some, or write to a disk with more"
+        )
+
+
+class _Watch:
+    """perf attached to one program, which tells its pid through one pipe and waits for a go at another."""
+
+    def __init__(self, options: Sequence[str], output: Path, machine_wide: bool) -> None:
+        self.perf: PerfProcess | None = None
+        self.pid = -1
+        self.start_ns = -1
+        self.problem = ""
+        self._options = options
+        self._output = str(output)
+        self._machine_wide = machine_wide
+        self._ended = threading.Event()
+        self._pid_out, self._pid_in = os.pipe()
+        self._go_out, self._go_in = os.pipe()
+        self._open = {self._pid_out, self._pid_in, self._go_out, self._go_in}
+
+    def __enter__(self) -> "_Watch":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.perf is not None:
+            self.perf.close()
+        for descriptor in list(self._open):
+            self._close(descriptor)
+
+    def _close(self, descriptor: int) -> None:
+        if descriptor in self._open:
+            self._open.discard(descriptor)
+            with suppress(OSError):
+                os.close(descriptor)
+
+    def hold(self) -> None:
+        """In the child: tell the pid, then wait; without a go the program must not run."""
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C before the start is for this child, too
+        os.close(self._go_in)
+        os.write(self._pid_in, f"{os.getpid()}\n".encode())
+        if not os.read(self._go_out, 1):
+            os._exit(_NOT_STARTED)
+
+    def hurry(self) -> None:
+        """No child will come any more, or it has ended: end a wait for its pid or for the duration."""
+        self._ended.set()
+        self._close(self._pid_in)
+
+    def attach(self, duration: float, tick: Callable[[int], None]) -> None:
+        """Wait for the child, start perf on it, and let the child go once perf counts; tick while it runs.
+
+        After `duration` seconds (unless that is 0) perf is stopped, if the child still runs.
+        """
+        try:
+            if pid := os.read(self._pid_out, 32):
+                self.pid = int(pid)
+                target = ["-a"] if self._machine_wide else ["-p", str(self.pid)]
+                self.perf = PerfProcess(self._options, target, self._output)
+                self.perf.enable()
+                self.start_ns = time.monotonic_ns()
+                os.write(self._go_in, b"g")
+                self._until_end(self.perf, duration, tick)
+        except (OSError, MachineLacksError) as error:
+            self.problem = str(error)
+        finally:
+            self._close(self._go_in)
+
+    def _until_end(self, perf: PerfProcess, duration: float, tick: Callable[[int], None]) -> None:
+        until = time.monotonic() + duration if duration else float("inf")
+        while (left := until - time.monotonic()) > 0:
+            if self._ended.wait(min(left, TICK_SECONDS)):
+                return
+            tick(self.pid)
+        perf.interrupt()
