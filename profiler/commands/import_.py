@@ -5,7 +5,8 @@ from typing import Annotated
 
 from numaplan.common import Argument, Command, Option
 
-from .show import say, say_summary, terminal_progress
+from .progress import terminal_progress
+from .show import say, say_summary
 
 
 class ImportCommand(Command, frozen=True):

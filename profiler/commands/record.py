@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 from numaplan.common import Argument, Command, Option, UsageError, write_document
 
 from .doctor import recorded_tree
-from .show import say, say_summary, terminal_progress
+from .progress import terminal_progress
+from .show import say, say_summary
 
 if TYPE_CHECKING:
     from ..backends.base import PerfChoices

@@ -1,17 +1,12 @@
 """How `nprof` draws its answers on a terminal."""
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING, Any
 
-from ..backends.base import WATCHING
-from .status_row import StatusRow
-
 if TYPE_CHECKING:
-    from ..backends.base import Progress
     from ..doctor import Check
 
 MOST_THREADS = 40
@@ -83,43 +78,3 @@ def say_summary(samples: int, threads: int, losses: int, trace: Path) -> None:
     say(f"{samples:,} samples of {threads} threads{lost} in {trace}")
     for line in summarise(trace):
         say(line)
-
-
-@contextmanager
-def terminal_progress() -> "Iterator[Progress]":
-    """A progress bar on a terminal's stderr, which comes to be with the first thing that it has to say.
-
-    While a program runs that was started from here, a line at the bottom instead: the rest is the program's.
-    """
-    if not sys.stderr.isatty():
-        yield lambda _what, _share: None
-        return
-    with ExitStack() as stack:
-        row = StatusRow(sys.stderr.fileno())
-        stack.callback(row.close)
-        shown: list[Progress] = []
-
-        def advance(what: str, share: float) -> None:
-            if share == WATCHING:
-                row.show(what)
-                return
-            row.close()
-            if not shown:
-                shown.append(_bar(stack))
-            shown[0](what, share)
-
-        yield advance
-
-
-def _bar(stack: ExitStack) -> "Progress":
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(20), TimeElapsedColumn())
-    bar = stack.enter_context(Bar(*columns, console=Console(stderr=True), transient=True))
-    task = bar.add_task("", total=None)
-
-    def advance(what: str, share: float) -> None:
-        bar.update(task, description=what, total=None if share < 0 else 1.0, completed=max(share, 0.0))
-
-    return advance

@@ -45,7 +45,6 @@ RECORD = np.dtype(
 )
 
 PROCESS, THREAD_START, THREAD_END, THREAD_NAME, ALLOC, FREE, MODULE, SEGMENT, MODULE_END, AREA = range(1, 11)
-APPLIED = 32  # and up: what enforce.so did
 
 NO_THREAD = (1 << 32) - 1
 LAST_TIME = (1 << 63) - 1

@@ -10,8 +10,6 @@ from ..identity.records import Identity, ThreadRecord
 from ..recorded import SeenThread
 from .attribution import IntervalIndex
 
-MAX_TID = 1 << 22  # the kernel's own limit on pid_max
-
 
 def path_key(path: str) -> tuple[int, ...]:
     """Sort key of a creation path (`0.10` after `0.9`)."""

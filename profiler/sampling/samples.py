@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from ..perfdata.accesses.data_source import is_store, levels
 from ..perfdata.accesses.event_kinds import event_codes
+from ..perfdata.accesses.native import NOT_AN_ACCESS
 from ..perfdata.stream import StreamDecoder
 from ..trace.schema import EVENT_CODE, LEVEL_CODE
 
 INSTRUCTIONS_PERIOD = 10_000_019
 _USER_END = np.uint64(1 << 63)
-_NONE = 255
 _MISSED = [LEVEL_CODE[name] for name in ("local_dram", "remote_dram", "remote_cache", "pmem", "cxl")]
 
 
@@ -82,12 +82,10 @@ def live_samples(
 
     events: names, by the samples' event number; unit_ns: of their weights.
     """
-    kinds = event_codes(events) if events else np.empty(0, dtype=np.uint8)
-    code = kinds[samples["event"]] if len(kinds) else np.empty(0, dtype=np.uint8)
-    rows = np.flatnonzero(
-        (code != _NONE) & (samples["addr"].astype(np.uint64) < _USER_END) & (samples["addr"] != 0)
-    )
-    source = samples["data_src"][rows].astype(np.uint64)
+    code = event_codes(events)[samples["event"]]
+    addr = samples["addr"]
+    rows = np.flatnonzero((code != NOT_AN_ACCESS) & (addr < _USER_END) & (addr != 0))
+    source = samples["data_src"][rows]
     weight = samples["weight"][rows].astype(np.float64)
     level = levels(source)
     period = samples["period"][rows].astype(np.float64)
@@ -97,7 +95,7 @@ def live_samples(
         pid=samples["pid"][rows],
         tid=samples["tid"][rows],
         cpu=samples["cpu"][rows],
-        addr=samples["addr"][rows].astype(np.uint64),
+        addr=addr[rows],
         event=kept,
         is_write=(kept == EVENT_CODE["store"]) | is_store(source),
         latency_ns=np.where(weight > 0, weight * unit_ns, np.nan),

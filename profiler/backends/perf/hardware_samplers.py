@@ -31,7 +31,6 @@ class Hardware:
     CAP_PERFMON or CAP_SYS_ADMIN; phys: may see physical addresses.
     """
 
-    vendor: str = ""
     family: int = 0
     model: int = 0
     name: str = ""
@@ -57,7 +56,6 @@ def read_hardware(root: Path = Path("/")) -> Hardware:
     release = re.match(r"(\d{1,4})\.(\d{1,4})", read_text(root / "proc/sys/kernel/osrelease"))
     held = capabilities_of(root)
     return Hardware(
-        vendor=facts.get("vendor_id", ""),
         family=_integer(facts.get("cpu family", "")),
         model=_integer(facts.get("model", "")),
         name=facts.get("model name", ""),

@@ -18,7 +18,6 @@ LOAD, STORE = 1 << 1, 1 << 2
 _LEVEL_SHIFT, _LEVEL_BITS = 5, 14
 _NUMBER_SHIFT, _NUMBER_BITS = 33, 5  # mem_lvl_num and, above it, mem_remote
 _HOPS_SHIFT, _HOPS_BITS = 43, 3
-_HITM = 1 << (19 + 4)
 _MISS = 1 << 2
 # mem_lvl, the farthest first: with several bits set the access went that far.
 _OLD_LEVELS = (
@@ -86,11 +85,6 @@ def levels(data_src: Sources) -> NDArray[np.uint8]:
 def is_store(data_src: Sources) -> NDArray[np.bool_]:
     """Which accesses are stores."""
     return (data_src & np.uint64(STORE)).astype(np.bool_)
-
-
-def is_hitm(data_src: Sources) -> NDArray[np.bool_]:
-    """Which accesses found the line modified in another cache."""
-    return (data_src & np.uint64(_HITM)).astype(np.bool_)
 
 
 @cache

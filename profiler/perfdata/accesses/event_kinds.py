@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...trace.schema import EVENT_CODE, EVENTS
-from .native import NONE, Codes, Rows, Samples, add_periods
+from .native import NOT_AN_ACCESS, Codes, Rows, Samples, add_periods
 
 # What an event's samples are, by its name; the first that matches counts.
 _KINDS = (
@@ -29,7 +29,7 @@ def event_codes(events: Sequence[str]) -> Codes:
     found = []
     for name in events:
         kind = next((kind for pattern, kind in _KINDS if re.search(pattern, name, re.IGNORECASE)), "")
-        found.append(EVENT_CODE[kind] if kind else NONE)
+        found.append(EVENT_CODE[kind] if kind else NOT_AN_ACCESS)
     return np.array(found, dtype=np.uint8)
 
 

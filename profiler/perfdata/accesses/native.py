@@ -14,7 +14,7 @@ from ...trace.schema import EVENT_CODE
 from .data_source import LOAD, STORE, LevelTables, level_tables
 
 FIRST_GUEST = 4  # cpumode from here on
-NONE = 255  # the code of what is no memory access
+NOT_AN_ACCESS = 255  # the code of what is no memory access
 
 Samples = Mapping[str, NDArray[Any]]
 Rows = NDArray[np.int64]
@@ -137,8 +137,8 @@ def library() -> ctypes.CDLL:
 def choose_rows(samples: Samples, kinds: Codes, facts: ChosenFacts) -> tuple[Rows, Codes]:
     """Rows of the samples that are accesses of user programs, and the code of each.
 
-    kinds: code by event, NONE where it says nothing of memory; samples: whole columns as decoded; facts: to
-    add to.
+    kinds: code by event, NOT_AN_ACCESS where it says nothing of memory; samples: whole columns as decoded;
+    facts: to add to.
     """
     count = len(samples["time"])
     rows, codes = np.empty(count, np.int64), np.empty(count, np.uint8)
@@ -224,7 +224,7 @@ def rules_of(kinds: Codes, largest_tid: int) -> _Rules:
         largest_tid,
         EVENT_CODE["load"],
         EVENT_CODE["store"],
-        NONE,
+        NOT_AN_ACCESS,
         FIRST_GUEST,
     )
 

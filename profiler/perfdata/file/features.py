@@ -51,20 +51,12 @@ class Cursor:
         return self.take(self.u32()).split(b"\0", 1)[0].decode("utf-8", "replace")
 
 
-def _text(cursor: Cursor) -> str:
-    return cursor.text()
-
-
 def _texts(cursor: Cursor) -> list[str]:
     return [cursor.text() for _ in range(cursor.count())]
 
 
 def _cpus(cursor: Cursor) -> dict[str, int]:
     return {"available": cursor.u32(), "online": cursor.u32()}
-
-
-def _number(cursor: Cursor) -> int:
-    return cursor.u64()
 
 
 def _numa_topology(cursor: Cursor) -> list[dict[str, Any]]:
@@ -112,20 +104,20 @@ def _compressed(cursor: Cursor) -> dict[str, int]:
 
 
 _READERS: dict[int, tuple[str, Callable[[Cursor], Any]]] = {
-    HOSTNAME: ("hostname", _text),
-    OSRELEASE: ("os_release", _text),
-    VERSION: ("version", _text),
-    ARCH: ("arch", _text),
+    HOSTNAME: ("hostname", Cursor.text),
+    OSRELEASE: ("os_release", Cursor.text),
+    VERSION: ("version", Cursor.text),
+    ARCH: ("arch", Cursor.text),
     NRCPUS: ("nrcpus", _cpus),
-    CPUDESC: ("cpudesc", _text),
-    CPUID: ("cpuid", _text),
-    TOTAL_MEM: ("total_mem_kib", _number),
+    CPUDESC: ("cpudesc", Cursor.text),
+    CPUID: ("cpuid", Cursor.text),
+    TOTAL_MEM: ("total_mem_kib", Cursor.u64),
     CMDLINE: ("cmdline", _texts),
     NUMA_TOPOLOGY: ("numa_topology", _numa_topology),
     PMU_MAPPINGS: ("pmu_mappings", _pmu_mappings),
     SAMPLE_TIME: ("sample_time", _sample_time),
     MEM_TOPOLOGY: ("mem_topology", _memory_topology),
-    CLOCKID: ("clockid_resolution_ns", _number),
+    CLOCKID: ("clockid_resolution_ns", Cursor.u64),
     CLOCK_DATA: ("clock_data", _clock_data),
     COMPRESSED: ("compressed", _compressed),
 }

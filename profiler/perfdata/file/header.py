@@ -15,8 +15,6 @@ _FEATURE_BITS = 256
 _HOSTNAME = 3
 _HINT = "give a file that perf record wrote"
 
-Bytes = bytes | memoryview
-
 
 @dataclass
 class Head:

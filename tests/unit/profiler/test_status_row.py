@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from numaplan.profiler.commands.status_row import StatusRow
+from numaplan.profiler.commands.progress import StatusRow
 
 END = "<end>"
 

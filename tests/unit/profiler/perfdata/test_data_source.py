@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from numaplan.profiler.perfdata.accesses.data_source import is_hitm, is_store, levels
+from numaplan.profiler.perfdata.accesses.data_source import is_store, levels
 from numaplan.profiler.trace.schema import LEVELS
 
 
@@ -52,7 +52,6 @@ def test_fields(fields: dict[str, int], level: str) -> None:
     assert LEVELS[levels(source(**fields))[0]] == level
 
 
-def test_operations_and_modified_lines() -> None:
+def test_operations() -> None:
     assert not is_store(source(op=2))[0]
     assert is_store(source(op=4))[0]
-    assert is_hitm(source(snoop=0x10))[0] and not is_hitm(source(snoop=0x4))[0]

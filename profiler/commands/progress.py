@@ -1,11 +1,59 @@
-"""One line at the bottom of a terminal on which a program runs and writes: its rows above scroll as ever."""
+"""How far a recording is, on a terminal: a bar, or one row below what the recorded program writes."""
 
 import os
+import sys
 import termios
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from ..backends.base import WATCHING
+
+if TYPE_CHECKING:
+    from ..backends.base import Progress
 
 _LEAST_ROWS, _LEAST_COLUMNS = 4, 20
 _SAVE, _RESTORE, _DOWN, _UP, _CLEAR = "\0337", "\0338", "\033D", "\033[1A", "\033[K"
+
+
+@contextmanager
+def terminal_progress() -> "Iterator[Progress]":
+    """A progress bar on a terminal's stderr, which comes to be with the first thing that it has to say.
+
+    While a program runs that was started from here, a line at the bottom instead: the rest is the program's.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _what, _share: None
+        return
+    with ExitStack() as stack:
+        row = StatusRow(sys.stderr.fileno())
+        stack.callback(row.close)
+        shown: list[Progress] = []
+
+        def advance(what: str, share: float) -> None:
+            if share == WATCHING:
+                row.show(what)
+                return
+            row.close()
+            if not shown:
+                shown.append(_bar(stack))
+            shown[0](what, share)
+
+        yield advance
+
+
+def _bar(stack: ExitStack) -> "Progress":
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(20), TimeElapsedColumn())
+    bar = stack.enter_context(Bar(*columns, console=Console(stderr=True), transient=True))
+    task = bar.add_task("", total=None)
+
+    def advance(what: str, share: float) -> None:
+        bar.update(task, description=what, total=None if share < 0 else 1.0, completed=max(share, 0.0))
+
+    return advance
 
 
 class StatusRow:
