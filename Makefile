@@ -44,7 +44,7 @@ test: setup ## run all tests that this machine can
 lint: setup ## check style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/clang-format --dry-run -Werror $(filter-out mapper/native/solver/%,$(NATIVE) $(PROGRAMS))
+	$(BIN)/clang-format --dry-run -Werror $(NATIVE) $(PROGRAMS)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 

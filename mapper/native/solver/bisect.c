@@ -162,7 +162,8 @@ static bool settle(const struct cut_graph *graph, int wanted, signed char *side)
             if (side[i] != from) continue;
             struct row row = row_of(&graph->comm, i);
             double loss = graph->pull ? (from ? -graph->pull[i] : graph->pull[i]) : 0;
-            for (int e = 0; e < row.count; e++) loss += side[column_of(row, e)] == from ? row.weight[e] : -row.weight[e];
+            for (int e = 0; e < row.count; e++)
+                loss += side[column_of(row, e)] == from ? row.weight[e] : -row.weight[e];
             if (loss < least || chosen < 0) least = loss, chosen = i;
         }
         side[chosen] = (signed char)(1 - from);
@@ -223,7 +224,8 @@ static bool cut_exactly(const struct splitting *task, const struct cut_graph *pa
 }
 
 /* Cut the members in two and bring those of the first side to the front; left: how many these are. */
-static bool part_in_two(const struct splitting *task, int *members, int count, int low, int middle, int high, int *left) {
+static bool part_in_two(const struct splitting *task, int *members, int count, int low, int middle, int high,
+                        int *left) {
     int wanted = 0, limit = 1 + count / 12, next = 0;
     for (int x = low; x < middle; x++) wanted += task->sizes[task->nodes[x]];
     *left = wanted;
@@ -231,9 +233,9 @@ static bool part_in_two(const struct splitting *task, int *members, int count, i
     struct cut_graph part = {0};
     signed char *side = calloc((size_t)count, 1);
     int *sorted = malloc((size_t)count * sizeof *sorted);
-    bool done = side && sorted && part_new(task, members, count, low, middle, high, &part) &&
-                (cut_exactly(task, &part, wanted, side) ||
-                 best_cut(&part, task->rng, wanted, limit, task->how->tries, side));
+    bool done =
+        side && sorted && part_new(task, members, count, low, middle, high, &part) &&
+        (cut_exactly(task, &part, wanted, side) || best_cut(&part, task->rng, wanted, limit, task->how->tries, side));
     if (done) {
         for (int pass = 0; pass < 2; pass++)
             for (int a = 0; a < count; a++)

@@ -127,7 +127,8 @@ static double mean_price(const struct rules *rules) {
 void refine_chains(struct seating *s, struct rng *rng, const int *before) {
     struct waiting waiting = {0, 0};
     const double stray = STRAY * mean_talk(&s->level->comm) * mean_price(s->rules);
-    const uint64_t most = *s->rules->work + s->rules->allowed / 4; /* of full matrices a few may be all there is time for */
+    const uint64_t most =
+        *s->rules->work + s->rules->allowed / 4; /* of full matrices a few may be all there is time for */
     list_members(s);
     *s->rules->work += matrix_size(&s->level->comm) / 2 + 8 * (uint64_t)s->n;
     for (int i = 0; i < s->n; i++) { /* in random order */
@@ -144,7 +145,8 @@ void refine_chains(struct seating *s, struct rng *rng, const int *before) {
         waiting.count--;
         s->queued[i] = false;
         double away = least_elsewhere(s, i);
-        if (s->low_at[i] < 0 || (s->rules->flat && !s->level->extra && away >= 0)) continue; /* talks to nobody elsewhere */
+        if (s->low_at[i] < 0 || (s->rules->flat && !s->level->extra && away >= 0))
+            continue; /* talks to nobody elsewhere */
         int count = run_chain(s, i, s->low_at[i], stray);
         for (int m = 0; m < count; m++) wait_near(s, &waiting, s->moved[m]);
     }

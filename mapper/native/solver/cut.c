@@ -55,7 +55,8 @@ typedef int64_t mask __attribute__((vector_size(32), aligned(8)));
 
 /* The first with the greatest gain of those whose sign is at least `low` and at most `high`; negative: none. */
 WIDE static int greatest(const double *gain, const double *sign, double low, double high, int n) {
-    const four none = {-INFINITY, -INFINITY, -INFINITY, -INFINITY}, from = {low, low, low, low}, to = {high, high, high, high};
+    const four none = {-INFINITY, -INFINITY, -INFINITY, -INFINITY}, from = {low, low, low, low},
+               to = {high, high, high, high};
     four top = none;
     mask number = {0, 1, 2, 3}, best = {-1, -1, -1, -1};
     int i = 0;

@@ -69,7 +69,8 @@ static int pair(const struct cycle *cycle, const struct matching *matching) {
     return count;
 }
 
-static bool bundle(const struct cycle *cycle, const struct bundles *level, const int *map, int count, struct bundles *coarse) {
+static bool bundle(const struct cycle *cycle, const struct bundles *level, const int *map, int count,
+                   struct bundles *coarse) {
     const struct rules *rules = cycle->seating->rules;
     size_t n = (size_t)level->comm.n, m = (size_t)count, k = (size_t)rules->k;
     coarse->weight = calloc(m, sizeof *coarse->weight);
@@ -82,7 +83,8 @@ static bool bundle(const struct cycle *cycle, const struct bundles *level, const
     return matrix_contract(&level->comm, map, count, &coarse->comm);
 }
 
-static bool refine_level(const struct cycle *cycle, const struct bundles *level, const int *first, const int *second, int *node);
+static bool refine_level(const struct cycle *cycle, const struct bundles *level, const int *first, const int *second,
+                         int *node);
 
 static bool refine_coarser(const struct cycle *cycle, const struct bundles *level, const int *map, int count,
                            const int *first, const int *second, int *node) {
@@ -103,12 +105,14 @@ static bool refine_coarser(const struct cycle *cycle, const struct bundles *leve
 }
 
 /* Down through the coarser levels, then improve this one with as much slack as its bundles need. */
-static bool refine_level(const struct cycle *cycle, const struct bundles *level, const int *first, const int *second, int *node) {
+static bool refine_level(const struct cycle *cycle, const struct bundles *level, const int *first, const int *second,
+                         int *node) {
     struct seating *seating = cycle->seating;
     int n = level->comm.n, heaviest = 1, count = n, *map = malloc((size_t)n * sizeof *map);
     bool done = map != NULL;
     for (int i = 0; i < n; i++) heaviest = level->weight[i] > heaviest ? level->weight[i] : heaviest;
-    if (done && n > 2 * seating->k) count = pair(cycle, &(const struct matching){level, first, second, map, cycle->limit});
+    if (done && n > 2 * seating->k)
+        count = pair(cycle, &(const struct matching){level, first, second, map, cycle->limit});
     if (20 * count < 19 * n) done = refine_coarser(cycle, level, map, count, first, second, node);
     free(map);
     if (!done) return false;

@@ -24,9 +24,7 @@ struct pool {
     bool dull; /* nothing is to be had, as where all talk to all alike */
 };
 
-static int *member_of(const struct pool *pool, int c) {
-    return pool->node + (size_t)c * (size_t)pool->n;
-}
+static int *member_of(const struct pool *pool, int c) { return pool->node + (size_t)c * (size_t)pool->n; }
 
 static bool pool_new(struct pool *pool, const struct evolving *how, struct state *state, struct rng *rng) {
     size_t n = (size_t)state->graph->n, members = (size_t)how->members;
@@ -37,7 +35,8 @@ static bool pool_new(struct pool *pool, const struct evolving *how, struct state
     pool->size = calloc((size_t)state->rules->k, sizeof *pool->size);
     pool->cost = malloc(members * sizeof *pool->cost);
     pool->imbalance = malloc(members * sizeof *pool->imbalance);
-    if (!pool->all.weight || !pool->node || !pool->child || !pool->size || !pool->cost || !pool->imbalance) return false;
+    if (!pool->all.weight || !pool->node || !pool->child || !pool->size || !pool->cost || !pool->imbalance)
+        return false;
     for (size_t i = 0; i < n; i++) {
         pool->all.weight[i] = 1;
         pool->size[state->node[i]]++;
@@ -181,7 +180,8 @@ static bool fill(struct pool *pool) {
 /* Whether all members are as good as the best: there may be nothing better. */
 static bool alike(const struct pool *pool) {
     for (int c = 0; c < pool->count; c++)
-        if (pool->imbalance[c] > pool->best_imbalance + 1e-11 || pool->cost[c] > pool->best_cost * (1 + 1e-9)) return false;
+        if (pool->imbalance[c] > pool->best_imbalance + 1e-11 || pool->cost[c] > pool->best_cost * (1 + 1e-9))
+            return false;
     return true;
 }
 
@@ -189,7 +189,8 @@ static bool alike(const struct pool *pool) {
 static bool live(struct pool *pool) {
     const struct rules *rules = pool->state->rules;
     if (!fill(pool)) return false;
-    for (int idle = 0; pool->count > 1 && !pool->dull && idle < pool->how->idle / (alike(pool) ? 5 : 1) && *rules->work < rules->allowed;) {
+    for (int idle = 0; pool->count > 1 && !pool->dull && idle < pool->how->idle / (alike(pool) ? 5 : 1) &&
+                       *rules->work < rules->allowed;) {
         if (!breed(pool)) return false;
         weigh(pool);
         idle = keep(pool) ? 0 : idle + 1;

@@ -54,7 +54,8 @@ static double remaining_floor(const struct branch *branch, int depth) {
 static bool alike(const struct branch *branch, const int *sizes, int x, int y) {
     const struct rules *rules = branch->rules;
     int k = rules->k;
-    if (branch->graph->extra || sizes[x] != sizes[y] || branch->free[x] != sizes[x] || branch->free[y] != sizes[y]) return false;
+    if (branch->graph->extra || sizes[x] != sizes[y] || branch->free[x] != sizes[x] || branch->free[y] != sizes[y])
+        return false;
     for (int l = 0; rules->balanced && l < rules->loads; l++) {
         if (rules->target[l * k + x] != rules->target[l * k + y]) return false;
         if (rules->base && rules->base[l * k + x] != rules->base[l * k + y]) return false;
@@ -74,7 +75,8 @@ static bool represented(const struct branch *branch, const int *sizes, int x) {
 static double greatest_imbalance(const struct rules *rules, const double *sum) {
     double greatest = 0;
     for (int l = 0; rules->balanced && l < rules->loads; l++)
-        for (int x = 0; x < rules->k; x++) greatest = fmax(greatest, load_imbalance(rules, l, x, sum[l * rules->k + x]));
+        for (int x = 0; x < rules->k; x++)
+            greatest = fmax(greatest, load_imbalance(rules, l, x, sum[l * rules->k + x]));
     return greatest;
 }
 

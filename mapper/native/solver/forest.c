@@ -43,9 +43,7 @@ static bool walk(struct forest *f) {
 }
 
 /* So many of a number of vertices can be on side 0. */
-static int counting(const struct forest *f, int vertices) {
-    return vertices < f->wanted ? vertices : f->wanted;
-}
+static int counting(const struct forest *f, int vertices) { return vertices < f->wanted ? vertices : f->wanted; }
 
 /* Finds out where each table goes; false where all this would take too long. */
 static bool plan(struct forest *f) {

@@ -99,7 +99,8 @@ static bool grown(struct growing *rows, struct matrix *result) {
     if (n > SMALL && THIN * rows->used < n * n) return true;
     double *cells = calloc(n * n + 1, sizeof *cells);
     for (size_t i = 0; cells && i < n; i++)
-        for (size_t e = rows->start[i]; e < rows->start[i + 1]; e++) cells[i * n + (size_t)rows->to[e]] = rows->weight[e];
+        for (size_t e = rows->start[i]; e < rows->start[i + 1]; e++)
+            cells[i * n + (size_t)rows->to[e]] = rows->weight[e];
     matrix_free(result);
     *result = (struct matrix){.n = (int)n, .cells = cells};
     return cells != NULL;
@@ -196,10 +197,8 @@ bool matrix_part(const struct matrix *matrix, const int *members, int count, str
             rows.weight[rows.used++] = row.weight[e];
         }
     }
-    if (done)
-        done = grown(&rows, result);
-    else
-        growing_free(&rows);
+    if (done) done = grown(&rows, result);
+    else growing_free(&rows);
     free(index);
     return done;
 }

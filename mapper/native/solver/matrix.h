@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 /* Loops over whole rows, compiled for wide vectors as well; the sums come out the same, bit for bit. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__)
 #define WIDE __attribute__((target_clones("avx2", "default")))
 #else
 #define WIDE
@@ -34,9 +35,7 @@ static inline struct row row_of(const struct matrix *matrix, int i) {
     return (struct row){(int)(matrix->start[i + 1] - from), matrix->to + from, matrix->weight + from};
 }
 
-static inline int column_of(struct row row, int e) {
-    return row.to ? row.to[e] : e;
-}
+static inline int column_of(struct row row, int e) { return row.to ? row.to[e] : e; }
 
 /* Entry (i, j). */
 double entry(const struct matrix *matrix, int i, int j);

@@ -38,7 +38,8 @@ static int cheapest_help(const struct seating *s, int helped, int *to) {
         const double *gain = gain_of(s, i);
         if (over ? own != helped : own == helped || s->fill[own] - weight < s->size[own] - s->slack) continue;
         for (int x = over ? 0 : helped; x < (over ? s->k : helped + 1); x++) {
-            if (x == own || s->fill[x] + weight > s->size[x] + s->slack || (gain[x] - gain[own]) / weight >= least) continue;
+            if (x == own || s->fill[x] + weight > s->size[x] + s->slack || (gain[x] - gain[own]) / weight >= least)
+                continue;
             least = (gain[x] - gain[own]) / weight;
             chosen = i;
             *to = x;
@@ -58,10 +59,8 @@ void restore_seats(struct seating *s) {
 
 static void set_key(struct seating *s, int i, double key) {
     s->key[i] = key;
-    if (key < s->top[i / RUN])
-        s->top[i / RUN] = key;
-    else
-        s->stale[i / RUN] = true;
+    if (key < s->top[i / RUN]) s->top[i / RUN] = key;
+    else s->stale[i / RUN] = true;
 }
 
 /* The bundle with the least key; negative: none has any. */
@@ -92,8 +91,7 @@ static void after_move(struct seating *s, int i) {
     set_key(s, i, INFINITY);
     for (int e = 0; e < row.count; e++) {
         int j = column_of(row, e);
-        if (row.weight[e] != 0 && !s->locked[j])
-            set_key(s, j, least_elsewhere(s, j) - gain_of(s, j)[s->node[j]]);
+        if (row.weight[e] != 0 && !s->locked[j]) set_key(s, j, least_elsewhere(s, j) - gain_of(s, j)[s->node[j]]);
     }
     *s->rules->work += 3 * (uint64_t)row.count;
 }

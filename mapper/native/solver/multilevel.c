@@ -143,7 +143,8 @@ static void level_free(struct level *level) {
     free(level->node);
 }
 
-static bool level_new(struct level *level, const struct graph *finer, const struct rules *rules, const int *map, int m) {
+static bool level_new(struct level *level, const struct graph *finer, const struct rules *rules, const int *map,
+                      int m) {
     size_t count = (size_t)m;
     level->load = calloc(count * (size_t)rules->loads, sizeof *level->load);
     level->extra = finer->extra ? calloc(count * (size_t)rules->k, sizeof *level->extra) : NULL;
@@ -278,10 +279,8 @@ bool multilevel(const struct graph *graph, const struct rules *rules, const stru
         count_pairs(graph, rules->k, node, &plan);
         if (graph->n > effort->coarse_per_node * rules->k && 3 * plan.pairs > graph->n && plan.top + 2 < MAX_LEVELS)
             done = through_level(graph, rules, effort, rng, fresh, node, &plan);
-        else if (fresh)
-            done = place_coarsest(graph, rules, effort, rng, node);
-        else
-            done = refine(graph, rules, rng, effort->coarse_iterations, effort->coarse_patience, node);
+        else if (fresh) done = place_coarsest(graph, rules, effort, rng, node);
+        else done = refine(graph, rules, rng, effort->coarse_iterations, effort->coarse_patience, node);
     }
     free(plan.quota);
     free(plan.mate);

@@ -20,7 +20,8 @@ static int next_node(const struct state *state, struct rng *rng, const int *chos
     for (int b = 0; b < state->blocks; b++)
         if (count && state->block[b].node == chosen[rng_below(rng, count)]) block = &state->block[b];
     if (!count) return block->node;
-    struct row row = row_of(&state->graph->comm, state->member[block->start + rng_below(rng, block->end - block->start)]);
+    struct row row =
+        row_of(&state->graph->comm, state->member[block->start + rng_below(rng, block->end - block->start)]);
     for (int try = 0; try < 8 && row.count; try++) {
         int e = rng_below(rng, row.count);
         if (row.weight[e] > 0 && state->node[column_of(row, e)] != block->node) return state->node[column_of(row, e)];
@@ -115,7 +116,8 @@ static void take_extra(const struct state *state, struct part *part) {
         for (int a = 0; a < count; a++) {
             struct row row = row_of(&part->graph.comm, a);
             extra[a] = gain[part->members[a]];
-            for (int e = 0; e < row.count; e++) extra[a] -= part->cost[x * k + part->node[column_of(row, e)]] * row.weight[e];
+            for (int e = 0; e < row.count; e++)
+                extra[a] -= part->cost[x * k + part->node[column_of(row, e)]] * row.weight[e];
         }
     }
 }
@@ -158,7 +160,8 @@ bool improve_part(struct state *state, struct rng *rng, int most, long iteration
     if (done) {
         double cost = small->cost, imbalance = small->imbalance;
         const bool wide = rng_below(rng, 2); /* two nodes of a forest are cut exactly */
-        const struct bisecting how = {part.rules.k, part.rules.k > 4 ? 2 : 1, 2, wide, part.rules.k > 2 && wide ? SHAKEN : PLAIN};
+        const struct bisecting how = {part.rules.k, part.rules.k > 4 ? 2 : 1, 2, wide,
+                                      part.rules.k > 2 && wide ? SHAKEN : PLAIN};
         done = bisect_placement(&part.graph, &part.rules, rng, &how, part.node);
         if (done) state_set(small, part.node);
         done = done && tabu_search(small, rng, iterations, patience, false);

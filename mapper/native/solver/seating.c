@@ -15,7 +15,8 @@ bool seating_allocate(struct seating *s, int n, const struct rules *rules, const
     s->step = calloc(stride, sizeof *s->step);
     int **numbers[] = {&s->node, &s->low_at, &s->moved, &s->from, &s->order, &s->queue, &s->position};
     bool **flags[] = {&s->locked, &s->queued, &s->stale}, done = s->gain && s->low && s->key && s->top && s->step;
-    for (size_t a = 0; a < sizeof numbers / sizeof *numbers; a++) done &= (*numbers[a] = malloc(count * sizeof(int))) != NULL;
+    for (size_t a = 0; a < sizeof numbers / sizeof *numbers; a++)
+        done &= (*numbers[a] = malloc(count * sizeof(int))) != NULL;
     for (size_t a = 0; a < sizeof flags / sizeof *flags; a++) done &= (*flags[a] = calloc(count, sizeof(bool))) != NULL;
     s->fill = malloc(k * sizeof *s->fill);
     s->first = malloc(k * sizeof *s->first);
@@ -25,8 +26,9 @@ bool seating_allocate(struct seating *s, int n, const struct rules *rules, const
 }
 
 void seating_free(struct seating *s) {
-    void *held[] = {s->gain, s->low, s->key, s->top, s->step, s->node, s->low_at, s->moved, s->from, s->order, s->queue,
-                    s->position, s->locked, s->queued, s->stale, s->fill, s->first, s->count, s->member};
+    void *held[] = {s->gain,  s->low,  s->key,   s->top,   s->step,     s->node,   s->low_at,
+                    s->moved, s->from, s->order, s->queue, s->position, s->locked, s->queued,
+                    s->stale, s->fill, s->first, s->count, s->member};
     for (size_t a = 0; a < sizeof held / sizeof *held; a++) free(held[a]);
 }
 
@@ -70,10 +72,8 @@ static void move_flat(struct seating *s, struct row row, int a, int b) {
         double *gain = s->gain + (size_t)j * stride;
         gain[a] += row.weight[e];
         gain[b] -= row.weight[e];
-        if (s->low_at[j] == a)
-            s->low_at[j] = -1;
-        else if (s->low_at[j] >= 0 && s->node[j] != b && gain[b] < s->low[j])
-            s->low[j] = gain[b], s->low_at[j] = b;
+        if (s->low_at[j] == a) s->low_at[j] = -1;
+        else if (s->low_at[j] >= 0 && s->node[j] != b && gain[b] < s->low[j]) s->low[j] = gain[b], s->low_at[j] = b;
     }
 }
 
@@ -100,10 +100,8 @@ void seating_move(struct seating *s, int i, int x) {
     s->node[i] = x;
     s->low_at[i] = -1;
     *s->rules->work += 16 + (uint64_t)row.count * (s->rules->flat ? 2 : 2 + (uint64_t)s->k / 4);
-    if (s->rules->flat)
-        move_flat(s, row, from, x);
-    else
-        move_priced(s, row, from, x);
+    if (s->rules->flat) move_flat(s, row, from, x);
+    else move_priced(s, row, from, x);
 }
 
 /* Four numbers at once; gcc and clang make of it what the processor has. */

@@ -173,7 +173,9 @@ static bool improve(struct run *run, const struct budget *budget, int round) {
 static bool bisect(struct run *run, const struct budget *budget, int number) {
     struct state *state = run->state;
     const struct bisecting how = {state->rules->k, 1, FIRST_CUTS, number % 2,
-                                  state->graph->n <= SMALL || number % 2 ? NEVER : number ? SHAKEN : PLAIN};
+                                  state->graph->n <= SMALL || number % 2 ? NEVER
+                                  : number                               ? SHAKEN
+                                                                         : PLAIN};
     memcpy(run->trial, run->best, (size_t)state->graph->n * sizeof *run->trial);
     if (!bisect_placement(state->graph, run->rules, &run->rng, &how, run->trial)) return false;
     state_set(state, run->trial);
@@ -212,7 +214,8 @@ static bool search(struct run *run, int effort, int starts, const int *start) {
 
 /* Large placements evolve. Distances and loads want parts made anew more often. */
 static bool search_large(struct run *run, int effort, int starts, const int *start) {
-    static const struct evolving efforts[3] = {{3, 1, 20, 6, 80, 1, 0}, {8, 1, 20, 5, 80, 2, 0}, {10, 1, 25, 12, 300, 3, 0}};
+    static const struct evolving efforts[3] = {
+        {3, 1, 20, 6, 80, 1, 0}, {8, 1, 20, 5, 80, 2, 0}, {10, 1, 25, 12, 300, 3, 0}};
     struct evolving how = efforts[effort];
     if (run->state->graph->n > HUGE_TASK) { /* too many to be born badly and bred better in the time */
         how.tries = 4;
@@ -231,12 +234,16 @@ static bool search_large(struct run *run, int effort, int starts, const int *sta
 
 int numaplan_solve(const struct task *task, int starts, const int *start, int *node, double *outcome) {
     size_t n = (size_t)task->n;
-    int effort = task->effort < 0 ? 0 : task->effort > 2 ? 2 : task->effort, result = -1, *class = calloc(n, sizeof *class);
+    int effort = task->effort < 0   ? 0
+                 : task->effort > 2 ? 2
+                                    : task->effort,
+        result = -1, *class = calloc(n, sizeof *class);
     uint64_t work = 0;
     struct graph graph = task_graph(task, class);
     struct rules rules = task_rules(task, &work);
     struct matrix thin = {0};
-    struct run run = {NULL, &rules, {task->seed}, malloc(n * sizeof(int)), malloc(n * sizeof(int)), INFINITY, INFINITY, 0};
+    struct run run = {NULL,     &rules, {task->seed}, malloc(n * sizeof(int)), malloc(n * sizeof(int)), INFINITY,
+                      INFINITY, 0};
     bool ready = class && run.best && run.trial && matrix_thinned(&graph.comm, &thin);
     if (ready && thin.start) graph.comm = thin;
     if (ready) rules.allowed = work_allowed(task->n, matrix_size(&graph.comm), effort);

@@ -92,8 +92,8 @@ struct bisecting {
 
 /* Make node[] anew, with the same number of elements on each node, by recursive bisection; all of class 0. Returns
  * false without memory. */
-bool bisect_placement(const struct graph *graph, const struct rules *rules, struct rng *rng, const struct bisecting *how,
-                      int *node);
+bool bisect_placement(const struct graph *graph, const struct rules *rules, struct rng *rng,
+                      const struct bisecting *how, int *node);
 
 /* Place the threads of at most `most` random nodes that talk anew among these; all of class 0. Changes the state where
  * that is better. Returns false without memory. */

@@ -12,9 +12,7 @@ uint64_t rng_next(struct rng *rng) {
     return z ^ (z >> 31);
 }
 
-int rng_below(struct rng *rng, int bound) {
-    return (int)(((rng_next(rng) >> 32) * (uint64_t)bound) >> 32);
-}
+int rng_below(struct rng *rng, int bound) { return (int)(((rng_next(rng) >> 32) * (uint64_t)bound) >> 32); }
 
 /* How far off its target a load is, relatively, beyond the slack of its kind. */
 static double off_target(const struct rules *rules, int kind, int node, double load) {
@@ -46,9 +44,7 @@ bool better(double imbalance_a, double cost_a, double imbalance_b, double cost_b
     return cost_a < cost_b - 1e-13 * fabs(cost_b);
 }
 
-static int order_key(const struct state *state, int i) {
-    return state->node[i] * MAX_LEVELS + state->graph->class[i];
-}
+static int order_key(const struct state *state, int i) { return state->node[i] * MAX_LEVELS + state->graph->class[i]; }
 
 /* Sort the elements into blocks by counting. */
 static bool lay_out(struct state *state) {
@@ -59,8 +55,8 @@ static bool lay_out(struct state *state) {
     state->blocks = 0;
     for (int key = 0; key < keys; key++) {
         if (start[key + 1])
-            state->block[state->blocks++] = (struct block){key / MAX_LEVELS, key % MAX_LEVELS, start[key],
-                                                           start[key] + start[key + 1]};
+            state->block[state->blocks++] =
+                (struct block){key / MAX_LEVELS, key % MAX_LEVELS, start[key], start[key] + start[key + 1]};
         start[key + 1] += start[key];
     }
     for (int i = 0; i < n; i++) {
@@ -93,7 +89,8 @@ static void sum_talk(struct state *state) {
         size_t node = (size_t)state->node[j];
         if (rules->flat) add_row(state->gain + node * n, 1, &graph->comm, (int)j);
         for (size_t x = 0; !rules->flat && x < k; x++)
-            if (rules->cost[x * k + node] != 0) add_row(state->gain + x * n, rules->cost[x * k + node], &graph->comm, (int)j);
+            if (rules->cost[x * k + node] != 0)
+                add_row(state->gain + x * n, rules->cost[x * k + node], &graph->comm, (int)j);
     }
     for (size_t i = 0; rules->flat && i < n; i++) {
         double all = 0, *gain = state->gain + i;
@@ -172,10 +169,8 @@ void state_set(struct state *state, const int *node) {
         int low = 0, high = state->blocks - 1, key = order_key(state, i); /* blocks ascend by key */
         while (low < high) {
             int middle = (low + high) / 2;
-            if (state->block[middle].node * MAX_LEVELS + state->block[middle].class < key)
-                low = middle + 1;
-            else
-                high = middle;
+            if (state->block[middle].node * MAX_LEVELS + state->block[middle].class < key) low = middle + 1;
+            else high = middle;
         }
         state->position[i] = next[low]++;
         state->member[state->position[i]] = i;
@@ -218,7 +213,8 @@ void state_swap(struct state *state, int i, int j) {
         state->sum[l * k + a] += moved;
         state->sum[l * k + b] -= moved;
     }
-    uint64_t seen = graph->comm.cells ? n / 4 : (uint64_t)(row_of(&graph->comm, i).count + row_of(&graph->comm, j).count);
+    uint64_t seen =
+        graph->comm.cells ? n / 4 : (uint64_t)(row_of(&graph->comm, i).count + row_of(&graph->comm, j).count);
     *rules->work += (rules->flat ? 2 : (uint64_t)k) * seen;
     for (int x = 0; x < k; x++) {
         double step = rules->cost[x * k + b] - rules->cost[x * k + a];

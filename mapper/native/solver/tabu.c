@@ -32,8 +32,7 @@ static double judge(const struct search *search, int i, int j, double cost, bool
     *allowed = search->banned[(size_t)i * (size_t)k + (size_t)b] <= search->iteration &&
                search->banned[(size_t)j * (size_t)k + (size_t)a] <= search->iteration;
     if (!*allowed)
-        *allowed = better(state->imbalance + imbalance, state->cost + cost, search->best_imbalance,
-                          search->best_cost);
+        *allowed = better(state->imbalance + imbalance, state->cost + cost, search->best_imbalance, search->best_cost);
     return search->weight * cost + search->price * imbalance;
 }
 
@@ -67,8 +66,8 @@ static void scan_row(struct search *search, const struct pairing *pairing, int p
         double communication = leave + gap[q] - floor + pair * row[member[q]];
         if (communication + floor >= value) continue;
         bool allowed;
-        double judged = judge(search, member[p], member[q], search->weight > 0 ? communication / search->weight : 0,
-                              &allowed);
+        double judged =
+            judge(search, member[p], member[q], search->weight > 0 ? communication / search->weight : 0, &allowed);
         if (allowed && judged < value) {
             value = judged;
             *best = (struct choice){member[p], member[q], judged};
@@ -79,7 +78,8 @@ static void scan_row(struct search *search, const struct pairing *pairing, int p
 
 /* Those who may not move, and could make no record either, drop out of a side's bounds. lowest: the least that anyone
  * of the other side adds. Returns the least that is left. */
-static double drop_banned(const struct search *search, const struct block *side, int to, double lowest, double *values) {
+static double drop_banned(const struct search *search, const struct block *side, int to, double lowest,
+                          double *values) {
     const struct state *state = search->state;
     size_t k = (size_t)state->rules->k;
     double record = search->weight * (search->best_cost - state->cost), least = INFINITY;
@@ -100,8 +100,13 @@ static void scan_blocks(struct search *search, const struct block *left, const s
     size_t n = (size_t)state->graph->n, k = (size_t)state->rules->k, a = (size_t)left->node, b = (size_t)right->node;
     const double *gain_a = state->gain + a * n, *gain_b = state->gain + b * n;
     const int *member = state->member;
-    struct pairing pairing = {left, right, search->leave, search->gap, balance_floor(search, left->node, right->node),
-                              weight * (2 * cost[a * k + b] - cost[a * k + a] - cost[b * k + b]), true};
+    struct pairing pairing = {left,
+                              right,
+                              search->leave,
+                              search->gap,
+                              balance_floor(search, left->node, right->node),
+                              weight * (2 * cost[a * k + b] - cost[a * k + a] - cost[b * k + b]),
+                              true};
     double least = INFINITY, lowest = INFINITY, *gap = search->gap, *leave = search->leave;
     int first = left->start;
     for (int q = right->start; q < right->end; q++) {

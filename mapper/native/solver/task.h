@@ -23,8 +23,9 @@ static inline struct graph task_graph(const struct task *task, const int *class)
 }
 
 static inline struct rules task_rules(const struct task *task, uint64_t *work) {
-    struct rules rules = {task->k, task->loads, true, task->target != NULL, task->cost, task->target, task->base,
-                          task->slack, task->tolerance, work, UINT64_MAX};
+    struct rules rules = {task->k,         task->loads,  true,       task->target != NULL,
+                          task->cost,      task->target, task->base, task->slack,
+                          task->tolerance, work,         UINT64_MAX};
     for (int x = 0; x < task->k; x++)
         for (int y = 0; y < task->k; y++) rules.flat &= task->cost[x * task->k + y] == (x == y ? 0.0 : 1.0);
     return rules;
