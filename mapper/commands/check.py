@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Annotated
 
-from numaplan.common import Command, Json, Option
+from numaplan.common import Json, Option
 
-from .plan import Comm, Effort, Loads, OneTrace, Phases, Seed, Symmetrise
+from .workload import OneTrace, WorkloadCommand, say
 
 
-class CheckCommand(Command, frozen=True):
+class CheckCommand(WorkloadCommand, frozen=True):
     """Judge a plan by today's trace: exit 0 when it is still good, 1 when it has become worse, 2 on misuse.
 
     Example: nmap check trace.db --baseline plan.json --max-regress 5% --junit check.xml
@@ -16,15 +16,9 @@ class CheckCommand(Command, frozen=True):
 
     baseline: Annotated[Path, Option(help="The plan to judge.")]
     trace: OneTrace = None
-    comm: Comm = None
-    loads: Loads = None
-    phases: Phases = None
-    symmetrise: Symmetrise = False
     max_regress: Annotated[str, Option(help="How much worse than today's best it may be.")] = "5%"
     junit: Annotated[Path | None, Option(help="Write the verdict as JUnit XML.")] = None
     update: Annotated[bool, Option(help="Write today's best plan over the baseline.")] = False
-    seed: Seed = 0
-    effort: Effort = "normal"
     as_json: Json = False
 
     def run(self) -> int:
@@ -32,30 +26,20 @@ class CheckCommand(Command, frozen=True):
 
         from ..plan.file import Plan
         from ..planning.check import check_plan_today, parse_share, to_document, to_junit
-        from ..workload.inputs import read_workload, say
 
         allowed = parse_share(self.max_regress)
         plan = Plan.load(self.baseline)
-        workload = read_workload(
-            [self.trace] if self.trace else None,
-            self.comm,
-            self.loads,
-            phases=self.phases,
-            by_phase=plan.objective == "phased",
-            symmetrise=self.symmetrise,
-        )
-        for note in workload.notes:
-            say(note)
+        workload = self.read_workload(self.trace, objective=plan.objective)
+        say(workload.notes)
         machine, name = plan.machine.machine(), str(self.baseline)
         verdict = check_plan_today(
             plan, workload, machine, allowed, seed=self.seed, effort=self.effort, name=name
         )
-        for note in verdict.notes:
-            say(note)
+        say(verdict.notes)
         if self.junit is not None:
             write_document(self.junit, to_junit(verdict))
         if self.update:
             verdict.today.save(self.baseline)
-            say(f"{self.baseline}: now today's best plan; the verdict is on what it was")
+            say([f"{self.baseline}: now today's best plan; the verdict is on what it was"])
         print(to_document(verdict) if self.as_json else "\n".join(verdict.lines))
         return 0 if verdict.ok or self.update else 1

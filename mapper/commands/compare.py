@@ -2,46 +2,31 @@
 
 from typing import Annotated
 
-from numaplan.common import Command, Json, Option
+from numaplan.common import Json, Option
 
-from .plan import Comm, Effort, Loads, MachineName, OneTrace, Phases, Seed, Symmetrise
+from .workload import MachineName, OneTrace, WorkloadCommand, say
 
 
-class CompareCommand(Command, frozen=True):
+class CompareCommand(WorkloadCommand, frozen=True):
     """Show what every method's placement costs: communication, distance, load, time.
 
     Example: nmap compare trace.db --machine 4x2
     """
 
     trace: OneTrace = None
-    comm: Comm = None
-    loads: Loads = None
     machine: MachineName = None
-    phases: Phases = None
-    symmetrise: Symmetrise = False
     methods: Annotated[str, Option(help="all, or names separated by commas.")] = "all"
     objective: Annotated[str, Option(help="balanced, remote, hop, phased or all.")] = "all"
-    seed: Seed = 0
-    effort: Effort = "normal"
     as_json: Json = False
 
     def run(self) -> None:
         from ..planning.compare import chosen_methods, compare, to_document
-        from ..workload.inputs import read_input, say
 
         chosen_methods(self.methods)  # known, before a large trace is read
-        workload, target = read_input(
-            [self.trace] if self.trace else None,
-            self.comm,
-            self.loads,
-            self.machine,
-            pages=False,
-            phases=self.phases,
-            by_phase=self.objective == "phased",
-            symmetrise=self.symmetrise,
+        workload, target = self.read_with_machine(
+            self.machine, self.trace, pages=False, objective=self.objective
         )
-        for note in workload.notes:
-            say(note)
+        say(workload.notes)
         rows = compare(workload, target, self.methods, self.objective, seed=self.seed, effort=self.effort)
         if self.as_json:
             print(to_document(rows))

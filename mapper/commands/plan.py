@@ -4,26 +4,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from numaplan.common import Argument, Command, Option, UsageError
+from numaplan.common import Argument, Option, UsageError
+
+from .workload import MachineName, WorkloadCommand, say
 
 if TYPE_CHECKING:
     from numaplan.machine import Machine
 
 _MOST_CPUS = 1 << 16  # no machine has more; a range may not take memory without end
 
-OneTrace = Annotated[Path | None, Argument("TRACE", help="A trace.db that 'nprof record' wrote.")]
-Comm = Annotated[Path | None, Option(help="A communication matrix, instead of a trace.")]
-Loads = Annotated[Path | None, Option(help="A load vector to go with --comm.")]
-MachineName = Annotated[
-    str | None, Option(help="What 'nmap machine' takes; default: the machine in the trace.")
-]
-Phases = Annotated[Path | None, Option(help="Loads by phase (phases.csv) to go with --comm.")]
-Symmetrise = Annotated[bool, Option(help="Take a --comm that counts directions as the mean of both.")]
-Seed = Annotated[int, Option(help="The same seed gives the same plan.")]
-Effort = Annotated[str, Option(help="How hard to search: fast, normal or max.")]
 
-
-class PlanCommand(Command, frozen=True):
+class PlanCommand(WorkloadCommand, frozen=True):
     """Plan where the threads and the memory of a recorded program should live.
 
     Of several runs of one program the plan is for their mean, and says whether threads keep their roles from
@@ -35,16 +26,12 @@ class PlanCommand(Command, frozen=True):
     traces: Annotated[
         list[Path], Argument("TRACE", help="Traces of 'nprof record': several runs, or a job's ranks.")
     ] = []
-    comm: Comm = None
-    loads: Loads = None
     machine: MachineName = None
     method: Annotated[str, Option(help="A method of 'nmap compare'.")] = "best"
     objective: Annotated[str, Option(help="balanced, remote, hop or phased (balanced in every phase).")] = (
         "balanced"
     )
     output: Annotated[Path, Option("-o", "--output", help="The plan to write.")] = Path("plan.json")
-    seed: Seed = 0
-    effort: Effort = "normal"
     tolerance: Annotated[
         float, Option(help="How far a node's load may be off its share (objective balanced, phased).")
     ] = 0.05
@@ -63,8 +50,6 @@ class PlanCommand(Command, frozen=True):
             help="Thread 0.3 on node 1: 0.3=1; on a cpu: 0.3=cpu:5; @FILE: a file of them.",
         ),
     ] = []
-    phases: Phases = None
-    symmetrise: Symmetrise = False
     next_touch: Annotated[
         bool, Option(help="Memory whose users change between phases moves along with them.")
     ] = False
@@ -76,19 +61,10 @@ class PlanCommand(Command, frozen=True):
         from ..threads.methods import find_method
         from ..threads.pins import read_pins
         from ..threads.problem import check_words
-        from ..workload.inputs import read_input, say
 
         find_method(self.method)  # now rather than when a large trace has been read
         check_words(self.objective, self.effort)
-        workload, target = read_input(
-            self.traces,
-            self.comm,
-            self.loads,
-            self.machine,
-            phases=self.phases,
-            by_phase=self.objective == "phased",
-            symmetrise=self.symmetrise,
-        )
+        workload, target = self.read_with_machine(self.machine, *self.traces, objective=self.objective)
         options = PlanOptions(
             method=self.method,
             objective=self.objective,
@@ -103,8 +79,7 @@ class PlanCommand(Command, frozen=True):
         )
         planned = make_plan(workload, target, options)
         planned.plan.save(self.output)
-        for note in planned.notes:
-            say(note)
+        say(planned.notes)
         print("\n".join(summary(planned.plan, self.output)))
 
 

@@ -10,8 +10,7 @@ from numaplan.common import JUnitCase, UsageError, junit_xml
 from numaplan.machine import Machine
 
 from ..plan.file import Plan
-from ..plan.fit import doubts, planned_nodes
-from ..plan.parts import Metrics
+from ..plan.parts import Metrics, PlanApp
 from ..threads.cost import imbalance, node_indices, objective_value
 from ..threads.problem import Floats, Nodes, Problem
 from ..workload.workload import Workload
@@ -21,6 +20,7 @@ from .predict import predict
 
 SCHEMA = "numaplan/check/1"
 WORST_PAIRS = 10
+_OTHER_THREADS = "record with as many threads as planned, or plan again"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def check_plan_today(
     """
     options = options_of(plan, effort, seed, name)
     usable = options.usable(machine)
-    places = node_indices(usable, planned_nodes(plan, workload.threads, name), len(workload.threads))
+    places = node_indices(usable, _planned_nodes(plan, workload.threads, name), len(workload.threads))
     problem = problem_for(workload, usable, options)
     today = make_plan(workload, machine, options).plan
     best_places = node_indices(usable, [thread.node for thread in today.threads], problem.threads)
@@ -92,9 +92,48 @@ def check_plan_today(
         best=_metrics(today.predicted),
         reason=reason,
         lines=[verdict, *_worst_pairs(problem, places, usable, workload)],
-        notes=doubts(plan, workload.app, name),
+        notes=_doubts(plan, workload.app, name),
         today=today,
     )
+
+
+def _planned_nodes(plan: Plan, threads: Sequence[tuple[str, str]], name: str) -> list[int]:
+    """The node id that the plan `name` gives each of today's threads, (process, creation path).
+
+    Raises UsageError when it lacks one, or when today's run has fewer than half of its threads: the node
+    loads of such a run say nothing of the plan.
+    """
+    planned = {(thread.process, thread.path): thread.node for thread in plan.threads}
+    unknown = [key for key in threads if key not in planned]
+    if unknown:
+        process, path = unknown[0]
+        raise UsageError(
+            f"{name}: {len(unknown)} of today's {len(threads)} threads are not in it"
+            f" (first: {process} {path})",
+            _OTHER_THREADS,
+        )
+    if len(planned) > 2 * len(threads):
+        raise UsageError(
+            f"{name}: for {len(planned)} threads, today there are {len(threads)}", _OTHER_THREADS
+        )
+    return [planned[key] for key in threads]
+
+
+def _doubts(plan: Plan, app: PlanApp, name: str) -> list[str]:
+    """What makes it doubtful that a plan is for the program that runs today, `app`, in sentences."""
+    found = []
+    one, other = _program(plan.app.argv), _program(app.argv)
+    rebuilt = plan.app.build_id != app.build_id or not app.build_id
+    if one and other and one != other and rebuilt:
+        found.append(f"{name} was made for another program ({one}, not {other})")
+    missing = len(plan.threads) - app.threads
+    if missing > 0:
+        found.append(f"{missing} of the {len(plan.threads)} threads in {name} did not run today")
+    return found
+
+
+def _program(argv: Sequence[str]) -> str:
+    return argv[0].rpartition("/")[2] if argv else ""
 
 
 def to_document(verdict: Verdict) -> str:

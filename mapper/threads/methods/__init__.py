@@ -1,27 +1,34 @@
 """The table of mapping methods: what `--method` may name.
 
-Every method is a function of a Problem that returns the node position (0..K-1) of each thread. A module is
-imported when its method is asked for.
+Every method is a function of a Problem that returns the node position (0..K-1) of each thread.
 """
 
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
-from types import ModuleType
 from typing import NamedTuple
 
 from numaplan.common import UsageError
 
 from ..problem import WHOLE_LIMIT, Nodes, Problem
+from .best import best
+from .choicemap import choicemap
+from .cmlb import cmlb
+from .deloc import deloc
+from .eagermap import eagermap
+from .exact import MOST_THREADS, exact
+from .partitioners import kahip, metis, mtkahypar, scotch
+from .simple import compact, interleave, random, scatter
+from .spectral import spectral
+from .treematch import treematch
 
 
 class Method(NamedTuple):
-    """One line of the table; the function has the method's name. most_threads: limit of its use (0: none);
-    needs: a package that is not among our own requirements; takes_sparse: whether it takes large sparse
-    matrices (Problem.sparse)."""
+    """One line of the table. most_threads: limit of its use (0: none); needs: a package that is not among our
+    own requirements; takes_sparse: whether it takes large sparse matrices (Problem.sparse)."""
 
     name: str
-    module: Callable[[], ModuleType]
+    place: Callable[[Problem], Nodes]
     summary: str
     source: str
     most_threads: int = 0
@@ -40,8 +47,7 @@ class Method(NamedTuple):
 
     def function(self) -> Callable[[Problem], Nodes]:
         """The method itself; raises UsageError for a large sparse problem that it cannot take."""
-        function: Callable[[Problem], Nodes] = getattr(self.module(), self.name)
-        return function if self.takes_sparse else partial(_whole_only, function, self.name)
+        return self.place if self.takes_sparse else partial(_whole_only, self.place, self.name)
 
 
 def _whole_only(function: Callable[[Problem], Nodes], name: str, problem: Problem) -> Nodes:
@@ -53,96 +59,34 @@ def _whole_only(function: Callable[[Problem], Nodes], name: str, problem: Proble
     return function(problem)
 
 
-def _best() -> ModuleType:
-    from . import best
-
-    return best
-
-
-def _cmlb() -> ModuleType:
-    from . import cmlb
-
-    return cmlb
-
-
-def _eagermap() -> ModuleType:
-    from . import eagermap
-
-    return eagermap
-
-
-def _treematch() -> ModuleType:
-    from . import treematch
-
-    return treematch
-
-
-def _choicemap() -> ModuleType:
-    from . import choicemap
-
-    return choicemap
-
-
-def _deloc() -> ModuleType:
-    from . import deloc
-
-    return deloc
-
-
-def _spectral() -> ModuleType:
-    from . import spectral
-
-    return spectral
-
-
-def _exact() -> ModuleType:
-    from . import exact
-
-    return exact
-
-
-def _simple() -> ModuleType:
-    from . import simple
-
-    return simple
-
-
-def _partitioners() -> ModuleType:
-    from . import partitioners
-
-    return partitioners
-
-
 _TABLE = (
     Method(
         "best",
-        _best,
+        best,
         "multilevel and tabu search from all the others' placements",
         "numaplan",
         takes_sparse=True,
     ),
-    Method("cmlb", _cmlb, "greedy by communication within a window of load", "[CMLB]"),
-    Method("eagermap", _eagermap, "greedy groups by communication", "[EAGERMAP]"),
-    Method("treematch", _treematch, "least weight between groups, exhaustive then greedy", "[TREEMATCH]"),
+    Method("cmlb", cmlb, "greedy by communication within a window of load", "[CMLB]"),
+    Method("eagermap", eagermap, "greedy groups by communication", "[EAGERMAP]"),
+    Method("treematch", treematch, "least weight between groups, exhaustive then greedy", "[TREEMATCH]"),
     Method(
         "choicemap",
-        _choicemap,
+        choicemap,
         "pairs of mutual preference, doubled up to a node",
         "[CHOICEMAP], our reading",
     ),
-    Method("deloc", _deloc, "pairs kept local, busy ones spread over nodes", "[DELOC], our reading"),
-    Method("spectral", _spectral, "recursive bisection by the second eigenvector", "[PSL]"),
-    Method("exact", _exact, "the optimum with a proof, for few threads", "branch and bound", 14),
-    Method("compact", _simple, "fill node after node in order of creation", "baseline", takes_sparse=True),
-    Method("scatter", _simple, "deal threads out one at a time", "baseline", takes_sparse=True),
-    Method("interleave", _simple, "deal threads out in pairs", "baseline", takes_sparse=True),
-    Method("random", _simple, "shuffled by the seed", "baseline", takes_sparse=True),
-    Method("metis", _partitioners, "METIS, recursive bisection", "Karypis and Kumar", 0, "pymetis", True),
-    Method("kahip", _partitioners, "KaHIP, preset eco", "Sanders and Schulz", 0, "kahip", True),
-    Method(
-        "mtkahypar", _partitioners, "Mt-KaHyPar, preset default", "Gottesbüren et al.", 0, "mtkahypar", True
-    ),
-    Method("scotch", _partitioners, "SCOTCH, recursive bisection", "Pellegrini", 0, "pyscotch", True),
+    Method("deloc", deloc, "pairs kept local, busy ones spread over nodes", "[DELOC], our reading"),
+    Method("spectral", spectral, "recursive bisection by the second eigenvector", "[PSL]"),
+    Method("exact", exact, "the optimum with a proof, for few threads", "branch and bound", MOST_THREADS),
+    Method("compact", compact, "fill node after node in order of creation", "baseline", takes_sparse=True),
+    Method("scatter", scatter, "deal threads out one at a time", "baseline", takes_sparse=True),
+    Method("interleave", interleave, "deal threads out in pairs", "baseline", takes_sparse=True),
+    Method("random", random, "shuffled by the seed", "baseline", takes_sparse=True),
+    Method("metis", metis, "METIS, recursive bisection", "Karypis and Kumar", 0, "pymetis", True),
+    Method("kahip", kahip, "KaHIP, preset eco", "Sanders and Schulz", 0, "kahip", True),
+    Method("mtkahypar", mtkahypar, "Mt-KaHyPar, preset default", "Gottesbüren et al.", 0, "mtkahypar", True),
+    Method("scotch", scotch, "SCOTCH, recursive bisection", "Pellegrini", 0, "pyscotch", True),
 )
 
 METHODS: dict[str, Method] = {method.name: method for method in _TABLE}

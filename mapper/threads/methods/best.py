@@ -11,12 +11,13 @@ good placements it takes the one with the least hop cost.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..cost import load_deviation, node_traffic, objective_value
+from ..pins import hold_pins
 from ..problem import Nodes, Problem
+from ..solver import Solution, load_rows, solve
 from .choicemap import choicemap
 from .cmlb import cmlb
 from .deloc import deloc
@@ -25,10 +26,6 @@ from .simple import compact, interleave, scatter
 from .spectral import spectral
 from .treematch import is_exhaustive, treematch
 
-if TYPE_CHECKING:
-    from ..solver import Solution
-
-
 SLOW_LIMIT = 256  # threads; eigenvectors and candidate groups would take longer than the search
 
 Function = Callable[[Problem], Nodes]
@@ -36,8 +33,6 @@ Function = Callable[[Problem], Nodes]
 
 def best(problem: Problem) -> Nodes:
     """The best placement found for the problem's objective; the same for the same seed and effort."""
-    from ..solver import solve
-
     if problem.nodes == 1 or problem.threads == 1:
         return compact(problem)
     starts = [*problem.starts, *(_start(problem, method) for method in _quick(problem))]
@@ -49,7 +44,7 @@ def best(problem: Problem) -> Nodes:
     return _nearest(problem, starts, solution)
 
 
-def _nearest(problem: Problem, starts: list[Nodes], solution: "Solution") -> Nodes:
+def _nearest(problem: Problem, starts: list[Nodes], solution: Solution) -> Nodes:
     """Of equally good placements the one with the least hop cost, for objectives that do not ask for it."""
     far = problem.distances[~np.eye(problem.nodes, dtype=bool)]
     if problem.objective == "hop" or problem.fixed is not None or (far == far[0]).all():
@@ -61,7 +56,7 @@ def _nearest(problem: Problem, starts: list[Nodes], solution: "Solution") -> Nod
     return min(renamed, key=lambda places: _hops(problem, places))
 
 
-def _as_good(problem: Problem, places: Nodes, solution: "Solution") -> bool:
+def _as_good(problem: Problem, places: Nodes, solution: Solution) -> bool:
     if problem.objective == "balanced" and _off_balance(problem, places) > solution.tolerance + 1e-12:
         return False
     return objective_value(problem, places) <= objective_value(problem, solution.places) * (1 + 1e-12)
@@ -100,8 +95,6 @@ def _quick(problem: Problem) -> list[Function]:
 
 def _start(problem: Problem, method: Function) -> Nodes:
     """A method's placement with pinned threads where they belong."""
-    from ..pins import hold_pins
-
     return hold_pins(problem, method(problem))
 
 
@@ -116,7 +109,7 @@ def _slow(problem: Problem) -> list[Function]:
     return [deloc, spectral] if proof else [deloc, spectral, treematch]
 
 
-def _matters(problem: Problem, found: Nodes, solution: "Solution") -> bool:
+def _matters(problem: Problem, found: Nodes, solution: Solution) -> bool:
     """Whether a placement is cheaper than the solution, or nearer to a balance that the solution has not."""
     if problem.objective == "balanced":
         off = _off_balance(problem, found)
@@ -129,7 +122,5 @@ def _matters(problem: Problem, found: Nodes, solution: "Solution") -> bool:
 
 def _off_balance(problem: Problem, places: Nodes) -> float:
     """The largest deviation of any kind of load that the solver balances."""
-    from ..solver import load_rows
-
     rows = zip(*load_rows(problem), strict=True)
     return max(load_deviation(loads, targets, places) - float(slack) for loads, targets, slack in rows)

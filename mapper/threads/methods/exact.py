@@ -6,7 +6,6 @@ is what a few seconds allow on hard instances with four nodes.
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,11 +13,9 @@ from numaplan.common import UsageError
 
 from ..cost import imbalance
 from ..problem import Nodes, Problem
+from ..solver import Solution, solve_exactly
 from .best import best
 from .simple import compact
-
-if TYPE_CHECKING:
-    from ..solver import Solution
 
 MOST_THREADS = 14
 STEPS = 40_000_000
@@ -26,8 +23,6 @@ STEPS = 40_000_000
 
 def exact(problem: Problem) -> Nodes:
     """The optimal nodes; raises UsageError when there are too many threads for a proof."""
-    from ..solver import solve_exactly
-
     if problem.threads > MOST_THREADS:
         raise UsageError(
             f"exact: {problem.threads} threads, at most {MOST_THREADS} can be proven", "use --method best"
@@ -43,7 +38,7 @@ def exact(problem: Problem) -> Nodes:
     return _proven(solve_exactly(problem, start, STEPS))
 
 
-def _proven(solution: "Solution") -> Nodes:
+def _proven(solution: Solution) -> Nodes:
     if not solution.proven:
         raise UsageError("exact: no proof within the steps allowed", "use --method best")
     return solution.places

@@ -12,6 +12,7 @@ from math import comb
 import numpy as np
 
 from ..problem import Floats, Nodes, Problem
+from ..solver import solve_exactly
 from .eagermap import contract
 
 LIMIT = 30_000
@@ -58,8 +59,6 @@ def is_exhaustive(threads: int, sizes: Sequence[int]) -> bool:
 
 
 def _exhaustive(weights: Floats, sizes: Sequence[int]) -> list[list[int]] | None:
-    from ..solver import solve_exactly
-
     count = len(sizes)
     problem = Problem(
         comm=weights,

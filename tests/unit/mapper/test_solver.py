@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from benchmarks.instances import instances
 from numaplan.mapper import METHODS, evaluate, map_threads
-from numaplan.mapper.threads import solver
 from numaplan.mapper.threads.bounds import lower_bound
 from numaplan.mapper.threads.cost import imbalance, objective_value
 from numaplan.mapper.threads.methods import Method
@@ -112,8 +111,9 @@ def test_what_a_slow_method_finds_is_taken(monkeypatch: pytest.MonkeyPatch) -> N
     poor = compact(problem)
     assert objective_value(problem, good) < objective_value(problem, poor)
     answers = iter([Solution(poor, problem.tolerance)])
-    monkeypatch.setattr(solver, "solve", lambda _, starts: next(answers, Solution(starts[-1], 0.05)))
-    monkeypatch.setattr(import_module("numaplan.mapper.threads.methods.best"), "deloc", lambda _: good)
+    module = import_module("numaplan.mapper.threads.methods.best")
+    monkeypatch.setattr(module, "solve", lambda _, starts: next(answers, Solution(starts[-1], 0.05)))
+    monkeypatch.setattr(module, "deloc", lambda _: good)
     assert objective_value(problem, best(problem)) <= objective_value(problem, good)
 
 

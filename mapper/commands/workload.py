@@ -1,0 +1,71 @@
+"""What the commands that place a workload share: the options that name it, and words to people."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from numaplan.common import Argument, Command, Option, UsageError
+
+if TYPE_CHECKING:
+    from numaplan.machine import Machine
+
+    from ..workload.workload import Workload
+
+OneTrace = Annotated[Path | None, Argument("TRACE", help="A trace.db that 'nprof record' wrote.")]
+MachineName = Annotated[
+    str | None, Option(help="What 'nmap machine' takes; default: the machine in the trace.")
+]
+
+
+class WorkloadCommand(Command, frozen=True, kw_only=True):
+    """The base of commands on a workload: of traces, or of a matrix and what goes with it."""
+
+    comm: Annotated[Path | None, Option(help="A communication matrix, instead of a trace.")] = None
+    loads: Annotated[Path | None, Option(help="A load vector to go with --comm.")] = None
+    phases: Annotated[Path | None, Option(help="Loads by phase (phases.csv) to go with --comm.")] = None
+    symmetrise: Annotated[bool, Option(help="Take a --comm that counts directions as the mean of both.")] = (
+        False
+    )
+    seed: Annotated[int, Option(help="The same seed gives the same plan.")] = 0
+    effort: Annotated[str, Option(help="How hard to search: fast, normal or max.")] = "normal"
+
+    def read_workload(
+        self, *traces: Path | None, pages: bool = True, objective: str = "balanced"
+    ) -> "Workload":
+        """The workload that the options name; raises UsageError for none or too many."""
+        given = [path for path in traces if path is not None]
+        if given and self.comm is not None:
+            raise UsageError("both a trace and --comm given", "give one of them")
+        if self.comm is not None:
+            from ..workload.workload import workload_of_files
+
+            return workload_of_files(self.comm, self.loads, self.phases, self.symmetrise)
+        if not given:
+            raise UsageError("neither a trace nor --comm given", "name a trace.db, or give --comm comm.csv")
+        for name in ("loads", "phases"):
+            if getattr(self, name) is not None:
+                raise UsageError(f"--{name} goes with --comm", "a trace has its own")
+        from ..workload.runs import workload_of_traces
+
+        return workload_of_traces(given, pages=pages, by_phase=objective == "phased")
+
+    def read_with_machine(
+        self, machine: str | None, *traces: Path | None, pages: bool = True, objective: str = "balanced"
+    ) -> "tuple[Workload, Machine]":
+        """The same, and the machine to place it on: the one named, else the one in the trace."""
+        from numaplan.machine import Machine
+
+        if not any(traces) and self.comm is not None and machine is None:
+            raise UsageError("a matrix does not say for which machine", "add --machine, such as 4x2 or local")
+        target = Machine.load(machine) if machine else None
+        workload = self.read_workload(*traces, pages=pages, objective=objective)
+        target = target or workload.machine
+        assert target is not None
+        return workload, target
+
+
+def say(notes: Sequence[str]) -> None:
+    """Words to people, on stderr."""
+    for note in notes:
+        print(f"nmap: {note}", file=sys.stderr)
