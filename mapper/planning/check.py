@@ -12,7 +12,8 @@ from numaplan.machine import Machine
 from ..plan.file import Plan
 from ..plan.parts import Metrics, PlanApp
 from ..threads.cost import imbalance, node_indices, objective_value
-from ..threads.problem import Floats, Nodes, Problem
+from ..threads.problem import Nodes, Problem
+from ..threads.sparse import by_entries
 from ..workload.workload import Workload
 from .options import options_of
 from .planner import make_plan, problem_for
@@ -172,7 +173,9 @@ def _unbalanced(problem: Problem, places: Nodes, best: Nodes) -> str:
 
 def _worst_pairs(problem: Problem, places: Nodes, machine: Machine, workload: Workload) -> list[str]:
     """The pairs whose communication costs most across nodes, with its share of all."""
-    rows, columns, talk = _pairs(problem)
+    entries = by_entries(problem.matrix)
+    once = entries.rows < entries.to
+    rows, columns, talk = entries.rows[once], entries.to[once], entries.weight[once]
     costs = talk * (problem.costs - problem.costs.min())[places[rows], places[columns]]
     total, ids = float(talk.sum()), [node.id for node in machine.cpu_nodes]
     several = len({process for process, _path in workload.threads}) > 1
@@ -185,13 +188,3 @@ def _worst_pairs(problem: Problem, places: Nodes, machine: Machine, workload: Wo
                 ends.append(f"{f'{process}:' if several else ''}{path} (node {ids[places[thread]]})")
             lines.append(f"  {ends[0]} and {ends[1]}: {talk[pair] / total:.1%} of all communication")
     return lines
-
-
-def _pairs(problem: Problem) -> tuple[Nodes, Nodes, Floats]:
-    """First and second thread of each pair that talks, and how much."""
-    if problem.sparse is not None:
-        entries = problem.sparse
-        upper = entries.rows < entries.to
-        return entries.rows[upper], entries.to[upper].astype(np.int64), entries.weight[upper]
-    rows, columns = np.nonzero(np.triu(problem.comm, 1))
-    return rows, columns, problem.comm[rows, columns]

@@ -1,6 +1,5 @@
 """Large sparse communication matrices, held by their entries: they are never made whole."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -78,12 +77,14 @@ class SparseMatrix:
         """The same with every entry times the factor."""
         return SparseMatrix(self.start, self.to, self.weight * factor)
 
-    def pairs(self) -> Iterator[tuple[int, int, float]]:
-        """Every pair once: row, column, weight, the lower thread first."""
-        upper = self.rows < self.to
-        return zip(
-            self.rows[upper].tolist(), self.to[upper].tolist(), self.weight[upper].tolist(), strict=True
-        )
+
+def by_entries(matrix: NDArray[np.float64] | SparseMatrix) -> SparseMatrix:
+    """A checked matrix in this form, whichever it has."""
+    if isinstance(matrix, SparseMatrix):
+        return matrix
+    rows, columns = np.nonzero(matrix)
+    start = np.searchsorted(rows, np.arange(len(matrix) + 1))
+    return SparseMatrix(start, columns.astype(np.int32), matrix[rows, columns])
 
 
 def sparse_matrix(matrix: Any) -> SparseMatrix:
