@@ -11,6 +11,7 @@ from .errors import (
 )
 from .files import (
     atomic_output as atomic_output,
+    check_output as check_output,
     read_document as read_document,
     write_document as write_document,
 )

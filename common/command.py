@@ -15,6 +15,7 @@ Fields are of type bool, int, float, str, Path, one of them or None, or a list o
 must be given.
 """
 
+from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
@@ -23,14 +24,15 @@ import msgspec
 class Option:
     """How a field is given by name.
 
-    flags: its names, by default `--` and the field's name; off: the name that says no to a truth value;
-    least, most: limits of a number; group: the heading under which the help shows it.
+    flags: its names, by default `--` and the field's name; help: a text, or what makes it when it is shown;
+    off: the name that says no to a truth value; least, most: limits of a number; group: the heading under
+    which the help shows it.
     """
 
     def __init__(
         self,
         *flags: str,
-        help: str,
+        help: str | Callable[[], str],
         metavar: str | None = None,
         off: str = "",
         least: float | None = None,

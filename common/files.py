@@ -11,6 +11,15 @@ from .errors import UsageError
 DOCUMENT_LIMIT = 256 << 20
 
 
+def check_output(path: str | os.PathLike[str]) -> None:
+    """Raise UsageError where no file can be written: better before the work than after it."""
+    target = Path(path)
+    if target.is_dir():
+        raise UsageError(f"{target}: is a directory", "name a file")
+    if not target.absolute().parent.is_dir():
+        raise UsageError(f"{target}: no folder {target.parent}", "create it first")
+
+
 @contextmanager
 def atomic_output(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary name beside `path`; rename it to `path` if the block succeeds, else remove it.
@@ -19,15 +28,12 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[Path]:
     does not exist, cannot be written, or the disk is full.
     """
     target = Path(path)
-    if target.is_dir():
-        raise UsageError(f"{target}: is a directory", "name a file")
+    check_output(target)
     special = target.exists() and not target.is_file()
     temporary = (
         target if special else target.parent / f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
     )
     try:
-        if not target.parent.is_dir():
-            raise UsageError(f"{target}: no folder {target.parent}", "create it first")
         yield temporary
         if not special:
             temporary.replace(target)

@@ -33,8 +33,8 @@ def junit_xml(name: str, cases: Sequence[JUnitCase], *, in_suites: bool = False)
         root = ElementTree.Element("testsuites")
         root.append(suite)
     ElementTree.indent(root)
-    text: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
-    return text + b"\n"
+    text: bytes = ElementTree.tostring(root, encoding="utf-8")
+    return b'<?xml version="1.0" encoding="utf-8"?>\n' + text + b"\n"
 
 
 def _element(case: JUnitCase) -> ElementTree.Element:

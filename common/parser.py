@@ -52,20 +52,25 @@ class Parser(argparse.ArgumentParser):
         self._listed, self._list = listed[1], self.add_argument_group(listed[0])
         self._groups: dict[str, Any] = {}
         self._names: list[str] = []
+        self._texts: list[tuple[argparse.Action, Callable[[], str]]] = []
         if takes_rest:
             self.add_argument(_REST, nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
         add, action = self.add_option, _Immediate
-        add("-h", "--help", action=action, const=self._answer_help, help="Show this message and exit.")
-        add("--debug", action=action, const=_set_debug, help="Show the traceback of an error.")
+        add(
+            "-h", "--help", action=action, const=self._answer_help, text=lambda: "Show this message and exit."
+        )
+        add("--debug", action=action, const=_set_debug, text=lambda: "Show the traceback of an error.")
         if whole:
-            add("--version", action=action, const=_answer_version, help="Show the version and exit.")
+            add("--version", action=action, const=_answer_version, text=lambda: "Show the version and exit.")
 
-    def add_option(self, *names: str, group: str = "Options", **settings: Any) -> None:
-        """As `add_argument`, under the heading of that group."""
+    def add_option(
+        self, *names: str, text: Callable[[], str], group: str = "Options", **settings: Any
+    ) -> None:
+        """As `add_argument`, under the heading of that group; text: what the help says of it, once asked."""
         self._names += names
         if group not in self._groups:
             self._groups[group] = self.add_argument_group(group)
-        self._groups[group].add_argument(*names, **settings)
+        self._texts.append((self._groups[group].add_argument(*names, **settings), text))
 
     def read(self, words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
         """What is given by name, and the words without one; raises UsageError."""
@@ -83,6 +88,8 @@ class Parser(argparse.ArgumentParser):
     def _answer_help(self) -> None:
         from .help import show_help
 
+        for option, text in self._texts:
+            option.help = text().replace("%", "%%")
         show_help(self, self._about, self._list, self._listed())
         raise AnsweredError
 
@@ -96,14 +103,17 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise UsageError."""
         what = message.removeprefix("argument ").replace("ignored explicit argument", "takes no value, not")
-        raise UsageError(what, f"see '{self.prog} --help'")
+        names, _, problem = what.partition(": ")
+        dashed = f"one that begins with a dash is given as {max(names.split('/'), key=len)}=VALUE; "
+        hint = dashed if problem == "expected one argument" else ""
+        raise UsageError(what, f"{hint}see '{self.prog} --help'")
 
 
 class _Immediate(argparse.Action):
     """An option that does something as soon as it is read."""
 
-    def __init__(self, option_strings: Sequence[str], dest: str, const: Any, help: str) -> None:
-        super().__init__(option_strings, dest, nargs=0, const=const, help=help)
+    def __init__(self, option_strings: Sequence[str], dest: str, const: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, const=const)
 
     def __call__(self, *_: Any) -> None:
         self.const()
@@ -112,8 +122,8 @@ class _Immediate(argparse.Action):
 class _Switch(argparse.Action):
     """A truth value; const: the name that says no to it."""
 
-    def __init__(self, option_strings: Sequence[str], dest: str, const: str, help: str) -> None:
-        super().__init__(option_strings, dest, nargs=0, const=const, help=help)
+    def __init__(self, option_strings: Sequence[str], dest: str, const: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, const=const)
 
     def __call__(self, _: Any, namespace: argparse.Namespace, __: Any, name: str | None = None) -> None:
         setattr(namespace, self.dest, name != self.const)
@@ -191,7 +201,11 @@ def _add(parser: Parser, field: FieldInfo, option: Option) -> None:
     """Add a field's option."""
     names = _names(field, option)
     kind, many = _kind(field)
-    settings = {"dest": field.name, "group": option.group, "help": _help(field, option)}
+    settings: dict[str, Any] = {
+        "dest": field.name,
+        "group": option.group,
+        "text": partial(_help, field, option),
+    }
     if kind is bool:
         names = (*names, option.off) if option.off else names
         parser.add_option(*names, action=_Switch, const=option.off, **settings)
@@ -206,13 +220,13 @@ def _add(parser: Parser, field: FieldInfo, option: Option) -> None:
 
 
 def _help(field: FieldInfo, option: Option) -> str:
-    """The option's text, its limits and its default, as argparse takes them."""
+    """The option's text, its limits and its default."""
     shown = field.default
     if isinstance(shown, bool):
         shown = option.off and (option.flags[0] if shown else option.off)
     notes = [f"[{_limits(option)}]"] if option.least is not None else []
     notes += [f"[default: {shown}]"] if shown not in ("", None, NODEFAULT) else []
-    return " ".join([option.help, *notes]).replace("%", "%%")
+    return " ".join([option.help if isinstance(option.help, str) else option.help(), *notes])
 
 
 def _reader(kind: type, option: Option) -> Callable[[str], Any]:

@@ -1,7 +1,7 @@
 """Sets of cpus and nodes as Linux and hwloc write them: lists (`0-3,8`) and masks (`0x3,00000001`)."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from numaplan.common import UsageError
 
@@ -34,6 +34,17 @@ def _range(part: str, where: str) -> Iterator[int]:
     if not 1 <= used <= group:
         raise UsageError(f"{where}: range {part[:40]!r} has an impossible stride", "correct the list")
     return (value for value in range(first, last + 1) if (value - first) % group < used)
+
+
+def format_list(ids: Iterable[int]) -> str:
+    """Ids as `parse_list` and `taskset -c` take them: `0-3,8`."""
+    parts: list[list[int]] = []
+    for number in sorted(ids):
+        if parts and parts[-1][1] == number - 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
 
 
 def parse_mask(text: str, where: str) -> tuple[int, ...]:

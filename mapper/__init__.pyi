@@ -25,7 +25,7 @@ from .online.policies.page_sets import (
     page_keys as page_keys,
     split_keys as split_keys,
 )
-from .online.registry import make_policy as make_policy
+from .online.registry import make_policy as make_policy, policy_names as policy_names
 from .plan.file import Plan as Plan
 from .plan.parts import (
     Metrics as Metrics,

@@ -2,12 +2,12 @@
 
 import shlex
 from collections import defaultdict
-from collections.abc import Sequence
 
+from numaplan.machine import format_list
 from numaplan.mapper import Plan, PlanRegion, PlanThread
 
 from ..launch.request import CheckedLaunch
-from ..verify.report import human_bytes
+from ..verify.applied import human_bytes
 
 SHOWN = 64  # threads and regions listed one by one
 _UNPLANNED = {
@@ -30,7 +30,7 @@ def explain(launch: CheckedLaunch) -> str:
         "threads:",
     ]
     lines += [
-        f"  {_thread_name(thread)}: node {thread.node}, cpus {_ranges(thread.cpus)}"
+        f"  {_thread_name(thread)}: node {thread.node}, cpus {format_list(thread.cpus)}"
         for thread in plan.threads[:SHOWN]
     ]
     if len(plan.threads) > SHOWN:
@@ -50,8 +50,7 @@ def explain(launch: CheckedLaunch) -> str:
 
 
 def _how(launch: CheckedLaunch) -> str:
-    by = launch.request.by
-    if by == "ptrace" or (by == "auto" and launch.obstacle):
+    if launch.traced:
         why = launch.obstacle or "asked for"
         return f"threads bound from outside by ptrace ({why}); memory is left to first touch"
     return "threads bound and memory placed by a library that is loaded into the program"
@@ -84,18 +83,7 @@ def _equivalents(plan: Plan, command: str) -> list[str]:
     places = ",".join("{" + ",".join(str(cpu) for cpu in thread.cpus) + "}" for thread in team)
     memory_nodes = sorted({run.node for region in plan.memory for run in region.runs}) or nodes
     return [
-        f"  numactl --cpunodebind={_ranges(nodes)} --membind={_ranges(memory_nodes)} {command}",
-        f"  taskset -c {_ranges(cpus)} {command}",
+        f"  numactl --cpunodebind={format_list(nodes)} --membind={format_list(memory_nodes)} {command}",
+        f"  taskset -c {format_list(cpus)} {command}",
         f"  OMP_PROC_BIND=true OMP_PLACES='{places}' {command}",
     ]
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """`0-3,8` of 0, 1, 2, 3, 8."""
-    parts: list[list[int]] = []
-    for number in sorted(numbers):
-        if parts and parts[-1][1] == number - 1:
-            parts[-1][1] = number
-        else:
-            parts.append([number, number])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)

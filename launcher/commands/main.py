@@ -12,6 +12,12 @@ if TYPE_CHECKING:
 _ONLINE = "Online refinement (see docs/guide/refine.md)"
 
 
+def _policies() -> str:
+    from numaplan.mapper import policy_names
+
+    return f"Keep refining while it runs: {', '.join(policy_names())}; each also +next-touch."
+
+
 class LaunchCommand(Command, frozen=True):
     """Run a program with its plan, and say what was applied.
 
@@ -70,8 +76,7 @@ class LaunchCommand(Command, frozen=True):
     online: Annotated[
         str,
         Option(
-            help="Keep refining while it runs: nimar, cimar, lmma, nimar+lmma, cimar+lmma, dino, di-plain,"
-            " di-migrate, first-fit, tm, mb, bce, mb+, excl-base, excl, numaplan; each also +next-touch.",
+            help=_policies,
             metavar="POLICY",
             group=_ONLINE,
         ),

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from numaplan.common import UsageError
-from numaplan.machine import Machine
+from numaplan.machine import Machine, format_list
 from numaplan.mapper import Plan, PlanMachine, PlanRegion, PlanThread, Run
 
 from .program import ElfFacts
@@ -83,9 +83,8 @@ def _same_but_for_cpus(theirs: Machine, ours: Machine) -> bool:
 def _where(plan: Plan, machine: Machine) -> str:
     theirs = plan.machine.machine()
     if _same_but_for_cpus(theirs, machine):
-        gone = sorted({cpu for thread in plan.threads for cpu in thread.cpus} - set(machine.cpus))
-        shown = ", ".join(map(str, gone[:8])) + (", …" if len(gone) > 8 else "")
-        return f"needs cpus that are offline or not allowed here ({shown})"
+        gone = {cpu for thread in plan.threads for cpu in thread.cpus} - set(machine.cpus)
+        return f"needs cpus that are offline or not allowed here ({format_list(gone)})"
     return f"made for another machine ({plan.machine.name}: {_shape(theirs)}; here: {_shape(machine)})"
 
 

@@ -1,7 +1,6 @@
 """`--save plan.json`: the placement that the loop arrived at, as a plan for the next run."""
 
-from pathlib import Path
-
+import msgspec
 import numpy as np
 
 from numaplan.common import UsageError
@@ -46,7 +45,6 @@ def refined_plan(
     nodes = observation.machine.node_ids[observation.threads.node[rows]]
     comm = shared_pages(observation)[np.ix_(rows, rows)]
     loads = observation.threads.accesses.sum(axis=1)[rows]
-    metrics = evaluate(comm, loads, machine, nodes)
     first = identity.processes[0] if identity.processes else None
     return Plan(
         app=PlanApp(argv=argv, build_id=first.build_id if first else "", threads=len(found)),
@@ -59,11 +57,7 @@ def refined_plan(
         ),
         memory=_memory(identity, observation),
         predicted=Predicted(
-            remote_comm=metrics.remote_comm,
-            remote_share=metrics.remote_share,
-            hop_cost=metrics.hop_cost,
-            load_std=metrics.load_std,
-            node_loads=metrics.node_loads,
+            **msgspec.structs.asdict(evaluate(comm, loads, machine, nodes)),
             local_share=_local_share(observation),
         ),
         provenance={"options": {"online": policy}},
@@ -145,9 +139,3 @@ def _runs(one: RegionRecord, offsets: Ints, nodes: Ints) -> tuple[Run, ...]:
         for begin, end, start in zip(begins, ends, starts.tolist(), strict=True)
         if end > begin
     )
-
-
-def check_target(path: str) -> None:
-    """Raises UsageError when a plan cannot be written there; better before the program runs than after."""
-    if path and not Path(path).absolute().parent.is_dir():
-        raise UsageError(f"--save {path}: no folder {Path(path).parent}", "create it first")

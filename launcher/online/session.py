@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from numaplan.common import MachineLacksError
+from numaplan.common import MachineLacksError, check_output
 from numaplan.machine import Machine
 from numaplan.mapper import MachineView, Policy, make_policy
 from numaplan.profiler import LiveEvents, live_events, start_sampler
@@ -33,9 +33,7 @@ class OnlineSession:
     ) -> None:
         """Everything that can be wrong before a program starts: raises UsageError, MachineLacksError."""
         if options.save:
-            from .saving import check_target
-
-            check_target(options.save)
+            check_output(options.save)
         self.options = options
         self._policy = make_policy(options.policy, options.settings)
         self._events = _events_for(self._policy, options.backend)

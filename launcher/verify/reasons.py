@@ -8,15 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from numaplan.common import UsageError
-from numaplan.machine import parse_list
+from numaplan.machine import format_list, parse_list
 
 FULL = 0.02  # a node with less of its memory free than this is full
 _KILOBYTES = re.compile(r"(MemTotal|MemFree):\s+(\d+) kB")
-
-
-def listed(cpus: Sequence[int]) -> str:
-    """As `taskset -c` takes them."""
-    return ",".join(map(str, cpus))
 
 
 def why_not_on(cpus: Sequence[int], error: int, root: Path = Path("/")) -> str:
@@ -34,7 +29,7 @@ def why_elsewhere(cpus: Sequence[int], found: Sequence[int], root: Path = Path("
     if gone := _why_gone([cpu for cpu in cpus if cpu not in found], root):
         return gone
     if set(found) < set(cpus):
-        return f"only {listed(found)} of them was allowed (cpuset), or the program set its own affinity"
+        return f"only {format_list(found)} of them was allowed (cpuset), or the program set its own affinity"
     return "the program set its own affinity"
 
 

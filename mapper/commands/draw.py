@@ -10,7 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 
 from numaplan.analyzer import in_bytes
-from numaplan.machine import Machine, Node
+from numaplan.machine import Machine, Node, format_list
 
 from ..plan.file import Plan
 from ..plan.summary import summary
@@ -42,21 +42,10 @@ def show_machine(machine: Machine) -> None:
 
 
 def _node_box(node: Node) -> Panel:
-    lines = [f"cpus {ranges(node.cpus)}" if node.cpus else "no cpus"]
+    lines = [f"cpus {format_list(node.cpus)}" if node.cpus else "no cpus"]
     if node.memory_bytes:
         lines.append(in_bytes(node.memory_bytes))
     return Panel("\n".join(lines), title=f"node {node.id}", expand=False)
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """Numbers as `0-3,8`."""
-    parts: list[list[int]] = []
-    for number in sorted(numbers):
-        if parts and number == parts[-1][1] + 1:
-            parts[-1][1] = number
-        else:
-            parts.append([number, number])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
 
 
 def show_plan(plan: Plan) -> None:
@@ -70,7 +59,7 @@ def show_plan(plan: Plan) -> None:
         for name in ("memory", "bytes", "policy", "nodes"):
             table.add_column(name, overflow="fold", no_wrap=name in ("bytes", "policy"))
         for region in plan.memory[:MOST_REGIONS]:
-            nodes = ranges(sorted({run.node for run in region.runs}))
+            nodes = format_list({run.node for run in region.runs})
             name = f"{region.region.kind} {region.region.name}"
             table.add_row(name, in_bytes(region.region.bytes), region.policy, nodes)
         if len(plan.memory) > MOST_REGIONS:
@@ -87,7 +76,7 @@ def _threads_box(plan: Plan, node: Node) -> Panel:
         if thread.node == node.id:
             name = thread.path if thread.process == "p0" else f"{thread.process}:{thread.path}"
             share = f"{thread.load / total:.1%}" if total else "–"
-            table.add_row(name, ranges(thread.cpus), share)
+            table.add_row(name, format_list(thread.cpus), share)
     title = f"node {node.id}" if node.cpus else f"node {node.id} (memory only)"
     return Panel(Group(table) if table.row_count else "no threads", title=title, expand=False)
 

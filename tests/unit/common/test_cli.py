@@ -87,7 +87,10 @@ def test_values_have_their_types() -> None:
         (["--number", "1.5"], "'1.5' is not a whole number"),
         (["--share", "much"], "--share: 'much' is not a number"),
         (["--several", "1", "--several", "two"], "--several/-s: 'two' is not a whole number"),
-        (["--number"], "-n/--number: expected one argument"),
+        (
+            ["--number"],
+            "-n/--number: expected one argument — one that begins with a dash is given as --number=",
+        ),
         (["--flag=yes"], "--flag/--no-flag: takes no value, not 'yes'"),
         (["--numbr", "3"], "no such option: --numbr (did you mean --number?)"),
         (["--numb=3"], "no such option: --numb (did you mean --number?)"),
@@ -97,7 +100,7 @@ def test_values_have_their_types() -> None:
 def test_misuse_is_one_line(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(Tool, "tool", words) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("tool: error: ") and told in line and line.endswith(" — see 'tool --help'")
+    assert line.startswith("tool: error: ") and told in line and line.endswith(" see 'tool --help'")
 
 
 @pytest.mark.parametrize(
@@ -134,6 +137,23 @@ def test_what_follows_a_programs_name_is_its_own(line: str, program: str) -> Non
     assert tools("start", *line.split()) == 7
     (command,) = ran
     assert isinstance(command, Start) and command.argv == program.split()
+
+
+def test_what_the_help_says_of_an_option_may_be_made_when_it_is_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked: list[str] = []
+
+    class Late(Command, frozen=True):
+        """Do nothing."""
+
+        which: Annotated[str, Option(help=lambda: asked.append("yes") or "One of a, b.")] = ""
+
+        def run(self) -> None: ...
+
+    assert run_command(Late, "late", ["--which", "a"]) == 0 and not asked
+    assert run_command(Late, "late", ["--help"]) == 0 and asked == ["yes"]
+    assert "One of a, b." in capsys.readouterr().out
 
 
 def test_help_shows_all(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,9 @@ def test_cases_are_counted_and_failures_told() -> None:
         JUnitCase("nmap.check", "good", seconds=1.5),
         JUnitCase("nmap.check", "bad <plan>", "costs 7% & more", "regression", "line one\nline two"),
     ]
-    suite = ElementTree.fromstring(junit_xml("numaplan", cases))
+    text = junit_xml("numaplan", cases)
+    assert text.startswith(b'<?xml version="1.0" encoding="utf-8"?>\n<testsuite name="numaplan"')
+    suite = ElementTree.fromstring(text)
     assert (suite.tag, suite.get("tests"), suite.get("failures"), suite.get("errors")) == (
         "testsuite",
         "2",

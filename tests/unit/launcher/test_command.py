@@ -9,7 +9,17 @@ from numaplan.launcher import LaunchRequest
 from numaplan.launcher.commands.main import LaunchCommand, main
 from numaplan.launcher.enforce.program import executable_of
 from numaplan.machine import Machine
-from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
+from numaplan.mapper import (
+    Plan,
+    PlanApp,
+    PlanMachine,
+    PlanRegion,
+    PlanThread,
+    Predicted,
+    RegionKey,
+    Run,
+    policy_names,
+)
 
 
 def saved_plan(folder: Path, machine: Machine) -> str:
@@ -94,9 +104,10 @@ def test_explain_runs_nothing_and_names_equivalents(
     assert "affinity that the program sets for itself: undone" in out
 
 
-def test_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_has_examples_and_every_policy(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = outcome(capsys, "--help")
     assert code == 0 and "Example: nlaunch --plan plan.json" in out
+    assert f"{', '.join(policy_names())}; each also +next-touch" in " ".join(out.split())
 
 
 def test_the_program_behind_a_script(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from numaplan.common import UsageError
 from numaplan.machine import Machine
 from numaplan.machine.builtin import BUILT_IN
-from numaplan.machine.cpusets import parse_list, parse_mask
+from numaplan.machine.cpusets import format_list, parse_list, parse_mask
 from tests.support.machines import hwloc_machine, sysfs_machine
 
 CPU_SETS = st.sets(st.integers(0, 300), max_size=40)
@@ -18,6 +18,7 @@ CPU_SETS = st.sets(st.integers(0, 300), max_size=40)
 @given(CPU_SETS)
 def test_lists_read_back(cpus: set[int]) -> None:
     assert parse_list(",".join(map(str, sorted(cpus))) + "\n", "x") == tuple(sorted(cpus))
+    assert parse_list(format_list(cpus), "x") == tuple(sorted(cpus))
 
 
 @given(CPU_SETS)
@@ -34,6 +35,7 @@ def test_forms_of_lists_and_masks() -> None:
     assert parse_list("0-3,16-19\n\0", "x") == (0, 1, 2, 3, 16, 17, 18, 19)
     assert parse_list("0-10:2/4", "x") == (0, 1, 4, 5, 8, 9)
     assert parse_list("\n", "x") == ()
+    assert format_list([8, 3, 2, 1, 10, 0]) == "0-3,8,10"
     assert parse_mask("00000001,00000003", "x") == (0, 1, 32)
     assert parse_mask("0xf...f,0x00000001", "x")[:3] == (0, 32, 33)
 
