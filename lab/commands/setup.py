@@ -34,7 +34,7 @@ class DoctorCommand(Command, frozen=True):
 
     def run(self) -> None:
         from ..setup.doctor import diagnose, show_diagnosis
-        from .run import print_json
+        from .guest import print_json
 
         diagnosis = diagnose()
         if self.as_json:
