@@ -8,5 +8,6 @@ from .enforce.plan_fit import fit_plan as fit_plan, remap_plan as remap_plan
 from .enforce.plan_table import LIBRARY as LIBRARY, make_plan_table as make_plan_table
 from .launch.launch import launch_program as launch_program
 from .launch.request import LaunchRequest as LaunchRequest
+from .verify.applied import Applied as Applied
 from .verify.observed import read_observed as read_observed
-from .verify.report import Applied as Applied, make_report as make_report
+from .verify.report import make_report as make_report

@@ -1,6 +1,7 @@
 """After the program's end: what was applied, compared with the plan, written and said."""
 
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,9 +12,9 @@ from numaplan.mapper import Plan
 
 from ..enforce.plan_fit import other_build
 from ..enforce.plan_table import PlanTable
+from ..verify.applied import warning_of
 from ..verify.observed import ObservedRun, read_observed
-from ..verify.report import make_report, warning_of
-from .helpers import Helpers
+from ..verify.report import make_report
 from .request import CheckedLaunch
 
 # Variables by which OpenMP runtimes bind threads on their own; ours comes later and wins at birth.
@@ -21,18 +22,26 @@ AFFINITY_VARIABLES = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_A
 LONGEST = 2000  # characters of a line for people: a plan may have names of any length
 
 
-def finish(launch: CheckedLaunch, table: PlanTable, workdir: Path, code: int, helpers: Helpers) -> int:
+class Attended(msgspec.Struct, frozen=True):
+    """What came of attending the program while it ran.
+
+    plan: as --match changed it; match: what that did, in a line; strayed: what --watch found elsewhere;
+    notes: what else there is to say.
+    """
+
+    plan: Plan
+    match: str
+    strayed: Sequence[str]
+    notes: Sequence[str]
+
+
+def finish(launch: CheckedLaunch, table: PlanTable, workdir: Path, code: int, attended: Attended) -> int:
     """Write the report, say the summary; the exit code that the command ends with."""
-    request = launch.request
+    request, plan = launch.request, attended.plan
     observed = read_observed(workdir)
-    plan = helpers.matcher.plan if helpers.matcher else launch.plan
-    strayed = helpers.watch.reasons() if helpers.watch else []
-    notes = (*_notes(launch, helpers), *_left(plan, observed, helpers), *strayed)
+    notes = (*attended.notes, *_notes(launch), *_left_to_first_touch(launch, observed), *attended.strayed)
     applied = make_report(plan, table, observed, code, notes)
-    if strayed:
-        applied = msgspec.structs.replace(applied, ok=False)
-    if helpers.matcher:
-        applied = msgspec.structs.replace(applied, match=helpers.matcher.outcome())
+    applied = msgspec.structs.replace(applied, ok=applied.ok and not attended.strayed, match=attended.match)
     if not request.quiet:
         warning = warning_of(applied, plan)
         match = f"match: {applied.match}" if applied.match else ""
@@ -53,35 +62,28 @@ def say(launch: CheckedLaunch, text: str) -> None:
             print(f"{who}: {printable(text)}", file=sys.stderr, flush=True)
 
 
-def _left(plan: Plan, observed: ObservedRun, helpers: Helpers) -> list[str]:
+def _left_to_first_touch(launch: CheckedLaunch, observed: ObservedRun) -> list[str]:
     """Processes with planned memory that were followed from outside, as children of one that was not."""
-    if helpers.tracer:
+    if launch.traced:
         return []
-    planned = {region.region.process for region in plan.memory}
+    planned = {region.region.process for region in launch.plan.memory}
     return [
         f"memory of {process} was left to first touch: nothing can be loaded into it"
         for process in sorted(planned & observed.outside)
     ]
 
 
-def _notes(launch: CheckedLaunch, helpers: Helpers) -> list[str]:
-    plan, facts, tracer = launch.plan, launch.facts, helpers.tracer
+def _notes(launch: CheckedLaunch) -> list[str]:
+    plan, facts = launch.plan, launch.facts
     notes = [
         f"{name} is set: the program's runtime binds too"
         for name in AFFINITY_VARIABLES
         if launch.environment.get(name)
     ]
-    if tracer and tracer.failed:
-        notes.append("the tracer could not attach (a container without ptrace?): nothing was bound")
-    elif tracer and plan.memory:
-        why = launch.obstacle or "--by ptrace"
-        notes.append(f"memory was left to first touch: the program was followed from outside ({why})")
-    elif launch.obstacle and not tracer:
+    if launch.obstacle and not launch.traced:
         notes.append(f"nothing can be loaded into the program: {launch.obstacle}")
     if facts and other_build(plan, facts):
         notes.append("the program is another build than the one the plan was made for")
-    if not helpers.matcher and plan.provenance.get("identity", {}).get("stable") is False:
+    if not launch.request.match and plan.provenance.get("identity", {}).get("stable") is False:
         notes.append("threads swapped roles between the plan's recordings: see --match")
-    if helpers.online:
-        notes.append(f"--online went on from the plan: {helpers.online.moves()}")
     return notes

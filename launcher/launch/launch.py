@@ -1,19 +1,69 @@
-"""A launch from its request to its summary: check, translate the plan, start, and say what was applied."""
+"""A launch from its request to its summary: check, translate the plan, start, and say what was applied.
+
+What attends the program while it runs (the tracer, --watch, --match, --online) is loaded only when it is
+asked for: the program waits.
+"""
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from numaplan.common import NumaplanError, fail, load_numpy, run_program
 from numaplan.profiler import prepare
 
 from ..enforce.folder import launch_folder
-from ..enforce.plan_table import LIBRARY, make_plan_table
-from ..enforce.tracer import TRACER
-from .helpers import Helpers, prepare_helpers
+from ..enforce.plan_table import LIBRARY, PlanTable, make_plan_table
+from ..enforce.tracer import TRACER, Tracer
 from .request import CheckedLaunch, LaunchRequest, check
 
+if TYPE_CHECKING:
+    from ..online.session import OnlineSession
+    from ..roles.matcher import Matcher
+    from ..verify.watch import Watch
+
 TABLE = "plan.bin"
+
+
+class Attendants(msgspec.Struct, frozen=True):
+    """What attends the program while it runs; None: not asked for."""
+
+    tracer: Tracer | None
+    watch: "Watch | None"
+    matcher: "Matcher | None"
+    online: "OnlineSession | None" = None
+
+    def started(self, pid: int) -> None:
+        """The program runs."""
+        if self.online:
+            self.online.start(lambda: [pid])
+        if self.tracer:
+            self.tracer.started()
+        for other in (self.watch, self.matcher):
+            if other:
+                other.start()
+
+    def stop(self) -> None:
+        """It has ended."""
+        for other in (self.watch, self.matcher):
+            if other:
+                other.stop()
+        if self.online:
+            self.online.stop(restore=False)
+
+    def notes(self, launch: CheckedLaunch) -> list[str]:
+        """What there is to say of the run."""
+        notes = []
+        if self.tracer and self.tracer.failed:
+            notes.append("the tracer could not attach (a container without ptrace?): nothing was bound")
+        elif self.tracer and launch.plan.memory:
+            why = launch.obstacle or "--by ptrace"
+            notes.append(f"memory was left to first touch: the program was followed from outside ({why})")
+        if self.online:
+            notes.append(f"--online went on from the plan: {self.online.moves()}")
+        return notes
 
 
 def launch_program(request: LaunchRequest, environment: Mapping[str, str] | None = None) -> int:
@@ -27,16 +77,23 @@ def launch_program(request: LaunchRequest, environment: Mapping[str, str] | None
         launch.plan, launch.machine, launch.program, request.unplanned, launch.environment, allowed
     )
     with launch_folder({TABLE: table.data}) as workdir:
-        helpers = prepare_helpers(launch, workdir, workdir / TABLE, table)
-        code = _run(launch, workdir, helpers)
+        attendants = _prepare(launch, workdir, table)
+        code = _run(launch, workdir, attendants)
         try:
-            if helpers.online:
-                helpers.online.save(request.argv, workdir)
+            if attendants.online:
+                attendants.online.save(request.argv, workdir)
             # Only now: reading and comparing needs imports that would keep the program waiting.
             load_numpy()
-            from .finish import finish
+            from .finish import Attended, finish
 
-            return finish(launch, table, workdir, code, helpers)
+            matcher, watch = attendants.matcher, attendants.watch
+            attended = Attended(
+                matcher.plan if matcher else launch.plan,
+                matcher.outcome() if matcher else "",
+                watch.reasons() if watch else (),
+                attendants.notes(launch),
+            )
+            return finish(launch, table, workdir, code, attended)
         except (NumaplanError, MemoryError) as error:
             if code == 0:
                 raise
@@ -44,24 +101,49 @@ def launch_program(request: LaunchRequest, environment: Mapping[str, str] | None
             return code  # the program's own: what failed is only ours
 
 
-def _run(launch: CheckedLaunch, workdir: Path, helpers: Helpers) -> int:
+def _prepare(launch: CheckedLaunch, workdir: Path, table: PlanTable) -> Attendants:
+    """Those that the request asks for, ready to attend the program; what they need is loaded."""
+    request = launch.request
+    watch = matcher = online = None
+    if request.match or request.watch or request.online:
+        load_numpy()
+    if request.match:
+        from ..roles.matcher import Matcher
+
+        matcher = Matcher(launch.plan, table, workdir, request.match_seconds, request.match_trace)
+    if request.watch:
+        from ..verify.watch import Watch
+
+        current = (lambda: matcher.plan) if matcher else (lambda: launch.plan)
+        watch = Watch(current, table, workdir, request.watch, request.quiet)
+    tracer = Tracer(workdir, workdir / TABLE, launch.root, request.override) if launch.traced else None
+    if request.online:
+        from ..online.session import OnlineSession
+
+        masks = [frozenset(thread.cpus) for thread in launch.plan.threads]
+        online = OnlineSession(request.online, launch.machine, masks)
+        online.prepare([os.getpid()])  # what we start is watched with us
+    return Attendants(tracer, watch, matcher, online)
+
+
+def _run(launch: CheckedLaunch, workdir: Path, attendants: Attendants) -> int:
     """Start the program the way that suits it, and wait for its end."""
     try:
         return run_program(
             [*launch.request.argv],
-            _environment(launch, workdir, preload=helpers.tracer is None),
-            before_exec=helpers.tracer.attach if helpers.tracer else None,
-            started=helpers.started,
+            _environment(launch, workdir),
+            before_exec=attendants.tracer.attach if attendants.tracer else None,
+            started=attendants.started,
             pass_interrupts=True,
         )
     finally:
-        helpers.stop()
+        attendants.stop()
 
 
-def _environment(launch: CheckedLaunch, workdir: Path, preload: bool) -> dict[str, str]:
+def _environment(launch: CheckedLaunch, workdir: Path) -> dict[str, str]:
     """The program's environment, with the library where that binds its threads."""
     environment = dict(launch.environment)
-    if preload:
+    if not launch.traced:
         environment = prepare(workdir, environment, LIBRARY)
         environment["NUMAPLAN_PLAN"] = str((workdir / TABLE).resolve())
         environment["NUMAPLAN_TRACER"] = str(TRACER)  # for what it starts: native/enforce/outside.c

@@ -3,18 +3,17 @@
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from numaplan.common import UsageError, find_program
+from numaplan.common import check_output, find_program
 from numaplan.machine import Machine
 from numaplan.mapper import Plan
 from numaplan.profiler import first_process
 
 from ..enforce.plan_fit import fit_plan, own_part
-from ..enforce.program import ElfFacts, elf_facts, executable_of, preload_obstacle
+from ..enforce.program import ElfFacts, elf_facts, executable_of, gains_privileges, preload_obstacle
 
 if TYPE_CHECKING:
     from ..online.options import OnlineOptions
@@ -53,9 +52,9 @@ class LaunchRequest(msgspec.Struct, frozen=True):
 class CheckedLaunch(msgspec.Struct, frozen=True):
     """What runs, on which machine, with which part of the plan.
 
-    program: the file that is started; executable: the ELF file that then runs, of a script its interpreter;
-    obstacle: why the preload library cannot see the program's threads, empty when it can; root: name of the
-    first process.
+    program: the file that is started; facts: of the ELF file that then runs, of a script its interpreter;
+    obstacle: why the preload library cannot see the program's threads, empty when it can; traced: whether its
+    threads are bound from outside instead; root: name of the first process.
     """
 
     request: LaunchRequest
@@ -63,9 +62,9 @@ class CheckedLaunch(msgspec.Struct, frozen=True):
     plan: Plan
     environment: Mapping[str, str]
     program: str
-    executable: str
     facts: ElfFacts | None
     obstacle: str
+    traced: bool
     root: str
 
 
@@ -81,20 +80,31 @@ def check(request: LaunchRequest, environment: Mapping[str, str] | None = None) 
     machine = Machine.load("local")
     plan = fit_plan(request.plan_path, machine, request.remap, program, facts)
     plan = own_part(plan, root)
-    _check_report_path(request.report_path)
+    if request.report_path:
+        check_output(request.report_path)
     obstacle = preload_obstacle(executable, facts)
-    return CheckedLaunch(request, machine, plan, environment, program, executable, facts, obstacle, root)
+    return CheckedLaunch(
+        request,
+        machine,
+        plan,
+        environment,
+        program,
+        facts,
+        obstacle,
+        _traced(request, executable, obstacle),
+        root,
+    )
+
+
+def _traced(request: LaunchRequest, executable: str, obstacle: str) -> bool:
+    """Whether the program is to be followed from outside."""
+    if request.by != "auto" or not obstacle:
+        return request.by == "ptrace"
+    # Of a program that gains privileges the kernel would take these away under a tracer that has none.
+    return os.geteuid() == 0 or not gains_privileges(executable)
 
 
 def _unbind() -> None:
     """A rank was bound by its starter before it came to us; the plan says where it belongs."""
     with suppress(OSError):
         os.sched_setaffinity(0, range(os.sysconf("SC_NPROCESSORS_CONF")))
-
-
-def _check_report_path(path: str) -> None:
-    """A report that cannot be written should stop us before the program runs, not after."""
-    if path and not Path(path).absolute().parent.is_dir():
-        raise UsageError(f"{path}: no folder {Path(path).parent}", "create it first")
-    if path and Path(path).is_dir():
-        raise UsageError(f"{path}: is a directory", "name a file")

@@ -8,8 +8,6 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from ..process.procfs import allowed_cpus
-
 Cpus = frozenset[int]
 
 
@@ -92,3 +90,11 @@ class Bindings:
                     restored += 1
         self._given.clear()
         return restored
+
+
+def allowed_cpus(tid: int) -> Cpus | None:
+    """The cpus that a thread may run on, None when it has ended or is not to be asked."""
+    try:
+        return frozenset(os.sched_getaffinity(tid))
+    except OSError:
+        return None

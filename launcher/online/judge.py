@@ -15,7 +15,7 @@ import numpy as np
 from numaplan.mapper import Flags, Floats, Ints, MoveThread, Observation
 
 from .actuator import ActionResult
-from .observer import Interval
+from .samples import Interval
 
 _LEAST_SAMPLES = 30
 MORE_WAITING = 0.1  # of the time: less comes and goes where there are more threads than cpus

@@ -16,8 +16,9 @@ from ..process.soft_dirty import SoftDirtyProbe
 from .actuator import ActionResult, Actuator
 from .example import example_observation
 from .judge import Cost, PendingMoves, cost_of, verdict
-from .observer import Interval, Observer
+from .observer import Observer
 from .reporting import Journal, Tally, action_entries
+from .samples import Interval
 
 _PATIENCE = 3  # intervals in which moves may show what they did
 _SURE = 2  # intervals in a row that must be worse before moves are undone

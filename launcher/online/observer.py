@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from numaplan.mapper import (
-    CROWDED,
     Flags,
     Floats,
     Ints,
@@ -29,34 +28,18 @@ from numaplan.profiler import LiveSamples
 
 from ..process import page_moves as kernel, procfs
 from .bindings import Bindings
-from .samples import Counts, SampleTable, Window, count_events, rows_of, sample_table, weighed_by_time
+from .samples import (
+    Counts,
+    Interval,
+    SampleTable,
+    Window,
+    count_events,
+    rows_of,
+    sample_table,
+    weighed_by_time,
+)
 
 _MOST_PAGES = 1 << 16  # asked for their place at once
-
-
-class Interval(NamedTuple):
-    """An observation, the table of its fresh samples, the place (node row, -1) of each of their pages, the
-    share of their time that the threads waited for a cpu, and how many events were lost.
-    """
-
-    observation: Observation
-    fresh: SampleTable
-    fresh_place: Ints
-    waiting: float
-    lost: int
-
-    @property
-    def avoidable(self) -> float:
-        """The share of their time that threads waited for a cpu because of where they are: none where no node
-        has more of them than cpus while another has room."""
-        machine, threads = self.observation.machine, self.observation.threads
-        free = machine.seats - np.bincount(threads.node, threads.busy, machine.nodes)
-        return self.waiting if min(-free[free < 0].sum(), free[free > 0].sum()) > CROWDED else 0.0
-
-    def share_of(self, tids: Ints) -> float:
-        """The share of the fresh accesses that these threads made; 1 when there are none."""
-        total = float(self.fresh.weight.sum())
-        return float(self.fresh.weight[np.isin(self.fresh.tid, tids)].sum()) / total if total > 0 else 1.0
 
 
 class _ThreadReadings(NamedTuple):

@@ -14,7 +14,7 @@ from numaplan.mapper import MoveThread
 
 from ..process.page_moves import PAGE_BYTES
 from .actuator import ActionResult, Actuator
-from .observer import Interval
+from .samples import Interval
 
 
 @dataclass

@@ -1,12 +1,12 @@
-"""The samples of the last intervals as the arrays that an observation is made of, and what they tell of
-threads: instructions and last-level misses, counted, or estimated where they are not."""
+"""The samples of an interval as the arrays that its observation is made of, and what they tell of threads:
+instructions and last-level misses, counted, or estimated where they are not."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from numaplan.mapper import NUMBER_END, Flags, Floats, Ints, groups_of
+from numaplan.mapper import CROWDED, NUMBER_END, Flags, Floats, Ints, Observation, groups_of
 from numaplan.profiler import LiveSamples
 
 from ..process.page_moves import PAGE_BYTES
@@ -36,6 +36,31 @@ class SampleTable(NamedTuple):
     def where(self, rows: Flags) -> "SampleTable":
         """The chosen ones."""
         return SampleTable._make(column[rows] for column in self)
+
+
+class Interval(NamedTuple):
+    """An observation, the table of its fresh samples, the place (node row, -1) of each of their pages, the
+    share of their time that the threads waited for a cpu, and how many events were lost.
+    """
+
+    observation: Observation
+    fresh: SampleTable
+    fresh_place: Ints
+    waiting: float
+    lost: int
+
+    @property
+    def avoidable(self) -> float:
+        """The share of their time that threads waited for a cpu because of where they are: none where no node
+        has more of them than cpus while another has room."""
+        machine, threads = self.observation.machine, self.observation.threads
+        free = machine.seats - np.bincount(threads.node, threads.busy, machine.nodes)
+        return self.waiting if min(-free[free < 0].sum(), free[free > 0].sum()) > CROWDED else 0.0
+
+    def share_of(self, tids: Ints) -> float:
+        """The share of the fresh accesses that these threads made; 1 when there are none."""
+        total = float(self.fresh.weight.sum())
+        return float(self.fresh.weight[np.isin(self.fresh.tid, tids)].sum()) / total if total > 0 else 1.0
 
 
 def sample_table(samples: LiveSamples, node_of_cpu: Ints, pids: Ints, timed: bool = True) -> SampleTable:

@@ -155,14 +155,6 @@ def resident_pages(pid: int, node_ids: Sequence[int], page_bytes: int) -> list[f
     return pages
 
 
-def allowed_cpus(tid: int) -> frozenset[int] | None:
-    """The cpus that a thread may run on, None when it has ended or is not to be asked."""
-    try:
-        return frozenset(os.sched_getaffinity(tid))
-    except OSError:
-        return None
-
-
 def numa_balancing() -> int:
     """The kernel's own setting: 0 off, 1 on, 2 tiering; 0 where it has none."""
     try:

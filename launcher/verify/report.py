@@ -1,75 +1,17 @@
-"""applied.json: what was planned, what was applied, and why they differ; and the one line that says so."""
+"""The plan compared with what was observed of a run: what was applied, and the reasons where it was not."""
 
 import os
 
-import msgspec
-
-from numaplan.common import reviewable_json
+from numaplan.machine import format_list
 from numaplan.mapper import Plan, PlanRegion, PlanThread, RegionKey
 
 from ..enforce.plan_table import PlanTable
+from .applied import Applied, AppliedRegion, AppliedThread, Unplanned, human_bytes
 from .observed import ObservedRegion, ObservedRun
-from .reasons import listed, why_elsewhere, why_not_at, why_not_on
+from .reasons import why_elsewhere, why_not_at, why_not_on
 
-SCHEMA = "numaplan/applied/1"
-GOOD_SHARE = 0.99  # of a region's touched bytes on the planned node
 Strays = dict[tuple[int, int], int]  # bytes by (node wanted, node found)
 LISTED = 1000  # unplanned threads listed by name
-
-
-class AppliedThread(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A thread of the plan; applied: the cpus it had when last looked at, empty if it never appeared.
-
-    tid: its number in the system, 0 if it never appeared.
-    """
-
-    path: str
-    planned: tuple[int, ...]
-    applied: tuple[int, ...]
-    process: str = "p0"
-    tid: int = 0
-
-
-class AppliedRegion(msgspec.Struct, frozen=True, kw_only=True):
-    """Bytes by node id; actual has touched pages only. misplaced: bytes on another node than planned."""
-
-    region: RegionKey
-    planned: dict[str, int]
-    actual: dict[str, int]
-    misplaced: int
-    appeared: bool
-
-
-class Unplanned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A thread that lived and is not in the plan."""
-
-    path: str
-    applied: tuple[int, ...]
-    process: str = "p0"
-
-
-class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole of applied.json.
-
-    unplanned: the first of the threads that the plan does not name, unplanned_count: how many there were;
-    missing: planned threads that never appeared, as `process/path`; match: what --match did.
-    """
-
-    schema: str = SCHEMA
-    ok: bool
-    summary: str
-    exit_code: int
-    threads: tuple[AppliedThread, ...]
-    memory: tuple[AppliedRegion, ...]
-    unplanned: tuple[Unplanned, ...]
-    unplanned_count: int
-    missing: tuple[str, ...]
-    reasons: tuple[str, ...]
-    match: str = ""
-
-    def to_json(self) -> bytes:
-        """The file's text."""
-        return reviewable_json(msgspec.to_builtins(self))
 
 
 def make_report(
@@ -99,7 +41,7 @@ def make_report(
     right = sum(set(thread.planned) == set(thread.applied) for thread in threads)
     if observed.lost:
         reasons.append(f"{observed.lost} events were lost (disk full?): the report is not complete")
-    good_memory = all(region.appeared and _well_placed(region) for region in memory)
+    good_memory = all(region.appeared and region.well_placed for region in memory)
     return Applied(
         ok=right == len(threads) and not unplanned and good_memory and not observed.bad_table,
         summary=_summary(right, len(threads), memory, _strays(plan, rows, observed), observed.full),
@@ -111,30 +53,6 @@ def make_report(
         missing=missing,
         reasons=tuple(dict.fromkeys(reasons)),
     )
-
-
-def warning_of(applied: Applied, plan: Plan) -> str:
-    """One line on what the plan and the run do not have in common; empty when there is nothing to say."""
-    parts: list[str] = []
-    if applied.unplanned:
-        count = applied.unplanned_count
-        verb = "thread is" if count == 1 else "threads are"
-        parts.append(f"{count} {verb} not in the plan ({_some(applied.unplanned)})")
-    if applied.missing:
-        names = ", ".join(name.removeprefix("p0/") for name in applied.missing[:3])
-        more = ", …" if len(applied.missing) > 3 else ""
-        parts.append(
-            f"{len(applied.missing)} of {len(plan.threads)} planned threads never appeared ({names}{more})"
-        )
-    absent = sum(not region.appeared for region in applied.memory)
-    if absent:
-        parts.append(f"{absent} of {len(applied.memory)} planned regions never appeared")
-    return "; ".join([*parts, *applied.reasons[:3]])
-
-
-def _some(unplanned: tuple[Unplanned, ...]) -> str:
-    names = [item.path if item.process == "p0" else f"{item.process}/{item.path}" for item in unplanned[:3]]
-    return ", ".join(names) + (", …" if len(unplanned) > 3 else "")
 
 
 def _key(thread: PlanThread) -> tuple[str, str]:
@@ -191,10 +109,6 @@ def _region(region: PlanRegion, observed: ObservedRegion | None) -> AppliedRegio
     )
 
 
-def _well_placed(region: AppliedRegion) -> bool:
-    return region.misplaced <= (1 - GOOD_SHARE) * max(sum(region.actual.values()), 1)
-
-
 def _thread_reasons(plan: Plan, observed: ObservedRun) -> list[str]:
     reasons: list[str] = []
     if not observed.processes:
@@ -208,7 +122,7 @@ def _thread_reasons(plan: Plan, observed: ObservedRun) -> list[str]:
         why = (
             why_not_on(thread.cpus, actual.error) if actual.error else why_elsewhere(thread.cpus, actual.cpus)
         )
-        reasons.append(f"thread {thread.path} is not on cpus {listed(thread.cpus)}: {why}")
+        reasons.append(f"thread {thread.path} is not on cpus {format_list(thread.cpus)}: {why}")
     return reasons
 
 
@@ -228,7 +142,7 @@ def _memory_reasons(
         if actual is not None and actual.bytes and actual.bytes != region.region.bytes:
             reasons.append(f"{name}: {actual.bytes} bytes today, {region.region.bytes} in the plan")
     for item in memory:
-        if not _well_placed(item):
+        if not item.well_placed:
             full = [f"node {node} was full" for node in item.planned if int(node) in observed.full]
             told = "".join(f": {why}" for why in full[:1])
             reasons.append(
@@ -264,13 +178,3 @@ def _summary(
     rest = f" and {human_bytes(misplaced - most)} on others" if misplaced > most else ""
     told = f"node {wanted} was full" if wanted in full else why_not_at(wanted)  # by now it need not be
     return f"{text}; {human_bytes(most)} on node {found} instead of {wanted}{rest}{told and ': '}{told}"
-
-
-def human_bytes(count: int) -> str:
-    """`4.2 MB`: in powers of 1000."""
-    value, unit = float(count), "B"
-    for larger in ("KB", "MB", "GB", "TB"):
-        if value < 1000:
-            break
-        value, unit = value / 1000, larger
-    return f"{value:.3g} {unit}" if value < 1000 else f"{value:.0f} {unit}"

@@ -7,8 +7,9 @@ import msgspec
 import pytest
 
 from numaplan.launcher.enforce.plan_table import encode, name_hash
+from numaplan.launcher.verify.applied import Applied, warning_of
 from numaplan.launcher.verify.observed import ObservedRegion, ObservedRun, ObservedThread
-from numaplan.launcher.verify.report import Applied, make_report, warning_of
+from numaplan.launcher.verify.report import make_report
 from numaplan.machine import Machine
 from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
 

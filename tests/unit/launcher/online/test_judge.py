@@ -8,8 +8,7 @@ import pytest
 from numaplan.launcher.online.actuator import ActionResult
 from numaplan.launcher.online.example import example_observation
 from numaplan.launcher.online.judge import Cost, PendingMoves, cost_of
-from numaplan.launcher.online.observer import Interval
-from numaplan.launcher.online.samples import SampleTable
+from numaplan.launcher.online.samples import Interval, SampleTable
 from numaplan.machine import Machine
 from numaplan.mapper.online.actions import MovePages, MoveThread
 from numaplan.mapper.online.observation import MachineView

@@ -1,0 +1,103 @@
+"""applied.json: what was planned, what was applied, and why they differ; and the line that warns of it."""
+
+import msgspec
+
+from numaplan.common import reviewable_json
+from numaplan.mapper import Plan, RegionKey
+
+SCHEMA = "numaplan/applied/1"
+GOOD_SHARE = 0.99  # of a region's touched bytes on the planned node
+
+
+class AppliedThread(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A thread of the plan; applied: the cpus it had when last looked at, empty if it never appeared.
+
+    tid: its number in the system, 0 if it never appeared.
+    """
+
+    path: str
+    planned: tuple[int, ...]
+    applied: tuple[int, ...]
+    process: str = "p0"
+    tid: int = 0
+
+
+class AppliedRegion(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes by node id; actual has touched pages only. misplaced: bytes on another node than planned."""
+
+    region: RegionKey
+    planned: dict[str, int]
+    actual: dict[str, int]
+    misplaced: int
+    appeared: bool
+
+    @property
+    def well_placed(self) -> bool:
+        """Whether nearly all that was touched is on the planned nodes."""
+        return self.misplaced <= (1 - GOOD_SHARE) * max(sum(self.actual.values()), 1)
+
+
+class Unplanned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A thread that lived and is not in the plan."""
+
+    path: str
+    applied: tuple[int, ...]
+    process: str = "p0"
+
+
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole of applied.json.
+
+    unplanned: the first of the threads that the plan does not name, unplanned_count: how many there were;
+    missing: planned threads that never appeared, as `process/path`; match: what --match did.
+    """
+
+    schema: str = SCHEMA
+    ok: bool
+    summary: str
+    exit_code: int
+    threads: tuple[AppliedThread, ...]
+    memory: tuple[AppliedRegion, ...]
+    unplanned: tuple[Unplanned, ...]
+    unplanned_count: int
+    missing: tuple[str, ...]
+    reasons: tuple[str, ...]
+    match: str = ""
+
+    def to_json(self) -> bytes:
+        """The file's text."""
+        return reviewable_json(msgspec.to_builtins(self))
+
+
+def warning_of(applied: Applied, plan: Plan) -> str:
+    """One line on what the plan and the run do not have in common; empty when there is nothing to say."""
+    parts: list[str] = []
+    if applied.unplanned:
+        count = applied.unplanned_count
+        verb = "thread is" if count == 1 else "threads are"
+        parts.append(f"{count} {verb} not in the plan ({_some(applied.unplanned)})")
+    if applied.missing:
+        names = ", ".join(name.removeprefix("p0/") for name in applied.missing[:3])
+        more = ", …" if len(applied.missing) > 3 else ""
+        parts.append(
+            f"{len(applied.missing)} of {len(plan.threads)} planned threads never appeared ({names}{more})"
+        )
+    absent = sum(not region.appeared for region in applied.memory)
+    if absent:
+        parts.append(f"{absent} of {len(applied.memory)} planned regions never appeared")
+    return "; ".join([*parts, *applied.reasons[:3]])
+
+
+def _some(unplanned: tuple[Unplanned, ...]) -> str:
+    names = [item.path if item.process == "p0" else f"{item.process}/{item.path}" for item in unplanned[:3]]
+    return ", ".join(names) + (", …" if len(unplanned) > 3 else "")
+
+
+def human_bytes(count: int) -> str:
+    """`4.2 MB`: in powers of 1000."""
+    value, unit = float(count), "B"
+    for larger in ("KB", "MB", "GB", "TB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.3g} {unit}" if value < 1000 else f"{value:.0f} {unit}"
