@@ -1,11 +1,14 @@
 """The options of `nprof record` on real processes: by page faults, which need no PMU."""
 
 import os
+import pty
 import shlex
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -68,21 +71,49 @@ def facts(trace: Path) -> tuple[dict[str, str], int, set[int]]:
         return opened.meta, samples, {pid for (pid,) in pids}
 
 
-def record(folder: Path, *words: str | Path) -> subprocess.Popen[bytes]:
+def record(folder: Path, *words: str, errors: int = subprocess.PIPE) -> subprocess.Popen[bytes]:
     """`nprof record` into trace.db."""
     pipe = subprocess.PIPE
     command = [BIN / "nprof", "record", "-o", folder / "trace.db", *words]
-    return subprocess.Popen(command, env=clean_environment(), stdin=pipe, stdout=pipe, stderr=pipe)
+    environment = {**clean_environment(), "COLUMNS": "200", "TERM": "xterm"}
+    return subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, stderr=errors)
 
 
-def wait_for_samples(folder: Path, watcher: subprocess.Popen[bytes]) -> None:
-    """Until perf has written samples into the recording's private folder."""
+@contextmanager
+def watched(folder: Path, option: str, pid: int) -> Iterator[tuple[subprocess.Popen[bytes], bytearray]]:
+    """`nprof record` of a process that runs, once faults of it are counted, and what it shows.
 
-    def recorded() -> bool:
-        assert watcher.poll() is None, watcher.communicate()
-        return any(path.stat().st_size > 100_000 for path in folder.glob(".trace.db.*/*") if path.is_file())
+    On a terminal it says when perf counts. perf's file says so late: perf writes when half of a buffer of
+    megabytes is full, for which a process that hardly gets a cpu needs minutes.
+    """
+    ours, theirs = pty.openpty()
+    shown = bytearray()
 
-    until(recorded)
+    def read() -> None:
+        with suppress(OSError):  # the other end was closed
+            while data := os.read(ours, 4096):
+                shown.extend(data)
+
+    with record(folder, option, str(pid), errors=theirs) as watcher:
+        os.close(theirs)
+        reader = threading.Thread(target=read)
+        reader.start()
+
+        def counts() -> bool:
+            assert watcher.poll() is None, shown
+            return b"Ctrl-C ends it" in shown
+
+        until(counts)
+        before = faults_of(pid)
+        until(lambda: faults_of(pid) > before + 1000)
+        yield watcher, shown
+    reader.join()
+    os.close(ours)
+
+
+def faults_of(pid: int) -> int:
+    """The minor page faults of a process until now."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[7])
 
 
 def record_a_part(folder: Path, *words: str) -> None:
@@ -121,22 +152,20 @@ def test_a_running_process(busy: subprocess.Popen[bytes], tmp_path: Path) -> Non
 def test_a_signal_ends_watching_and_keeps_the_recording(
     busy: subprocess.Popen[bytes], tmp_path: Path, number: int
 ) -> None:
-    with record(tmp_path, "--attach", str(busy.pid)) as watcher:
-        wait_for_samples(tmp_path, watcher)
+    with watched(tmp_path, "--attach", busy.pid) as (watcher, shown):
         watcher.send_signal(number)
-        _, errors = watcher.communicate(timeout=PATIENCE_S)
-    assert watcher.returncode == 130, errors
-    assert b"Traceback" not in errors
+        watcher.wait(PATIENCE_S)
+    assert watcher.returncode == 130, shown
+    assert b"Traceback" not in shown
     assert facts(tmp_path / "trace.db")[1] > 0
     assert busy.poll() is None
 
 
 def test_a_process_that_ends_ends_the_recording(busy: subprocess.Popen[bytes], tmp_path: Path) -> None:
-    with record(tmp_path, "--pid", str(busy.pid)) as watcher:
-        wait_for_samples(tmp_path, watcher)
+    with watched(tmp_path, "--pid", busy.pid) as (watcher, shown):
         busy.communicate()
-        _, errors = watcher.communicate(timeout=PATIENCE_S)
-    assert watcher.returncode == 0, errors
+        watcher.wait(PATIENCE_S)
+    assert watcher.returncode == 0, shown
     assert facts(tmp_path / "trace.db")[2] == {busy.pid}
 
 
