@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from numaplan.lab.guest.guest import GuestHungError
+from numaplan.lab.guest.control import GuestHungError
 from numaplan.lab.runs.results import LabRun, summarize
 from numaplan.lab.runs.session import Request, Session, open_session
 from numaplan.launcher.online.actuator import Budget

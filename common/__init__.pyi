@@ -15,7 +15,13 @@ from .files import (
     read_document as read_document,
     write_document as write_document,
 )
-from .frame import fail as fail, leave as leave, printable as printable, run_framed as run_framed
+from .frame import (
+    fail as fail,
+    interruptible as interruptible,
+    leave as leave,
+    printable as printable,
+    run_framed as run_framed,
+)
 from .junit import JUnitCase as JUnitCase, junit_xml as junit_xml
 from .native_parts import load_native as load_native, native_part as native_part
 from .numpy_start import load_numpy as load_numpy

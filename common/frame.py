@@ -1,9 +1,10 @@
 """How every command ends: its exit code, and errors in one line on stderr. Imports nothing that is slow."""
 
 import os
+import signal
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 from .errors import NumaplanError
@@ -41,6 +42,23 @@ def _outcome(call: Callable[[], Any], prog: str) -> int:
         name = type(error).__name__
         return fail(prog, f"internal error: {name}: {error} — run it again with --debug and report it", 2)
     return result if isinstance(result, int) else 0
+
+
+@contextmanager
+def interruptible(*numbers: int) -> Iterator[list[int]]:
+    """Inside, these signals interrupt us as Ctrl-C does, so that all is tidied up; yields those that came."""
+    received: list[int] = []
+
+    def interrupt(number: int, _frame: object) -> None:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    previous = {number: signal.signal(number, interrupt) for number in numbers}
+    try:
+        yield received
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 def leave(code: int) -> NoReturn:

@@ -1,23 +1,20 @@
 """A booted guest: starts QEMU, talks to the agent in it, runs jobs, and leaves nothing behind."""
 
-import math
 import os
-import signal
 import socket
-import struct
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn
 
-from numaplan.common import MachineLacksError, NotSoError
+from numaplan.common import MachineLacksError
 
 from ..places import QEMU, lab_part
+from .control import Control, GuestError
 from .health import Patience, Pulse
 from .initramfs import initial_files
 from .job import Job, job_frame
@@ -28,7 +25,6 @@ from .streams import Intake, Outlet
 
 BOOT_LIMIT = 180.0  # seconds; a boot takes about three on an idle host
 GRACE = 30.0  # seconds beyond a job's own time limit before the guest is given up
-FRAME_LIMIT = 1 << 20
 PORTS = ("control", "stdin", "stdout", "stderr")
 TIMED_OUT = 124  # as timeout(1) has it
 VMSTAT = (
@@ -50,14 +46,6 @@ class Outcome:
     seconds: float
     numbers: Mapping[str, int]
     counts: bytes
-
-
-class GuestError(NotSoError):
-    """The guest itself failed (not the program in it)."""
-
-
-class GuestHungError(GuestError):
-    """It will not answer any more: another one may."""
 
 
 class Guest:
@@ -125,10 +113,10 @@ class Guest:
     def _run(self, job: Job, stdin: int, stdout: int, stderr: int, trace: Path | None) -> Outcome:
         self._outlets["stdout"].direct(stdout)
         self._outlets["stderr"].direct(stderr)
-        self._send(job_frame(job, stdin >= 0, trace))
+        self._control.send(job_frame(job, stdin >= 0, trace))
         if stdin >= 0:
             Intake(stdin, self._sockets["stdin"])
-        answer = self._receive(job.timeout + GRACE if job.timeout else None)
+        answer = self._control.receive(job.timeout + GRACE if job.timeout else None)
         for name, outlet in self._outlets.items():
             if not outlet.wait(int(answer[name]), GRACE):
                 raise GuestError(
@@ -174,10 +162,11 @@ class Guest:
             self._process = spawn(command, [number for _, number in ports], errors.fileno())
         for end in theirs.values():
             end.close()  # so that its end is ours to see when QEMU goes
+        self._control = Control(self._sockets["control"], self._process, self._folder, self._pulse)
         for name in ("stdout", "stderr"):
             closed = f"closed\0{name}\0".encode()
-            self._outlets[name] = Outlet(self._sockets[name], partial(self._send, closed))
-        self._check_topology(self._receive(BOOT_LIMIT))
+            self._outlets[name] = Outlet(self._sockets[name], partial(self._control.send, closed))
+        self._check_topology(self._control.receive(BOOT_LIMIT))
         self._check_calibration()
         self._pulse.booted = True
         self.boot_seconds = time.monotonic() - started
@@ -201,65 +190,6 @@ class Guest:
             "the plugin could not learn which memory is whose", "report it with 'nlab doctor --json'"
         )
 
-    def _send(self, payload: bytes) -> None:
-        try:
-            self._sockets["control"].sendall(struct.pack("<I", len(payload)) + payload)
-        except OSError:
-            self._fail()
-
-    def _receive(self, limit: float | None) -> dict[str, str]:
-        end = time.monotonic() + limit if limit else math.inf
-        self._pulse.rest()
-        try:
-            (length,) = struct.unpack("<I", self._receive_exactly(4, end))
-            if length > FRAME_LIMIT:
-                raise GuestError(f"a frame of {length} bytes from the guest", "report it")
-            fields = self._receive_exactly(length, end).decode().split("\0")
-        except TimeoutError:
-            raise GuestHungError(
-                f"the guest did not answer within {limit:.0f} s", self._last_words()
-            ) from None
-        return dict(zip(fields[0:-1:2], fields[1:-1:2], strict=True))
-
-    def _receive_exactly(self, count: int, end: float) -> bytes:
-        """Raises TimeoutError when it has not come by then, GuestError when it cannot come any more."""
-        data = b""
-        while len(data) < count:
-            wait = min(end - time.monotonic(), self._pulse.patience.asked_every)
-            self._sockets["control"].settimeout(max(0.001, wait))
-            with suppress(ConnectionError):
-                try:
-                    more = self._sockets["control"].recv(count - len(data))
-                except TimeoutError:
-                    self._check_health(end)
-                    continue
-                if more:
-                    data += more
-                    continue
-            self._fail()
-        return data
-
-    def _check_health(self, end: float) -> None:
-        if self._pulse.stopped():
-            raise GuestHungError("the virtual machine hangs, by a fault of QEMU", "run it again")
-        if time.monotonic() >= end:
-            raise TimeoutError
-
-    def _fail(self) -> NoReturn:
-        assert self._process is not None
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(2.0)
-        raise GuestError("the guest stopped", self._last_words())
-
-    def _last_words(self) -> str:
-        """What QEMU or the guest's kernel said last."""
-        for name in ("qemu", "console"):
-            with suppress(OSError):
-                lines = (self._folder / name).read_text(errors="replace").split("\n")
-                if spoken := [line.strip() for line in lines if line.strip()]:
-                    return f"it said: {spoken[-1][:300]}"
-        return "it said nothing; try again with a smaller machine"
-
     def _shut_down(self) -> None:
         """The agent powers off when the control port closes, after writing back all files."""
         assert self._process is not None
@@ -273,18 +203,3 @@ class Guest:
             self._process.wait()
         for end in self._sockets.values():
             end.close()
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Inside, SIGTERM and SIGHUP end the lab as Ctrl-C does: with the guest gone and nothing left behind."""
-
-    def interrupt(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    previous = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from numaplan.common import NotSoError, UsageError
 
-from ..guest.guest import GuestHungError
+from ..guest.control import GuestHungError
 from .configs import parse_configs
 from .gate import Verdict, check_gate, gate_names
 from .results import LabCompare, LabRun, summarize

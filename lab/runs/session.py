@@ -2,6 +2,7 @@
 
 import math
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -13,10 +14,11 @@ from typing import Any
 
 import msgspec
 
-from numaplan.common import UsageError, find_program
+from numaplan.common import UsageError, find_program, interruptible
 from numaplan.machine import Machine
 
-from ..guest.guest import Guest, GuestHungError, Outcome, interruptible
+from ..guest.control import GuestHungError
+from ..guest.guest import Guest, Outcome
 from ..guest.health import Patience
 from ..guest.shape import (
     USUAL_MIB,
@@ -200,7 +202,7 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
     if not math.isfinite(request.timeout):
         raise UsageError(f"--timeout {request.timeout}: not a number of seconds", "give 0 for no limit")
     shape = guest_shape(request)
-    with interruptible(), own_folder() as folder:
+    with interruptible(signal.SIGTERM, signal.SIGHUP), own_folder() as folder:
         say(
             f"booting {len(shape.machine.nodes)} nodes, {len(shape.machine.cpus)} cpus, {shape.total_mib} MiB"
         )

@@ -4,9 +4,8 @@ import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from types import FrameType
 
-from numaplan.common import UsageError, find_program, run_program
+from numaplan.common import UsageError, find_program, interruptible, run_program
 from numaplan.machine import Machine
 from numaplan.profiler import prepare
 
@@ -60,13 +59,13 @@ def attach_to_all(options: OnlineOptions) -> int:
 
 def _attach(options: OnlineOptions, now: Sequence[int], roots: Callable[[], Sequence[int]]) -> int:
     session = OnlineSession(options, Machine.load("local"), live=True)
-    with _Interruptible() as code:
+    with interruptible(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as received:
         session.prepare(now)
         session.start(roots)
         with suppress(KeyboardInterrupt):
             session.wait()
         session.stop(restore=True)
-    return code()
+    return 128 + received[-1] if received else 0
 
 
 def _check_ours(pid: int) -> None:
@@ -86,21 +85,3 @@ def own_processes() -> list[int]:
         ours.add(parent)
         pid = parent
     return [pid for pid in procfs.processes_of(os.geteuid()) if pid not in ours]
-
-
-class _Interruptible:
-    """SIGTERM and SIGHUP end an attachment as Ctrl-C does; gives the exit code that follows from it."""
-
-    def __enter__(self) -> Callable[[], int]:
-        self._code = 0
-        chosen = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        self._before = {number: signal.signal(number, self._interrupt) for number in chosen}
-        return lambda: self._code
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _interrupt(self, number: int, _frame: FrameType | None) -> None:
-        self._code = 128 + number
-        raise KeyboardInterrupt

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from numaplan.lab.guest import guest as module
-from numaplan.lab.guest.guest import Guest, GuestError
+from numaplan.lab.guest.control import GuestError
+from numaplan.lab.guest.guest import Guest
 from numaplan.lab.guest.health import Patience
 from numaplan.lab.guest.job import Job
 from numaplan.lab.guest.qemu import spawn

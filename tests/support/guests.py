@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from numaplan.lab.guest.guest import Guest, GuestHungError
+from numaplan.lab.guest.control import GuestHungError
+from numaplan.lab.guest.guest import Guest
 from numaplan.lab.guest.job import Job
 from numaplan.lab.runs.session import Request, Session
 from numaplan.launcher.enforce.next_touch import include_folder

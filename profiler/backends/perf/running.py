@@ -9,12 +9,12 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from numaplan.common import MachineLacksError, UsageError, find_program, run_program
+from numaplan.common import MachineLacksError, UsageError, find_program, interruptible, run_program
 
 from .command import recording_perf
 from .process import INTERRUPTED, TICK_SECONDS, PerfProcess
@@ -83,7 +83,8 @@ def run_attached(
     disk fills up, MachineLacksError when perf cannot record.
     """
     target = ["-p", ",".join(map(str, pids))] if pids else ["-a"]
-    with _termination_as_interrupt(), PerfProcess(perf_options, target, str(output)) as perf:
+    # SIGTERM is a batch system's: what was recorded is kept.
+    with interruptible(signal.SIGTERM), PerfProcess(perf_options, target, str(output)) as perf:
         try:
             perf.enable()
         except MachineLacksError as error:
@@ -93,20 +94,6 @@ def run_attached(
         messages = perf.stop()
         check_space(output.parent)
         return PerfRun(code, -1, start_ns, messages)
-
-
-@contextmanager
-def _termination_as_interrupt() -> Iterator[None]:
-    """A batch system's SIGTERM ends a recording as Ctrl-C does, which keeps it."""
-
-    def interrupt(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    previous = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
 
 
 def check_space(folder: Path) -> None:

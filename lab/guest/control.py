@@ -1,0 +1,96 @@
+"""The conversation with a guest's agent: frames of keys and values, waited for as long as the guest lives."""
+
+import math
+import socket
+import struct
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+from numaplan.common import NotSoError
+
+from .health import Pulse
+
+FRAME_LIMIT = 1 << 20
+
+
+class GuestError(NotSoError):
+    """The guest itself failed (not the program in it)."""
+
+
+class GuestHungError(GuestError):
+    """It will not answer any more: another one may."""
+
+
+class Control:
+    """The control port of a guest.
+
+    process: QEMU's; folder: where it and the guest's kernel say what went wrong.
+    """
+
+    def __init__(
+        self, port: socket.socket, process: subprocess.Popen[bytes], folder: Path, pulse: Pulse
+    ) -> None:
+        self._port, self._process, self._folder, self._pulse = port, process, folder, pulse
+
+    def send(self, payload: bytes) -> None:
+        """A frame: its length, then the payload; raises GuestError when the guest has stopped."""
+        try:
+            self._port.sendall(struct.pack("<I", len(payload)) + payload)
+        except OSError:
+            self._fail()
+
+    def receive(self, limit: float | None) -> dict[str, str]:
+        """The next frame, as keys and values; raises GuestHungError when none comes for `limit` seconds."""
+        end = time.monotonic() + limit if limit else math.inf
+        self._pulse.rest()
+        try:
+            (length,) = struct.unpack("<I", self._receive_exactly(4, end))
+            if length > FRAME_LIMIT:
+                raise GuestError(f"a frame of {length} bytes from the guest", "report it")
+            fields = self._receive_exactly(length, end).decode().split("\0")
+        except TimeoutError:
+            raise GuestHungError(
+                f"the guest did not answer within {limit:.0f} s", self._last_words()
+            ) from None
+        return dict(zip(fields[0:-1:2], fields[1:-1:2], strict=True))
+
+    def _receive_exactly(self, count: int, end: float) -> bytes:
+        """Raises TimeoutError when it has not come by then, GuestError when it cannot come any more."""
+        data = b""
+        while len(data) < count:
+            wait = min(end - time.monotonic(), self._pulse.patience.asked_every)
+            self._port.settimeout(max(0.001, wait))
+            with suppress(ConnectionError):
+                try:
+                    more = self._port.recv(count - len(data))
+                except TimeoutError:
+                    self._check_health(end)
+                    continue
+                if more:
+                    data += more
+                    continue
+            self._fail()
+        return data
+
+    def _check_health(self, end: float) -> None:
+        if self._pulse.stopped():
+            raise GuestHungError("the virtual machine hangs, by a fault of QEMU", "run it again")
+        if time.monotonic() >= end:
+            raise TimeoutError
+
+    def _fail(self) -> NoReturn:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(2.0)
+        raise GuestError("the guest stopped", self._last_words())
+
+    def _last_words(self) -> str:
+        """What QEMU or the guest's kernel said last."""
+        for name in ("qemu", "console"):
+            with suppress(OSError):
+                lines = (self._folder / name).read_text(errors="replace").split("\n")
+                if spoken := [line.strip() for line in lines if line.strip()]:
+                    return f"it said: {spoken[-1][:300]}"
+        return "it said nothing; try again with a smaller machine"
