@@ -152,7 +152,9 @@ def analyze_trace(
     misses = expected_misses(missed.result().per_thread, accesses.result().per_thread, samples.dram_weight)
     better = misses.between if use_dram else None
     vector = access_load_vector(timeline.per_thread, ranges, better)
-    turns = ["threads take turns: no two access memory at the same time"] if take_turns(timeline) else []
+    turns = (
+        ["threads take turns: no two of them access memory at the same time"] if take_turns(timeline) else []
+    )
     phases = describe_phases(timeline.per_thread, ranges, better)
     changes, partner_changes = change_points(timeline.per_thread), partners.changes()
     recorded = recording_notes(trace, seen, use_dram=use_dram, backwards=samples.backwards)

@@ -30,9 +30,7 @@ def communication_note(found: Communication, threads: int, shared: int, writes: 
     if threads == 1:
         return ["one thread only: there is no communication to place by"]
     if not shared:
-        return [
-            "no sample tells of shared memory: all are of stacks or of threading runtimes, or lack an address"
-        ]
+        return ["no sample is of shared memory: all are of stacks or threading runtimes, or lack an address"]
     if not writes:
         return ["no sample is a write: threads that only read memory do not communicate"]
     if found.events == 0:
@@ -81,5 +79,7 @@ def recording_notes(
     if lost:
         notes.append(f"{int(lost)} samples were lost while recording")
     if trace.meta.get("backend") == "faults":
-        notes.append("recorded from page faults: first touches only, too little to tell who communicates")
+        notes.append(
+            "recorded from page faults: first touches only, too little to show which threads communicate"
+        )
     return notes

@@ -24,7 +24,7 @@ def communication_by_phase(
     line = analysis.timeline
     chosen = [(phase.start, phase.end) for phase in analysis.phases] if ranges is None else list(ranges)
     if any(not 0 <= start < end <= len(line.per_thread) for start, end in chosen):
-        raise UsageError("a phase lies outside of the timeline", f"give slices in 0..{len(line.per_thread)}")
+        raise UsageError("a phase is outside the timeline", f"give slices in 0..{len(line.per_thread)}")
     threads = len(analysis.threads)
     found: list[Communication | None] = [None] * len(chosen)
     open_now: dict[int, CommunicationCounter] = {}

@@ -153,7 +153,9 @@ def exclusivity(threads_on_node: ArrayLike) -> Matrix:
     """
     counts = np.asarray(threads_on_node, np.float64)
     if counts.ndim != 2 or (counts < 0).any():
-        raise UsageError("threads on nodes are no table of counts", "give groups by nodes, nothing negative")
+        raise UsageError(
+            "threads on nodes are not a table of counts", "give groups by nodes, nothing negative"
+        )
     return _mean(counts.max(axis=1, initial=0)[None, :], counts.sum(axis=1)[None, :])
 
 

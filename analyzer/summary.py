@@ -137,7 +137,7 @@ def _memory(analysis: Analysis, regions: Sequence[RegionUse]) -> list[str]:
         worst = regions[int(np.argmax(foreign))]
         said.append(
             f"{foreign.sum() / total:.0%} of accesses go to pages that another thread touched first, mostly "
-            f"in {worst.title} (begun by thread {analysis.threads[worst.first_toucher].path}): "
+            f"in {worst.title} (first touched by thread {analysis.threads[worst.first_toucher].path}): "
             "first touch would place them on the wrong node"
         )
     return said
@@ -153,6 +153,6 @@ def _false(regions: Sequence[RegionUse], lines: Sequence[FalseSharing]) -> list[
     count = sum(line.lines for line in lines)
     return [
         f"false sharing: {count} cache line{'s' if count > 1 else ''} with {share:.1%} of accesses "
-        f"are used by several threads that keep to bytes of their own, the most at offset {worst.offset} of "
-        f"{names.get(worst.region, 'a region')} ({len(worst.threads)} threads): pad them apart"
+        f"are used by several threads, each on its own bytes, the most at offset {worst.offset} of "
+        f"{names.get(worst.region, 'a region')} ({len(worst.threads)} threads): separate them by padding"
     ]

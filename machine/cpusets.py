@@ -26,7 +26,9 @@ def parse_list(text: str, where: str) -> tuple[int, ...]:
 def _range(part: str, where: str) -> Iterator[int]:
     match = _RANGE.fullmatch(part)
     if match is None:
-        raise UsageError(f"{where}: {part[:40]!r} is no list of cpus or nodes", "expected a form like 0-3,8")
+        raise UsageError(
+            f"{where}: {part[:40]!r} is not a list of cpus or nodes", "expected a list like 0-3,8"
+        )
     first, last = int(match[1]), int(match[2] or match[1])
     if last >= MAX_CPUS or first > last:
         raise UsageError(f"{where}: range {part[:40]!r} is out of order or too large", "correct the list")
@@ -72,7 +74,7 @@ def _word(word: str, where: str) -> int:
         value = -1
     if not 0 <= value < 1 << _CHUNK_BITS:
         raise UsageError(
-            f"{where}: {word[:40]!r} is no 32-bit mask word", "expected a form like 0x3,00000001"
+            f"{where}: {word[:40]!r} is not a 32-bit mask word", "expected a list like 0x3,00000001"
         )
     return value
 

@@ -40,7 +40,7 @@ def _format_2(element: Xml.Element, root: Xml.Element, where: str) -> Matrix | N
         os_of = {o.get("gp_index"): o.get("os_index", "") for o in root.iter("object") if _is_node(o)}
         names = [os_of.get(str(value), "") for value in ids]
         if not all(value.isdecimal() for value in names):
-            raise UsageError(f"{where}: distances between nodes that are not there", _HINT)
+            raise UsageError(f"{where}: distances between nodes that do not exist", _HINT)
         ids = [int(value) for value in names]
     return name == "NUMALatency", ids, _square(_numbers(element, "u64values", where), ids, where)
 

@@ -42,7 +42,7 @@ class Machine(Topology, frozen=True, kw_only=True, omit_defaults=True, dict=True
         try:
             return msgspec.convert(content, Machine)
         except msgspec.ValidationError as error:
-            raise UsageError(f"machine: {error}", "see 'nmap machine 2x2 --json' for the form") from error
+            raise UsageError(f"machine: {error}", "see 'nmap machine 2x2 --json' for the format") from error
 
     @staticmethod
     def from_json(data: bytes | str, where: str = "machine.json") -> "Machine":

@@ -52,7 +52,7 @@ def read_machine_json(data: bytes | str, where: str) -> Topology:
     try:
         return msgspec.json.decode(data, type=Topology)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise UsageError(f"{where}: {error}", "see 'nmap machine 2x2 --json' for the form") from error
+        raise UsageError(f"{where}: {error}", "see 'nmap machine 2x2 --json' for the format") from error
 
 
 def grid_machine(nodes: int, cpus: int) -> Topology:

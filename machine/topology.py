@@ -79,7 +79,7 @@ def _check(machine: Topology) -> None:
         raise UsageError("machine: nodes must have distinct ids from 0 up", "correct 'nodes'")
     cpus = [cpu for node in machine.nodes for cpu in node.cpus]
     if len(set(cpus)) != len(cpus) or any(not 0 <= cpu < MAX_CPUS for cpu in cpus):
-        raise UsageError(f"machine: a cpu stands twice or is not in 0..{MAX_CPUS - 1}", "correct 'nodes'")
+        raise UsageError(f"machine: a cpu is listed twice or is not in 0..{MAX_CPUS - 1}", "correct 'nodes'")
     if any(node.memory_bytes < 0 for node in machine.nodes):
         raise UsageError("machine: negative memory_bytes", "correct 'nodes'")
     for name in ("distances", "latency_ns", "bandwidth_mb_s"):
@@ -110,7 +110,7 @@ def _check_caches(caches: tuple[Cache, ...], known: set[int]) -> None:
         for cpus in cache.cpus:
             level = seen.setdefault(cache.level, set())
             if not known.issuperset(cpus) or level.intersection(cpus):
-                raise UsageError(f"{named}: a cpu that is not there or has two of them", "correct 'caches'")
+                raise UsageError(f"{named}: a cpu that does not exist or has two of them", "correct 'caches'")
             level.update(cpus)
 
 
@@ -118,6 +118,6 @@ def _check_matrix(name: str, rows: tuple[tuple[float, ...], ...], count: int) ->
     if not rows:
         return
     if len(rows) != count or any(len(row) != count for row in rows):
-        raise UsageError(f"machine: '{name}' is not {count} x {count}", "give one row and column a node")
+        raise UsageError(f"machine: '{name}' is not {count} x {count}", "give one row and column per node")
     if not all(math.isfinite(value) and value >= 0 for row in rows for value in row):
         raise UsageError(f"machine: '{name}' has a negative or infinite entry", f"correct '{name}'")

@@ -1,4 +1,4 @@
-"""What this machine can record, and the exact command that mends each lack (`nprof doctor`)."""
+"""What this machine can record, and the command that fixes what is missing (`nprof doctor`)."""
 
 import os
 import platform
@@ -27,7 +27,7 @@ from .backends.perf.privileges import (
 )
 
 _KERNEL = "proc/sys/kernel"
-_BARE_METAL = "run on the machine itself, or have the virtual PMU switched on; 'emulate' works without"
+_BARE_METAL = "run on the machine itself, or have the virtual PMU enabled; 'emulate' works without"
 _ENOUGH_MLOCK_KIB = 4096
 _ENOUGH_RATE = 50_000
 
@@ -134,7 +134,7 @@ def _nodes(machine: Machine) -> Check:
     return Check(
         "NUMA nodes",
         False,
-        "one node: plans can be made for other machines, not felt here",
+        "one node: plans can be made for other machines, but change nothing here",
         "nmap plan trace.db --machine 4x2; nlab run --machine 4x2 ./app",
     )
 
@@ -159,7 +159,7 @@ def _sample_rate(root: Path) -> Check:
         return Check("sample rate", True, "no limit seen")
     ok = most >= _ENOUGH_RATE
     limit = f" or {share} % of a cpu" if share else ""
-    why = f"the kernel allows {most:,} samples a second and cpu{limit}"
+    why = f"the kernel allows {most:,} samples per second and cpu{limit}"
     return Check(
         "sample rate", ok, why, "" if ok else f"sudo sysctl kernel.perf_event_max_sample_rate={_ENOUGH_RATE}"
     )

@@ -35,13 +35,13 @@ def communication_figures(
     )
     figures = [_heat_map("communication", "Communication between threads", about, comm, names, [])]
     if len(comm) <= MOST_ERRORS:
-        figures[0]["about"] += " Each pair's standard error is shown beside it when pointed at."
+        figures[0]["about"] += " Point at a cell to see the standard error."
         figures[0]["data"][0]["_errors"] = rounded(errors)
     if view is not None:
         order = view.order
         ordered = [names[index] for index in order.tolist()]
         title = "The same, threads ordered by the plan's nodes"
-        about = "Lines separate nodes. What lies inside the squares on the diagonal stays on one node."
+        about = "Lines separate nodes. What is inside the squares on the diagonal stays on one node."
         figure = _heat_map(
             "communication-plan", title, about, comm[np.ix_(order, order)], ordered, view.borders
         )
@@ -81,7 +81,7 @@ def _heat_map(
     starts = np.arange(0, count, bundle)
     cells = np.add.reduceat(np.add.reduceat(comm, starts, axis=0), starts, axis=1)
     if bundle > 1:
-        about += f" One cell stands for {bundle} by {bundle} threads."
+        about += f" One cell is {bundle} by {bundle} threads."
     shown = [names[start] for start in starts.tolist()]
     step = -(-len(shown) // MOST_LABELS)
     axis = {

@@ -25,9 +25,9 @@ def method_figure(costs: Sequence[MethodCost], objective: str) -> Figure:
     # Ties of the sum's last digits are ties: `best` then stands first.
     ranked = sorted(costs, key=lambda cost: (not cost.even, _shown(cost), cost.method != "best"))
     names = [cost.method for cost in ranked]
-    about = f"What every method's placement of these threads costs; objective: {objective}. Less is better."
+    about = f"What every method's placement of these threads costs; objective: {objective}. Lower is better."
     if not all(cost.even for cost in ranked):
-        about += " Grey: a node's load is further off its share than need be."
+        about += " Grey: a node's load is further off its share than necessary."
     return {
         "id": "methods-compared",
         "title": "Every method on this trace",

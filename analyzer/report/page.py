@@ -94,7 +94,9 @@ def _traffic_figures(analysis: Analysis, pages: PageCounts, view: PlanView) -> l
     for caption, place in (("compact", view.compact), ("plan", view.place)):
         seated = np.eye(count)[place]
         pair[caption] = seated.T @ analysis.comm @ seated / 2
-    about = "Communication between threads of the row's and the column's node; off the diagonal it crosses."
+    about = (
+        "Communication between threads of the row's and the column's node; off the diagonal it crosses nodes."
+    )
     figures = [node_figure("node-traffic", "Communication node to node", about, pair, view.nodes, "events")]
     if len(pages):
         homes = first_touch_homes(pages, view.compact)

@@ -104,7 +104,7 @@ def program_mismatch(content: Mapping[str, Any], trace: Trace) -> list[str]:
         return []
     one, other = _program(app.get("argv", ())), _program(trace.argv)
     if one and one == other:
-        return [f"the plan is for another build of {one}: its memory may be laid out otherwise"]
+        return [f"the plan is for another build of {one}: its memory layout may differ"]
     return [
         f"the plan is for another program ({one or planned[:12]}) than the trace ({other or recorded[:12]})"
     ]

@@ -16,12 +16,12 @@ def runs_sentences(agreements: Sequence[RunAgreement | None], merged: bool) -> l
         return []
     said = []
     for number, agreement in enumerate(agreements, start=2):
-        text = agreement.sentence() if agreement else "other threads (another rank): put beside the first"
+        text = agreement.sentence() if agreement else "other threads (another rank): shown beside the first"
         said.append(f"trace {number}: {text}")
     if not merged:
-        said.append("what follows is of trace 1 only")
+        said.append("what follows is for trace 1 only")
     elif any(agreements):
-        said.append("communication and loads are means a run; regions are of trace 1")
+        said.append("communication and loads are means per run; regions are those of trace 1")
     return said
 
 

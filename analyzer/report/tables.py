@@ -98,7 +98,7 @@ def lines_table(lines: Sequence[FalseSharing], regions: Sequence[RegionUse], ana
         ]
         for line in lines[:MOST_LINES]
     ]
-    about = "Each thread keeps to bytes of its own in them, yet they move between threads: pad them apart."
+    about = "Each thread uses only its own bytes in them, yet they move between threads: add padding between."
     if len(lines) > MOST_LINES:
         about += f" {len(lines) - MOST_LINES} more entries are not shown."
     head = ["region", "offset in bytes", "lines", "samples", "writes", "threads"]
@@ -114,7 +114,7 @@ def methods_table(view: PlanView | None) -> str:
     rows += [_method_row(name, costs) for name, costs in predicted.get("baselines", {}).items()]
     head = ["placement", "between nodes", "share", "hop cost", "load deviation", "largest node load"]
     about = (
-        f"Communication in events, load in samples; objective: {view.content['objective']}. Less is better."
+        f"Communication in events, load in samples; objective: {view.content['objective']}. Lower is better."
     )
     return _section("methods", "The plan against other placements", about, head, rows, {1, 2, 3, 4, 5})
 

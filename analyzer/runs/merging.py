@@ -47,8 +47,8 @@ def merge_analyses(analyses: Sequence[Analysis]) -> Analysis:
         return analyses[0]
     if len({analysis.load_source for analysis in analyses}) > 1:
         raise UsageError(
-            "one trace has enough misses of the last cache to count load by, another has not",
-            "record all alike, with the same backend and period",
+            "one trace has enough last-level cache misses to count load by, another has not",
+            "record all with the same backend and period",
         )
     keys = list(dict.fromkeys(key for analysis in analyses for key in thread_keys(analysis)))
     index = {key: number for number, key in enumerate(keys)}
@@ -143,5 +143,7 @@ def _merged_confidence(analyses: Sequence[Analysis], separate: bool) -> float:
 def _merged_notes(analyses: Sequence[Analysis], separate: bool) -> list[str]:
     notes = list(dict.fromkeys(note for analysis in analyses for note in analysis.notes))
     if separate:
-        notes.append("threads of traces recorded apart: what they exchange with each other cannot be seen")
+        notes.append(
+            "threads of separately recorded traces: what they exchange with each other cannot be seen"
+        )
     return notes

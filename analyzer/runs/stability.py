@@ -60,7 +60,7 @@ class RunAgreement:
             "roles": f"{self.swapped} of {len(self.threads)} threads swap roles from run to run: a plan of "
             "one run does not fit the next one",
             "differs": "the runs differ in more than the roles of threads: record them alike, or longer",
-            "flat": "all pairs communicate about alike, so roles do not matter for communication",
+            "flat": "all pairs communicate about equally, so roles do not matter for communication",
         }
         missing = f"; {self.others} threads are in one run only" if self.others else ""
         return f"{meaning[self.verdict]} ({figures}{missing})"
@@ -76,7 +76,8 @@ def compare_runs(first: Analysis, second: Analysis) -> RunAgreement:
     common = [key for key in keys if key in place]
     if len(common) < 2:
         raise UsageError(
-            f"the runs have {len(common)} threads in common", "give recordings of one program, run alike"
+            f"the runs have {len(common)} threads in common",
+            "give recordings of one program, run in the same way",
         )
     one = np.array([index for index, key in enumerate(keys) if key in place])
     other = np.array([place[key] for key in common])

@@ -47,7 +47,7 @@ def periods_note(meta: Mapping[str, str]) -> list[str]:
     """What to say where the periods by event cannot be right."""
     if _named(meta) is not None:
         return []
-    return ["the trace's periods by event cannot be right: all events count alike"]
+    return ["the trace's periods by event cannot be right: all events count equally"]
 
 
 def _named(meta: Mapping[str, str]) -> dict[str, float] | None:

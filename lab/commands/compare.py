@@ -11,7 +11,7 @@ from .guest import GuestCommand, print_json
 class CompareCommand(GuestCommand, frozen=True):
     """Run a program under several configurations in one boot and show their costs side by side.
 
-    Configurations: default (the kernel places all, AutoNUMA on), no-autonuma, interleave, compact and
+    Configurations: default (the kernel places everything, AutoNUMA on), no-autonuma, interleave, compact and
     scatter (threads bound in order), plan (nlaunch --plan), online (nlaunch --online). The program's own
     output is dropped.
 
@@ -21,8 +21,8 @@ class CompareCommand(GuestCommand, frozen=True):
     Example: nlab compare --machine 4x2 --plan plan.json --gate 'plan.remote <= 0.5 * default.remote' -- ./app
     """
 
-    configs: Annotated[str, Option(help="Which, separated by commas.", metavar="NAMES")] = ""
-    repeat: Annotated[int, Option(help="Runs a configuration.", metavar="RUNS", least=1, most=100)] = 3
+    configs: Annotated[str, Option(help="Configurations, separated by commas.", metavar="NAMES")] = ""
+    repeat: Annotated[int, Option(help="Runs of each configuration.", metavar="RUNS", least=1, most=100)] = 3
     gate: Annotated[list[str], Option(help="Exit 1 unless this holds.", metavar="EXPR")] = []
     junit: Annotated[str, Option(help="Write the verdict for CI.", metavar="OUT.XML")] = ""
     html: Annotated[str, Option(help="Write a page with the table and maps.", metavar="OUT.HTML")] = ""

@@ -21,7 +21,7 @@ class GuestCommand(Command, frozen=True):
         str, Option(help="Keep this much of the machine, and its distances.", metavar="NODESxCPUS")
     ] = ""
     cpus_per_node: Annotated[
-        int, Option(help="At most this many cpus a node (0: all).", metavar="CPUS", least=0)
+        int, Option(help="At most this many cpus per node (0: all).", metavar="CPUS", least=0)
     ] = 0
     memory: Annotated[str, Option(help="Memory of the whole guest (default 2G).", metavar="SIZE")] = ""
     timeout: Annotated[

@@ -19,7 +19,7 @@ class RunCommand(GuestCommand, frozen=True):
     """
 
     config: Annotated[
-        str, Option(help="How to place; see 'nlab compare --help'. By default as --plan or --online say.")
+        str, Option(help="Who places; see 'nlab compare --help'. By default as --plan or --online say.")
     ] = ""
     by_thread: Annotated[bool, Option(help="Also count each thread alone.")] = False
     counts: Annotated[str, Option(help="Write the counts here.", metavar="OUT.CSV")] = ""

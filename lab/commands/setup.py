@@ -8,7 +8,7 @@ from numaplan.common import Command, Json, MachineLacksError, Option
 
 
 class SetupCommand(Command, frozen=True):
-    """Fetch a Debian kernel into the user's cache folder, and QEMU if root and missing.
+    """Fetch a Debian kernel into your cache folder; as root, install QEMU if it is missing.
 
     Example: nlab setup
     """
@@ -25,7 +25,7 @@ class SetupCommand(Command, frozen=True):
 
 
 class DoctorCommand(Command, frozen=True):
-    """Say what the lab lacks here, and the command that mends it.
+    """Say what the lab still needs on this machine, and the command that fixes it.
 
     Example: nlab doctor
     """

@@ -77,7 +77,7 @@ class Control:
 
     def _check_health(self, end: float) -> None:
         if self._pulse.stopped():
-            raise GuestHungError("the virtual machine hangs, by a fault of QEMU", "run it again")
+            raise GuestHungError("the virtual machine hangs because of a bug in QEMU", "run it again")
         if time.monotonic() >= end:
             raise TimeoutError
 

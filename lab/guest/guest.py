@@ -187,7 +187,8 @@ class Guest:
             if text.startswith("ok "):
                 return
         raise GuestError(
-            "the plugin could not learn which memory is whose", "report it with 'nlab doctor --json'"
+            "the plugin could not learn which memory belongs to which node",
+            "report it with 'nlab doctor --json'",
         )
 
     def _shut_down(self) -> None:

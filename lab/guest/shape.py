@@ -45,7 +45,7 @@ def with_cpus_per_node(machine: Machine, cpus: int) -> Machine:
     kept = [len(node.cpus[:cpus]) for node in machine.nodes]
     first = np.concatenate([[0], np.cumsum(kept)])
     return _machine(
-        f"{machine.name or 'machine'} with {cpus} cpus a node",
+        f"{machine.name or 'machine'} with {cpus} cpus per node",
         [tuple(range(int(start), int(start) + count)) for start, count in zip(first, kept, strict=False)],
         [node.memory_bytes for node in machine.nodes],
         machine.distance_matrix,
@@ -113,7 +113,7 @@ def shape_guest(machine: Machine, memory_mib: int, available_mib: int) -> GuestS
     share = memory_mib // sum(owners) // 2 * 2
     if share < MIN_NODE_MIB:
         raise UsageError(
-            f"{memory_mib} MiB over {sum(owners)} nodes is {share} MiB a node",
+            f"{memory_mib} MiB over {sum(owners)} nodes is {share} MiB per node",
             f"give --memory {MIN_NODE_MIB * sum(owners)} or more, or fewer nodes with --scale",
         )
     if memory_mib > available_mib:

@@ -97,11 +97,11 @@ def _launched(job: Job, *words: str) -> Job:
 
 
 CONFIGS: dict[str, tuple[Callable[[Job, Machine, Options], Job], str]] = {
-    "default": (_default, "the kernel places all (AutoNUMA on)"),
-    "no-autonuma": (_no_autonuma, "the kernel places all, AutoNUMA off"),
+    "default": (_default, "the kernel places everything (AutoNUMA on)"),
+    "no-autonuma": (_no_autonuma, "the kernel places everything, AutoNUMA off"),
     "interleave": (_interleave, "pages interleaved over all nodes"),
-    "compact": (_compact, "the k-th thread on the k-th cpu, nodes filled in turn"),
-    "scatter": (_scatter, "threads dealt to the nodes in turn"),
+    "compact": (_compact, "the k-th thread on the k-th cpu, node after node"),
+    "scatter": (_scatter, "threads round-robin over the nodes"),
     "plan": (_plan, "as nlaunch with the plan"),
     "online": (_online, "nlaunch with an online policy, beside AutoNUMA"),
     "online-alone": (_online_alone, "the same, AutoNUMA off"),

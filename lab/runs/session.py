@@ -39,7 +39,7 @@ from .threads import program_threads
 
 _REPORT_LIMIT = 64 << 20
 _BOOTS = 3  # after so many the fault is not one of chance
-_AGAIN = "the virtual machine does not answer, most likely by a fault of QEMU: booting another"
+_AGAIN = "the virtual machine does not answer, most likely because of a bug in QEMU: booting another"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`nlab doctor`: what the lab needs, whether it is here, and the command that mends it where it is not."""
+"""`nlab doctor`: what the lab needs, whether it is here, and the command that fixes it if not."""
 
 import platform
 import shutil
@@ -22,7 +22,7 @@ _INSTALL = f"as root: apt-get install {QEMU_PACKAGE}"
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One thing needed: whether it is fine, what was found, and what mends it."""
+    """One thing needed: whether it is fine, what was found, and how to fix it."""
 
     name: str
     ok: bool
@@ -45,7 +45,7 @@ def diagnose() -> Diagnosis:
 
 
 def show_diagnosis(diagnosis: Diagnosis) -> None:
-    """One line a check, the mending command under what is lacking."""
+    """One line a check, the fixing command under what is missing."""
     for check in diagnosis.checks:
         print(f"{'ok     ' if check.ok else 'LACKING'} {check.name}: {check.found}")
         if not check.ok:
@@ -70,7 +70,7 @@ def _qemu() -> Check:
         return Check("qemu", False, "not installed", _INSTALL)
     version = qemu_version()
     if version is None:
-        return Check("qemu", False, "does not tell its version", _INSTALL)
+        return Check("qemu", False, "does not report its version", _INSTALL)
     found = f"version {version[0]}.{version[1]}"
     if version < OLDEST_QEMU:
         return Check("qemu", False, found, f"use QEMU {OLDEST_QEMU[0]}.{OLDEST_QEMU[1]} or newer")
@@ -79,7 +79,7 @@ def _qemu() -> Check:
 
 def _devices() -> Check:
     if "-plugin" not in _output(QEMU, "-help"):
-        return Check("qemu plugins", False, "this QEMU is built without", _INSTALL)
+        return Check("qemu plugins", False, "this QEMU is built without plugins", _INSTALL)
     listed = _output(QEMU, "-device", "help")
     lacking = [name for name in ("virtio-9p-pci", "virtio-serial-pci") if f'"{name}"' not in listed]
     if lacking:

@@ -24,7 +24,7 @@ def set_up(packages: Sequence[Path], renew: bool, say: Callable[[str], None]) ->
     """Install QEMU where it is missing, fetch and unpack a kernel where there is none (or `renew`).
 
     packages: kernel packages (.deb) to use instead of fetching one. Raises MachineLacksError with the command
-    that mends what cannot be done here. Killed at any moment, it leaves nothing that a later run would take
+    that fixes what cannot be done here. Killed at any moment, it leaves nothing that a later run would take
     for whole.
     """
     if shutil.which(QEMU) is None:
@@ -56,7 +56,7 @@ def _install_qemu(say: Callable[[str], None]) -> None:
     command = ["apt-get", "install", "-y", "--no-install-recommends", QEMU_PACKAGE]
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise MachineLacksError(f"{QEMU} is not installed", f"as root: {' '.join(command)}")
-    say(f"installing {QEMU_PACKAGE} (the one thing outside the cache folder)")
+    say(f"installing {QEMU_PACKAGE} (the only thing outside the cache folder)")
     _run(command, Path.cwd(), "QEMU could not be installed")
 
 
@@ -65,7 +65,7 @@ def _fetch_and_import(work: Path, packages: list[Path], folder: Path, say: Calla
         if not package.is_file():
             raise UsageError(f"{package}: no such file", "give a Debian kernel package")
     if shutil.which("dpkg-deb") is None:
-        raise MachineLacksError("dpkg-deb is not here to unpack a kernel with", "install dpkg")
+        raise MachineLacksError("dpkg-deb, which unpacks the kernel, is not installed", "install dpkg")
     packages = [path.absolute() for path in packages] or [_fetch(work, say)]
     tree = work / "tree"
     for package in packages:
@@ -88,7 +88,8 @@ def _fetch(work: Path, say: Callable[[str], None]) -> Path:
     """Download the kernel package that Debian's linux-image-amd64 stands for."""
     if shutil.which("apt-get") is None:
         raise MachineLacksError(
-            "no apt-get to fetch a kernel with", "give a Debian kernel package: nlab setup --deb FILE"
+            "apt-get, which fetches the kernel, is not installed",
+            "give a Debian kernel package: nlab setup --deb FILE",
         )
     listing = _run(["apt-cache", "depends", KERNEL_PACKAGE], work, f"{KERNEL_PACKAGE} is unknown")
     found = _KERNEL_NAME.search(listing)

@@ -13,7 +13,7 @@ SHOWN = 64  # threads and regions listed one by one
 _UNPLANNED = {
     "float": "on the nodes of their process's planned threads",
     "anywhere": "on all cpus",
-    "inherit": "on the cpus of the thread that made them",
+    "inherit": "on the cpus of the thread that created them",
 }
 
 

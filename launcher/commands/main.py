@@ -15,21 +15,21 @@ _ONLINE = "Online refinement (see docs/guide/refine.md)"
 def _policies() -> str:
     from numaplan.mapper import policy_names
 
-    return f"Keep refining while it runs: {', '.join(policy_names())}; each also +next-touch."
+    return f"Refine while it runs: {', '.join(policy_names())}; each also with +next-touch."
 
 
 class LaunchCommand(Command, frozen=True):
     """Run a program with its plan, and say what was applied.
 
     Each thread is bound before its first instruction, planned memory is placed before it is first touched; at
-    the end the threads' cpus and the pages' nodes are looked up and compared with the plan. The program's
+    the end the threads' cpus and the pages' nodes are read back and compared with the plan. The program's
     output, input, signals and exit code (128+signal when it died of one) are its own.
 
     Exit codes of nlaunch itself: 1 with --strict when something is not as planned, 2 for misuse, no such
     program, or a plan that cannot be read or is for another machine, 3 when the machine lacks something.
 
-    With --online a policy keeps refining the placement while the program runs; with --attach that of
-    processes that run already.
+    With --online, a policy refines the placement while the program runs; with --attach, that of processes
+    that are already running.
 
     Example: nlaunch --plan plan.json --report applied.json ./app 1000
 
@@ -49,7 +49,9 @@ class LaunchCommand(Command, frozen=True):
     override: Annotated[
         bool,
         Option(
-            "--override", off="--respect-app", help="The plan holds where the program sets its own affinity."
+            "--override",
+            off="--respect-app",
+            help="The plan overrides affinity that the program sets itself.",
         ),
     ] = False
     by: Annotated[
@@ -60,16 +62,14 @@ class LaunchCommand(Command, frozen=True):
     ] = "auto"
     watch: Annotated[
         float,
-        Option(
-            help="Look every so many seconds if all is as planned; 0: only at the end.", metavar="SECONDS"
-        ),
+        Option(help="Verify every so many seconds; 0: only at the end.", metavar="SECONDS"),
     ] = 0.0
     match: Annotated[bool, Option(help="Bind threads by the roles that they are seen to play.")] = False
     match_trace: Annotated[
-        str, Option(help="The plan's trace, by which roles are told better.", metavar="TRACE.DB")
+        str, Option(help="The trace of the plan, to distinguish roles better.", metavar="TRACE.DB")
     ] = ""
     match_seconds: Annotated[
-        float, Option(help="Watch so long before threads are matched.", metavar="SECONDS")
+        float, Option(help="How long to watch before threads are matched.", metavar="SECONDS")
     ] = 2.0
     explain: Annotated[bool, Option(help="Say what would be done; run nothing.")] = False
     quiet: Annotated[bool, Option("--quiet", "-q", help="No summary, no warning.")] = False
@@ -91,10 +91,12 @@ class LaunchCommand(Command, frozen=True):
     ] = []
     budget: Annotated[
         str,
-        Option(help="Thread moves and MB of pages a second at most (moves=8,mb=256).", group=_ONLINE),
+        Option(
+            help="At most so many thread moves and MB of pages per second (moves=8,mb=256).", group=_ONLINE
+        ),
     ] = ""
     overhead: Annotated[
-        float, Option(help="Share of all cpus' time that looking may take.", metavar="SHARE", group=_ONLINE)
+        float, Option(help="Share of all cpus' time that the loop may take.", metavar="SHARE", group=_ONLINE)
     ] = 0.01
     sampler: Annotated[
         str, Option(help="Where samples come from: auto, lab, pebs, ibs, faults.", group=_ONLINE)
@@ -102,7 +104,7 @@ class LaunchCommand(Command, frozen=True):
     journal: Annotated[
         str,
         Option(
-            help="Append what was seen, done and undone, and why.", metavar="JOURNAL.JSONL", group=_ONLINE
+            help="Append what was observed, done and undone, and why.", metavar="JOURNAL.JSONL", group=_ONLINE
         ),
     ] = ""
     save: Annotated[
@@ -114,7 +116,7 @@ class LaunchCommand(Command, frozen=True):
             return self._run_online()
         if not self.plan:
             raise UsageError(
-                "no plan given", "say --plan plan.json ('nmap plan' makes one), or --online POLICY"
+                "no plan given", "give --plan plan.json ('nmap plan' makes one), or --online POLICY"
             )
         from ..launch.launch import launch_program
 
@@ -189,7 +191,7 @@ class LaunchCommand(Command, frozen=True):
                 "--attach and --all-mine start no program", "leave the program out, or the option"
             )
         if self.save:
-            raise UsageError("--save needs a program that nlaunch starts", "identities are seen only then")
+            raise UsageError("--save needs a program that nlaunch starts", "threads are identified only then")
         return (
             attach_to_all(options) if self.all_mine else attach_online(options, read_pids(tuple(self.attach)))
         )

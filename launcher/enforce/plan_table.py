@@ -138,7 +138,7 @@ def _region_row(region: PlanRegion, locate: Locate, first_run: int) -> tuple[int
     if key.kind == "stack":
         return "stacks are placed with their thread"
     if key.kind not in KINDS:
-        return f"memory of kind {key.kind} cannot be told apart at launch"
+        return f"memory of kind {key.kind} cannot be identified at launch"
     module, offset, build_id = key.name, 0, ""
     if key.kind == "static":
         module, _, symbol = key.name.partition(":")
@@ -147,7 +147,7 @@ def _region_row(region: PlanRegion, locate: Locate, first_run: int) -> tuple[int
             return "its module or symbol was not found"
         offset, build_id = found
         if key.build_id and build_id and key.build_id != build_id:
-            return "its module was built anew since the plan"
+            return "its module was rebuilt since the plan was made"
     else:
         module, _, text = key.name.rpartition("+0x")
         if not module or not _is_hex(text):

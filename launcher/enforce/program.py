@@ -112,7 +112,7 @@ def preload_obstacle(executable: str, facts: ElfFacts | None) -> str:
     if facts.bits != _OUR_BITS:
         return f"it is a {facts.bits}-bit program"
     if facts.go:
-        return "Go makes its threads without libc"
+        return "Go creates its threads without libc"
     if not facts.interpreter:
         return "it is statically linked"
     return "" if _same_library(facts.interpreter) else "it is linked with another C library"

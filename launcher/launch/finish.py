@@ -83,7 +83,7 @@ def _notes(launch: CheckedLaunch) -> list[str]:
     if launch.obstacle and not launch.traced:
         notes.append(f"nothing can be loaded into the program: {launch.obstacle}")
     if facts and other_build(plan, facts):
-        notes.append("the program is another build than the one the plan was made for")
+        notes.append("the program is another build than the one that the plan was made for")
     if not launch.request.match and plan.provenance.get("identity", {}).get("stable") is False:
         notes.append("threads swapped roles between the plan's recordings: see --match")
     return notes

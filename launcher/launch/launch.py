@@ -62,7 +62,7 @@ class Attendants(msgspec.Struct, frozen=True):
             why = launch.obstacle or "--by ptrace"
             notes.append(f"memory was left to first touch: the program was followed from outside ({why})")
         if self.online:
-            notes.append(f"--online went on from the plan: {self.online.moves()}")
+            notes.append(f"--online continued from the plan: {self.online.moves()}")
         return notes
 
 

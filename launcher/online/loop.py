@@ -172,7 +172,7 @@ class Loop:
         """The program does something else now: what the policy learnt of it before would mislead it."""
         self._pending, self._state = None, None
         self._idle = 0
-        return "worse, by the program's own doing"
+        return "worse, but because the program changed"
 
     def _act(self, interval: Interval, cost: Cost) -> list[ActionResult]:
         observation = interval.observation

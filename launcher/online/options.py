@@ -33,7 +33,9 @@ def read_budget(text: str) -> tuple[float, float]:
     for word in text.split(",") if text else ():
         match = _BUDGET.fullmatch(word.strip())
         if match is None:
-            raise UsageError(f"--budget {text}: not a budget", "write for example moves=8,mb=256 (a second)")
+            raise UsageError(
+                f"--budget {text}: not a budget", "write for example moves=8,mb=256 (per second)"
+            )
         found[match[1]] = float(match[2])
     return found["moves"], found["mb"]
 
@@ -43,6 +45,6 @@ def read_pids(words: tuple[str, ...]) -> tuple[int, ...]:
     pids = []
     for word in ",".join(words).split(","):
         if not (word.isascii() and word.isdecimal() and 0 < int(word[:9]) < 1 << 22 and len(word) < 9):
-            raise UsageError(f"--attach {word}: not a process", "give the number of a running one")
+            raise UsageError(f"--attach {word}: not a process", "give the id of a running process")
         pids.append(int(word))
     return tuple(dict.fromkeys(pids))

@@ -148,12 +148,12 @@ def summary(policy: str, tally: Tally, actuator: Actuator, restored: int) -> str
     if tally.lost:
         parts.append(f"{tally.lost:,} events lost")
     if actuator.bindings.foreign:
-        parts.append(f"{len(actuator.bindings.foreign)} threads left to who bound them meanwhile")
+        parts.append(f"{len(actuator.bindings.foreign)} threads left alone, as somebody else bound them")
     if tally.refused:
         problem, count = tally.refused.most_common(1)[0]
         parts.append(f"{count} actions not done: {problem}")
     if restored:
-        parts.append(f"{restored} threads got their first cpus back")
+        parts.append(f"{restored} threads got their original cpus back")
     if tally.ended:
         parts.append(tally.ended)
     return f"{policy}: {', '.join(parts)}"

@@ -72,7 +72,7 @@ def _check_ours(pid: int) -> None:
     """Raises UsageError unless the process runs and is ours to move (root may name any)."""
     who = procfs.owner(pid)
     if who is None or not procfs.is_alive(pid):
-        raise UsageError(f"no process {pid}", "give the id of one that runs")
+        raise UsageError(f"no process {pid}", "give the id of a running process")
     if os.geteuid() not in (0, who):
         raise UsageError(f"process {pid} belongs to another user", "only your own can be refined")
 

@@ -149,9 +149,7 @@ def warnings(machine: Machine, loop: Loop) -> list[str]:
     if len(machine.cpu_nodes) < 2:
         found.append("this machine has one node with cpus: there is nothing to move between nodes")
     if loop.policy.balances:
-        found.append(
-            f"{loop.name} takes the place of the kernel's balancing between nodes, which goes on beside it"
-        )
+        found.append(f"{loop.name} replaces the kernel's balancing between nodes, which continues beside it")
     if procfs.numa_balancing() & 1:
         found.append(
             "the kernel's own NUMA balancing is on and moves pages and threads, too; to leave them to "

@@ -114,7 +114,7 @@ def _thread_reasons(plan: Plan, observed: ObservedRun) -> list[str]:
     if not observed.processes:
         reasons.append("the program did not load the library (static, setuid, or it never started)")
     if observed.bad_table:
-        reasons.append("the library refused the plan's compact form")
+        reasons.append("the library refused the plan's table")
     for thread in plan.threads:
         actual = observed.threads.get(_key(thread))
         if actual is None or set(actual.cpus) == set(thread.cpus):

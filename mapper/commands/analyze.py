@@ -16,7 +16,7 @@ Slice = Annotated[
     float,
     Option(
         "--slice",
-        help="Width of the timeline's slices in ms, of emulated runs in million accesses (0: chosen).",
+        help="Width of the timeline's slices in ms, or in million accesses for emulated runs (0: automatic).",
         least=0,
         most=_MOST_MS,
     ),
@@ -26,7 +26,7 @@ Slice = Annotated[
 class AnalyzeCommand(Command, frozen=True):
     """Show who communicates with whom, how load is spread, and how memory is shared.
 
-    Of several runs of one program it says whether threads keep their roles from run to run, and shows the
+    For several runs of one program it says whether threads keep their roles from run to run, and shows the
     mean of the runs if they do.
 
     Example: nmap analyze trace.db --to analysis/
@@ -39,9 +39,9 @@ class AnalyzeCommand(Command, frozen=True):
     to: Annotated[
         Path | None, Option(help="Folder for comm.csv, loads.csv, phases.csv and timeline.csv.")
     ] = None
-    file_format: Annotated[str, Option("--format", help="Of the files in --to: csv, parquet or graphml.")] = (
-        "csv"
-    )
+    file_format: Annotated[
+        str, Option("--format", help="Format of the files in --to: csv, parquet or graphml.")
+    ] = "csv"
     slice_ms: Slice = 0.0
     per_phase: Annotated[
         bool,
@@ -115,7 +115,9 @@ def _agreements(analyses: "list[Analysis]") -> "list[RunAgreement | None]":
     for analysis, own in zip(analyses[1:], names[1:], strict=True):
         shared = len(own & names[0])
         if shared == 1 and (len(own) > 1 or len(names[0]) > 1):
-            raise UsageError("the traces have one thread in common", "give runs of one program, run alike")
+            raise UsageError(
+                "the traces have one thread in common", "give runs of one program, run in the same way"
+            )
         found.append(compare_runs(analyses[0], analysis) if shared > 1 else None)
     return found
 

@@ -9,7 +9,7 @@ from .workload import OneTrace, WorkloadCommand, say
 
 
 class CheckCommand(WorkloadCommand, frozen=True):
-    """Judge a plan by today's trace: exit 0 when it is still good, 1 when it has become worse, 2 on misuse.
+    """Judge a plan by today's trace: exit 0 when it is still good, 1 when it has become worse, 2 for misuse.
 
     Example: nmap check trace.db --baseline plan.json --max-regress 5% --junit check.xml
     """
@@ -40,6 +40,6 @@ class CheckCommand(WorkloadCommand, frozen=True):
             write_document(self.junit, to_junit(verdict))
         if self.update:
             verdict.today.save(self.baseline)
-            say([f"{self.baseline}: now today's best plan; the verdict is on what it was"])
+            say([f"{self.baseline}: now today's best plan; the verdict is on the old one"])
         print(to_document(verdict) if self.as_json else "\n".join(verdict.lines))
         return 0 if verdict.ok or self.update else 1

@@ -38,7 +38,7 @@ def show_machine(machine: Machine) -> None:
         if Measurement.get(console, console.options.update(max_width=10_000), table).maximum <= console.width:
             console.print(table, highlight=False)
         else:
-            console.print("distances are too many for a terminal this narrow; --json has all", style="dim")
+            console.print("too many distances for this narrow terminal; --json has all", style="dim")
 
 
 def _node_box(node: Node) -> Panel:
@@ -94,11 +94,11 @@ COMPARED: dict[str, Callable[["Comparison"], str]] = {
     "ms": lambda row: f"{row.seconds * 1e3:.2f}",
 }
 ABOUT = {
-    "load std": "deviation of the nodes' loads",
-    "of means": "the same as in CMLB, of their threads' mean loads",
-    "off": "most that a node's load is off its share",
-    "ratio": "to the best row within the tolerance",
-    "bound": "to what no placement is below",
+    "load std": "standard deviation of the nodes' loads",
+    "of means": "the same over the mean loads of their threads, as in CMLB",
+    "off": "largest deviation of a node's load from its share",
+    "ratio": "cost over the best row within the tolerance",
+    "bound": "cost over the lower bound",
 }
 # In this order on a narrow terminal.
 DISPENSABLE = ("of means", "hop cost", "load std", "bound", "off", "ms", "share")
@@ -126,5 +126,5 @@ def show_comparison(rows: "Sequence[Comparison]") -> None:
     console.print("; ".join(legend), style="dim")
     if dropped:
         console.print(
-            f"left out on a terminal this narrow: {', '.join(dropped)}; --json has all", style="dim"
+            f"left out because the terminal is narrow: {', '.join(dropped)}; --json has all", style="dim"
         )

@@ -17,8 +17,8 @@ _MOST_CPUS = 1 << 16  # no machine has more; a range may not take memory without
 class PlanCommand(WorkloadCommand, frozen=True):
     """Plan where the threads and the memory of a recorded program should live.
 
-    Of several runs of one program the plan is for their mean, and says whether threads keep their roles from
-    run to run; without that a plan of one run does not fit the next.
+    Several runs of one program are averaged. The plan says whether threads keep their roles from run to run;
+    if they do not, a plan of one run does not fit the next.
 
     Example: nmap plan trace.db --machine 4x2 -o plan.json
     """
@@ -36,22 +36,22 @@ class PlanCommand(WorkloadCommand, frozen=True):
         float, Option(help="How far a node's load may be off its share (objective balanced, phased).")
     ] = 0.05
     nodes: Annotated[str, Option(help="Use only these nodes, such as 0,2.")] = ""
-    smt: Annotated[str, Option(help="share: use all hwthreads; avoid: one a core.")] = "share"
+    smt: Annotated[str, Option(help="share: use all hwthreads; avoid: one per core.")] = "share"
     without_cpus: Annotated[
         str, Option(help="Keep these cpus free for others, such as 0,4-7.", metavar="CPUS")
     ] = ""
     beside: Annotated[
-        list[Path], Option(metavar="PLAN", help="Keep the cpus of this plan, of another program, free.")
+        list[Path], Option(metavar="PLAN", help="Keep the cpus of another program's plan free.")
     ] = []
     pin: Annotated[
         list[str],
         Option(
             metavar="THREAD=NODE",
-            help="Thread 0.3 on node 1: 0.3=1; on a cpu: 0.3=cpu:5; @FILE: a file of them.",
+            help="Thread 0.3 on node 1: 0.3=1; on a cpu: 0.3=cpu:5; @FILE: read pins from a file.",
         ),
     ] = []
     next_touch: Annotated[
-        bool, Option(help="Memory whose users change between phases moves along with them.")
+        bool, Option(help="Let memory whose users change between phases move with them.")
     ] = False
 
     def run(self) -> None:

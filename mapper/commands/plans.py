@@ -38,7 +38,7 @@ class DiffCommand(Command, frozen=True):
         from ..plan.file import Plan
 
         lines = differences(Plan.load(self.first), Plan.load(self.second))
-        print("\n".join(lines) if lines else "the plans place everything alike")
+        print("\n".join(lines) if lines else "both plans place everything the same")
 
 
 class ExportCommand(Command, frozen=True):

@@ -24,9 +24,7 @@ class WorkloadCommand(Command, frozen=True, kw_only=True):
     comm: Annotated[Path | None, Option(help="A communication matrix, instead of a trace.")] = None
     loads: Annotated[Path | None, Option(help="A load vector to go with --comm.")] = None
     phases: Annotated[Path | None, Option(help="Loads by phase (phases.csv) to go with --comm.")] = None
-    symmetrise: Annotated[bool, Option(help="Take a --comm that counts directions as the mean of both.")] = (
-        False
-    )
+    symmetrise: Annotated[bool, Option(help="If --comm counts each direction, use the mean of both.")] = False
     seed: Annotated[int, Option(help="The same seed gives the same plan.")] = 0
     effort: Annotated[str, Option(help="How hard to search: fast, normal or max.")] = "normal"
 

@@ -83,8 +83,8 @@ class Policy(Protocol):
 
 # What an observation may hold or not: see `Policy.needs`.
 NEEDS = {
-    "counters": "instructions or operations a thread",
-    "misses": "last-level cache misses a thread",
+    "counters": "instructions or operations by thread",
+    "misses": "last-level cache misses by thread",
     "accesses": "sampled memory accesses with addresses",
-    "resident": "resident pages by node a process",
+    "resident": "resident pages by node and process",
 }

@@ -67,7 +67,9 @@ POLICIES: dict[str, Entry] = {
     "lmma": Entry(_lmma, "Lmma", "move pages of high latency to their users, away from busy nodes", "[IMAR]"),
     "di-plain": Entry(_intensity, "DiPlain", "spread threads by miss rate; memory stays", "[DINO]"),
     "di-migrate": Entry(_intensity, "DiMigrate", "the same, and memory follows its thread", "[DINO]"),
-    "dino": Entry(_dino, "Dino", "spread threads by class of miss rate, moving as few as can be", "[DINO]"),
+    "dino": Entry(
+        _dino, "Dino", "spread threads by class of miss rate, with as few moves as possible", "[DINO]"
+    ),
     "first-fit": Entry(_balancing, "FirstFit", "balance nodes with the first thread in the queue", "[EXCL]"),
     "tm": Entry(_balancing, "TotalMin", "balance with the thread of least memory", "[EXCL]"),
     "mb": Entry(_balancing, "MostBenefit", "balance with the thread that gains most local pages", "[EXCL]"),

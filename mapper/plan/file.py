@@ -123,7 +123,7 @@ def _check_threads(app: PlanApp, threads: Sequence[PlanThread], machine: Machine
         if not THREAD_PATH.fullmatch(thread.path):
             raise UsageError(f"{where}: not a creation path", "paths look like 0, 0.3, 0.3.1")
         if (thread.process, thread.path) in seen:
-            raise UsageError(f"{where}: stands twice", "keep one line a thread")
+            raise UsageError(f"{where}: listed twice", "keep one line per thread")
         seen.add((thread.process, thread.path))
         if thread.node not in machine.node_ids:
             raise UsageError(f"{where}: no node {thread.node} on the plan's machine", "correct its node")

@@ -59,8 +59,8 @@ def _change(predicted: Predicted, regions: int) -> list[str]:
         against = f"   (today {today.local_share:.1%})" if today and today.local_share >= 0 else ""
         lines.append(f"local memory accesses {predicted.local_share:7.1%}{against}   {placed}")
     if today is not None:
-        threads = "as recorded" if today.threads == "recorded" else "taken to be in order of creation"
-        lines.append(f"today: threads {threads}, pages where they are touched first")
+        threads = "as recorded" if today.threads == "recorded" else "assumed in order of creation"
+        lines.append(f"today: threads {threads}, pages where they are first touched")
     elif predicted.local_share >= 0:
         lines.append("today's share is not known: the samples do not show who touches pages first")
     return lines
@@ -101,7 +101,7 @@ def _bound(plan: Plan) -> str:
     share = predicted.lower_bound / predicted.remote_comm * predicted.remote_share
     if share >= predicted.remote_share * (1 - 1e-9):
         return "   the optimum"
-    return f"   no placement is below {share:.1%}"
+    return f"   lower bound {share:.1%}"
 
 
 def _loads(predicted: Predicted) -> str:

@@ -83,7 +83,7 @@ def check_plan_today(
     unbalanced = _unbalanced(problem, places, best_places)
     ok = regress <= allowed and not unbalanced
     reason = unbalanced or f"costs {regress:.1%} more than today's best placement, {allowed:.1%} allowed"
-    verdict = f"{name}: {'still good' if ok else 'worse than it need be'}: {reason}"
+    verdict = f"{name}: {'still good' if ok else 'worse than necessary'}: {reason}"
     return Verdict(
         ok=ok,
         name=name,

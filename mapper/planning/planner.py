@@ -146,7 +146,7 @@ def _left_out(pages: PagePlan) -> list[str]:
 
 def _changing(pages: PagePlan, options: PlanOptions) -> list[str]:
     """Memory whose users change during the run: what moving it along is worth, and who can."""
-    said = "moving it along makes" if options.next_touch else "--next-touch would make"
+    said = "moving it with them makes" if options.next_touch else "--next-touch would make"
     own = "marking it for next touch as they do (numaplan.h) would make"
     return [
         f"{key.kind} {key.name}: its users change from {at}; {words} {gain:.0%} more of its accesses local"
@@ -170,7 +170,9 @@ def _remarks(problem: Problem, places: Nodes, options: PlanOptions) -> list[str]
                 f" every phase; this one is off by at most {off:.1%}"
             )
     if options.pins and options.method not in PINNING:
-        remarks.append(f"{options.method} knows no pins: pinned threads were exchanged into its placement")
+        remarks.append(
+            f"{options.method} does not support pins: pinned threads were exchanged into its placement"
+        )
     if problem.threads == 1:
         return remarks  # nothing to balance, nobody to talk to
     if problem.objective == "balanced":
@@ -178,10 +180,10 @@ def _remarks(problem: Problem, places: Nodes, options: PlanOptions) -> list[str]
         if off > problem.tolerance + 1e-9:
             remarks.append(
                 f"no placement keeps every node within {problem.tolerance:.0%} of its share of the load;"
-                f" this one is near the closest found: off by at most {off:.1%}"
+                f" this one is close to the best found: off by at most {off:.1%}"
             )
     if not problem.matrix.any():
-        remarks.append("the threads do not communicate: any placement is as good as another for that")
+        remarks.append("the threads do not communicate: any placement is as good as another")
     return remarks
 
 

@@ -45,7 +45,7 @@ def node_indices(machine: Machine, nodes: ArrayLike, threads: int) -> Nodes:
     """(N,) positions among the machine's nodes with cpus of node ids; raises UsageError for others."""
     ids = np.asarray(nodes)
     if ids.shape != (threads,):
-        raise UsageError(f"{ids.size} nodes for {threads} threads", "give one node a thread")
+        raise UsageError(f"{ids.size} nodes for {threads} threads", "give one node per thread")
     index = {node.id: position for position, node in enumerate(machine.cpu_nodes)}
     for thread, node in enumerate(ids.tolist()):
         if node not in index:

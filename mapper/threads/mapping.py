@@ -87,7 +87,7 @@ def place_threads(method: Method, problem: Problem) -> Nodes:
     """
     phased = problem.objective == "phased"
     if phased and method.name == "exact":
-        raise UsageError("the method exact proves nothing about phases", "take --method best")
+        raise UsageError("the method exact does not handle phases", "take --method best")
     plain = problem if method.name in PINNING else replace(problem, fixed=None)
     if phased:
         several = len(phase_loads(problem)[0]) > 1

@@ -56,13 +56,15 @@ def resolve_pins(
         if where.startswith("cpu:"):
             cpu = int(where.removeprefix("cpu:"))
             if cpu not in machine.node_of_cpu:
-                raise UsageError(f"--pin {name}={where}: no such cpu to be used", "name a cpu of the machine")
+                raise UsageError(f"--pin {name}={where}: no such usable cpu", "name a cpu of the machine")
             if cpu in cpus.values():
-                raise UsageError(f"--pin {name}={where}: another thread is pinned there", "pin one a cpu")
+                raise UsageError(
+                    f"--pin {name}={where}: another thread is pinned there", "pin one thread per cpu"
+                )
             cpus[thread] = cpu
             nodes[thread] = machine.node_of_cpu[cpu]
         elif not machine.nodes[machine.index_of_node(int(where))].cpus:
-            raise UsageError(f"--pin {name}={where}: the node has no cpus to be used", "name another node")
+            raise UsageError(f"--pin {name}={where}: the node has no usable cpus", "name another node")
         else:
             nodes[thread] = int(where)
     return nodes, cpus

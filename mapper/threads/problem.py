@@ -151,7 +151,7 @@ def check_pins(pinned: Mapping[int, int], threads: int, machine: Machine) -> Nod
     pins = np.full(threads, -1, dtype=np.int64)
     for thread, node in pinned.items():
         if not 0 <= thread < threads:
-            raise UsageError(f"pinned thread {thread}: there are {threads}", "pin a thread that there is")
+            raise UsageError(f"pinned thread {thread}: there are {threads}", "pin an existing thread")
         if node not in position:
             raise UsageError(
                 f"thread {thread} pinned to node {node}, which has no usable cpus", "pin elsewhere"
@@ -237,11 +237,11 @@ def check_loads(loads: ArrayLike | None, threads: int) -> Floats:
     try:
         vector = np.array(loads, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"loads: {error}", "give one number a thread") from error
+        raise UsageError(f"loads: {error}", "give one number per thread") from error
     if vector.shape != (threads,):
         raise UsageError(
             f"{vector.size} loads for {threads} threads in the communication matrix",
-            "give one number a thread",
+            "give one number per thread",
         )
     good = (vector >= 0) & (vector < np.inf)
     if not good.all():
@@ -257,9 +257,11 @@ def check_phases(phases: ArrayLike, threads: int) -> Floats:
     try:
         rows = np.atleast_2d(np.array(phases, dtype=np.float64))
     except (TypeError, ValueError) as error:
-        raise UsageError(f"phases: {error}", "give one row of loads a phase") from error
+        raise UsageError(f"phases: {error}", "give one row of loads per phase") from error
     if rows.ndim != 2 or rows.shape[1] != threads:
-        raise UsageError(f"phases: rows of {rows.shape[-1]} loads for {threads} threads", "give one a thread")
+        raise UsageError(
+            f"phases: rows of {rows.shape[-1]} loads for {threads} threads", "give one per thread"
+        )
     good = (rows >= 0) & (rows < np.inf)
     if not good.all():
         phase, thread = np.argwhere(~good)[0]

@@ -71,7 +71,7 @@ def read_loads(path: str | Path) -> Floats:
         rows = rows[0].split(",")
     values = [_number(text, f"{path}: row {row}") for row, text in enumerate(rows)]
     if not values:
-        raise UsageError(f"{path}: empty", "give one number a row")
+        raise UsageError(f"{path}: empty", "give one number per row")
     try:
         return check_loads(values, len(values))
     except UsageError as error:

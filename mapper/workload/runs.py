@@ -90,7 +90,7 @@ def _agreement(
         )
     if len(shared) == 1 and (len(first.threads) > 1 or len(other.threads) > 1):
         raise UsageError(
-            f"{path}: one thread in common with the first", "give runs of one program, run alike"
+            f"{path}: one thread in common with the first", "give runs of one program, run in the same way"
         )
     return compare_runs(analysis, other) if len(shared) > 1 else None
 

@@ -54,7 +54,7 @@ def workload_of_files(
     vector = read_loads(loads) if loads else np.ones(len(matrix))
     if len(vector) != len(matrix):
         raise UsageError(
-            f"{loads}: {len(vector)} loads for {len(matrix)} threads in {comm}", "give one number a thread"
+            f"{loads}: {len(vector)} loads for {len(matrix)} threads in {comm}", "give one number per thread"
         )
     by_phase = read_phases(phases, len(matrix)) if phases else None
     sources = {

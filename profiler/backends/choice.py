@@ -73,7 +73,7 @@ def choose_backend(
 
     choices: what must be possible with it; root: another machine's recorded sysfs and procfs, by which
     hardware is looked for. Raises UsageError for an unknown name or what the backend cannot do,
-    MachineLacksError (with what mends it) when it cannot work here.
+    MachineLacksError (with how to fix it) when it cannot work here.
     """
     needs_perf = (choices or PerfChoices()).named()
     if name == "auto":
@@ -103,7 +103,7 @@ def _choose_automatically(machine: Machine, needs_perf: list[str], root: Path) -
                 return sampling, f"the machine samples memory accesses: {sampler.why}"
             hidden = f"; {sampler.backend}: {capability.why} ({capability.hint})"
     if root != LOCAL:
-        return BACKENDS["faults" if needs_perf else "emulate"](), f"no sampler to be used there{hidden}"
+        return BACKENDS["faults" if needs_perf else "emulate"](), f"that sampler cannot be used there{hidden}"
     return _without_hardware(machine, needs_perf, hidden)
 
 
@@ -112,7 +112,7 @@ def _without_hardware(machine: Machine, needs_perf: list[str], hidden: str) -> t
     from .perf.faults import hint_faults_live
 
     if hint_faults_live(machine) and faults.available(machine).ok:
-        return faults, f"NUMA hint faults are live on this machine{hidden}"
+        return faults, f"NUMA hint faults are active on this machine{hidden}"
     if needs_perf:
         emulation = Capability(False, f"emulation has no {needs_perf[0]}")
     else:

@@ -7,13 +7,13 @@ from numaplan.common import Command, Json, Option, UsageError
 
 
 class DoctorCommand(Command, frozen=True):
-    """Say what this machine can record, and the exact command that mends each lack.
+    """Say what this machine can record, and the command that fixes what is missing.
 
     Example: nprof doctor
     """
 
     sysfs: Annotated[
-        Path | None, Option(metavar="DIR", help="A recorded tree of /sys and /proc to judge by.")
+        Path | None, Option(metavar="DIR", help="Judge by this recorded tree of /sys and /proc.")
     ] = None
     as_json: Json = False
 

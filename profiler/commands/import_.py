@@ -10,7 +10,7 @@ from .show import say, say_summary
 
 
 class ImportCommand(Command, frozen=True):
-    """Make a trace of files that 'perf record -d' or 'perf mem record' wrote, here or elsewhere.
+    """Make a trace from files that 'perf record -d' or 'perf mem record' wrote, here or elsewhere.
 
     Also packed with gzip or xz, and the folders of 'perf record --threads'.
 
@@ -22,7 +22,7 @@ class ImportCommand(Command, frozen=True):
     ]
     output: Annotated[Path, Option("-o", "--output", help="The trace to write.")] = Path("trace.db")
     machine: Annotated[
-        str, Option(help="The machine recorded on; default: as the first file describes it.")
+        str, Option(help="The machine that was recorded; default: as described in the first file.")
     ] = ""
 
     def run(self) -> None:

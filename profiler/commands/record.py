@@ -30,7 +30,7 @@ class RecordCommand(Command, frozen=True):
 
     The program's output, input and exit code are its own. Ctrl-C keeps what was recorded.
 
-    For --set with emulate: turn=1000 (accesses a turn), schedule=fair|free, seed=1, l1=32K:8, l2=1M:16,
+    For --set with emulate: turn=1000 (accesses per turn), schedule=fair|free, seed=1, l1=32K:8, l2=1M:16,
     l3=32M:16 (SIZE:WAYS; default: the machine's), l3_inclusive=yes|no, drop_runtime=yes|no (samples of the
     loader and of thread runtimes); pebs: ldlat=3 (least latency of loads), llc=yes|no|all, stores=yes|no;
     ibs: l3missonly=no|yes; spe: min_latency=0.
@@ -47,20 +47,24 @@ class RecordCommand(Command, frozen=True):
         "auto"
     )
     period: Annotated[
-        int | None, Option(help="One sample in so many accesses (default 1000); 1 is all.", least=1)
+        int | None, Option(help="One sample in this many accesses (default 1000); 1 records all.", least=1)
     ] = None
     machine: Annotated[str, Option(help="The machine to emulate (see 'nmap machine').")] = "local"
     cache: Annotated[
         bool, Option("--cache", off="--no-cache", help="Emulation: model the caches to tell levels.")
     ] = True
-    freq: Annotated[int, Option(help="Samples a second, instead of --period.", least=0)] = 0
-    duration: Annotated[str, Option(metavar="TIME", help="Record only so long (10s, 2m); APP runs on.")] = ""
+    freq: Annotated[int, Option(help="Samples per second, instead of --period.", least=0)] = 0
+    duration: Annotated[
+        str, Option(metavar="TIME", help="Record only for this time (10s, 2m); APP continues.")
+    ] = ""
     pids: Annotated[
         list[str], Option("--pid", "--attach", metavar="PID", help="Record running processes.")
     ] = []
-    all_cpus: Annotated[bool, Option(help="Record all that runs.")] = False
-    max_size: Annotated[str, Option(metavar="SIZE", help="Stop when perf's file is so large.")] = ""
-    events: Annotated[list[str], Option(metavar="EVENT", help="perf's events instead; may be repeated.")] = []
+    all_cpus: Annotated[bool, Option(help="Record everything that runs.")] = False
+    max_size: Annotated[str, Option(metavar="SIZE", help="Stop when perf's file has this size.")] = ""
+    events: Annotated[
+        list[str], Option(metavar="EVENT", help="Record these perf events instead; may be repeated.")
+    ] = []
     phys: Annotated[bool, Option(help="Record physical addresses (root).")] = False
     dry_run: Annotated[bool, Option(help="Print the command line, run nothing.")] = False
     sysfs: Annotated[
@@ -69,9 +73,7 @@ class RecordCommand(Command, frozen=True):
     settings: Annotated[
         list[str], Option("--set", metavar="KEY=VALUE", help="A setting as above; may be repeated.")
     ] = []
-    multiprocess: Annotated[
-        bool, Option(help="The ranks of an MPI job: alone, and each in its own trace.")
-    ] = False
+    multiprocess: Annotated[bool, Option(help="Record only the ranks of an MPI job; see above.")] = False
     runs: Annotated[int, Option(metavar="K", help="Record K runs: trace.1.db, trace.2.db, …")] = 1
     summary: Annotated[Path | None, Option(metavar="FILE", help="Write what was recorded as JSON.")] = None
 
@@ -139,7 +141,7 @@ def _seconds(text: str) -> float:
     match = _SECONDS.fullmatch(text)
     seconds = float(match[1]) * _SECONDS_OF[match[2]] if match else 0.0
     if seconds <= 0:
-        raise UsageError(f"--duration {text}: not a time", "give seconds, or such as 500ms, 10s, 2m")
+        raise UsageError(f"--duration {text}: not a time", "give seconds, or for example 500ms, 10s, 2m")
     return seconds
 
 
@@ -147,13 +149,13 @@ def _bytes(text: str) -> int:
     match = _SIZE.fullmatch(text)
     size = int(match[1]) * _UNITS[match[2].upper()] if match else 0
     if not _LEAST_BYTES <= size < 1 << 62:
-        raise UsageError(f"--max-size {text}: not a size of at least 1M", "give such as 64M or 2G")
+        raise UsageError(f"--max-size {text}: not a size of at least 1M", "give for example 64M or 2G")
     return size
 
 
 def _pid(word: str) -> int:
     if not (word.isascii() and word.isdecimal() and 0 < int(word[:9]) <= _LARGEST_PID and len(word) < 9):
-        raise UsageError(f"--pid {word}: not a process", "give the number of a running one")
+        raise UsageError(f"--pid {word}: not a process", "give the id of a running process")
     return int(word)
 
 

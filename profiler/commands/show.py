@@ -54,7 +54,7 @@ def _counts(counts: dict[str, int], total: int) -> str:
 
 
 def show_checks(checks: Sequence["Check"]) -> None:
-    """Print the doctor's findings: a mark, the name, why, and below it the command that mends a lack."""
+    """Print the doctor's findings: a mark, the name, why, and below it the command that fixes it."""
     from rich.console import Console
 
     console = Console()
@@ -62,7 +62,7 @@ def show_checks(checks: Sequence["Check"]) -> None:
         mark = "[green]ok[/green]  " if check.ok else "[red]lack[/red]"
         console.print(f"{mark}  [bold]{check.name}[/bold]  {check.why}", highlight=False, soft_wrap=True)
         if check.hint and not check.ok:
-            console.print(f"      mend: [cyan]{check.hint}[/cyan]", highlight=False, soft_wrap=True)
+            console.print(f"      fix: [cyan]{check.hint}[/cyan]", highlight=False, soft_wrap=True)
 
 
 def say(text: str) -> None:

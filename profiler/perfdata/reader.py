@@ -91,7 +91,7 @@ class Reader:
         if damage:
             if not self._walker.counts.any():
                 raise PerfDataError(damage, _HINT)
-            self.warnings.append(f"{damage}; what stands before was read")
+            self.warnings.append(f"{damage}; what comes before was read")
 
     def expect(self) -> None:
         """Take address space for the samples that the whole file can hold, for reading them all at once."""

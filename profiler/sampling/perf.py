@@ -55,7 +55,7 @@ class PerfSampler:
         """The samples since the last call; raises MachineLacksError once perf has died or talks nonsense."""
         # perf writes out its buffers when it is spoken to; else only when they are half full.
         if not self._perf.command("enable", _ANSWER_SECONDS):
-            raise MachineLacksError(f"perf ended: {self._perf.last_words() or 'without a word'}", _HINT)
+            raise MachineLacksError(f"perf ended: {self._perf.last_words() or 'without a message'}", _HINT)
         time.sleep(_SETTLE_SECONDS)
         with self._lock:
             data, dropped = b"".join(self._pieces), self._dropped

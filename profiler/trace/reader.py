@@ -237,14 +237,16 @@ class Trace:
         for name, form in _NUMBERS_OF_META.items():
             if not re.fullmatch(form, text := self.meta.get(name, "0")):
                 raise UsageError(
-                    f"{self.path}: {name} is {text[:40]!r}, which it cannot be", "record it again"
+                    f"{self.path}: {name} is {text[:40]!r}, which is impossible", "record it again"
                 )
         if self._has_all():
             return
         for table, columns in TABLES.items():
             for column in columns:
                 if not self._has(table, column):
-                    raise UsageError(f"{self.path}: no column {table}.{column}", "it is not a trace of ours")
+                    raise UsageError(
+                        f"{self.path}: no column {table}.{column}", "it is not a trace of numaplan"
+                    )
 
     def _has_all(self) -> bool:
         """Whether all tables have their columns, asked in one query."""

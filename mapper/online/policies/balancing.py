@@ -49,7 +49,7 @@ class Transfer(NamedTuple):
 class _Balancing(ABC):
     """The common half: when to move and between which nodes."""
 
-    m: int = parameter(8, "threads moved an interval at most", low=1)
+    m: int = parameter(8, "threads moved per interval at most", low=1)
     period_s: float = parameter(0.25, "seconds between decisions", paper="T", low=0.01)
     balances: ClassVar[bool] = True
     trades_distance: ClassVar[bool] = True
@@ -186,7 +186,7 @@ class MostBenefit(_Measured):
 class BestCost(MostBenefit):
     """BCE: that benefit relative to the pages left behind."""
 
-    label: ClassVar[str] = "benefit a page left"
+    label: ClassVar[str] = "benefit per page left"
 
     def measure(self, transfer: Transfer) -> Floats:
         """(RSS(destination) - RSS(source)) / RSS(source); infinite where nothing is left behind, 0 without

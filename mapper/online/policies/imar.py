@@ -25,9 +25,9 @@ class _Imar(ABC):
     """What both share: candidates, the score, the choice."""
 
     delta_perf: float = parameter(0.8, "relative performance up to which a thread is a candidate")
-    m: int = parameter(5, "migrations an interval at most", low=1)
+    m: int = parameter(5, "migrations per interval at most", low=1)
     q1: float = parameter(2.0, "points for a free core")
-    q2: float = parameter(4.0, "points for distance to the preferred node, at par")
+    q2: float = parameter(4.0, "points for equal distance to the preferred node")
     q3_better: float = parameter(4.0, "points where it performed better before")
     q3_unknown: float = parameter(2.0, "points where it was not before, or did the same")
     q3_worse: float = parameter(1.0, "points where it performed worse before")

@@ -80,8 +80,12 @@ _TABLE = (
     Method("spectral", spectral, "recursive bisection by the second eigenvector", "[PSL]"),
     Method("exact", exact, "the optimum with a proof, for few threads", "branch and bound", MOST_THREADS),
     Method("compact", compact, "fill node after node in order of creation", "baseline", takes_sparse=True),
-    Method("scatter", scatter, "deal threads out one at a time", "baseline", takes_sparse=True),
-    Method("interleave", interleave, "deal threads out in pairs", "baseline", takes_sparse=True),
+    Method(
+        "scatter", scatter, "one thread after another, round-robin over nodes", "baseline", takes_sparse=True
+    ),
+    Method(
+        "interleave", interleave, "pairs of threads, round-robin over nodes", "baseline", takes_sparse=True
+    ),
     Method("random", random, "shuffled by the seed", "baseline", takes_sparse=True),
     Method("metis", metis, "METIS, recursive bisection", "Karypis and Kumar", 0, "pymetis", True),
     Method("kahip", kahip, "KaHIP, preset eco", "Sanders and Schulz", 0, "kahip", True),

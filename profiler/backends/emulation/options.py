@@ -62,7 +62,7 @@ def _cache_shape(name: str, text: str) -> str:
         raise UsageError(f"{name}={text}: not a cache", hint)
     size, ways = int(match[1]) * _UNITS[match[2]], int(match[3])
     if not 1 <= ways <= MAX_WAYS or size % (ways * LINE):
-        raise UsageError(f"{name}={text}: no whole number of sets", hint)
+        raise UsageError(f"{name}={text}: not a whole number of sets", hint)
     sets = size // (ways * LINE)
     if not low <= sets <= high or sets & (sets - 1):
         raise UsageError(f"{name}={text}: {sets} sets, which must be a power of two", hint)

@@ -65,7 +65,7 @@ def run_perf(
         )
     for pid in choices.pids:
         if not Path(f"/proc/{pid}").exists():
-            raise UsageError(f"no process {pid}", "give the id of one that runs")
+            raise UsageError(f"no process {pid}", "give the id of a running process")
     meter = Meter(output)
     target = f"process {', '.join(map(str, choices.pids))}" if choices.pids else "all cpus"
     progress(f"watching {target}", -1.0)

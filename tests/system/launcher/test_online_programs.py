@@ -91,7 +91,7 @@ def test_the_refined_placement_is_a_plan_that_launches(partners: Path, tmp_path:
     assert again.returncode == 0, again.stderr
     both = run("nlaunch", "--plan", plan, "--online", "numaplan", "--set", "T=0.2", partners, 4, 4000)
     assert both.returncode == 0, both.stderr
-    assert b"--online went on from the plan" in both.stderr
+    assert b"--online continued from the plan" in both.stderr
     assert both.stdout == _alone(partners, "4", "4000")
 
 

@@ -57,5 +57,5 @@ def test_fixture(tmp_path: Path) -> None:
     assert "3 passed" in done.stdout and "3 failed" in done.stdout, done.stdout
     for name, outcome in (("good", "PASSED"), ("poor", "FAILED"), ("poor_but_allowed", "PASSED")):
         assert f"{outcome} test_placement.py::test_{name}" in done.stdout
-    assert "worse than it need be" in done.stdout and "none.json" in done.stdout
+    assert "worse than necessary" in done.stdout and "none.json" in done.stdout
     assert "PASSED test_placement.py::test_directed_symmetrised" in done.stdout

@@ -90,8 +90,8 @@ def test_a_period_that_cannot_be_is_refused(tmp_path: Path, period: str) -> None
     ("rows", "note"),
     [
         ([(i, i % 3, HEAP + i, False, 0) for i in range(50)], "no sample is a write"),
-        ([(i, i % 3, 0, True, -1) for i in range(50)], "no sample tells of shared memory"),
-        ([(i, i % 3, STACK + i, True, 1) for i in range(50)], "no sample tells of shared memory"),
+        ([(i, i % 3, 0, True, -1) for i in range(50)], "no sample is of shared memory"),
+        ([(i, i % 3, STACK + i, True, 1) for i in range(50)], "no sample is of shared memory"),
         ([(i, i % 3, HEAP + 4096 * (i % 3), True, 0) for i in range(50)], "no communication was seen"),
         ([(i * 1000, i // 20, HEAP + 64 * i, True, 0) for i in range(60)], "threads take turns"),
     ],

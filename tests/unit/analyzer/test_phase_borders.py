@@ -110,7 +110,7 @@ def test_matrices_of_phases(tmp_path: Path) -> None:
     with Trace.open(path) as trace:
         before, after = communication_by_phase(trace, analysis, [(0, BORDER), (BORDER, SLICES)])
         (whole,) = communication_by_phase(trace, analysis, [(0, SLICES)])
-        with pytest.raises(UsageError, match="outside of the timeline"):
+        with pytest.raises(UsageError, match="outside the timeline"):
             communication_by_phase(trace, analysis, [(0, SLICES + 1)])
     upper = np.triu_indices(THREADS, 1)
     assert np.corrcoef(before.matrix[upper], pairs(1)[upper])[0, 1] > 0.98

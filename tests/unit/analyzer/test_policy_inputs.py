@@ -129,7 +129,7 @@ def test_exclusivity_as_in_the_papers_table() -> None:
     # [EXCL], Table 3 (a) and (b): hexagon 4/5, rectangle 2/5, pentagon 3/4.
     found = exclusivity([[4, 1, 0], [2, 2, 1], [3, 1, 0], [0, 0, 0]])
     assert found.tolist() == [0.8, 0.4, 0.75, -1]
-    with pytest.raises(UsageError, match="no table"):
+    with pytest.raises(UsageError, match="not a table"):
         exclusivity([1, 2])
 
 

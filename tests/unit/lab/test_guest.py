@@ -74,7 +74,7 @@ def test_too_large_machines_are_refused(grid: str) -> None:
 def test_memory_is_divided_and_limited() -> None:
     machine = dense(Machine.load("4x2"))
     assert shape_guest(machine, 2048, 10_000).node_mib == (512,) * 4
-    with pytest.raises(UsageError, match="MiB a node"):
+    with pytest.raises(UsageError, match="MiB per node"):
         shape_guest(machine, 4 * MIN_NODE_MIB - 8, 10_000)
     with pytest.raises(MachineLacksError, match="does not fit"):
         shape_guest(machine, 2048, 2047)

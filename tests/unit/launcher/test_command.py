@@ -100,7 +100,7 @@ def test_explain_runs_nothing_and_names_equivalents(
         capsys, "--plan", plan, "--remap", "--override", "--unplanned", "inherit", "--explain", "true"
     )
     assert (code, err) == (0, "")
-    assert "threads not in the plan: on the cpus of the thread that made them" in out
+    assert "threads not in the plan: on the cpus of the thread that created them" in out
     assert "affinity that the program sets for itself: undone" in out
 
 

@@ -88,11 +88,11 @@ def table_row(regions: tuple[PlanRegion, ...], key: RegionKey) -> int:
     [
         (STACK, "with their thread"),
         (msgspec.structs.replace(STATIC, name="app:gone"), "not found"),
-        (msgspec.structs.replace(STATIC, build_id="00" * 10), "built anew"),
+        (msgspec.structs.replace(STATIC, build_id="00" * 10), "rebuilt since"),
         (msgspec.structs.replace(HEAP, name="app"), "call site"),
         (msgspec.structs.replace(HEAP, name="app+0xzz"), "call site"),
         (msgspec.structs.replace(HEAP, name="app+0x" + "1" * 17), "call site"),
-        (msgspec.structs.replace(HEAP, kind="small"), "told apart"),
+        (msgspec.structs.replace(HEAP, kind="small"), "identified"),
         (msgspec.structs.replace(HEAP, sequence=-1), "no thread has such a block"),
         (msgspec.structs.replace(HEAP, sequence=1 << 32), "no thread has such a block"),
         (msgspec.structs.replace(HEAP, bytes=(1 << 56) + 1), "no memory is so large"),

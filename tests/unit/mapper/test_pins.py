@@ -92,7 +92,7 @@ def test_what_pins_may_say(tmp_path: Path) -> None:
         ({"0.7": "0"}, "no thread 0.7"),
         ({"0": "0"}, "2 processes have a thread 0"),
         ({"p0:0": "9"}, "no node 9"),
-        ({"p0:0": "cpu:77"}, "no such cpu"),
+        ({"p0:0": "cpu:77"}, "no such usable cpu"),
         ({"p0:0": "cpu:1", "p0.1:0": "cpu:1"}, "another thread is pinned there"),
     ):
         with pytest.raises(UsageError, match=told):

@@ -99,7 +99,7 @@ def test_file_round_trip_and_layout(tmp_path: Path) -> None:
         (altered("threads", 1, "node", value=7), r"threads\[1\] \(p0 0\.1\): no node 7"),
         (altered("threads", 1, "cpus", value=[0]), "cpu 0 is not on node 1"),
         (altered("threads", 1, "cpus", value=[]), "no cpus"),
-        (altered("threads", 1, "path", value="0"), "stands twice"),
+        (altered("threads", 1, "path", value="0"), "listed twice"),
         (altered("threads", 1, "path", value="../x"), "not a creation path"),
         (altered("threads", 1, "load", value=-1.0), r"threads\[1\]\.load"),
         (altered("threads", 1, "load", value="1"), "Expected `float`"),

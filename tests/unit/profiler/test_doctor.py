@@ -1,4 +1,4 @@
-"""The doctor's findings: each lack names the command that mends it."""
+"""The doctor's findings: whatever is missing names the command that fixes it."""
 
 from pathlib import Path
 
@@ -124,5 +124,5 @@ def test_this_machine() -> None:
     assert len(set(names)) == len(names)
     assert {"backend faults", "backend emulate", "perf", "NUMA nodes"} <= set(names)
     assert all(check.why and "\n" not in check.why for check in checks)
-    # Every lack can be mended by something; what is fine needs nothing.
+    # Whatever is missing can be fixed somehow; what is fine needs nothing.
     assert [check.name for check in checks if not check.ok and not check.hint] == []

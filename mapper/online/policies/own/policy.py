@@ -73,13 +73,13 @@ class Numaplan:
     """Parameters are in seconds, or shares."""
 
     horizon: float = parameter(10.0, "seconds within which a move must pay back", low=0.01)
-    decay: float = parameter(0.5, "weight that what was known keeps an interval", high=0.99)
+    decay: float = parameter(0.5, "weight that older samples keep per interval", high=0.99)
     gain: float = parameter(0.1, "share of all waiting that moving threads must save", high=1.0)
     page_cost: float = parameter(6.6e-6, "seconds to migrate 4 KiB (next-touch: 2.5 us and 1 GB/s)")
-    flush: float = parameter(1e-6, "seconds that costs each running thread of the process")
+    flush: float = parameter(1e-6, "seconds that this costs each running thread of the process")
     warm_up: float = parameter(0.003, "seconds a thread loses to cold caches on another node")
     settle: float = parameter(2.0, "seconds after moving threads before moving more")
-    patience: float = parameter(16.0, "seconds between looks at most while nothing pays")
+    patience: float = parameter(16.0, "longest time between intervals in s while nothing pays")
     fill: int = parameter(512, "small pages between two of one destination that go along")
     pages: int = parameter(1 << 20, "uses of pages remembered", low=1)
     period_s: float = parameter(1.0, "seconds between decisions", paper="T", low=0.01)

@@ -150,7 +150,7 @@ def test_damaged_zstd_keeps_what_came_before(
         rest = b"\0" * 9000 if damage == "zeros" else bytes(range(9, 209)) * 90
         builder.records[45] = broken[:6] + builder.pack("H", 8 + len(rest)) + rest
     decoded = decode_perf(write(tmp_path, builder.file()))
-    assert "what stands before was read" in decoded.warnings[0]
+    assert "what comes before was read" in decoded.warnings[0]
     assert 800 < len(decoded.samples["time"]) < 1700
 
 
