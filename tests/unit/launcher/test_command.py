@@ -107,7 +107,7 @@ def test_explain_runs_nothing_and_names_equivalents(
 def test_help_has_examples_and_every_policy(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = outcome(capsys, "--help")
     assert code == 0 and "Example: nlaunch --plan plan.json" in out
-    assert f"{', '.join(policy_names())}; each also +next-touch" in " ".join(out.split())
+    assert f"{', '.join(policy_names())}; each also with +next-touch" in " ".join(out.split())
 
 
 def test_the_program_behind_a_script(tmp_path: Path) -> None:
