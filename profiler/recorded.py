@@ -33,6 +33,10 @@ class SampleBlock:
     def __len__(self) -> int:
         return len(self.time_ns)
 
+    def chosen(self, which: NDArray[np.bool_]) -> "SampleBlock":
+        """The samples for which the mask is true."""
+        return SampleBlock(**{name: column[which] for name, column in vars(self).items()})
+
 
 @dataclass(frozen=True)
 class SeenThread:

@@ -83,7 +83,6 @@ class Backend(Protocol):
     """One way of recording. Stateless: everything comes with the request."""
 
     name: str
-    summary: str
 
     def available(self, machine: Machine) -> Capability:
         """Whether it works on this machine, without starting anything long."""

@@ -3,7 +3,6 @@
 A backend is loaded when it is asked for: the perf.data decoder takes longer than some programs run.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 from numaplan.common import MachineLacksError, UsageError
@@ -15,55 +14,25 @@ HARDWARE = ("pebs", "ibs", "spe")
 LOCAL = Path("/")
 
 
-def _pebs() -> Backend:
-    from .perf.hardware import PebsBackend
-
-    return PebsBackend()
-
-
-def _ibs() -> Backend:
-    from .perf.hardware import IbsBackend
-
-    return IbsBackend()
-
-
-def _spe() -> Backend:
-    from .perf.hardware import SpeBackend
-
-    return SpeBackend()
-
-
-def _faults() -> Backend:
-    from .perf.faults import FaultsBackend
-
-    return FaultsBackend()
-
-
-def _emulate() -> Backend:
-    from .emulation.backend import EmulateBackend
-
-    return EmulateBackend()
-
-
 # In the order in which `auto` prefers them.
-BACKENDS: dict[str, Callable[[], Backend]] = {
-    "pebs": _pebs,
-    "ibs": _ibs,
-    "spe": _spe,
-    "faults": _faults,
-    "emulate": _emulate,
-}
+BACKENDS = (*HARDWARE, "faults", "emulate")
 
 
 def backend_of(name: str, root: Path = LOCAL) -> Backend:
     """The backend of that name, for this machine or a recorded tree; raises UsageError for another name."""
-    if name not in BACKENDS:
-        raise UsageError(f"no backend {name!r}", f"choose from auto, {', '.join(BACKENDS)}")
-    if name in HARDWARE and root != LOCAL:
-        from .perf.hardware import in_tree
+    if name in HARDWARE:
+        from .perf.hardware import HardwareBackend
 
-        return in_tree(name, root)
-    return BACKENDS[name]()
+        return HardwareBackend(name, root)
+    if name == "faults":
+        from .perf.faults import FaultsBackend
+
+        return FaultsBackend()
+    if name == "emulate":
+        from .emulation.backend import EmulateBackend
+
+        return EmulateBackend()
+    raise UsageError(f"no backend {name!r}", f"choose from auto, {', '.join(BACKENDS)}")
 
 
 def choose_backend(
@@ -103,12 +72,13 @@ def _choose_automatically(machine: Machine, needs_perf: list[str], root: Path) -
                 return sampling, f"the machine samples memory accesses: {sampler.why}"
             hidden = f"; {sampler.backend}: {capability.why} ({capability.hint})"
     if root != LOCAL:
-        return BACKENDS["faults" if needs_perf else "emulate"](), f"that sampler cannot be used there{hidden}"
+        name = "faults" if needs_perf else "emulate"
+        return backend_of(name, root), f"that sampler cannot be used there{hidden}"
     return _without_hardware(machine, needs_perf, hidden)
 
 
 def _without_hardware(machine: Machine, needs_perf: list[str], hidden: str) -> tuple[Backend, str]:
-    faults, emulate = BACKENDS["faults"](), BACKENDS["emulate"]()
+    faults, emulate = backend_of("faults"), backend_of("emulate")
     from .perf.faults import hint_faults_live
 
     if hint_faults_live(machine) and faults.available(machine).ok:

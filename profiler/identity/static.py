@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-LARGE_OBJECT = 4096  # bytes; smaller objects are not told apart, they share a section's region
+LARGE_OBJECT = 4096  # bytes; smaller objects are not distinguished, they share a section's region
 MAX_SYMBOLS = 4 << 20
 MAX_FILE = 4 << 30
 

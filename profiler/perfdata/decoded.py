@@ -42,7 +42,7 @@ class Decoded:
 
     @cached_property
     def threads(self) -> tuple[ThreadSpan, ...]:
-        """Every life of every thread, also of those that only samples tell of.
+        """Every thread, also those that only samples name; a tid that came back is another thread.
 
         One that no record names is called as in perf's list of the threads to record, if it is there.
         """

@@ -103,8 +103,8 @@ class Reader:
         """Put what was left out into the warnings."""
         if self.samples.short:
             self.warnings.append(f"{self.samples.short} samples are shorter than their event says: left out")
-        if self.samples.strange:
-            self.warnings.append(f"{self.samples.strange} samples belong to no known event: left out")
+        if self.samples.unknown:
+            self.warnings.append(f"{self.samples.unknown} samples belong to no known event: left out")
         if self.records.damaged:
             self.warnings.append(f"{self.records.damaged} records are too short for their kind: left out")
 

@@ -35,8 +35,8 @@ def write_trace(
     if ranks_only:
         ranks = [record for record in records if record.process.startswith("r")]
         if not ranks:  # rather all than nothing of a run that took its time
-            told = [str(meta["warnings"])] if "warnings" in meta else []
-            meta = {**meta, "warnings": "; ".join([*told, "no process is a rank of a job: all are kept"])}
+            warnings = [str(meta["warnings"])] if "warnings" in meta else []
+            meta = {**meta, "warnings": "; ".join([*warnings, "no process is a rank of a job: all are kept"])}
         ranks_only, records = bool(ranks), ranks or records
     table = ThreadTable(records)
     finder = RegionFinder(identity.regions)
@@ -50,7 +50,7 @@ def write_trace(
             thread = table.find(block.tid, block.time_ns)
             if ranks_only:
                 kept = thread >= 0
-                block = SampleBlock(**{name: value[kept] for name, value in vars(block).items()})
+                block = block.chosen(kept)
                 thread = thread[kept]
             writer.add_samples(_columns(block, thread, finder.find(block), start))
         if writer.sample_count == 0:

@@ -1,4 +1,4 @@
-"""Whose was it: find the interval (a region's addresses, a thread's life) that held a key at a time.
+"""Whose was it: find the interval (a region's addresses, a thread's time) that held a key at a time.
 
 Regions come and go at the same addresses, and tids come back, so a lookup takes a position and a time.
 Positions are cut at every border into elementary pieces; within one, intervals are told apart by time.
@@ -75,7 +75,7 @@ def _enclosing(pieces: NDArray[np.int64], death: NDArray[np.int64]) -> NDArray[n
     """For each entry (sorted by piece, birth) the latest earlier one of its piece that outlives it, or -1."""
     previous = np.full(len(pieces), -1, np.int64)
     same = np.flatnonzero(pieces[1:] == pieces[:-1]) + 1
-    # Nearly all pieces hold one interval after another; only where lives overlap is there anything to walk.
+    # Nearly all pieces hold one interval after another; only where times overlap is there anything to walk.
     for entry in same.tolist():
         candidate = entry - 1
         while candidate >= 0 and death[candidate] <= death[entry]:

@@ -34,9 +34,9 @@ def summarise(path: Path) -> list[str]:
         f"levels: {_shares(levels, total)}",
         f"threads: {_shares(named, total)}{f' and {more} more' if more else ''}",
     ]
-    told = [f"warning: {meta['warnings']}"] if meta.get("warnings") else []
+    warnings = [f"warning: {meta['warnings']}"] if meta.get("warnings") else []
     few = too_few(total, len(threads), meta)
-    return [*lines, *told, *([few] if few else [])]
+    return [*lines, *warnings, *([few] if few else [])]
 
 
 def too_few(samples: int, threads: int, meta: dict[str, str]) -> str:

@@ -138,10 +138,10 @@ def prepared(argv: Sequence[str], options: RecordOptions, machine: Machine) -> I
 def _arguments_of(pids: Sequence[int]) -> list[str]:
     """The arguments of the first of these processes, if it still runs."""
     try:
-        words = Path(f"/proc/{pids[0]}/cmdline").read_bytes().rstrip(b"\0").split(b"\0") if pids else []
+        arguments = Path(f"/proc/{pids[0]}/cmdline").read_bytes().rstrip(b"\0").split(b"\0") if pids else []
     except OSError:
-        words = []
-    return [word.decode("utf-8", "replace") for word in words]
+        arguments = []
+    return [word.decode("utf-8", "replace") for word in arguments]
 
 
 def command_line(

@@ -71,7 +71,7 @@ def merge_threads(identity: Identity, seen: Sequence[SeenThread]) -> list[Thread
             children[record.process] = max(children.get(record.process, 0), int(parts[1]))
     unnamed = 0
     for thread in sorted(seen, key=lambda item: (item.pid, item.tid != item.pid, item.start_ns, item.tid)):
-        if any(_same_life(record, thread) for record in logged.get(thread.tid, ())):
+        if any(_same_thread(record, thread) for record in logged.get(thread.tid, ())):
             continue
         if thread.pid not in process_of:
             taken = set(process_of.values())
@@ -91,12 +91,12 @@ def merge_threads(identity: Identity, seen: Sequence[SeenThread]) -> list[Thread
     return sorted(records, key=lambda item: (process_key(item.process), path_key(item.path), item.start_ns))
 
 
-def _same_life(record: ThreadRecord, thread: SeenThread) -> bool:
-    """Whether a logged thread and a seen one (same tid) lived at the same time."""
+def _same_thread(record: ThreadRecord, thread: SeenThread) -> bool:
+    """Whether a logged thread and a seen one (same tid) ran at the same time."""
     if record.pid != thread.pid:
         return False
     if record.path == "0" and thread.tid == thread.pid:
-        return True  # a main thread lives through every exec, of which the backend sees each part
+        return True  # a main thread goes on through every exec, of which the backend sees each part
     logged_end = record.end_ns if record.end_ns >= 0 else np.inf
     seen_end = thread.end_ns if thread.end_ns >= 0 else np.inf
     return record.start_ns <= seen_end and thread.start_ns <= logged_end

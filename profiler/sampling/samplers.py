@@ -45,12 +45,12 @@ def _hardware_events(backend: str, period: int) -> LiveEvents:
 
     root = Path("/")
     plan = plan_events(backend, read_hardware(root), period, PerfChoices(), {})
-    # Only now: trying it takes longer, and most machines that have none were told so by their files.
+    # Only now: trying it takes longer, and where there is none the files of /sys mostly said so.
     from numaplan.machine import Machine
 
-    from ..backends.perf.hardware import in_tree
+    from ..backends.perf.hardware import HardwareBackend
 
-    capability = in_tree(backend, root).available(Machine.load("local"))
+    capability = HardwareBackend(backend).available(Machine.load("local"))
     if not capability.ok:
         raise MachineLacksError(f"backend {backend}: {capability.why}", capability.hint or _HINT)
     events, why = (*plan.events, _INSTRUCTIONS), capability.why

@@ -25,7 +25,7 @@ def describe(trace: Trace) -> dict[str, Any]:
         " LEFT JOIN samples s USING (thread) GROUP BY ALL ORDER BY t.thread"
     )
     (losses,) = trace.rows("SELECT coalesce(sum(events), 0)::BIGINT FROM losses")[0]
-    (strangers,) = trace.rows("SELECT count(*) FROM samples WHERE thread < 0")[0]
+    (unattributed,) = trace.rows("SELECT count(*) FROM samples WHERE thread < 0")[0]
     return {
         "schema": SCHEMA,
         "app": {"argv": trace.argv, "build_id": meta.get("build_id", "")},
@@ -47,7 +47,7 @@ def describe(trace: Trace) -> dict[str, Any]:
         },
         "levels": dict(by_level),
         "region_kinds": dict(by_region),
-        "unattributed": strangers,
+        "unattributed": unattributed,
         "per_thread": [
             {"thread": thread, "process": process, "path": path, "name": name, "tid": tid, "samples": samples}
             for thread, process, path, name, tid, samples in threads

@@ -26,11 +26,9 @@ from .caches import domains_of
 from .clock import JobClock, on_one_line, translated
 from .filter import identity_in, runtime_filter
 from .guest import architecture_of, find_qemu, resolve_program, split_environment
-from .options import OPTIONS, EmulateOptions, read_options
+from .options import EmulateOptions, read_options
 from .progress import SpoolMeter, ticking
 from .spool import COUNTERS, ProcessSpool, read_processes, sample_blocks
-
-__all__ = ["OPTIONS", "PREFIX_VARIABLE", "EmulateBackend", "seats_of"]
 
 PREFIX_VARIABLE = "NUMAPLAN_EMULATE_PREFIX"
 PLUGIN = native_part("profiler", "emulate.so")
@@ -90,7 +88,6 @@ class EmulateBackend:
     """QEMU user mode with our plugin."""
 
     name = "emulate"
-    summary = "every load and store, by emulation (QEMU user mode); needs no hardware and no privilege"
 
     def available(self, machine: Machine) -> Capability:
         """Whether QEMU with plugins and our plugin are there."""

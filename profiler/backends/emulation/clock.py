@@ -107,8 +107,8 @@ def translated(identity: "Identity", clock: Callable[[int, Times], Times]) -> "I
             rows.setdefault(record.pid, []).append(row)
         answer = list(records)
         for pid, numbers in rows.items():
-            life = np.array([(records[row].start_ns, records[row].end_ns) for row in numbers], np.int64)
-            times = clock(pid, life.ravel()).reshape(-1, 2).tolist()
+            spans = np.array([(records[row].start_ns, records[row].end_ns) for row in numbers], np.int64)
+            times = clock(pid, spans.ravel()).reshape(-1, 2).tolist()
             for row, (start, end) in zip(numbers, times, strict=True):
                 answer[row] = replace(records[row], start_ns=start, end_ns=end)
         return tuple(answer)

@@ -9,18 +9,12 @@ from numaplan.machine import Machine
 
 from .caches import LINE, MAX_WAYS, SETS, machine_shapes
 
-# Option -> help. Caches are SIZE:WAYS; sizes take K and M.
-OPTIONS: dict[str, str] = {
-    "cache": "on: a cache model decides each access's level (default); off: levels unknown, but faster",
-    "schedule": "fair: threads take turns, so that sharing shows on few cores (default); free: they do not",
-    "turn": "accesses in a turn, on average (1000)",
-    "seed": "of the order of turns and the choice of samples (1)",
-    "l1": "each thread's first-level cache (the machine's; 32K:8 where it does not say)",
-    "l2": "each thread's second-level cache (the machine's, or 1M:16)",
-    "l3": "each shared cache (the machine's, or 32M:16)",
-    "l3_inclusive": "yes: L3 holds all that L1 and L2 hold; no: what left them (the machine's, or yes)",
-    "drop_runtime": "yes: leave out samples of the loader and of thread runtimes (default); no: keep them",
-}
+# Option -> its default. Caches are SIZE:WAYS; sizes take K and M.
+#   cache: whether a cache model decides each access's level, else it is unknown (but faster); schedule: fair:
+#   threads take turns, so that sharing shows on few cores; turn: accesses in a turn, on average; seed: of the
+#   order of turns and the choice of samples; l1, l2: each thread's caches, l3: each shared one, where the
+#   machine does not describe them; l3_inclusive: L3 holds all that L1 and L2 hold, else what left them;
+#   drop_runtime: leave out samples of the loader and of thread runtimes.
 DEFAULTS = {
     "cache": "on",
     "schedule": "fair",
@@ -87,9 +81,9 @@ def read_options(given: Mapping[str, str], run: int = 0, machine: Machine | None
 
     run: which of several runs, from 0; each has the next seed. machine: whose caches are the defaults.
     """
-    unknown = sorted(set(given) - set(OPTIONS))
+    unknown = sorted(set(given) - set(DEFAULTS))
     if unknown:
-        raise UsageError(f"no emulation option {unknown[0]!r}", f"choose from {', '.join(OPTIONS)}")
+        raise UsageError(f"no emulation option {unknown[0]!r}", f"choose from {', '.join(DEFAULTS)}")
     values = {name: _checked(name, value) for name, value in {**DEFAULTS, **given}.items()}
     described = machine_shapes(machine) if machine else {}
     values.update((name, word) for name, word in described.items() if name not in given)

@@ -209,8 +209,8 @@ def sample_blocks(
             block, current = _convert(process, pairs, current, seats)
             done += pairs.nbytes
             progress(done / total)
-            chosen = keep(process, block.ip, block.addr)
-            if chosen is not None:
-                block = SampleBlock(**{name: value[chosen] for name, value in vars(block).items()})
+            kept = keep(process, block.ip, block.addr)
+            if kept is not None:
+                block = block.chosen(kept)
             if len(block):
                 yield block

@@ -194,8 +194,8 @@ def _spe(hardware: Hardware, period: int, settings: Mapping[str, str]) -> EventP
         terms.insert(1, "pa_enable=1")
     if all("jitter" in hardware.pmus[name].formats for name in names):
         terms.append("jitter=1")
-    told = [hardware.pmus[name].caps.get("min_interval", "") for name in names]
-    least = max((int(text) for text in told if text.isdecimal() and len(text) < 9), default=0)
+    intervals = [hardware.pmus[name].caps.get("min_interval", "") for name in names]
+    least = max((int(text) for text in intervals if text.isdecimal() and len(text) < 9), default=0)
     notes = (f"this SPE samples one in {least} operations at most",) if period < least else ()
     events = tuple(f"{name}/{','.join(terms)}/u" for name in names)
     # No other clock than perf's own: the hardware's time stamps are converted to that one.

@@ -34,7 +34,6 @@ class FaultsBackend:
     """Page faults, and NUMA hint faults where the kernel makes them."""
 
     name = "faults"
-    summary = "page faults by perf: first touches, and hint faults with NUMA balancing; no hardware needed"
 
     def available(self, machine: Machine) -> Capability:
         """Whether perf can record page faults here; records `true` to find out (0.2 s)."""

@@ -13,7 +13,7 @@ from ...recorded import Recording
 from ..base import Capability, PerfChoices, Progress, RecordRequest
 from .command import perf_arguments, probe
 from .event_plan import EventPlan, plan_events
-from .hardware_samplers import Hardware, read_hardware
+from .hardware_samplers import read_hardware
 from .hardware_trace import synthesise
 from .running import PerfRun
 from .session import decode_output, own_accesses, recording_of, run_perf, shown_command
@@ -22,19 +22,17 @@ _DEFAULT_PERIOD = 1000
 
 
 class HardwareBackend:
-    """A hardware sampler through perf; `root` is where its sysfs and procfs are read from."""
+    """The sampler `pebs`, `ibs` or `spe` through perf; root: where sysfs and procfs are read from."""
 
-    name = ""
-    summary = ""
-
-    def __init__(self, root: Path = Path("/")) -> None:
+    def __init__(self, name: str, root: Path = Path("/")) -> None:
+        self.name = name
         self._root = root
 
     def available(self, machine: Machine) -> Capability:
         """Whether the sampler is there and perf can use it; here `true` is recorded to find out."""
         del machine
         try:
-            plan = self._plan(read_hardware(self._root), _DEFAULT_PERIOD, PerfChoices(), {})
+            plan = plan_events(self.name, read_hardware(self._root), _DEFAULT_PERIOD, PerfChoices(), {})
             wide = ["-a"] if plan.machine_wide else []
             here = self._root == Path("/")
             problem = probe([*_arguments(plan, PerfChoices()), *wide]) if here else ""
@@ -65,47 +63,15 @@ class HardwareBackend:
         return recording_of(request, run, own_accesses(decoded, run, only_family), plan.period, plan.notes)
 
     def _decode(self, output: Path, run: PerfRun) -> Decoded:
-        return decode_output(output, run.messages)
-
-    def _request_plan(self, request: RecordRequest) -> EventPlan:
-        hardware = read_hardware(self._root)
-        return self._plan(hardware, request.period, request.choices, dict(request.options))
-
-    def _plan(
-        self, hardware: Hardware, period: int, choices: PerfChoices, settings: dict[str, str]
-    ) -> EventPlan:
-        return plan_events(self.name, hardware, period, choices, settings)
-
-
-class PebsBackend(HardwareBackend):
-    """Intel's precise event-based sampling."""
-
-    name = "pebs"
-    summary = "Intel PEBS: sampled loads and stores with address, level and latency"
-
-
-class IbsBackend(HardwareBackend):
-    """AMD's instruction-based sampling."""
-
-    name = "ibs"
-    summary = "AMD IBS: sampled operations with address, level and latency"
-
-
-class SpeBackend(HardwareBackend):
-    """ARM's statistical profiling extension, whose packets perf decodes."""
-
-    name = "spe"
-    summary = "ARM SPE: sampled operations with address, level and latency"
-
-    def _decode(self, output: Path, run: PerfRun) -> Decoded:
+        if self.name != "spe":
+            return decode_output(output, run.messages)
+        # perf writes SPE's packets as they are, and turns them into samples by its own clock.
         decoded = decode_output(synthesise(output, output.parent / "samples.data"), run.messages)
         return _on_monotonic_clock(decoded, run)
 
-
-def in_tree(name: str, root: Path) -> HardwareBackend:
-    """The hardware backend of that name for the machine whose sysfs and procfs were recorded under `root`."""
-    classes = {one.name: one for one in (PebsBackend, IbsBackend, SpeBackend)}
-    return classes[name](root)
+    def _request_plan(self, request: RecordRequest) -> EventPlan:
+        hardware = read_hardware(self._root)
+        return plan_events(self.name, hardware, request.period, request.choices, request.options)
 
 
 def _on_monotonic_clock(decoded: Decoded, run: PerfRun) -> Decoded:
@@ -113,10 +79,10 @@ def _on_monotonic_clock(decoded: Decoded, run: PerfRun) -> Decoded:
 
     Without an exec the first record is taken for the start of the recording.
     """
-    told = [time for time, pid in decoded.execs if pid == run.pid]
+    execs = [time for time, pid in decoded.execs if pid == run.pid]
     times = decoded.samples["time"]
     positive = times[times > 0]
-    anchor = min(told, default=int(positive.min()) if len(positive) else run.start_ns)
+    anchor = min(execs, default=int(positive.min()) if len(positive) else run.start_ns)
     shift = run.start_ns - anchor
     moved = np.where(times > 0, times + shift, times)
 

@@ -73,8 +73,8 @@ def clock_khz(root: Path = Path("/")) -> float:
     cpuinfo = read_text(root / "proc/cpuinfo")
     named = re.search(r"@ (\d{1,2}\.\d{1,3})GHz", cpuinfo)
     now = re.search(r"^cpu MHz\s*: (\d{1,5}(?:\.\d{1,6})?)$", cpuinfo, re.MULTILINE)
-    told = base or (float(named[1]) * 1e6 if named else 0.0) or (float(now[1]) * 1e3 if now else 0.0)
-    return told or 1e6
+    khz = base or (float(named[1]) * 1e6 if named else 0.0) or (float(now[1]) * 1e3 if now else 0.0)
+    return khz or 1e6
 
 
 def samplers(root: Path = Path("/")) -> tuple[Sampler, ...]:

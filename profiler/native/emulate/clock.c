@@ -46,18 +46,18 @@ void em_clock_asked(struct em_thread *t, int64_t which, uint64_t answer) {
 }
 
 static int64_t answer_of(uint64_t address) {
-    struct timespec told = {0, 0};
-    struct iovec to = {&told, sizeof told}, from = {(void *)(uintptr_t)address, sizeof told};
+    struct timespec answer = {0, 0};
+    struct iovec to = {&answer, sizeof answer}, from = {(void *)(uintptr_t)address, sizeof answer};
     ssize_t got = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
-    return got == sizeof told ? told.tv_sec * INT64_C(1000000000) + told.tv_nsec : -1;
+    return got == sizeof answer ? answer.tv_sec * INT64_C(1000000000) + answer.tv_nsec : -1;
 }
 
 void em_clock_answered(struct em_thread *t) {
-    int64_t after = em_host_ns(), told = answer_of(t->asked_at), ours = em_clock_of(t);
+    int64_t after = em_host_ns(), answer = answer_of(t->asked_at), ours = em_clock_of(t);
     t->asked_at = 0;
     while (__atomic_exchange_n(&clock_lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
-    if (told >= t->asked_host_ns && told <= after) {
-        em_spool_clock(told, ours);
+    if (answer >= t->asked_host_ns && answer <= after) {
+        em_spool_clock(answer, ours);
     } else {
         em_spool_clock(t->asked_host_ns, ours);
         em_spool_clock(after, ours);

@@ -96,7 +96,7 @@ static void get_in_line(struct em_thread *t) {
 }
 
 /* Give the turn to one of those that wait, if nobody has it and all have come: at random, but for the one that had
- * it and for spinning ones, if three draws meet another. The thread to be told, or NULL. */
+ * it and for spinning ones, if three draws meet another. The thread to notify, or NULL. */
 static struct em_thread *draw(void) {
     uint32_t place = 0;
     if (token.holder != NULL || token.entering != NULL || token.coming > 0 || token.count == 0) return NULL;

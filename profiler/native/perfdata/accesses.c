@@ -157,7 +157,7 @@ struct place {
     int64_t offset, width, column;
 };
 
-/* Where the fields are, what to make of them, and where to put it. period_sums: NULL to leave periods out. */
+/* Where the fields are, what to make of them, and where to put it. */
 struct extract {
     const struct place *fields;
     int64_t field_count;
@@ -219,9 +219,8 @@ int64_t perfdata_extract(const uint8_t *base, const int64_t *positions, const ui
         perfdata_unrecorded(samples.pid, samples.tid, size, how->unrecorded);
         const int64_t some = perfdata_choose(&samples, size, &how->rules, rows, codes, how->facts);
         perfdata_convert(&samples, rows, codes, some, &how->rules, how->has_cpu, &how->levels, &out);
-        if (how->period_sums)
-            perfdata_periods(columns[PERIOD], samples.event, rows, codes, some, how->kinds, how->period_sums,
-                             how->without_period);
+        perfdata_periods(columns[PERIOD], samples.event, rows, codes, some, how->kinds, how->period_sums,
+                         how->without_period);
         found += some;
         codes += some;
         out = behind(&out, some);

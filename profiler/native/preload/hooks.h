@@ -50,7 +50,7 @@ struct np_hooks {
     void (*thread_ends)(uint32_t number, uint64_t path);
 
     /* Blocks and mappings of at least NP_LARGE bytes. */
-    /* True: watch it, and tell when it goes. The ends of mappings are always told. */
+    /* True: watch it, and report when it goes. The ends of mappings are always reported. */
     bool (*region_made)(enum np_region kind, uintptr_t address, size_t bytes, uintptr_t site, uint32_t sequence);
     void (*region_gone)(enum np_region kind, uintptr_t address, size_t bytes);
 

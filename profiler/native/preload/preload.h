@@ -18,7 +18,7 @@
 #pragma GCC visibility push(hidden)
 
 enum {
-    NP_LARGE = 64 * 1024,  /* blocks below are not told apart: one size compare is all they cost */
+    NP_LARGE = 64 * 1024,  /* blocks below are not distinguished: one size compare is all they cost */
     NP_BUILD_ID = 20,
 };
 
@@ -110,7 +110,7 @@ void np_live_none(void); /* from now on the real free() is known: nothing lives 
 void np_live_span(uintptr_t start, uintptr_t end);
 bool np_live_add(uintptr_t address);
 bool np_live_remove(uintptr_t address); /* false when it is not one */
-void np_live_watch_all(void); /* from now on every free() is looked at */
+void np_live_watch_all(void); /* from now on every free() is checked */
 
 enum { NP_LIVE_FILTER = 1 << 14 };
 extern _Atomic uint16_t np_live_filter[NP_LIVE_FILTER]; /* how many live blocks have this key */

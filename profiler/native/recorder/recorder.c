@@ -31,7 +31,7 @@ static void start(void) {
 
 /* ---- regions ---- */
 
-/* Mappings are few: their ends are all told. */
+/* Mappings are few: all their ends are logged. */
 static bool region_made(enum np_region kind, uintptr_t address, size_t bytes, uintptr_t site, uint32_t sequence) {
     np_log(NP_ALLOC, np_thread_number(), kind, address, bytes, site, sequence);
     return kind == NP_HEAP;

@@ -102,7 +102,7 @@ class Placer:
 
 def convert(decoded: Decoded) -> Converted:
     """Choose the samples that are memory accesses of user programs: an address, no guest, a thread."""
-    kinds, facts = event_codes(decoded.events), ChosenFacts(LARGEST_TID)
+    kinds, facts = event_codes(decoded.events), ChosenFacts()
     return Converted(decoded, *choose_rows(decoded.samples, kinds, facts))
 
 
@@ -125,7 +125,7 @@ def machine_of(decoded: Decoded, last_cpu: int = 0) -> Machine:
     else:
         cpus = decoded.samples["cpu"]
         seen = max(int(cpus[cpus < MAX_CPUS].max(initial=0)), last_cpu)
-        told = decoded.header.get("nrcpus", {}).get("available", 0)
-        count = min(max(seen + 1, told), MAX_CPUS)
+        listed = decoded.header.get("nrcpus", {}).get("available", 0)
+        count = min(max(seen + 1, listed), MAX_CPUS)
         nodes = (Node(id=0, cpus=tuple(range(count))),)
     return Machine(name=str(decoded.header.get("hostname", "recorded")), nodes=nodes)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from numaplan.common import load_native
 
 from ...trace.schema import EVENT_CODE
+from ..processes.unrecorded import LARGEST_TID
 from .data_source import LOAD, STORE, LevelTables, level_tables
 
 FIRST_GUEST = 4  # cpumode from here on
@@ -34,6 +35,8 @@ _ACCESSES = {
 }
 
 
+# The columns as the native loop numbers them.
+EXTRACTED = ("time", "pid", "tid", "cpu", "ip", "addr", "phys_addr", "period", "weight", "data_src")
 _STEP = 1 << 16
 
 
@@ -48,9 +51,8 @@ class _Facts(ctypes.Structure):
 class ChosenFacts:
     """What all chosen samples together say. first: the earliest time; pids: of their processes."""
 
-    def __init__(self, largest_tid: int) -> None:
-        self.largest_tid = largest_tid
-        self._seen = np.zeros(largest_tid + 2, np.bool_)  # the last place is for what was not chosen
+    def __init__(self) -> None:
+        self._seen = np.zeros(LARGEST_TID + 2, np.bool_)  # the last place is for what was not chosen
         self.native = _Facts(np.iinfo(np.int64).max, self._seen.ctypes.data)
 
     @property
@@ -109,8 +111,8 @@ class Extract(ctypes.Structure):
         ("unrecorded", ctypes.c_void_p),
         ("out", _Accesses),
         ("codes", ctypes.c_void_p),
-        ("told", ctypes.c_void_p),
-        ("untold", ctypes.c_void_p),
+        ("period_sums", ctypes.c_void_p),
+        ("without_period", ctypes.c_void_p),
         ("kinds", ctypes.c_int64),
         ("swap", ctypes.c_int64),
     )
@@ -142,7 +144,7 @@ def choose_rows(samples: Samples, kinds: Codes, facts: ChosenFacts) -> tuple[Row
     """
     count = len(samples["time"])
     rows, codes = np.empty(count, np.int64), np.empty(count, np.uint8)
-    rules = rules_of(kinds, facts.largest_tid)
+    rules = rules_of(kinds)
     found = library().perfdata_choose(
         _pointers(samples), count, rules, rows.ctypes.data, codes.ctypes.data, facts.native
     )
@@ -160,7 +162,7 @@ def convert_rows(
         rows.ctypes.data,
         codes.ctypes.data,
         len(rows),
-        rules_of(codes, 0),
+        rules_of(codes),
         has_cpu.ctypes.data,
         levels_of(level_tables()),
         pointers_to(out, 0),
@@ -194,9 +196,9 @@ def _zeros(count: int) -> NDArray[np.uint64]:
 
 
 def add_periods(
-    samples: Samples, rows: Rows, codes: Codes, told: NDArray[np.float64], untold: NDArray[np.int64]
+    samples: Samples, rows: Rows, codes: Codes, sums: NDArray[np.float64], without: NDArray[np.int64]
 ) -> None:
-    """Add the chosen rows to told (2, kinds): periods, and how many; to untold (events, kinds): without."""
+    """Add the chosen rows to sums (2, kinds): periods, and how many; others to without (events, kinds)."""
     rows, codes = np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(codes, np.uint8)
     period = np.ascontiguousarray(samples["period"], np.uint64)
     event = np.ascontiguousarray(samples["event"], np.int32)
@@ -206,9 +208,9 @@ def add_periods(
         rows.ctypes.data,
         codes.ctypes.data,
         len(rows),
-        told.shape[1],
-        told.ctypes.data,
-        untold.ctypes.data,
+        sums.shape[1],
+        sums.ctypes.data,
+        without.ctypes.data,
     )
 
 
@@ -216,12 +218,12 @@ def _pointers(samples: Samples) -> _Samples:
     return _Samples(*(samples[name].ctypes.data for name in _SAMPLES))
 
 
-def rules_of(kinds: Codes, largest_tid: int) -> _Rules:
+def rules_of(kinds: Codes) -> _Rules:
     return _Rules(
         kinds.ctypes.data,
         LOAD,
         STORE,
-        largest_tid,
+        LARGEST_TID,
         EVENT_CODE["load"],
         EVENT_CODE["store"],
         NOT_AN_ACCESS,

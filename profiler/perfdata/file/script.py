@@ -56,25 +56,25 @@ Row = tuple[int, ...]
 
 
 def transcribe(
-    perf: str, itrace: str, recording: Path, output: Path, seconds: float, told: Callable[[int], None]
+    perf: str, itrace: str, recording: Path, output: Path, seconds: float, progress: Callable[[int], None]
 ) -> Path:
     """Have perf print the samples of `recording` and write them to `output` as a recording.
 
-    seconds: perf may take so long; told: called with the number of samples now and then. Raises
-    MachineLacksError with perf's words when it prints none.
+    seconds: perf may take so long; progress: called with the number of samples now and then. Raises
+    MachineLacksError with perf's messages when it prints none.
     """
     wanted = list(_OPTIONAL)
-    words = ""
+    messages = ""
     for _attempt in range(len(_OPTIONAL) + 1):
         fields = [*_ALWAYS, *wanted]
         command = [perf, "script", "-f", itrace, "-i", str(recording), "--ns", "-G", "-F", ",".join(fields)]
-        count, words = _run(command, wanted, output, seconds, told)
-        refused = _REFUSED.search(words)
+        count, messages = _run(command, wanted, output, seconds, progress)
+        refused = _REFUSED.search(messages)
         if count or refused is None or refused[1] not in wanted:
             break
         wanted.remove(refused[1])
     if not count:
-        lines = [line.strip() for line in words.splitlines() if line.strip()]
+        lines = [line.strip() for line in messages.splitlines() if line.strip()]
         why = lines[-1][:200] if lines else "it gives no sample"
         hint = f"decode it where it was recorded: perf inject {itrace} -i {recording.name} -o decoded.data"
         raise MachineLacksError(f"perf script cannot decode the hardware trace: {why}", hint)
@@ -82,7 +82,7 @@ def transcribe(
 
 
 def _run(
-    command: list[str], wanted: list[str], output: Path, seconds: float, told: Callable[[int], None]
+    command: list[str], wanted: list[str], output: Path, seconds: float, progress: Callable[[int], None]
 ) -> tuple[int, str]:
     """Run perf script; returns how many samples it printed, and what it said besides."""
     count = 0
@@ -100,7 +100,7 @@ def _run(
                     writer.add(row)
                     count += 1
                     if count % _BATCH == 0:
-                        told(count)
+                        progress(count)
                 writer.flush()
             finally:
                 timer.cancel()
@@ -117,9 +117,9 @@ def _rows(lines: IO[bytes], wanted: list[str], event: Callable[[bytes], int]) ->
         if found is None:
             continue
         pid, tid, cpu, whole, part, name, addr, rest = found.groups()
-        words = rest.split()
-        last = words[len(words) - len(behind) :] if len(words) >= len(behind) else []
-        source = words[0] if "data_src" in wanted and words else b"0"
+        columns = rest.split()
+        last = columns[len(columns) - len(behind) :] if len(columns) >= len(behind) else []
+        source = columns[0] if "data_src" in wanted and columns else b"0"
         if len(last) < len(behind) or not all(map(_NUMBER.fullmatch, (*last, source))):
             continue
         tail = {key: int(word, 10 if key == "weight" else 16) for key, word in zip(behind, last, strict=True)}

@@ -5,34 +5,22 @@ an area that was joined to its neighbour is one with it; the end of a mapping ha
 """
 
 import bisect
-import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...identity.records import RegionRecord
 from .ancestry import ProcessSpan
 from .elf import bias_of, data_of, local_file, writable_ranges
 from .records import EXECUTABLE, WRITABLE, Mapping, ThreadSpan
+from .reserved import ARENAS, ReservedMemory
 
 _LARGE = 64 << 10  # smaller blocks are not counted, as in recordings of our own
-_ARENAS = (64 << 20, 128 << 20)  # what malloc reserves for a thread's small blocks
 _ANONYMOUS = ("//anon", "/dev/zero", "/SYSV", "/anon_hugepage", "/memfd:", "[anon")
 _MOST_REGIONS = 1 << 19
 _MOST_MODULES = 1 << 13
-_MOST_RESERVED = 1 << 16  # of one process; the kernel lets it have about as many mappings
 _MOST_COPIED = 1 << 21
-_GUARD = 64 << 10  # at the end of a stack, at most
 _LOADING = 10_000_000  # ns between two mappings of one library
 ADDRESSES = 1 << 63  # beyond is the kernel's
-
-
-@dataclass
-class _Reserve:
-    """Anonymous memory reserved without any access: a thread's stack to be, or an arena of malloc."""
-
-    row: int
-    start: int
-    end: int
 
 
 class AddressSpaces:
@@ -108,12 +96,7 @@ class _AddressSpace:
         """Begin with empty memory."""
         self._end_of: dict[int, int] = {}  # areas of anonymous memory, by start
         self._start_of: dict[int, int] = {}  # and by end
-        self._reserved: list[int] = []  # starts of reserved memory, ascending
-        self._reserved_end: dict[int, int] = {}
-        self._reserved_start: dict[int, int] = {}
-        self._reserves: dict[int, _Reserve] = {}  # the last one that each thread made and nobody took
-        self._leased: list[tuple[int, int, _Reserve]] = []  # stacks of threads, by the thread's end
-        self._free: list[_Reserve] = []
+        self._reserved = ReservedMemory()
         self._known: set[tuple[str, int]] = set()
         self._own_data: list[tuple[int, int]] = []
         self._data_ends: dict[int, Mapping] = {}
@@ -156,18 +139,16 @@ class _AddressSpace:
     def thread_began(self, span: ThreadSpan) -> None:
         """A thread was made: its stack is what its maker reserved last, or that of a thread that ended."""
         path = self._process.paths.get(span.tid, "")
-        while self._leased and self._leased[0][0] <= span.start:
-            self._free.append(heapq.heappop(self._leased)[2])
-        taken = self._reserves.pop(span.parent_tid, None)
-        if taken is not None and taken.row >= 0:
-            region = self._out.regions[taken.row]
-            stack = replace(region, kind="stack", name=path, thread_path=path, sequence=0)
-            self._out.regions[taken.row] = stack
-        elif taken is None and self._free:
-            taken = self._free.pop()
-            self._keep(self._region("stack", path, taken.start, taken.end - taken.start, span.start, path))
-        if taken is not None and span.end >= 0:
-            heapq.heappush(self._leased, (span.end, taken.start, taken))
+        stack, reused = self._reserved.take_stack(span)
+        if stack is None:
+            return
+        if reused:
+            self._keep(self._region("stack", path, stack.start, stack.end - stack.start, span.start, path))
+        elif stack.row >= 0:
+            region = self._out.regions[stack.row]
+            self._out.regions[stack.row] = replace(
+                region, kind="stack", name=path, thread_path=path, sequence=0
+            )
 
     def _program(self, one: Mapping, base: str) -> None:
         """Code of a program or library: its data are where its file says, if that is here."""
@@ -199,7 +180,7 @@ class _AddressSpace:
             base = before.filename.rpartition("/")[2]
             self._add(replace(one, build_id=before.build_id), "static", f"{base}:.bss")
             return
-        if self._is_own_data(one) or self._inside_reserve(start, end):
+        if self._is_own_data(one) or self._reserved.holds(start, end):
             return
         if one.protection == 0:
             self._reserve(one)
@@ -218,25 +199,10 @@ class _AddressSpace:
             self._add(replace(one, addr=at, length=stop - at), "mmap", "anon")
 
     def _reserve(self, one: Mapping) -> None:
-        # The guard page of a stack above is recorded as part of this one.
-        above = bisect.bisect_right(self._reserved, one.addr)
-        if above < len(self._reserved) and self._reserved[above] < one.addr + one.length:
-            one = replace(one, length=self._reserved[above] - one.addr)
-        arena = one.length in _ARENAS
+        one = self._reserved.without_guard(one)
+        arena = one.length in ARENAS
         row = self._add(one, "small" if arena else "mmap", "small" if arena else "anon")
-        place = _Reserve(row, one.addr, one.addr + one.length)
-        if len(self._reserved) >= _MOST_RESERVED:
-            return
-        if place.start not in self._reserved_end:
-            bisect.insort(self._reserved, place.start)
-        self._reserved_end[place.start], self._reserved_start[place.end] = place.end, place.start
-        if not arena:
-            self._reserves[one.tid] = place
-
-    def _inside_reserve(self, start: int, end: int) -> bool:
-        """Whether this is reserved memory made usable: an arena from its start, a stack up to its end."""
-        behind = start - self._reserved_start.get(end, start + 1)
-        return end <= self._reserved_end.get(start, -1) or 0 <= behind <= _GUARD
+        self._reserved.add(one, row)
 
     def _is_own_data(self, one: Mapping) -> bool:
         """Whether its symbols tell more of this memory already."""

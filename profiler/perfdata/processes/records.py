@@ -1,4 +1,4 @@
-"""Records that are no samples: who lived when, what was mapped where, what was lost."""
+"""Records that are no samples: which threads ran when, what was mapped where, what was lost."""
 
 import struct
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _MISC_EXEC = 1 << 13
 
 @dataclass
 class ThreadSpan:
-    """One life of a thread, in times of the file's clock; -1: it was there before, or lived on.
+    """A thread from its start to its end by the file's clock; -1: it was there before, or stayed.
 
     name: the last one it had; parents are -1 when unknown.
     """
@@ -81,7 +81,7 @@ class RecordReader:
         }
 
     def threads(self) -> list[ThreadSpan]:
-        """Every life of every thread that a record told of, in the order they began."""
+        """Every thread that a record names, as they began; a tid that came back is another thread."""
         return self._spans
 
     def read(self, data: bytes) -> None:
@@ -111,7 +111,7 @@ class RecordReader:
             self._mapped(kind, misc, data, time)
 
     def _began(self, span: ThreadSpan) -> None:
-        # A tid can come back, also in another process: a new life begins.
+        # A tid can come back, also in another process: another thread begins.
         parent = self._living.get(span.parent_tid)
         span.name = parent.name if parent else ""
         self._living[span.tid] = span

@@ -20,14 +20,14 @@ _SMALLEST_FIELD = 8
 class SampleDecoder:
     """Decodes the samples of the given events into `columns`, in the order they come.
 
-    short: how many were left out because a field reaches beyond its record; strange: because no event has
+    short: how many were left out because a field reaches beyond its record; unknown: because no event has
     their id.
     """
 
     def __init__(self, order: str) -> None:
         self.columns = Columns()
         self.short = 0
-        self.strange = 0
+        self.unknown = 0
         self._order = order
         self._swap = (order == "<") != (sys.byteorder == "little")
         self._layouts: list[Layout] = []
@@ -62,7 +62,7 @@ class SampleDecoder:
     def decode(self, buffer: Buffer, samples: Found) -> None:
         """Append the samples that were found in `buffer`."""
         if not self._layouts:
-            self.strange += len(samples.positions)
+            self.unknown += len(samples.positions)
         elif len(samples.positions):
             self.columns.reserve(len(samples.positions))
             if self._gaps:
@@ -92,7 +92,7 @@ class SampleDecoder:
         events = self._events_of(buffer, samples.positions, samples.sizes)
         known = events >= 0
         if not known.all():
-            self.strange += int(len(known) - known.sum())
+            self.unknown += int(len(known) - known.sum())
             positions, sizes, modes = samples
             samples = Found(positions[known], sizes[known], modes[known])
             events = events[known]

@@ -10,7 +10,7 @@ import pytest
 from numaplan.machine import Machine
 from numaplan.profiler.backends.base import PerfChoices, RecordRequest
 from numaplan.profiler.backends.perf.event_plan import EventPlan
-from numaplan.profiler.backends.perf.hardware import HardwareBackend, IbsBackend, PebsBackend, SpeBackend
+from numaplan.profiler.backends.perf.hardware import HardwareBackend
 from numaplan.profiler.backends.perf.process import INTERRUPTED
 from numaplan.profiler.backends.perf.running import PerfRun
 from numaplan.profiler.identity.records import Identity
@@ -89,7 +89,7 @@ def pebs_file() -> Builder:
 
 
 def test_pebs_loads_stores_and_misses(tmp_path: Path) -> None:
-    recording = recorded(PebsBackend(), tmp_path, pebs_file().file())
+    recording = recorded(HardwareBackend("pebs"), tmp_path, pebs_file().file())
     found = rows(recording)
     assert found[:3] == [
         (2000, PID, 0, 0, 0x10008, "load", False, "l1", 4, 0x1008),
@@ -103,7 +103,7 @@ def test_pebs_loads_stores_and_misses(tmp_path: Path) -> None:
 
 
 def test_the_summary_says_what_was_seen_and_what_went_wrong(tmp_path: Path) -> None:
-    recording = recorded(PebsBackend(), tmp_path, pebs_file().file())
+    recording = recorded(HardwareBackend("pebs"), tmp_path, pebs_file().file())
     meta = {"backend": "pebs", "period": 1000, **recording.notes}
     write_trace(tmp_path / "t.db", Machine.load("2x2"), recording, Identity(), meta, lambda *_: None)
     assert summarise(tmp_path / "t.db") == [
@@ -116,14 +116,14 @@ def test_the_summary_says_what_was_seen_and_what_went_wrong(tmp_path: Path) -> N
 
 
 def test_a_machine_wide_recording_keeps_the_programs_own_processes(tmp_path: Path) -> None:
-    recording = recorded(IbsBackend(), tmp_path, pebs_file().file(), wide=True)
+    recording = recorded(HardwareBackend("ibs"), tmp_path, pebs_file().file(), wide=True)
     assert {row[1] for row in rows(recording)} == {PID, CHILD}
     assert {thread.pid for thread in recording.threads} == {PID, CHILD}
 
 
 def test_ctrl_c_before_the_programs_start_is_no_recording(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        recorded(PebsBackend(), tmp_path, pebs_file().file(), code=INTERRUPTED, pid=77)
+        recorded(HardwareBackend("pebs"), tmp_path, pebs_file().file(), code=INTERRUPTED, pid=77)
 
 
 def spe_packets(pc: int, addr: int, store: bool, latency: int, stamp: int) -> bytes:
@@ -167,7 +167,7 @@ def five_accesses() -> bytes:
 @pytest.mark.system
 def test_spe_packets_are_decoded_by_perf_and_put_on_our_clock(tmp_path: Path) -> None:
     needs("perf")
-    recording = recorded(SpeBackend(), tmp_path, spe_file(five_accesses()))
+    recording = recorded(HardwareBackend("spe"), tmp_path, spe_file(five_accesses()))
     found = rows(recording)
     # The exec, at 1000 of perf's clock, is when we let the program go: 5000 of ours.
     assert [row[0] for row in found] == [6000, 6001, 6002, 6003, 6004]
@@ -193,15 +193,10 @@ def test_a_hardware_trace_is_imported_without_being_asked(tmp_path: Path) -> Non
         assert len(trace.machine.cpus) == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "backend"),
-    [("syn-pebs-loads-stores.data", PebsBackend), ("syn-pebs-phys-lost.data", PebsBackend)],
-)
-def test_fixtures_through_the_backend(
-    shared_fixtures: Path, tmp_path: Path, name: str, backend: type[HardwareBackend]
-) -> None:
+@pytest.mark.parametrize("name", ["syn-pebs-loads-stores.data", "syn-pebs-phys-lost.data"])
+def test_fixtures_through_the_backend(shared_fixtures: Path, tmp_path: Path, name: str) -> None:
     place = shared_fixtures / "perfdata" / name
-    recording = recorded(backend(), tmp_path, place.read_bytes(), pid=-1)
+    recording = recorded(HardwareBackend("pebs"), tmp_path, place.read_bytes(), pid=-1)
     with place.with_suffix(".truth.csv").open(newline="") as file:
         truth = [int(row["addr"], 0) for row in csv.DictReader(file)]
     blocks: list[SampleBlock] = list(recording.blocks)

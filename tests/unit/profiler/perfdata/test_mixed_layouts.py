@@ -12,7 +12,6 @@ from numaplan.profiler.perfdata.accesses.event_kinds import event_codes
 from numaplan.profiler.perfdata.accesses.native import ChosenFacts, choose_rows
 from numaplan.profiler.perfdata.decoded import decode_perf
 from numaplan.profiler.perfdata.file import zstd
-from numaplan.profiler.perfdata.processes.unrecorded import LARGEST_TID
 from tests.support.perfdata_builder import COMPRESSED2, Builder, Event
 
 LOADS = Event(("identifier", "ip", "tid", "time", "addr", "cpu", "weight"), ids=(11, 12), name="loads")
@@ -90,7 +89,7 @@ def test_blocks_hold_what_the_whole_holds(
     monkeypatch.setattr(decoder, "_PIECE", size)
     blocks = AccessBlocks(path)
     parts = [vars(part) for part in blocks]
-    rows, codes = choose_rows(whole.samples, event_codes(whole.events), ChosenFacts(LARGEST_TID))
+    rows, codes = choose_rows(whole.samples, event_codes(whole.events), ChosenFacts())
     with_cpu = has_cpu([attr["sample_type"] for attr in whole.header["attrs"]])
     for name, values in vars(block_of(whole.samples, rows, codes, with_cpu)).items():
         assert np.array_equal(np.concatenate([part[name] for part in parts]), values), name
