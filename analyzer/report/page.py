@@ -125,7 +125,8 @@ def _command(trace: Trace) -> str:
 
 def _subtitle(trace: Trace, view: PlanView | None) -> str:
     machine = trace.machine
-    text = f"recorded on {machine.name or 'a machine'} ({len(machine.nodes)} nodes, {len(machine.cpus)} cpus)"
+    nodes = f"{len(machine.nodes)} node{'s' * (len(machine.nodes) != 1)}"
+    text = f"recorded on {machine.name or 'a machine'} ({nodes}, {len(machine.cpus)} cpus)"
     if view is not None:
         target = view.content["machine"]
         text += f"; plan by {view.content['method']} for {target.get('name') or 'a machine'}"

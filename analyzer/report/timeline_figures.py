@@ -33,10 +33,10 @@ def timeline_figure(analysis: Analysis, names: list[str]) -> Figure:
     shown = names[::bundle]
     phase_x, phase_y = _phase_steps(analysis, start, span, scale)
     about = (
-        f"{what[0].upper()}{what[1:]}, by slices of {span:.3g} {line.unit}"
+        f"{what[0].upper()}{what[1:]}, in slices of {span:.3g} {line.unit}"
         + (", estimated as samples times period." if analysis.period else ", in samples.")
-        + " The stepped line is the mean of each phase (CMLB, Algorithm 1). Dashed: the threads' rates "
-        "or partners change. Below: each thread's own."
+        + " The stepped line is the mean of each phase (CMLB, Algorithm 1). Dashed lines: the threads' "
+        "rates or partners change. Below: each thread by itself."
     )
     step = -(-len(shown) // MOST_LABELS)
     return {
@@ -104,8 +104,8 @@ def timeline_figure(analysis: Analysis, names: list[str]) -> Figure:
 
 def _axis(line: Timeline) -> str:
     if line.in_accesses:
-        return "accesses emulated since the start of the recording (millions)"
-    return "time since the start of the recording (ms)"
+        return "emulated accesses since the start (millions)"
+    return "time since the start (ms)"
 
 
 def _binned(cells: NDArray[np.float64], most: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

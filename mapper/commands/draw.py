@@ -26,7 +26,8 @@ def show_machine(machine: Machine) -> None:
     """Nodes as boxes, then the distances."""
     console = Console()
     console.print(
-        f"[bold]{machine.name or 'machine'}[/bold]: {len(machine.nodes)} nodes, {len(machine.cpus)} cpus"
+        f"[bold]{machine.name or 'machine'}[/bold]: {len(machine.nodes)} node{'s' * (len(machine.nodes) != 1)},"
+        f" {len(machine.cpus)} cpus"
     )
     console.print(Columns([_node_box(node) for node in machine.nodes]), highlight=False)
     if 1 < len(machine.nodes) <= MOST_NODES:

@@ -22,7 +22,8 @@ def show_info(facts: dict[str, Any]) -> None:
     console.print(f"[bold]{join(facts['app']['argv'])}[/bold]", highlight=False)
     machine = facts["machine"]
     grid = Table.grid(padding=(0, 2))
-    grid.add_row("machine", f"{machine['name']}: {machine['nodes']} nodes, {machine['cpus']} cpus")
+    nodes = f"{machine['nodes']} node{'s' * (machine['nodes'] != 1)}"
+    grid.add_row("machine", f"{machine['name']}: {nodes}, {machine['cpus']} cpus")
     grid.add_row("backend", f"{facts['backend']}, period {facts['period']} ({facts['backend_why']})")
     grid.add_row("duration", f"{_duration(facts)}, exit code {facts['exit_code']}")
     grid.add_row("samples", f"{total:,} of {facts['threads']} threads, {facts['losses']:,} lost")
