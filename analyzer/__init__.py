@@ -1,6 +1,6 @@
 """What a trace says about threads and memory: arrays in, arrays out.
 
-The public names stand in `__init__.pyi`; each is loaded when it is first used.
+The public names are listed in `__init__.pyi`; each is loaded when it is first used.
 """
 
 import lazy_loader

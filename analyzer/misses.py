@@ -1,4 +1,4 @@
-"""Misses of the last cache by thread, nearer to the truth than the few samples that missed.
+"""Misses of the last cache by thread, more precise than the few samples that missed.
 
 One access in a hundred or thousand misses, so a thread has tens of sampled misses and their number is chance
 by a tenth or more. Its accesses are known far better, and in a stretch of time most threads do alike: the

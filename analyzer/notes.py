@@ -1,4 +1,4 @@
-"""What a reader must know of an analysis to trust it rightly, in sentences; the most important first."""
+"""What limits the trust in an analysis, in sentences; the most important first."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""What online policies decide by, as a trace has it: latency by node, 3DyRM figures, misses, exclusivity.
+"""What online policies decide by, from a trace: latency by node, 3DyRM figures, misses, exclusivity.
 
 Sources: [IMAR], 4.1 and 4.2 (latency, Eq. 1, 2, 4, 5); [DINO], 3 (misses per thousand instructions and its
 classes); [EXCL], Eq. 7. What a trace does not hold is -1, as everywhere in a trace.

@@ -1,6 +1,6 @@
-"""What all four packages share: errors and exit codes, the command frame, safe files.
+"""What all rooms share: errors and exit codes, the command frame, safe files.
 
-The public names stand in `__init__.pyi`; each is loaded when it is first used.
+The public names are listed in `__init__.pyi`; each is loaded when it is first used.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""Work that goes on beside the caller's, where both spend their time outside of Python's lock."""
+"""Work in a background thread, for work that runs outside Python's global lock."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The command lines of our programs: of one command, or of several of which a table tells the classes."""
+"""The command lines of our programs: of one command, or of several whose classes a table names."""
 
 import gc
 import sys

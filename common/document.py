@@ -1,4 +1,4 @@
-"""JSON that people review: one top-level key a line, and in a list of objects one object a line."""
+"""JSON that people review: one top-level key per line, and in a list of objects one object per line."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""The errors a user may see, and the exit code each one stands for.
+"""The errors that a user may see, and the exit code of each.
 
 Every error is one line, `tool: error: what — what to do`. Raise one of these with both halves; anything
-else that reaches the command frame is a defect of ours and is reported as such.
+else that reaches the command frame is a bug of numaplan and is reported as such.
 """
 
 

@@ -1,4 +1,4 @@
-"""How a command's help looks: loaded only when it is asked for."""
+"""The layout of a command's help; loaded only when help is asked for."""
 
 import argparse
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""From the words of a command line to a command: argparse, with the options that the command's fields say."""
+"""From the words of a command line to a command: argparse, with options from the command's fields."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""Run a user's program in the foreground: its terminal, signals and exit code pass through us untouched."""
+"""Run a user's program in the foreground: its terminal, signals and exit code pass through unchanged."""
 
 import os
 import shutil

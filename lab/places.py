@@ -1,4 +1,4 @@
-"""Where the lab keeps its files: the user's cache folder, and the native parts beside the package."""
+"""Where the lab's files are: the user's cache folder, and the native parts beside the package."""
 
 import os
 import re

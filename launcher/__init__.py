@@ -1,6 +1,6 @@
 """Launch a program with its plan: threads bound at birth, memory placed before first touch, both verified.
 
-The public names stand in `__init__.pyi`; each is loaded when it is first used.
+The public names are listed in `__init__.pyi`; each is loaded when it is first used.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""The data caches of a machine, one entry a kind, from what the readers find one by one."""
+"""The data caches of a machine, one entry per kind, from what the readers find one by one."""
 
 from collections.abc import Collection, Iterable
 

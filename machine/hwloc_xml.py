@@ -1,6 +1,6 @@
 """Read the machine from an hwloc XML file, formats 1, 2 and 3, without libhwloc.
 
-The formats differ in where NUMA nodes stand (1: in the tree; 2 and 3: beside it), in the names of caches and
+The formats differ in where NUMA nodes are (1: in the tree; 2 and 3: beside it), in the names of caches and
 packages, and in how distances are written. What a process may not use (disallowed, offline) is left out.
 """
 

@@ -1,4 +1,4 @@
-"""What divides a node between itself and its cores: dies, clusters, shared caches, to any depth."""
+"""The levels between a node and its cores: dies, clusters, shared caches, to any depth."""
 
 from collections.abc import Iterable, Sequence
 

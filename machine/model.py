@@ -1,4 +1,4 @@
-"""The machine: what is there, what follows from it, and reading it from whatever a user names."""
+"""The machine: its parts, what can be derived from them, and reading it from what a user names."""
 
 from collections.abc import Iterable
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""Which reader takes what a user names as a machine."""
+"""Chooses the reader for what a user names as a machine."""
 
 import re
 from pathlib import Path

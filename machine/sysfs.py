@@ -1,7 +1,7 @@
 """Read the machine from Linux's sysfs: this machine's, or a tree recorded elsewhere.
 
-This machine is read as we may use it (affinity, cpuset); a recorded tree is read as the machine was, unless
-the cpuset of the process that recorded it is asked for.
+This machine is read as this process may use it (affinity, cpuset); a recorded tree is read as the machine
+was, unless the cpuset of the process that recorded it is asked for.
 """
 
 import os

@@ -1,6 +1,6 @@
 """Mappings: methods behind one signature, their costs, page placement, the plan file.
 
-The public names stand in `__init__.pyi`; each is loaded when it is first used.
+The public names are listed in `__init__.pyi`; each is loaded when it is first used.
 """
 
 import lazy_loader

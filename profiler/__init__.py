@@ -1,6 +1,6 @@
 """Record one run of a program: the machine, the trace, the backends and the perf.data decoder.
 
-The public names stand in `__init__.pyi`; each is loaded when it is first used.
+The public names are listed in `__init__.pyi`; each is loaded when it is first used.
 """
 
 import lazy_loader

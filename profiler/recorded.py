@@ -1,4 +1,4 @@
-"""What a recording brings, whoever made it: blocks of samples, the threads that were seen, what was lost."""
+"""What every recording returns: blocks of samples, the threads that were seen, what was lost."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

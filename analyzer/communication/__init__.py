@@ -1,1 +1,1 @@
-"""Who communicates with whom: the matrix from samples, ours and by published rules."""
+"""Who communicates with whom: the matrix from samples, by our rule and by published ones."""

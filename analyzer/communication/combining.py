@@ -1,4 +1,4 @@
-"""Several ways of counting communication in one matrix, and how far it can be believed."""
+"""Combines several ways of counting communication in one matrix, and says how far it can be trusted."""
 
 from collections.abc import Sequence
 

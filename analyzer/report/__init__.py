@@ -1,1 +1,1 @@
-"""What was found, written: the JSON document, CSV and Parquet files, a terminal view and one HTML page."""
+"""Writing the results: the JSON document, CSV and Parquet files, a terminal view and one HTML page."""

@@ -1,4 +1,4 @@
-"""A plan (the content of a plan.json) set against an analysis: who sits where, and where each page lives."""
+"""A plan (the content of a plan.json) set against an analysis: threads' seats and pages' nodes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

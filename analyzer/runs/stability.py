@@ -1,6 +1,7 @@
-"""Whether a thread plays the same role from run to run: without that a plan of one run harms the next one.
+"""Whether a thread plays the same role from run to run: if not, a plan made from one run harms the next one.
 
-Some programs hand out their thread numbers by a lock, so the order of creation says nothing about the work.
+In some programs threads take their number in random order, so the order of creation says nothing about
+the work.
 Two runs are compared as they are, and once more after the threads of the second have been matched to those
 of the first (quadratic assignment): where the match fits much better, threads have swapped roles.
 """

@@ -1,4 +1,4 @@
-"""How many accesses a sample stands for, as a trace's facts have it. All who count samples ask here."""
+"""How many accesses a sample represents, by the trace's metadata. All that count samples ask here."""
 
 from collections.abc import Collection, Mapping
 

@@ -1,4 +1,4 @@
-"""Which samples tell of communication by where they lie, and addresses made distinct by process."""
+"""Which samples are evidence of communication, by their address; and addresses made distinct by process."""
 
 from typing import Any
 

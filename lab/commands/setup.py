@@ -1,4 +1,4 @@
-"""`nlab setup` and `nlab doctor`: get what the lab needs, and say what it lacks."""
+"""`nlab setup` and `nlab doctor`: get what the lab needs, and say what is missing."""
 
 import sys
 from pathlib import Path

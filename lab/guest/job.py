@@ -1,4 +1,4 @@
-"""What a guest's agent is to run, and its form on the wire."""
+"""A job for a guest's agent, and how it is encoded."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""QEMU's version and command line for a guest, and starting it so that it never outlives us."""
+"""QEMU's version and command line for a guest, and starting it so that it never outlives this process."""
 
 import ctypes
 import mmap

@@ -1,4 +1,4 @@
-"""`nlab compare`: a program under several configurations in one boot, and the gates on what came out."""
+"""`nlab compare`: a program under several configurations in one boot, and the gates on the result."""
 
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""What the lab answers: one run's counts and costs, and runs of several configurations side by side."""
+"""The lab's results: one run's counts and costs, and runs of several configurations side by side."""
 
 from collections.abc import Mapping, Sequence
 from statistics import median

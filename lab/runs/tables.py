@@ -1,4 +1,4 @@
-"""What people see of the lab's answers: tables on a terminal, CSV for spreadsheets."""
+"""The lab's results for people: tables on a terminal, CSV for spreadsheets."""
 
 import csv
 import io

@@ -1,1 +1,1 @@
-"""A plan made ready for a program: does it fit, as a table, by which way into the program."""
+"""Prepares a plan for a program: whether it fits, its table, and library or tracer."""

@@ -1,4 +1,4 @@
-"""Memory that moves to whoever touches it next: the call for Python, and where the header for C is."""
+"""Memory that moves to the thread that touches it next: the Python function, and where the C header is."""
 
 import ctypes
 import os

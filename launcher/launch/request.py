@@ -1,4 +1,4 @@
-"""What is asked of a launch, and the same once checked against the plan, the program and this machine."""
+"""The request for a launch, and the request checked against the plan, the program and this machine."""
 
 import os
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What the loop tells: machines by a journal, people by a line that changes while it runs and a summary."""
+"""What the loop reports: a journal for machines, a status line and a summary for people."""
 
 import sys
 from collections import Counter

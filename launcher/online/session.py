@@ -1,4 +1,4 @@
-"""Put a loop together from what was asked for, run it in a thread, and say what it did."""
+"""Build a loop from the options, run it in a thread, and report what it did."""
 
 import os
 import threading

@@ -1,1 +1,1 @@
-"""Running processes: what /proc tells of them, where their pages are, and moving those."""
+"""Running processes: what /proc says about them, where their pages are, and moving them."""

@@ -1,4 +1,4 @@
-"""The system calls of placement that Python has no functions for: where pages are, and moving them."""
+"""System calls for placement for which Python has no functions: where pages are, and moving them."""
 
 import ctypes
 import errno

@@ -1,4 +1,4 @@
-"""What /proc tells of running processes: who descends from whom, threads, run times, resident pages."""
+"""What /proc says about running processes: who descends from whom, threads, run times, resident pages."""
 
 import os
 import re

@@ -1,6 +1,6 @@
 """`--match`: find out in a program's first seconds which thread plays which role, and bind it accordingly.
 
-For programs that hand out the work by a lock: the order of creation then says nothing.
+For programs whose threads take work in random order: the order of creation then says nothing.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Why something could not be applied: what the system says of the cpus and nodes that were meant."""
+"""Why something could not be applied: what the system says about the planned cpus and nodes."""
 
 import errno
 import os

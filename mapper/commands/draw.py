@@ -25,10 +25,8 @@ MOST_REGIONS = 20
 def show_machine(machine: Machine) -> None:
     """Nodes as boxes, then the distances."""
     console = Console()
-    console.print(
-        f"[bold]{machine.name or 'machine'}[/bold]: {len(machine.nodes)} node{'s' * (len(machine.nodes) != 1)},"
-        f" {len(machine.cpus)} cpus"
-    )
+    nodes = f"{len(machine.nodes)} node{'s' * (len(machine.nodes) != 1)}"
+    console.print(f"[bold]{machine.name or 'machine'}[/bold]: {nodes}, {len(machine.cpus)} cpus")
     console.print(Columns([_node_box(node) for node in machine.nodes]), highlight=False)
     if 1 < len(machine.nodes) <= MOST_NODES:
         table = Table(box=None)

@@ -1,4 +1,4 @@
-"""The command `nprof`: record a program, look at what was recorded, hand it on."""
+"""The command `nprof`: record a program, show what was recorded, export it."""
 
 from collections.abc import Sequence
 

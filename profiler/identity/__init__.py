@@ -1,1 +1,1 @@
-"""Who is who from run to run: threads by creation path, processes by fork path or rank, regions by maker."""
+"""Identities that hold from run to run: threads by creation path, processes by fork path or rank, regions."""

@@ -2,7 +2,7 @@
 
 The control file names the processes of a job; all of them map it.
 
-Imports nothing heavy: it stands between a user and the start of the program.
+Imports nothing heavy: the program waits for it.
 """
 
 import struct

@@ -1,6 +1,6 @@
-"""Which rank of an MPI job a process is: by what its starter put into the environment.
+"""Which rank of an MPI job a process is: by the variables that its launcher set.
 
-Imports nothing heavy: it stands between a user and the start of the program.
+Imports nothing heavy: the program waits for it.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Walk the records of a perf.data file and hand each to who understands it."""
+"""Walk the records of a perf.data file and pass each to its decoder."""
 
 import struct
 import sys

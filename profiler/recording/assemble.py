@@ -1,4 +1,4 @@
-"""Make a trace of a recording: give every sample its thread and region, times from the start of the run."""
+"""Make a trace from a recording: give every sample its thread and region, times from the start of the run."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Whose was it: find the interval (a region's addresses, a thread's time) that held a key at a time.
+"""Find the owner: the interval (a region's addresses, a thread's time) that held a key at a time.
 
 Regions come and go at the same addresses, and tids come back, so a lookup takes a position and a time.
 Positions are cut at every border into elementary pieces; within one, intervals are told apart by time.

@@ -1,4 +1,4 @@
-"""Make a trace of perf.data files that were recorded elsewhere (`nprof import`)."""
+"""Make a trace from perf.data files that were recorded elsewhere (`nprof import`)."""
 
 import json
 import os

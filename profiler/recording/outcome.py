@@ -1,4 +1,4 @@
-"""What a recording brought, in a few lines, and whether it is enough to plan from."""
+"""What was recorded, in a few lines, and whether it is enough for a plan."""
 
 from pathlib import Path
 

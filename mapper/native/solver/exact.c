@@ -1,6 +1,6 @@
 /* Branch and bound: the best placement with a proof, for few threads.
  *
- * Threads are placed one after the other, those that talk most first. A partial placement is dropped when what it
+ * Threads are placed one after the other, those that communicate most first. A partial placement is dropped when what it
  * costs already, plus the least that each thread still to come must pay towards the placed ones and towards its
  * weakest partners, is no less than the best known. Nodes that are alike and still empty count as one.
  */

@@ -1,4 +1,4 @@
-/* A first placement: nodes grow one after the other, each taking the element that talks most to it. */
+/* A first placement: nodes grow one after the other, each taking the element that communicates most with it. */
 #include "solver.h"
 
 #include <stdlib.h>

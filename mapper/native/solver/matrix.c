@@ -1,4 +1,4 @@
-/* Matrices in two forms: small and full ones as a whole, for wide vectors; large and thin ones by their entries. */
+/* Matrices in two forms: small and dense ones as a whole, for wide vectors; large and sparse ones by their entries. */
 #include "matrix.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Coarsen by pairing elements that talk most, place the bundles, and refine while the bundles are taken apart.
+/* Coarsen by pairing elements that communicate most, place the bundles, and refine while the bundles are taken apart.
  *
  * Only elements of the highest class pair, and a node with s of them offers s/2 slots for pairs and s mod 2 for a
  * single one, so that every level has exact seats.

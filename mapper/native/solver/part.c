@@ -1,4 +1,4 @@
-/* Improvement of large placements: the threads of a few nodes that talk are placed anew among these nodes, as a small
+/* Improvement of large placements: the threads of a few nodes that communicate are placed anew among these nodes, as a small
  * task of its own in which everything else stands still. */
 #include "solver.h"
 

@@ -1,6 +1,6 @@
 """The method to use: multilevel tabu search in native code, never worse than the other methods.
 
-Threads that talk are bundled in pairs, pairs of pairs and so on; the bundles are placed, and swaps of
+Threads that communicate are bundled in pairs, pairs of pairs and so on; the bundles are placed, and swaps of
 equal bundles improve the placement at every level while the bundles are taken apart again, so seats are
 exact throughout. Beyond 128 threads a pool of placements is bred. The search starts from the quick
 methods' placements as well as afresh. What the slow ones find is looked at afterwards: should it be

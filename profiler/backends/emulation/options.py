@@ -1,4 +1,4 @@
-"""What `--set` may say to the emulation, and the words the plugin gets for it."""
+"""The settings (`--set`) of the emulation, and the arguments that the plugin gets for them."""
 
 import re
 from collections.abc import Mapping

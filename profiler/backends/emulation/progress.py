@@ -1,4 +1,4 @@
-"""How an emulated recording comes along, read from the files that the plugin is writing."""
+"""The progress of an emulated recording, read from the files that the plugin is writing."""
 
 import threading
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""The command `perf record`: whether it is here, what it is asked for, and whether that works."""
+"""The command `perf record`: whether it is installed, its arguments, and whether they work."""
 
 import re
 import shutil

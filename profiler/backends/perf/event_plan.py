@@ -1,7 +1,7 @@
 """From what a machine offers to the events that `perf record` is asked for: a pure function for each sampler.
 
 They ask for the program's own (user mode) accesses wherever the hardware can tell, which also needs the least
-privilege. None of this was tried on hardware by us: see docs/results/hardware.md.
+privilege. None of this was tested on hardware: see docs/results/hardware.md.
 """
 
 from collections.abc import Callable, Mapping

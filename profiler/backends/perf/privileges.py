@@ -1,4 +1,4 @@
-"""What this process may do with perf, and the command that would let it."""
+"""What this process may do with perf, and the command that would allow more."""
 
 import os
 import re

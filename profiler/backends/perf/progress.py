@@ -1,4 +1,4 @@
-"""How a recording by perf comes along, read from the file that perf is writing."""
+"""The progress of a recording by perf, read from the file that perf is writing."""
 
 import struct
 import time

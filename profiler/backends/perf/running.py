@@ -1,4 +1,4 @@
-"""Run a program with `perf record` watching it from its first instruction, or watch what runs.
+"""Run a program with `perf record` watching it from its first instruction, or watch running processes.
 
 perf attaches to the program before it starts (its child waits just before exec), so the program keeps its own
 environment, pid, parent, exit code and signals, and nothing that it loads is loaded into perf.

@@ -1,4 +1,4 @@
-/* What an access runs through: counted, and decided where there is something to decide. */
+/* The path of an access: it is counted, sampled, and given a level by the cache model. */
 #include "emulate.h"
 #include "qemu_plugin.h"
 

@@ -1,4 +1,4 @@
-/* Whether a thread sleeps, as the kernel has it. */
+/* Whether the kernel says that a thread sleeps. */
 #include "emulate.h"
 
 #include <fcntl.h>

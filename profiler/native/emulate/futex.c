@@ -1,4 +1,4 @@
-/* Who sleeps, and who wakes whom: how many a futex call or an ending thread will send on their way.
+/* Who sleeps and who wakes whom: how many threads a futex call or an ending thread will wake.
  *
  * A thread that is woken gets in line on its own; the draw of turns must wait for it (turns.c). The waker learns how
  * many it woke when its call returns, by when some of them may be in line already: those are not waited for.

@@ -1,6 +1,6 @@
 /* Whose turn it is.
  *
- * Guest threads take turns of some `turn` accesses, the next one drawn at random from those that wait, so that
+ * Guest threads take turns of about `turn` accesses, the next one drawn at random from those that wait, so that
  * sharing shows even where the host has fewer cpus than the program threads. A guest runs in its turn alone.
  *
  * The order is the program's own, not the host's: a turn is drawn only once every thread that must come has come.

@@ -1,4 +1,4 @@
-/* What a library does with what is seen here. This folder only sees and names; who is linked with it defines `np_hooks`:
+/* What a library does with the events seen here. This folder only sees and names; who is linked with it defines `np_hooks`:
  * in preload.so ../recorder, which logs everything.
  *
  * A constant that is linked, and not a call at start, because there is no start that is early enough: the first block may

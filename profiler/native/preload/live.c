@@ -1,4 +1,4 @@
-/* Which addresses are large blocks, for free(): a small filter that stays in cache, then an exact table.
+/* The addresses of large blocks, for free(): a small filter that stays in cache, then an exact table.
  *
  * Lock-free: an address lives once, so a slot goes free -> address -> removed by compare and swap and nobody
  * ever inserts the same address twice at a time.

@@ -1,6 +1,6 @@
 /* What the topics of the preload library share. Everything here is hidden; only the wrapped libc names are exported.
  *
- * It sees threads, regions, modules and processes, and names them so that a later run finds them again; hooks.h tells
+ * It sees threads, regions, modules and processes, and names them so that a later run finds them again; hooks.h says
  * what is done with them.
  */
 #ifndef NUMAPLAN_PRELOAD_H

@@ -1,4 +1,4 @@
-/* The functions that ours stand before. All are found when the library starts: dlsym takes a lock that the child of a fork,
+/* The functions that the library wraps. All are found when the library starts: dlsym takes a lock that the child of a fork,
  * or a signal handler, may find held.
  */
 #include "preload.h"

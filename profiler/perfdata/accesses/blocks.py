@@ -1,6 +1,6 @@
 """The memory accesses of a recording read in blocks: once for the facts, and once more for the samples.
 
-A recording of a hundred million samples never stands in memory as a whole; of a small one the samples stay
+A recording of a hundred million samples is never in memory as a whole; of a small one the samples stay
 there from the first time.
 """
 

@@ -1,4 +1,4 @@
-"""The memory regions of recorded processes, by the mappings that perf saw made.
+"""The memory regions of recorded processes, by the mappings that perf recorded.
 
 A mapping record gives the area as it is afterwards: a change of protection and growth look like new mappings,
 an area that was joined to its neighbour is one with it; the end of a mapping has no record.

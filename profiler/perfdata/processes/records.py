@@ -1,4 +1,4 @@
-"""Records that are no samples: which threads ran when, what was mapped where, what was lost."""
+"""Records other than samples: which threads ran when, what was mapped where, what was lost."""
 
 import struct
 from dataclasses import dataclass

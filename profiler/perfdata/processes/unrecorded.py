@@ -1,4 +1,4 @@
-"""Threads that no record names: only samples tell of them."""
+"""Threads that no record names: only samples show them."""
 
 import ctypes
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Where the fields of a sample stand, by sample_type, and how long those are that vary.
+"""Where the fields of a sample are, by sample_type, and how long the variable ones are.
 
 A sample is a header, then the fields of `_ORDER` that its sample_type names, in that order. Those of varying
 length cut it into sections; inside a section every field has a fixed place.
