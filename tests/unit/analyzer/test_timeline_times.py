@@ -42,7 +42,7 @@ def analysis_of(path: Path) -> Analysis:
 @pytest.mark.parametrize(
     "clock,said,bound,axis,told",
     [
-        ("accesses", "M accesses", "from access", "accesses emulated since", "accesses"),
+        ("accesses", "M accesses", "from access", "emulated accesses since", "accesses"),
         ("host", "ms", "from", "(ms)", "time"),
     ],
 )
