@@ -26,7 +26,7 @@ def is_uniform(matrix: NDArray[np.float64], standard_error: NDArray[np.float64])
 
 
 def communication_note(found: Communication, threads: int, shared: int, writes: int) -> list[str]:
-    """At most one sentence; shared: samples that may tell of communication, writes: those that wrote."""
+    """At most one sentence; shared: samples that may be communication, writes: those that wrote."""
     if threads == 1:
         return ["one thread only: there is no communication to place by"]
     if not shared:

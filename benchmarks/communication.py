@@ -83,7 +83,7 @@ def correlation(found: Matrix, exact: Matrix) -> float:
 
 
 def _thinned(trace: Trace, every: int) -> Trace:
-    """Every so manieth sample of each thread."""
+    """Every n-th sample of each thread."""
     thread = trace["thread"]
     order = np.argsort(thread, kind="stable")
     start = np.searchsorted(thread[order], thread[order])

@@ -116,7 +116,7 @@ class BlockCounter:
         return answer
 
     def blocks(self) -> tuple[int, int]:
-        """How many blocks are followed, and how many each of them stands for."""
+        """How many blocks are followed, and how many blocks each of them represents."""
         followed, thinned = ctypes.c_uint64(), ctypes.c_uint32()
         self._library.comm_counter_facts(self._handle, ctypes.byref(followed), ctypes.byref(thinned))
         return followed.value, 1 << thinned.value

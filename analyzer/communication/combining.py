@@ -102,7 +102,7 @@ def _spreads(layers: Sequence[Layer]) -> Matrix:
 
 
 def _standard_error(layers: Sequence[Layer], weights: Matrix, total: float) -> Matrix:
-    """(N, N) from the scatter of the events between parts of the run, which stand for other samples of it.
+    """(N, N) from the scatter of the events between parts of the run, which serve as other samples of it.
 
     Pairs are split by block, whose scatter is the program's own unevenness, so they do not take part.
     """

@@ -139,7 +139,7 @@ def _part(name: str) -> str:
 
 
 def _packed(content: bytes) -> str:
-    """gzip and base64: smaller, and nothing in it can end the element that it stands in."""
+    """gzip and base64: smaller, and nothing in it can end the element that contains it."""
     return base64.b64encode(gzip.compress(content, 9, mtime=0)).decode()
 
 

@@ -55,7 +55,7 @@ class RegionRules:
                 self._moved[row.region] = True
 
     def apply(self, columns: Columns) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        """(key, whether it may tell of communication) of each sample."""
+        """(key, whether it may be communication) of each sample."""
         region, addr = columns["region"], columns["addr"]
         known = len(self._private) - 1
         if len(region) and int(region.max()) >= known:

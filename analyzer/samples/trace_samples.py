@@ -50,12 +50,12 @@ class Piece(msgspec.Struct, frozen=True):
     weight: NDArray[np.float64] | None
 
     def sharing(self) -> "SharingSamples":
-        """The samples that may tell of communication, as the counters take them."""
+        """The samples that may be communication, as the counters take them."""
         return SharingSamples(*choose(self.time_ns, self.thread, self.key, self.is_write, self.shared))
 
 
 class SharingSamples(msgspec.Struct, frozen=True):
-    """Samples in order of time that may tell of communication; equally long contiguous arrays."""
+    """Samples in order of time that may be communication; equally long contiguous arrays."""
 
     time_ns: NDArray[np.int64]
     thread: NDArray[np.uint16]

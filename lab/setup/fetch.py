@@ -85,7 +85,7 @@ def _fetch_and_import(work: Path, packages: list[Path], folder: Path, say: Calla
 
 
 def _fetch(work: Path, say: Callable[[str], None]) -> Path:
-    """Download the kernel package that Debian's linux-image-amd64 stands for."""
+    """Download the kernel package that Debian's linux-image-amd64 points to."""
     if shutil.which("apt-get") is None:
         raise MachineLacksError(
             "apt-get, which fetches the kernel, is not installed",

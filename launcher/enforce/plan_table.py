@@ -30,7 +30,7 @@ Locate = Callable[[str, str], tuple[int, str] | None]
 
 
 class PlanTable(msgspec.Struct, frozen=True):
-    """Its bytes; regions[i]: the plan's region that row i stands for; skipped: those without a row."""
+    """Its bytes; regions[i]: the plan's region of row i; skipped: those without a row."""
 
     data: bytes
     regions: tuple[PlanRegion, ...]

@@ -43,7 +43,7 @@ _MOST_PAGES = 1 << 16  # asked for their place at once
 
 
 class _ThreadReadings(NamedTuple):
-    """(T,) what /proc tells of the threads: ids, rows, and ns since the last observation."""
+    """(T,) what /proc says about the threads: ids, rows, and ns since the last observation."""
 
     tids: Ints
     process: Ints

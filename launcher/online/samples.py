@@ -1,4 +1,4 @@
-"""The samples of an interval as the arrays that its observation is made of, and what they tell of threads:
+"""The samples of an interval as the arrays that its observation is made of, and what they say about threads:
 instructions and last-level misses, counted, or estimated where they are not."""
 
 from dataclasses import dataclass
@@ -86,9 +86,9 @@ def sample_table(samples: LiveSamples, node_of_cpu: Ints, pids: Ints, timed: boo
 
 
 def weighed_by_time(table: SampleTable, waited_ns: float, latency_ns: float) -> SampleTable:
-    """Samples that say nothing of how many accesses they stand for: let all wait so long together.
+    """Samples with unknown weights: weigh them so that all together wait this long.
 
-    A sample stands for 100,000 accesses at most: of a few samples no more can be known.
+    A sample represents at most 100,000 accesses: a few samples cannot show more.
     """
     if not len(table.tid):
         return table

@@ -70,7 +70,7 @@ def _protect(pid: int) -> bool:
 
 
 def soft_dirty_works() -> bool:
-    """Whether this kernel keeps soft-dirty bits: a page of ours that was just written must have its bit."""
+    """Whether this kernel keeps soft-dirty bits: a page that was just written must have its bit."""
     page = os.sysconf("SC_PAGESIZE")
     memory = bytearray(page * 2)
     memory[page] = 1

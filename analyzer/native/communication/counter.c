@@ -87,7 +87,7 @@ void comm_counter_events(const struct comm_counter *counter, double *out) {
     for (size_t i = 0; i < (size_t)counter->threads * counter->threads; i++) out[i] = (double)counter->events[i];
 }
 
-/* How many blocks are held, and of how many (2^thinned) each kept one stands for. */
+/* How many blocks are held, and how many (2^thinned) each kept one represents. */
 void comm_counter_facts(const struct comm_counter *counter, uint64_t *blocks, uint32_t *thinned) {
     *blocks = counter->table.used;
     *thinned = counter->table.thinned;

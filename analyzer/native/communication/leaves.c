@@ -123,7 +123,7 @@ static void count_leaf(struct counting *counting, const visit *visits, size_t co
     }
 }
 
-/* A block whose visits stand in order of time, for the budgets below `high`; `room`: as much, to halve it. */
+/* A block whose visits are in order of time, for the budgets below `high`; `room`: as much, to halve it. */
 static void count_block(struct counting *counting, visit *visits, visit *room, size_t count, unsigned high) {
     const struct comm_layers *layers = counting->layers;
     struct use use = use_of(counting, visits, count);

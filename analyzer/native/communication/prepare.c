@@ -1,4 +1,4 @@
-/* What is done to every sample before it is counted: choosing those that may tell of communication, and the timeline. */
+/* What is done to every sample before it is counted: choosing those that may be communication, and the timeline. */
 #include "prepare.h"
 
 size_t comm_samples_choose(const struct comm_raw_samples *from, const uint8_t *chosen,

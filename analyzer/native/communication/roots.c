@@ -1,4 +1,4 @@
-/* Samples brought together by the block of 2^ROOT_SHIFT bytes that they lie in: a counting sort. */
+/* Samples brought together by the block of 2^ROOT_SHIFT bytes that they are in: a counting sort. */
 #include "communication.h"
 #include "leaves.h"
 

@@ -18,7 +18,7 @@ static uint64_t *zeroed(size_t words) {
     return memory;
 }
 
-/* A slot that fits a cache line lies in one. */
+/* A slot that fits a cache line is in one. */
 static size_t padded(size_t words) {
     for (size_t size = 2; size <= 8; size *= 2)
         if (words <= size) return size;

@@ -1,5 +1,5 @@
 /*
- * Tell the plugin which memory is whose: the physical span of each node as the kernel has it, and probes, pages bound
+ * Tell the plugin which memory belongs to which node: the physical span of each node as the kernel has it, and probes, pages bound
  * to each node whose physical address the kernel tells us and whose identity in QEMU the plugin sees.
  */
 #include "../plugin/marks.h"

@@ -1,4 +1,4 @@
-/* The end of the machine. */
+/* Power the machine off. */
 #include "guest.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* The way of a boot: set the machine up, say that it is ready, run what is asked for. */
+/* The steps of a boot: set the machine up, say that it is ready, run what is asked for. */
 #include "guest.h"
 
 #include <signal.h>

@@ -1,7 +1,7 @@
 /*
  * Which thread a task of the kernel is: its ids, read from the kernel's memory (/proc/kcore).
  *
- * Where they stand in a task is not assumed: of some tasks both their address and their ids are known, and the ids (two
+ * Where they are in a task is not assumed: of some tasks both their address and their ids are known, and the ids (two
  * numbers in a row, equal in the first thread of a process) are at the one place where all of those have them.
  */
 #include "guest.h"

@@ -1,11 +1,11 @@
 /*
- * From what QEMU tells of an access to the node of its page.
+ * From what QEMU says about an access to the node of its page.
  *
  * A key is a number that rises by one with each byte of a node's memory. QEMU offers one through its interface
  * (qemu_plugin_hwaddr_phys_addr), whose relation to guest-physical addresses differs between versions and
  * which searches all memory blocks on every call. A second one lies in the second word of the opaque
- * qemu_plugin_hwaddr (a host address, in newer versions a physical one) and costs nothing. Neither is believed:
- * the guest tells the physical address of each page it probes, and a key is used only if its difference to that is
+ * qemu_plugin_hwaddr (a host address, in newer versions a physical one) and costs nothing. Neither is trusted:
+ * the guest reports the physical address of each page it probes, and a key is used only if its difference to that is
  * the same for all probes of a node, and no two nodes then overlap.
  */
 #include "nodes.h"

@@ -3,7 +3,7 @@
  *
  * Only instructions in the user half of the address space carry a callback, so the kernel runs at QEMU's full
  * speed. One instruction of the kernel is watched besides: the load of the next task's stack pointer in its
- * context switch, whose address tells which task the vcpu goes on with. The guest's agent commands the plugin
+ * context switch, whose address shows which task the vcpu runs next. The guest's agent commands the plugin
  * through marks.h. Accesses wider than 8 bytes are counted as QEMU performs them, in parts of at most 8.
  *
  * Arguments: directory=PATH, where `calibration` and `counts` are written; samples=PATH, memory shared with the guest

@@ -1,7 +1,7 @@
 /*
- * The virtual machine's memory sampler: what PEBS and IBS are to real machines. The plugin writes every so-manieth
- * user access into a ring for each vcpu, in memory that the guest sees as a PCI device (ivshmem); the agent in the guest
- * reads them there. One writer and one reader a ring; both sides are built from this file.
+ * The virtual machine's memory sampler: what PEBS and IBS are to real machines. The plugin writes one in so many
+ * user accesses into a ring for each vcpu, in memory that the guest sees as a PCI device (ivshmem); the agent in the guest
+ * reads them there. Each ring has one writer and one reader; both sides are built from this file.
  */
 #ifndef NUMAPLAN_LAB_SAMPLES_H
 #define NUMAPLAN_LAB_SAMPLES_H

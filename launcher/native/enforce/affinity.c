@@ -122,7 +122,7 @@ static bool asks_for_all(const void *mask, size_t bytes) {
     return true;
 }
 
-/* Whether a thread of ours is where the plan has it, whatever it or another asked for. */
+/* Whether a planned thread is where the plan has it, whatever it or another asked for. */
 static bool stays(pid_t tid, const void *mask, size_t bytes) {
     if (!mask || !(is_self(tid) ? home != NULL : is_planned(tid))) return false;
     if (!asks_for_all(mask, bytes)) return hold_fast;

@@ -1,5 +1,5 @@
-/* The plan against what the preload library sees: each thread and each block looked up when it is born. These are the
- * hooks by which it tells (profiler/native/preload/hooks.h).
+/* The plan applied to what the preload library sees: each thread and each block is looked up when it is created. These are the
+ * hooks that it calls (profiler/native/preload/hooks.h).
  */
 #include "enforce.h"
 

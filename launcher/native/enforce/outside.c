@@ -1,4 +1,4 @@
-/* Programs that ours start and that this library cannot be loaded into: exec runs the tracer in their place, which
+/* Programs that a program with the library starts and that cannot load it: exec runs the tracer in their place, which
  * names the process, attaches to it from outside if the plan knows it, and becomes the program.
  */
 #include "enforce.h"

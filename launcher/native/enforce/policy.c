@@ -1,4 +1,4 @@
-/* The kernel's memory policies, by what it has: raw system calls, for libnuma is not everywhere. */
+/* The kernel's memory policies, as far as it has them: raw system calls, since libnuma is not everywhere. */
 #include "enforce.h"
 
 #include <fcntl.h>
@@ -49,7 +49,7 @@ static _Atomic bool lacked[NODES]; /* room for what was to be bound */
 
 bool nf_lacks_room(uint32_t node) { return node < NODES && (atomic_load(&lacked[node]) || room_on(node) == 0); }
 
-/* Bound to a node that is full, a program is killed; one that prefers it goes on elsewhere. */
+/* A program bound to a full node is killed; one that prefers the node gets memory elsewhere. */
 static bool has_room(uint32_t node, size_t bytes) {
     static struct {
         _Atomic uint64_t seen_ns, room;

@@ -1,4 +1,4 @@
-/* numaplan for programs: memory that moves to whoever touches it next.
+/* numaplan for programs: memory that moves to the node of the thread that touches it next.
  *
  *     #include <numaplan.h>
  *     numaplan_next_touch(field, bytes);   // before a phase in which other threads use it

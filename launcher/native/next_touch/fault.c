@@ -1,4 +1,4 @@
-/* SIGSEGV: ours first, then the program's, which finds all as if ours were not there. */
+/* SIGSEGV: our handler first, then the program's, which sees everything as if ours did not exist. */
 #include "next_touch.h"
 #include "preload.h"
 

@@ -1,4 +1,4 @@
-/* Moving what is touched to who touches it. */
+/* Moving touched memory to the node of the thread that touches it. */
 #include "next_touch.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Marking memory, and what programs call for it ([NEXT-TOUCH], 3.1). */
+/* Marking memory, and the functions that programs call for it ([NEXT-TOUCH], 3.1). */
 #include "next_touch.h"
 
 #define NUMAPLAN_BUILDING

@@ -1,4 +1,4 @@
-/* Next-touch in user space: memory made inaccessible, and moved to the node of who stumbles over it.
+/* Next-touch in user space: memory made inaccessible, and moved to the node of the thread that faults on it.
  *
  * From the lowest up: vmas.c knows what is mapped, waiting.c which pages wait to be moved, marks.c what is marked; moving.c
  * moves pages; fault.c is the SIGSEGV handler and keeps the program's own; next_touch.c marks; calls.c touches, for the

@@ -1,4 +1,4 @@
-/* A tracer from its start to its end: it attaches to a process, and looks after it until nobody is left. */
+/* The life of a tracer: it attaches to a process, and follows it until no process is left. */
 #include "trace.h"
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* The tracer's loop: what the kernel says of the program's tasks, each stop answered with how to go on. */
+/* The tracer's loop: what the kernel says of the program's tasks, and how each stop is answered. */
 #include "trace.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* What a program is told of its cpus while it starts.
+/* What a program learns about its cpus while it starts.
  *
  * Runtimes ask for their affinity at their start, on the main thread, to find out how many threads to make. One
  * that is bound to one cpu would make one. So the main thread's first system calls are looked at, and

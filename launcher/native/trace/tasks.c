@@ -1,4 +1,4 @@
-/* Who is who: tasks by tid, and the processes they are in. */
+/* Tasks by tid, and the processes that they are in. */
 #include "trace.h"
 
 #include <stdlib.h>
