@@ -1,4 +1,4 @@
-"""Samples in few columns: what little the columns of a sample say, side by side in one to three words.
+"""Samples in few columns: the few bits of each column of a sample, side by side in one to three words.
 
 The database takes as long to store a column of small numbers as one of large ones, so columns are put
 together into words of 64 or 32 bits; a view takes them apart again (sample_tables.py). Times have a column of
