@@ -17,7 +17,6 @@ NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
         [],
         ["dl", "pthread"],
     ),
-    "numaplan.profiler.native.samples": (["profiler/native/samples"], ["-O3"], []),
     "numaplan.analyzer.native.communication": (["analyzer/native/communication"], ["-O3"], []),
     "numaplan.mapper.native.solver": (["mapper/native/solver"], ["-O3"], ["m"]),
     "numaplan.mapper.native.online": (["mapper/native/online"], ["-O3"], []),

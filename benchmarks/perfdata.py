@@ -20,7 +20,6 @@ from numaplan.common import MachineLacksError
 from numaplan.profiler import Trace, TraceWriter
 from numaplan.profiler.perfdata.decoded import decode_perf
 from numaplan.profiler.recording.importing import import_recordings
-from numaplan.profiler.trace.driver import driver
 from tests.support.perfdata_builder import Builder, many_samples
 
 SAMPLES = 2_000_000
@@ -34,8 +33,8 @@ _QUERY = "SELECT thread, level, count(*) FROM samples GROUP BY thread, level"
 _MEASURE = """
 import json, sys, time
 from pathlib import Path
-from numaplan.profiler.importing import import_recordings
-from numaplan.profiler.perfdata import decode_perf
+from numaplan.profiler.recording.importing import import_recordings
+from numaplan.profiler import decode_perf
 start = time.perf_counter()
 if sys.argv[1] == "decode":
     arrays = sum(column.nbytes for column in decode_perf(sys.argv[2]).samples.values())
@@ -51,7 +50,7 @@ print(json.dumps({"seconds": time.perf_counter() - start, "peak": peak, "arrays"
 def run() -> dict[str, Any]:
     """Samples a second of CPU time of both on plain and zstd files, and the ratios (best of five, in turns).
 
-    Also memory, the ratio that storing the trace's columns by DuckDB alone has, and what a large trace takes.
+    Also memory, and what a large trace takes.
     """
     perf = shutil.which("perf")
     if perf is None:
@@ -62,17 +61,17 @@ def run() -> dict[str, Any]:
         for kind, path in _write(folder).items():
             rounds = [
                 [
-                    _cpu_of(work)
-                    for work in (partial(decode_perf, path), partial(_script, perf, path), importing)
+                    _cpu_of(partial(decode_perf, path)),
+                    _cpu_of(partial(_script, perf, path)),
+                    _cpu_of(partial(import_recordings, [str(path)], folder / f"{kind}-{number}.db")),
                 ]
-                for importing in [partial(import_recordings, [str(path)], folder / "trace.db")] * _REPEATS
+                for number in range(_REPEATS)
             ]
             ours, theirs, into = (min(times) for times in zip(*rounds, strict=True))
             result[f"{kind}_samples_per_second"] = round(SAMPLES / ours)
             result[f"{kind}_perf_script_samples_per_second"] = round(SAMPLES / theirs)
             result[f"{kind}_ratio"] = round(theirs / ours, 1)
             result[f"{kind}_into_trace_ratio"] = round(theirs / into, 1)
-            result[f"{kind}_storing_alone_ratio"] = round(theirs / _storing(folder / "trace.db"), 1)
             path.unlink()
         result["memory"] = _memory(folder)
         result["trace"] = _trace(folder / "trace.db")
@@ -151,25 +150,6 @@ def _trace(path: Path) -> dict[str, Any]:
         "written_per_second": round(count / seconds),
         "query_seconds": round(query, 3),
     }
-
-
-def _storing(path: Path) -> float:
-    """Seconds that DuckDB takes for storing a trace's packed columns again, nothing else done: the floor."""
-    with Trace.open(path) as trace:
-        columns = trace.arrays("SELECT * FROM samples_1")
-        kinds = {name: kind for name, kind, *_ in trace.rows("DESCRIBE samples_1")}
-    fresh = path.with_name("floor.db")
-
-    def store() -> None:
-        fresh.unlink(missing_ok=True)
-        database = driver().connect(str(fresh), config={"threads": 1})
-        listed = ", ".join(f"{name} {kind} USING COMPRESSION uncompressed" for name, kind in kinds.items())
-        database.execute(f"CREATE TABLE kept ({listed})")
-        database.register("incoming", columns)
-        database.execute("INSERT INTO kept SELECT * FROM incoming")
-        database.close()
-
-    return _best(store)
 
 
 def _script(perf: str, path: Path) -> None:

@@ -1,1 +1,1 @@
-"""Making, predicting, comparing and judging plans."""
+"""Plans made, predicted, compared and judged."""

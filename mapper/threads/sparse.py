@@ -1,4 +1,4 @@
-"""Large sparse communication matrices, stored by their entries and never expanded."""
+"""Large sparse communication matrices, held by their entries: they are never made whole."""
 
 from dataclasses import dataclass
 from functools import cached_property

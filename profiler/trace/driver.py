@@ -1,4 +1,4 @@
-"""The few parts of DuckDB that are needed."""
+"""DuckDB, as little of it as will do."""
 
 from typing import Any
 

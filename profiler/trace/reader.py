@@ -16,9 +16,10 @@ import msgspec
 from numaplan.common import UsageError
 from numaplan.machine import Machine
 
+from .driver import driver
 from .opening import QUIET, open_database, unreadable
 from .rows import RegionRow, ThreadRow
-from .schema import CODES, ENUMS, PACKING, SCHEMA_VERSION, TABLES, TIME, array_type
+from .schema import COLUMNS, ENUMS, SCHEMA_VERSION, TABLES, array_type
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +34,6 @@ _NUMBERS_OF_META = {
     "period": "[0-9]{1,12}",
     "emulate.host_seconds": r"[0-9]{1,12}(\.[0-9]{1,9})?",
 }
-_WORDS = (*ENUMS, "BOOLEAN")  # kinds of columns that conditions may name as no numbers
 
 
 class Trace:
@@ -88,17 +88,7 @@ class Trace:
     @cached_property
     def sample_count(self) -> int:
         """How many samples there are, of all events."""
-        tables = [f"samples_{number}" for number in range(1, len(self._packings) + 1)] or ["samples"]
-        return sum(int(self.rows(f"SELECT count(*) FROM {table}")[0][0]) for table in tables)
-
-    @cached_property
-    def _packings(self) -> list[dict[str, list[int]]]:
-        """Where each table of packed samples has its columns; none where there is the one plain table."""
-        try:
-            found = msgspec.json.decode(self.meta.get(PACKING, "[]"))
-        except (msgspec.MsgspecError, RecursionError) as error:
-            raise unreadable(self.path, error) from error
-        return found if isinstance(found, list) else []
+        return int(self.rows("SELECT count(*) FROM samples")[0][0])
 
     @cached_property
     def thread_rows(self) -> list[ThreadRow]:
@@ -162,32 +152,13 @@ class Trace:
     def all_samples(self, columns: Sequence[str]) -> "dict[str, Array]":
         """All samples as equally long arrays, event and level as codes, in the order of the file.
 
-        For traces whose samples are known to fit into memory; packed ones are unpacked here, in a third of
-        the time that the database takes.
+        For traces whose samples are known to fit into memory.
         """
-        import numpy as np
-
-        known = TABLES["samples"]
-        if not self._packings:
-            found = self.arrays(
-                f"SELECT {', '.join(_as_numbers(name, known[name]) for name in columns)} FROM samples"
-            )
-            return {name: _as_type(found[name], known[name]) for name in columns}
-        from .unpacking import unpacked
-
-        parts = []
+        self.rows("SET threads = 1")  # several hand each other what takes a third longer then
         try:
-            for number, places in enumerate(self._packings, 1):
-                listed = sorted(
-                    {f"word_{int(places[name][2])}" for name in columns if name != TIME and places[name][1]}
-                )
-                words = self.arrays(f"SELECT {', '.join([TIME, *listed])} FROM samples_{number}")
-                parts.append(unpacked(words, places, columns))
-        except (LookupError, TypeError, ValueError, OverflowError) as error:
-            raise unreadable(self.path, error) from error
-        if len(parts) == 1:
-            return dict(parts[0])
-        return {name: np.concatenate([part[name] for part in parts]) for name in columns}
+            return self._samples(columns, f"SELECT {_listed(columns)} FROM samples")
+        finally:
+            self.rows("RESET threads")
 
     def sample_blocks(
         self, columns: Sequence[str], where: str = "", order: str = "", block: int = BLOCK
@@ -197,36 +168,35 @@ class Trace:
         where: an SQL condition on the samples table; order: SQL columns to order by (sorted on disk when
         they do not fit in memory). Never holds the whole table. Raises UsageError for an unknown column.
         """
-        known = TABLES["samples"]
         for column in columns:
-            if column not in known:
-                raise UsageError(f"samples have no column {column!r}", f"choose from {', '.join(known)}")
-        plain = any(name in f"{where} {order}" for name, kind in known.items() if kind in _WORDS)
-        if plain or not self._has(CODES, TIME):
-            chosen = ", ".join(_as_numbers(column, known[column]) for column in columns)
-            sql = f"SELECT {chosen} FROM samples"
-        else:
-            sql = f"SELECT {', '.join(columns)} FROM {CODES}"
+            if column not in COLUMNS:
+                raise UsageError(f"samples have no column {column!r}", f"choose from {', '.join(COLUMNS)}")
+        sql = f"SELECT {_listed(columns)} FROM samples"
         if where:
             sql += f" WHERE {where}"
         if order:
             sql += f" ORDER BY {order}"
         if self.sample_count <= block:
             # One block at most: as numpy's own, since loading Arrow takes longer than reading it.
-            found = self.arrays(sql)
+            found = self._samples(columns, sql)
             if len(found[columns[0]]):
-                yield {name: _as_type(found[name], known[name]) for name in columns}
+                yield found
             return
         cursor = _cursor(self._db)
         try:
             for batch in cursor.sql(sql).to_arrow_reader(block):
-                yield {name: _array(batch.column(name), known[name]) for name in columns}
+                yield {name: _array(batch.column(name), COLUMNS[name]) for name in columns}
         except UsageError:
             raise
         except Exception as error:
             raise unreadable(self.path, error) from error
         finally:
             cursor.close()
+
+    def _samples(self, columns: Sequence[str], sql: str) -> "dict[str, Array]":
+        """The answer to a query for columns of samples, in their own types."""
+        found = self.arrays(sql)
+        return {name: _as_type(found[name], COLUMNS[name]) for name in columns}
 
     def _check(self) -> None:
         found = self.meta.get("schema")
@@ -239,34 +209,27 @@ class Trace:
                 raise UsageError(
                     f"{self.path}: {name} is {text[:40]!r}, which is impossible", "record it again"
                 )
-        if self._has_all():
-            return
-        for table, columns in TABLES.items():
-            for column in columns:
-                if not self._has(table, column):
-                    raise UsageError(
-                        f"{self.path}: no column {table}.{column}", "it is not a trace of numaplan"
-                    )
+        self._check_tables()
 
-    def _has_all(self) -> bool:
-        """Whether all tables have their columns, asked in one query."""
-        empty = (
-            f"(SELECT {', '.join(columns)} FROM {table} LIMIT 0) AS {table}_"
-            for table, columns in TABLES.items()
-        )
-        try:
-            self._db.execute(f"SELECT 0 FROM {', '.join(empty)}")
-        except Exception:
-            return False
-        return True
+    def _check_tables(self) -> None:
+        """Refuse a file where a table or column is missing, by a query that reads none of them.
 
-    def _has(self, table: str, column: str) -> bool:
-        """Whether a table has a column (asked so since the catalog's own listing is slow)."""
+        The catalog's own listing is slow.
+        """
+        listed = (f"{table}.{column}" for table, columns in TABLES.items() for column in columns)
+        errors = driver()
         try:
-            self._db.execute(f'SELECT "{column}" FROM {table} LIMIT 0')
-        except Exception:
-            return False
-        return True
+            self._db.execute(f"SELECT {', '.join(listed)} FROM {', '.join(TABLES)} WHERE false")
+        except (errors.BinderException, errors.CatalogException) as error:
+            text = str(error).partition("\n")[0]
+            raise UsageError(f"{self.path}: not a trace of numaplan: {text}", "record it again") from error
+        except Exception as error:
+            raise unreadable(self.path, error) from error
+
+
+def _listed(columns: Sequence[str]) -> str:
+    """Columns of samples as SQL that gives plain numbers."""
+    return ", ".join(_as_numbers(column, COLUMNS[column]) for column in columns)
 
 
 def _as_numbers(column: str, kind: str) -> str:

@@ -74,10 +74,6 @@ TABLES: dict[str, dict[str, str]] = {
 COLUMNS = TABLES["samples"]
 TIME = "time_ns"
 NUMBERS = {"BIGINT": "int64", "INTEGER": "int32", "SMALLINT": "int16", "UBIGINT": "uint64"}
-PACKING = "samples.packing"  # the fact of a trace that says where packed columns are (packing.py)
-
-# Where the samples are packed, a view like `samples` with the codes of words and truth values.
-CODES = "sample_codes"
 ENUMS = {"event_kind": EVENTS, "memory_level": LEVELS}
 
 

@@ -1,4 +1,4 @@
-"""Write a trace.db: a temporary DuckDB file that is renamed when it is complete."""
+"""Write a trace.db: a temporary DuckDB file that takes its name when it is whole."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,8 +12,12 @@ import numpy as np
 from numaplan.common import UsageError, atomic_output, version
 
 from .driver import driver
-from .sample_tables import ROW_GROUP, SampleTables
-from .schema import ENUMS, NUMBERS, SCHEMA_VERSION, TABLES
+from .schema import COLUMNS, ENUMS, NUMBERS, SCHEMA_VERSION, TABLES, TIME, array_type
+
+_ROW_GROUP = 63 * 2048  # rows: of columns of 8 bytes they fill four blocks of the database, nearly
+_ROWS = 4 * _ROW_GROUP  # samples that are stored at once
+_FEW = 122_880  # samples that the database compresses in no time
+_BYTES = 32  # of a sample, at most: compressing takes the database as long again as storing
 
 _SETTINGS = (
     "SET enable_progress_bar = false",  # it would go to stdout
@@ -35,8 +39,9 @@ class TraceWriter:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._stack = ExitStack()
-        self._samples = 0
-        self._tables = SampleTables(self._run)
+        self._stored = 0
+        self._filled = 0
+        self._incoming = {name: np.empty(_ROWS, array_type(kind)) for name, kind in COLUMNS.items()}
 
     def __enter__(self) -> "TraceWriter":
         self._temporary = self._stack.enter_context(atomic_output(self.path))
@@ -47,15 +52,14 @@ class TraceWriter:
             for setting in _SETTINGS:
                 self._db.execute(setting)
             name = str(self._temporary).replace("'", "''")
-            self._db.execute(f"ATTACH '{name}' AS trace (ROW_GROUP_SIZE {ROW_GROUP})")
+            self._db.execute(f"ATTACH '{name}' AS trace (ROW_GROUP_SIZE {_ROW_GROUP})")
             self._db.execute("USE trace")
+            self._db.execute("BEGIN")
             for name, values in ENUMS.items():
                 self._db.execute(f"CREATE TYPE {name} AS ENUM {values!r}")
             for table, columns in TABLES.items():
-                if table == "samples":  # SampleTables knows how when it has seen some
-                    continue
-                listed = ", ".join(f'"{column}" {kind}' for column, kind in columns.items())
-                self._db.execute(f"CREATE TABLE {table} ({listed})")
+                if table != "samples":  # how, is known when it is known whether there are many
+                    self._create(table, columns)
             self.set_meta({"schema": SCHEMA_VERSION, "version": version()})
         except BaseException as error:
             self.__exit__(type(error), error, error.__traceback__)
@@ -70,7 +74,8 @@ class TraceWriter:
     ) -> None:
         if error is None:
             try:
-                self._tables.finish()
+                self._store_samples()
+                self._db.execute("COMMIT")
                 self._db.execute("CHECKPOINT")
                 self._db.close()
             except Exception as failure:
@@ -81,7 +86,7 @@ class TraceWriter:
     @property
     def sample_count(self) -> int:
         """Samples written so far."""
-        return self._samples
+        return self._stored + self._filled
 
     def set_meta(self, values: Mapping[str, object]) -> None:
         """Add facts to the meta table (values are stored as text)."""
@@ -99,11 +104,38 @@ class TraceWriter:
             self._run(f"INSERT INTO {table} SELECT * FROM incoming", incoming)
 
     def add_samples(self, columns: Arrays) -> None:
-        """Append samples from equally long arrays, one a column; event and level as codes."""
-        count = len(columns["time_ns"])
-        if count:
-            self._samples += count
-            self._tables.add(columns)
+        """Append samples, which are copied: equally long arrays, one a column; event and level as codes."""
+        at, count = 0, len(columns[TIME])
+        while at < count:
+            stop = min(count, at + _ROWS - self._filled)
+            filled = self._filled + stop - at
+            for name, values in self._incoming.items():
+                values[self._filled : filled] = columns[name][at:stop]
+            at, self._filled = stop, filled
+            if filled == _ROWS:
+                self._store_samples()
+
+    def _store_samples(self) -> None:
+        """Store those that were taken; after the first time there is a table."""
+        if not self._stored:
+            kinds = _stored(self._taken()) if self._filled >= _FEW else COLUMNS
+            self._create("samples", kinds)
+        if self._filled:
+            incoming = self._taken()
+            values = ", ".join(
+                _as_enum(name, COLUMNS[name], column) if COLUMNS[name] in ENUMS else name
+                for name, column in incoming.items()
+            )
+            self._run(f"INSERT INTO samples SELECT {values} FROM incoming", incoming)
+            self._stored += self._filled
+            self._filled = 0
+
+    def _taken(self) -> dict[str, np.ndarray[Any, Any]]:
+        return {name: column[: self._filled] for name, column in self._incoming.items()}
+
+    def _create(self, table: str, columns: Mapping[str, str]) -> None:
+        listed = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
+        self._run(f"CREATE TABLE {table} ({listed})")
 
     def _run(self, statement: str, incoming: Arrays | None = None) -> None:
         try:
@@ -141,3 +173,37 @@ def _remove_companions(temporary: Path) -> None:
 def _array(values: list[Any], kind: str) -> np.ndarray[Any, Any]:
     """A column of a small table; text as objects, since arrays of text would be enums to the database."""
     return np.array(values, _TYPES.get(kind, np.object_))
+
+
+def _stored(samples: Arrays) -> dict[str, str]:
+    """The columns' types, and how they are compressed where there are many samples of which these are some.
+
+    Those that gain most are, until a sample takes no more than _BYTES.
+    """
+    spans = {name: int(samples[name].max()) - int(samples[name].min()) for name in COLUMNS}
+    varying = {name: samples[name].itemsize for name in COLUMNS if spans[name]}
+    gains = {
+        name: size - spans[name].bit_length() / 8
+        for name, size in varying.items()
+        if COLUMNS[name] in NUMBERS
+    }
+    room = float(sum(varying.values()))
+    packed = set()
+    for name in sorted(gains, key=lambda name: -gains[name]):
+        if room > _BYTES:
+            room -= gains[name]
+            packed.add(name)
+    return {
+        name: f"{kind} USING COMPRESSION {'bitpacking' if name in packed else 'uncompressed'}"
+        for name, kind in COLUMNS.items()
+    }
+
+
+def _as_enum(column: str, kind: str, codes: np.ndarray[Any, Any]) -> str:
+    """An SQL expression that makes a column of codes, these, one of values of an enum.
+
+    Case by case takes half the time that enum_range takes, the less the fewer there are.
+    """
+    values = [(code, ENUMS[kind][code]) for code in np.flatnonzero(np.bincount(codes)).tolist()]
+    cases = " ".join(f"WHEN {code} THEN '{value}'::{kind}" for code, value in values)
+    return f"CASE {column} {cases} END"

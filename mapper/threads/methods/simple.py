@@ -1,4 +1,4 @@
-"""Placements by the thread's number alone: the baselines of every plan."""
+"""Placements that look at nothing but the thread's number: the baselines every plan is shown against."""
 
 import numpy as np
 

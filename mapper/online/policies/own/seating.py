@@ -1,4 +1,4 @@
-"""Candidate placements of threads: near their memory as it is, or as the mapper solves again."""
+"""Placements of threads worth a look: near their memory as it lies, or as the mapper solves anew."""
 
 import numpy as np
 
