@@ -92,8 +92,8 @@ class Analysis(msgspec.Struct, frozen=True):
 
         graph = nx.Graph()
         for row, (thread, load) in enumerate(zip(self.threads, self.loads.tolist(), strict=True)):
-            who = {"process": thread.process, "path": thread.path, "name": thread.name}
-            graph.add_node(row, **who, load=load, samples=thread.samples)
+            identity = {"process": thread.process, "path": thread.path, "name": thread.name}
+            graph.add_node(row, **identity, load=load, samples=thread.samples)
         matrix = self.comm if comm is None else comm
         for one, other in np.argwhere(np.triu(matrix, 1)).tolist():
             graph.add_edge(one, other, weight=float(matrix[one, other]))
@@ -122,20 +122,20 @@ def analyze_trace(
     if not samples.count:
         raise UsageError(f"{trace.path}: no sample belongs to a thread", "record it again")
     period = samples.period
-    use_dram = _misses_tell_load(samples)
+    use_dram = _has_enough_misses(samples)
     counted = samples.dram_count if use_dram else samples.count
     width = slice_ns or _slice_width(samples.last_ns - samples.first_ns, counted)
     accesses, missed = (TimelineCounter(count, samples.first_ns, samples.last_ns, width) for _ in range(2))
     counter = CommunicationCounter(count, exact=period == 1, weights=samples.access_weights)
     partners = partner_counter(accesses.result())
-    seen = np.zeros((2, count), np.int64)
+    samples_of_thread = np.zeros((2, count), np.int64)
     shared = writes = 0
     sharing: SharingSamples | None = None  # whose partners are counted last, while communication is
     for piece in samples.pieces():
         if sharing:
             partners.add(sharing)
-        count_threads(seen[0], piece.thread)
-        count_threads(seen[1], piece.thread, piece.dram)
+        count_threads(samples_of_thread[0], piece.thread)
+        count_threads(samples_of_thread[1], piece.thread, piece.dram)
         for line, chosen in ((accesses, piece.is_access), (missed, piece.dram)):
             line.add(piece.time_ns, piece.thread, piece.weight, chosen)
         sharing = piece.sharing()
@@ -157,13 +157,13 @@ def analyze_trace(
     )
     phases = describe_phases(timeline.per_thread, ranges, better)
     changes, partner_changes = change_points(timeline.per_thread), partners.changes()
-    recorded = recording_notes(trace, seen, use_dram=use_dram, backwards=samples.backwards)
+    recorded = recording_notes(trace, samples_of_thread, use_dram=use_dram, backwards=samples.backwards)
     if meanwhile:
         starts = {*(phase.start for phase in phases[1:]), *partner_changes, *changes}
         meanwhile([timeline.start_ns + at * timeline.slice_ns for at in sorted(starts)])
     found = counting.result()
     return Analysis(
-        threads=_thread_infos(trace, seen),
+        threads=_thread_infos(trace, samples_of_thread),
         comm=found.matrix,
         standard_error=found.standard_error,
         loads=scaled_loads(vector, timeline.per_thread),
@@ -191,7 +191,7 @@ def _slice_width(span_ns: int, counted: int) -> int:
     return max(1, min(max(SLICE_NS, sparse), span_ns // FEWEST_SLICES))
 
 
-def _misses_tell_load(samples: TraceSamples) -> bool:
+def _has_enough_misses(samples: TraceSamples) -> bool:
     """Whether there are enough misses of the last cache to tell the threads' loads apart.
 
     Where hardly an access misses, the few that do are first touches, mostly by the thread that initialises.
@@ -200,8 +200,10 @@ def _misses_tell_load(samples: TraceSamples) -> bool:
     return samples.dram_count >= MANY_DRAM * samples.threads and share >= LEAST_MISSES
 
 
-def _thread_infos(trace: Trace, seen: NDArray[np.int64]) -> list[ThreadInfo]:
+def _thread_infos(trace: Trace, samples_of_thread: NDArray[np.int64]) -> list[ThreadInfo]:
     return [
-        ThreadInfo(row.thread, row.process, row.path, row.name or "", *seen[:, row.thread].tolist())
+        ThreadInfo(
+            row.thread, row.process, row.path, row.name or "", *samples_of_thread[:, row.thread].tolist()
+        )
         for row in trace.thread_rows
     ]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 STRETCHES = (1, 20, 200)  # of equally many accesses
-SURE = 1e-6  # squared relative error below which predictions are equally good
+NEGLIGIBLE_ERROR = 1e-6  # squared relative error below which predictions are equally good
 
 Vector = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ def expected_misses(missed: ArrayLike, accesses: ArrayLike, scale: float = 1.0) 
         return ExpectedMisses(hits, all_of_them, np.ones(threads), np.zeros(slices))
     rate, prior = np.zeros(slices), np.zeros(threads)
     found = [_prediction(hits, all_of_them, number, scale) for number in STRETCHES]
-    trust = np.array([1 / (_excess(count, one) + own + SURE) for _, one, own in found])
+    trust = np.array([1 / (_excess(count, one) + own + NEGLIGIBLE_ERROR) for _, one, own in found])
     for share, (rates, predicted, _) in zip(trust / trust.sum(), found, strict=True):
         rate += share * rates
         prior += share * predicted
@@ -79,10 +79,10 @@ def _prediction(hits: Vector, accesses: Vector, stretches: int, scale: float) ->
     predicted = rates @ used
     rates *= float(hits.sum()) / scale / float(predicted.sum() or 1.0)
     predicted = rates @ used
-    return rates[number], predicted, _own_error(used, rates, predicted)
+    return rates[number], predicted, _sampling_error(used, rates, predicted)
 
 
-def _own_error(used: Vector, rates: Vector, predicted: Vector) -> float:
+def _sampling_error(used: Vector, rates: Vector, predicted: Vector) -> float:
     """Squared relative error of a prediction by the chance in its accesses and rates, mean of the threads."""
     mean = predicted / np.maximum(used.sum(axis=0), 1.0)
     of_accesses = (used * (rates[:, None] - mean) ** 2).sum(axis=0)

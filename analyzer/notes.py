@@ -60,10 +60,11 @@ def take_turns(timeline: Timeline) -> bool:
 
 
 def recording_notes(
-    trace: Trace, seen: NDArray[np.int64], *, use_dram: bool, backwards: bool = False
+    trace: Trace, samples_of_thread: NDArray[np.int64], *, use_dram: bool, backwards: bool = False
 ) -> list[str]:
-    """What the recording lacks; seen: (2, N) samples of each thread, all and those that missed the cache.
+    """What the recording lacks.
 
+    samples_of_thread: (2, N) samples of each thread, all and those that missed the cache;
     backwards: whether a thread's samples were not in order of time.
     """
     notes = []
@@ -71,9 +72,9 @@ def recording_notes(
         notes.append("times run backwards within a thread: samples were put in order of their times")
     if not use_dram:
         notes.append("loads count all accesses: too few of them missed the last cache")
-    silent = int((seen[0] == 0).sum())
+    silent = int((samples_of_thread[0] == 0).sum())
     if silent:
-        notes.append(f"{silent} of {seen.shape[1]} threads have no sample")
+        notes.append(f"{silent} of {samples_of_thread.shape[1]} threads have no sample")
     notes += periods_note(trace.meta)
     lost = trace.rows("SELECT coalesce(sum(events), 0) FROM losses")[0][0]
     if lost:

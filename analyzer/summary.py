@@ -41,7 +41,7 @@ def _partners(analysis: Analysis, regions: Sequence[RegionUse], pages: PageCount
     total = float(comm.sum()) / 2
     if total <= 0 or len(comm) < 3:
         return []
-    said = []
+    sentences = []
     groups = close_groups(analysis)[:MOST_GROUPS]
     where = [main_region(group, regions, pages) for group in groups]
     if len(groups) > 1 and len(set(where)) == 1:
@@ -50,17 +50,17 @@ def _partners(analysis: Analysis, regions: Sequence[RegionUse], pages: PageCount
         inside = float(comm[np.ix_(group, group)].sum()) / 2
         names = thread_list([analysis.threads[index].path for index in group])
         closer = place + main_times(group, analysis)
-        said.append(
+        sentences.append(
             f"threads {names} exchange {inside / total:.0%} of all communication among themselves{closer}"
         )
-    if not said:
-        said += _strongest_pairs(analysis, total)
+    if not sentences:
+        sentences += _strongest_pairs(analysis, total)
     strongest = comm.sum(axis=1)
     first = int(np.argmax(strongest))
     if strongest[first] > 2 * float(np.median(strongest)) > 0:
         path = analysis.threads[first].path
-        said.append(f"thread {path} takes part in {strongest[first] / total:.0%} of all communication")
-    return said
+        sentences.append(f"thread {path} takes part in {strongest[first] / total:.0%} of all communication")
+    return sentences
 
 
 def _strongest_pairs(analysis: Analysis, total: float) -> list[str]:
@@ -105,14 +105,14 @@ def _changes(analysis: Analysis) -> list[str]:
         "the threads' rates of access change": analysis.changes,
         "threads begin to communicate with others": analysis.partner_changes,
     }
-    said = [f"{what} at {_times(analysis, places)}" for what, places in kinds.items() if places]
+    sentences = [f"{what} at {_times(analysis, places)}" for what, places in kinds.items() if places]
     borders = {*analysis.changes, *analysis.partner_changes}
     if borders:
         known = [phase.start for phase in analysis.phases[1:]]
-        seen = sum(any(abs(at - border) <= NEAR for border in known) for at in borders)
-        share = f"{seen} of {len(borders)}" if seen else "none"
-        said.append(f"phases by the sum of all loads (Algorithm 1) begin at {share} of these times")
-    return said
+        found = sum(any(abs(at - border) <= NEAR for border in known) for at in borders)
+        share = f"{found} of {len(borders)}" if found else "none"
+        sentences.append(f"phases by the sum of all loads (Algorithm 1) begin at {share} of these times")
+    return sentences
 
 
 def _times(analysis: Analysis, places: Sequence[int]) -> str:
@@ -125,22 +125,22 @@ def _memory(analysis: Analysis, regions: Sequence[RegionUse]) -> list[str]:
     total = sum(region.samples for region in regions)
     if not total:
         return []
-    said = []
+    sentences = []
     shared = max(regions, key=lambda region: region.samples * region.shared_writes)
     if shared.sharers > 1 and shared.shared_writes > 0:
-        said.append(
+        sentences.append(
             f"most write-shared accesses are in {shared.title} ({shared.bytes / 1024:,.0f} KiB, "
             f"{shared.sharers} threads)"
         )
     foreign = np.array([use.samples * use.foreign_first for use in regions])
     if foreign.sum() > 0.1 * total:
         worst = regions[int(np.argmax(foreign))]
-        said.append(
+        sentences.append(
             f"{foreign.sum() / total:.0%} of accesses go to pages that another thread touched first, mostly "
             f"in {worst.title} (first touched by thread {analysis.threads[worst.first_toucher].path}): "
             "first touch would place them on the wrong node"
         )
-    return said
+    return sentences
 
 
 def _false(regions: Sequence[RegionUse], lines: Sequence[FalseSharing]) -> list[str]:

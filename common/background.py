@@ -10,15 +10,15 @@ T = TypeVar("T")
 class BackgroundCall(Generic[T]):
     """A call in a thread of its own (concurrent.futures would take longer to load than what is saved)."""
 
-    def __init__(self, call: Callable[..., T], *words: Any) -> None:
+    def __init__(self, call: Callable[..., T], *arguments: Any) -> None:
         self._answer: list[T] = []
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, args=(call, words), daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(call, arguments), daemon=True)
         self._thread.start()
 
-    def _run(self, call: Callable[..., T], words: tuple[Any, ...]) -> None:
+    def _run(self, call: Callable[..., T], arguments: tuple[Any, ...]) -> None:
         try:
-            self._answer.append(call(*words))
+            self._answer.append(call(*arguments))
         except BaseException as error:
             self._error = error
 

@@ -12,34 +12,38 @@ from .errors import UsageError
 from .frame import run_framed
 from .parser import AnsweredError, Parser, read_command
 
-_YOUNG = 50_000  # objects made before garbage is looked for; start-up makes many that all stay
+_GC_THRESHOLD = 50_000  # objects made before garbage is looked for; start-up makes many that all stay
 
 
 def run_command(
-    command: type[Command], prog: str, words: Sequence[str] | None = None, *, no_args_is_help: bool = False
+    command: type[Command],
+    prog: str,
+    arguments: Sequence[str] | None = None,
+    *,
+    no_args_is_help: bool = False,
 ) -> int:
     """Run the command line of a program that is one command; returns the exit code, errors are one line.
 
-    words: those after the program's name (default: those of this process).
+    arguments: those after the program's name (default: those of this process).
     """
-    words = sys.argv[1:] if words is None else words
+    arguments = sys.argv[1:] if arguments is None else arguments
 
     def call() -> int | None:
-        if no_args_is_help and not words:
+        if no_args_is_help and not arguments:
             _show_help(prog, lambda: read_command(command, prog, ["--help"], whole=True))
-        return read_command(command, prog, words, whole=True).run()
+        return read_command(command, prog, arguments, whole=True).run()
 
     return _framed(call, prog)
 
 
 def run_tool(
-    prog: str, about: str, commands: Mapping[str, str], package: str, words: Sequence[str] | None = None
+    prog: str, about: str, commands: Mapping[str, str], package: str, arguments: Sequence[str] | None = None
 ) -> int:
     """The same for a program of several commands.
 
     about: its help; commands: name -> `module:class`, the module relative to the package.
     """
-    words = sys.argv[1:] if words is None else words
+    arguments = sys.argv[1:] if arguments is None else arguments
 
     def load(name: str) -> type[Command]:
         module, _, found = commands[name].partition(":")
@@ -51,7 +55,7 @@ def run_tool(
             return [(name, (load(name).__doc__ or "").partition("\n\n")[0]) for name in commands]
 
         parser = Parser(prog, "COMMAND [ARGS]...", about, ("Commands", listed), takes_rest=True, whole=True)
-        _, found = parser.read(words)
+        _, found = parser.read(arguments)
         if not found:
             _show_help(prog, lambda: parser.read(["--help"]))
         name, *rest = found
@@ -74,5 +78,5 @@ def _framed(call: Callable[[], int | None], prog: str) -> int:
             return call()
         return None
 
-    gc.set_threshold(_YOUNG)
+    gc.set_threshold(_GC_THRESHOLD)
     return run_framed(answered, prog)

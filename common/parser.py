@@ -17,7 +17,7 @@ from .errors import UsageError
 C = TypeVar("C", bound=Command)
 
 _NUMBERS = {int: "whole number", float: "number"}
-_REST = "rest"
+_REMAINDER = "rest"
 
 
 class AnsweredError(Exception):
@@ -54,7 +54,7 @@ class Parser(argparse.ArgumentParser):
         self._names: list[str] = []
         self._texts: list[tuple[argparse.Action, Callable[[], str]]] = []
         if takes_rest:
-            self.add_argument(_REST, nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+            self.add_argument(_REMAINDER, nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
         add, action = self.add_option, _Immediate
         add(
             "-h", "--help", action=action, const=self._answer_help, text=lambda: "Show this message and exit."
@@ -72,17 +72,17 @@ class Parser(argparse.ArgumentParser):
             self._groups[group] = self.add_argument_group(group)
         self._texts.append((self._groups[group].add_argument(*names, **settings), text))
 
-    def read(self, words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    def read(self, arguments: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
         """What is given by name, and the words without one; raises UsageError."""
-        words, after = list(words), list[str]()
-        if not self._takes_rest and "--" in words:
-            words, after = words[: words.index("--")], words[words.index("--") + 1 :]
-        found, left = self.parse_known_args(words)
-        for word in left:
-            if word.startswith("-") and word != "-":
-                self.reject("option", word.partition("=")[0], self._names)
+        arguments, after = list(arguments), list[str]()
+        if not self._takes_rest and "--" in arguments:
+            arguments, after = arguments[: arguments.index("--")], arguments[arguments.index("--") + 1 :]
+        found, left = self.parse_known_args(arguments)
+        for argument in left:
+            if argument.startswith("-") and argument != "-":
+                self.reject("option", argument.partition("=")[0], self._names)
         given = {name: value for name, value in vars(found).items() if value is not None}
-        rest = given.pop(_REST, [])
+        rest = given.pop(_REMAINDER, [])
         return given, [*left, *after, *(rest[1:] if rest[:1] == ["--"] else rest)]
 
     def _answer_help(self) -> None:
@@ -93,12 +93,12 @@ class Parser(argparse.ArgumentParser):
         show_help(self, self._about, self._list, self._listed())
         raise AnsweredError
 
-    def reject(self, what: str, word: str, known: Iterable[str]) -> NoReturn:
+    def reject(self, what: str, argument: str, known: Iterable[str]) -> NoReturn:
         """Raise UsageError for a word that is not known, naming the one that it may be a slip of."""
         from difflib import get_close_matches
 
-        near = "".join(f" (did you mean {name}?)" for name in get_close_matches(word, known, 1))
-        self.error(f"no such {what}: {word}{near}")
+        near = "".join(f" (did you mean {name}?)" for name in get_close_matches(argument, known, 1))
+        self.error(f"no such {what}: {argument}{near}")
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError."""
@@ -138,32 +138,32 @@ def _answer_version() -> None:
     raise AnsweredError
 
 
-def read_command(command: type[C], prog: str, words: Sequence[str], *, whole: bool = False) -> C:
+def read_command(command: type[C], prog: str, arguments: Sequence[str], *, whole: bool = False) -> C:
     """The command that the words ask for; raises UsageError; whole: it is all of a program."""
     options: list[tuple[FieldInfo, Option]] = []
-    arguments: list[tuple[FieldInfo, Argument]] = []
+    positionals: list[tuple[FieldInfo, Argument]] = []
     for field in fields(command):
         how = field.type.__metadata__[0]
-        (options if isinstance(how, Option) else arguments).append((field, how))
+        (options if isinstance(how, Option) else positionals).append((field, how))
     parser = Parser(
         prog,
-        " ".join(_usage(*row) for row in arguments),
+        " ".join(_usage(*row) for row in positionals),
         command.__doc__ or "",
-        ("Arguments", lambda: [(argument.metavar, argument.help) for _, argument in arguments]),
-        takes_rest=any(argument.program for _, argument in arguments),
+        ("Arguments", lambda: [(argument.metavar, argument.help) for _, argument in positionals]),
+        takes_rest=any(argument.program for _, argument in positionals),
         whole=whole,
     )
     for field, option in options:
         _add(parser, field, option)
-    given, left = parser.read(words)
-    for field, _ in arguments:
+    given, left = parser.read(arguments)
+    for field, _ in positionals:
         kind, many = _kind(field)
         taken, left = (left, []) if many else (left[:1], left[1:])
         if taken:
             given[field.name] = [*map(kind, taken)] if many else kind(taken[0])
     if left:
         parser.error(f"unexpected argument: {left[0]}")
-    required = [(field, f"argument {argument.metavar}") for field, argument in arguments]
+    required = [(field, f"argument {argument.metavar}") for field, argument in positionals]
     required += [(field, f"option {_names(field, option)[0]}") for field, option in options]
     for field, what in required:
         if field.required and field.name not in given:
@@ -234,13 +234,13 @@ def _reader(kind: type, option: Option) -> Callable[[str], Any]:
     if kind not in _NUMBERS:
         return kind
 
-    def read(word: str) -> Any:
+    def read(argument: str) -> Any:
         try:
-            value = kind(word)
+            value = kind(argument)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{word!r} is not a {_NUMBERS[kind]}") from None
+            raise argparse.ArgumentTypeError(f"{argument!r} is not a {_NUMBERS[kind]}") from None
         if (low is not None and not value >= low) or (high is not None and not value <= high):
-            raise argparse.ArgumentTypeError(f"{word} is not in the range {_limits(option)}")
+            raise argparse.ArgumentTypeError(f"{argument} is not in the range {_limits(option)}")
         return value
 
     low, high = option.least, option.most

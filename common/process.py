@@ -128,11 +128,11 @@ class _Family:
     def _go_on(self) -> None:
         """The order to go on may be for us alone. Ours undoes a stop that the program got just before."""
         self._send(signal.SIGCONT)
-        news = self._signals.received()
-        for item in news:
+        received = self._signals.received()
+        for item in received:
             if item.number in _STOPPING:
                 self._send(item.number)
-        self._handle(news)
+        self._handle(received)
 
     def _is_for_us_alone(self, item: ReceivedSignal) -> bool:
         """Not what the kernel sends to our group, which the program is in, nor what it sends to its own."""

@@ -46,9 +46,9 @@ class Signals:
 
     def wait(self) -> list[ReceivedSignal]:
         """Sleep until a signal comes; all that have come, oldest first."""
-        news = select.poll()
-        news.register(self._from, select.POLLIN)
-        news.poll()
+        poller = select.poll()
+        poller.register(self._from, select.POLLIN)
+        poller.poll()
         return self.received()
 
     def received(self) -> list[ReceivedSignal]:

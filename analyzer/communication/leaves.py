@@ -10,7 +10,7 @@ from .blocks import check_columns, check_count, library
 
 MOST_SAMPLES = 1 << 23  # that are counted together by default
 LIMIT = 1 << 24  # of the native part
-FIRST_ROOM = 1 << 16
+FIRST_CAPACITY = 1 << 16
 WAYS = ("events", "pairs", "pairs in windows")
 
 Matrix = NDArray[np.float64]
@@ -90,7 +90,7 @@ class LeafCounter:
                 self._held = 0
                 self._addr, self._thread, self._is_write = addr[:0], thread[:0], is_write[:0]
             part = min(len(addr) - done, self._most - self._held)
-            self._make_room(self._held + part)
+            self._grow(self._held + part)
             to, source = slice(self._held, self._held + part), slice(done, done + part)
             self._addr[to], self._thread[to] = addr[source], thread[source]
             self._is_write[to] = is_write[source]
@@ -107,10 +107,10 @@ class LeafCounter:
         self._count(counts)
         return counts
 
-    def _make_room(self, samples: int) -> None:
+    def _grow(self, samples: int) -> None:
         if samples <= len(self._addr):
             return
-        size = min(self._most, max(FIRST_ROOM, samples, 2 * len(self._addr)))
+        size = min(self._most, max(FIRST_CAPACITY, samples, 2 * len(self._addr)))
         for name in ("_addr", "_thread", "_is_write"):
             old = getattr(self, name)
             larger = np.empty(size, old.dtype)

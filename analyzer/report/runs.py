@@ -14,15 +14,15 @@ def runs_sentences(agreements: Sequence[RunAgreement | None], merged: bool) -> l
     """What each further trace is to the first one, and whether what follows is of all of them."""
     if not agreements:
         return []
-    said = []
+    sentences = []
     for number, agreement in enumerate(agreements, start=2):
         text = agreement.sentence() if agreement else "other threads (another rank): shown beside the first"
-        said.append(f"trace {number}: {text}")
+        sentences.append(f"trace {number}: {text}")
     if not merged:
-        said.append("what follows is for trace 1 only")
+        sentences.append("what follows is for trace 1 only")
     elif any(agreements):
-        said.append("communication and loads are means per run; regions are those of trace 1")
-    return said
+        sentences.append("communication and loads are means per run; regions are those of trace 1")
+    return sentences
 
 
 def runs_document(

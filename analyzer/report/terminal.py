@@ -85,7 +85,7 @@ def _show_threads(console: "Console", analysis: Analysis) -> None:
         table.add_row(path, thread.name, in_count(load), bar, in_count(thread.samples))
     console.print()
     console.print(table)
-    _say_more(console, len(analysis.threads) - MOST_ROWS, "threads")
+    _show_rest(console, len(analysis.threads) - MOST_ROWS, "threads")
 
 
 def _show_phases(console: "Console", analysis: Analysis) -> None:
@@ -103,7 +103,7 @@ def _show_phases(console: "Console", analysis: Analysis) -> None:
         table.add_row(*times, f"{phase.weight:.1f}")
     console.print()
     console.print(table)
-    _say_more(console, len(analysis.phases) - MOST_ROWS, "phases")
+    _show_rest(console, len(analysis.phases) - MOST_ROWS, "phases")
 
 
 def _show_regions(console: "Console", analysis: Analysis, regions: Sequence[RegionUse]) -> None:
@@ -120,9 +120,9 @@ def _show_regions(console: "Console", analysis: Analysis, regions: Sequence[Regi
         table.add_row(use.title, *use_cells(use, analysis))
     console.print()
     console.print(table)
-    _say_more(console, len(regions) - len(shown), "regions")
+    _show_rest(console, len(regions) - len(shown), "regions")
 
 
-def _say_more(console: "Console", left: int, what: str) -> None:
+def _show_rest(console: "Console", left: int, what: str) -> None:
     if left > 0:
         console.print(f"[dim]… {left} more {what}: see --json or nmap report[/dim]")

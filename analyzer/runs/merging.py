@@ -15,7 +15,7 @@ from ..timeline.phases import describe_phases, divide_phases
 from ..timeline.timeline import Timeline
 from .stability import compare_runs, thread_keys
 
-SURE = 3.0  # standard errors from which a difference is not taken for chance
+SIGNIFICANT = 3.0  # standard errors from which a difference is not taken for chance
 
 Matrix = NDArray[np.float64]
 
@@ -101,7 +101,7 @@ def compare_traces(first: Analysis, second: Analysis) -> Difference:
         loads.append(analysis.loads[place] / (float(analysis.loads.sum()) or 1.0))
     change = shares[1] - shares[0]
     error = np.hypot(errors[0], errors[1])
-    return Difference(common, change, np.abs(change) > SURE * error, loads[1] - loads[0])
+    return Difference(common, change, np.abs(change) > SIGNIFICANT * error, loads[1] - loads[0])
 
 
 def _merged_threads(

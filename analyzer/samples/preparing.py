@@ -18,7 +18,7 @@ def choose(
     """The chosen ones of equally long arrays: times, threads, keys and whether they write, contiguous."""
     size = len(chosen)
     source = (_of(time_ns, np.int64), _of(thread, np.int32), _of(key, np.uint64), _of(is_write, np.bool_))
-    which = _of(chosen, np.bool_)
+    selected = _of(chosen, np.bool_)
     if any(len(array) != size for array in source):
         raise ValueError("arrays of different length")
     found = (
@@ -29,7 +29,7 @@ def choose(
     )
     kept = library().comm_samples_choose(
         ctypes.byref(_Raw(size, *(array.ctypes.data for array in source))),
-        which.ctypes.data,
+        selected.ctypes.data,
         ctypes.byref(_Chosen(*(array.ctypes.data for array in found))),
     )
     return found[0][:kept], found[1][:kept], found[2][:kept], found[3][:kept]
@@ -50,15 +50,15 @@ def count_threads(counts: NDArray[np.int64], thread: Array, chosen: NDArray[np.b
 
     Raises ValueError for arrays that do not fit and for a thread that is not in 0..N-1.
     """
-    who, which = _of(thread, np.int32), None if chosen is None else _of(chosen, np.bool_)
-    if which is not None and len(which) != len(who):
+    thread_ids, selected = _of(thread, np.int32), None if chosen is None else _of(chosen, np.bool_)
+    if selected is not None and len(selected) != len(thread_ids):
         raise ValueError("arrays of different length")
-    if len(who) and not 0 <= int(who.min()) <= int(who.max()) < len(counts):
+    if len(thread_ids) and not 0 <= int(thread_ids.min()) <= int(thread_ids.max()) < len(counts):
         raise ValueError("thread out of range")
     if not (counts.flags.c_contiguous and counts.dtype == np.int64):
         raise ValueError("counts that are not contiguous")
-    mask = which.ctypes.data if which is not None else None
-    library().comm_threads_count(counts.ctypes.data, len(who), who.ctypes.data, mask)
+    mask = selected.ctypes.data if selected is not None else None
+    library().comm_threads_count(counts.ctypes.data, len(thread_ids), thread_ids.ctypes.data, mask)
 
 
 def count_in_slices(
@@ -76,23 +76,23 @@ def count_in_slices(
     do not fit and for a thread that is not in 0..N-1.
     """
     slices, threads = cells.shape
-    when, who = _of(time_ns, np.int64), _of(thread, np.int32)
+    when, thread_ids = _of(time_ns, np.int64), _of(thread, np.int32)
     amount = None if weight is None else _of(weight, np.float64)
-    which = None if chosen is None else _of(chosen, np.bool_)
-    if any(array is not None and len(array) != len(when) for array in (who, amount, which)):
+    selected = None if chosen is None else _of(chosen, np.bool_)
+    if any(array is not None and len(array) != len(when) for array in (thread_ids, amount, selected)):
         raise ValueError("arrays of different length")
     if not len(when):
         return
-    if not slices or int(who.min()) < 0 or int(who.max()) >= threads:
+    if not slices or int(thread_ids.min()) < 0 or int(thread_ids.max()) >= threads:
         raise ValueError("thread out of range")
     line = _Line(start_ns, slice_ns, slices, threads, cells.ctypes.data)
     library().comm_timeline_count(
         ctypes.byref(line),
         len(when),
         when.ctypes.data,
-        who.ctypes.data,
+        thread_ids.ctypes.data,
         amount.ctypes.data if amount is not None else None,
-        which.ctypes.data if which is not None else None,
+        selected.ctypes.data if selected is not None else None,
     )
 
 

@@ -51,11 +51,11 @@ def divide_phases(
             phases.append((left, right + 1))
             left = right
     if complete:
-        _add_rest(phases, left, len(values), min_width)
+        _close_last_phase(phases, left, len(values), min_width)
     return phases
 
 
-def _add_rest(phases: list[tuple[int, int]], left: int, end: int, min_width: int) -> None:
+def _close_last_phase(phases: list[tuple[int, int]], left: int, end: int, min_width: int) -> None:
     if phases and phases[-1][1] == end:
         return
     if not phases or end - left >= min_width:

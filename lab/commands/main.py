@@ -17,6 +17,6 @@ Example: nlab setup && nlab run --machine 4x2 -- ./app
 """
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of `nlab`; returns the exit code."""
-    return run_tool("nlab", ABOUT, COMMANDS, __package__, words)
+    return run_tool("nlab", ABOUT, COMMANDS, __package__, arguments)

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from numaplan.common import NotSoError
 
-from .health import Pulse
+from .health import Heartbeat
 
 FRAME_LIMIT = 1 << 20
 
@@ -31,9 +31,9 @@ class Control:
     """
 
     def __init__(
-        self, port: socket.socket, process: subprocess.Popen[bytes], folder: Path, pulse: Pulse
+        self, port: socket.socket, process: subprocess.Popen[bytes], folder: Path, heartbeat: Heartbeat
     ) -> None:
-        self._port, self._process, self._folder, self._pulse = port, process, folder, pulse
+        self._port, self._process, self._folder, self._heartbeat = port, process, folder, heartbeat
 
     def send(self, payload: bytes) -> None:
         """A frame: its length, then the payload; raises GuestError when the guest has stopped."""
@@ -45,7 +45,7 @@ class Control:
     def receive(self, limit: float | None) -> dict[str, str]:
         """The next frame, as keys and values; raises GuestHungError when none comes for `limit` seconds."""
         end = time.monotonic() + limit if limit else math.inf
-        self._pulse.rest()
+        self._heartbeat.reset()
         try:
             (length,) = struct.unpack("<I", self._receive_exactly(4, end))
             if length > FRAME_LIMIT:
@@ -53,7 +53,7 @@ class Control:
             fields = self._receive_exactly(length, end).decode().split("\0")
         except TimeoutError:
             raise GuestHungError(
-                f"the guest did not answer within {limit:.0f} s", self._last_words()
+                f"the guest did not answer within {limit:.0f} s", self._last_message()
             ) from None
         return dict(zip(fields[0:-1:2], fields[1:-1:2], strict=True))
 
@@ -61,7 +61,7 @@ class Control:
         """Raises TimeoutError when it has not come by then, GuestError when it cannot come any more."""
         data = b""
         while len(data) < count:
-            wait = min(end - time.monotonic(), self._pulse.patience.asked_every)
+            wait = min(end - time.monotonic(), self._heartbeat.patience.check_seconds)
             self._port.settimeout(max(0.001, wait))
             with suppress(ConnectionError):
                 try:
@@ -76,7 +76,7 @@ class Control:
         return data
 
     def _check_health(self, end: float) -> None:
-        if self._pulse.stopped():
+        if self._heartbeat.has_stopped():
             raise GuestHungError("the virtual machine hangs because of a bug in QEMU", "run it again")
         if time.monotonic() >= end:
             raise TimeoutError
@@ -84,9 +84,9 @@ class Control:
     def _fail(self) -> NoReturn:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(2.0)
-        raise GuestError("the guest stopped", self._last_words())
+        raise GuestError("the guest stopped", self._last_message())
 
-    def _last_words(self) -> str:
+    def _last_message(self) -> str:
         """What QEMU or the guest's kernel said last."""
         for name in ("qemu", "console"):
             with suppress(OSError):

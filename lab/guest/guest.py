@@ -15,7 +15,7 @@ from numaplan.common import MachineLacksError
 
 from ..places import QEMU, lab_part
 from .control import Control, GuestError
-from .health import Patience, Pulse
+from .health import Heartbeat, Patience
 from .initramfs import initial_files
 from .job import Job, job_frame
 from .kernel import installed_kernel
@@ -63,7 +63,7 @@ class Guest:
         self._process: subprocess.Popen[bytes] | None = None
         self._sockets: dict[str, socket.socket] = {}
         self._outlets: dict[str, Outlet] = {}
-        self._pulse = Pulse(folder, len(shape.machine.cpus), counted, patience or Patience())
+        self._heartbeat = Heartbeat(folder, len(shape.machine.cpus), counted, patience or Patience())
         self._lost = False  # a run was broken off: what the agent says next answers nothing
         self.boot_seconds = 0.0
 
@@ -150,34 +150,34 @@ class Guest:
         kernel = installed_kernel()
         initrd = self._folder / "initrd"
         initrd.write_bytes(initial_files(lab_part("guest.elf"), kernel.modules))
-        theirs = {}
+        qemu_ends = {}
         for name in PORTS:
-            self._sockets[name], theirs[name] = socket.socketpair()
+            self._sockets[name], qemu_ends[name] = socket.socketpair()
         plugin = lab_part(plugin_name(version)) if self._counted else None
         with (self._folder / "samples").open("wb") as samples:
             samples.truncate(sampler_bytes(len(self.shape.machine.cpus)))
-        ports = [(name, end.fileno()) for name, end in theirs.items()]
+        ports = [(name, end.fileno()) for name, end in qemu_ends.items()]
         command = command_line(self.shape, kernel.image, initrd, self._folder, ports, plugin)
         with (self._folder / "qemu").open("wb") as errors:
             self._process = spawn(command, [number for _, number in ports], errors.fileno())
-        for end in theirs.values():
+        for end in qemu_ends.values():
             end.close()  # so that its end is ours to see when QEMU goes
-        self._control = Control(self._sockets["control"], self._process, self._folder, self._pulse)
+        self._control = Control(self._sockets["control"], self._process, self._folder, self._heartbeat)
         for name in ("stdout", "stderr"):
             closed = f"closed\0{name}\0".encode()
             self._outlets[name] = Outlet(self._sockets[name], partial(self._control.send, closed))
         self._check_topology(self._control.receive(BOOT_LIMIT))
         self._check_calibration()
-        self._pulse.booted = True
+        self._heartbeat.booted = True
         self.boot_seconds = time.monotonic() - started
 
     def _check_topology(self, ready: Mapping[str, str]) -> None:
         """The guest's kernel must have made of our tables what we meant."""
-        homes = {
+        node_of_cpu = {
             int(key.removeprefix("cpu")): int(node) for key, node in ready.items() if key.startswith("cpu")
         }
-        if homes != self.shape.machine.node_of_cpu:
-            raise GuestError(f"the guest numbered its cpus {homes}", "try --scale, and report it")
+        if node_of_cpu != self.shape.machine.node_of_cpu:
+            raise GuestError(f"the guest numbered its cpus {node_of_cpu}", "try --scale, and report it")
 
     def _check_calibration(self) -> None:
         if not self._counted:

@@ -21,12 +21,12 @@ _HEAD, _RING, _SWITCHES = 64, 128, 16  # bytes: lab/native/plugin/samples.h
 class Patience:
     """How often a guest is asked, and how often in vain before it is given up."""
 
-    asked_every: float = 10.0  # seconds
-    beats: int = 9  # a crowded host delays the guest by seconds at most
-    boot_beats: int = 3  # while it boots, when there always is something to do
+    check_seconds: float = 10.0
+    most_missed: int = 9  # a crowded host delays the guest by seconds at most
+    most_missed_at_boot: int = 3  # while it boots, when there always is something to do
 
 
-class Pulse:
+class Heartbeat:
     """What shows that a guest of so many cpus lives.
 
     folder: the guest's; counted: whether the plugin is there. `booted` is to be set when it is.
@@ -38,20 +38,20 @@ class Pulse:
         self._samples = folder / "samples" if counted else None
         self._bytes = _HEAD + cpus * _RING
         self.booted = False
-        self._heard = 0  # bytes of the console: what they tell of is over
+        self._console_read = 0  # bytes of the console: what they tell of is over
         self._switches, self._missed = -1, 0  # when last asked, and how often since they changed
 
-    def rest(self) -> None:
+    def reset(self) -> None:
         """Nothing was expected of the guest until now."""
         self._switches, self._missed = -1, 0
         with suppress(OSError):
-            self._heard = self._console.stat().st_size
+            self._console_read = self._console.stat().st_size
 
-    def stopped(self) -> bool:
-        """To be asked every `patience.asked_every` seconds while something is expected of the guest."""
-        return self._no_turns() or self._starved()
+    def has_stopped(self) -> bool:
+        """To be asked every `patience.check_seconds` seconds while something is expected of the guest."""
+        return self._no_task_switches() or self._starved()
 
-    def _no_turns(self) -> bool:
+    def _no_task_switches(self) -> bool:
         if self._samples is None:
             return False
         with self._samples.open("rb") as samples:
@@ -60,12 +60,12 @@ class Pulse:
         self._missed = self._missed + 1 if switches == self._switches else 0
         self._switches = switches
         booting = switches and not self.booted
-        return self._missed >= (self.patience.boot_beats if booting else self.patience.beats)
+        return self._missed >= (self.patience.most_missed_at_boot if booting else self.patience.most_missed)
 
     def _starved(self) -> bool:
         with suppress(OSError):
             return any(
                 int(jiffies) > _STARVED_FOR
-                for jiffies in _STARVED.findall(self._console.read_bytes()[self._heard :])
+                for jiffies in _STARVED.findall(self._console.read_bytes()[self._console_read :])
             )
         return False

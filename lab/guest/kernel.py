@@ -20,7 +20,7 @@ from numaplan.common import MachineLacksError, UsageError
 from ..places import cache_folder
 
 # What turns the virtio devices of the lab into files and streams; dependencies are found.
-WANTED = ("virtio_pci", "9pnet_virtio", "9p", "virtio_console")
+NEEDED_MODULES = ("virtio_pci", "9pnet_virtio", "9p", "virtio_console")
 _SETUP_HEADER = 0x1F1  # offset of the x86 boot protocol's header in a bzImage
 _ELF = b"\x7fELF"
 UNPACKED_LIMIT = 512 << 20
@@ -67,7 +67,7 @@ def import_kernel(tree: Path, target: Path) -> str:
     (target / "modules").mkdir()
     found = {path.name.split(".ko")[0]: path for path in _module_files(tree, version)}
     names = []
-    for number, name in enumerate(load_order(WANTED, found)):
+    for number, name in enumerate(load_order(NEEDED_MODULES, found)):
         names.append(f"{number:02d}-{name}.ko")
         (target / "modules" / names[-1]).write_bytes(_module_bytes(found[name]))
     (target / "kernel.json").write_bytes(msgspec.json.encode(_Record(version, names)))
@@ -112,7 +112,7 @@ def _module_bytes(path: Path) -> bytes:
     return lzma.decompress(data) if path.suffix == ".xz" else data
 
 
-def load_order(wanted: tuple[str, ...], found: dict[str, Path]) -> list[str]:
+def load_order(needed: tuple[str, ...], found: dict[str, Path]) -> list[str]:
     """Names of the wanted modules and all they depend on, dependencies first; built-in ones are left out."""
     order: list[str] = []
 
@@ -120,11 +120,11 @@ def load_order(wanted: tuple[str, ...], found: dict[str, Path]) -> list[str]:
         path = found.get(name) or found.get(name.replace("_", "-"))
         if path is None or (stem := path.name.split(".ko")[0]) in order:
             return
-        for needed in dependencies(_module_bytes(path)):
-            visit(needed)
+        for dependency in dependencies(_module_bytes(path)):
+            visit(dependency)
         order.append(stem)
 
-    for name in wanted:
+    for name in needed:
         visit(name)
     return order
 

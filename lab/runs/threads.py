@@ -27,16 +27,18 @@ _RENAME = re.compile(r"pid=(\d+) oldcomm=.* newcomm=(.*) oom_score_adj")
 
 @dataclass
 class _Task:
-    """begin, became, end: stages of its address at its birth, after its first exec (0: none), at its end."""
+    """first_stage, exec_stage, end_stage: of its address, at its birth, after its first exec (0: none) and at
+    its end.
+    """
 
     tid: int
     parent: int
     is_thread: bool
     name: str
     address: int = 0
-    begin: int = 0
-    became: int = 0
-    end: int | None = None
+    first_stage: int = 0
+    exec_stage: int = 0
+    end_stage: int | None = None
     made_threads: int = 0
     made_processes: int = 0
     process: str = ""
@@ -46,7 +48,7 @@ class _Task:
         """(cpus, nodes) of this task alone."""
         none = np.zeros_like(counts.accesses)
         if self.address in counts.stages:
-            return sum(counts.stages[self.address][self.begin : self.end], none)
+            return sum(counts.stages[self.address][self.first_stage : self.end_stage], none)
         return counts.tasks.get(self.address, none)
 
 
@@ -61,10 +63,14 @@ def program_threads(
     """
     family = _name(_read(trace), counts, launched)
     if launched and family:
-        family[0].begin = max(family[0].begin, family[0].became)
-    lives = [task.accesses(counts) for task in family]
-    threads = [_counts(task, life) for task, life in zip(family, lives, strict=True) if life.any()]
-    return sum(lives, np.zeros_like(counts.accesses)) if launched else counts.accesses, threads
+        family[0].first_stage = max(family[0].first_stage, family[0].exec_stage)
+    accesses_by_task = [task.accesses(counts) for task in family]
+    threads = [
+        _counts(task, task_accesses)
+        for task, task_accesses in zip(family, accesses_by_task, strict=True)
+        if task_accesses.any()
+    ]
+    return sum(accesses_by_task, np.zeros_like(counts.accesses)) if launched else counts.accesses, threads
 
 
 def _read(trace: Path) -> list[_Task]:
@@ -84,15 +90,15 @@ def _read(trace: Path) -> list[_Task]:
         elif event == "new" and (wake := _WAKE.match(rest)) and creator in newest:
             child = newest.pop(creator)
             child.address = int(wake[1], 16)
-            child.begin = stages.get(child.address, 0)
+            child.first_stage = stages.get(child.address, 0)
             living[child.tid] = child
             born.append(child)
         elif event in ("exec", "exit") and task:
             stages[task.address] = stages.get(task.address, 0) + 1
             if event == "exit":
-                task.end = stages[task.address]
-            elif not task.became:
-                task.became = stages[task.address]
+                task.end_stage = stages[task.address]
+            elif not task.exec_stage:
+                task.exec_stage = stages[task.address]
         elif event == "task_rename" and (rename := _RENAME.match(rest)) and int(rename[1]) in living:
             living[int(rename[1])].name = rename[2]
     return born
@@ -108,7 +114,7 @@ def _events(text: str) -> Iterable[tuple[int, str, str]]:
 def _name(tasks: list[_Task], counts: Counts, launched: bool) -> list[_Task]:
     """Give the program's tasks their paths, in order of creation; returns those that have one."""
     # The agent's other child, its sampler, does not become another program.
-    root = next((task for task in tasks if task.parent == AGENT and task.became), None)
+    root = next((task for task in tasks if task.parent == AGENT and task.exec_stage), None)
     if launched and root:
         children = [task for task in tasks if task.parent == root.tid and not task.is_thread]
         root = max(children, key=lambda task: (int(task.accesses(counts).sum()), task.tid), default=None)

@@ -74,13 +74,13 @@ def _fetch_and_import(work: Path, packages: list[Path], folder: Path, say: Calla
             _run(["dpkg-deb", "-x", str(package), str(tree)], work, f"{package} could not be unpacked")
         except MachineLacksError as error:
             raise UsageError(error.what, "give a Debian kernel package (linux-image-VERSION_….deb)") from None
-    fresh = work / "kernel"
-    fresh.mkdir()
-    version = import_kernel(tree, fresh)
+    prepared = work / "kernel"
+    prepared.mkdir()
+    version = import_kernel(tree, prepared)
     target = folder / f"kernel-{version}"
     if target.exists():
         target.rename(work / "old")
-    fresh.rename(target)
+    prepared.rename(target)
     os.utime(target / "kernel.json")
 
 
@@ -110,8 +110,8 @@ def _run(command: Sequence[str], folder: Path, problem: str) -> str:
         command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
     )
     if done.returncode:
-        said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+        lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
         raise MachineLacksError(
-            f"{problem}: {said[-1] if said else 'no reason given'}", f"try: {' '.join(command)}"
+            f"{problem}: {lines[-1] if lines else 'no reason given'}", f"try: {' '.join(command)}"
         )
     return done.stdout.decode(errors="replace")

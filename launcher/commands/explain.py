@@ -23,7 +23,7 @@ def explain(launch: CheckedLaunch) -> str:
     lines = [
         f"{_count(len(plan.threads), 'thread')} by {plan.method},"
         f" {_count(len(plan.memory), 'memory region')}",
-        _how(launch),
+        _binding(launch),
         f"threads not in the plan: {_UNPLANNED[launch.request.unplanned]}",
         f"affinity that the program sets for itself: {'undone' if launch.request.override else 'respected'}",
         "",
@@ -49,10 +49,10 @@ def explain(launch: CheckedLaunch) -> str:
     )
 
 
-def _how(launch: CheckedLaunch) -> str:
+def _binding(launch: CheckedLaunch) -> str:
     if launch.traced:
-        why = launch.obstacle or "asked for"
-        return f"threads bound from outside by ptrace ({why}); memory is left to first touch"
+        reason = launch.obstacle or "asked for"
+        return f"threads bound from outside by ptrace ({reason}); memory is left to first touch"
     return "threads bound and memory placed by a library that is loaded into the program"
 
 

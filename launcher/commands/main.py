@@ -197,6 +197,6 @@ class LaunchCommand(Command, frozen=True):
         )
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of `nlaunch`; returns the exit code."""
-    return run_command(LaunchCommand, "nlaunch", words, no_args_is_help=True)
+    return run_command(LaunchCommand, "nlaunch", arguments, no_args_is_help=True)

@@ -29,13 +29,13 @@ def launch_folder(files: Mapping[str, bytes]) -> Iterator[Path]:
     try:
         name = keeper.stdout.read(_NAME_BYTES).rstrip(b"\0")
         if not name:
-            raise _no_room(os.strerror(keeper.wait()))
+            raise _not_writable(os.strerror(keeper.wait()))
         folder = Path(os.fsdecode(name))
         try:
             for file, data in files.items():
                 (folder / file).write_bytes(data)
         except OSError as error:
-            raise _no_room(error.strerror or str(error)) from error
+            raise _not_writable(error.strerror or str(error)) from error
         yield folder
     finally:
         with suppress(OSError):
@@ -50,7 +50,7 @@ def _keeper() -> "subprocess.Popen[bytes]":
     if not KEEPER.is_file():
         raise MachineLacksError(f"{KEEPER.name}: the native program is not built", "run 'make setup'")
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-    command = [str(KEEPER), "keep", *_places()]
+    command = [str(KEEPER), "keep", *_candidates()]
     try:
         return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing, bufsize=0)
     except OSError as error:
@@ -59,11 +59,11 @@ def _keeper() -> "subprocess.Popen[bytes]":
         ) from error
 
 
-def _no_room(why: str) -> UsageError:
-    return UsageError(f"no temporary folder can be written: {why}", "set TMPDIR to a folder with room")
+def _not_writable(reason: str) -> UsageError:
+    return UsageError(f"no temporary folder can be written: {reason}", "set TMPDIR to a folder with room")
 
 
-def _places() -> list[str]:
+def _candidates() -> list[str]:
     """Where temporary files go, the best first; as Python's tempfile has it, which takes long to load."""
-    told = [os.environ.get(name, "") for name in ("TMPDIR", "TEMP", "TMP")]
-    return [*filter(None, told), "/tmp", "/var/tmp", os.curdir]
+    configured = [os.environ.get(name, "") for name in ("TMPDIR", "TEMP", "TMP")]
+    return [*filter(None, configured), "/tmp", "/var/tmp", os.curdir]

@@ -27,8 +27,8 @@ def fit_plan(
     and another build of the program is taken.
     """
     plan = Plan.load(path)
-    reasons = [_where(plan, machine)] if _elsewhere(plan, machine) else []
-    if facts and other_build(plan, facts) and _same_name(plan, program):
+    reasons = [_mismatch(plan, machine)] if _is_other_machine(plan, machine) else []
+    if facts and is_other_build(plan, facts) and _same_name(plan, program):
         reasons.append("made for another build of the program")
     if not reasons:
         return plan
@@ -36,10 +36,10 @@ def fit_plan(
         raise UsageError(
             f"{path}: {'; '.join(reasons)}", "plan again ('nmap plan --machine local'), or add --remap"
         )
-    return remap_plan(plan, machine) if _elsewhere(plan, machine) else plan
+    return remap_plan(plan, machine) if _is_other_machine(plan, machine) else plan
 
 
-def own_part(plan: Plan, root: str) -> Plan:
+def part_of_process(plan: Plan, root: str) -> Plan:
     """What the plan says of the process `root` and its children; all of it when it knows no such rank."""
     if root == "p0" or not any(_within(thread.process, root) for thread in plan.threads):
         return plan
@@ -54,7 +54,7 @@ def _within(process: str, root: str) -> bool:
     return process == root or process.startswith(root + ".")
 
 
-def other_build(plan: Plan, facts: ElfFacts) -> bool:
+def is_other_build(plan: Plan, facts: ElfFacts) -> bool:
     """Whether what is started is not the executable that the plan was made for."""
     return bool(plan.app.build_id) and facts.build_id != plan.app.build_id
 
@@ -64,28 +64,28 @@ def _same_name(plan: Plan, program: str) -> bool:
     return bool(plan.app.argv) and Path(plan.app.argv[0]).name == Path(program).name
 
 
-def _elsewhere(plan: Plan, machine: Machine) -> bool:
+def _is_other_machine(plan: Plan, machine: Machine) -> bool:
     planned = {cpu for thread in plan.threads for cpu in thread.cpus}
     return plan.machine.fingerprint != machine.fingerprint and not (
         _same_but_for_cpus(plan.machine.machine(), machine) and planned <= set(machine.cpus)
     )
 
 
-def _same_but_for_cpus(theirs: Machine, ours: Machine) -> bool:
+def _same_but_for_cpus(planned: Machine, ours: Machine) -> bool:
     """Whether ours is the plan's machine with some cpus out of use; a plan that needs none of them holds."""
     return (
-        theirs.node_ids == ours.node_ids
-        and theirs.distance_rows == ours.distance_rows
-        and all(theirs.node_of_cpu.get(cpu) == node for cpu, node in ours.node_of_cpu.items())
+        planned.node_ids == ours.node_ids
+        and planned.distance_rows == ours.distance_rows
+        and all(planned.node_of_cpu.get(cpu) == node for cpu, node in ours.node_of_cpu.items())
     )
 
 
-def _where(plan: Plan, machine: Machine) -> str:
-    theirs = plan.machine.machine()
-    if _same_but_for_cpus(theirs, machine):
-        gone = {cpu for thread in plan.threads for cpu in thread.cpus} - set(machine.cpus)
-        return f"needs cpus that are offline or not allowed here ({format_list(gone)})"
-    return f"made for another machine ({plan.machine.name}: {_shape(theirs)}; here: {_shape(machine)})"
+def _mismatch(plan: Plan, machine: Machine) -> str:
+    planned = plan.machine.machine()
+    if _same_but_for_cpus(planned, machine):
+        missing = {cpu for thread in plan.threads for cpu in thread.cpus} - set(machine.cpus)
+        return f"needs cpus that are offline or not allowed here ({format_list(missing)})"
+    return f"made for another machine ({plan.machine.name}: {_shape(planned)}; here: {_shape(machine)})"
 
 
 def _shape(machine: Machine) -> str:
@@ -108,25 +108,25 @@ def remap_plan(plan: Plan, machine: Machine) -> Plan:
         groups[thread.node].append(thread)
     pieces = _cut(groups, machine)
     nodes = _nodes_of_pieces([group for _, group in pieces], machine)
-    home: dict[int, int] = {}
+    node_of: dict[int, int] = {}
     seats: dict[tuple[str, str], tuple[int, tuple[int, ...]]] = {}
     taken: dict[int, int] = defaultdict(int)
     whole = _whole_nodes(plan)
     for (origin, group), node in zip(pieces, nodes, strict=True):
-        home.setdefault(origin, node)
+        node_of.setdefault(origin, node)
         for thread in group:
             cpus = cpus_in_turn(machine, node)
             seat = tuple(sorted(cpus)) if whole else (cpus[taken[node] % len(cpus)],)
             taken[node] += 1
             seats[thread.process, thread.path] = (node, seat)
     for position, old in enumerate(plan.machine.nodes):  # nodes of the plan that hold memory only
-        home.setdefault(old.id, machine.node_ids[position % len(machine.node_ids)])
+        node_of.setdefault(old.id, machine.node_ids[position % len(machine.node_ids)])
     threads = tuple(_moved(thread, seats[thread.process, thread.path]) for thread in plan.threads)
     return msgspec.structs.replace(
         plan,
         machine=PlanMachine.of(machine),
         threads=threads,
-        memory=tuple(_moved_region(region, home) for region in plan.memory),
+        memory=tuple(_moved_region(region, node_of) for region in plan.memory),
         predicted=msgspec.structs.replace(plan.predicted, node_loads=(), baselines={}),
     )
 
@@ -145,12 +145,12 @@ def _whole_nodes(plan: Plan) -> bool:
 
 def _cut(groups: dict[int, Group], machine: Machine) -> list[tuple[int, Group]]:
     """(node of the plan, threads), groups larger than the largest node cut while nodes are to spare."""
-    room = max(len(node.cpus) for node in machine.cpu_nodes)
+    capacity = max(len(node.cpus) for node in machine.cpu_nodes)
     spare = len(machine.cpu_nodes) - len(groups)
     pieces: list[tuple[int, Group]] = []
     for origin in sorted(groups):
         group = groups[origin]
-        count = min(-(-len(group) // room), 1 + max(spare, 0))
+        count = min(-(-len(group) // capacity), 1 + max(spare, 0))
         spare -= count - 1
         edges = [len(group) * piece // count for piece in range(count + 1)]
         pieces += [(origin, group[a:b]) for a, b in pairwise(edges)]
@@ -179,10 +179,10 @@ def _moved(thread: PlanThread, seat: tuple[int, tuple[int, ...]]) -> PlanThread:
     return msgspec.structs.replace(thread, node=seat[0], cpus=seat[1])
 
 
-def _moved_region(region: PlanRegion, home: dict[int, int]) -> PlanRegion:
+def _moved_region(region: PlanRegion, node_of: dict[int, int]) -> PlanRegion:
     runs: list[Run] = []
     for run in region.runs:
-        node = home[run.node]
+        node = node_of[run.node]
         last = runs[-1] if runs else None
         if last is not None and last.node == node and last.offset + last.bytes == run.offset:
             runs[-1] = Run(offset=last.offset, bytes=last.bytes + run.bytes, node=node)

@@ -10,7 +10,7 @@ import msgspec
 from numaplan.common import printable, write_document
 from numaplan.mapper import Plan
 
-from ..enforce.plan_fit import other_build
+from ..enforce.plan_fit import is_other_build
 from ..enforce.plan_table import PlanTable
 from ..verify.applied import warning_of
 from ..verify.observed import ObservedRun, read_observed
@@ -25,13 +25,13 @@ LONGEST = 2000  # characters of a line for people: a plan may have names of any 
 class Attended(msgspec.Struct, frozen=True):
     """What came of attending the program while it ran.
 
-    plan: as --match changed it; match: what that did, in a line; strayed: what --watch found elsewhere;
-    notes: what else there is to say.
+    plan: as --match changed it; match: what that did, in a line; misplaced_threads: what --watch found of
+    threads on other cpus; notes: what else there is to say.
     """
 
     plan: Plan
     match: str
-    strayed: Sequence[str]
+    misplaced_threads: Sequence[str]
     notes: Sequence[str]
 
 
@@ -39,9 +39,16 @@ def finish(launch: CheckedLaunch, table: PlanTable, workdir: Path, code: int, at
     """Write the report, say the summary; the exit code that the command ends with."""
     request, plan = launch.request, attended.plan
     observed = read_observed(workdir)
-    notes = (*attended.notes, *_notes(launch), *_left_to_first_touch(launch, observed), *attended.strayed)
+    notes = (
+        *attended.notes,
+        *_notes(launch),
+        *_left_to_first_touch(launch, observed),
+        *attended.misplaced_threads,
+    )
     applied = make_report(plan, table, observed, code, notes)
-    applied = msgspec.structs.replace(applied, ok=applied.ok and not attended.strayed, match=attended.match)
+    applied = msgspec.structs.replace(
+        applied, ok=applied.ok and not attended.misplaced_threads, match=attended.match
+    )
     if not request.quiet:
         warning = warning_of(applied, plan)
         match = f"match: {applied.match}" if applied.match else ""
@@ -82,7 +89,7 @@ def _notes(launch: CheckedLaunch) -> list[str]:
     ]
     if launch.obstacle and not launch.traced:
         notes.append(f"nothing can be loaded into the program: {launch.obstacle}")
-    if facts and other_build(plan, facts):
+    if facts and is_other_build(plan, facts):
         notes.append("the program is another build than the one that the plan was made for")
     if not launch.request.match and plan.provenance.get("identity", {}).get("stable") is False:
         notes.append("threads swapped roles between the plan's recordings: see --match")

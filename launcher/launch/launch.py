@@ -59,8 +59,8 @@ class Attendants(msgspec.Struct, frozen=True):
         if self.tracer and self.tracer.failed:
             notes.append("the tracer could not attach (a container without ptrace?): nothing was bound")
         elif self.tracer and launch.plan.memory:
-            why = launch.obstacle or "--by ptrace"
-            notes.append(f"memory was left to first touch: the program was followed from outside ({why})")
+            reason = launch.obstacle or "--by ptrace"
+            notes.append(f"memory was left to first touch: the program was followed from outside ({reason})")
         if self.online:
             notes.append(f"--online continued from the plan: {self.online.moves()}")
         return notes

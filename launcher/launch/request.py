@@ -12,7 +12,7 @@ from numaplan.machine import Machine
 from numaplan.mapper import Plan
 from numaplan.profiler import first_process
 
-from ..enforce.plan_fit import fit_plan, own_part
+from ..enforce.plan_fit import fit_plan, part_of_process
 from ..enforce.program import ElfFacts, elf_facts, executable_of, gains_privileges, preload_obstacle
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def check(request: LaunchRequest, environment: Mapping[str, str] | None = None) 
         _unbind()
     machine = Machine.load("local")
     plan = fit_plan(request.plan_path, machine, request.remap, program, facts)
-    plan = own_part(plan, root)
+    plan = part_of_process(plan, root)
     if request.report_path:
         check_output(request.report_path)
     obstacle = preload_obstacle(executable, facts)

@@ -118,9 +118,9 @@ class Actuator:
         for row in rows.tolist():
             tid, node = int(threads.tid[row]), int(machine.node_ids[threads.node[row]])
             old = self.bindings.mask(tid)
-            cpus = self.bindings.room(self.pid_of.get(tid, -1), self.node_cpus.get(node, frozenset()))
+            cpus = self.bindings.usable_cpus(self.pid_of.get(tid, -1), self.node_cpus.get(node, frozenset()))
             if (
-                old is None or not cpus or self.bindings.is_ours(tid) or old <= cpus
+                old is None or not cpus or self.bindings.is_bound(tid) or old <= cpus
             ):  # closer already, by a plan
                 continue
             if not self._bind(tid, cpus):
@@ -162,7 +162,7 @@ class Actuator:
             return [ActionResult(action, problem="over the budget") for action in actions]
         before: list[tuple[int, Cpus]] = []
         for action in actions:
-            cpus = self.bindings.room(self.pid_of.get(action.tid, -1), self._cpus(action))
+            cpus = self.bindings.usable_cpus(self.pid_of.get(action.tid, -1), self._cpus(action))
             old = self.bindings.mask(action.tid)
             problem = self._bind(action.tid, cpus) if old is not None and cpus else "no cpu of it is allowed"
             if problem:

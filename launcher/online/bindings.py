@@ -16,79 +16,81 @@ class Bindings:
     """Masks by tid. planned: masks that a plan gave, which are ours to change."""
 
     planned: frozenset[Cpus] = frozenset()
-    _first: dict[int, Cpus] = field(default_factory=dict)
-    _given: dict[int, Cpus] = field(default_factory=dict)
-    _masks: set[Cpus] = field(default_factory=set)  # ever given: children of threads let go still have them
+    _original: dict[int, Cpus] = field(default_factory=dict)
+    _bound: dict[int, Cpus] = field(default_factory=dict)
+    _masks_given: set[Cpus] = field(default_factory=set)  # at any time: children of threads let go have them
     _foreign: set[int] = field(default_factory=set)
-    _roam: dict[int, Cpus] = field(default_factory=dict)  # pid -> the cpus its threads had in all at first
+    _process_cpus: dict[int, Cpus] = field(
+        default_factory=dict
+    )  # pid -> cpus its threads had in all at first
 
     def movable(self, pid: int, tids: list[int]) -> dict[int, bool]:
         """Whether each thread of a process may be moved."""
         masks = {tid: mask for tid in tids if (mask := allowed_cpus(tid)) is not None}
         for tid, mask in masks.items():
-            self._first.setdefault(tid, mask)
-        if pid not in self._roam and masks:
-            self._roam[pid] = frozenset().union(*masks.values())
+            self._original.setdefault(tid, mask)
+        if pid not in self._process_cpus and masks:
+            self._process_cpus[pid] = frozenset().union(*masks.values())
         return {tid: tid in masks and self._movable(pid, tid, masks[tid]) for tid in tids}
 
     def _movable(self, pid: int, tid: int, mask: Cpus) -> bool:
-        given = self._given.get(tid)
-        if given is not None:
-            if mask != given:
+        bound = self._bound.get(tid)
+        if bound is not None:
+            if mask != bound:
                 self._foreign.add(tid)
             return tid not in self._foreign
         # A thread inherits its creator's mask: one that we gave is ours in the child, too.
-        ours = mask in self.planned or mask in self._masks
-        return ours or mask >= self._roam.get(pid, mask)
+        ours = mask in self.planned or mask in self._masks_given
+        return ours or mask >= self._process_cpus.get(pid, mask)
 
     @property
     def foreign(self) -> frozenset[int]:
         """Threads that somebody else bound after us."""
         return frozenset(self._foreign)
 
-    def room(self, pid: int, cpus: Cpus) -> Cpus:
+    def usable_cpus(self, pid: int, cpus: Cpus) -> Cpus:
         """Those of the cpus on which the process's threads may be."""
-        return cpus & self._roam.get(pid, cpus)
+        return cpus & self._process_cpus.get(pid, cpus)
 
     def mask(self, tid: int) -> Cpus | None:
         """What a thread is bound to now."""
-        return self._given.get(tid) or self._first.get(tid)
+        return self._bound.get(tid) or self._original.get(tid)
 
-    def is_ours(self, tid: int) -> bool:
+    def is_bound(self, tid: int) -> bool:
         """Whether we bound a thread."""
-        return tid in self._given
+        return tid in self._bound
 
     def bind(self, tid: int, cpus: Cpus) -> None:
         """Bind a thread; raises OSError (ended, not ours, no such cpus here)."""
         os.sched_setaffinity(tid, cpus)
-        self._given[tid] = cpus
-        self._masks.add(frozenset(cpus))
+        self._bound[tid] = cpus
+        self._masks_given.add(frozenset(cpus))
 
     def forget(self, living: set[int]) -> None:
         """Drop what is known of threads that have ended: their ids may come back as others'."""
-        for table in (self._first, self._given):
+        for table in (self._original, self._bound):
             for tid in table.keys() - living:
                 del table[tid]
         self._foreign &= living
 
     def release(self, tid: int) -> None:
         """Give a thread that we bound its first mask, unless somebody else bound it since."""
-        given, first = self._given.get(tid), self._first.get(tid)
-        if given is not None and first is not None and allowed_cpus(tid) == given:
+        bound, original = self._bound.get(tid), self._original.get(tid)
+        if bound is not None and original is not None and allowed_cpus(tid) == bound:
             with suppress(OSError):
-                os.sched_setaffinity(tid, first)
-                del self._given[tid]
+                os.sched_setaffinity(tid, original)
+                del self._bound[tid]
 
     def restore(self) -> int:
         """Give every thread that we bound, and nobody else since, its first mask; returns how many."""
         restored = 0
-        for tid, given in list(self._given.items()):
-            first = self._first.get(tid)
-            if first is not None and allowed_cpus(tid) == given:
+        for tid, bound in list(self._bound.items()):
+            original = self._original.get(tid)
+            if original is not None and allowed_cpus(tid) == bound:
                 with suppress(OSError):
-                    os.sched_setaffinity(tid, first)
+                    os.sched_setaffinity(tid, original)
                     restored += 1
-        self._given.clear()
+        self._bound.clear()
         return restored
 
 

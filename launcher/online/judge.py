@@ -22,7 +22,7 @@ MORE_WAITING = 0.1  # of the time: less comes and goes where there are more thre
 WORSE = 0.02  # less is not worth undoing anything
 _PIECES, _MOST_PIECES = 8, 1000  # of an interval, and of all
 _CERTAIN = 2.0  # standard errors
-_FEWEST = 10  # samples from a node to another that tell the latency between them
+_LEAST_TIMED = 10  # samples from a node to another that tell the latency between them
 
 
 @dataclass(frozen=True)
@@ -44,20 +44,20 @@ class Cost:
 
 
 def cost_of(interval: Interval, waiting_only: bool = False) -> Cost:
-    """The cost of an interval's fresh samples. waiting_only: a policy that trades distance for room."""
-    fresh, place = interval.fresh, interval.fresh_place
+    """The cost of an interval's samples. waiting_only: a policy that trades distance for room."""
+    samples, place = interval.samples, interval.page_nodes
     known = place >= 0
-    node, page, count = fresh.node[known], place[known], fresh.weight[known]
+    node, page, count = samples.node[known], place[known], samples.weight[known]
     if waiting_only:
         return Cost(1.0 / max(1e-3, 1.0 - interval.waiting), 0.0, len(count), _share(node == page, count))
     waits = interval.observation.machine.latency_ns[node, page]
-    latency = fresh.latency[known]
+    latency = samples.latency[known]
     waits = np.where(np.isnan(latency), waits, latency)
     total = count.sum()
     if total <= 0:
         return Cost(np.nan, np.nan, 0, np.nan)
     mean = float((waits * count).sum() / total)
-    error = _error(fresh.time_s[known], waits * count, count, interval.observation.interval_s)
+    error = _error(samples.time_s[known], waits * count, count, interval.observation.interval_s)
     return Cost(mean, error, len(count), _share(node == page, count), interval.avoidable)
 
 
@@ -99,15 +99,15 @@ def verdict(before: Cost, after: Cost) -> str:
 class PendingMoves:
     """Moves whose effect is not clear yet.
 
-    before: what accesses cost then; waiting: for cpus, avoidably, then; tids: there then; homes: where moved
-    threads were, node row by tid; age: intervals since; worse: how many in a row that were worse.
+    before: what accesses cost then; waiting: for cpus, avoidably, then; tids: there then; nodes_before: node
+    row by tid of moved threads; age: intervals since; worse: how many in a row that were worse.
     """
 
     before: Cost
     waiting: float
     tids: Ints
     done: list[ActionResult] = field(default_factory=list)
-    homes: dict[int, int] = field(default_factory=dict)
+    nodes_before: dict[int, int] = field(default_factory=dict)
     age: int = 0
     worse: int = 0
 
@@ -117,22 +117,22 @@ class PendingMoves:
         nodes = dict(zip(observation.threads.tid.tolist(), observation.threads.node.tolist(), strict=True))
         for action in (one.action for one in done if one.moved):
             if isinstance(action, MoveThread) and action.tid in nodes:
-                self.homes.setdefault(action.tid, nodes[action.tid])
+                self.nodes_before.setdefault(action.tid, nodes[action.tid])
 
     def at_fault(self, interval: Interval) -> bool:
         """Whether the last interval would have been better without these moves."""
         crowded = interval.avoidable > self.waiting + MORE_WAITING
-        if self.homes and crowded:  # they may have been moved together
+        if self.nodes_before and crowded:  # they may have been moved together
             return True
-        known = interval.fresh_place >= 0
-        fresh, place = interval.fresh.where(known), interval.fresh_place[known]
-        node = fresh.node.copy()
-        for tid, home in self.homes.items():
-            node[fresh.tid == tid] = home
-        before = self._places_before(fresh.pid, fresh.page, place, interval.observation.machine.node_ids)
+        known = interval.page_nodes >= 0
+        samples, place = interval.samples.where(known), interval.page_nodes[known]
+        node = samples.node.copy()
+        for tid, node_before in self.nodes_before.items():
+            node[samples.tid == tid] = node_before
+        before = self._places_before(samples.pid, samples.page, place, interval.observation.machine.node_ids)
         latency = _latencies(interval, place, known)
-        now = float((latency[fresh.node, place] * fresh.weight).sum())
-        without = float((latency[node, before] * fresh.weight).sum())
+        now = float((latency[samples.node, place] * samples.weight).sum())
+        without = float((latency[node, before] * samples.weight).sum())
         return without < now * (1.0 - WORSE)
 
     def _places_before(self, pid: Ints, page: Ints, place: Ints, node_ids: Ints) -> Ints:
@@ -152,11 +152,11 @@ class PendingMoves:
 def _latencies(interval: Interval, place: Ints, known: np.ndarray) -> Floats:
     """(K, K) ns from node to node: as the samples tell where there are enough, else as the machine does."""
     machine = interval.observation.machine
-    node, latency = interval.fresh.node[known], interval.fresh.latency[known]
+    node, latency = interval.samples.node[known], interval.samples.latency[known]
     timed = ~np.isnan(latency)
     cells, size = (node * machine.nodes + place)[timed], machine.nodes**2
     count = np.bincount(cells, minlength=size)
     total = np.bincount(cells, latency[timed], minlength=size)
-    mean = np.where(count >= _FEWEST, total / np.maximum(count, 1), machine.latency_ns.ravel())
+    mean = np.where(count >= _LEAST_TIMED, total / np.maximum(count, 1), machine.latency_ns.ravel())
     result: Floats = mean.reshape(machine.nodes, machine.nodes)
     return result

@@ -20,13 +20,13 @@ from .observer import Observer
 from .reporting import Journal, Tally, action_entries
 from .samples import Interval
 
-_PATIENCE = 3  # intervals in which moves may show what they did
-_SURE = 2  # intervals in a row that must be worse before moves are undone
-_GIVE_UP = 3  # times in a row that moves had to be undone
+_TRIAL_INTERVALS = 3  # intervals in which moves may show what they did
+_WORSE_INTERVALS = 2  # intervals in a row that must be worse before moves are undone
+_MOST_FAILURES = 3  # times in a row that moves had to be undone
 _PROTECTIONS = 8  # times an interval, at most, that pages are write-protected to make touches visible
-_IDLE = 4  # intervals without a move before observing less often
-_STRETCH = 2.0  # periods between two observations then
-_SAME = 0.5  # of accesses that threads of before must make, or what they cost is no measure of what they did
+_IDLE_INTERVALS = 4  # intervals without a move before observing less often
+_IDLE_STRETCH = 2.0  # periods between two observations then
+_KNOWN_SHARE = 0.5  # of accesses that threads of before must make for their cost to tell what the moves did
 
 
 @dataclass
@@ -58,8 +58,8 @@ class Loop:
         self._state: Any = None
         self._pending: PendingMoves | None = None
         self._cost: Cost | None = None  # of the last interval
-        self._known = np.empty(0, dtype=np.int64)  # tids of then
-        self._rest = 0  # intervals without asking the policy
+        self._previous_tids = np.empty(0, dtype=np.int64)  # in the last interval
+        self._cooldown = 0  # intervals without asking the policy
         self._failures = 0
         self._idle = 0
         self._restarted = False
@@ -85,8 +85,8 @@ class Loop:
             except MachineLacksError as error:
                 self._end(f"{error.what}")
                 return
-            if self._failures >= _GIVE_UP:
-                self._end(f"the last {_GIVE_UP} attempts did not help and were undone")
+            if self._failures >= _MOST_FAILURES:
+                self._end(f"the last {_MOST_FAILURES} attempts did not help and were undone")
                 return
             self._spent = time.process_time() - began
 
@@ -109,12 +109,12 @@ class Loop:
         self.actuator.pid_of = dict(zip(threads.tid.tolist(), pids[threads.process].tolist(), strict=True))
         cost = cost_of(interval, self.waiting_only)
         if not np.isnan(cost.local_share):
-            self.tally.local.append(cost.local_share)
+            self.tally.local_shares.append(cost.local_share)
         effect = self._judge(cost, interval)
         done = self._act(interval, cost)
         self._note(interval, cost, effect, done)
         self.on_interval(interval, self.tally)
-        counts = np.bincount(np.searchsorted(pids, interval.fresh.pid), minlength=len(pids))
+        counts = np.bincount(np.searchsorted(pids, interval.samples.pid), minlength=len(pids))
         self.probe.update_costs(dict(zip(pids.tolist(), counts.tolist(), strict=True)))
         self._pids = pids.tolist()
         self._write_protect()
@@ -136,9 +136,9 @@ class Loop:
     def _judge(self, cost: Cost, interval: Interval) -> str:
         """What the pending moves did; undoes them when accesses cost more since, and because of them."""
         pending, before, self._cost = self._pending, self._cost, self._measure(cost)
-        known = self._known if pending is None else pending.tids
-        self._known = interval.observation.threads.tid
-        if before is not None and interval.share_of(known) < _SAME:
+        known = self._previous_tids if pending is None else pending.tids
+        self._previous_tids = interval.observation.threads.tid
+        if before is not None and interval.share_of(known) < _KNOWN_SHARE:
             self._pending = None
             return "other threads"
         if pending is None:
@@ -149,18 +149,18 @@ class Loop:
         pending.worse = pending.worse + 1 if outcome == "worse" else 0
         if outcome == "worse" and not pending.at_fault(interval):
             return self._start_anew()
-        if outcome == "worse" and pending.worse < _SURE:
+        if outcome == "worse" and pending.worse < _WORSE_INTERVALS:
             return "worse once"  # programs vary by themselves
         if outcome == "worse":
             went_back = self.actuator.undo(pending.done)
             self._pending, self._state = None, None
             self._failures += 1
             self.tally.undone += went_back
-            self._rest = _PATIENCE * self._failures
+            self._cooldown = _TRIAL_INTERVALS * self._failures
             return f"worse: {went_back} moves undone"
         if outcome == "better":
             self._failures = 0
-        if outcome == "better" or pending.age >= _PATIENCE:
+        if outcome == "better" or pending.age >= _TRIAL_INTERVALS:
             self._pending = None
         return outcome
 
@@ -176,8 +176,8 @@ class Loop:
 
     def _act(self, interval: Interval, cost: Cost) -> list[ActionResult]:
         observation = interval.observation
-        if self._rest:
-            self._rest -= 1
+        if self._cooldown:
+            self._cooldown -= 1
             return []
         decision = self.policy.decide(observation, self._state)
         self._state = decision.state
@@ -195,12 +195,13 @@ class Loop:
         return done
 
     def _note(self, interval: Interval, cost: Cost, effect: str, done: list[ActionResult]) -> None:
-        seen = interval.observation
+        observation = interval.observation
         self.journal.write(
-            time_s=seen.time_s, policy=self.name,
+            time_s=observation.time_s, policy=self.name,
             observed={
-                "threads": seen.threads.count, "processes": seen.processes.count, "pages": seen.pages.count,
-                "samples": len(interval.fresh.pid), "lost": interval.lost, "local_share": cost.local_share,
+                "threads": observation.threads.count, "processes": observation.processes.count,
+                "pages": observation.pages.count,
+                "samples": len(interval.samples.pid), "lost": interval.lost, "local_share": cost.local_share,
                 "cost": cost.mean, "waiting": interval.waiting,
             },
             actions=action_entries(done), effect=effect, spent_s=self._spent,
@@ -220,10 +221,10 @@ class Loop:
 
     def _pause(self) -> float:
         """Seconds to the next step: longer when nothing happens, and when a step is dear."""
-        stretch = 1.0 if self._idle < _IDLE or self._pending is not None else _STRETCH
-        dear = self._spent / (self.own_share * max(1, len(self.observer.machine.cpu_ids)))
-        return max(self.policy.period_s * stretch, dear)
+        stretch = 1.0 if self._idle < _IDLE_INTERVALS or self._pending is not None else _IDLE_STRETCH
+        least_pause = self._spent / (self.own_share * max(1, len(self.observer.machine.cpu_ids)))
+        return max(self.policy.period_s * stretch, least_pause)
 
-    def _end(self, why: str) -> None:
-        self.tally.ended = why
-        self.journal.write(time_s=time.monotonic(), policy=self.name, note=f"stopped: {why}")
+    def _end(self, reason: str) -> None:
+        self.tally.ended = reason
+        self.journal.write(time_s=time.monotonic(), policy=self.name, note=f"stopped: {reason}")

@@ -78,7 +78,7 @@ class Observer:
         self._times: dict[int, procfs.ThreadTimes] = {}
         self._last = time.monotonic()
         self._families = procfs.Families()
-        self._places_before = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+        self._page_nodes_before = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
         table = np.full(int(self.machine.cpu_ids.max()) + 2, -1, dtype=np.int64)
         table[self.machine.cpu_ids] = self.machine.cpu_node
         self._node_of_cpu = table
@@ -89,29 +89,29 @@ class Observer:
         now = time.monotonic()
         interval, self._last = max(now - self._last, 1e-3), now
         pids = np.array(self._families.members(roots, now), dtype=np.int64)
-        fresh = sample_table(samples, self._node_of_cpu, pids, self.timed)
+        current = sample_table(samples, self._node_of_cpu, pids, self.timed)
         readings = self._read_threads(pids)
         if self.memory_share:
             waited = self.memory_share * float(readings.ran_ns.sum())
-            fresh = weighed_by_time(fresh, waited, float(np.diag(self.machine.latency_ns).mean()))
-        table = self._window.add(fresh, now, interval)
+            current = weighed_by_time(current, waited, float(np.diag(self.machine.latency_ns).mean()))
+        table = self._window.add(current, now, interval)
         order = np.argsort(readings.tids)
         table = table.where(rows_of(readings.tids, order, table.tid) >= 0)
         pages, page_row = self._pages(table, pids)
         touches = self._touches(table, page_row, rows_of(readings.tids, order, table.tid), now)
-        counts = count_events(readings.tids, samples, fresh, readings.ran_ns, self.estimate)
-        places = self._places(fresh, pages, pids)
+        counts = count_events(readings.tids, samples, current, readings.ran_ns, self.estimate)
+        page_nodes = self._page_nodes(current, pages, pids)
         if self.memory_share:  # too few to tell this interval from those before
             accessed = (touches.thread, pages.node[touches.page], touches.accesses)
         else:
-            accessed = (rows_of(readings.tids, order, fresh.tid), places, fresh.weight)
+            accessed = (rows_of(readings.tids, order, current.tid), page_nodes, current.weight)
         accesses = self._by_node(*accessed, len(readings.tids))
         threads = self._threads(readings, touches, accesses, interval, counts)
         observation = Observation(now, interval, self.machine, self._processes(pids), threads, pages, touches)
         return Interval(
             observation,
-            fresh,
-            places,
+            current,
+            page_nodes,
             float(readings.waited_ns.sum()) / max(1.0, float((readings.ran_ns + readings.waited_ns).sum())),
             samples.lost,
         )
@@ -154,18 +154,18 @@ class Observer:
             mine = rows[where[rows] == index]
             with suppress(OSError):  # it may have ended
                 node[mine] = self._node_rows(kernel.page_nodes(pid, number[mine]))
-        node = self._remembered(page_keys(pids[where], number), node)
+        node = self._with_remembered(page_keys(pids[where], number), node)
         return Pages(where, number, node, kernel.PAGE_BYTES), page_row
 
-    def _remembered(self, keys: Ints, node: Ints) -> Ints:
+    def _with_remembered(self, keys: Ints, node: Ints) -> Ints:
         """(M,) the pages' nodes, those of the observation before where the kernel does not tell.
 
         Some kernels (6.1 to 6.5) say of pages that await a hint fault that they are not there; nobody has
         touched them since they began to, and so nothing has moved them. keys: (M,) ascending, by pid.
         """
-        before, places = self._places_before
-        node = np.where(node < 0, _chosen(places, find_rows(before, keys)), node)
-        self._places_before = keys, node
+        before, page_nodes = self._page_nodes_before
+        node = np.where(node < 0, _nodes_at(page_nodes, find_rows(before, keys)), node)
+        self._page_nodes_before = keys, node
         return node
 
     def _node_rows(self, node_ids: Ints) -> Ints:
@@ -228,13 +228,13 @@ class Observer:
                 pages[row] = procfs.resident_pages(pid, ids, kernel.PAGE_BYTES)
         return Processes(pids, pages)
 
-    def _places(self, fresh: SampleTable, pages: Pages, pids: Ints) -> Ints:
+    def _page_nodes(self, current: SampleTable, pages: Pages, pids: Ints) -> Ints:
         """(n,) node rows of the fresh samples' pages."""
-        wanted = page_keys(np.searchsorted(pids, fresh.pid), fresh.page)
-        return _chosen(pages.node, find_rows(page_keys(pages.process, pages.number), wanted))
+        wanted = page_keys(np.searchsorted(pids, current.pid), current.page)
+        return _nodes_at(pages.node, find_rows(page_keys(pages.process, pages.number), wanted))
 
 
-def _chosen(node: Ints, rows: Ints) -> Ints:
+def _nodes_at(node: Ints, rows: Ints) -> Ints:
     """The nodes in these rows, -1 where a row is."""
     return np.append(node, -1)[rows]
 

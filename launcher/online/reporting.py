@@ -25,7 +25,7 @@ class Tally:
     undone: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     lost: int = 0
-    local: list[float] = field(default_factory=list)
+    local_shares: list[float] = field(default_factory=list)
     ended: str = ""
 
 
@@ -122,9 +122,9 @@ class Status:
         if self._live is None:
             return
         threads = interval.observation.threads
-        share = f"{tally.local[-1]:.0%} local" if tally.local else "no samples yet"
-        seen = f"{threads.count} threads, {len(interval.fresh.pid):,} samples"
-        self._live.update(f"{seen}, {share}, {tally.undone} undone; Ctrl-C ends it")
+        share = f"{tally.local_shares[-1]:.0%} local" if tally.local_shares else "no samples yet"
+        counts = f"{threads.count} threads, {len(interval.samples.pid):,} samples"
+        self._live.update(f"{counts}, {share}, {tally.undone} undone; Ctrl-C ends it")
 
     def end(self) -> None:
         """No line any more."""
@@ -142,8 +142,8 @@ def summary(policy: str, tally: Tally, actuator: Actuator, restored: int) -> str
     ]
     if tally.undone:
         parts.append(f"{tally.undone} undone")
-    if tally.local:
-        head, tail = tally.local[:2], tally.local[-3:]
+    if tally.local_shares:
+        head, tail = tally.local_shares[:2], tally.local_shares[-3:]
         parts.append(f"local share of samples {sum(head) / len(head):.0%} → {sum(tail) / len(tail):.0%}")
     if tally.lost:
         parts.append(f"{tally.lost:,} events lost")

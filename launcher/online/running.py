@@ -48,13 +48,13 @@ def attach_online(options: OnlineOptions, pids: Sequence[int]) -> int:
     Raises UsageError for processes that are not there or belong to others.
     """
     for pid in pids:
-        _check_ours(pid)
+        _check_owner(pid)
     return _attach(options, pids, lambda: pids)
 
 
 def attach_to_all(options: OnlineOptions) -> int:
     """The same for all processes of this user, also those to come, but ourselves and our ancestors."""
-    return _attach(options, own_processes(), own_processes)
+    return _attach(options, processes_to_refine(), processes_to_refine)
 
 
 def _attach(options: OnlineOptions, now: Sequence[int], roots: Callable[[], Sequence[int]]) -> int:
@@ -68,16 +68,16 @@ def _attach(options: OnlineOptions, now: Sequence[int], roots: Callable[[], Sequ
     return 128 + received[-1] if received else 0
 
 
-def _check_ours(pid: int) -> None:
+def _check_owner(pid: int) -> None:
     """Raises UsageError unless the process runs and is ours to move (root may name any)."""
-    who = procfs.owner(pid)
-    if who is None or not procfs.is_alive(pid):
+    user = procfs.owner(pid)
+    if user is None or not procfs.is_alive(pid):
         raise UsageError(f"no process {pid}", "give the id of a running process")
-    if os.geteuid() not in (0, who):
+    if os.geteuid() not in (0, user):
         raise UsageError(f"process {pid} belongs to another user", "only your own can be refined")
 
 
-def own_processes() -> list[int]:
+def processes_to_refine() -> list[int]:
     """All processes of this user but ourselves and those that we descend from."""
     ours = {os.getpid()}
     pid = os.getpid()

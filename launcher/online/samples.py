@@ -39,13 +39,13 @@ class SampleTable(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """An observation, the table of its fresh samples, the place (node row, -1) of each of their pages, the
+    """An observation, the samples that are new in it, the node row of each one's page (-1: not known), the
     share of their time that the threads waited for a cpu, and how many events were lost.
     """
 
     observation: Observation
-    fresh: SampleTable
-    fresh_place: Ints
+    samples: SampleTable
+    page_nodes: Ints
     waiting: float
     lost: int
 
@@ -58,9 +58,9 @@ class Interval(NamedTuple):
         return self.waiting if min(-free[free < 0].sum(), free[free > 0].sum()) > CROWDED else 0.0
 
     def share_of(self, tids: Ints) -> float:
-        """The share of the fresh accesses that these threads made; 1 when there are none."""
-        total = float(self.fresh.weight.sum())
-        return float(self.fresh.weight[np.isin(self.fresh.tid, tids)].sum()) / total if total > 0 else 1.0
+        """The share of the interval's accesses that these threads made; 1 when there are none."""
+        total = float(self.samples.weight.sum())
+        return float(self.samples.weight[np.isin(self.samples.tid, tids)].sum()) / total if total > 0 else 1.0
 
 
 def sample_table(samples: LiveSamples, node_of_cpu: Ints, pids: Ints, timed: bool = True) -> SampleTable:
@@ -103,15 +103,15 @@ class Window:
     seconds: float
     table: SampleTable | None = None
 
-    def add(self, fresh: SampleTable, now: float, interval: float = 0.0) -> SampleTable:
+    def add(self, new: SampleTable, now: float, interval: float = 0.0) -> SampleTable:
         """Take in new samples and return all that are not too old; interval: seconds since the last call."""
-        merged = fresh
+        merged = new
         if self.table is not None and self.seconds:
-            merged = SampleTable._make(np.concatenate(pair) for pair in zip(self.table, fresh, strict=True))
-        young = (merged.time_s > now - max(self.seconds, _INTERVALS * interval)) | (not self.seconds)
-        if len(young) > _MOST:
-            young[: len(young) - _MOST] = False
-        self.table = merged.where(young)
+            merged = SampleTable._make(np.concatenate(pair) for pair in zip(self.table, new, strict=True))
+        recent = (merged.time_s > now - max(self.seconds, _INTERVALS * interval)) | (not self.seconds)
+        if len(recent) > _MOST:
+            recent[: len(recent) - _MOST] = False
+        self.table = merged.where(recent)
         return self.table
 
 
@@ -124,16 +124,16 @@ class Counts(NamedTuple):
 
 
 def count_events(
-    tids: Ints, samples: LiveSamples, fresh: SampleTable, ran_ns: Ints, estimate: bool
+    tids: Ints, samples: LiveSamples, current: SampleTable, ran_ns: Ints, estimate: bool
 ) -> Counts:
     """Of threads with these ids.
 
     estimate: where instructions are not counted, one for each ns that a thread ran; where samples do not tell
     of misses either, one for each cache line of each page that it was seen to touch.
     """
-    rows = rows_of(tids, np.argsort(tids), fresh.tid)
-    ours = fresh.missed & (rows >= 0)
-    misses = np.bincount(rows[ours], fresh.weight[ours], len(tids)).astype(np.float64)
+    rows = rows_of(tids, np.argsort(tids), current.tid)
+    ours = current.missed & (rows >= 0)
+    misses = np.bincount(rows[ours], current.weight[ours], len(tids)).astype(np.float64)
     if samples.instructions:
         counted = dict(samples.instructions)
         return Counts(np.array([counted.get(tid, 0.0) for tid in tids.tolist()]), misses, True)
@@ -141,7 +141,7 @@ def count_events(
         return Counts(np.zeros(len(tids)), np.zeros(len(tids)), False)
     if not ours.any():
         known, count = rows >= 0, max(1, len(tids))
-        _, page = groups_of(fresh.page[known])
+        _, page = groups_of(current.page[known])
         pairs, _ = groups_of(page * count + rows[known])
         misses = np.bincount(pairs % count, minlength=len(tids)).astype(np.float64) * LINES_PER_PAGE
     return Counts(ran_ns.astype(np.float64) * INSTRUCTIONS_PER_NS, misses, False)

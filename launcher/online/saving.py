@@ -41,7 +41,7 @@ def refined_plan(
     found = [(one, row_of[one.tid]) for one in identity.threads if one.tid in row_of]
     if observation is None or not found:
         raise UsageError("--save: no thread was seen long enough", "let the program run for a few intervals")
-    rows = np.array([row for _one, row in found], dtype=np.int64)
+    rows = np.array([row for _thread_record, row in found], dtype=np.int64)
     nodes = observation.machine.node_ids[observation.threads.node[rows]]
     comm = shared_pages(observation)[np.ix_(rows, rows)]
     loads = observation.threads.accesses.sum(axis=1)[rows]
@@ -72,12 +72,12 @@ def shared_pages(observation: Observation) -> Floats:
     weight = np.bincount(group, touches.accesses, len(keys))
     page, thread = keys // max(1, observation.threads.count), keys % max(1, observation.threads.count)
     comm = np.zeros((observation.threads.count, observation.threads.count))
-    for ahead in range(1, len(keys)):  # pairs that stand so far apart: as many rounds as a page has users
-        same = page[ahead:] == page[:-ahead]
+    for apart in range(1, len(keys)):  # pairs that stand so far apart: as many rounds as a page has users
+        same = page[apart:] == page[:-apart]
         if not same.any():
             break
-        lesser = np.minimum(weight[ahead:], weight[:-ahead])[same]
-        np.add.at(comm, (thread[:-ahead][same], thread[ahead:][same]), lesser)
+        lesser = np.minimum(weight[apart:], weight[:-apart])[same]
+        np.add.at(comm, (thread[:-apart][same], thread[apart:][same]), lesser)
     return comm + comm.T
 
 

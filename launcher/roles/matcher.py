@@ -27,7 +27,7 @@ from .memory_use import LiveUse, RoleUse, joined
 PERIOD = 1000
 LAB_PERIOD = 4001  # a virtual machine makes fewer accesses a second
 PROTECTIONS = 4  # times that memory is made to fault again
-FEWEST = 8  # samples a thread, without which nothing can be said
+LEAST_SAMPLES = 8  # samples a thread, without which nothing can be said
 ATTEMPTS = 10  # times the seconds, at most, that are waited for them
 
 
@@ -77,7 +77,7 @@ class Matcher:
                     return
                 pieces.append(self._sampler.take())
                 live = LiveUse(joined(pieces), read_observed(self._workdir), self._table, roles)
-                if live.samples >= FEWEST * max(len(live.tids), 1):
+                if live.samples >= LEAST_SAMPLES * max(len(live.tids), 1):
                     break
             self._outcome = self._match(roles, live, time.monotonic() - began)
         except Exception as error:  # the program goes on as it is, whatever happens here
@@ -110,7 +110,7 @@ class Matcher:
         rows = [
             row for row, thread in enumerate(self.plan.threads) if (thread.process, thread.path) in live.tids
         ]
-        if live.samples < FEWEST * max(len(live.tids), 1):
+        if live.samples < LEAST_SAMPLES * max(len(live.tids), 1):
             few = f"{live.samples} samples of planned memory in {seconds:.3g} s are too few"
             return f"threads were not matched to roles: {few}"
         moved, fits = 0, []

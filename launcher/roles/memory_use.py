@@ -66,9 +66,9 @@ class RoleUse:
                 continue
             part = pages.region == number
             block = np.minimum(pages.page[part] * 4096 * BLOCKS // max(size, 1), BLOCKS - 1)
-            who = row_of[pages.thread[part]]
-            kept = who >= 0
-            np.add.at(use, (who[kept], at * BLOCKS + block[kept]), pages.accesses[part][kept])
+            row_of_sample = row_of[pages.thread[part]]
+            kept = row_of_sample >= 0
+            np.add.at(use, (row_of_sample[kept], at * BLOCKS + block[kept]), pages.accesses[part][kept])
         return RoleUse(plan, table, use, _reordered(comm, row_of, len(plan.threads)), by_blocks=True)
 
     def piece(self, row: int, offset: Ints) -> Ints:
@@ -102,7 +102,7 @@ class LiveUse:
             for row, thread in enumerate(plan.threads)
             if (thread.process, thread.path) in self.tids
         }
-        self._who = np.array([row_of.get(int(tid), -1) for tid in live.tid], dtype=np.int64)
+        self._row = np.array([row_of.get(int(tid), -1) for tid in live.tid], dtype=np.int64)
         self._live, self._count = live, len(plan.threads)
         self.use: NDArray[np.float64] = np.zeros_like(roles.use)
         self.samples = 0
@@ -111,21 +111,21 @@ class LiveUse:
             region = observed.regions.get(row)
             if region is None or not region.address:
                 continue
-            hits = (self._who >= 0) & (live.pid == region.pid)
+            hits = (self._row >= 0) & (live.pid == region.pid)
             hits &= (address >= region.address) & (address < region.address + region.bytes)
             piece = roles.piece(row, address[hits] - region.address)
             known = piece >= 0
-            np.add.at(self.use, (self._who[hits][known], piece[known]), live.count[hits][known])
+            np.add.at(self.use, (self._row[hits][known], piece[known]), live.count[hits][known])
             self.samples += int(known.sum())
 
     def communication(self) -> Floats:
         """(T, T) who shares memory with whom by these samples."""
         from numaplan.analyzer import communication_matrix
 
-        ours = self._who >= 0
+        ours = self._row >= 0
         live = self._live
         found = communication_matrix(
-            self._who[ours], live.addr[ours], live.is_write[ours], live.time_ns[ours], threads=self._count
+            self._row[ours], live.addr[ours], live.is_write[ours], live.time_ns[ours], threads=self._count
         )
         return np.asarray(found, dtype=np.float64)
 

@@ -76,7 +76,7 @@ def read_observed(workdir: Path) -> ObservedRun:
         for record in log.records:
             if record.kind == _APPLIED_THREAD and record.thread in image.paths:
                 path = image.paths[record.thread]
-                _take_thread(
+                _add_thread(
                     observed, ObservedThread(process, path, tids.get(path, log.pid), pid=log.pid), record
                 )
             elif record.kind == _APPLIED_REGION:
@@ -97,8 +97,8 @@ def read_observed(workdir: Path) -> ObservedRun:
     return observed
 
 
-def _take_thread(observed: ObservedRun, fresh: ObservedThread, record: Record) -> None:
-    thread = observed.threads.setdefault((fresh.process, fresh.path), fresh)
+def _add_thread(observed: ObservedRun, birth: ObservedThread, record: Record) -> None:
+    thread = observed.threads.setdefault((birth.process, birth.path), birth)
     thread.planned = thread.planned or bool(record.c)
     thread.error = thread.error or record.a
     cpus = _cpus_of(record.text)
@@ -123,10 +123,10 @@ def _read_tracer_log(workdir: Path, observed: ObservedRun) -> None:
     for line in data.decode(errors="replace").split("\n")[:-1]:
         words = line.split(" ")
         if len(words) == _LOG_FIELDS:
-            _take_line(observed, words)
+            _add_line(observed, words)
 
 
-def _take_line(observed: ObservedRun, words: list[str]) -> None:
+def _add_line(observed: ObservedRun, words: list[str]) -> None:
     event, process, path, *numbers, mask = words
     try:
         pid, tid, planned, error = (int(number) for number in numbers)

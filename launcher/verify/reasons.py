@@ -14,9 +14,9 @@ FULL = 0.02  # a node with less of its memory free than this is full
 _KILOBYTES = re.compile(r"(MemTotal|MemFree):\s+(\d+) kB")
 
 
-def why_not_on(cpus: Sequence[int], error: int, root: Path = Path("/")) -> str:
+def binding_failure(cpus: Sequence[int], error: int, root: Path = Path("/")) -> str:
     """Why a thread could not be bound to `cpus`, after sched_setaffinity failed with errno `error`."""
-    if gone := _why_gone(cpus, root):
+    if gone := _unavailable(cpus, root):
         return gone
     if error == errno.EINVAL:
         which = f"cpu {cpus[0]} was not" if len(cpus) == 1 else "none of them was"
@@ -24,16 +24,16 @@ def why_not_on(cpus: Sequence[int], error: int, root: Path = Path("/")) -> str:
     return f"{os.strerror(error)} (not permitted in this container?)"
 
 
-def why_elsewhere(cpus: Sequence[int], found: Sequence[int], root: Path = Path("/")) -> str:
-    """Why a thread that was bound to `cpus` may run on `found` now."""
-    if gone := _why_gone([cpu for cpu in cpus if cpu not in found], root):
+def affinity_change(cpus: Sequence[int], actual: Sequence[int], root: Path = Path("/")) -> str:
+    """Why a thread that was bound to `cpus` may run on `actual` now."""
+    if gone := _unavailable([cpu for cpu in cpus if cpu not in actual], root):
         return gone
-    if set(found) < set(cpus):
-        return f"only {format_list(found)} of them was allowed (cpuset), or the program set its own affinity"
+    if set(actual) < set(cpus):
+        return f"only {format_list(actual)} of them was allowed (cpuset), or the program set its own affinity"
     return "the program set its own affinity"
 
 
-def why_not_at(node: int, error: int = 0, root: Path = Path("/")) -> str:
+def placement_failure(node: int, error: int = 0, root: Path = Path("/")) -> str:
     """Why memory is not on `node`; empty when the system does not tell."""
     place = root / f"sys/devices/system/node/node{node}"
     nodes = _field(root, "Mems_allowed_list")
@@ -50,7 +50,7 @@ def why_not_at(node: int, error: int = 0, root: Path = Path("/")) -> str:
     return ""
 
 
-def _why_gone(cpus: Sequence[int], root: Path) -> str:
+def _unavailable(cpus: Sequence[int], root: Path) -> str:
     """Which of them is not there, or not for this process; empty when all are."""
     online, allowed = _list_in(root / "sys/devices/system/cpu/online"), _field(root, "Cpus_allowed_list")
     for cpu in cpus:

@@ -8,9 +8,9 @@ from numaplan.mapper import Plan, PlanRegion, PlanThread, RegionKey
 from ..enforce.plan_table import PlanTable
 from .applied import Applied, AppliedRegion, AppliedThread, Unplanned, human_bytes
 from .observed import ObservedRegion, ObservedRun
-from .reasons import why_elsewhere, why_not_at, why_not_on
+from .reasons import affinity_change, binding_failure, placement_failure
 
-Strays = dict[tuple[int, int], int]  # bytes by (node wanted, node found)
+Misplaced = dict[tuple[int, int], int]  # bytes by (node wanted, actual node)
 LISTED = 1000  # unplanned threads listed by name
 
 
@@ -38,13 +38,15 @@ def make_report(
         if not actual.planned and actual.process in planned_processes
     )
     reasons = [*notes, *_thread_reasons(plan, observed), *_memory_reasons(plan, table, observed, memory)]
-    right = sum(set(thread.planned) == set(thread.applied) for thread in threads)
+    as_planned = sum(set(thread.planned) == set(thread.applied) for thread in threads)
     if observed.lost:
         reasons.append(f"{observed.lost} events were lost (disk full?): the report is not complete")
     good_memory = all(region.appeared and region.well_placed for region in memory)
     return Applied(
-        ok=right == len(threads) and not unplanned and good_memory and not observed.bad_table,
-        summary=_summary(right, len(threads), memory, _strays(plan, rows, observed), observed.full),
+        ok=as_planned == len(threads) and not unplanned and good_memory and not observed.bad_table,
+        summary=_summary(
+            as_planned, len(threads), memory, _misplaced_bytes(plan, rows, observed), observed.full
+        ),
         exit_code=exit_code,
         threads=threads,
         memory=memory,
@@ -70,22 +72,22 @@ def _thread(thread: PlanThread, observed: ObservedRun) -> AppliedThread:
     )
 
 
-def _is_stray(region: PlanRegion, wanted: int, found: int) -> bool:
+def _is_misplaced(region: PlanRegion, wanted: int, actual: int) -> bool:
     """Whether a page wanted on one node (-1: on none) and found on another (-1: not touched) is misplaced."""
-    if region.policy == "next-touch" or wanted < 0 or found < 0 or wanted == found:
+    if region.policy == "next-touch" or wanted < 0 or actual < 0 or wanted == actual:
         return False
-    return region.policy != "interleave" or found not in {run.node for run in region.runs}
+    return region.policy != "interleave" or actual not in {run.node for run in region.runs}
 
 
-def _strays(plan: Plan, rows: dict[RegionKey, int], observed: ObservedRun) -> Strays:
-    """Misplaced bytes by (node wanted, node found)."""
-    strays: Strays = {}
+def _misplaced_bytes(plan: Plan, rows: dict[RegionKey, int], observed: ObservedRun) -> Misplaced:
+    """Misplaced bytes by (node wanted, actual node)."""
+    misplaced_bytes: Misplaced = {}
     for region in plan.memory:
         actual = observed.regions.get(rows.get(region.region, -1))
         for pair, count in (actual.pages if actual else {}).items():
-            if _is_stray(region, *pair):
-                strays[pair] = strays.get(pair, 0) + count
-    return strays
+            if _is_misplaced(region, *pair):
+                misplaced_bytes[pair] = misplaced_bytes.get(pair, 0) + count
+    return misplaced_bytes
 
 
 def _region(region: PlanRegion, observed: ObservedRegion | None) -> AppliedRegion:
@@ -94,11 +96,11 @@ def _region(region: PlanRegion, observed: ObservedRegion | None) -> AppliedRegio
         planned[str(run.node)] = planned.get(str(run.node), 0) + run.bytes
     actual: dict[str, int] = {}
     misplaced = 0
-    for (wanted, found), count in (observed.pages if observed else {}).items():
-        if found < 0:
+    for (wanted, node), count in (observed.pages if observed else {}).items():
+        if node < 0:
             continue
-        actual[str(found)] = actual.get(str(found), 0) + count
-        if _is_stray(region, wanted, found):
+        actual[str(node)] = actual.get(str(node), 0) + count
+        if _is_misplaced(region, wanted, node):
             misplaced += count
     return AppliedRegion(
         region=region.region,
@@ -119,10 +121,12 @@ def _thread_reasons(plan: Plan, observed: ObservedRun) -> list[str]:
         actual = observed.threads.get(_key(thread))
         if actual is None or set(actual.cpus) == set(thread.cpus):
             continue
-        why = (
-            why_not_on(thread.cpus, actual.error) if actual.error else why_elsewhere(thread.cpus, actual.cpus)
+        reason = (
+            binding_failure(thread.cpus, actual.error)
+            if actual.error
+            else affinity_change(thread.cpus, actual.cpus)
         )
-        reasons.append(f"thread {thread.path} is not on cpus {format_list(thread.cpus)}: {why}")
+        reasons.append(f"thread {thread.path} is not on cpus {format_list(thread.cpus)}: {reason}")
     return reasons
 
 
@@ -130,40 +134,44 @@ def _memory_reasons(
     plan: Plan, table: PlanTable, observed: ObservedRun, memory: tuple[AppliedRegion, ...]
 ) -> list[str]:
     reasons = [
-        f"{region.region.kind} {region.region.name}: {why}"
-        for region, why in table.skipped
+        f"{region.region.kind} {region.region.name}: {reason}"
+        for region, reason in table.skipped
         if region.region.kind != "stack"
     ]
     for row, region in enumerate(table.regions):
         actual = observed.regions.get(row)
         name = f"{region.region.kind} {region.region.name}"
         if actual is not None and actual.error:
-            reasons.append(f"{name}: {_why_not_placed(region, actual.error)}")
+            reasons.append(f"{name}: {_region_failure(region, actual.error)}")
         if actual is not None and actual.bytes and actual.bytes != region.region.bytes:
             reasons.append(f"{name}: {actual.bytes} bytes today, {region.region.bytes} in the plan")
     for item in memory:
         if not item.well_placed:
             full = [f"node {node} was full" for node in item.planned if int(node) in observed.full]
-            told = "".join(f": {why}" for why in full[:1])
+            detail = "".join(f": {reason}" for reason in full[:1])
             reasons.append(
-                f"{item.region.kind} {item.region.name}: {human_bytes(item.misplaced)} on other nodes{told}"
+                f"{item.region.kind} {item.region.name}: {human_bytes(item.misplaced)} on other nodes{detail}"
             )
     if any(region.policy == "next-touch" for region in plan.memory):
         marked, moved, stayed = observed.next_touch
-        told = f"{human_bytes(marked)} marked, {moved} pages moved, {stayed} could not be"
-        reasons.append(f"next-touch: {told}" if marked else "next-touch regions were left to first touch")
+        detail = f"{human_bytes(marked)} marked, {moved} pages moved, {stayed} could not be"
+        reasons.append(f"next-touch: {detail}" if marked else "next-touch regions were left to first touch")
     return reasons
 
 
-def _why_not_placed(region: PlanRegion, error: int) -> str:
-    told = [why_not_at(run.node) for run in region.runs]
-    return next(filter(None, told), f"{os.strerror(error)} (not permitted in this container?)")
+def _region_failure(region: PlanRegion, error: int) -> str:
+    detail = [placement_failure(run.node) for run in region.runs]
+    return next(filter(None, detail), f"{os.strerror(error)} (not permitted in this container?)")
 
 
 def _summary(
-    right: int, threads: int, memory: tuple[AppliedRegion, ...], strays: Strays, full: set[int]
+    as_planned: int,
+    threads: int,
+    memory: tuple[AppliedRegion, ...],
+    misplaced_bytes: Misplaced,
+    full: set[int],
 ) -> str:
-    text = f"{right}/{threads} threads"
+    text = f"{as_planned}/{threads} threads"
     touched = sum(sum(region.actual.values()) for region in memory)
     if not memory:
         return f"{text} as planned"
@@ -174,7 +182,7 @@ def _summary(
     text += f", {int(share * 1000) / 10:g} % of {human_bytes(touched)} as planned"
     if not misplaced:
         return text
-    (wanted, found), most = max(strays.items(), key=lambda item: item[1])
+    (wanted, actual), most = max(misplaced_bytes.items(), key=lambda item: item[1])
     rest = f" and {human_bytes(misplaced - most)} on others" if misplaced > most else ""
-    told = f"node {wanted} was full" if wanted in full else why_not_at(wanted)  # by now it need not be
-    return f"{text}; {human_bytes(most)} on node {found} instead of {wanted}{rest}{told and ': '}{told}"
+    detail = f"node {wanted} was full" if wanted in full else placement_failure(wanted)  # it may be no longer
+    return f"{text}; {human_bytes(most)} on node {actual} instead of {wanted}{rest}{detail and ': '}{detail}"

@@ -24,18 +24,20 @@ class PlacementCheck:
     """One check: planned threads alive, those on other cpus, planned pages touched and those elsewhere."""
 
     threads: int
-    strayed: tuple[str, ...]
+    misplaced_threads: tuple[str, ...]
     pages: int
     misplaced: int
 
     def line(self) -> str:
         """What is said of it."""
-        right = self.threads - len(self.strayed)
-        text = f"{right}/{self.threads} living threads"
+        as_planned = self.threads - len(self.misplaced_threads)
+        text = f"{as_planned}/{self.threads} living threads"
         if self.pages:
             text += f", {1000 * (self.pages - self.misplaced) // self.pages / 10:g} % of pages"
         text += " as planned"
-        return f"{text}; elsewhere: {', '.join(self.strayed[:3])}" if self.strayed else text
+        return (
+            f"{text}; elsewhere: {', '.join(self.misplaced_threads[:3])}" if self.misplaced_threads else text
+        )
 
 
 class Watch:
@@ -49,7 +51,7 @@ class Watch:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
         self._began = 0.0
-        self._strayed: dict[str, float] = {}
+        self._misplaced_threads: dict[str, float] = {}
 
     def start(self) -> None:
         """The program runs."""
@@ -66,7 +68,7 @@ class Watch:
         """Threads that were elsewhere at some time while it ran."""
         return [
             f"thread {name} was not on its cpus {at:.3g} s after the start"
-            for name, at in self._strayed.items()
+            for name, at in self._misplaced_threads.items()
         ]
 
     def _run(self) -> None:
@@ -74,18 +76,18 @@ class Watch:
         while not self._ended.wait(self._interval):
             from .observed import read_observed
 
-            found = check_placement(self._plan(), self._table, read_observed(self._workdir))
-            for name in found.strayed:
-                self._strayed.setdefault(name, time.monotonic() - self._began)
-            line = found.line()
-            if found.threads and line != last and not self._quiet:
+            check = check_placement(self._plan(), self._table, read_observed(self._workdir))
+            for name in check.misplaced_threads:
+                self._misplaced_threads.setdefault(name, time.monotonic() - self._began)
+            line = check.line()
+            if check.threads and line != last and not self._quiet:
                 print(f"nlaunch: watch: {line}", file=sys.stderr)
             last = line
 
 
 def check_placement(plan: Plan, table: PlanTable, observed: ObservedRun) -> PlacementCheck:
     """Threads and pages of the running program as the kernel has them now."""
-    alive, strayed = 0, []
+    alive, misplaced_threads = 0, []
     for thread in plan.threads:
         actual = observed.threads.get((thread.process, thread.path))
         if actual is None or actual.ended:
@@ -96,13 +98,15 @@ def check_placement(plan: Plan, table: PlanTable, observed: ObservedRun) -> Plac
             continue
         alive += 1
         if cpus != set(thread.cpus):
-            strayed.append(thread.path if thread.process == "p0" else f"{thread.process}/{thread.path}")
+            misplaced_threads.append(
+                thread.path if thread.process == "p0" else f"{thread.process}/{thread.path}"
+            )
     pages = misplaced = 0
     for row, region in enumerate(table.regions):
         if row in observed.regions:
             touched, elsewhere = _count_pages(region, observed.regions[row])
             pages, misplaced = pages + touched, misplaced + elsewhere
-    return PlacementCheck(alive, tuple(strayed), pages, misplaced)
+    return PlacementCheck(alive, tuple(misplaced_threads), pages, misplaced)
 
 
 def _count_pages(region: PlanRegion, actual: ObservedRegion) -> tuple[int, int]:

@@ -58,7 +58,7 @@ def test_by_what_its_kernel_says(
         with (tmp_path / "console").open("a") as console:
             console.write(SAID)
 
-    with Guest(small, tmp_path, counted=False, patience=Patience(asked_every=0.5)) as guest:
+    with Guest(small, tmp_path, counted=False, patience=Patience(check_seconds=0.5)) as guest:
         say()  # and recovered
         assert guest.run(TRUE).exit_code == 0
         later = threading.Timer(1, say)
@@ -71,10 +71,10 @@ def test_one_that_sleeps_is_waited_for_until_no_task_takes_its_turn(
     small: GuestShape, tmp_path: Path, started: "list[subprocess.Popen[bytes]]"
 ) -> None:
     """One in which next to nothing happens for longer than a hang is waited for, here nine seconds."""
-    patience = Patience(asked_every=3.0, beats=3)
+    patience = Patience(check_seconds=3.0, most_missed=3)
     with Guest(small, tmp_path, patience=patience) as guest:
         assert guest.run(Job("/bin/sleep", ["sleep", "12"], {}, "/")).exit_code == 0
-        patience.asked_every = 0.2
+        patience.check_seconds = 0.2
         started[0].send_signal(signal.SIGSTOP)
         hangs(guest, started[0])
 
@@ -92,7 +92,7 @@ def test_another_is_booted(
 
     def hang() -> None:
         started[0].send_signal(signal.SIGSTOP)
-        patience.asked_every = 0.2
+        patience.check_seconds = 0.2
 
     start = module.spawn
 
@@ -107,7 +107,7 @@ def test_another_is_booted(
         if stop_at == 1 and text.startswith("default, run 1"):
             hang()
         if text.endswith("booting another"):
-            patience.asked_every = 10.0
+            patience.check_seconds = 10.0
 
     monkeypatch.setattr(module, "spawn", start_and_hang)
     request = Request(["/bin/true"], "2x1", memory="256M", patience=patience)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from numaplan.lab.guest.health import Patience, Pulse
+from numaplan.lab.guest.health import Heartbeat, Patience
 
 STALL = (
     "[  358.054135] rcu: INFO: rcu_preempt self-detected stall on CPU\n"
@@ -21,10 +21,10 @@ def write_switches(folder: Path, *switches: int) -> None:
     (folder / "samples").write_bytes(bytes(64) + rings + b"\xff" * 4096)
 
 
-def booted(folder: Path) -> Pulse:
-    pulse = Pulse(folder, 2, True, PATIENCE)
-    pulse.booted = True
-    return pulse
+def booted(folder: Path) -> Heartbeat:
+    heartbeat = Heartbeat(folder, 2, True, PATIENCE)
+    heartbeat.booted = True
+    return heartbeat
 
 
 @pytest.mark.parametrize(
@@ -41,42 +41,46 @@ def booted(folder: Path) -> Pulse:
 )
 def test_by_what_the_kernel_says(tmp_path: Path, said: str, dead: bool) -> None:
     (tmp_path / "console").write_text(said)
-    assert Pulse(tmp_path, 2, False, PATIENCE).stopped() == dead
+    assert Heartbeat(tmp_path, 2, False, PATIENCE).has_stopped() == dead
 
 
 def test_a_console_that_is_not_there(tmp_path: Path) -> None:
-    assert not Pulse(tmp_path, 2, False, PATIENCE).stopped()
+    assert not Heartbeat(tmp_path, 2, False, PATIENCE).has_stopped()
 
 
 @pytest.mark.parametrize(
     ("booted", "switches", "limit"),
-    [(True, 3, PATIENCE.beats), (False, 3, PATIENCE.boot_beats), (False, 0, PATIENCE.beats)],
+    [
+        (True, 3, PATIENCE.most_missed),
+        (False, 3, PATIENCE.most_missed_at_boot),
+        (False, 0, PATIENCE.most_missed),
+    ],
 )
 def test_tasks_that_take_no_turns(tmp_path: Path, booted: bool, switches: int, limit: int) -> None:
     write_switches(tmp_path, 0, switches)
-    pulse = Pulse(tmp_path, 2, True, PATIENCE)
-    pulse.booted = booted
-    assert [pulse.stopped() for _ in range(limit)] == [False] * limit
-    assert pulse.stopped()
+    heartbeat = Heartbeat(tmp_path, 2, True, PATIENCE)
+    heartbeat.booted = booted
+    assert [heartbeat.has_stopped() for _ in range(limit)] == [False] * limit
+    assert heartbeat.has_stopped()
 
 
 def test_one_turn_is_a_sign_of_life(tmp_path: Path) -> None:
-    pulse = booted(tmp_path)
+    heartbeat = booted(tmp_path)
     for turns in range(2):
         write_switches(tmp_path, 3, 4 + turns)
-        assert not any(pulse.stopped() for _ in range(PATIENCE.beats))
+        assert not any(heartbeat.has_stopped() for _ in range(PATIENCE.most_missed))
 
 
 def test_between_jobs_nothing_is_expected(tmp_path: Path) -> None:
     write_switches(tmp_path, 3, 4)
-    pulse = booted(tmp_path)
+    heartbeat = booted(tmp_path)
     for _ in range(3):
-        assert not any(pulse.stopped() for _ in range(PATIENCE.beats))
-        pulse.rest()
+        assert not any(heartbeat.has_stopped() for _ in range(PATIENCE.most_missed))
+        heartbeat.reset()
 
 
 def test_what_was_said_before_is_over(tmp_path: Path) -> None:
     (tmp_path / "console").write_text(STALL.format(STARVED, 21017))
-    pulse = Pulse(tmp_path, 2, False, PATIENCE)
-    pulse.rest()
-    assert not pulse.stopped()
+    heartbeat = Heartbeat(tmp_path, 2, False, PATIENCE)
+    heartbeat.reset()
+    assert not heartbeat.has_stopped()

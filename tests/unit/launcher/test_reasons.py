@@ -3,7 +3,7 @@
 import errno
 from pathlib import Path
 
-from numaplan.launcher.verify.reasons import why_elsewhere, why_not_at, why_not_on
+from numaplan.launcher.verify.reasons import affinity_change, binding_failure, placement_failure
 
 
 def system(root: Path, free_kb: int = 500) -> Path:
@@ -22,33 +22,37 @@ def system(root: Path, free_kb: int = 500) -> Path:
 
 def test_cpus(tmp_path: Path) -> None:
     root = system(tmp_path)
-    assert why_not_on([0, 3], errno.EINVAL, root) == "cpu 3 is offline"
-    assert why_not_on([2], errno.EINVAL, root).startswith("cpu 2 is outside this process's cpuset")
-    assert why_not_on([1], errno.EPERM, root).startswith("Operation not permitted")
-    assert why_not_on([1], errno.EINVAL, root).startswith("cpu 1 was not in the thread's cpuset then")
-    assert why_not_on([0, 1], errno.EINVAL, root).startswith("none of them was in the thread's cpuset then")
+    assert binding_failure([0, 3], errno.EINVAL, root) == "cpu 3 is offline"
+    assert binding_failure([2], errno.EINVAL, root).startswith("cpu 2 is outside this process's cpuset")
+    assert binding_failure([1], errno.EPERM, root).startswith("Operation not permitted")
+    assert binding_failure([1], errno.EINVAL, root).startswith("cpu 1 was not in the thread's cpuset then")
+    assert binding_failure([0, 1], errno.EINVAL, root).startswith(
+        "none of them was in the thread's cpuset then"
+    )
 
 
 def test_bound_once_and_elsewhere_now(tmp_path: Path) -> None:
     root = system(tmp_path)
-    assert why_elsewhere([3], [0, 1], root) == "cpu 3 is offline"
-    assert why_elsewhere([1, 2], [1], root).startswith("cpu 2 is outside this process's cpuset")
-    assert why_elsewhere([0, 1], [1], root).startswith("only 1 of them was allowed (cpuset), or the program")
-    assert why_elsewhere([0], [1], root) == "the program set its own affinity"
+    assert affinity_change([3], [0, 1], root) == "cpu 3 is offline"
+    assert affinity_change([1, 2], [1], root).startswith("cpu 2 is outside this process's cpuset")
+    assert affinity_change([0, 1], [1], root).startswith(
+        "only 1 of them was allowed (cpuset), or the program"
+    )
+    assert affinity_change([0], [1], root) == "the program set its own affinity"
 
 
 def test_nodes(tmp_path: Path) -> None:
     root = system(tmp_path)
-    assert why_not_at(0, root=root) == "node 0 was full"
-    assert "outside this process's cpuset" in why_not_at(1, root=root)
-    assert why_not_at(2, root=root) == "there is no node 2"
+    assert placement_failure(0, root=root) == "node 0 was full"
+    assert "outside this process's cpuset" in placement_failure(1, root=root)
+    assert placement_failure(2, root=root) == "there is no node 2"
 
 
 def test_nothing_is_made_up(tmp_path: Path) -> None:
     root = system(tmp_path / "roomy", free_kb=50000)
-    assert why_not_at(0, root=root) == ""
-    assert why_not_at(0, errno.EPERM, root).startswith("Operation not permitted")
-    assert why_not_at(5, root=tmp_path / "empty") == ""
+    assert placement_failure(0, root=root) == ""
+    assert placement_failure(0, errno.EPERM, root).startswith("Operation not permitted")
+    assert placement_failure(5, root=tmp_path / "empty") == ""
     odd = system(tmp_path / "odd")
     (odd / "sys/devices/system/cpu/online").write_text("0-999999999\n")
-    assert "cpuset" in why_not_on([2], errno.EINVAL, odd)
+    assert "cpuset" in binding_failure([2], errno.EINVAL, odd)

@@ -69,7 +69,7 @@ def test_pages_that_await_a_hint_fault_are_where_they_were(
         places(monkeypatch, known)
         interval = observer.observe(samples([100, 101, 102], cpu, 90.0), [os.getpid()])
         found.append(interval.observation.pages.node.tolist())
-        assert interval.fresh_place.tolist() == found[-1]
+        assert interval.page_nodes.tolist() == found[-1]
     assert found == [[1, 0, -1], [1, 0, -1], [1, 0, -1], [0, 0, -1]]
 
 
