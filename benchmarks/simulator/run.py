@@ -84,10 +84,10 @@ class Outcome:
 
 def simulate(setup: Setup) -> Outcome:
     """Run until every task has ended (or the limit); the same setup gives the same outcome."""
-    return _Run(setup).go()
+    return SimulatedRun(setup).go()
 
 
-class _Run:
+class SimulatedRun:
     """The loop's variables."""
 
     def __init__(self, setup: Setup) -> None:
@@ -106,7 +106,7 @@ class _Run:
     def go(self) -> Outcome:
         """Step until done."""
         while self.now < self.setup.limit_s and np.isnan(self.outcome.ends).any():
-            self._arrive()
+            self.arrive()
             if self.world.jobs:
                 self._step()
             self.now += STEP_S
@@ -118,7 +118,7 @@ class _Run:
         outcome.moved_gb = self.actuator.moved_bytes / 1e9
         return outcome
 
-    def _arrive(self) -> None:
+    def arrive(self) -> None:
         running = {job.number for job in self.world.jobs}
         for number, task in enumerate(self.setup.tasks):
             done = int(self.rounds[number])
@@ -144,7 +144,7 @@ class _Run:
         changed = self._system()
         moved = self.actuator.move_pages(world, STEP_S)
         if len(moved):
-            self._charge(moved)
+            self.charge(moved)
             world.memory_changed()
             changed = True
         if changed:
@@ -173,11 +173,11 @@ class _Run:
             follow_memory(world, habits, STEP_S, warm_up)
             moved = scan_memory(world, habits, STEP_S)
             if len(moved):
-                self._charge(moved)
+                self.charge(moved)
                 world.memory_changed()
         return len(moved) > 0 or habits.asleep > 0 or not np.array_equal(before, world.cpu)
 
-    def _charge(self, blocks: NDArray[np.int64]) -> None:
+    def charge(self, blocks: NDArray[np.int64]) -> None:
         """Threads lose the time that migrating their memory takes, spread over the job's threads, and each of
         them what forgetting the old addresses takes.
         """

@@ -10,7 +10,7 @@ from benchmarks.simulator.cache import miss_factor
 from benchmarks.simulator.calibration import PHYSICS, Calibration, calibration
 from benchmarks.simulator.disturbance import undisturbed
 from benchmarks.simulator.programs import Program, Task, steady
-from benchmarks.simulator.run import Setup, _Run, simulate
+from benchmarks.simulator.run import Setup, SimulatedRun, simulate
 from benchmarks.simulator.system import Habits, balance_nodes, scan_periods
 from benchmarks.simulator.world import BLOCK, World, new_job
 from numaplan.mapper.online.actions import Action, MovePages, MoveThread
@@ -54,9 +54,9 @@ def test_what_all_share_is_found_in_the_cache_by_those_who_are_together() -> Non
 
 
 def test_moved_pages_cost_their_copy_once_and_each_thread_a_flush() -> None:
-    run = _Run(Setup(SPACIOUS, (Task(PLAIN, 4),), habits=QUIET))
-    run._arrive()
-    run._charge(np.arange(3))
+    run = SimulatedRun(Setup(SPACIOUS, (Task(PLAIN, 4),), habits=QUIET))
+    run.arrive()
+    run.charge(np.arange(3))
     pages = 3 * BLOCK / 4096
     each = 3 * BLOCK * PHYSICS.page_move_s / 4 + pages * PHYSICS.flush_s
     assert run.world.lost_s.tolist() == pytest.approx([each] * 4)

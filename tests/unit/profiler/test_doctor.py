@@ -48,24 +48,29 @@ def tree(folder: Path, capabilities: int = 0, **kernel: str) -> Path:
     return folder
 
 
+def finding(name: str, recorded: Path, machine: Machine = TWO) -> doctor.Check:
+    """One of the doctor's findings in a recorded tree."""
+    return next(check for check in doctor.diagnose(machine, recorded) if check.name == name)
+
+
 @pytest.mark.parametrize(("level", "ok"), [("-1", True), ("2", True), ("3", False), ("4", False)])
 def test_paranoid_levels(tmp_path: Path, level: str, ok: bool) -> None:
-    check = doctor._privilege(tree(tmp_path, perf_event_paranoid=level))
+    check = finding("perf_event_paranoid", tree(tmp_path, perf_event_paranoid=level))
     assert check.ok == ok
     assert ("kernel.perf_event_paranoid=1" in check.hint) == (not ok)
 
 
 def test_a_capability_overrides_the_level(tmp_path: Path) -> None:
-    check = doctor._privilege(tree(tmp_path, 1 << 38, perf_event_paranoid="4"))
+    check = finding("perf_event_paranoid", tree(tmp_path, 1 << 38, perf_event_paranoid="4"))
     assert check.ok and "CAP_PERFMON" in check.why
 
 
 def test_numa_balancing(tmp_path: Path) -> None:
-    off = doctor._balancing(TWO, tree(tmp_path, numa_balancing="0\n"))
+    off = finding("numa_balancing", tree(tmp_path, numa_balancing="0\n"))
     assert not off.ok and off.hint == "sudo sysctl kernel.numa_balancing=1"
-    alone = doctor._balancing(ONE, tmp_path)
+    alone = finding("numa_balancing", tmp_path, ONE)
     assert alone.ok and not alone.hint
-    assert doctor._balancing(TWO, tree(tmp_path, numa_balancing="1\n")).ok
+    assert finding("numa_balancing", tree(tmp_path, numa_balancing="1\n")).ok
 
 
 @pytest.mark.parametrize(
@@ -81,17 +86,17 @@ def test_lockdown_watchdog_and_sample_rate(
     tree(tmp_path, nmi_watchdog=watchdog, perf_event_max_sample_rate=rate)
     (tmp_path / "sys/kernel/security").mkdir(parents=True)
     (tmp_path / "sys/kernel/security/lockdown").write_text(lockdown)
-    checks = [check(tmp_path) for check in (doctor._lockdown, doctor._watchdog, doctor._sample_rate)]
+    checks = [finding(name, tmp_path) for name in ("lockdown", "nmi_watchdog", "sample rate")]
     assert [check.ok for check in checks] == [ok] * 3
     assert [bool(check.hint) for check in checks] == [not ok] * 3
 
 
 def test_containers(tmp_path: Path) -> None:
-    assert doctor._container(tree(tmp_path)).ok
+    assert finding("container", tree(tmp_path)).ok
     (tmp_path / ".dockerenv").write_text("")
-    check = doctor._container(tmp_path)
+    check = finding("container", tmp_path)
     assert not check.ok and check.hint.startswith("docker run --cap-add PERFMON")
-    assert doctor._container(tree(tmp_path, 1 << 21)).ok
+    assert finding("container", tree(tmp_path, 1 << 21)).ok
 
 
 @pytest.mark.parametrize(
