@@ -23,10 +23,9 @@ static struct living {
 } *planned_threads;
 static uint32_t planned_count;
 
-#define THREAD_OWN static __thread __attribute__((tls_model("initial-exec")))
-THREAD_OWN const uint32_t *home; /* cpus of the plan, NULL where it does not name this thread */
-THREAD_OWN uint32_t home_cpus;
-THREAD_OWN bool bound; /* to them, and not by its own wish to others */
+static NP_THREAD const uint32_t *home; /* cpus of the plan, NULL where it does not name this thread */
+static NP_THREAD uint32_t home_cpus;
+static NP_THREAD bool bound; /* to them, and not by its own wish to others */
 
 /* The kernel itself, past our own syscall(). */
 static long kernel(long number, long tid, long bytes, void *mask) {
@@ -34,25 +33,21 @@ static long kernel(long number, long tid, long bytes, void *mask) {
     return real(number, tid, bytes, mask);
 }
 
-static void fill(unsigned char mask[PT_MASK], const uint32_t *cpus, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++) mask[cpus[i] / 8] |= (unsigned char)(1u << cpus[i] % 8);
-}
-
 void nf_affinity_start(const uint32_t *cpus, uint32_t count) {
     unsigned char now[PT_MASK] = {0};
     at_start_bytes = kernel(SYS_sched_getaffinity, 0, sizeof now, now);
     hold_fast = getenv("NUMAPLAN_OVERRIDE") != NULL;
-    if (count) fill(at_start, cpus, count);
+    if (count) pt_fill_mask(cpus, count, at_start);
     else memcpy(at_start, now, sizeof now);
 }
 
 int nf_bind(const uint32_t *cpus, uint32_t count, bool planned) {
-    unsigned char mask[PT_MASK] = {0};
+    unsigned char mask[PT_MASK];
     home = planned ? cpus : NULL;
     home_cpus = count;
     bound = false;
     if (!count) return 0;
-    fill(mask, cpus, count);
+    pt_fill_mask(cpus, count, mask);
     if (kernel(SYS_sched_setaffinity, 0, sizeof mask, mask)) return errno;
     bound = planned;
     return 0;

@@ -16,13 +16,12 @@ struct placed { /* where a planned region is in this process, by its number in t
 };
 
 enum { LOG_BYTES = 32 << 20 };
-#define THREAD_OWN static __thread __attribute__((tls_model("initial-exec")))
 
 static struct pt_table table;
 static bool loaded, next_touch_here;
 static _Atomic int others; /* threads beside the main one that live or are being made */
 static struct placed *placed;
-THREAD_OWN bool shifted; /* this thread's blocks do not come in the plan's order */
+static NP_THREAD bool shifted; /* this thread's blocks do not come in the plan's order */
 
 /* No process of the plan hashes to 0; one for which the control file had no room is in no plan. */
 static uint64_t process_hash(void) { return np_process() ? np_process()->hash : 0; }
@@ -62,17 +61,11 @@ static void start(void) {
 
 static uint32_t number_of(const struct pt_thread *thread) { return (uint32_t)(thread - table.threads); }
 
-/* What a thread gets that the plan does not name: what its process, or else any process, says of such. */
-static const struct pt_thread *unplanned(void) {
-    const struct pt_thread *here = pt_find_thread(&table, process_hash(), 0);
-    return here ? here : pt_find_thread(&table, 0, 0);
-}
-
 static void thread_born(uint32_t number, uint64_t path, uintptr_t stack, size_t stack_bytes) {
     if (!loaded) return;
     int saved = errno;
     const struct pt_thread *plan = pt_find_thread(&table, process_hash(), path);
-    const struct pt_thread *bind = plan ? plan : unplanned();
+    const struct pt_thread *bind = plan ? plan : pt_find_unplanned(&table, process_hash());
     /* Before it is bound: from here on another thread's wish does not move it. */
     if (plan) nf_planned_lives(number_of(plan), number);
     int error = bind ? nf_bind(&table.cpus[bind->first_cpu], bind->cpus, plan != NULL) : 0;

@@ -15,10 +15,9 @@ enum { SIGNALS = 64, SAME_FAULT = 64, NESTED = 1 << 20 };
 
 static _Atomic bool catching;
 static struct sigaction theirs; /* under the lock */
-#define THREAD_OWN static __thread __attribute__((tls_model("initial-exec")))
-THREAD_OWN uintptr_t chained; /* frame in which the program's handler runs, or has been left by a jump */
-THREAD_OWN uintptr_t last_address;
-THREAD_OWN unsigned same; /* how often it faulted there without a reason that we can see */
+static NP_THREAD uintptr_t chained; /* frame in which the program's handler runs, or has been left by a jump */
+static NP_THREAD uintptr_t last_address;
+static NP_THREAD unsigned same; /* how often it faulted there without a reason that we can see */
 
 static int real_sigaction(int number, const struct sigaction *wanted, struct sigaction *old) {
     NP_REAL(int, "sigaction", int, const struct sigaction *, struct sigaction *);

@@ -111,6 +111,16 @@ const struct pt_thread *pt_find_thread(const struct pt_table *table, uint64_t pr
     return bsearch(&key, table->threads, table->header->threads, sizeof key, order_threads);
 }
 
+const struct pt_thread *pt_find_unplanned(const struct pt_table *table, uint64_t process) {
+    const struct pt_thread *row = pt_find_thread(table, process, 0);
+    return row ? row : pt_find_thread(table, 0, 0);
+}
+
+void pt_fill_mask(const uint32_t *cpus, uint32_t count, unsigned char mask[PT_MASK]) {
+    memset(mask, 0, PT_MASK);
+    for (uint32_t i = 0; i < count; i++) mask[cpus[i] / 8] |= (unsigned char)(1u << cpus[i] % 8);
+}
+
 const struct pt_region *pt_find_region(const struct pt_table *table, uint64_t process, uint64_t thread,
                                        uint32_t sequence) {
     const struct pt_region key = {.process = process, .thread = thread, .sequence = sequence};

@@ -59,6 +59,9 @@ bool pt_check(const void *memory, size_t bytes, struct pt_table *table);
 uint64_t pt_hash(const char *name);
 bool pt_load(const char *path, struct pt_table *table);
 const struct pt_thread *pt_find_thread(const struct pt_table *table, uint64_t process, uint64_t path);
+/* What a thread gets that the plan does not name: what its process, or else any process, says of such. */
+const struct pt_thread *pt_find_unplanned(const struct pt_table *table, uint64_t process);
+void pt_fill_mask(const uint32_t *cpus, uint32_t count, unsigned char mask[PT_MASK]); /* for the kernel */
 const struct pt_region *pt_find_region(const struct pt_table *table, uint64_t process, uint64_t thread,
                                        uint32_t sequence);
 

@@ -21,14 +21,6 @@ bool tr_bind_open(const char *path_of_table, const char *folder, bool hold) {
     return log_file >= 0 && pt_load(path_of_table, &table);
 }
 
-void tr_fill(const struct pt_table *of, const struct pt_thread *row, unsigned char mask[PT_MASK]) {
-    memset(mask, 0, PT_MASK);
-    for (uint32_t i = 0; i < row->cpus; i++) {
-        uint32_t cpu = of->cpus[row->first_cpu + i];
-        mask[cpu / 8] |= (unsigned char)(1u << cpu % 8);
-    }
-}
-
 /* `EVENT PROCESS PATH PID TID PLANNED ERRNO MASK`: the mask in hex, lowest cpus first. */
 static void log_task(char event, const struct tr_task *task, int error) {
     static char line[TR_PATH * 2 + 2 * PT_MASK + 128];
@@ -45,16 +37,10 @@ static void log_task(char event, const struct tr_task *task, int error) {
     (void)written; /* a full disk costs the report, not the binding */
 }
 
-/* What a thread gets that the plan does not name: what its process, or else any process, says of such. */
-static const struct pt_thread *unplanned(const struct tr_task *task) {
-    const struct pt_thread *here = pt_find_thread(&table, task->process->hash, 0);
-    return here ? here : pt_find_thread(&table, 0, 0);
-}
-
 static int set(const struct tr_task *task, const struct pt_thread *row) {
     unsigned char mask[PT_MASK];
     if (!row || !row->cpus) return 0;
-    tr_fill(&table, row, mask);
+    pt_fill_mask(&table.cpus[row->first_cpu], row->cpus, mask);
     return syscall(SYS_sched_setaffinity, task->tid, sizeof mask, mask) ? errno : 0;
 }
 
@@ -62,14 +48,14 @@ void tr_bind(struct tr_task *task) {
     if (!task->path) return;
     task->plan = pt_find_thread(&table, task->process->hash, pt_hash(task->path));
     task->planned = task->plan != NULL;
-    int error = set(task, task->plan ? task->plan : unplanned(task));
+    int error = set(task, task->plan ? task->plan : pt_find_unplanned(&table, task->process->hash));
     log_task('b', task, error);
 }
 
 void tr_bind_again(struct tr_task *task) {
     unsigned char now[PT_MASK] = {0}, wanted[PT_MASK];
     if (!hold_fast || !task->plan || !task->plan->cpus) return;
-    tr_fill(&table, task->plan, wanted);
+    pt_fill_mask(&table.cpus[task->plan->first_cpu], task->plan->cpus, wanted);
     if (syscall(SYS_sched_getaffinity, task->tid, sizeof now, now) > 0 && memcmp(now, wanted, sizeof now))
         set(task, task->plan);
 }

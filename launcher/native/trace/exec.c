@@ -81,7 +81,7 @@ static int unbind(const struct pt_table *table) {
     static unsigned char mask[PT_MASK];
     const struct pt_thread *any = pt_find_thread(table, 0, 0);
     if (!any || !any->cpus) return 0;
-    tr_fill(table, any, mask);
+    pt_fill_mask(&table->cpus[any->first_cpu], any->cpus, mask);
     syscall(SYS_sched_setaffinity, 0, sizeof mask, mask);
     return (int)any->cpus;
 }

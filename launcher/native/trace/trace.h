@@ -55,7 +55,6 @@ void tr_alone(struct tr_process *process, struct tr_task *task, pid_t former);
 /* ---- bind.c ---- */
 
 bool tr_bind_open(const char *table, const char *folder, bool hold);
-void tr_fill(const struct pt_table *table, const struct pt_thread *row, unsigned char mask[PT_MASK]);
 void tr_bind(struct tr_task *task);
 void tr_bind_again(struct tr_task *task); /* where the plan holds against the program's own wish */
 void tr_bound_end(struct tr_task *task);

@@ -25,6 +25,7 @@ enum {
 #define NP_NO_THREAD UINT32_MAX
 #define NP_HOT __attribute__((hot))
 #define NP_COLD __attribute__((cold, noinline))
+#define NP_THREAD __thread __attribute__((tls_model("initial-exec"))) /* a thread's own, without an allocation */
 
 /* ---- real.c: the functions that ours stand before ---- */
 
@@ -96,7 +97,7 @@ struct np_thread {
     uint64_t hash; /* of the creation path */
 };
 
-extern __thread struct np_thread np_self __attribute__((tls_model("initial-exec")));
+extern NP_THREAD struct np_thread np_self;
 void np_threads_start(bool forked);
 uint32_t np_thread_number(void); /* the calling one's */
 uint32_t np_new_thread(void); /* a number for one that is about to be made */
