@@ -32,21 +32,15 @@ def find_program(argv: Sequence[str], path: str | None = None) -> str:
     return found
 
 
-def exit_code_of(status: int) -> int:
-    """A shell's exit code for a Popen return code: 128+signal when the program died of one."""
-    return 128 - status if status < 0 else status
-
-
 def run_program(
     argv: Sequence[str],
     environment: Mapping[str, str],
     *,
     started: Callable[[int], None] | None = None,
     before_exec: Callable[[], None] | None = None,
-    pass_fds: Sequence[int] = (),
     pass_interrupts: bool = False,
 ) -> int:
-    """Run argv to its end and return its exit code; signals reach the program, not us.
+    """Run argv to its end and return its exit code, 128+signal when it died of one; signals reach it, not us.
 
     What the terminal sends (Ctrl-C) the program gets by itself; what a process sends to us is passed on,
     SIGINT with pass_interrupts only: a process that sent it to our group would interrupt the program twice.
@@ -54,15 +48,13 @@ def run_program(
     program when it returns. Raises UsageError when it cannot be started, and what `started` raises.
     """
     with Signals((*_FORWARDED, *_STOPPING, signal.SIGCONT)) as signals:
-        for descriptor in pass_fds:
-            os.set_inheritable(descriptor, True)
         child = _start(argv, environment, before_exec)
         passed = [n for n in _FORWARDED if n != signal.SIGINT or pass_interrupts]
         family = _Family(child.pid, signals, passed)
         if started is not None:
             started(child.pid)
-        child.returncode = family.wait()
-        return exit_code_of(child.returncode)
+        status = child.returncode = family.wait()
+        return 128 - status if status < 0 else status
 
 
 def _start(

@@ -1,4 +1,4 @@
-"""The machines of the papers, by name.
+"""The machines of the papers, by name, and machines of so many equal nodes.
 
 Latencies and bandwidths are the published measurements; where a paper gives none, distances stand for what
 it says of the interconnect (HyperTransport square: neighbours one hop, opposite corners two).
@@ -6,8 +6,11 @@ it says of the interconnect (HyperTransport square: neighbours one hop, opposite
 
 from collections.abc import Callable, Sequence
 
+from numaplan.common import UsageError
+
 from .topology import Core, Node, Topology
 
+MAX_GRID_CPUS = 1 << 14
 _GIB = 1 << 30
 
 # [IMAR], Table 2: latency in ns, bandwidth in MB/s.
@@ -110,6 +113,13 @@ def _opteron_4x8() -> Topology:
 def _opteron_2x4() -> Topology:
     """The second platform of [DINO], 5: two four-core Barcelona processors, 4 GB each."""
     return _machine("opteron-2x4", 2, 4, 4 * _GIB, _flat(2, 20))
+
+
+def grid_machine(nodes: int, cpus: int) -> Topology:
+    """The machine `nodes`x`cpus`; raises UsageError when it is too large."""
+    if nodes * cpus > MAX_GRID_CPUS:
+        raise UsageError(f"{nodes}x{cpus}: more than {MAX_GRID_CPUS} cpus", "give a smaller machine")
+    return _machine(f"{nodes}x{cpus}", nodes, cpus, 0, _flat(nodes, 21))
 
 
 BUILT_IN: dict[str, Callable[[], Topology]] = {

@@ -7,10 +7,9 @@ import msgspec
 
 from numaplan.common import UsageError, read_document
 
-from .topology import Core, Node, Topology
+from .topology import Topology
 
 _GRID = re.compile(r"([1-9][0-9]{0,3})x([1-9][0-9]{0,3})")
-MAX_GRID_CPUS = 1 << 14
 
 
 def read_topology(source: str) -> Topology:
@@ -19,9 +18,10 @@ def read_topology(source: str) -> Topology:
         from .sysfs import read_sysfs
 
         return read_sysfs()
+    from .builtin import BUILT_IN, grid_machine
+
     if grid := _GRID.fullmatch(source):
         return grid_machine(int(grid[1]), int(grid[2]))
-    from .builtin import BUILT_IN
 
     if source in BUILT_IN:
         return BUILT_IN[source]()
@@ -53,15 +53,3 @@ def read_machine_json(data: bytes | str, where: str) -> Topology:
         return msgspec.json.decode(data, type=Topology)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise UsageError(f"{where}: {error}", "see 'nmap machine 2x2 --json' for the format") from error
-
-
-def grid_machine(nodes: int, cpus: int) -> Topology:
-    """The machine `nodes`x`cpus`: consecutive cpus, one hwthread a core, one last-level cache a node."""
-    if nodes * cpus > MAX_GRID_CPUS:
-        raise UsageError(f"{nodes}x{cpus}: more than {MAX_GRID_CPUS} cpus", "give a smaller machine")
-    return Topology(
-        name=f"{nodes}x{cpus}",
-        nodes=tuple(Node(id=k, cpus=tuple(range(k * cpus, (k + 1) * cpus))) for k in range(nodes)),
-        distances=tuple(tuple(10.0 if a == b else 21.0 for b in range(nodes)) for a in range(nodes)),
-        cores=tuple(Core(cpus=(c,), node=c // cpus, l3=c // cpus) for c in range(nodes * cpus)),
-    )

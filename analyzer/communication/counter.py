@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from numaplan.common import UsageError
 
-from .blocks import TABLE_BYTES, BlockCounter, check_count
+from .blocks import BlockCounter, check_count
 from .combining import Communication, Layer, combine, layer_of
 from .leaves import MOST_SAMPLES, WAYS, LeafCounter
 
@@ -30,7 +30,7 @@ class CommunicationCounter:
     threads: N; exact: every access is in the samples (period 1), so cache lines are counted, exactly;
     weights: how many accesses a sampled load stands for, and a sampled store, one to the other.
     Memory stays bounded whatever comes: `most` samples (0: 8 Mi, of 11 bytes) are kept and counted together,
-    then the next ones; an exact count follows a share of the lines beyond `table_bytes` (0: 128 MiB).
+    then the next ones; an exact count follows a share of the lines beyond 128 MiB of them.
     """
 
     def __init__(
@@ -39,7 +39,6 @@ class CommunicationCounter:
         *,
         exact: bool = False,
         weights: tuple[int, int] = (1, 1),
-        table_bytes: int = 0,
         most: int = 0,
     ) -> None:
         check_count(threads)
@@ -49,7 +48,7 @@ class CommunicationCounter:
         self._budgets = BUDGETS if few else FEW_BUDGETS
         self._counter: BlockCounter | LeafCounter
         if exact:
-            self._counter = BlockCounter(threads, LINE_SHIFT, table_bytes=table_bytes or TABLE_BYTES)
+            self._counter = BlockCounter(threads, LINE_SHIFT)
         else:
             self._counter = LeafCounter(
                 threads,

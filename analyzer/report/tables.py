@@ -51,9 +51,7 @@ def sentence_list(sentences: Sequence[str], kind: str) -> str:
     return f'<ul class="{kind}">' + "".join(f"<li>{escape(text)}</li>" for text in sentences) + "</ul>"
 
 
-def regions_table(
-    regions: Sequence[RegionUse], analysis: Analysis, view: PlanView | None, titled: str = "Memory"
-) -> str:
+def regions_table(regions: Sequence[RegionUse], analysis: Analysis, view: PlanView | None) -> str:
     """The most used regions: size, sharers, who touched first, where the plan puts them."""
     if not regions:
         return ""
@@ -71,7 +69,7 @@ def regions_table(
     about = "Data regions by samples; stacks and instructions are left out."
     if more > 0:
         about += f" {more} smaller regions are not shown."
-    return _section("regions", titled, about, head, rows, {1, 2, 3, 4})
+    return _section("regions", "Memory", about, head, rows, {1, 2, 3, 4})
 
 
 def _use_text(use: RegionUse) -> str:

@@ -82,17 +82,11 @@ class Guest:
             self._shut_down()
         self._destroy()
 
-    def cpu_seconds(self) -> float:
-        """Processor time QEMU has used so far."""
+    @property
+    def pid(self) -> int:
+        """QEMU's process."""
         assert self._process is not None
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def resident_mib(self) -> int:
-        """The most memory QEMU has held so far, in MiB."""
-        assert self._process is not None
-        status = Path(f"/proc/{self._process.pid}/status").read_text()
-        return next(int(line.split()[1]) >> 10 for line in status.splitlines() if line.startswith("VmHWM"))
+        return self._process.pid
 
     def run(
         self, job: Job, stdin: int = -1, stdout: int = -1, stderr: int = -1, trace: Path | None = None

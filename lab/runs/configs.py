@@ -55,56 +55,37 @@ class Options:
     report: Path = Path("applied.json")
 
 
-def _default(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
-    return job
+def _compact(machine: Machine) -> list[int]:
+    """The cpus node by node."""
+    return [cpu for node in machine.cpu_nodes for cpu in node.cpus]
 
 
-def _no_autonuma(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
-    return replace(job, balancing=False)
-
-
-def _interleave(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
-    return replace(job, interleave=True)
-
-
-def _compact(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
-    return replace(job, cpus=[cpu for node in machine.cpu_nodes for cpu in node.cpus])
-
-
-def _scatter(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
+def _scattered(machine: Machine) -> list[int]:
+    """The cpus dealt from the nodes in turn."""
     deepest = max(len(node.cpus) for node in machine.cpu_nodes)
-    turns = [[node.cpus[k] for node in machine.cpu_nodes if k < len(node.cpus)] for k in range(deepest)]
-    return replace(job, cpus=[cpu for turn in turns for cpu in turn])
+    return [node.cpus[k] for k in range(deepest) for node in machine.cpu_nodes if k < len(node.cpus)]
 
 
-def _plan(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
+def _planned(job: Job, options: Options) -> Job:
     assert options.launch is not None
     return replace(job, environment=options.launch.environment)
 
 
-def _online(job: Job, machine: Machine, options: Options) -> Job:  # noqa: ARG001
-    return _launched(job, "--online", *shlex.split(options.online))
-
-
-def _online_alone(job: Job, machine: Machine, options: Options) -> Job:
-    return replace(_online(job, machine, options), balancing=False)
-
-
-def _launched(job: Job, *words: str) -> Job:
+def _online(job: Job, options: Options, *, balancing: bool) -> Job:
     """The same program started and attended by nlaunch, which runs in the guest."""
-    argv = [sys.executable, "-c", _NLAUNCH, *words, "--", *job.argv]
-    return replace(job, program=sys.executable, argv=argv, exclude=True)
+    argv = [sys.executable, "-c", _NLAUNCH, "--online", *shlex.split(options.online), "--", *job.argv]
+    return replace(job, program=sys.executable, argv=argv, exclude=True, balancing=balancing)
 
 
-CONFIGS: dict[str, tuple[Callable[[Job, Machine, Options], Job], str]] = {
-    "default": (_default, "the kernel places everything (AutoNUMA on)"),
-    "no-autonuma": (_no_autonuma, "the kernel places everything, AutoNUMA off"),
-    "interleave": (_interleave, "pages interleaved over all nodes"),
-    "compact": (_compact, "the k-th thread on the k-th cpu, node after node"),
-    "scatter": (_scatter, "threads round-robin over the nodes"),
-    "plan": (_plan, "as nlaunch with the plan"),
-    "online": (_online, "nlaunch with an online policy, beside AutoNUMA"),
-    "online-alone": (_online_alone, "the same, AutoNUMA off"),
+CONFIGS: dict[str, Callable[[Job, Machine, Options], Job]] = {
+    "default": lambda job, _machine, _options: job,  # the kernel places everything, AutoNUMA on
+    "no-autonuma": lambda job, _machine, _options: replace(job, balancing=False),
+    "interleave": lambda job, _machine, _options: replace(job, interleave=True),
+    "compact": lambda job, machine, _options: replace(job, cpus=_compact(machine)),
+    "scatter": lambda job, machine, _options: replace(job, cpus=_scattered(machine)),
+    "plan": lambda job, _machine, options: _planned(job, options),
+    "online": lambda job, _machine, options: _online(job, options, balancing=True),
+    "online-alone": lambda job, _machine, options: _online(job, options, balancing=False),
 }
 
 
@@ -152,4 +133,4 @@ def make_job(
 ) -> Job:
     """The job that runs a program under a configuration."""
     job = Job(program, list(argv), environment, directory, timeout=timeout, exclude=is_launcher(argv))
-    return CONFIGS[name][0](job, machine, options)
+    return CONFIGS[name](job, machine, options)

@@ -4,10 +4,10 @@ import shlex
 from collections import defaultdict
 
 from numaplan.machine import format_list
-from numaplan.mapper import Plan, PlanRegion, PlanThread
+from numaplan.mapper import Plan, PlanRegion
 
 from ..launch.request import CheckedLaunch
-from ..verify.applied import human_bytes
+from ..verify.applied import human_bytes, thread_name
 
 SHOWN = 64  # threads and regions listed one by one
 _UNPLANNED = {
@@ -30,7 +30,7 @@ def explain(launch: CheckedLaunch) -> str:
         "threads:",
     ]
     lines += [
-        f"  {_thread_name(thread)}: node {thread.node}, cpus {format_list(thread.cpus)}"
+        f"  {thread_name(thread.process, thread.path)}: node {thread.node}, cpus {format_list(thread.cpus)}"
         for thread in plan.threads[:SHOWN]
     ]
     if len(plan.threads) > SHOWN:
@@ -54,10 +54,6 @@ def _binding(launch: CheckedLaunch) -> str:
         reason = launch.obstacle or "asked for"
         return f"threads bound from outside by ptrace ({reason}); memory is left to first touch"
     return "threads bound and memory placed by a library that is loaded into the program"
-
-
-def _thread_name(thread: PlanThread) -> str:
-    return thread.path if thread.process == "p0" else f"{thread.process}/{thread.path}"
 
 
 def _region(region: PlanRegion) -> str:

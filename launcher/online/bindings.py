@@ -73,23 +73,19 @@ class Bindings:
                 del table[tid]
         self._foreign &= living
 
-    def release(self, tid: int) -> None:
-        """Give a thread that we bound its first mask, unless somebody else bound it since."""
+    def release(self, tid: int) -> bool:
+        """Give a thread its first mask back, if we bound it and nobody else did since; whether it has it."""
         bound, original = self._bound.get(tid), self._original.get(tid)
         if bound is not None and original is not None and allowed_cpus(tid) == bound:
             with suppress(OSError):
                 os.sched_setaffinity(tid, original)
                 del self._bound[tid]
+                return True
+        return False
 
     def restore(self) -> int:
         """Give every thread that we bound, and nobody else since, its first mask; returns how many."""
-        restored = 0
-        for tid, bound in list(self._bound.items()):
-            original = self._original.get(tid)
-            if original is not None and allowed_cpus(tid) == bound:
-                with suppress(OSError):
-                    os.sched_setaffinity(tid, original)
-                    restored += 1
+        restored = sum([self.release(tid) for tid in [*self._bound]])
         self._bound.clear()
         return restored
 

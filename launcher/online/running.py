@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from numaplan.common import UsageError, find_program, interruptible, run_program
@@ -15,9 +15,7 @@ from .options import OnlineOptions
 from .session import OnlineSession
 
 
-def launch_online(
-    options: OnlineOptions, argv: Sequence[str], environment: Mapping[str, str] | None = None
-) -> int:
+def launch_online(options: OnlineOptions, argv: Sequence[str]) -> int:
     """Run a program without a plan and refine its placement; returns its exit code.
 
     Raises UsageError or MachineLacksError before the program starts.
@@ -25,14 +23,12 @@ def launch_online(
     find_program(argv)
     session = OnlineSession(options, Machine.load("local"))
     session.prepare([os.getpid()])  # what we start is watched with us, from its first instruction
-    surroundings = dict(os.environ if environment is None else environment)
     with launch_folder({}) as workdir:
-        if options.save:
-            surroundings = prepare(workdir, surroundings)
+        environment = prepare(workdir, os.environ) if options.save else os.environ
         try:
             code = run_program(
                 argv,
-                surroundings,
+                environment,
                 started=lambda pid: session.start(lambda: [pid]),
                 pass_interrupts=True,
             )

@@ -89,8 +89,13 @@ def warning_of(applied: Applied, plan: Plan) -> str:
 
 
 def _some(unplanned: tuple[Unplanned, ...]) -> str:
-    names = [item.path if item.process == "p0" else f"{item.process}/{item.path}" for item in unplanned[:3]]
+    names = [thread_name(item.process, item.path) for item in unplanned[:3]]
     return ", ".join(names) + (", …" if len(unplanned) > 3 else "")
+
+
+def thread_name(process: str, path: str) -> str:
+    """A thread as people are told of it: threads of the first process by their creation path alone."""
+    return path if process == "p0" else f"{process}/{path}"
 
 
 def human_bytes(count: int) -> str:

@@ -33,7 +33,7 @@ def affinity_change(cpus: Sequence[int], actual: Sequence[int], root: Path = Pat
     return "the program set its own affinity"
 
 
-def placement_failure(node: int, error: int = 0, root: Path = Path("/")) -> str:
+def placement_failure(node: int, root: Path = Path("/")) -> str:
     """Why memory is not on `node`; empty when the system does not tell."""
     place = root / f"sys/devices/system/node/node{node}"
     nodes = _field(root, "Mems_allowed_list")
@@ -45,8 +45,6 @@ def placement_failure(node: int, error: int = 0, root: Path = Path("/")) -> str:
         sizes = {name: int(value) for name, value in _KILOBYTES.findall((place / "meminfo").read_text())}
         if sizes.get("MemFree", 1) < FULL * sizes.get("MemTotal", 0):
             return f"node {node} was full"
-    if error:
-        return f"{os.strerror(error)} (not permitted in this container?)"
     return ""
 
 

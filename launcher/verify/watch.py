@@ -14,7 +14,8 @@ from numaplan.mapper import Plan, PlanRegion
 
 from ..enforce.plan_table import PlanTable
 from ..process.page_moves import page_nodes
-from .observed import ObservedRegion, ObservedRun
+from .applied import thread_name
+from .observed import ObservedRegion, ObservedRun, read_observed
 
 PAGES = 4096  # asked for in a region, evenly spread
 
@@ -74,8 +75,6 @@ class Watch:
     def _run(self) -> None:
         last = ""
         while not self._ended.wait(self._interval):
-            from .observed import read_observed
-
             check = check_placement(self._plan(), self._table, read_observed(self._workdir))
             for name in check.misplaced_threads:
                 self._misplaced_threads.setdefault(name, time.monotonic() - self._began)
@@ -98,9 +97,7 @@ def check_placement(plan: Plan, table: PlanTable, observed: ObservedRun) -> Plac
             continue
         alive += 1
         if cpus != set(thread.cpus):
-            misplaced_threads.append(
-                thread.path if thread.process == "p0" else f"{thread.process}/{thread.path}"
-            )
+            misplaced_threads.append(thread_name(thread.process, thread.path))
     pages = misplaced = 0
     for row, region in enumerate(table.regions):
         if row in observed.regions:
