@@ -1,4 +1,4 @@
-"""What the loop of `nlaunch --online` costs here, on a program that needs nothing.
+"""What the loop of `nlaunch --online` costs here, on a program that gains nothing from it.
 
 Processor time, not seconds, as others use the host. That of the loop and its perf, over that of the program
 meanwhile. And the program's own, with the loop over without, for the same work done in the same seconds: the

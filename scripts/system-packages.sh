@@ -64,7 +64,7 @@ lacking=$(missing $wanted)
 
 echo "system-packages: installing $lacking" >&2
 export DEBIAN_FRONTEND=noninteractive
-apt-get update -qq || echo "system-packages: apt-get update failed; going on with the lists that are there" >&2
+apt-get update -qq || echo "system-packages: apt-get update failed; continuing with the existing lists" >&2
 # One that this release does not have must not keep the others out.
 # shellcheck disable=SC2086
 if ! apt-get install -y -qq --no-install-recommends $lacking >/dev/null; then

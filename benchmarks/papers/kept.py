@@ -1,4 +1,4 @@
-"""Outcomes on disk: a run of hours that was broken off goes on from there.
+"""Outcomes on disk: an interrupted run of hours continues from there.
 
 One file a simulation, named by what was asked (experiment, configuration, seed) and the code that answered:
 after a change of simulator or policies nothing old is taken, after one of the mapper nothing of `numaplan`,

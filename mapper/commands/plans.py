@@ -1,4 +1,4 @@
-"""`nmap show`, `nmap diff`, `nmap export`: look at plans, and hand them to other launchers."""
+"""`nmap show`, `nmap diff`, `nmap export`: show plans, and export them to other launchers."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where pages should live: from who touched which page to runs of a region on a node.
+"""Pages to nodes: from the accesses of each page to runs of a region on a node.
 
 A page's home is the node whose threads touch it most; pages that many nodes read and hardly anyone writes are
 interleaved, so that no one memory controller serves them all; neighbours with one home become one run. What

@@ -1,6 +1,6 @@
 """What a policy may ask for, and the form of a policy.
 
-Actions carry the operating system's ids (tid, node, cpu, pid), so that whoever applies them needs nothing
+Actions carry the operating system's ids (tid, node, cpu, pid), so that applying them needs nothing
 of the observation. A policy is a frozen dataclass: its fields are its parameters. It holds no state; what
 it must remember goes out with a decision and comes back with the next observation.
 """

@@ -1,1 +1,1 @@
-"""The plan file: its form, checks, differences, exports."""
+"""The plan file: its format, checks, differences, exports."""

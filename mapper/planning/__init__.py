@@ -1,1 +1,1 @@
-"""Plans made, predicted, compared and judged."""
+"""Making, predicting, comparing and judging plans."""

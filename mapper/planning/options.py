@@ -1,4 +1,4 @@
-"""How to plan, and what that leaves of a machine."""
+"""The options of a plan, and which part of the machine they leave."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a mapping method is asked: who talks to whom, who loads memory, how many seats a node has.
+"""What a mapping method is asked: communication, memory load, and how many seats each node has.
 
 Everything is checked here once, so that methods need not; nodes are numbered 0..K-1 in the order of the
 machine's nodes that have cpus.

@@ -1,4 +1,4 @@
-"""Large sparse communication matrices, held by their entries: they are never made whole."""
+"""Large sparse communication matrices, stored by their entries and never expanded."""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,1 +1,1 @@
-"""What a plan is made for: from a trace, from several, or from matrices in files."""
+"""The workload to plan for: from a trace, from several, or from matrices in files."""

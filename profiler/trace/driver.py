@@ -1,4 +1,4 @@
-"""DuckDB, as little of it as will do."""
+"""The few parts of DuckDB that are needed."""
 
 from typing import Any
 

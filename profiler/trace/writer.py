@@ -1,4 +1,4 @@
-"""Write a trace.db: a temporary DuckDB file that takes its name when it is whole."""
+"""Write a trace.db: a temporary DuckDB file that is renamed when it is complete."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-/* A fresh placement by recursive multilevel bisection: nodes in halves, halves in halves, exact at the end. */
+/* A new placement by recursive multilevel bisection: nodes in halves, halves in halves, exact at the end. */
 #include "bisect.h"
 
 #include <math.h>

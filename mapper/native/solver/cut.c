@@ -1,4 +1,4 @@
-/* Refinement of a cut by passes of single moves, each undone back to the best point it came through. */
+/* Refinement of a cut by passes of single moves, each undone back to the best point on its way. */
 #include "bisect.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Tabu search over swaps: always take the best swap that does not undo a recent one, remember the best placement.
  *
- * Loads enter as a penalty whose price rises while the placement is out of balance and falls while it is in, so that
+ * Loads enter as a penalty whose weight rises while the placement is out of balance and falls while it is in, so that
  * the search crosses the border of what is allowed again and again.
  */
 #include "solver.h"

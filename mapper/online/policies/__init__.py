@@ -1,1 +1,1 @@
-"""One module a policy family; parameters carry the papers' names and defaults (`parameters.py`)."""
+"""One module for each policy family; parameters have the papers' names and defaults (`parameters.py`)."""

@@ -1,6 +1,6 @@
 """Balancing between nodes: which thread of the busiest queue goes ([EXCL], 2.3 and 3).
 
-These take the place of the kernel's balancing between nodes. While one node has so many more threads a cpu
+These policies replace the kernel's balancing between nodes. While one node has so many more threads a cpu
 than another that moving one evens them out, a thread is chosen from the longest queue of the one for the
 other. From outside the kernel a queue is the threads that are on a cpu and want to run, lowest tid first.
 """

@@ -1,6 +1,6 @@
-"""DINO: spread classes of memory intensity over domains with as few migrations as can be ([DINO], 3.3 and 4).
+"""DINO: spread classes of memory intensity over domains with few migrations ([DINO], 3.3 and 4).
 
-When neither the threads nor any class changed, nothing is laid out anew: the layout would be the same, and
+When neither the threads nor any class changed, the layout is kept: the layout would be the same, and
 the pass that gathers processes could only go in circles.
 """
 

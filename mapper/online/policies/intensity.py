@@ -1,8 +1,8 @@
 """Distributed Intensity: DI-Plain, and DI-Migrate, whose memory follows ([DINO], 3.1 and 3.2).
 
-Threads sorted by misses a thousand instructions are dealt from both ends of the list over the domains, so
-that intensive ones share a domain with quiet ones. Every change of the order moves threads; that is their
-fault.
+Threads sorted by misses per thousand instructions are assigned to the domains from both ends of the list in
+turn, so that intensive ones share a domain with quiet ones. Every change of the order moves threads; that
+is their weakness.
 """
 
 from collections.abc import Iterable

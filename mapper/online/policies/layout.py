@@ -1,6 +1,6 @@
 """Which class of thread goes on which core: alternating layouts over memory domains ([DINO], 3.1, 3.3.3).
 
-Both ends of the list sorted by memory intensity are dealt over the domains in turn, the intensive end
+Both ends of the list sorted by memory intensity are assigned to the domains in turn, the intensive end
 first. The text lets the other end start with the last domain, its worked example with the first; the
 example is followed.
 """

@@ -1,4 +1,4 @@
-"""Migrations of CIMAR and NIMAR: what is known of threads, which go together, and the moves they are."""
+"""Migrations of CIMAR and NIMAR: what is known of threads, which swap places, and the resulting moves."""
 
 from typing import NamedTuple
 

@@ -1,9 +1,9 @@
 """CMLB: greedy groups by communication that refuse a thread whose load would spoil the group's balance.
 
-Source: [CMLB], Algorithms 2-5, with the corrections of print errors that its own figure needs: the
-early return of Algorithm 5 (lines 7-11) is not taken, a group makes per-1 picks, and the seats counted are
-those left after the candidate's own. Where the paper is silent: ties go to the lowest thread, sizes of
-nodes are those of the problem. O(N^2 log N).
+Source: [CMLB], Algorithms 2-5, with corrections of misprints without which the paper's own figure does not
+come out: the early return of Algorithm 5 (lines 7-11) is not taken, a group makes per-1 picks, and the
+seats counted are those left after the candidate's own. Where the paper is silent: ties go to the lowest
+thread, sizes of nodes are those of the problem. O(N^2 log N).
 """
 
 import numpy as np

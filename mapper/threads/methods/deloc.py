@@ -1,11 +1,11 @@
 """DeLoc: keep locality inside pairs, spread what is busy at the same time over the nodes.
 
-Source: [DELOC]. Public is that it takes a time series of communication events, clusters tasks
-that would congest memory at the same time, keeps locality inside pairs of tasks and spreads those clusters.
-Our reading: pairs are formed by mutual preference (as in ChoiceMap); a pair's activity is its memory load
-in each phase of the run (in one phase when no phases are known); the busiest pairs choose first, each the
-node whose busiest phase it raises least, then the one it talks most to. No parameters. O(N^2 log N + N K
-phases).
+Source: [DELOC]. The public description says that it takes a time series of communication events, clusters
+tasks that would congest memory at the same time, keeps locality inside pairs of tasks and spreads those
+clusters. Our reading: pairs are formed by mutual preference (as in ChoiceMap); a pair's activity is its
+memory load in each phase of the run (in one phase when no phases are known); the busiest pairs choose
+first, each the node whose busiest phase it raises least, then the one it talks most to. No parameters.
+O(N^2 log N + N K phases).
 """
 
 import numpy as np

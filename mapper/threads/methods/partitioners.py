@@ -1,6 +1,6 @@
-"""Graph partitioners of others, where their packages are installed; seats are made exact afterwards.
+"""Other projects' graph partitioners, where their packages are installed; seats are made exact afterwards.
 
-They balance numbers of threads, not loads, and know no distances. Weights become whole numbers up to 10^6, as
+They balance numbers of threads, not loads, and ignore distances. Weights become whole numbers up to 10^6, as
 these programs want them.
 """
 

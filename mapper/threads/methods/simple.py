@@ -1,4 +1,4 @@
-"""Placements that look at nothing but the thread's number: the baselines every plan is shown against."""
+"""Placements by the thread's number alone: the baselines of every plan."""
 
 import numpy as np
 

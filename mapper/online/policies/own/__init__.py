@@ -1,1 +1,1 @@
-"""The policy `numaplan`: what was learnt of who uses what, placements worth a look, what each would cost."""
+"""The policy `numaplan`: which thread uses which memory, candidate placements, and what each would cost."""

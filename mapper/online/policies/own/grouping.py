@@ -1,4 +1,4 @@
-"""Which threads belong together, by the mapper, and when that must be asked again.
+"""Which threads belong together, by the mapper, and when the mapper must be asked again.
 
 A grouping is kept while it is as good as when it was solved: the share of communication between groups may
 have grown by SLACK, the unbalance of their loads by as much of a fair load. It is solved again then, after

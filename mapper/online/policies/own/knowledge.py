@@ -1,4 +1,4 @@
-"""What is known of who uses which page: samples of many intervals, older ones counting less."""
+"""Which thread uses which page: samples of many intervals, older ones counting less."""
 
 from dataclasses import dataclass
 

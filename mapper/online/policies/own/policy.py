@@ -1,6 +1,6 @@
-"""Ours: solve the mapping again on what was learnt, and move what pays back within a horizon, or stay still.
+"""Our policy: solve the mapping again with what was learnt, and move only what pays back within a horizon.
 
-It considers: leaving threads where they are, bringing them to their memory as it lies, and the mapper's
+It considers: leaving threads where they are, bringing them to their memory as it is, and the mapper's
 solutions of the decayed communication matrix, balanced and not. Each is judged with the pages that would
 follow. What is saved is the waiting predicted to vanish over `horizon` seconds, less what threads that wait
 less ask for more where load slows controllers; what it costs, the copying of pages and the cold caches of

@@ -1,4 +1,4 @@
-"""Placements of threads worth a look: near their memory as it lies, or as the mapper solves anew."""
+"""Candidate placements of threads: near their memory as it is, or as the mapper solves again."""
 
 import numpy as np
 
