@@ -26,20 +26,10 @@ from .samples.decoder import SampleDecoder
 
 Buffer = NDArray[np.uint8]
 
-ATTR, EVENT_TYPE, TRACING_DATA, HEADER_BUILD_ID, AUXTRACE_INFO, AUXTRACE = 64, 65, 66, 67, 70, 71
-THREAD_MAP, EVENT_UPDATE, TIME_CONV, FEATURE, COMPRESSED, COMPRESSED2 = 73, 78, 79, 80, 81, 83
-_STOPS = (
-    ATTR,
-    EVENT_TYPE,
-    TRACING_DATA,
-    HEADER_BUILD_ID,
-    AUXTRACE_INFO,
-    AUXTRACE,
-    THREAD_MAP,
-    EVENT_UPDATE,
-    TIME_CONV,
-    FEATURE,
-)
+# Records that change how the following ones are read, or bring data of their own.
+_STOPS = (64, 65, 66, 67, 70, 71, 73, 78, 79, 80, 81, 83)
+ATTR, EVENT_TYPE, TRACING_DATA, HEADER_BUILD_ID, AUXTRACE_INFO, AUXTRACE = _STOPS[:6]
+THREAD_MAP, EVENT_UPDATE, TIME_CONV, FEATURE, COMPRESSED, COMPRESSED2 = _STOPS[6:]
 _BLOCK = 1 << 14  # records a walk: their bytes stay in the cache until they are decoded
 _EXPECTED_RATIO = 8
 _HINT = "record again"
@@ -252,6 +242,6 @@ def _treatment() -> list[int]:
     treatment = [native.SKIP] * native.COUNTED_TYPES
     for kind in records.REPORTED:
         treatment[kind] = native.REPORT
-    for kind in (*_STOPS, COMPRESSED, COMPRESSED2):
+    for kind in _STOPS:
         treatment[kind] = native.STOP
     return treatment
