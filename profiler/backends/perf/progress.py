@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-_RECORD = struct.Struct("<IHH")
-_LOST = struct.Struct("<2Q")
-_SAMPLE, _LOST_KIND = 9, 2
+import numpy as np
+
+from ...perfdata.samples import native
+
 _REMEMBERED = 8
 _DATA_OFFSET_AT, _HEADER_BYTES = 40, 56
-_MOST_BYTES = 32 << 20  # to look at in one call (about half a second); the rest comes with the next
+_LOST, _EVENTS_LOST_AT, _LOST_BYTES = 2, 16, 24  # records of losses: type, where they count, size
+_RECORDS = 1 << 14  # at a time
+_MOST_BYTES = 32 << 20  # to read in one call; the rest comes with the next
 
 
 class Meter:
@@ -24,6 +27,9 @@ class Meter:
         self._rate = Rate()
         self.samples = 0
         self.lost = 0
+        treatment = [native.SKIP] * native.COUNTED_TYPES
+        treatment[_LOST] = native.REPORT
+        self._walker = native.Walker(treatment, swap=False, room=_RECORDS)
 
     def line(self, pids: Sequence[int]) -> str:
         """One line for people; pids: whose threads to count."""
@@ -40,13 +46,16 @@ class Meter:
                     return size
                 self._at = self._at or min(size, struct.unpack_from("<Q", head, _DATA_OFFSET_AT)[0])
                 file.seek(self._at)
-                data = file.read(_MOST_BYTES)
+                data = np.frombuffer(file.read(_MOST_BYTES), np.uint8)
         except OSError:
             return 0
-        samples, lost, used = _count(data)
-        self.samples += samples
-        self.lost += lost
-        self._at += used
+        at, outcome = 0, native.FULL
+        while outcome == native.FULL:
+            outcome, at, samples, losses = self._walker.walk(data, at, len(data))
+            self.samples += len(samples.positions)
+            whole = losses[losses + _LOST_BYTES <= at]
+            self.lost += int(native.column(data, whole + _EVENTS_LOST_AT, 8, swap=False).sum())
+        self._at += at
         return size
 
 
@@ -90,18 +99,3 @@ def _entries(folder: Path) -> list[Path]:
         return list(folder.iterdir())
     except OSError:
         return []
-
-
-def _count(data: bytes) -> tuple[int, int, int]:
-    """(samples, events lost, bytes of whole records) in a stretch that begins with a record."""
-    at = samples = lost = 0
-    while at + _RECORD.size <= len(data):
-        kind, _misc, size = _RECORD.unpack_from(data, at)
-        if size < _RECORD.size or at + size > len(data):
-            break
-        if kind == _SAMPLE:
-            samples += 1
-        elif kind == _LOST_KIND and size >= _RECORD.size + _LOST.size:
-            lost += _LOST.unpack_from(data, at + _RECORD.size)[1]
-        at += size
-    return samples, lost, at

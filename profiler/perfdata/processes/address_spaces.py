@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ...identity.records import RegionRecord
+from ...identity.static import static_objects
 from .ancestry import ProcessSpan
-from .elf import bias_of, data_of, local_file, writable_ranges
+from .elf import bias_of, local_file, writable_ranges
 from .records import EXECUTABLE, WRITABLE, Mapping, ThreadSpan
 from .reserved import ARENAS, ReservedMemory
 
@@ -158,9 +159,10 @@ class _AddressSpace:
             self._known.add((file, bias))
             for piece_range in writable_ranges(file, bias):
                 bisect.insort(self._own_data, piece_range)
-            for symbol, start, length in data_of(file, bias):
+            for piece in static_objects(file):
+                start, length = bias + piece.address, piece.bytes
                 if length > 0 and 0 <= start < ADDRESSES - length:
-                    title = f"{base}:{symbol}"
+                    title = f"{base}:{piece.name}"
                     self._keep(self._region("static", title, start, length, one.time, build_id=one.build_id))
         self._add(one, "text", f"{base}:.text")
 

@@ -1,11 +1,10 @@
 """Where a loaded ELF file has its pieces of data: by the file, when it is here and is the one recorded."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from ...identity.static import build_id_of, static_objects
+from ...identity.static import build_id_of
 
 _PAGE = 4096
 _WRITABLE = 2
@@ -68,12 +67,6 @@ def bias_of(path: str, offset: int, address: int) -> int | None:
         if first <= offset < load.offset + max(load.file_bytes, 1):
             return address - (load.address - load.address % _PAGE + offset - first)
     return None
-
-
-def data_of(path: str, bias: int) -> Iterator[tuple[str, int, int]]:
-    """(symbol, address, bytes) of each piece of the file's writable data, loaded with this bias."""
-    for piece in static_objects(path):
-        yield piece.name, bias + piece.address, piece.bytes
 
 
 def writable_ranges(path: str, bias: int) -> list[tuple[int, int]]:
