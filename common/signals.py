@@ -65,4 +65,4 @@ class Signals:
 
     def stop(self) -> bool:
         """Stop ourselves as Ctrl-Z does until we are told to go on; False: something came first."""
-        return bool(self._native.signals_stop_unless_told(self._from))
+        return bool(self._native.signals_stop_unless_pending(self._from))

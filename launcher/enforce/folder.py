@@ -1,6 +1,6 @@
 """The folder of one launch: its plan table, the list of its processes and what they log.
 
-A process of ours (native/trace/keep.c) makes it and takes it away, also when we are killed.
+A process of ours (native/trace/folder.c) makes it and takes it away, also when we are killed.
 """
 
 import os

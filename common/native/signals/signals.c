@@ -63,7 +63,7 @@ void signals_stop_receiving(void) {
  *
  * The stop is made pending before the pipe is looked at: an order to go on that comes later takes it back.
  */
-int32_t signals_stop_unless_told(int32_t from) {
+int32_t signals_stop_unless_pending(int32_t from) {
     struct sigaction plain = {.sa_handler = SIG_DFL}, usual;
     const struct timespec at_once = {0, 0};
     struct pollfd news = {.fd = from, .events = POLLIN};

@@ -16,15 +16,15 @@
 
 static unsigned char at_start[PT_MASK];
 static long at_start_bytes;
-static bool hold_fast; /* --override: the program's own wishes are not granted */
+static bool overrides; /* --override: the program's own wishes are not granted */
 static struct living {
     _Atomic pid_t tid;
     uint32_t thread;
 } *planned_threads;
 static uint32_t planned_count;
 
-static NP_THREAD const uint32_t *home; /* cpus of the plan, NULL where it does not name this thread */
-static NP_THREAD uint32_t home_cpus;
+static NP_THREAD const uint32_t *plan_cpus; /* cpus of the plan, NULL where it does not name this thread */
+static NP_THREAD uint32_t plan_cpu_count;
 static NP_THREAD bool bound; /* to them, and not by its own wish to others */
 
 /* The kernel itself, past our own syscall(). */
@@ -36,15 +36,15 @@ static long kernel(long number, long tid, long bytes, void *mask) {
 void nf_affinity_start(const uint32_t *cpus, uint32_t count) {
     unsigned char now[PT_MASK] = {0};
     at_start_bytes = kernel(SYS_sched_getaffinity, 0, sizeof now, now);
-    hold_fast = getenv("NUMAPLAN_OVERRIDE") != NULL;
+    overrides = getenv("NUMAPLAN_OVERRIDE") != NULL;
     if (count) pt_fill_mask(cpus, count, at_start);
     else memcpy(at_start, now, sizeof now);
 }
 
 int nf_bind(const uint32_t *cpus, uint32_t count, bool planned) {
     unsigned char mask[PT_MASK];
-    home = planned ? cpus : NULL;
-    home_cpus = count;
+    plan_cpus = planned ? cpus : NULL;
+    plan_cpu_count = count;
     bound = false;
     if (!count) return 0;
     pt_fill_mask(cpus, count, mask);
@@ -71,7 +71,7 @@ bool nf_planned_open(uint32_t count) {
     return planned_threads;
 }
 
-void nf_planned_lives(uint32_t number, uint32_t thread) {
+void nf_planned_started(uint32_t number, uint32_t thread) {
     planned_threads[number].thread = thread;
     atomic_store(&planned_threads[number].tid, gettid());
 }
@@ -110,7 +110,7 @@ static int show_start(size_t bytes, void *mask) {
 /* Runtimes bind themselves to each cpu in turn to look at it, and then to all that they found at their start (hwloc,
  * libomp): who asks for all has no wish of its own.
  */
-static bool asks_for_all(const void *mask, size_t bytes) {
+static bool covers_start_mask(const void *mask, size_t bytes) {
     const unsigned char *byte = mask;
     for (size_t i = 0; i < sizeof at_start; i++)
         if (at_start[i] & ~(i < bytes ? byte[i] : 0)) return false;
@@ -118,13 +118,13 @@ static bool asks_for_all(const void *mask, size_t bytes) {
 }
 
 /* Whether a planned thread is where the plan has it, whatever it or another asked for. */
-static bool stays(pid_t tid, const void *mask, size_t bytes) {
-    if (!mask || !(is_self(tid) ? home != NULL : is_planned(tid))) return false;
-    if (!asks_for_all(mask, bytes)) return hold_fast;
-    return !is_self(tid) || bound || nf_bind(home, home_cpus, true) == 0;
+static bool keeps_plan(pid_t tid, const void *mask, size_t bytes) {
+    if (!mask || !(is_self(tid) ? plan_cpus != NULL : is_planned(tid))) return false;
+    if (!covers_start_mask(mask, bytes)) return overrides;
+    return !is_self(tid) || bound || nf_bind(plan_cpus, plan_cpu_count, true) == 0;
 }
 
-static void was_set(pid_t tid) {
+static void note_own_mask(pid_t tid) {
     if (is_self(tid)) bound = false;
 }
 
@@ -143,9 +143,9 @@ int pthread_getaffinity_np(pthread_t thread, size_t bytes, cpu_set_t *mask) {
 
 int sched_setaffinity(pid_t tid, size_t bytes, const cpu_set_t *mask) {
     NP_REAL(int, "sched_setaffinity", pid_t, size_t, const cpu_set_t *);
-    if (stays(tid, mask, bytes)) return 0;
+    if (keeps_plan(tid, mask, bytes)) return 0;
     int result = real(tid, bytes, mask);
-    if (result == 0) was_set(tid);
+    if (result == 0) note_own_mask(tid);
     return result;
 }
 
@@ -160,14 +160,16 @@ int pthread_setaffinity_np(pthread_t thread, size_t bytes, const cpu_set_t *mask
     NP_REAL(int, "pthread_setaffinity_np", pthread_t, size_t, const cpu_set_t *);
     pid_t tid = tid_of(thread);
     if (!tid) return ESRCH; /* glibc would bind the caller instead */
-    if (stays(tid, mask, bytes)) return 0;
+    if (keeps_plan(tid, mask, bytes)) return 0;
     int error = real(thread, bytes, mask);
-    if (!error) was_set(tid);
+    if (!error) note_own_mask(tid);
     return error;
 }
 
-/* Runtimes that ask the kernel directly (libomp) get the same answers. */
-long syscall(long number, ...) {
+/* Runtimes that ask the kernel directly (libomp) get the same answers. Of the six arguments a caller gives those that its
+ * call has; the rest is read from wherever it would be, as libc does.
+ */
+__attribute__((no_sanitize_address)) long syscall(long number, ...) {
     NP_REAL(long, "syscall", long, ...);
     va_list more;
     long a[6];
@@ -178,8 +180,8 @@ long syscall(long number, ...) {
         errno = show_start((size_t)a[1], (void *)a[2]);
         return errno ? -1 : at_start_bytes;
     }
-    if (number == SYS_sched_setaffinity && stays((pid_t)a[0], (void *)a[2], (size_t)a[1])) return 0;
+    if (number == SYS_sched_setaffinity && keeps_plan((pid_t)a[0], (void *)a[2], (size_t)a[1])) return 0;
     long result = real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
-    if (number == SYS_sched_setaffinity && result == 0) was_set((pid_t)a[0]);
+    if (number == SYS_sched_setaffinity && result == 0) note_own_mask((pid_t)a[0]);
     return result;
 }

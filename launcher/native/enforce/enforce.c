@@ -67,7 +67,7 @@ static void thread_born(uint32_t number, uint64_t path, uintptr_t stack, size_t 
     const struct pt_thread *plan = pt_find_thread(&table, process_hash(), path);
     const struct pt_thread *bind = plan ? plan : pt_find_unplanned(&table, process_hash());
     /* Before it is bound: from here on another thread's wish does not move it. */
-    if (plan) nf_planned_lives(number_of(plan), number);
+    if (plan) nf_planned_started(number_of(plan), number);
     int error = bind ? nf_bind(&table.cpus[bind->first_cpu], bind->cpus, plan != NULL) : 0;
     bool stack_too = plan && plan->node >= 0 && stack;
     if (stack_too && number != 0) nf_place_stack(stack, stack_bytes, plan->node);

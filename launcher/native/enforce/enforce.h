@@ -24,9 +24,9 @@ enum {
 /* ---- policy.c ---- */
 
 /* Whole pages to a node; strict: nowhere else, as long as the node has room. errno. */
-int nf_put(uintptr_t start, uintptr_t end, uint32_t node, bool strict);
+int nf_set_node(uintptr_t start, uintptr_t end, uint32_t node, bool strict);
 bool nf_lacks_room(uint32_t node); /* now, or when something was to be bound to it */
-void nf_leave(uintptr_t start, uintptr_t end); /* to first touch */
+void nf_reset_policy(uintptr_t start, uintptr_t end); /* to first touch */
 /* In equal parts over the nodes of the runs, or in proportion to the runs' bytes. */
 int nf_interleave(uintptr_t start, uintptr_t end, const struct pt_run *runs, uint32_t count);
 void nf_move_stack(uintptr_t top, int node);
@@ -51,7 +51,7 @@ void nf_log_affinity(uint32_t thread, uint64_t path, int error, bool planned, bo
 
 /* Planned threads of this process that live, by their number in the plan. */
 bool nf_planned_open(uint32_t count);
-void nf_planned_lives(uint32_t number, uint32_t thread); /* the calling one */
+void nf_planned_started(uint32_t number, uint32_t thread); /* the calling one */
 void nf_planned_ended(uint32_t number);
 pid_t nf_planned_take(uint32_t number, uint32_t *thread); /* 0: it does not live; it is not looked after any more */
 void nf_planned_forked(void);

@@ -47,7 +47,7 @@ static int place_runs(const struct pt_table *table, const struct pt_region *regi
     for (uint32_t i = 0; i < region->runs; i++) {
         const struct pt_run *run = &table->runs[region->first_run + i];
         struct span pages = run_span(region, run, address, bytes);
-        int error = nf_put(pages.start, pages.end, run->node, region->policy == PT_BIND);
+        int error = nf_set_node(pages.start, pages.end, run->node, region->policy == PT_BIND);
         if (error && !first_error) first_error = error;
     }
     return first_error;
@@ -62,12 +62,12 @@ int nf_place(const struct pt_table *table, const struct pt_region *region, uintp
 }
 
 void nf_place_stack(uintptr_t address, size_t bytes, int node) {
-    nf_put(page_of(address), page_of(address + bytes), (uint32_t)node, false);
+    nf_set_node(page_of(address), page_of(address + bytes), (uint32_t)node, false);
 }
 
 /* A block of the heap: other kinds lose their policy with their mapping. */
 void nf_unplace(uintptr_t address, size_t bytes) {
-    nf_leave(page_of(address + page_bytes() / 2), page_of(address + bytes + page_bytes() / 2));
+    nf_reset_policy(page_of(address + page_bytes() / 2), page_of(address + bytes + page_bytes() / 2));
 }
 
 /* ---- where the pages are ---- */

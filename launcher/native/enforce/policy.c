@@ -45,9 +45,9 @@ static uint64_t room_on(uint32_t node) {
     return room > spare ? room - spare : 0;
 }
 
-static _Atomic bool lacked[NODES]; /* room for what was to be bound */
+static _Atomic bool was_full[NODES]; /* room for what was to be bound */
 
-bool nf_lacks_room(uint32_t node) { return node < NODES && (atomic_load(&lacked[node]) || room_on(node) == 0); }
+bool nf_lacks_room(uint32_t node) { return node < NODES && (atomic_load(&was_full[node]) || room_on(node) == 0); }
 
 /* A program bound to a full node is killed; one that prefers the node gets memory elsewhere. */
 static bool has_room(uint32_t node, size_t bytes) {
@@ -62,11 +62,11 @@ static bool has_room(uint32_t node, size_t bytes) {
     uint64_t left = atomic_load(&known[node].room);
     while (bytes <= left)
         if (atomic_compare_exchange_weak(&known[node].room, &left, left - bytes)) return true;
-    atomic_store(&lacked[node], true);
+    atomic_store(&was_full[node], true);
     return false;
 }
 
-int nf_put(uintptr_t start, uintptr_t end, uint32_t node, bool strict) {
+int nf_set_node(uintptr_t start, uintptr_t end, uint32_t node, bool strict) {
     if (start >= end) return 0;
     unsigned long mask[MASK_WORDS] = {0};
     mask[node / WORD] = 1ul << node % WORD;
@@ -78,7 +78,7 @@ int nf_put(uintptr_t start, uintptr_t end, uint32_t node, bool strict) {
     return start < end ? set_policy(start, end, mode, mask) : error;
 }
 
-void nf_leave(uintptr_t start, uintptr_t end) {
+void nf_reset_policy(uintptr_t start, uintptr_t end) {
     if (start < end) set_policy(start, end, MPOL_DEFAULT, NULL);
 }
 
@@ -108,7 +108,7 @@ static bool system_agrees(const struct pt_run *runs, uint32_t count, uint64_t to
 }
 
 /* Pieces in turn, each to the node that is furthest behind its share. Where there are enough of them, huge pages are not cut. */
-static int spread(uintptr_t start, uintptr_t end, const struct pt_run *runs, uint32_t count, uint64_t total) {
+static int place_by_share(uintptr_t start, uintptr_t end, const struct pt_run *runs, uint32_t count, uint64_t total) {
     uint64_t given[NODES] = {0};
     size_t unit = end - start < ENOUGH * HUGE_PAGE ? page_bytes() : HUGE_PAGE;
     size_t units = (end - start) / unit, pieces = units < PIECES ? units : PIECES;
@@ -123,7 +123,7 @@ static int spread(uintptr_t start, uintptr_t end, const struct pt_run *runs, uin
             if (behind > most) most = behind, next = i;
         }
         given[next]++;
-        int error = nf_put(from, to, runs[next].node, false);
+        int error = nf_set_node(from, to, runs[next].node, false);
         if (error && !first_error) first_error = error;
     }
     return first_error;
@@ -142,7 +142,7 @@ int nf_interleave(uintptr_t start, uintptr_t end, const struct pt_run *runs, uin
     if (most - least <= total / 64 + page_bytes() || count > NODES)
         return set_policy(start, end, MPOL_INTERLEAVE, mask);
     if (system_agrees(runs, count, total) && !set_policy(start, end, WEIGHTED_INTERLEAVE, mask)) return 0;
-    return spread(start, end, runs, count, total);
+    return place_by_share(start, end, runs, count, total);
 }
 
 /* ---- the main thread's stack ---- */

@@ -14,7 +14,7 @@
 enum { SIGNALS = 64, SAME_FAULT = 64, NESTED = 1 << 20 };
 
 static _Atomic bool catching;
-static struct sigaction theirs; /* under the lock */
+static struct sigaction program_action; /* under the lock */
 static NP_THREAD uintptr_t chained; /* frame in which the program's handler runs, or has been left by a jump */
 static NP_THREAD uintptr_t last_address;
 static NP_THREAD unsigned same; /* how often it faulted there without a reason that we can see */
@@ -24,11 +24,11 @@ static int real_sigaction(int number, const struct sigaction *wanted, struct sig
     return real(number, wanted, old);
 }
 
-static struct sigaction swap_theirs(const struct sigaction *wanted) {
+static struct sigaction swap_program_action(const struct sigaction *wanted) {
     sigset_t saved;
     nt_lock(&saved);
-    struct sigaction old = theirs;
-    if (wanted) theirs = *wanted;
+    struct sigaction old = program_action;
+    if (wanted) program_action = *wanted;
     nt_unlock(&saved);
     return old;
 }
@@ -47,7 +47,7 @@ static uintptr_t interrupted_stack(const ucontext_t *context) {
 }
 
 /* In the program's handler, where its own SIGSEGV would be blocked? It may have left it by siglongjmp. */
-static bool in_their_handler(const ucontext_t *context) {
+static bool in_program_handler(const ucontext_t *context) {
     uintptr_t stack = interrupted_stack(context);
     return chained && stack < chained && chained - stack < NESTED;
 }
@@ -59,7 +59,7 @@ static void by_default(int number, bool sent) {
     if (sent) syscall(SYS_tgkill, getpid(), gettid(), number);
 }
 
-static void call_theirs(const struct sigaction *action, int number, siginfo_t *info, void *context) {
+static void call_program_handler(const struct sigaction *action, int number, siginfo_t *info, void *context) {
     const ucontext_t *before = context;
     sigset_t mask;
     sigorset(&mask, &before->uc_sigmask, &action->sa_mask);
@@ -73,17 +73,17 @@ static void call_theirs(const struct sigaction *action, int number, siginfo_t *i
 }
 
 static void chain(int number, siginfo_t *info, void *context) {
-    struct sigaction action = swap_theirs(NULL);
+    struct sigaction action = swap_program_action(NULL);
     bool sent = info->si_code <= 0;
     bool ignored = action.sa_handler == SIG_IGN, none = ignored || action.sa_handler == SIG_DFL;
     if (ignored && sent) return;
-    bool nested = !(action.sa_flags & SA_NODEFER) && !sent && in_their_handler(context);
+    bool nested = !(action.sa_flags & SA_NODEFER) && !sent && in_program_handler(context);
     if (none || nested) {
         by_default(number, sent);
         return;
     }
-    if (action.sa_flags & (int)SA_RESETHAND) swap_theirs(&(struct sigaction){.sa_handler = SIG_DFL});
-    call_theirs(&action, number, info, context);
+    if (action.sa_flags & (int)SA_RESETHAND) swap_program_action(&(struct sigaction){.sa_handler = SIG_DFL});
+    call_program_handler(&action, number, info, context);
 }
 
 /* ---- ours ---- */
@@ -141,7 +141,7 @@ static _Atomic int state;
 static void set_handler_once(void) {
     struct sigaction ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
     memset(&ours.sa_mask, 0xff, sizeof ours.sa_mask); /* libc's own too, which sigfillset leaves out */
-    bool good = real_sigaction(SIGSEGV, NULL, &theirs) == 0;
+    bool good = real_sigaction(SIGSEGV, NULL, &program_action) == 0;
     atomic_store(&catching, good);
     good = good && real_sigaction(SIGSEGV, &ours, NULL) == 0;
     atomic_store(&catching, good);
@@ -150,10 +150,10 @@ static void set_handler_once(void) {
 }
 
 bool nt_catch_faults(void) {
-    struct sigaction looked;
+    struct sigaction unused;
     sigset_t saved, segv;
     if (atomic_load(&state) != UNTRIED) return atomic_load(&state) == READY;
-    real_sigaction(SIGSEGV, NULL, &looked); /* finds libc's, which may allocate: not under the lock */
+    real_sigaction(SIGSEGV, NULL, &unused); /* finds libc's, which may allocate: not under the lock */
     nt_lock(&saved);
     bool first = atomic_load(&state) == UNTRIED;
     if (first) set_handler_once();
@@ -180,7 +180,7 @@ int sigaction(int number, const struct sigaction *wanted, struct sigaction *old)
     }
     struct sigaction fresh, before;
     if (wanted) fresh = *wanted;
-    before = swap_theirs(wanted ? &fresh : NULL);
+    before = swap_program_action(wanted ? &fresh : NULL);
     if (old) *old = before;
     return 0;
 }

@@ -37,7 +37,7 @@ void nt_take_lock(void) {
         syscall(SYS_futex, &lock, FUTEX_WAIT_PRIVATE, AWAITED, NULL);
 }
 
-void nt_give_lock(void) {
+void nt_release_lock(void) {
     if (atomic_exchange(&lock, FREE) == AWAITED) syscall(SYS_futex, &lock, FUTEX_WAKE_PRIVATE, 1);
 }
 
@@ -48,7 +48,7 @@ void nt_lock(sigset_t *saved) {
 }
 
 void nt_unlock(const sigset_t *saved) {
-    nt_give_lock();
+    nt_release_lock();
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, saved, NULL, sizeof(unsigned long));
 }
 
@@ -161,7 +161,7 @@ static void make_room(uintptr_t start, uintptr_t end) {
 /* Nothing is marked in [start, end) any more, none of it waits, and no range reaches into it: it may be unmapped, and mapped
  * by others. */
 static void release(uintptr_t start, uintptr_t end) {
-    nt_forget(start, end);
+    nt_dequeue(start, end);
     for (uint32_t at = first_after(start); at < used && ranges[at].start < end;) {
         struct range *range = &ranges[at];
         uintptr_t low = start > range->start ? start : range->start, high = end < range->end ? end : range->end;
@@ -200,7 +200,7 @@ int nt_mark(uintptr_t start, uintptr_t end, size_t granule, int protection) {
     sigset_t saved;
     nt_lock(&saved);
     release(start, end);
-    nt_start_anew();
+    nt_reset_batching();
     int error = insert((struct range){.start = start, .end = end, .granule = granule, .protection = protection});
     nt_unlock(&saved);
     return error;
@@ -232,8 +232,8 @@ bool nt_open(uintptr_t address, struct nt_piece *piece) {
         restore(range, index, index + 1);
         piece->due = !range->left;
         drop_if_done(range);
-        nt_await(piece);
+        nt_enqueue(piece);
     }
-    nt_give_lock();
+    nt_release_lock();
     return ours;
 }

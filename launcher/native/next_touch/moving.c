@@ -83,8 +83,8 @@ static void move_at_once(const struct nt_piece *piece) {
 static void move_waiting(void) {
     struct mover *mover = take_mover();
     nt_take_lock();
-    nt_take_waiting(&mover->batch);
-    nt_give_lock();
+    nt_take_queue(&mover->batch);
+    nt_release_lock();
     move_batch(mover);
     give_mover(mover);
 }
@@ -102,7 +102,7 @@ bool nt_resolve(uintptr_t address) {
 void nt_flush(void) {
     static const unsigned long all = ~0ul;
     unsigned long saved;
-    if (!nt_any_wait()) return;
+    if (!nt_queue_filled()) return;
     int error = errno;
     syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &saved, sizeof all);
     move_waiting();
@@ -116,5 +116,5 @@ void nt_release(uintptr_t start, uintptr_t end) {
 
 void nt_movers_forked(void) {
     for (unsigned i = 0; i < MOVERS; i++) atomic_store(&movers[i].busy, false);
-    nt_waiting_forked();
+    nt_queue_forked();
 }

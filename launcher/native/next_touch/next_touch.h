@@ -1,6 +1,6 @@
 /* Next-touch in user space: memory made inaccessible, and moved to the node of the thread that faults on it.
  *
- * From the lowest up: vmas.c knows what is mapped, waiting.c which pages wait to be moved, marks.c what is marked; moving.c
+ * From the lowest up: vmas.c knows what is mapped, queue.c which pages wait to be moved, marks.c what is marked; moving.c
  * moves pages; fault.c is the SIGSEGV handler and keeps the program's own; next_touch.c marks; calls.c touches, for the
  * kernel, memory that the program hands to it.
  * Nothing here runs, and no handler is set, before the first mark.
@@ -27,7 +27,7 @@ struct nt_vma {
 /* Mappings that overlap [start, end), ascending; at most `room`. The lock must be held. */
 size_t nt_vmas(uintptr_t start, uintptr_t end, struct nt_vma *found, size_t room);
 
-/* ---- waiting.c: pages that wait to be moved together; the lock of the marks is held ---- */
+/* ---- queue.c: pages that wait to be moved together; the lock of the marks is held ---- */
 
 enum { NT_BATCH = 512 };
 
@@ -45,12 +45,12 @@ struct nt_piece {
 };
 
 void nt_batch_add(struct nt_batch *batch, uintptr_t page, int node);
-void nt_await(struct nt_piece *piece);
-void nt_forget(uintptr_t start, uintptr_t end);
-void nt_start_anew(void); /* after a mark, few wait again */
-void nt_take_waiting(struct nt_batch *to);
-void nt_waiting_forked(void);
-bool nt_any_wait(void); /* the lock need not be held */
+void nt_enqueue(struct nt_piece *piece);
+void nt_dequeue(uintptr_t start, uintptr_t end);
+void nt_reset_batching(void); /* after a mark, few wait again */
+void nt_take_queue(struct nt_batch *to);
+void nt_queue_forked(void);
+bool nt_queue_filled(void); /* the lock need not be held */
 
 /* ---- marks.c: all safe in signal handlers ---- */
 
@@ -59,7 +59,7 @@ extern _Atomic uint32_t nt_marks; /* ranges with pages not yet touched */
 void nt_lock(sigset_t *saved); /* no signal comes while it is held */
 void nt_unlock(const sigset_t *saved);
 void nt_take_lock(void); /* for who has blocked all signals */
-void nt_give_lock(void);
+void nt_release_lock(void);
 /* A mapping's part becomes inaccessible until touched; errno. */
 int nt_mark(uintptr_t start, uintptr_t end, size_t granule, int protection);
 /* Accessible again, unmoved; true: nothing is marked any more. */

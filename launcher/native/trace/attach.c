@@ -32,7 +32,7 @@ void tr_ignore_signals(void) {
 int tr_trace(pid_t pid, const char *name, const char *table, const char *folder, const char *mode) {
     bool holds = !strcmp(mode, "hold");
     tr_ignore_signals();
-    tr_question_open();
+    tr_affinity_start();
     if (!tr_bind_open(table, folder, holds)) return 2;
     if (!tr_seize(pid, name)) return 3;
     if (write(STDOUT_FILENO, "y", 1) != 1) return 3;

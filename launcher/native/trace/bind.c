@@ -10,12 +10,12 @@
 
 static struct pt_table table;
 static int log_file = -1;
-static bool hold_fast;
+static bool overrides;
 
 /* Several tracers of a job write to one log, each line at once. */
 bool tr_bind_open(const char *path_of_table, const char *folder, bool hold) {
     char path[TR_PATH];
-    hold_fast = hold;
+    overrides = hold;
     if (snprintf(path, sizeof path, "%s/trace.log", folder) >= (int)sizeof path) return false;
     log_file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     return log_file >= 0 && pt_load(path_of_table, &table);
@@ -54,7 +54,7 @@ void tr_bind(struct tr_task *task) {
 
 void tr_bind_again(struct tr_task *task) {
     unsigned char now[PT_MASK] = {0}, wanted[PT_MASK];
-    if (!hold_fast || !task->plan || !task->plan->cpus) return;
+    if (!overrides || !task->plan || !task->plan->cpus) return;
     pt_fill_mask(&table.cpus[task->plan->first_cpu], task->plan->cpus, wanted);
     if (syscall(SYS_sched_getaffinity, task->tid, sizeof now, now) > 0 && memcmp(now, wanted, sizeof now))
         set(task, task->plan);

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SYSCALL_STOP = SIGTRAP | 0x80, PATIENCE_S = 2 };
+enum { SYSCALL_STOP = SIGTRAP | 0x80, ORPHAN_S = 2 };
 enum {
     OPTIONS = PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT |
     PTRACE_O_TRACESYSGOOD
@@ -22,7 +22,7 @@ bool tr_seize(pid_t pid, const char *name) {
     return ptrace(PTRACE_SEIZE, pid, NULL, OPTIONS) == 0;
 }
 
-static void go_on(const struct tr_task *task, int signal) {
+static void resume(const struct tr_task *task, int signal) {
     const struct tr_process *process = task->process;
     bool look = process && process->watched && task->tid == process->pid;
     ptrace(look ? PTRACE_SYSCALL : PTRACE_CONT, task->tid, NULL, (long)signal);
@@ -55,7 +55,7 @@ static void join_process(struct tr_task *creator, struct tr_task *born) {
 }
 
 /* The creator stopped in clone, fork or vfork. The new task stands still until we let it go, so it is bound now. */
-static void made(struct tr_task *creator) {
+static void child_made(struct tr_task *creator) {
     unsigned long message = 0;
     if (ptrace(PTRACE_GETEVENTMSG, creator->tid, NULL, &message) || !message) return;
     struct tr_task *born = tr_find((pid_t)message);
@@ -67,7 +67,7 @@ static void made(struct tr_task *creator) {
     if (born->process && born->process->started) tr_bind(born);
     if (born->waiting) {
         born->waiting = false;
-        go_on(born, 0);
+        resume(born, 0);
     }
 }
 
@@ -75,9 +75,9 @@ static void exec(struct tr_task *task) {
     unsigned long former = 0;
     if (!task->process) return;
     ptrace(PTRACE_GETEVENTMSG, task->tid, NULL, &former);
-    tr_alone(task->process, task, (pid_t)former == task->tid ? 0 : (pid_t)former);
+    tr_exec_thread(task->process, task, (pid_t)former == task->tid ? 0 : (pid_t)former);
     task->process->started = true;
-    tr_watch(task->process);
+    tr_watch_calls(task->process);
     tr_bind(task);
 }
 
@@ -92,22 +92,22 @@ static time_t seconds(void) {
 }
 
 /* A creator that was killed, or whose process became another program, never tells: its child runs on, unbound. */
-static void let_go(struct tr_task *task) {
-    if (!task->waiting || seconds() - task->since < PATIENCE_S) return;
+static void release_orphan(struct tr_task *task) {
+    if (!task->waiting || seconds() - task->since < ORPHAN_S) return;
     task->waiting = false;
     task->nameless = true;
-    go_on(task, 0);
+    resume(task, 0);
 }
 
 /* A task at its birth, in a stop of its group (Ctrl-Z), or woken from that. */
-static void trapped(struct tr_task *task, int signal) {
+static void event_stopped(struct tr_task *task, int signal) {
     if (stops_group(signal)) {
         ptrace(PTRACE_LISTEN, task->tid, NULL, NULL);
     } else if (!task->process && !task->nameless) {
         task->waiting = true;
         task->since = seconds();
     } else {
-        go_on(task, 0);
+        resume(task, 0);
     }
 }
 
@@ -115,17 +115,17 @@ static void stopped(struct tr_task *task, int status) {
     int signal = WSTOPSIG(status), event = status >> 16;
     switch (event) {
     case 0:
-        if (signal == SYSCALL_STOP && task->process) tr_question(task);
-        go_on(task, signal == SYSCALL_STOP ? 0 : signal);
+        if (signal == SYSCALL_STOP && task->process) tr_answer_affinity(task);
+        resume(task, signal == SYSCALL_STOP ? 0 : signal);
         return;
-    case PTRACE_EVENT_STOP: trapped(task, signal); return;
+    case PTRACE_EVENT_STOP: event_stopped(task, signal); return;
     case PTRACE_EVENT_CLONE:
     case PTRACE_EVENT_FORK:
-    case PTRACE_EVENT_VFORK: made(task); break;
+    case PTRACE_EVENT_VFORK: child_made(task); break;
     case PTRACE_EVENT_EXEC: exec(task); break;
     case PTRACE_EVENT_EXIT: tr_bound_end(task); break;
     }
-    go_on(task, 0);
+    resume(task, 0);
 }
 
 /* Until nobody is left; the clock's signal interrupts the wait. */
@@ -136,7 +136,7 @@ void tr_follow(void) {
         if (tid < 0 && errno != EINTR) return;
         if (tid < 0) {
             tr_each(tr_bind_again);
-            tr_each(let_go);
+            tr_each(release_orphan);
             continue;
         }
         struct tr_task *task = tr_find(tid);

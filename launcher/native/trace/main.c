@@ -1,6 +1,6 @@
 /* trace.elf trace TABLE FOLDER NAME hold|yield: reads the pid of a waiting process from stdin, attaches, answers with
  * a byte. In a session of its own: neither Ctrl-C nor Ctrl-Z at the program's terminal may stop who lets its tasks go
- * on. trace.elf exec …: see exec.c; trace.elf keep …: see keep.c.
+ * on. trace.elf exec …: see exec.c; trace.elf keep …: see folder.c.
  */
 #include "trace.h"
 
@@ -13,7 +13,7 @@ int main(int argc, char **argv, char **envp) {
     if (argc > 1 && !strcmp(argv[1], "keep")) {
         setsid();
         tr_ignore_signals();
-        return tr_keep(argc - 2, argv + 2);
+        return tr_hold_folder(argc - 2, argv + 2);
     }
     if (argc != 6) return 2;
     setsid();

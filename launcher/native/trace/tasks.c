@@ -64,7 +64,7 @@ static void name_task(struct tr_task *task, const char *path) {
     task->children = 0;
     task->plan = NULL;
     task->planned = false;
-    task->question = 0;
+    task->mask_address = 0;
 }
 
 void tr_join(struct tr_task *task, struct tr_process *process, const char *path) {
@@ -75,7 +75,7 @@ void tr_join(struct tr_task *task, struct tr_process *process, const char *path)
 }
 
 /* Exec gives the thread that called it the pid of its process, and the other threads no end that is told. */
-void tr_alone(struct tr_process *process, struct tr_task *task, pid_t former) {
+void tr_exec_thread(struct tr_process *process, struct tr_task *task, pid_t former) {
     for (int i = 0; i < BUCKETS; i++)
         for (struct tr_task *other = buckets[i], *next; other; other = next) {
             next = other->next;

@@ -22,7 +22,7 @@ struct tr_process {
     uint64_t hash;
     uint32_t children; /* processes made so far */
     uint32_t tasks;    /* of which the tracer knows */
-    uint32_t watched;  /* system calls of the main thread that are still looked at: see question.c */
+    uint32_t watched;  /* system calls of the main thread that are still looked at: see affinity.c */
     bool started;      /* has exec'd, or was forked: not our own child that is about to exec */
 };
 
@@ -34,7 +34,7 @@ struct tr_task {
     bool planned, waiting;
     bool nameless;     /* its creator was killed before it told */
     time_t since;      /* waiting: in seconds */
-    uint64_t question; /* address where sched_getaffinity is about to answer, 0: none */
+    uint64_t mask_address; /* address where sched_getaffinity is about to answer, 0: none */
     uint64_t room;     /* bytes there */
     const struct pt_thread *plan;
     struct tr_task *next; /* in its bucket */
@@ -50,7 +50,7 @@ struct tr_process *tr_new_process(pid_t pid, const char *name);
 /* The new thread or process belongs here from now on; path is copied. */
 void tr_join(struct tr_task *task, struct tr_process *process, const char *path);
 /* After exec: one thread is left, which is the main thread now. */
-void tr_alone(struct tr_process *process, struct tr_task *task, pid_t former);
+void tr_exec_thread(struct tr_process *process, struct tr_task *task, pid_t former);
 
 /* ---- bind.c ---- */
 
@@ -59,11 +59,11 @@ void tr_bind(struct tr_task *task);
 void tr_bind_again(struct tr_task *task); /* where the plan holds against the program's own wish */
 void tr_bound_end(struct tr_task *task);
 
-/* ---- question.c ---- */
+/* ---- affinity.c ---- */
 
-void tr_question_open(void);
-void tr_watch(struct tr_process *process);
-void tr_question(struct tr_task *task);
+void tr_affinity_start(void);
+void tr_watch_calls(struct tr_process *process);
+void tr_answer_affinity(struct tr_task *task);
 
 /* ---- follow.c ---- */
 
@@ -76,10 +76,10 @@ void tr_ignore_signals(void); /* that are meant for the program */
 /* Attaches to a process, says so on stdout, follows it to its end; the exit code. */
 int tr_trace(pid_t pid, const char *name, const char *table, const char *folder, const char *mode);
 
-/* ---- exec.c, keep.c: what else the program does ---- */
+/* ---- exec.c, folder.c: what else the program does ---- */
 
 int tr_exec(int argc, char **argv, char **envp);
 /* Keeps a folder made in the first of these places until its launch is over; 0, or the errno of why there is none. */
-int tr_keep(int places, char **place);
+int tr_hold_folder(int places, char **place);
 
 #endif

@@ -43,7 +43,7 @@ static bool in_use(const char *folder) {
 }
 
 /* No folders are in it. */
-static void take_away(const char *folder) {
+static void remove_folder(const char *folder) {
     DIR *files = opendir(folder);
     const struct dirent *entry;
     while (files && (entry = readdir(files))) unlinkat(dirfd(files), entry->d_name, 0);
@@ -59,13 +59,13 @@ static bool make(const char *place, char folder[TR_PATH]) {
     return mkdtemp(folder) != NULL;
 }
 
-int tr_keep(int places, char **place) {
+int tr_hold_folder(int places, char **place) {
     char folder[TR_PATH], end;
     int error = ENOENT;
     for (; places > 0 && !make(*place, folder); places--, place++) error = errno;
     if (places <= 0) return error;
     if (write(STDOUT_FILENO, folder, strlen(folder) + 1) < 0 || chdir("/")) {
-        take_away(folder);
+        remove_folder(folder);
         return errno;
     }
     ssize_t got;
@@ -74,6 +74,6 @@ int tr_keep(int places, char **place) {
         sleep(seconds);
         if (!in_use(folder)) break;
     }
-    take_away(folder);
+    remove_folder(folder);
     return 0;
 }

@@ -17,14 +17,14 @@ static uint64_t taken;                 /* pages that no longer wait, since the l
 
 static void tell_waiting(void) { atomic_store_explicit(&waiting_pages, waiting.count, memory_order_relaxed); }
 
-bool nt_any_wait(void) { return atomic_load_explicit(&waiting_pages, memory_order_relaxed) != 0; }
+bool nt_queue_filled(void) { return atomic_load_explicit(&waiting_pages, memory_order_relaxed) != 0; }
 
 void nt_batch_add(struct nt_batch *batch, uintptr_t page, int node) {
     batch->pages[batch->count] = (void *)page;
     batch->nodes[batch->count++] = node;
 }
 
-void nt_await(struct nt_piece *piece) {
+void nt_enqueue(struct nt_piece *piece) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (piece->end - piece->start) / page;
     piece->waits = pages <= NT_BATCH / 2 && pages <= NT_BATCH - waiting.count;
     if (!piece->waits) return;
@@ -33,7 +33,7 @@ void nt_await(struct nt_piece *piece) {
     tell_waiting();
 }
 
-void nt_forget(uintptr_t start, uintptr_t end) {
+void nt_dequeue(uintptr_t start, uintptr_t end) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < waiting.count; i++) {
         uintptr_t page = (uintptr_t)waiting.pages[i];
@@ -45,9 +45,9 @@ void nt_forget(uintptr_t start, uintptr_t end) {
     tell_waiting();
 }
 
-void nt_start_anew(void) { taken = 0; }
+void nt_reset_batching(void) { taken = 0; }
 
-void nt_take_waiting(struct nt_batch *to) {
+void nt_take_queue(struct nt_batch *to) {
     to->count = waiting.count;
     memcpy(to->pages, waiting.pages, to->count * sizeof *to->pages);
     memcpy(to->nodes, waiting.nodes, to->count * sizeof *to->nodes);
@@ -57,7 +57,7 @@ void nt_take_waiting(struct nt_batch *to) {
 }
 
 /* The parent moves them. */
-void nt_waiting_forked(void) {
+void nt_queue_forked(void) {
     waiting.count = 0;
     tell_waiting();
 }
