@@ -59,20 +59,6 @@ class Image:
             self._span_cache = ([span[0] for span in spans], spans)
         return self._span_cache
 
-    def passed_on(self, process: str, pid: int, fork_ns: int, end_ns: int) -> list[RegionRecord]:
-        """The regions that a child forked at `fork_ns` begins with; static data is the child's own copy."""
-        return [
-            replace(
-                region,
-                process=process if region.kind in ("static", "text") else region.process,
-                pid=pid,
-                start_ns=fork_ns,
-                end_ns=end_ns,
-            )
-            for region in self.regions
-            if region.start_ns <= fork_ns and not 0 <= region.end_ns < fork_ns
-        ]
-
 
 def read_image(log: ImageLog, process: str, parent: Image | None) -> Image:
     """What a log says, on top of what a forked image has of its parent."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from .control import ProcessEntry, read_control
 from .image import Image, read_image
 from .log import read_logs
-from .records import Identity, ProcessRecord, RegionRecord, ThreadRecord
+from .records import Identity, ProcessRecord, RegionRecord, ThreadRecord, inherited_regions
 from .regions import inherited, regions_of
 
 
@@ -91,7 +91,7 @@ def _regions_without_log(
         parent = images.get(entry.parent_image)
         if parent is not None and not any(image.log.parent_image for image in line):
             until = line[0].log.start_ns if line else entry.end_ns
-            found += parent.passed_on(entry.name, entry.pid, entry.start_ns, until)
+            found += inherited_regions(parent.regions, entry.name, entry.pid, entry.start_ns, until)
     return found
 
 

@@ -1,6 +1,7 @@
 """A run's processes, threads, memory regions and modules. Times: CLOCK_MONOTONIC ns; end -1: to the end."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,23 @@ class RegionRecord:
     sequence: int
     start_ns: int
     end_ns: int
+
+
+def inherited_regions(
+    parents: Iterable[RegionRecord], process: str, pid: int, fork_ns: int, end_ns: int
+) -> list[RegionRecord]:
+    """What a child forked at `fork_ns` begins with of its parent's regions; static data is its own copy."""
+    return [
+        replace(
+            region,
+            process=process if region.kind in ("static", "text") else region.process,
+            pid=pid,
+            start_ns=fork_ns,
+            end_ns=end_ns,
+        )
+        for region in parents
+        if region.start_ns <= fork_ns and not 0 <= region.end_ns < fork_ns
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from . import log as events
 from .environment import LIBRARY
 from .image import Image
 from .log import Record
-from .records import ModuleRecord, RegionRecord
+from .records import ModuleRecord, RegionRecord, inherited_regions
 from .static import static_objects
 
 HEAP, MMAP, FILE, ARENA = range(1, 5)
@@ -30,7 +30,8 @@ def inherited(image: Image, parent: Image | None) -> list[RegionRecord]:
     if parent is None:
         return []
     own = ("static", "text")
-    passed = parent.passed_on(image.process, image.log.pid, image.log.fork_ns, image.end_ns)
+    log = image.log
+    passed = inherited_regions(parent.regions, image.process, log.pid, log.fork_ns, image.end_ns)
     return [region for region in passed if region.kind not in own]
 
 

@@ -8,7 +8,7 @@ import bisect
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ...identity.records import RegionRecord
+from ...identity.records import RegionRecord, inherited_regions
 from ...identity.static import static_objects
 from .ancestry import ProcessSpan
 from .elf import bias_of, local_file, writable_ranges
@@ -54,15 +54,14 @@ class AddressSpaces:
         self._rows[id(process)] = own.made
 
     def inherited(self, process: ProcessSpan) -> list[RegionRecord]:
-        """What the parent had when it forked; nothing once all forks together copied too much."""
+        """What it has of its parent; nothing once all forks together copied too much."""
         rows = self._rows.get(id(process.parent), [])
         self._copied += len(rows)
         if self._copied > _MOST_COPIED or not self.has_room():
             self.full = True
             return []
-        regions = [self.regions[row] for row in rows]
-        born = process.start
-        return [one for one in regions if one.start_ns <= born and not 0 <= one.end_ns < born]
+        parents = (self.regions[row] for row in rows)
+        return inherited_regions(parents, process.label, process.pid, process.start, process.end)
 
     def has_room(self) -> bool:
         """Whether there may be more regions; once asked in vain, it is `full`."""
@@ -103,12 +102,9 @@ class _AddressSpace:
         self._data_ends: dict[int, Mapping] = {}
 
     def inherit(self) -> None:
-        """Take what the parent had; static data is the child's own copy."""
-        process = self._process
-        for region in self._out.inherited(process):
-            owner = process.label if region.kind in ("static", "text") else region.process
-            born, died = process.start, process.end
-            self._keep(replace(region, process=owner, pid=process.pid, start_ns=born, end_ns=died))
+        """Take what the parent had."""
+        for region in self._out.inherited(self._process):
+            self._keep(region)
 
     def replaced(self, time: int) -> None:
         """Another program took the process over: nothing of its memory stays."""
