@@ -54,6 +54,30 @@ class Decoded:
             for one in (*self.recorded_threads, *unrecorded.spans())
         )
 
+    def losses_from(self, start: int) -> list[tuple[int, int]]:
+        """Where events were lost, none before `start`; what only the totals know of is put there."""
+        known = [(max(time, start), events) for time, events in self.losses]
+        missing = self.lost - sum(events for _time, events in known)
+        return [*known, (start, missing)] if missing > 0 else known
+
+    def moved(self, shift: int) -> "Decoded":
+        """All but the samples on a clock that is `shift` ns ahead; times that say nothing stay."""
+        if not shift:
+            return self
+
+        def later(time: int) -> int:
+            return time + shift if time > 0 else time
+
+        return replace(
+            self,
+            recorded_threads=tuple(
+                replace(one, start=later(one.start), end=later(one.end)) for one in self.threads
+            ),
+            maps=tuple(replace(one, time=later(one.time)) for one in self.maps),
+            execs=tuple((later(time), pid) for time, pid in self.execs),
+            losses=tuple((later(time), events) for time, events in self.losses),
+        )
+
     @property
     def wall_clock_ahead(self) -> int | None:
         """How many ns the wall clock is ahead of the file's; None where perf did not note both (`-k`)."""

@@ -13,7 +13,7 @@ from numaplan.machine import Machine
 
 from ..backends.base import Progress
 from ..backends.perf.hardware_trace import samples_of
-from ..perfdata.accesses.blocks import Accesses, survey
+from ..perfdata.accesses.blocks import KEPT, Accesses, survey
 from ..perfdata.accesses.conversion import machine_of
 from ..perfdata.accesses.event_kinds import period_facts
 from ..perfdata.decoded import Decoded
@@ -23,7 +23,6 @@ from ..perfdata.processes.records import ThreadSpan
 from ..recorded import Recording
 from .assemble import write_trace
 
-KEPT = 1 << 22  # accesses of 51 bytes that may stay in memory rather than be decoded twice
 _SAMPLE = 9  # the type of their records
 
 
@@ -57,17 +56,15 @@ def import_recordings(
             parts.append(_read(name, Path(folder), number, progress, KEPT // len(names)))
         chosen = machine or machine_of(parts[0].facts, max(part.last_cpu for part in parts))
         shifts, unclear = _clock_shifts([part.facts for part in parts])
-        shifted = [_moved(part.facts, shift) for part, shift in zip(parts, shifts, strict=True)]
-        start = min(part.start + shift for part, shift in zip(parts, shifts, strict=True))
+        parts = [part.moved(shift) for part, shift in zip(parts, shifts, strict=True)]
+        start = min(part.start for part in parts)
         pids = frozenset().union(*(part.pids for part in parts))
-        identity, more = identity_of(_records_of_all(shifted), pids)
+        identity, more = identity_of(_records_of_all([part.facts for part in parts]), pids)
         recording = Recording(
             exit_code=0,
             start_ns=start,
-            blocks=chain.from_iterable(
-                part.blocks(chosen, start, shift) for part, shift in zip(parts, shifts, strict=True)
-            ),
-            losses=[loss for facts in shifted for loss in _losses(facts, start)],
+            blocks=chain.from_iterable(part.blocks(chosen, start) for part in parts),
+            losses=[loss for part in parts for loss in part.facts.losses_from(start)],
         )
         warnings = (*(text for part in parts for text in part.facts.warnings), *unclear, *more)
         meta = _meta(parts, names, start - shifts[0], warnings)
@@ -138,26 +135,6 @@ def _clock_shifts(parts: Sequence[Decoded]) -> tuple[list[int], tuple[str, ...]]
     return known, ()
 
 
-def _moved(facts: Decoded, shift: int) -> Decoded:
-    """The facts on a clock that is `shift` ns ahead; times that say nothing stay."""
-    if not shift:
-        return facts
-    spans = tuple(
-        replace(one, start=_later(one.start, shift), end=_later(one.end, shift)) for one in facts.threads
-    )
-    return replace(
-        facts,
-        recorded_threads=spans,
-        maps=tuple(replace(one, time=_later(one.time, shift)) for one in facts.maps),
-        execs=tuple((_later(time, shift), pid) for time, pid in facts.execs),
-        losses=tuple((_later(time, shift), events) for time, events in facts.losses),
-    )
-
-
-def _later(time: int, shift: int) -> int:
-    return time + shift if time > 0 else time
-
-
 def _records_of_all(parts: Sequence[Decoded]) -> RunRecords:
     """The facts of all files. Files of this machine: their programs can be looked into."""
     spans: list[ThreadSpan] = [span for part in parts for span in part.threads]
@@ -167,9 +144,3 @@ def _records_of_all(parts: Sequence[Decoded]) -> RunRecords:
         execs=[one for part in parts for one in part.execs],
         same_host=all(part.header.get("hostname") == os.uname().nodename for part in parts),
     )
-
-
-def _losses(facts: Decoded, start: int) -> list[tuple[int, int]]:
-    known = [(max(time, start), events) for time, events in facts.losses]
-    missing = facts.lost - sum(events for _time, events in known)
-    return [*known, (start, missing)] if missing > 0 else known

@@ -4,6 +4,7 @@ It needs no hardware sampler and works in virtual machines. A page faults when i
 kernel's NUMA balancing it faults again now and then (hint faults), which then sample who uses which page.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,20 +14,22 @@ from numpy.typing import NDArray
 from numaplan.common import MachineLacksError, UsageError
 from numaplan.machine import Machine
 
-from ...perfdata.accesses.conversion import Converted
 from ...perfdata.decoded import decode_perf
-from ...recorded import Recording
+from ...recorded import Recording, SampleBlock
 from ...trace.schema import EVENT_CODE
 from ..base import Capability, PerfChoices, Progress, RecordRequest
 from .command import perf_arguments, probe
 from .event_plan import NO_PHYSICAL, ring_options
 from .privileges import CAP_SYS_ADMIN, has_capability, is_privileged, perf_hint
-from .session import decode_output, own_accesses, recording_of, run_perf, shown_command
+from .session import recording_of, run_perf, shown_command, survey_output
 
 _EVENTS = ("page-faults",)
 _OPTIONS = ("-d", "-k", "CLOCK_MONOTONIC")
 _PERIOD = 1
-_PAGE_BITS = 12
+_PAGE_BITS = np.uint64(12)
+_SORTED_AT_ONCE = 1 << 18
+_Pages = NDArray[np.uint64]
+_Times = NDArray[np.int64]
 _BALANCING = Path("/proc/sys/kernel/numa_balancing")
 
 
@@ -56,10 +59,10 @@ class FaultsBackend:
         output = request.workdir / "faults.data"
         run = run_perf(request, self._arguments(request), output, progress)
         progress("reading the recording", -1.0)
-        converted = own_accesses(decode_output(output, run.messages), run, only_family=False)
+        recording = recording_of(request, run, survey_output(output, run.messages), _PERIOD)
         if hint_faults_live(request.machine):
-            converted = _with_hint_faults(converted)
-        return recording_of(request, run, converted, _PERIOD)
+            return replace(recording, blocks=HintFaults(recording.blocks))
+        return recording
 
     def _arguments(self, request: RecordRequest) -> list[str]:
         if request.options:
@@ -83,23 +86,64 @@ def _has_samples(output: Path) -> bool:
     return len(decode_perf(output).samples["time"]) > 0
 
 
-def _with_hint_faults(converted: Converted) -> Converted:
-    samples, rows = converted.decoded.samples, converted.rows
-    pages = samples["addr"][rows] >> np.uint64(_PAGE_BITS)
-    again = repeated(samples["pid"][rows], pages, samples["time"][rows])
-    again &= converted.codes == EVENT_CODE["fault"]
-    return replace(
-        converted, codes=np.where(again, EVENT_CODE["hint_fault"], converted.codes).astype(np.uint8)
-    )
+class HintFaults:
+    """Blocks in which a fault on a page that its process has faulted on before is a hint fault.
 
-
-def repeated(pid: NDArray[np.int64], page: NDArray[np.uint64], time: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which faults hit a page that their process has faulted on before.
-
-    Where NUMA balancing is on these are its hint faults, but for the few of copied or unmapped pages.
+    Where NUMA balancing is on it is one, but for the few of copied or unmapped pages. The blocks are read
+    twice, since they come in no order of time; of each page only the first fault's time is held.
     """
-    order = np.lexsort((time, page, pid))
-    same = (pid[order][1:] == pid[order][:-1]) & (page[order][1:] == page[order][:-1])
-    flags = np.zeros(len(order), dtype=np.bool_)
-    flags[order[1:]] = same
-    return flags
+
+    def __init__(self, blocks: Iterable[SampleBlock]) -> None:
+        self._blocks = blocks
+
+    def __iter__(self) -> Iterator[SampleBlock]:
+        first = _FirstFaults()
+        for block in self._blocks:
+            first.add(block)
+        for block in self._blocks:
+            again = (block.time_ns > first.times(block)) & (block.event == EVENT_CODE["fault"])
+            yield replace(block, event=np.where(again, np.uint8(EVENT_CODE["hint_fault"]), block.event))
+
+
+class _FirstFaults:
+    """When each process first faulted on each of its pages."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[_Pages, _Times]] = {}  # by process, in order of pages
+        self._new: dict[int, list[tuple[_Pages, _Times]]] = {}
+
+    def add(self, block: SampleBlock) -> None:
+        for pid in np.unique(block.pid).tolist():
+            own = block.pid == pid
+            new = self._new.setdefault(pid, [])
+            new.append(_first(block.addr[own] >> _PAGE_BITS, block.time_ns[own]))
+            # Seldom enough that sorting what is known again costs no more than sorting what is new.
+            if sum(len(pages) for pages, _times in new) > max(_SORTED_AT_ONCE, len(self._of(pid)[0])):
+                self._merge(pid)
+
+    def times(self, block: SampleBlock) -> _Times:
+        """When the page of each sample of a block that was added had its first fault."""
+        found = np.empty(len(block), np.int64)
+        for pid in np.unique(block.pid).tolist():
+            self._merge(pid)
+            own = block.pid == pid
+            pages, times = self._of(pid)
+            found[own] = times[np.searchsorted(pages, block.addr[own] >> _PAGE_BITS)]
+        return found
+
+    def _of(self, pid: int) -> tuple[_Pages, _Times]:
+        return self._known.get(pid, (np.empty(0, np.uint64), np.empty(0, np.int64)))
+
+    def _merge(self, pid: int) -> None:
+        if new := self._new.pop(pid, None):
+            pages, times = zip(self._of(pid), *new, strict=True)
+            self._known[pid] = _first(np.concatenate(pages), np.concatenate(times))
+
+
+def _first(pages: _Pages, times: _Times) -> tuple[_Pages, _Times]:
+    """Each page once, in order, with the least of its times."""
+    order = np.lexsort((times, pages))
+    pages, times = pages[order], times[order]
+    chosen = np.ones(len(pages), np.bool_)
+    chosen[1:] = pages[1:] != pages[:-1]
+    return pages[chosen], times[chosen]

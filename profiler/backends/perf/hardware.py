@@ -1,14 +1,11 @@
 """The backends `pebs` (Intel), `ibs` (AMD) and `spe` (ARM): the hardware's own samples of memory accesses."""
 
-from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
 
 from numaplan.common import NumaplanError
 from numaplan.machine import Machine
 
-from ...perfdata.decoded import Decoded
+from ...perfdata.accesses.blocks import Accesses
 from ...recorded import Recording
 from ..base import Capability, PerfChoices, Progress, RecordRequest
 from .command import perf_arguments, probe
@@ -16,7 +13,7 @@ from .event_plan import EventPlan, plan_events
 from .hardware_samplers import read_hardware
 from .hardware_trace import synthesise
 from .running import PerfRun
-from .session import decode_output, own_accesses, recording_of, run_perf, shown_command
+from .session import recording_of, run_perf, shown_command, survey_output
 
 _DEFAULT_PERIOD = 1000
 
@@ -58,47 +55,28 @@ class HardwareBackend:
 
     def recorded(self, request: RecordRequest, plan: EventPlan, run: PerfRun, output: Path) -> Recording:
         """What perf's file says; record() without the running."""
-        decoded = self._decode(output, run)
         only_family = plan.machine_wide and not request.choices.all_cpus
-        return recording_of(request, run, own_accesses(decoded, run, only_family), plan.period, plan.notes)
+        return recording_of(request, run, self._survey(output, run), plan.period, plan.notes, only_family)
 
-    def _decode(self, output: Path, run: PerfRun) -> Decoded:
+    def _survey(self, output: Path, run: PerfRun) -> Accesses:
         if self.name != "spe":
-            return decode_output(output, run.messages)
+            return survey_output(output, run.messages)
         # perf writes SPE's packets as they are, and turns them into samples by its own clock.
-        decoded = decode_output(synthesise(output, output.parent / "samples.data"), run.messages)
-        return _on_monotonic_clock(decoded, run)
+        found = survey_output(synthesise(output, output.parent / "samples.data"), run.messages)
+        return _on_monotonic_clock(found, run)
 
     def _request_plan(self, request: RecordRequest) -> EventPlan:
         hardware = read_hardware(self._root)
         return plan_events(self.name, hardware, request.period, request.choices, request.options)
 
 
-def _on_monotonic_clock(decoded: Decoded, run: PerfRun) -> Decoded:
+def _on_monotonic_clock(found: Accesses, run: PerfRun) -> Accesses:
     """Shift perf's clock to CLOCK_MONOTONIC: we let the program go when it did its exec, to some 0.1 ms.
 
-    Without an exec the first record is taken for the start of the recording.
+    Without an exec the first access is taken for the start of the recording.
     """
-    execs = [time for time, pid in decoded.execs if pid == run.pid]
-    times = decoded.samples["time"]
-    positive = times[times > 0]
-    anchor = min(execs, default=int(positive.min()) if len(positive) else run.start_ns)
-    shift = run.start_ns - anchor
-    moved = np.where(times > 0, times + shift, times)
-
-    def later(time: int) -> int:
-        return time + shift if time > 0 else time
-
-    return replace(
-        decoded,
-        samples={**decoded.samples, "time": moved},
-        maps=tuple(replace(one, time=later(one.time)) for one in decoded.maps),
-        losses=tuple((later(time), events) for time, events in decoded.losses),
-        execs=tuple((later(time), pid) for time, pid in decoded.execs),
-        recorded_threads=tuple(
-            replace(one, start=later(one.start), end=later(one.end)) for one in decoded.recorded_threads
-        ),
-    )
+    execs = [time for time, pid in found.facts.execs if pid == run.pid]
+    return found.moved(run.start_ns - min(execs, default=found.start or run.start_ns))
 
 
 def _arguments(plan: EventPlan, choices: PerfChoices) -> list[str]:

@@ -1,17 +1,19 @@
 """One recording by perf, from its arguments to the samples: what all backends that use perf share."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 
 import numpy as np
 
 from numaplan.common import MachineLacksError, NumaplanError, UsageError
+from numaplan.machine import Machine
 
-from ...perfdata.accesses.conversion import Converted, convert
-from ...perfdata.accesses.event_kinds import PeriodCounter, period_facts
-from ...perfdata.decoded import Decoded, decode_perf
-from ...recorded import Recording
+from ...perfdata.accesses.blocks import KEPT, Accesses, survey
+from ...perfdata.accesses.event_kinds import period_facts
+from ...perfdata.decoded import Decoded
+from ...perfdata.processes.identities import RunRecords, identity_of
+from ...perfdata.processes.unrecorded import LARGEST_TID
+from ...recorded import Recording, SampleBlock, SeenThread
 from ..base import WATCHING, Progress, RecordRequest
 from .process import INTERRUPTED
 from .progress import Meter
@@ -78,32 +80,36 @@ def run_perf(
     )
 
 
-def decode_output(output: Path, messages: str) -> Decoded:
-    """Decode what perf wrote; raises MachineLacksError with perf's words when it cannot be read."""
+def survey_output(output: Path, messages: str) -> Accesses:
+    """Survey what perf wrote; raises MachineLacksError with perf's words when it cannot be read."""
     try:
-        return decode_perf(output)
+        return survey(output, KEPT)
     except NumaplanError as error:
         raise MachineLacksError(
             f"perf recorded nothing that can be read: {messages or error.what}", "see 'nprof doctor'"
         ) from error
 
 
-def own_accesses(decoded: Decoded, run: PerfRun, only_family: bool) -> Converted:
+class OwnBlocks:
     """The accesses to user memory, without those of our own child before it became the program.
 
-    only_family: leave out all but the program and its descendants. Raises KeyboardInterrupt when Ctrl-C came
-    before the program's start.
+    Read from perf's file each time that they are asked for. members: processes to keep (None: all).
     """
-    if run.exit_code == INTERRUPTED and run.pid >= 0 and run.pid not in {pid for _time, pid in decoded.execs}:
-        raise KeyboardInterrupt
-    converted = convert(decoded)
-    samples, rows = decoded.samples, converted.rows
-    started = min((time for time, who in decoded.execs if who == run.pid), default=-1)
-    kept = (samples["pid"][rows] != run.pid) | (samples["time"][rows] >= started)
-    kept &= samples["addr"][rows] < _USER_END
-    if only_family and run.pid >= 0:
-        kept &= np.isin(samples["pid"][rows], list(family(decoded, run.pid)))
-    return replace(converted, rows=rows[kept], codes=converted.codes[kept])
+
+    def __init__(self, found: Accesses, machine: Machine, run: PerfRun, members: Set[int] | None) -> None:
+        self._found = found
+        self._machine = machine
+        self._pid = run.pid
+        self._started = min((time for time, pid in found.facts.execs if pid == run.pid), default=-1)
+        self._members = None if members is None else list(members)
+
+    def __iter__(self) -> Iterator[SampleBlock]:
+        for block in self._found.blocks(self._machine, self._found.start):
+            kept = (block.pid != self._pid) | (block.time_ns >= self._started)
+            kept &= block.addr < _USER_END
+            if self._members is not None:
+                kept &= np.isin(block.pid, self._members)
+            yield block if kept.all() else block.chosen(kept)
 
 
 def family(decoded: Decoded, pid: int) -> set[int]:
@@ -123,38 +129,55 @@ def family(decoded: Decoded, pid: int) -> set[int]:
 
 
 def recording_of(
-    request: RecordRequest, run: PerfRun, converted: Converted, period: int, notes: Sequence[str] = ()
+    request: RecordRequest,
+    run: PerfRun,
+    found: Accesses,
+    period: int,
+    notes: Sequence[str] = (),
+    only_family: bool = False,
 ) -> Recording:
-    """The recording that a backend hands back."""
-    decoded = converted.decoded
-    facts = {
-        "perf": str(decoded.header.get("version", "")),
-        "perf_events": ", ".join(decoded.events),
-        "period": "0" if request.choices.freq else str(period),
-    }
-    counter = PeriodCounter()
-    counter.add(decoded.samples, converted.rows, converted.codes)
-    facts |= period_facts(counter.periods(decoded.header["attrs"]))
-    if request.choices.freq:
-        facts["freq"] = str(request.choices.freq)
-    throttled = decoded.header["records"].get(_THROTTLE, 0)
-    slowed = f"the kernel slowed the sampler down {throttled} times" if throttled else ""
-    warnings = [text for text in (run.messages, *decoded.warnings, *notes, slowed) if text]
-    if warnings:
-        facts["warnings"] = "; ".join(warnings)
+    """The recording that a backend hands back.
+
+    only_family: leave out all but the program and its descendants. Raises KeyboardInterrupt when Ctrl-C came
+    before the program's start.
+    """
+    facts = found.facts
+    if run.exit_code == INTERRUPTED and run.pid >= 0 and run.pid not in {pid for _time, pid in facts.execs}:
+        raise KeyboardInterrupt
+    members = family(facts, run.pid) if only_family and run.pid >= 0 else None
+    pids = found.pids if members is None else found.pids & members
+    records = RunRecords(facts.threads, facts.maps, facts.execs, same_host=True)
     return Recording(
         exit_code=run.exit_code,
         start_ns=run.start_ns,
-        blocks=converted.blocks(request.machine),
-        threads=converted.threads(),
-        losses=losses_of(decoded, run.start_ns),
-        notes=facts,
-        identity=None if request.argv else converted.identity(),
+        blocks=OwnBlocks(found, request.machine, run, members),
+        threads=[
+            SeenThread(one.pid, one.tid, one.name, one.parent_tid, one.start, one.end)
+            for one in facts.threads
+            if one.pid in pids and 0 <= one.tid <= LARGEST_TID
+        ],
+        losses=facts.losses_from(run.start_ns),
+        notes=_notes(request, run, found, period, notes),
+        identity=None if request.argv else identity_of(records, pids)[0],
     )
 
 
-def losses_of(decoded: Decoded, start_ns: int) -> list[tuple[int, int]]:
-    """Where events were lost; what only the totals know of is put at the start."""
-    losses = [(max(time, start_ns), events) for time, events in decoded.losses]
-    missing = decoded.lost - sum(events for _time, events in losses)
-    return [*losses, (start_ns, missing)] if missing > 0 else losses
+def _notes(
+    request: RecordRequest, run: PerfRun, found: Accesses, period: int, notes: Sequence[str]
+) -> dict[str, str]:
+    """Facts for the trace."""
+    header = found.facts.header
+    facts = {
+        "perf": str(header.get("version", "")),
+        "perf_events": ", ".join(found.facts.events),
+        "period": "0" if request.choices.freq else str(period),
+        **period_facts(found.periods),
+    }
+    if request.choices.freq:
+        facts["freq"] = str(request.choices.freq)
+    throttled = header["records"].get(_THROTTLE, 0)
+    slowed = f"the kernel slowed the sampler down {throttled} times" if throttled else ""
+    warnings = [text for text in (run.messages, *found.facts.warnings, *notes, slowed) if text]
+    if warnings:
+        facts["warnings"] = "; ".join(warnings)
+    return facts

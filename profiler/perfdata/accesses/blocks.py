@@ -15,13 +15,16 @@ from ..decoded import Decoded, decoded, opened, pieces
 from .conversion import Placer, start_of
 from .decoder import AccessDecoder
 
+KEPT = 1 << 22  # accesses of 51 bytes that may stay in memory rather than be decoded twice
+
 
 @dataclass(frozen=True)
 class Accesses:
     """What a recording holds of accesses. facts: all but its samples; pids: processes that have accesses.
 
     count: accesses; start: when the first was, in the file's clock; last_cpu: the highest cpu number of
-    them; periods: by kind of event, as PeriodCounter finds them; kept: the accesses, where they are few.
+    them; periods: by kind of event, as PeriodCounter finds them; shift: what is added to the times of its
+    samples; kept: the accesses, where they are few.
     """
 
     path: Path
@@ -31,13 +34,20 @@ class Accesses:
     pids: frozenset[int]
     last_cpu: int
     periods: Mapping[str, int]
+    shift: int = 0
     kept: "tuple[SampleBlock, ...] | None" = field(default=None, repr=False)
 
-    def blocks(self, machine: Machine, start: int, shift: int = 0) -> Iterator[SampleBlock]:
-        """The accesses in file order, with `shift` ns added to their times, none before `start`."""
+    def blocks(self, machine: Machine, start: int) -> Iterator[SampleBlock]:
+        """The accesses in file order, none before `start`."""
         placer = Placer(machine, start)
         for block in AccessBlocks(self.path) if self.kept is None else self.kept:
-            yield placer.place(block, shift)
+            yield placer.place(block, self.shift)
+
+    def moved(self, shift: int) -> "Accesses":
+        """The same on a clock that is `shift` ns ahead."""
+        return replace(
+            self, facts=self.facts.moved(shift), start=self.start + shift, shift=self.shift + shift
+        )
 
 
 class AccessBlocks:

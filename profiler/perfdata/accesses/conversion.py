@@ -1,7 +1,7 @@
-"""A decoded recording as the profiler's samples, threads, processes and regions."""
+"""Samples of a recording as the profiler has them, and the machine that it tells of."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,59 +9,13 @@ from numpy.typing import NDArray
 
 from numaplan.machine import MAX_CPUS, Machine, Node, parse_list
 
-from ...identity.records import Identity
-from ...recorded import SampleBlock, SeenThread
+from ...recorded import SampleBlock
 from ..decoded import Decoded
 from ..file.attrs import CPU
-from ..processes.identities import RunRecords, identity_of
-from ..processes.unrecorded import LARGEST_TID
-from .event_kinds import event_codes
-from .native import ChosenFacts, Codes, Rows, Samples, choose_rows, convert_rows
+from .native import Codes, Rows, Samples, convert_rows
 
-_BLOCK = 1 << 16  # accesses
 NEVER = int(np.iinfo(np.int64).max)
 _MOST_KIB = 1 << 50
-
-
-@dataclass(frozen=True)
-class Converted:
-    """The memory accesses of a recording: `rows` of its samples, with the event code of each."""
-
-    decoded: Decoded
-    rows: Rows
-    codes: Codes
-
-    @property
-    def start(self) -> int:
-        """When the first access was; recordings of single threads may have no times: their first thread's."""
-        first = int(self.decoded.samples["time"][self.rows].min(initial=NEVER))
-        return start_of(self.decoded, first)
-
-    def blocks(self, machine: Machine) -> Iterator[SampleBlock]:
-        """The samples in blocks; a sample's node is that of its cpu."""
-        placer = Placer(machine, self.start)
-        with_cpu = has_cpu([attr["sample_type"] for attr in self.decoded.header["attrs"]])
-        for at in range(0, len(self.rows), _BLOCK):
-            rows, codes = self.rows[at : at + _BLOCK], self.codes[at : at + _BLOCK]
-            yield placer.place(block_of(self.decoded.samples, rows, codes, with_cpu))
-
-    def threads(self) -> list[SeenThread]:
-        """The threads of the processes that have accesses."""
-        pids = self._pids()
-        return [
-            SeenThread(one.pid, one.tid, one.name, one.parent_tid, one.start, one.end)
-            for one in self.decoded.threads
-            if one.pid in pids and 0 <= one.tid <= LARGEST_TID
-        ]
-
-    def identity(self) -> Identity:
-        """Processes, threads and regions, as far as the records tell."""
-        decoded = self.decoded
-        facts = RunRecords(decoded.threads, decoded.maps, decoded.execs, same_host=True)
-        return identity_of(facts, self._pids())[0]
-
-    def _pids(self) -> set[int]:
-        return set(np.unique(self.decoded.samples["pid"][self.rows]).tolist())
 
 
 def start_of(decoded: Decoded, first: int) -> int:
@@ -98,12 +52,6 @@ class Placer:
         """The block with nodes and with `shift` ns added to its times."""
         time = block.time_ns + shift if shift else block.time_ns
         return replace(block, time_ns=np.maximum(time, self._start), node=self._node_of[block.cpu])
-
-
-def convert(decoded: Decoded) -> Converted:
-    """Choose the samples that are memory accesses of user programs: an address, no guest, a thread."""
-    kinds, facts = event_codes(decoded.events), ChosenFacts()
-    return Converted(decoded, *choose_rows(decoded.samples, kinds, facts))
 
 
 def machine_of(decoded: Decoded, last_cpu: int = 0) -> Machine:

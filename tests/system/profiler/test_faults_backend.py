@@ -208,12 +208,5 @@ def test_a_full_disk_is_an_error(tmp_path: Path, machine: Machine, workload: str
         subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_hint_faults_are_the_repeated_ones() -> None:
-    pid = np.array([1, 1, 1, 2, 1])
-    page = np.array([7, 7, 8, 7, 7], dtype=np.uint64)
-    time_ns = np.array([50, 10, 20, 5, 30])
-    assert faults.repeated(pid, page, time_ns).tolist() == [True, False, False, False, True]
-
-
 def test_one_node_makes_no_hint_faults() -> None:
     assert not faults.hint_faults_live(Machine(nodes=(Node(id=0, cpus=(0, 1)),)))

@@ -2,6 +2,7 @@
 
 import csv
 import struct
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from numaplan.machine import Machine
 from numaplan.profiler.backends.base import PerfChoices, RecordRequest
+from numaplan.profiler.backends.perf import session
 from numaplan.profiler.backends.perf.event_plan import EventPlan
 from numaplan.profiler.backends.perf.hardware import HardwareBackend
 from numaplan.profiler.backends.perf.process import INTERRUPTED
@@ -21,7 +23,7 @@ from numaplan.profiler.recording.outcome import summarise
 from numaplan.profiler.trace.reader import Trace
 from numaplan.profiler.trace.schema import EVENTS, LEVELS
 from tests.support.commands import needs
-from tests.support.perfdata_builder import Builder, Event
+from tests.support.perfdata_builder import Builder, Event, many_samples
 
 FIELDS = ("ip", "tid", "time", "addr", "id", "cpu", "weight", "data_src", "phys_addr")
 L1_LOAD, L1_STORE, REMOTE_LOAD = 0x68100142, 0x4 | 1 << 3 + 5 | 1 << 6, 0x2 | 0xD << 33 | 1 << 37
@@ -100,6 +102,26 @@ def test_pebs_loads_stores_and_misses(tmp_path: Path) -> None:
     assert sum(events for _, events in recording.losses) == 7
     assert recording.notes["period"] == "992"
     assert "a note" in recording.notes["warnings"] and "slowed" in recording.notes["warnings"]
+
+
+def test_a_large_recording_is_read_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond what may be kept, no more than a few blocks are held, however many samples there are."""
+    count = 600_000
+    event, records = many_samples(count)
+    builder = Builder([event])
+    builder.records.append(records.tobytes())
+    content = builder.file()
+    pid = int(records["pid"][0])
+    del records
+    monkeypatch.setattr(session, "KEPT", count // 10)
+    tracemalloc.start()
+    recording = recorded(HardwareBackend("pebs"), tmp_path, content, pid=pid)
+    held, _peak = tracemalloc.get_traced_memory()
+    assert sum(len(block) for block in recording.blocks) == count
+    _held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 10 * count
+    assert peak < 40 * count  # of samples that take 88 bytes, and 51 as accesses
 
 
 def test_the_summary_says_what_was_seen_and_what_went_wrong(tmp_path: Path) -> None:
