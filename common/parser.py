@@ -55,13 +55,11 @@ class Parser(argparse.ArgumentParser):
         self._texts: list[tuple[argparse.Action, Callable[[], str]]] = []
         if takes_rest:
             self.add_argument(_REMAINDER, nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-        add, action = self.add_option, _Immediate
-        add(
-            "-h", "--help", action=action, const=self._answer_help, text=lambda: "Show this message and exit."
-        )
-        add("--debug", action=action, const=_set_debug, text=lambda: "Show the traceback of an error.")
+        add = partial(self.add_option, action=_Immediate, nargs=0)
+        add("-h", "--help", const=self._answer_help, text=lambda: "Show this message and exit.")
+        add("--debug", const=_set_debug, text=lambda: "Show the traceback of an error.")
         if whole:
-            add("--version", action=action, const=_answer_version, text=lambda: "Show the version and exit.")
+            add("--version", const=_answer_version, text=lambda: "Show the version and exit.")
 
     def add_option(
         self, *names: str, text: Callable[[], str], group: str = "Options", **settings: Any
@@ -112,18 +110,12 @@ class Parser(argparse.ArgumentParser):
 class _Immediate(argparse.Action):
     """An option that does something as soon as it is read."""
 
-    def __init__(self, option_strings: Sequence[str], dest: str, const: Any) -> None:
-        super().__init__(option_strings, dest, nargs=0, const=const)
-
     def __call__(self, *_: Any) -> None:
         self.const()
 
 
 class _Switch(argparse.Action):
     """A truth value; const: the name that says no to it."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, const: str) -> None:
-        super().__init__(option_strings, dest, nargs=0, const=const)
 
     def __call__(self, _: Any, namespace: argparse.Namespace, __: Any, name: str | None = None) -> None:
         setattr(namespace, self.dest, name != self.const)
@@ -139,7 +131,7 @@ def _answer_version() -> None:
 
 
 def read_command(command: type[C], prog: str, arguments: Sequence[str], *, whole: bool = False) -> C:
-    """The command that the words ask for; raises UsageError; whole: it is all of a program."""
+    """The command that the arguments ask for; raises UsageError; whole: it is all of a program."""
     options: list[tuple[FieldInfo, Option]] = []
     positionals: list[tuple[FieldInfo, Argument]] = []
     for field in fields(command):
@@ -208,7 +200,7 @@ def _add(parser: Parser, field: FieldInfo, option: Option) -> None:
     }
     if kind is bool:
         names = (*names, option.off) if option.off else names
-        parser.add_option(*names, action=_Switch, const=option.off, **settings)
+        parser.add_option(*names, action=_Switch, nargs=0, const=option.off, **settings)
         return
     parser.add_option(
         *names,
