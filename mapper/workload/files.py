@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numaplan.common import UsageError, read_document, write_document
+from numaplan.common import UsageError, read_document
 
 from ..threads.problem import MAX_THREADS, Floats, check_loads, check_matrix, check_phases
 from ..threads.sparse import SparseMatrix
@@ -104,21 +104,6 @@ def read_phases(path: Path, threads: int) -> PhasesFile:
         return PhasesFile(check_phases(rows[:, _BEFORE:], threads), check_phases(rows[:, 2], len(rows))[0])
     except UsageError as error:
         raise UsageError(f"{path}: {error.what}", error.hint) from error
-
-
-def write_comm(path: str | Path, comm: Floats) -> None:
-    """Write a matrix as comm.csv, every digit kept."""
-    lines = (",".join(map(_text, row)) for row in comm.tolist())
-    write_document(path, ("\n".join(lines) + "\n").encode())
-
-
-def write_loads(path: str | Path, loads: Floats) -> None:
-    """Write a load vector as loads.csv, every digit kept."""
-    write_document(path, ("\n".join(map(_text, loads.tolist())) + "\n").encode())
-
-
-def _text(value: float) -> str:
-    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
 
 
 def _rows(data: bytes, where: str) -> list[str]:

@@ -209,7 +209,7 @@ class ExclBase(_Measured):
 
 
 class _NearLeader(_Measured):
-    """The enhancements of section 3.2: threads stay near their group's leader, leaders stay where they
+    """The enhancements ([EXCL], 3.2): threads stay near their group's leader, leaders stay where they
     are.
     """
 

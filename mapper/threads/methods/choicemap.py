@@ -22,7 +22,7 @@ def choicemap(problem: Problem) -> Nodes:
     while 2 * len(groups[0]) <= filled.min() and len(groups) > 1:
         pairs = mutual_pairs(weights)
         groups = [[thread for member in pair for thread in groups[member]] for pair in pairs]
-        weights = _contracted(weights, pairs)
+        weights = contract(weights, pairs)
     return seat_groups(problem, groups)
 
 
@@ -54,13 +54,6 @@ def _first_greatest(rows: Floats, left: NDArray[np.bool_]) -> Nodes:
     best: Nodes = np.argmax(rows, axis=1)
     # A row of nothing but -1 is that of the last one left, or of threads that are gone.
     return np.where(left[best], best, int(np.argmax(left)))
-
-
-def _contracted(weights: Floats, pairs: list[tuple[int, ...]]) -> Floats:
-    member = np.empty(len(weights), dtype=np.int64)
-    for number, pair in enumerate(pairs):
-        member[list(pair)] = number
-    return contract(weights, member, len(pairs))
 
 
 def seat_groups(problem: Problem, groups: list[list[int]]) -> Nodes:

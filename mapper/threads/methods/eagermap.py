@@ -12,11 +12,7 @@ from ..problem import Floats, Nodes, Problem
 
 def eagermap(problem: Problem) -> Nodes:
     """EagerMap for NUMA nodes only: one level of groups of the nodes' sizes."""
-    groups = form_groups(problem.comm, problem.sizes.tolist())
-    places = np.empty(problem.threads, dtype=np.int64)
-    for node, group in enumerate(groups):
-        places[group] = node
-    return places
+    return group_numbers(form_groups(problem.comm, problem.sizes.tolist()), problem.threads)
 
 
 def eagermap_tree(comm: Floats, arities: Sequence[int]) -> list[list[int]]:
@@ -47,20 +43,26 @@ def _level(
             joined.append([[thread for slot in slots for thread in slot]])
         else:
             joined.append(_padded(slots, span))
-    member = np.empty(len(elements), dtype=np.int64)
-    for number, group in enumerate(groups):
-        member[group] = number
-    return contract(weights, member, len(groups)), joined
+    return contract(weights, groups), joined
 
 
 def _padded(slots: list[list[int]], count: int) -> list[list[int]]:
     return slots + [[] for _ in range(count - len(slots))]
 
 
-def contract(weights: Floats, member: Nodes, count: int) -> Floats:
-    """(G, G) weights between groups, zero diagonal; member: group of each element."""
+def group_numbers(groups: Sequence[Sequence[int]], count: int) -> Nodes:
+    """(N,) the number of the group that each of `count` elements is in."""
+    numbers = np.empty(count, dtype=np.int64)
+    for number, group in enumerate(groups):
+        numbers[list(group)] = number
+    return numbers
+
+
+def contract(weights: Floats, groups: Sequence[Sequence[int]]) -> Floats:
+    """(G, G) weights between groups of elements, zero diagonal."""
+    member = group_numbers(groups, len(weights))
     order = np.argsort(member, kind="stable")
-    first = np.searchsorted(member[order], np.arange(count))
+    first = np.searchsorted(member[order], np.arange(len(groups)))
     rows = np.add.reduceat(weights[order], first, axis=0)
     columns = np.ascontiguousarray(rows.T)[order]  # sums down columns are quicker than along rows
     between: Floats = np.ascontiguousarray(np.add.reduceat(columns, first, axis=0).T)

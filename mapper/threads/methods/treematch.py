@@ -13,7 +13,7 @@ import numpy as np
 
 from ..problem import Floats, Nodes, Problem
 from ..solver import solve_exactly
-from .eagermap import contract
+from .eagermap import contract, group_numbers
 
 LIMIT = 30_000
 STEPS = 3_000_000
@@ -22,10 +22,7 @@ CHUNK = 256  # candidates judged one by one before the impossible ones are sorte
 
 def treematch(problem: Problem) -> Nodes:
     """TreeMatch for NUMA nodes only: one level of groups of the nodes' sizes."""
-    places = np.empty(problem.threads, dtype=np.int64)
-    for node, group in enumerate(best_groups(problem.comm, problem.sizes.tolist())):
-        places[group] = node
-    return places
+    return group_numbers(best_groups(problem.comm, problem.sizes.tolist()), problem.threads)
 
 
 def treematch_tree(comm: Floats, arities: Sequence[int]) -> list[list[int]]:
@@ -34,11 +31,8 @@ def treematch_tree(comm: Floats, arities: Sequence[int]) -> list[list[int]]:
     units = [[thread] for thread in range(len(comm))]
     for arity in [arity for arity in arities if arity > 1][:0:-1]:
         groups = best_groups(weights, [arity] * (len(units) // arity))
-        member = np.empty(len(units), dtype=np.int64)
-        for number, group in enumerate(groups):
-            member[group] = number
         units = [[thread for element in group for thread in units[element]] for group in groups]
-        weights = contract(weights, member, len(groups))
+        weights = contract(weights, groups)
     return units
 
 
@@ -68,10 +62,7 @@ def _exhaustive(weights: Floats, sizes: Sequence[int]) -> list[list[int]] | None
         targets=np.zeros(count),
         objective="remote",
     )
-    start = np.empty(len(weights), dtype=np.int64)
-    for node, group in enumerate(_fill(weights, sizes)):
-        start[group] = node
-    solution = solve_exactly(problem, start, STEPS)
+    solution = solve_exactly(problem, group_numbers(_fill(weights, sizes), len(weights)), STEPS)
     if not solution.proven:
         return None
     return [np.flatnonzero(solution.places == node).tolist() for node in range(count)]
@@ -83,11 +74,8 @@ def _greedy(weights: Floats, size: int) -> list[list[int]]:
     between = weights
     for factor in _prime_factors(size):
         chosen = _fill(between, [factor] * (len(groups) // factor), _candidates(between, factor))
-        member = np.empty(len(groups), dtype=np.int64)
-        for number, group in enumerate(chosen):
-            member[group] = number
         groups = [[thread for element in group for thread in groups[element]] for group in chosen]
-        between = contract(between, member, len(chosen))
+        between = contract(between, chosen)
     return groups
 
 

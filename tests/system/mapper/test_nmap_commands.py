@@ -14,7 +14,6 @@ import pytest
 from numaplan.common import UsageError
 from numaplan.mapper import Plan, evaluate
 from numaplan.mapper.commands.main import is_scanner_call, main
-from numaplan.mapper.workload.files import write_comm, write_loads
 
 pytestmark = pytest.mark.system
 NMAP = Path(sys.executable).parent / "nmap"
@@ -33,8 +32,8 @@ def folder(tmp_path: Path) -> Path:
     comm = np.ones((8, 8)) - np.eye(8)
     for thread in range(4):
         comm[thread, thread + 4] = comm[thread + 4, thread] = 100
-    write_comm(tmp_path / "comm.csv", comm)
-    write_loads(tmp_path / "loads.csv", np.array([1.0, 2, 3, 4, 4, 3, 2, 1]))
+    np.savetxt(tmp_path / "comm.csv", comm, delimiter=",")
+    np.savetxt(tmp_path / "loads.csv", [1.0, 2, 3, 4, 4, 3, 2, 1])
     return tmp_path
 
 

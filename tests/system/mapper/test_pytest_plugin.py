@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from numaplan.mapper import PlanOptions, make_plan
-from numaplan.mapper.workload.files import write_comm
 from numaplan.mapper.workload.workload import workload_of_files
 from numaplan.profiler import Machine
 
@@ -38,7 +37,7 @@ def test_directed_symmetrised(numaplan_check):
 
 def test_fixture(tmp_path: Path) -> None:
     comm = np.kron(np.array([[0, 1], [1, 0]]), np.eye(4)) * 100 + 1
-    write_comm(tmp_path / "comm.csv", comm - np.diag(np.diag(comm)))
+    np.savetxt(tmp_path / "comm.csv", comm - np.diag(np.diag(comm)), delimiter=",")
     np.savetxt(tmp_path / "directed.csv", np.triu(comm, 1), delimiter=",")
     workload = workload_of_files(tmp_path / "comm.csv", None)
     for name, method in (("good", "best"), ("poor", "compact")):
