@@ -1,5 +1,5 @@
 /* Random tasks for the solver, compiled in with sanitizers: whole and thin matrices, pins, several kinds of load. */
-#include "task.h"
+#include "problem.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +27,8 @@ static double *symmetric(int n, double density) {
     return cells;
 }
 
-static void rows_of(struct task *task, const double *cells) {
-    int n = task->n;
+static void rows_of(struct problem *problem, const double *cells) {
+    int n = problem->n;
     size_t *start = calloc((size_t)n + 1, sizeof *start), used = 0;
     int *to = malloc(((size_t)n * (size_t)n + 1) * sizeof *to);
     double *weight = malloc(((size_t)n * (size_t)n + 1) * sizeof *weight);
@@ -37,40 +37,42 @@ static void rows_of(struct task *task, const double *cells) {
             if (cells[i * n + j] > 0) to[used] = j, weight[used++] = cells[i * n + j];
         start[i + 1] = used;
     }
-    task->start = start;
-    task->to = to;
-    task->weight = weight;
+    problem->start = start;
+    problem->to = to;
+    problem->weight = weight;
 }
 
 static int one_case(int number) {
     int n = number % 7 == 0 ? 1 + below(3) : number % 11 == 0 ? 200 + below(200) : 2 + below(90), k = 1 + below(6);
     int loads = 1 + (number % 3 == 0) * below(3), effort = number % 5 < 3 ? 0 : 1, few = n <= 7;
     double *cells = symmetric(n, number % 13 == 0 ? 0 : number % 2 ? 0.9 : 4.0 / n), *cost = symmetric(k, 1);
-    struct task task = {.n = n, .k = k, .loads = loads, .effort = effort, .tolerance = 0.05, .seed = (uint64_t)number};
+    struct problem problem = {
+        .n = n, .k = k, .loads = loads, .effort = effort, .tolerance = 0.05, .seed = (uint64_t)number};
     for (int x = 0; x < k * k; x++) cost[x] = x % (k + 1) == 0 ? number % 4 == 0 : number % 4 == 0 ? cost[x] : 1;
-    task.cost = cost;
-    task.load = numbers(n * loads, number % 6 ? 1 : 0.3);
-    task.target = number % 2 ? numbers(k * loads, 1) : NULL;
-    task.base = number % 5 == 0 ? numbers(k * loads, 1) : NULL;
-    task.slack = number % 3 ? NULL : numbers(loads, 0.5);
-    task.extra = number % 5 == 0 ? numbers(k * n, 0.7) : NULL;
-    if (number % 4 < 2 || few) task.cells = cells;
-    else rows_of(&task, cells);
+    problem.cost = cost;
+    problem.load = numbers(n * loads, number % 6 ? 1 : 0.3);
+    problem.target = number % 2 ? numbers(k * loads, 1) : NULL;
+    problem.base = number % 5 == 0 ? numbers(k * loads, 1) : NULL;
+    problem.slack = number % 3 ? NULL : numbers(loads, 0.5);
+    problem.extra = number % 5 == 0 ? numbers(k * n, 0.7) : NULL;
+    if (number % 4 < 2 || few) problem.cells = cells;
+    else rows_of(&problem, cells);
     int *start = malloc(2 * (size_t)n * sizeof *start), *node = malloc((size_t)n * sizeof *node);
     int sizes[6] = {0}, found[6] = {0}, wrong = 0;
     double outcome[2];
     for (int i = 0; i < n; i++) sizes[start[i] = number % 9 == 0 ? i * i % k : i % k]++;
     for (int i = 0; i < n; i++) start[n + i] = start[n - 1 - i];
-    if (numaplan_solve(&task, 2, start, node, outcome) != 0) wrong = 1;
+    if (numaplan_solve(&problem, 2, start, node, outcome) != 0) wrong = 1;
     for (int i = 0; !wrong && i < n; i++) found[node[i]]++;
     wrong |= memcmp(sizes, found, sizeof sizes) != 0;
-    if (few && numaplan_exact(&task, sizes, 100000, node, outcome) < 0) wrong = 1;
+    if (few && numaplan_exact(&problem, sizes, 100000, node, outcome) < 0) wrong = 1;
     memset(found, 0, sizeof found);
     for (int i = 0; i < n; i++) found[node[i]]++;
     wrong |= memcmp(sizes, found, sizeof sizes) != 0;
     if (wrong) printf("case %d: n %d k %d\n", number, n, k);
     free(cells), free(cost), free(start), free(node);
-    const void *given[] = {task.load, task.target, task.base, task.slack, task.extra, task.start, task.to, task.weight};
+    const void *given[] = {problem.load,  problem.target, problem.base, problem.slack,
+                           problem.extra, problem.start,  problem.to,   problem.weight};
     for (size_t g = 0; g < sizeof given / sizeof *given; g++) free((void *)given[g]);
     return wrong;
 }

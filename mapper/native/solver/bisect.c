@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COARSEST = 28, PASSES = 4, LOOK = 96 };
+enum { COARSEST = 28, FIRST_CUTS = 6, PASSES = 4, LOOK = 96 };
 
 static void cut_graph_free(struct cut_graph *graph) {
     matrix_free(&graph->comm);
@@ -14,8 +14,8 @@ static void cut_graph_free(struct cut_graph *graph) {
 }
 
 /* Room for n vertices; the matrix comes later. */
-static bool cut_graph_new(struct cut_graph *graph, int n, bool wide, int tries, bool pulled, uint64_t *work) {
-    *graph = (struct cut_graph){.wide = wide, .tries = tries, .work = work};
+static bool cut_graph_new(struct cut_graph *graph, int n, bool wide, bool pulled, uint64_t *work) {
+    *graph = (struct cut_graph){.wide = wide, .work = work};
     graph->weight = calloc((size_t)n + 1, sizeof *graph->weight);
     graph->pull = pulled ? calloc((size_t)n + 1, sizeof *graph->pull) : NULL;
     return graph->weight && (graph->pull || !pulled);
@@ -23,7 +23,7 @@ static bool cut_graph_new(struct cut_graph *graph, int n, bool wide, int tries, 
 
 /* Free vertex that `to` talks to most for its weight, light enough to join i; friend: the heaviest of all. */
 static int strongest(const struct cut_graph *graph, const int *map, int to, int i, int limit, int *friend) {
-    struct row row = row_of(&graph->comm, to);
+    struct row row = matrix_row(&graph->comm, to);
     int best = -1;
     double most = 0, loudest = 0;
     if (to != i && row.to && row.count > LOOK) { /* a busy friend has too many others to go through each time */
@@ -31,7 +31,7 @@ static int strongest(const struct cut_graph *graph, const int *map, int to, int 
         row = (struct row){LOOK, row.to + shift, row.weight + shift};
     }
     for (int e = 0; e < row.count; e++) {
-        int j = column_of(row, e);
+        int j = row_column(row, e);
         if (row.weight[e] > loudest) loudest = row.weight[e], *friend = j;
         if (map[j] >= 0 || j == i || graph->weight[i] + graph->weight[j] > limit) continue;
         double rating = row.weight[e] / graph->weight[j];
@@ -69,7 +69,7 @@ static int match(const struct cut_graph *graph, struct rng *rng, int limit, int 
 }
 
 static bool contract(const struct cut_graph *graph, const int *map, int m, struct cut_graph *coarse) {
-    if (!cut_graph_new(coarse, m, graph->wide, graph->tries, graph->pull, graph->work)) return false;
+    if (!cut_graph_new(coarse, m, graph->wide, graph->pull, graph->work)) return false;
     *graph->work += 2 * matrix_size(&graph->comm) + 20 * (uint64_t)m;
     for (int i = 0; i < graph->comm.n; i++) {
         coarse->weight[map[i]] += graph->weight[i];
@@ -87,7 +87,7 @@ static void grow_side(const struct cut_graph *graph, struct rng *rng, int wanted
     while (next >= 0 && 2 * (wanted - weight) > graph->weight[next]) {
         side[next] = 0;
         weight += graph->weight[next];
-        add_row(sum, 1, &graph->comm, next);
+        matrix_add_row(sum, 1, &graph->comm, next);
         next = -1;
         for (int j = 0, start = rng_below(rng, n); j < n; j++) {
             int i = start + j < n ? start + j : start + j - n;
@@ -100,9 +100,9 @@ static double first_cut(const struct cut_graph *graph, struct rng *rng, int want
     size_t n = (size_t)graph->comm.n;
     signed char *trial = malloc(n);
     double *sum = malloc(n * sizeof *sum), least = -1;
-    for (int try = 0; trial && sum && try < graph->tries; try++) {
+    for (int try = 0; trial && sum && try < FIRST_CUTS; try++) {
         grow_side(graph, rng, wanted, sum, trial);
-        double cut = refine_cut(graph, wanted, slack, PASSES, trial);
+        double cut = cut_refine(graph, wanted, slack, PASSES, trial);
         if (cut < 0) break;
         if (least < 0 || cut < least) least = cut, memcpy(side, trial, n);
     }
@@ -129,7 +129,7 @@ static double cut_multilevel(const struct cut_graph *graph, struct rng *rng, int
         if (coarse_side && contract(graph, map, count, &coarse))
             cut = cut_multilevel(&coarse, rng, wanted, limit, false, coarse_side);
         for (size_t i = 0; cut >= 0 && i < n; i++) side[i] = coarse_side[map[i]];
-        if (cut >= 0) cut = refine_cut(graph, wanted, slack, PASSES, side);
+        if (cut >= 0) cut = cut_refine(graph, wanted, slack, PASSES, side);
         free(coarse_side);
         cut_graph_free(&coarse);
     }
@@ -160,10 +160,10 @@ static bool settle(const struct cut_graph *graph, int wanted, signed char *side)
         double least = INFINITY;
         for (int i = 0; i < n; i++) {
             if (side[i] != from) continue;
-            struct row row = row_of(&graph->comm, i);
+            struct row row = matrix_row(&graph->comm, i);
             double loss = graph->pull ? (from ? -graph->pull[i] : graph->pull[i]) : 0;
             for (int e = 0; e < row.count; e++)
-                loss += side[column_of(row, e)] == from ? row.weight[e] : -row.weight[e];
+                loss += side[row_column(row, e)] == from ? row.weight[e] : -row.weight[e];
             if (loss < least || chosen < 0) least = loss, chosen = i;
         }
         side[chosen] = (signed char)(1 - from);
@@ -173,45 +173,45 @@ static bool settle(const struct cut_graph *graph, int wanted, signed char *side)
 }
 
 /* What a unit of communication costs more between the two sides than within them, in the mean. */
-static double mean_price(const struct splitting *task, int low, int middle, int high) {
-    const double *cost = task->rules->cost;
-    int k = task->rules->k;
+static double mean_price(const struct splitting *splitting, int low, int middle, int high) {
+    const double *cost = splitting->rules->cost;
+    int k = splitting->rules->k;
     double sum = 0;
     for (int x = low; x < middle; x++)
         for (int y = middle; y < high; y++) {
-            int a = task->nodes[x], b = task->nodes[y];
+            int a = splitting->nodes[x], b = splitting->nodes[y];
             sum += cost[a * k + b] - (cost[a * k + a] + cost[b * k + b]) / 2;
         }
     return sum / ((middle - low) * (high - middle));
 }
 
 /* The members as a graph to cut between the nodes low .. middle-1 and middle .. high-1 of the chain. */
-static bool part_new(const struct splitting *task, const int *members, int count, int low, int middle, int high,
+static bool part_new(const struct splitting *splitting, const int *members, int count, int low, int middle, int high,
                      struct cut_graph *part) {
-    const double *extra = task->graph->extra;
-    if (!cut_graph_new(part, count, task->how->wide, task->how->coarse, extra, task->work)) return false;
+    const double *extra = splitting->graph->extra;
+    if (!cut_graph_new(part, count, splitting->how->wide, extra, splitting->work)) return false;
     for (int a = 0; a < count; a++) part->weight[a] = 1;
-    double apart = extra ? mean_price(task, low, middle, high) : 1;
+    double apart = extra ? mean_price(splitting, low, middle, high) : 1;
     for (int x = low; extra && apart > 0 && x < high; x++) {
-        const double *cost = extra + (size_t)task->nodes[x] * (size_t)task->graph->n;
+        const double *cost = extra + (size_t)splitting->nodes[x] * (size_t)splitting->graph->n;
         double share = (x < middle ? -1.0 / (middle - low) : 1.0 / (high - middle)) / apart;
         for (int a = 0; a < count; a++) part->pull[a] += share * cost[members[a]];
     }
-    if (!matrix_part(&task->graph->comm, members, count, &part->comm)) return false;
-    *task->work += matrix_size(&part->comm);
+    if (!matrix_part(&splitting->graph->comm, members, count, &part->comm)) return false;
+    *splitting->work += matrix_size(&part->comm);
     return true;
 }
 
 /* The least of several cuts, narrow and wide in turn. */
 static bool best_cut(struct cut_graph *part, struct rng *rng, int wanted, int limit, int tries, signed char *side) {
     size_t n = (size_t)part->comm.n;
-    bool wide = part->wide;
+    const bool wide = part->wide;
     double least = INFINITY;
     signed char *trial = malloc(n);
     for (int try = 0; trial && try < tries; try++) {
         part->wide = wide != (try % 2 == 1);
         double cut = cut_multilevel(part, rng, wanted, limit, true, trial);
-        if (cut >= 0 && settle(part, wanted, trial)) cut = refine_cut(part, wanted, 0, PASSES, trial);
+        if (cut >= 0 && settle(part, wanted, trial)) cut = cut_refine(part, wanted, 0, PASSES, trial);
         if (cut < 0) break;
         if (cut < least) least = cut, memcpy(side, trial, n);
     }
@@ -219,23 +219,25 @@ static bool best_cut(struct cut_graph *part, struct rng *rng, int wanted, int li
     return isfinite(least);
 }
 
-static bool cut_exactly(const struct splitting *task, const struct cut_graph *part, int wanted, signed char *side) {
-    return task->how->forests != NEVER && cut_forest(part, task->rng, task->how->forests == SHAKEN, wanted, side);
+static bool cut_exactly(const struct splitting *splitting, const struct cut_graph *part, int wanted,
+                        signed char *side) {
+    return splitting->how->forests != NEVER &&
+           cut_forest(part, splitting->rng, splitting->how->forests == SHAKEN, wanted, side);
 }
 
 /* Cut the members in two and bring those of the first side to the front; left: how many these are. */
-static bool part_in_two(const struct splitting *task, int *members, int count, int low, int middle, int high,
+static bool part_in_two(const struct splitting *splitting, int *members, int count, int low, int middle, int high,
                         int *left) {
     int wanted = 0, limit = 1 + count / 12, next = 0;
-    for (int x = low; x < middle; x++) wanted += task->sizes[task->nodes[x]];
+    for (int x = low; x < middle; x++) wanted += splitting->sizes[splitting->nodes[x]];
     *left = wanted;
     if (wanted == 0 || wanted == count) return true;
     struct cut_graph part = {0};
     signed char *side = calloc((size_t)count, 1);
     int *sorted = malloc((size_t)count * sizeof *sorted);
-    bool done =
-        side && sorted && part_new(task, members, count, low, middle, high, &part) &&
-        (cut_exactly(task, &part, wanted, side) || best_cut(&part, task->rng, wanted, limit, task->how->tries, side));
+    bool done = side && sorted && part_new(splitting, members, count, low, middle, high, &part) &&
+                (cut_exactly(splitting, &part, wanted, side) ||
+                 best_cut(&part, splitting->rng, wanted, limit, splitting->how->tries, side));
     if (done) {
         for (int pass = 0; pass < 2; pass++)
             for (int a = 0; a < count; a++)
@@ -248,14 +250,14 @@ static bool part_in_two(const struct splitting *task, int *members, int count, i
     return done;
 }
 
-static bool split(const struct splitting *task, int *members, int count, int low, int high) {
+static bool split(const struct splitting *splitting, int *members, int count, int low, int high) {
     if (high - low == 1) {
-        for (int m = 0; m < count; m++) task->result[members[m]] = task->nodes[low];
+        for (int m = 0; m < count; m++) splitting->result[members[m]] = splitting->nodes[low];
         return true;
     }
     int middle = (low + high) / 2, left = 0;
-    return part_in_two(task, members, count, low, middle, high, &left) && split(task, members, left, low, middle) &&
-           split(task, members + left, count - left, middle, high);
+    return part_in_two(splitting, members, count, low, middle, high, &left) &&
+           split(splitting, members, left, low, middle) && split(splitting, members + left, count - left, middle, high);
 }
 
 /* Chain the nodes, each followed by the nearest one left, so that halves of the chain lie together. */
@@ -288,8 +290,8 @@ bool bisect_placement(const struct graph *graph, const struct rules *rules, stru
             sizes[node[i]]++;
             if (chosen[node[i]]) members[count++] = (int)i;
         }
-        struct splitting task = {graph, rules, rng, sizes, nodes, node, how, rules->work};
-        done = split(&task, members, count, 0, parts);
+        struct splitting splitting = {graph, rules, rng, sizes, nodes, node, how, rules->work};
+        done = split(&splitting, members, count, 0, parts);
     }
     free(sizes);
     free(nodes);

@@ -5,12 +5,10 @@
 #include "solver.h"
 
 /* weight: threads in each vertex; pull: what each costs on side 1 beyond side 0 beside the cut, or NULL; wide: let
- * refinement stray far from balance on its way, which finds better cuts of trees and worse ones of grids; tries: first
- * cuts made at the coarsest level. */
+ * refinement stray far from balance on its way, which finds better cuts of trees and worse ones of grids. */
 struct cut_graph {
     struct matrix comm;
     bool wide;
-    int tries;
     int *weight;
     double *pull;
     uint64_t *work; /* elements looked at, as in struct rules */
@@ -18,7 +16,7 @@ struct cut_graph {
 
 /* Improve a cut by moving one vertex at a time ([FM]). side[]: 0 or 1; wanted: weight of side 0;
  * slack: how far off it may end. Returns the cut, or a negative number without memory. */
-double refine_cut(const struct cut_graph *graph, int wanted, int slack, int passes, signed char *side);
+double cut_refine(const struct cut_graph *graph, int wanted, int slack, int passes, signed char *side);
 
 /* Where the graph, of single threads, is a forest that is not too large: the least cut with exactly `wanted` vertices on
  * side 0; shaken: up to twice as much talk as there is, by chance, for another cut that is not much dearer. False, and

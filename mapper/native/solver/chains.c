@@ -45,11 +45,11 @@ static struct step next_step(struct seating *s, int x, int hole, int weight) {
     for (int m = 0, members = s->count[x]; m < members; m++) {
         int i = member[m], unused;
         if (s->locked[i] || s->level->weight[i] != weight) continue;
-        const double *gain = gain_of(s, i);
-        double close = gain[hole] - gain[x], go = least_elsewhere(s, i) - gain[x];
+        const double *gain = seating_gain(s, i);
+        double close = gain[hole] - gain[x], go = seating_least_elsewhere(s, i) - gain[x];
         if (close < step.closer_cost) step.closer_cost = close, step.closer = i;
         if (go >= step.onward_cost) continue;
-        if (s->low_at[i] == hole) go = least_but(s, i, hole, &unused) - gain[x];
+        if (s->low_at[i] == hole) go = seating_least_but(s, i, hole, &unused) - gain[x];
         if (go < step.onward_cost) step.onward_cost = go, step.onward = i;
     }
     *s->rules->work += 30 + 3 * (uint64_t)s->count[x];
@@ -75,7 +75,7 @@ static int run_chain(struct seating *s, int i, int x, double stray) {
         bool far = count - kept >= DEPTH || count >= LONGEST || s->cost + step.onward_cost - start > stray;
         if (far || step.onward < 0) break;
         i = step.onward;
-        least_but(s, i, hole, &x);
+        seating_least_but(s, i, hole, &x);
     }
     for (int m = 0; m < count; m++) s->locked[s->moved[m]] = false;
     while (count > kept) count--, relocate(s, s->moved[count], s->from[count]);
@@ -99,17 +99,17 @@ static void wait_for(struct seating *s, struct waiting *waiting, int i) {
 }
 
 static void wait_near(struct seating *s, struct waiting *waiting, int i) {
-    struct row row = row_of(&s->level->comm, i);
+    struct row row = matrix_row(&s->level->comm, i);
     wait_for(s, waiting, i);
     for (int e = 0; e < row.count; e++)
-        if (row.weight[e] != 0) wait_for(s, waiting, column_of(row, e));
+        if (row.weight[e] != 0) wait_for(s, waiting, row_column(row, e));
     *s->rules->work += (uint64_t)row.count;
 }
 
 static double mean_talk(const struct matrix *comm) {
     double sum = 0;
     for (int i = 0; i < comm->n; i++) {
-        struct row row = row_of(comm, i);
+        struct row row = matrix_row(comm, i);
         for (int e = 0; e < row.count; e++) sum += row.weight[e];
     }
     return sum / comm->n;
@@ -124,7 +124,7 @@ static double mean_price(const struct rules *rules) {
     return k > 1 ? sum / k / (k - 1) : 0;
 }
 
-void refine_chains(struct seating *s, struct rng *rng, const int *before) {
+void seating_chain(struct seating *s, struct rng *rng) {
     struct waiting waiting = {0, 0};
     const double stray = STRAY * mean_talk(&s->level->comm) * mean_price(s->rules);
     const uint64_t most =
@@ -136,15 +136,13 @@ void refine_chains(struct seating *s, struct rng *rng, const int *before) {
         s->order[i] = s->order[j];
         s->order[j] = i;
     }
-    for (int q = 0; q < s->n; q++)
-        if (!before) wait_for(s, &waiting, s->order[q]);
-        else if (before[s->order[q]] != s->node[s->order[q]]) wait_near(s, &waiting, s->order[q]);
+    for (int q = 0; q < s->n; q++) wait_for(s, &waiting, s->order[q]);
     while (waiting.count && *s->rules->work < most) {
         int i = s->queue[waiting.head];
         waiting.head = waiting.head + 1 < s->n ? waiting.head + 1 : 0;
         waiting.count--;
         s->queued[i] = false;
-        double away = least_elsewhere(s, i);
+        double away = seating_least_elsewhere(s, i);
         if (s->low_at[i] < 0 || (s->rules->flat && !s->level->extra && away >= 0))
             continue; /* talks to nobody elsewhere */
         int count = run_chain(s, i, s->low_at[i], stray);

@@ -29,7 +29,7 @@ static void start_pass(struct pass *pass) {
     pass->weight = pass->count = 0;
     pass->cut = 0;
     for (size_t i = 0; i < n; i++) {
-        add_row(pass->side[i] ? to_one : to_zero, 1, &graph->comm, (int)i);
+        matrix_add_row(pass->side[i] ? to_one : to_zero, 1, &graph->comm, (int)i);
         if (pass->side[i] == 0) pass->weight += graph->weight[i];
     }
     for (size_t i = 0; i < n; i++) {
@@ -48,10 +48,6 @@ static inline bool may_move(const struct pass *pass, int i, int reach) {
     int then = abs(pass->weight + (pass->side[i] ? step : -step) - pass->wanted);
     return then <= reach || then < off;
 }
-
-/* Four numbers at once; gcc and clang make of it what the processor has. */
-typedef double four __attribute__((vector_size(32), aligned(8)));
-typedef int64_t mask __attribute__((vector_size(32), aligned(8)));
 
 /* The first with the greatest gain of those whose sign is at least `low` and at most `high`; negative: none. */
 WIDE static int greatest(const double *gain, const double *sign, double low, double high, int n) {
@@ -119,13 +115,13 @@ static int best_by_runs(struct pass *pass, int reach) {
 
 static void move(struct pass *pass, int i) {
     const struct cut_graph *graph = pass->graph;
-    struct row row = row_of(&graph->comm, i);
+    struct row row = matrix_row(&graph->comm, i);
     *graph->work += 60 + (uint64_t)graph->comm.n / (row.to ? 8 : 2) + (row.to ? 10 * (uint64_t)row.count : 0);
     int from = pass->side[i];
     pass->cut -= pass->gain[i];
     pass->weight += from ? graph->weight[i] : -graph->weight[i];
-    add_signed(pass->gain, from ? -2 : 2, pass->sign, &graph->comm, i);
-    for (int e = 0; pass->stale && e < row.count; e++) pass->stale[column_of(row, e) / RUN] = true;
+    matrix_add_signed(pass->gain, from ? -2 : 2, pass->sign, &graph->comm, i);
+    for (int e = 0; pass->stale && e < row.count; e++) pass->stale[row_column(row, e) / RUN] = true;
     if (pass->stale) pass->stale[i / RUN] = true;
     pass->side[i] = (signed char)(1 - from);
     pass->sign[i] = -pass->sign[i];
@@ -168,7 +164,7 @@ static bool pass_new(struct pass *pass) {
     return pass->gain && pass->sign && pass->moved && (!thin || (pass->top && pass->stale));
 }
 
-double refine_cut(const struct cut_graph *graph, int wanted, int slack, int passes, signed char *side) {
+double cut_refine(const struct cut_graph *graph, int wanted, int slack, int passes, signed char *side) {
     struct pass pass = {.graph = graph, .side = side, .wanted = wanted, .cut = -1};
     if (pass_new(&pass)) {
         int heaviest = 1;

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { LOOK = 96, PASSES = 2 };
+enum { LOOK = 96 };
 
 /* A way down through the levels and up again; see improve_cycle. */
 struct cycle {
@@ -32,12 +32,12 @@ struct matching {
  * most of all. */
 static int find_mate(const struct matching *matching, int i, int to, int *friend) {
     const int *first = matching->first, *second = matching->second, *weight = matching->level->weight;
-    struct row row = row_of(&matching->level->comm, to);
+    struct row row = matrix_row(&matching->level->comm, to);
     int mate = -1, room = matching->limit - weight[i];
     double most = 0, loudest = 0;
     if (to != i && row.to && row.count > LOOK) row.count = LOOK; /* busy friends have too many others for each time */
     for (int e = 0; e < row.count; e++) {
-        int j = column_of(row, e);
+        int j = row_column(row, e);
         if (row.weight[e] > loudest) loudest = row.weight[e], *friend = j;
         if (matching->map[j] >= 0 || j == i || first[j] != first[i] || second[j] != second[i]) continue;
         if (weight[j] > room || !(row.weight[e] > most * weight[j])) continue;
@@ -118,24 +118,23 @@ static bool refine_level(const struct cycle *cycle, const struct bundles *level,
     if (!done) return false;
     int slack = cycle->wide == 0 ? 0 : heaviest > 1 ? (int)ceil(cycle->wide * heaviest) : 1;
     seating_start(seating, level, slack, node);
-    if (slack) refine_moves(seating, heaviest > 1 ? PASSES : 1);
-    if (heaviest > 1) refine_chains(seating, cycle->rng, NULL);
+    if (slack) seating_refine(seating);
+    if (heaviest > 1) seating_chain(seating, cycle->rng);
     for (int i = 0; i < n; i++) node[i] = seating->node[i];
     return true;
 }
 
-bool improve_cycle(struct seating *seating, const struct bundles *threads, struct rng *rng, double wide,
-                   const int *first, const int *second, int *node) {
+bool seating_improve(struct seating *seating, const struct bundles *threads, struct rng *rng, double wide,
+                     const int *first, const int *second, int *node) {
     int least = threads->comm.n;
     for (int x = 0; x < seating->k; x++)
         if (seating->size[x] > 0 && seating->size[x] < least) least = seating->size[x];
     /* Without slack whole branches change places, else bundles must be light enough to move. */
     const struct cycle cycle = {seating, rng, wide, 1 + (int)((wide == 0 ? 0.6 : 0.3) * least)};
-    const bool alone = first == second;
     if (!refine_level(&cycle, threads, first, second, node)) return false;
     seating->slack = 0;
-    restore_seats(seating);
-    refine_chains(seating, rng, alone ? NULL : first);
+    seating_restore(seating);
+    seating_chain(seating, rng);
     for (int i = 0; i < threads->comm.n; i++) node[i] = seating->node[i];
     return true;
 }

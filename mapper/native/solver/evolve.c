@@ -1,12 +1,12 @@
 /* Large placements: a few made afresh by bisection, then combined again and again (the idea of [KAFFPAE]): what two of them
- * agree on stays together while the better one is improved through the levels, and the child takes the place of the most
- * alike that is not better. */
+ * agree on stays together while the better one is improved through the levels, and a better child takes the place of the
+ * worst. */
 #include "seating.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_CUTS = 6, SETTLE = 30, PATIENCE = 10, BUSY = 30 };
+enum { SETTLE = 30, PATIENCE = 10, BUSY = 30 };
 
 static const double DULL = 0.99; /* of what the dearest placement given costs */
 
@@ -63,20 +63,6 @@ static bool settle(struct pool *pool, long iterations) {
     return true;
 }
 
-/* Pairs that talk and are together in one placement only. */
-static uint64_t difference(const struct pool *pool, const int *a, const int *b) {
-    uint64_t count = 0;
-    for (int i = 0; i < pool->n; i++) {
-        struct row row = row_of(&pool->all.comm, i);
-        for (int e = 0; e < row.count; e++) {
-            int j = column_of(row, e);
-            count += row.weight[e] != 0 && (a[i] == a[j]) != (b[i] == b[j]);
-        }
-    }
-    *pool->state->rules->work += matrix_size(&pool->all.comm) + (uint64_t)pool->n;
-    return count;
-}
-
 static void put(struct pool *pool, int c) {
     memcpy(member_of(pool, c), pool->child, (size_t)pool->n * sizeof *pool->child);
     pool->cost[c] = pool->child_cost;
@@ -92,18 +78,13 @@ static bool keep(struct pool *pool) {
     return true;
 }
 
-/* Put the child in place of the most alike that is not better; not if it is known already. */
+/* Put the child in place of the worst, where it is better. */
 static void take_in(struct pool *pool) {
-    int victim = -1;
-    uint64_t least = UINT64_MAX;
-    for (int c = 0; c < pool->count; c++) {
-        if (better(pool->imbalance[c], pool->cost[c], pool->child_imbalance, pool->child_cost)) continue;
-        uint64_t apart = difference(pool, pool->child, member_of(pool, c));
-        bool worse = better(pool->child_imbalance, pool->child_cost, pool->imbalance[c], pool->cost[c]);
-        if (apart == 0 && !worse) return;
-        if (apart < least) least = apart, victim = c;
-    }
-    if (victim >= 0) put(pool, victim);
+    const double *imbalance = pool->imbalance, *cost = pool->cost;
+    int worst = 0;
+    for (int c = 1; c < pool->count; c++)
+        if (better(imbalance[worst], cost[worst], imbalance[c], cost[c])) worst = c;
+    if (better(pool->child_imbalance, pool->child_cost, imbalance[worst], cost[worst])) put(pool, worst);
 }
 
 /* What the child costs, and how far out of balance it is. */
@@ -119,14 +100,14 @@ static void weigh(struct pool *pool) {
 
 /* The child through the levels, with what its parents agree on kept together. */
 static bool improve_child(struct pool *pool, double wide, const int *first, const int *second) {
-    return improve_cycle(&pool->seating, &pool->all, pool->rng, wide, first, second, pool->child) &&
+    return seating_improve(&pool->seating, &pool->all, pool->rng, wide, first, second, pool->child) &&
            (!pool->state->rules->balanced || settle(pool, SETTLE));
 }
 
 /* A placement made anew by bisection. */
 static bool add_fresh(struct pool *pool, int number) {
     struct state *state = pool->state;
-    const struct bisecting how = {state->rules->k, pool->how->tries, FIRST_CUTS, number % 2, number ? SHAKEN : PLAIN};
+    const struct bisecting how = {state->rules->k, pool->how->tries, false, number ? SHAKEN : PLAIN};
     memcpy(pool->child, pool->best, (size_t)pool->n * sizeof *pool->child);
     if (!bisect_placement(state->graph, state->rules, pool->rng, &how, pool->child)) return false;
     bool busy = matrix_size(&pool->all.comm) > BUSY * (uint64_t)pool->n; /* swaps are quick where many talk to many */
@@ -146,8 +127,7 @@ static bool renew_parts(struct pool *pool) {
     state_set(state, pool->child);
     for (int vain = 0; vain < pool->how->parts && *rules->work < rules->allowed;) {
         bool improved;
-        int few = 2 + (rng_below(pool->rng, 3) == 0) + (rng_below(pool->rng, 6) == 0);
-        if (!improve_part(state, pool->rng, few, rules->balanced ? SETTLE : 0, PATIENCE, &improved)) return false;
+        if (!improve_part(state, pool->rng, rules->balanced ? SETTLE : 0, PATIENCE, &improved)) return false;
         vain = improved ? 0 : vain + 1;
     }
     memcpy(pool->child, state->node, (size_t)pool->n * sizeof *pool->child);

@@ -4,7 +4,7 @@
  * costs already, plus the least that each thread still to come must pay towards the placed ones and towards its
  * weakest partners, is no less than the best known. Nodes that are alike and still empty count as one.
  */
-#include "task.h"
+#include "problem.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -186,12 +186,12 @@ static void release(struct branch *branch) {
     free(branch->suffix);
 }
 
-int numaplan_exact(const struct task *task, const int *sizes, uint64_t steps, int *node, double *outcome) {
-    size_t n = (size_t)task->n, k = (size_t)task->k, loads = (size_t)task->loads;
+int numaplan_exact(const struct problem *problem, const int *sizes, uint64_t steps, int *node, double *outcome) {
+    size_t n = (size_t)problem->n, k = (size_t)problem->k, loads = (size_t)problem->loads;
     int result = -1, *class = calloc(n, sizeof *class);
     uint64_t work = 0;
-    struct graph graph = task_graph(task, class);
-    struct rules rules = task_rules(task, &work);
+    struct graph graph = problem_graph(problem, class);
+    struct rules rules = problem_rules(problem, &work);
     rules.flat = false; /* the sums are wanted as they are */
     struct branch branch = {.graph = &graph, .rules = &rules, .steps = steps};
     struct state *start = class ? state_new(&graph, &rules, node) : NULL;
@@ -203,11 +203,11 @@ int numaplan_exact(const struct task *task, const int *sizes, uint64_t steps, in
         set_order(&branch);
         set_suffix(&branch);
         memset(branch.gain, 0, k * n * sizeof(double));
-        if (task->extra) memcpy(branch.gain, task->extra, k * n * sizeof(double));
-        if (task->base) memcpy(branch.sum, task->base, loads * k * sizeof(double));
+        if (problem->extra) memcpy(branch.gain, problem->extra, k * n * sizeof(double));
+        if (problem->base) memcpy(branch.sum, problem->base, loads * k * sizeof(double));
         result = place(&branch, sizes, 0, 0);
         memcpy(node, branch.best, n * sizeof *node);
-        outcome[0] = task->tolerance;
+        outcome[0] = problem->tolerance;
         outcome[1] = branch.best_cost;
     }
     state_free(start);

@@ -28,9 +28,9 @@ static bool walk(struct forest *f) {
         f->order[known++] = root;
         for (int at = known - 1; at < known; at++) {
             int i = f->order[at];
-            struct row row = row_of(&f->graph->comm, i);
+            struct row row = matrix_row(&f->graph->comm, i);
             for (int e = 0; e < row.count; e++) {
-                int j = column_of(row, e);
+                int j = row_column(row, e);
                 if (row.weight[e] == 0 || j == f->parent[i]) continue;
                 if (f->parent[j] >= 0) return false;
                 f->parent[j] = i;

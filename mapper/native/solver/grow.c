@@ -31,7 +31,7 @@ static void grow_node(struct growth *growth, struct rng *rng, int node, int coun
         growth->placed[i] = true;
         growth->slots[growth->graph->class[i]]--;
         result[i] = node;
-        add_row(growth->sum, 1, &growth->graph->comm, i);
+        matrix_add_row(growth->sum, 1, &growth->graph->comm, i);
     }
 }
 

@@ -24,17 +24,17 @@ uint64_t matrix_size(const struct matrix *matrix) {
     return matrix->cells ? (uint64_t)matrix->n * (uint64_t)matrix->n : matrix->start[matrix->n];
 }
 
-double entry(const struct matrix *matrix, int i, int j) {
+double matrix_entry(const struct matrix *matrix, int i, int j) {
     if (matrix->cells) return matrix->cells[(size_t)i * (size_t)matrix->n + (size_t)j];
-    struct row row = row_of(matrix, i), other = row_of(matrix, j);
+    struct row row = matrix_row(matrix, i), other = matrix_row(matrix, j);
     if (other.count < row.count) row = other, j = i;
     for (int e = 0; e < row.count; e++)
         if (row.to[e] == j) return row.weight[e];
     return 0;
 }
 
-void add_row(double *restrict sum, double factor, const struct matrix *matrix, int i) {
-    struct row row = row_of(matrix, i);
+void matrix_add_row(double *restrict sum, double factor, const struct matrix *matrix, int i) {
+    struct row row = matrix_row(matrix, i);
     if (!row.to) {
         add_whole(sum, factor, row.weight, (size_t)row.count);
         return;
@@ -42,17 +42,19 @@ void add_row(double *restrict sum, double factor, const struct matrix *matrix, i
     for (int e = 0; e < row.count; e++) sum[row.to[e]] += factor * row.weight[e];
 }
 
-void add_difference(double *restrict sum, double factor, const struct matrix *matrix, int a, int b) {
+void matrix_add_difference(double *restrict sum, double factor, const struct matrix *matrix, int a, int b) {
     if (matrix->cells) {
-        add_whole_difference(sum, factor, row_of(matrix, a).weight, row_of(matrix, b).weight, (size_t)matrix->n);
+        add_whole_difference(sum, factor, matrix_row(matrix, a).weight, matrix_row(matrix, b).weight,
+                             (size_t)matrix->n);
         return;
     }
-    add_row(sum, factor, matrix, a);
-    add_row(sum, -factor, matrix, b);
+    matrix_add_row(sum, factor, matrix, a);
+    matrix_add_row(sum, -factor, matrix, b);
 }
 
-void add_signed(double *restrict sum, double factor, const double *restrict sign, const struct matrix *matrix, int i) {
-    struct row row = row_of(matrix, i);
+void matrix_add_signed(double *restrict sum, double factor, const double *restrict sign, const struct matrix *matrix,
+                       int i) {
+    struct row row = matrix_row(matrix, i);
     if (!row.to) {
         add_whole_signed(sum, factor, sign, row.weight, (size_t)row.count);
         return;
@@ -135,7 +137,7 @@ static void add_bundle(const struct matrix *matrix, const int *map, const int *m
                        size_t *place, struct growing *rows) {
     size_t from = rows->start[bundle] = rows->used;
     for (int m = 0; m < count; m++) {
-        struct row row = row_of(matrix, members[m]);
+        struct row row = matrix_row(matrix, members[m]);
         for (int e = 0; e < row.count; e++) {
             int column = map[row.to[e]];
             if (column == bundle) continue;
@@ -184,12 +186,12 @@ bool matrix_part(const struct matrix *matrix, const int *members, int count, str
     if (matrix->cells) return part_of_whole(matrix, members, count, result);
     int *index = calloc((size_t)matrix->n, sizeof *index); /* 1 + the position among the members */
     size_t most = 0;
-    for (int a = 0; a < count; a++) most += (size_t)row_of(matrix, members[a]).count;
+    for (int a = 0; a < count; a++) most += (size_t)matrix_row(matrix, members[a]).count;
     struct growing rows = {0};
     bool done = index && growing_new(&rows, count, most);
     for (int a = 0; done && a < count; a++) index[members[a]] = a + 1;
     for (int a = 0; done && a < count; a++) {
-        struct row row = row_of(matrix, members[a]);
+        struct row row = matrix_row(matrix, members[a]);
         rows.start[a] = rows.used;
         for (int e = 0; e < row.count; e++) {
             if (!index[row.to[e]]) continue;

@@ -14,6 +14,10 @@
 #define WIDE
 #endif
 
+/* Four numbers at once; gcc and clang make of it what the processor has. */
+typedef double four __attribute__((vector_size(32), aligned(8)));
+typedef int64_t mask __attribute__((vector_size(32), aligned(8)));
+
 /* cells: n x n, row after row; where it is NULL row i has the entries start[i] .. start[i + 1] of to[] and weight[]. */
 struct matrix {
     int n;
@@ -29,24 +33,25 @@ struct row {
     const double *weight;
 };
 
-static inline struct row row_of(const struct matrix *matrix, int i) {
+static inline struct row matrix_row(const struct matrix *matrix, int i) {
     if (matrix->cells) return (struct row){matrix->n, NULL, matrix->cells + (size_t)i * (size_t)matrix->n};
     size_t from = matrix->start[i];
     return (struct row){(int)(matrix->start[i + 1] - from), matrix->to + from, matrix->weight + from};
 }
 
-static inline int column_of(struct row row, int e) { return row.to ? row.to[e] : e; }
+static inline int row_column(struct row row, int e) { return row.to ? row.to[e] : e; }
 
 /* Entry (i, j). */
-double entry(const struct matrix *matrix, int i, int j);
+double matrix_entry(const struct matrix *matrix, int i, int j);
 
 /* Number of entries that a walk over all rows sees. */
 uint64_t matrix_size(const struct matrix *matrix);
 
 /* To sum[j]: factor * (i, j); factor * ((a, j) - (b, j)); factor * sign[j] * (i, j). */
-void add_row(double *restrict sum, double factor, const struct matrix *matrix, int i);
-void add_difference(double *restrict sum, double factor, const struct matrix *matrix, int a, int b);
-void add_signed(double *restrict sum, double factor, const double *restrict sign, const struct matrix *matrix, int i);
+void matrix_add_row(double *restrict sum, double factor, const struct matrix *matrix, int i);
+void matrix_add_difference(double *restrict sum, double factor, const struct matrix *matrix, int a, int b);
+void matrix_add_signed(double *restrict sum, double factor, const double *restrict sign, const struct matrix *matrix,
+                       int i);
 
 /* The matrix of bundles: those i with the same map[i] in 0 .. m-1 become one. False without memory. */
 bool matrix_contract(const struct matrix *matrix, const int *map, int m, struct matrix *result);

@@ -1,4 +1,4 @@
-/* Passes of single moves over all nodes at once, within a slack of seats. */
+/* A pass of single moves over all nodes at once, within a slack of seats. */
 #include "seating.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 
 /* What the best move of i costs that keeps to the slack; to: where it goes, negative where there is none. */
 static double best_move(const struct seating *s, int i, int *to) {
-    const double *gain = gain_of(s, i);
+    const double *gain = seating_gain(s, i);
     int weight = s->level->weight[i], own = s->node[i];
     double least = INFINITY;
     *to = -1;
@@ -35,7 +35,7 @@ static int cheapest_help(const struct seating *s, int helped, int *to) {
     double least = INFINITY;
     for (int i = 0; i < s->n; i++) {
         int own = s->node[i], weight = s->level->weight[i];
-        const double *gain = gain_of(s, i);
+        const double *gain = seating_gain(s, i);
         if (over ? own != helped : own == helped || s->fill[own] - weight < s->size[own] - s->slack) continue;
         for (int x = over ? 0 : helped; x < (over ? s->k : helped + 1); x++) {
             if (x == own || s->fill[x] + weight > s->size[x] + s->slack || (gain[x] - gain[own]) / weight >= least)
@@ -49,7 +49,7 @@ static int cheapest_help(const struct seating *s, int helped, int *to) {
     return chosen;
 }
 
-void restore_seats(struct seating *s) {
+void seating_restore(struct seating *s) {
     for (int round = 0; round < 2 * s->n; round++) {
         int node = worst_node(s), to = -1, i = node < 0 ? -1 : cheapest_help(s, node, &to);
         if (i < 0) return; /* bundles may be too heavy to; there is a finer level yet */
@@ -86,12 +86,13 @@ static int next_bundle(struct seating *s) {
 
 /* The moved bundle keeps still from now on; those it talks to look again. */
 static void after_move(struct seating *s, int i) {
-    struct row row = row_of(&s->level->comm, i);
+    struct row row = matrix_row(&s->level->comm, i);
     s->locked[i] = true;
     set_key(s, i, INFINITY);
     for (int e = 0; e < row.count; e++) {
-        int j = column_of(row, e);
-        if (row.weight[e] != 0 && !s->locked[j]) set_key(s, j, least_elsewhere(s, j) - gain_of(s, j)[s->node[j]]);
+        int j = row_column(row, e);
+        if (row.weight[e] != 0 && !s->locked[j])
+            set_key(s, j, seating_least_elsewhere(s, j) - seating_gain(s, j)[s->node[j]]);
     }
     *s->rules->work += 3 * (uint64_t)row.count;
 }
@@ -101,17 +102,17 @@ static void start_pass(struct seating *s) {
     for (int i = s->n; i % RUN; i++) s->key[i] = INFINITY;
     for (int i = 0; i < s->n; i++) {
         s->locked[i] = false;
-        set_key(s, i, least_elsewhere(s, i) - gain_of(s, i)[s->node[i]]);
+        set_key(s, i, seating_least_elsewhere(s, i) - seating_gain(s, i)[s->node[i]]);
     }
     *s->rules->work += 4 * (uint64_t)s->n;
 }
 
-/* Returns whether the pass gained. */
-static bool run_pass(struct seating *s) {
+void seating_refine(struct seating *s) {
     int n = s->n, count = 0, kept = 0, patience = 16 + n / 10;
     if (patience > 200) patience = 200;
-    double best = s->cost, start = s->cost;
+    seating_restore(s);
     start_pass(s);
+    double best = s->cost;
     while (count < n && count - kept < patience) {
         int i = next_bundle(s), to = -1;
         if (i < 0) break;
@@ -128,11 +129,4 @@ static bool run_pass(struct seating *s) {
         if (s->cost < best - 1e-12 * fabs(best)) best = s->cost, kept = count;
     }
     while (count > kept) count--, seating_move(s, s->moved[count], s->from[count]);
-    return s->cost < start;
-}
-
-void refine_moves(struct seating *s, int passes) {
-    restore_seats(s);
-    for (int pass = 0; pass < passes; pass++)
-        if (!run_pass(s)) return;
 }

@@ -41,14 +41,14 @@ static bool may_pair(const struct graph *graph, const struct coarsening *plan, i
 static int heaviest_partner(const struct graph *graph, const struct coarsening *plan, const double *talk, int i, int to,
                             bool fresh, const int *node) {
     int partner = -1, shift = 0;
-    struct row row = row_of(&graph->comm, to);
+    struct row row = matrix_row(&graph->comm, to);
     double heaviest = 0;
     if (to != i && row.to && row.count > LOOK) { /* a busy friend has too many others to go through each time */
         shift = (int)((uint64_t)i * 2654435761u % (uint64_t)(row.count - LOOK));
         row = (struct row){LOOK, row.to + shift, row.weight + shift};
     }
     for (int e = 0; e < row.count; e++) {
-        int j = column_of(row, e);
+        int j = row_column(row, e);
         if (!(row.weight[e] * talk[j] > heaviest) || !may_pair(graph, plan, i, j, fresh, node)) continue;
         partner = j;
         heaviest = row.weight[e] * talk[j];
@@ -61,10 +61,10 @@ static int find_partner(const struct graph *graph, const struct coarsening *plan
                         int i, bool fresh, const int *node) {
     int n = graph->n, j = heaviest_partner(graph, plan, talk, i, i, fresh, node), friend = -1;
     if (j >= 0) return j;
-    struct row row = row_of(&graph->comm, i);
+    struct row row = matrix_row(&graph->comm, i);
     double loudest = 0;
     for (int e = 0; e < row.count; e++)
-        if (row.weight[e] > loudest) loudest = row.weight[e], friend = column_of(row, e);
+        if (row.weight[e] > loudest) loudest = row.weight[e], friend = row_column(row, e);
     if (friend >= 0) j = heaviest_partner(graph, plan, talk, i, friend, fresh, node);
     if (j < 0 && friend >= 0 && plan->mate[friend] >= 0)
         j = heaviest_partner(graph, plan, talk, i, plan->mate[friend], fresh, node);
@@ -78,7 +78,7 @@ static int find_partner(const struct graph *graph, const struct coarsening *plan
 static void choosing_order(const struct graph *graph, struct rng *rng, double *talk, int *order, int *rank) {
     int n = graph->n, count[66] = {0};
     for (int i = 0; i < n; i++) {
-        struct row row = row_of(&graph->comm, i);
+        struct row row = matrix_row(&graph->comm, i);
         double sum = 0, most = 0;
         for (int e = 0; e < row.count; e++) {
             sum += row.weight[e];

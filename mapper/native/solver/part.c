@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 12 };
+enum { MOST = 4 };
 
 struct part {
     struct graph graph;
     struct rules rules;
     int count, nodes[MOST], *members, *node, *class;
-    double *load, *extra, *cost, *target, *base;
+    double *load, *extra, *target, *base, cost[MOST * MOST];
 };
 
 /* The node of someone whom a random member of a random chosen node talks to; any node where that is none. */
@@ -21,19 +21,18 @@ static int next_node(const struct state *state, struct rng *rng, const int *chos
         if (count && state->block[b].node == chosen[rng_below(rng, count)]) block = &state->block[b];
     if (!count) return block->node;
     struct row row =
-        row_of(&state->graph->comm, state->member[block->start + rng_below(rng, block->end - block->start)]);
+        matrix_row(&state->graph->comm, state->member[block->start + rng_below(rng, block->end - block->start)]);
     for (int try = 0; try < 8 && row.count; try++) {
         int e = rng_below(rng, row.count);
-        if (row.weight[e] > 0 && state->node[column_of(row, e)] != block->node) return state->node[column_of(row, e)];
+        if (row.weight[e] > 0 && state->node[row_column(row, e)] != block->node) return state->node[row_column(row, e)];
     }
     return state->block[rng_below(rng, state->blocks)].node;
 }
 
-static bool choose_nodes(const struct state *state, struct rng *rng, int most, struct part *part) {
-    int count = 0;
-    if (most > MOST) most = MOST;
-    if (most > state->rules->k) most = state->rules->k;
-    for (int try = 0; try < 4 * MOST && count < most; try++) {
+/* Two nodes, now and then three or four; fewer where no more are found. */
+static bool choose_nodes(const struct state *state, struct rng *rng, struct part *part) {
+    int count = 0, most = 2 + (rng_below(rng, 3) == 0) + (rng_below(rng, 6) == 0);
+    for (int try = 0; try < 12 * MOST && count < most; try++) {
         int x = next_node(state, rng, part->nodes, count);
         bool known = false;
         for (int m = 0; m < count; m++) known |= part->nodes[m] == x;
@@ -58,11 +57,9 @@ static bool part_allocate(const struct state *state, struct part *part) {
     part->class = calloc(count, sizeof *part->class);
     part->load = malloc(count * loads * sizeof *part->load);
     part->extra = calloc(count * k, sizeof *part->extra);
-    part->cost = malloc(k * k * sizeof *part->cost);
     part->target = malloc(loads * k * sizeof *part->target);
     part->base = calloc(loads * k, sizeof *part->base);
-    return part->members && part->node && part->class && part->load && part->extra && part->cost && part->target &&
-           part->base;
+    return part->members && part->node && part->class && part->load && part->extra && part->target && part->base;
 }
 
 static void part_free(struct part *part) {
@@ -72,7 +69,6 @@ static void part_free(struct part *part) {
     free(part->class);
     free(part->load);
     free(part->extra);
-    free(part->cost);
     free(part->target);
     free(part->base);
 }
@@ -114,10 +110,10 @@ static void take_extra(const struct state *state, struct part *part) {
         const double *gain = state->gain + (size_t)part->nodes[x] * (size_t)state->graph->n;
         double *extra = part->extra + (size_t)x * (size_t)count;
         for (int a = 0; a < count; a++) {
-            struct row row = row_of(&part->graph.comm, a);
+            struct row row = matrix_row(&part->graph.comm, a);
             extra[a] = gain[part->members[a]];
             for (int e = 0; e < row.count; e++)
-                extra[a] -= part->cost[x * k + part->node[column_of(row, e)]] * row.weight[e];
+                extra[a] -= part->cost[x * k + part->node[row_column(row, e)]] * row.weight[e];
         }
     }
 }
@@ -151,17 +147,15 @@ static void apply_part(struct state *state, const struct part *part, const int *
     }
 }
 
-bool improve_part(struct state *state, struct rng *rng, int most, long iterations, long patience, bool *improved) {
+bool improve_part(struct state *state, struct rng *rng, long iterations, long patience, bool *improved) {
     struct part part = {.rules = *state->rules};
     *improved = false;
-    if (!choose_nodes(state, rng, most, &part)) return true;
+    if (!choose_nodes(state, rng, &part)) return true;
     struct state *small = NULL;
     bool done = part_new(state, &part) && (small = state_new(&part.graph, &part.rules, part.node));
     if (done) {
         double cost = small->cost, imbalance = small->imbalance;
-        const bool wide = rng_below(rng, 2); /* two nodes of a forest are cut exactly */
-        const struct bisecting how = {part.rules.k, part.rules.k > 4 ? 2 : 1, 2, wide,
-                                      part.rules.k > 2 && wide ? SHAKEN : PLAIN};
+        const struct bisecting how = {MOST, 1, false, part.rules.k > 2 ? SHAKEN : PLAIN}; /* two are cut exactly */
         done = bisect_placement(&part.graph, &part.rules, rng, &how, part.node);
         if (done) state_set(small, part.node);
         done = done && tabu_search(small, rng, iterations, patience, false);

@@ -36,12 +36,12 @@ static void sum_gain(struct seating *s, int i) {
     const struct rules *rules = s->rules;
     size_t k = (size_t)s->k;
     const double *extra = s->level->extra;
-    struct row row = row_of(&s->level->comm, i);
-    double *gain = gain_of(s, i);
+    struct row row = matrix_row(&s->level->comm, i);
+    double *gain = seating_gain(s, i);
     for (size_t x = k; x < s->stride; x++) gain[x] = INFINITY;
     for (size_t x = 0; x < k; x++) gain[x] = extra ? extra[x * (size_t)s->n + (size_t)i] : 0;
     for (int e = 0; e < row.count; e++) {
-        size_t there = (size_t)s->node[column_of(row, e)];
+        size_t there = (size_t)s->node[row_column(row, e)];
         if (rules->flat) gain[there] -= row.weight[e];
         for (size_t x = 0; !rules->flat && x < k; x++) gain[x] += row.weight[e] * rules->cost[there * k + x];
     }
@@ -68,7 +68,7 @@ void seating_start(struct seating *s, const struct bundles *level, int slack, co
 static void move_flat(struct seating *s, struct row row, int a, int b) {
     const size_t stride = s->stride;
     for (int e = 0; e < row.count; e++) {
-        int j = column_of(row, e);
+        int j = row_column(row, e);
         double *gain = s->gain + (size_t)j * stride;
         gain[a] += row.weight[e];
         gain[b] -= row.weight[e];
@@ -83,17 +83,17 @@ static void move_priced(struct seating *s, struct row row, int a, int b) {
     double *step = s->step;
     for (size_t x = 0; x < k; x++) step[x] = to[x] - from[x];
     for (int e = 0; e < row.count; e++) {
-        int j = column_of(row, e);
-        double *gain = gain_of(s, j), weight = row.weight[e];
+        int j = row_column(row, e);
+        double *gain = seating_gain(s, j), weight = row.weight[e];
         for (size_t x = 0; x < s->stride; x++) gain[x] += weight * step[x];
         s->low_at[j] = -1;
     }
 }
 
 void seating_move(struct seating *s, int i, int x) {
-    const double *gain = gain_of(s, i);
+    const double *gain = seating_gain(s, i);
     int from = s->node[i];
-    struct row row = row_of(&s->level->comm, i);
+    struct row row = matrix_row(&s->level->comm, i);
     s->cost += gain[x] - gain[from];
     s->fill[from] -= s->level->weight[i];
     s->fill[x] += s->level->weight[i];
@@ -103,10 +103,6 @@ void seating_move(struct seating *s, int i, int x) {
     if (s->rules->flat) move_flat(s, row, from, x);
     else move_priced(s, row, from, x);
 }
-
-/* Four numbers at once; gcc and clang make of it what the processor has. */
-typedef double four __attribute__((vector_size(32), aligned(8)));
-typedef int64_t mask __attribute__((vector_size(32), aligned(8)));
 
 WIDE double least_of(const double *value, size_t count, int *at) {
     four least = *(const four *)value;
@@ -126,8 +122,8 @@ WIDE double least_of(const double *value, size_t count, int *at) {
     return most;
 }
 
-double least_but(struct seating *s, int i, int other, int *at) {
-    double *gain = gain_of(s, i), here = gain[s->node[i]], there = gain[other];
+double seating_least_but(struct seating *s, int i, int other, int *at) {
+    double *gain = seating_gain(s, i), here = gain[s->node[i]], there = gain[other];
     gain[s->node[i]] = gain[other] = INFINITY;
     double least = least_of(gain, s->stride, at);
     gain[other] = there;

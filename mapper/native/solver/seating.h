@@ -31,7 +31,7 @@ struct seating {
     bool *locked, *queued, *stale;
 };
 
-static inline double *gain_of(const struct seating *seating, int i) {
+static inline double *seating_gain(const struct seating *seating, int i) {
     return seating->gain + (size_t)i * seating->stride;
 }
 
@@ -48,29 +48,28 @@ void seating_move(struct seating *seating, int i, int x);
 double least_of(const double *value, size_t count, int *at);
 
 /* The least that i would cost on a node that is neither its own nor the other; at: which. */
-double least_but(struct seating *seating, int i, int other, int *at);
+double seating_least_but(struct seating *seating, int i, int other, int *at);
 
 /* low[i], made known where it is not. */
-static inline double least_elsewhere(struct seating *s, int i) {
-    if (s->low_at[i] < 0) s->low[i] = least_but(s, i, s->node[i], &s->low_at[i]);
+static inline double seating_least_elsewhere(struct seating *s, int i) {
+    if (s->low_at[i] < 0) s->low[i] = seating_least_but(s, i, s->node[i], &s->low_at[i]);
     return s->low[i];
 }
 
 /* Bring every node within the slack, as cheaply as single moves can. */
-void restore_seats(struct seating *seating);
+void seating_restore(struct seating *seating);
 
-/* Passes of single moves within the slack, each undone back to its best point ([FM], k-way). */
-void refine_moves(struct seating *seating, int passes);
+/* A pass of single moves within the slack, undone back to its best point ([FM], k-way). */
+void seating_refine(struct seating *seating);
 
-/* Chains of moves that end where they began, so that seats stay exact: from everyone (before: only from those near whom
- * something differs from that placement), and again from those near a change. Only bundles of
- * one weight take part in a chain. */
-void refine_chains(struct seating *seating, struct rng *rng, const int *before);
+/* Chains of moves that end where they began, so that seats stay exact: from everyone, and again from those near a change.
+ * Only bundles of one weight take part in a chain. */
+void seating_chain(struct seating *seating, struct rng *rng);
 
 /* Improve node[] through coarser levels in which nobody is bundled with one who is elsewhere in either parent; wide:
  * how many of the heaviest bundle a node may hold too much or too little on the way; 0: seats stay exact, and what was
  * exact gets no dearer. False without memory. */
-bool improve_cycle(struct seating *seating, const struct bundles *threads, struct rng *rng, double wide,
-                   const int *first, const int *second, int *node);
+bool seating_improve(struct seating *seating, const struct bundles *threads, struct rng *rng, double wide,
+                     const int *first, const int *second, int *node);
 
 #endif

@@ -1,11 +1,11 @@
 /* The search as a whole: given placements, fresh ones through the levels, then improvement of the best. */
-#include "task.h"
+#include "problem.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALL = 64, LARGE = 128, HUGE_TASK = 2048, FIRST_CUTS = 6 };
+enum { SMALL = 64, LARGE = 128, HUGE_TASK = 2048 };
 
 /* What an effort spends: placements made anew by bisection or through the levels; improvements tried, how many of them in
  * vain before giving up, and what each run through the levels does. */
@@ -160,7 +160,7 @@ static bool improve(struct run *run, const struct budget *budget, int round) {
     if (kind == 1) {
         int nodes = n / k < 5 ? k : 2 + rng_below(&run->rng, k < 6 ? k - 1 : 5);
         const bool wide = rng_below(&run->rng, 2);
-        const struct bisecting how = {nodes, 1, FIRST_CUTS, wide, wide || n <= SMALL ? NEVER : SHAKEN};
+        const struct bisecting how = {nodes, 1, wide, wide || n <= SMALL ? NEVER : SHAKEN};
         if (!bisect_placement(state->graph, run->rules, &run->rng, &how, run->trial)) return false;
     }
     state_set(state, run->trial);
@@ -172,7 +172,7 @@ static bool improve(struct run *run, const struct budget *budget, int round) {
 /* The whole placement by bisection. */
 static bool bisect(struct run *run, const struct budget *budget, int number) {
     struct state *state = run->state;
-    const struct bisecting how = {state->rules->k, 1, FIRST_CUTS, number % 2,
+    const struct bisecting how = {state->rules->k, 1, number % 2,
                                   state->graph->n <= SMALL || number % 2 ? NEVER
                                   : number                               ? SHAKEN
                                                                          : PLAIN};
@@ -212,7 +212,6 @@ static bool search(struct run *run, int effort, int starts, const int *start) {
     return true;
 }
 
-/* Large placements evolve. Distances and loads want parts made anew more often. */
 static bool search_large(struct run *run, int effort, int starts, const int *start) {
     static const struct evolving efforts[3] = {
         {3, 1, 20, 6, 80, 1, 0}, {8, 1, 20, 5, 80, 2, 0}, {10, 1, 25, 12, 300, 3, 0}};
@@ -221,7 +220,6 @@ static bool search_large(struct run *run, int effort, int starts, const int *sta
         how.tries = 4;
         if (effort < 2) how.members = 2 + effort;
     }
-    if (effort && (!run->rules->flat || run->rules->balanced)) how.renewed = 40, how.parts = 20;
     if (!weigh_starts(run, starts, start)) return false;
     how.dearest = effort < 2 ? run->dearest : INFINITY;
     run->rules->allowed += *run->rules->work; /* finding what balance there can be must not cost the search */
@@ -232,23 +230,23 @@ static bool search_large(struct run *run, int effort, int starts, const int *sta
     return true;
 }
 
-int numaplan_solve(const struct task *task, int starts, const int *start, int *node, double *outcome) {
-    size_t n = (size_t)task->n;
-    int effort = task->effort < 0   ? 0
-                 : task->effort > 2 ? 2
-                                    : task->effort,
+int numaplan_solve(const struct problem *problem, int starts, const int *start, int *node, double *outcome) {
+    size_t n = (size_t)problem->n;
+    int effort = problem->effort < 0   ? 0
+                 : problem->effort > 2 ? 2
+                                       : problem->effort,
         result = -1, *class = calloc(n, sizeof *class);
     uint64_t work = 0;
-    struct graph graph = task_graph(task, class);
-    struct rules rules = task_rules(task, &work);
+    struct graph graph = problem_graph(problem, class);
+    struct rules rules = problem_rules(problem, &work);
     struct matrix thin = {0};
-    struct run run = {NULL,     &rules, {task->seed}, malloc(n * sizeof(int)), malloc(n * sizeof(int)), INFINITY,
+    struct run run = {NULL,     &rules, {problem->seed}, malloc(n * sizeof(int)), malloc(n * sizeof(int)), INFINITY,
                       INFINITY, 0};
     bool ready = class && run.best && run.trial && matrix_thinned(&graph.comm, &thin);
     if (ready && thin.start) graph.comm = thin;
-    if (ready) rules.allowed = work_allowed(task->n, matrix_size(&graph.comm), effort);
+    if (ready) rules.allowed = work_allowed(problem->n, matrix_size(&graph.comm), effort);
     if (ready && (run.state = state_new(&graph, &rules, start))) {
-        if ((task->n > LARGE ? search_large : search)(&run, effort, starts, start)) {
+        if ((problem->n > LARGE ? search_large : search)(&run, effort, starts, start)) {
             memcpy(node, run.best, n * sizeof *node);
             outcome[0] = rules.tolerance;
             outcome[1] = run.best_cost;

@@ -62,8 +62,8 @@ void state_set(struct state *state, const int *node);
 /* What a placement costs, as the state of it has it. */
 double placement_cost(const struct graph *graph, const struct rules *rules, const int *node);
 
-double swap_cost(const struct state *state, int i, int j);
-double swap_imbalance(const struct state *state, int i, int j);
+double state_swap_cost(const struct state *state, int i, int j);
+double state_swap_imbalance(const struct state *state, int i, int j);
 void state_swap(struct state *state, int i, int j);
 
 /* How far a load of one kind is beyond what is allowed on a node, and all kinds of a node together. */
@@ -83,9 +83,9 @@ bool tabu_search(struct state *state, struct rng *rng, long iterations, long pat
 bool grow_placement(const struct graph *graph, int k, struct rng *rng, int *node);
 
 /* How bisection works. nodes: so many random ones are placed anew when there are more; tries: cuts made of each part, of
- * which the least is taken; coarse: first cuts at the coarsest level of each; wide: see bisect.h; forests: whether, and how, they are cut exactly. */
+ * which the least is taken; wide: see bisect.h; forests: whether, and how, they are cut exactly. */
 struct bisecting {
-    int nodes, tries, coarse;
+    int nodes, tries;
     bool wide;
     enum { NEVER, PLAIN, SHAKEN } forests;
 };
@@ -95,14 +95,14 @@ struct bisecting {
 bool bisect_placement(const struct graph *graph, const struct rules *rules, struct rng *rng,
                       const struct bisecting *how, int *node);
 
-/* Place the threads of at most `most` random nodes that talk anew among these; all of class 0. Changes the state where
- * that is better. Returns false without memory. */
-bool improve_part(struct state *state, struct rng *rng, int most, long iterations, long patience, bool *improved);
+/* Place the threads of two to four nodes that talk anew among these; all of class 0. Changes the state where that is
+ * better. Returns false without memory. */
+bool improve_part(struct state *state, struct rng *rng, long iterations, long patience, bool *improved);
 
-/* How large placements evolve. members: of the pool; tries: cuts of each part of a new one, of which the least is taken;
- * renewed: per cent of children that have few nodes made anew, until
- * `parts` attempts in a row brought nothing; idle: children in a row that are no better than the best before a pool ends;
- * lives: pools in a row that found nothing better before giving up; dearest: what the dearest placement given costs. */
+/* How large placements evolve. members: of the pool; tries: as in struct bisecting; renewed: per cent of children that have few nodes made anew,
+ * until `parts` attempts in a row brought nothing; idle: children in a row that are no better than the best before a pool
+ * ends; lives: pools in a row that found nothing better before giving up; dearest: what the dearest placement given
+ * costs. */
 struct evolving {
     int members, tries, renewed, parts, idle, lives;
     double dearest;

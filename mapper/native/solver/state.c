@@ -87,10 +87,10 @@ static void sum_talk(struct state *state) {
     memset(state->gain, 0, n * k * sizeof *state->gain);
     for (size_t j = 0; j < n; j++) {
         size_t node = (size_t)state->node[j];
-        if (rules->flat) add_row(state->gain + node * n, 1, &graph->comm, (int)j);
+        if (rules->flat) matrix_add_row(state->gain + node * n, 1, &graph->comm, (int)j);
         for (size_t x = 0; !rules->flat && x < k; x++)
             if (rules->cost[x * k + node] != 0)
-                add_row(state->gain + x * n, rules->cost[x * k + node], &graph->comm, (int)j);
+                matrix_add_row(state->gain + x * n, rules->cost[x * k + node], &graph->comm, (int)j);
     }
     for (size_t i = 0; rules->flat && i < n; i++) {
         double all = 0, *gain = state->gain + i;
@@ -117,9 +117,9 @@ double placement_cost(const struct graph *graph, const struct rules *rules, cons
     size_t n = (size_t)graph->n, k = (size_t)rules->k;
     double twice = 0, more = 0;
     for (size_t i = 0; i < n; i++) {
-        struct row row = row_of(&graph->comm, (int)i);
+        struct row row = matrix_row(&graph->comm, (int)i);
         const double *cost = rules->cost + (size_t)node[i] * k;
-        for (int e = 0; e < row.count; e++) twice += row.weight[e] * cost[node[column_of(row, e)]];
+        for (int e = 0; e < row.count; e++) twice += row.weight[e] * cost[node[row_column(row, e)]];
         if (graph->extra) more += graph->extra[(size_t)node[i] * n + i];
     }
     *rules->work += matrix_size(&graph->comm) + n;
@@ -178,16 +178,16 @@ void state_set(struct state *state, const int *node) {
     sum_up(state);
 }
 
-double swap_cost(const struct state *state, int i, int j) {
+double state_swap_cost(const struct state *state, int i, int j) {
     size_t n = (size_t)state->graph->n, a = (size_t)state->node[i], b = (size_t)state->node[j];
     const double *gain = state->gain, *cost = state->rules->cost;
     size_t k = (size_t)state->rules->k;
     double pair = 2 * cost[a * k + b] - cost[a * k + a] - cost[b * k + b];
     return gain[b * n + (size_t)i] - gain[a * n + (size_t)i] + gain[a * n + (size_t)j] - gain[b * n + (size_t)j] +
-           pair * entry(&state->graph->comm, i, j);
+           pair * matrix_entry(&state->graph->comm, i, j);
 }
 
-double swap_imbalance(const struct state *state, int i, int j) {
+double state_swap_imbalance(const struct state *state, int i, int j) {
     const struct rules *rules = state->rules;
     int a = state->node[i], b = state->node[j], k = rules->k, loads = rules->loads;
     double change = 0;
@@ -206,19 +206,19 @@ void state_swap(struct state *state, int i, int j) {
     const struct rules *rules = state->rules;
     size_t n = (size_t)graph->n;
     int k = rules->k, a = state->node[i], b = state->node[j], p = state->position[i], q = state->position[j];
-    state->cost += swap_cost(state, i, j);
-    if (rules->balanced) state->imbalance += swap_imbalance(state, i, j);
+    state->cost += state_swap_cost(state, i, j);
+    if (rules->balanced) state->imbalance += state_swap_imbalance(state, i, j);
     for (int l = 0; rules->balanced && l < rules->loads; l++) {
         double moved = graph->load[j * rules->loads + l] - graph->load[i * rules->loads + l];
         state->sum[l * k + a] += moved;
         state->sum[l * k + b] -= moved;
     }
     uint64_t seen =
-        graph->comm.cells ? n / 4 : (uint64_t)(row_of(&graph->comm, i).count + row_of(&graph->comm, j).count);
+        graph->comm.cells ? n / 4 : (uint64_t)(matrix_row(&graph->comm, i).count + matrix_row(&graph->comm, j).count);
     *rules->work += (rules->flat ? 2 : (uint64_t)k) * seen;
     for (int x = 0; x < k; x++) {
         double step = rules->cost[x * k + b] - rules->cost[x * k + a];
-        if (step != 0) add_difference(state->gain + (size_t)x * n, step, &graph->comm, i, j);
+        if (step != 0) matrix_add_difference(state->gain + (size_t)x * n, step, &graph->comm, i, j);
     }
     state->node[i] = b;
     state->node[j] = a;

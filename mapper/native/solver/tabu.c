@@ -28,7 +28,7 @@ struct search {
 static double judge(const struct search *search, int i, int j, double cost, bool *allowed) {
     const struct state *state = search->state;
     int k = state->rules->k, a = state->node[i], b = state->node[j];
-    double imbalance = search->price > 0 ? swap_imbalance(state, i, j) : 0;
+    double imbalance = search->price > 0 ? state_swap_imbalance(state, i, j) : 0;
     *allowed = search->banned[(size_t)i * (size_t)k + (size_t)b] <= search->iteration &&
                search->banned[(size_t)j * (size_t)k + (size_t)a] <= search->iteration;
     if (!*allowed)
@@ -55,7 +55,7 @@ struct pairing {
 static void scan_row(struct search *search, const struct pairing *pairing, int p, struct choice *best) {
     const struct state *state = search->state;
     const int *member = state->member;
-    const struct row thin = row_of(&state->graph->comm, member[p]);
+    const struct row thin = matrix_row(&state->graph->comm, member[p]);
     const double *gap = pairing->gap, *row = thin.to ? search->talk : thin.weight;
     const double leave = pairing->leave[p], floor = pairing->floor, pair = pairing->pair;
     const bool bounded = pairing->bounded;
