@@ -15,13 +15,13 @@ from .driver import driver
 from .schema import COLUMNS, ENUMS, NUMBERS, SCHEMA_VERSION, TABLES, TIME, array_type
 
 _ROW_GROUP = 63 * 2048  # rows: of columns of 8 bytes they fill four blocks of the database, nearly
-_ROWS = 4 * _ROW_GROUP  # samples that are stored at once
+_ROWS = 2 * _ROW_GROUP  # samples that are stored at once
 _FEW = 122_880  # samples that the database compresses in no time
 _BYTES = 32  # of a sample, at most: compressing takes the database as long again as storing
 
 _SETTINGS = (
     "SET enable_progress_bar = false",  # it would go to stdout
-    "SET memory_limit = '256MB'",  # written blocks would stay in memory as long as there is some
+    "SET memory_limit = '128MB'",  # written blocks would stay in memory as long as there is some
     # One stream of blocks: further threads only hand it around, and waiting row groups leave the cache.
     "SET threads = 1",
     "SET write_buffer_row_group_count = 1",
