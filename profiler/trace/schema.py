@@ -56,8 +56,8 @@ TABLES: dict[str, dict[str, str]] = {
     "samples": {
         "time_ns": "BIGINT",
         "thread": "INTEGER",
-        "cpu": "SMALLINT",
-        "node": "SMALLINT",
+        "cpu": "INTEGER",
+        "node": "INTEGER",
         "addr": "UBIGINT",
         "phys_addr": "UBIGINT",
         "ip": "UBIGINT",
@@ -73,7 +73,7 @@ TABLES: dict[str, dict[str, str]] = {
 
 COLUMNS = TABLES["samples"]
 TIME = "time_ns"
-NUMBERS = {"BIGINT": "int64", "INTEGER": "int32", "SMALLINT": "int16", "UBIGINT": "uint64"}
+NUMBERS = {"BIGINT": "int64", "INTEGER": "int32", "UBIGINT": "uint64"}
 ENUMS = {"event_kind": EVENTS, "memory_level": LEVELS}
 
 

@@ -190,7 +190,7 @@ def _stored(samples: Arrays) -> dict[str, str]:
     room = float(sum(varying.values()))
     packed = set()
     for name in sorted(gains, key=lambda name: -gains[name]):
-        if room > _BYTES:
+        if room > _BYTES and gains[name] >= 1:
             room -= gains[name]
             packed.add(name)
     return {

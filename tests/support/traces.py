@@ -11,8 +11,8 @@ from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, TraceWriter
 PLAIN: dict[str, tuple[type, Any]] = {
     "time_ns": (np.int64, 0),
     "thread": (np.int32, 0),
-    "cpu": (np.int16, -1),
-    "node": (np.int16, -1),
+    "cpu": (np.int32, -1),
+    "node": (np.int32, -1),
     "addr": (np.uint64, 0),
     "phys_addr": (np.uint64, 0),
     "ip": (np.uint64, 0),
