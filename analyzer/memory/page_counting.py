@@ -29,7 +29,7 @@ _ROW = np.dtype(
 
 def page_accesses(trace: Trace) -> PageCounts:
     """Who touched which page in the whole run, of regions that hold data (no stacks, no instructions)."""
-    return _counted(trace, TraceSamples(trace), _Rules(trace, DATA_KINDS, least=0))
+    return _counted(trace, TraceSamples(trace), _Rules(trace, DATA_KINDS))
 
 
 def count_pages(
@@ -43,12 +43,16 @@ def count_pages(
     if len(borders) > MOST_BORDERS:
         raise ValueError(f"{len(borders)} borders")
     started = [thread.start_ns for thread in trace.thread_rows if thread.path != "0"]
-    return _counted(trace, samples, _Rules(trace, kinds, PAGE, borders, min(started, default=0)))
+    process, numbers = np.zeros(samples.threads, np.uint32), dict[str, int]()
+    for thread in trace.thread_rows:
+        process[thread.thread] = numbers.setdefault(thread.process, len(numbers))
+    rules = _Rules(trace, kinds, PAGE, borders, min(started, default=0), process)
+    return _counted(trace, samples, rules)
 
 
 def _counted(trace: Trace, samples: TraceSamples, rules: "_Rules") -> PageCounts:
     check_count(samples.threads)
-    native = rules.native(trace, samples)
+    native = rules.native(samples)
     handle = library().comm_pages_new()
     if not handle:
         raise MemoryError("pages")
@@ -61,23 +65,31 @@ def _counted(trace: Trace, samples: TraceSamples, rules: "_Rules") -> PageCounts
             raise MemoryError("pages")
     finally:
         library().comm_pages_free(handle)
-    return _in_order(trace, rows, len(rules.kind), samples)
-
-
-def _in_order(trace: Trace, rows: NDArray[Any], regions: int, samples: TraceSamples) -> PageCounts:
+    regions = len(rules.kind)
     placed = rows["space"] < regions
-    apart = rows[~placed]
-    elsewhere = np.zeros((samples.threads, samples.threads))
-    np.add.at(elsewhere, (apart["thread"], apart["toucher"]), apart["accesses"] + apart["before"])
-    rows = rows[placed]
+    elsewhere = None if rules.process is None else _elsewhere(rows[~placed], samples.threads)
+    return PageCounts(
+        regions=_keys(trace, regions),
+        **_in_order(rows[placed]),
+        elsewhere=elsewhere,
+        period=max(1, samples.period),
+    )
+
+
+def _elsewhere(rows: NDArray[Any], threads: int) -> NDArray[np.float64]:
+    """(N, N) accesses by thread and by the first to touch their page."""
+    answer = np.zeros((threads, threads))
+    np.add.at(answer, (rows["thread"], rows["toucher"]), rows["accesses"] + rows["before"])
+    return answer
+
+
+def _in_order(rows: NDArray[Any]) -> dict[str, Any]:
+    """The columns of PageCounts."""
     rows = rows[np.lexsort([rows[name] for name in ("phase", "thread", "page", "space")])]
     names = {"region": "space"} | {name: name for name in _ROW.names or () if name != "space"}
-    columns: dict[str, Any] = {
+    return {
         name: rows[of].astype(np.float64 if _ROW[of].kind == "f" else np.int64) for name, of in names.items()
     }
-    return PageCounts(
-        regions=_keys(trace, regions), **columns, elsewhere=elsewhere, period=max(1, samples.period)
-    )
 
 
 def _keys(trace: Trace, regions: int) -> list[RegionKey]:
@@ -118,16 +130,18 @@ class _Rules:
     """What counts as a page of a region, and when; the arrays live as long as this does.
 
     kinds: of regions that are counted by their own pages, if they have `least` bytes; started: ns before
-    which accesses stand apart.
+    which accesses stand apart; process: number of each thread's, for the rest of memory, which does not
+    count without.
     """
 
     def __init__(
         self,
         trace: Trace,
         kinds: Collection[str],
-        least: int,
+        least: int = 0,
         borders: Sequence[int] = (),
         started: int = 0,
+        process: NDArray[np.uint32] | None = None,
     ) -> None:
         size = 1 + max((row.region for row in trace.region_rows), default=-1)
         self.kind, self.start = np.zeros(size, np.uint8), np.zeros(size, np.uint64)
@@ -135,17 +149,14 @@ class _Rules:
             placed = region.kind in kinds and region.bytes >= least
             self.start[region.region] = region.start_addr
             self.kind[region.region] = _PLACED if placed else _CODE * (region.kind == "text")
-        self.border, self.started = np.array(borders, np.int64), started
+        self.border, self.started, self.process = np.array(borders, np.int64), started, process
 
-    def native(self, trace: Trace, samples: TraceSamples) -> _Native:
+    def native(self, samples: TraceSamples) -> _Native:
         """The same as the native part takes it."""
-        self.process = np.zeros(samples.threads, np.uint32)
-        numbers: dict[str, int] = {}
-        for thread in trace.thread_rows:
-            self.process[thread.thread] = numbers.setdefault(thread.process, len(numbers))
         self.weight = np.ones(1 << 8)
         self.weight[: len(samples.weights)] = samples.weights
-        pointers = (array.ctypes.data for array in (self.start, self.kind, self.process, self.border))
+        arrays = (self.start, self.kind, self.process, self.border)
+        pointers = (None if array is None else array.ctypes.data for array in arrays)
         return _Native(len(self.kind), len(self.border), *pointers, self.started, self.weight.ctypes.data)
 
 

@@ -113,7 +113,7 @@ static void count(struct comm_pages *pages, const struct comm_page_rules *rules,
     uint32_t region = (uint32_t)samples->region[i], thread = (uint32_t)samples->thread[i];
     enum comm_region_kind kind = region < rules->regions ? rules->kind[region] : OTHER_REGION;
     bool placed = kind == PLACED_REGION && addr >= rules->start[region];
-    if (!placed && addr == 0) return;
+    if (!placed && (addr == 0 || !rules->process)) return;
     uint32_t space = placed ? region : rules->regions + rules->process[thread];
     uint64_t at = (placed ? addr - rules->start[region] : addr) >> PAGE_SHIFT;
     const struct page *page = touched(pages, space, at, kind == FILE_CODE ? 0 : time, thread);
