@@ -49,4 +49,8 @@ def main(words: Sequence[str] | None = None) -> int:
         )
     # Else numpy starts a thread a cpu for matrices larger than ours, which spin for a while as they wait.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # These it would set itself, and take away again, while the thread that opens a trace reads the
+    # environment: that is undefined in C, and does crash.
+    for name in ("OPENBLAS_MAIN_FREE", "GOTOBLAS_MAIN_FREE"):
+        os.environ.setdefault(name, "1")
     return run_tool("nmap", ABOUT, COMMANDS, __package__, words)

@@ -55,6 +55,9 @@ class PlanCommand(WorkloadCommand, frozen=True):
     ] = False
 
     def run(self) -> None:
+        from ..workload.opening import TraceOpening
+
+        opening = TraceOpening(self.traces[0]) if self.traces and self.comm is None else None
         from ..plan.summary import summary
         from ..planning.options import PlanOptions
         from ..planning.planner import make_plan
@@ -64,7 +67,9 @@ class PlanCommand(WorkloadCommand, frozen=True):
 
         find_method(self.method)  # now rather than when a large trace has been read
         check_words(self.objective, self.effort)
-        workload, target = self.read_with_machine(self.machine, *self.traces, objective=self.objective)
+        workload, target = self.read_with_machine(
+            self.machine, *self.traces, objective=self.objective, opening=opening
+        )
         options = PlanOptions(
             method=self.method,
             objective=self.objective,

@@ -10,6 +10,7 @@ from numaplan.common import Argument, Command, Option, UsageError
 if TYPE_CHECKING:
     from numaplan.machine import Machine
 
+    from ..workload.opening import TraceOpening
     from ..workload.workload import Workload
 
 OneTrace = Annotated[Path | None, Argument("TRACE", help="A trace.db that 'nprof record' wrote.")]
@@ -29,9 +30,16 @@ class WorkloadCommand(Command, frozen=True, kw_only=True):
     effort: Annotated[str, Option(help="How hard to search: fast, normal or max.")] = "normal"
 
     def read_workload(
-        self, *traces: Path | None, pages: bool = True, objective: str = "balanced"
+        self,
+        *traces: Path | None,
+        pages: bool = True,
+        objective: str = "balanced",
+        opening: "TraceOpening | None" = None,
     ) -> "Workload":
-        """The workload that the options name; raises UsageError for none or too many."""
+        """The workload that the options name; raises UsageError for none or too many.
+
+        opening: of the first trace, where the command has begun that before it loaded what it needs.
+        """
         given = [path for path in traces if path is not None]
         if given and self.comm is not None:
             raise UsageError("both a trace and --comm given", "give one of them")
@@ -46,10 +54,15 @@ class WorkloadCommand(Command, frozen=True, kw_only=True):
                 raise UsageError(f"--{name} goes with --comm", "a trace has its own")
         from ..workload.runs import workload_of_traces
 
-        return workload_of_traces(given, pages=pages, by_phase=objective == "phased")
+        return workload_of_traces(given, pages=pages, by_phase=objective == "phased", opening=opening)
 
     def read_with_machine(
-        self, machine: str | None, *traces: Path | None, pages: bool = True, objective: str = "balanced"
+        self,
+        machine: str | None,
+        *traces: Path | None,
+        objective: str = "balanced",
+        opening: "TraceOpening | None" = None,
+        pages: bool = True,
     ) -> "tuple[Workload, Machine]":
         """The same, and the machine to place it on: the one named, else the one in the trace."""
         from numaplan.machine import Machine
@@ -57,7 +70,7 @@ class WorkloadCommand(Command, frozen=True, kw_only=True):
         if not any(traces) and self.comm is not None and machine is None:
             raise UsageError("a matrix does not say for which machine", "add --machine, such as 4x2 or local")
         target = Machine.load(machine) if machine else None
-        workload = self.read_workload(*traces, pages=pages, objective=objective)
+        workload = self.read_workload(*traces, pages=pages, objective=objective, opening=opening)
         target = target or workload.machine
         assert target is not None
         return workload, target

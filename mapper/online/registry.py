@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numaplan.common import UsageError
 
-from .actions import Policy
 from .policies.parameters import parameter_names, parse_settings, with_settings
+
+if TYPE_CHECKING:  # the names alone are quick to have, for a help text
+    from .actions import Policy
 
 NEXT_TOUCH = "next-touch"
 
@@ -55,8 +57,8 @@ def _balancing() -> ModuleType:
     return balancing
 
 
-def _own() -> ModuleType:
-    from .policies.own import policy
+def _numaplan() -> ModuleType:
+    from .policies.numaplan import policy
 
     return policy
 
@@ -79,7 +81,9 @@ POLICIES: dict[str, Entry] = {
         _balancing, "ExclBase", "balance with the thread of the least exclusive group", "[EXCL]"
     ),
     "excl": Entry(_balancing, "Excl", "the same, keeping threads near their group's leader", "[EXCL]"),
-    "numaplan": Entry(_own, "Numaplan", "solve the mapping again, move when that pays back", "this project"),
+    "numaplan": Entry(
+        _numaplan, "Numaplan", "solve the mapping again, move when it pays back", "this project"
+    ),
 }
 COMBINED = {"nimar+lmma": ("nimar", "lmma"), "cimar+lmma": ("cimar", "lmma")}
 
@@ -89,7 +93,7 @@ def policy_names() -> list[str]:
     return [*POLICIES, *COMBINED]
 
 
-def make_policy(name: str, settings: Sequence[str] = ()) -> Policy:
+def make_policy(name: str, settings: Sequence[str] = ()) -> "Policy":
     """The policy of that name, with `--set` settings such as "delta_perf=0.7" or "T=2".
 
     Raises UsageError for an unknown name, a parameter the policy has not, or a value out of its range.
@@ -122,7 +126,7 @@ def _configured(parts: list[Any], settings: Sequence[str]) -> list[Any]:
     return result
 
 
-def _assemble(parts: list[Any], with_touch: bool) -> Policy:
+def _assemble(parts: list[Any], with_touch: bool) -> "Policy":
     from .policies.combined import Combined, Followed
 
     mover = parts[:-1] if with_touch else parts

@@ -18,6 +18,7 @@ from numaplan.profiler import Trace
 
 from ..threads.problem import Floats
 from .files import digest
+from .opening import TraceOpening
 from .pages import placed_pages
 from .workload import Workload
 
@@ -41,15 +42,15 @@ def workload_of_trace(path: Path, *, pages: bool = True, by_phase: bool = False)
     by_phase: communication weighted by the rate of accesses in the phase that it happens in, for the
     objective `phased` (one more pass over the samples).
     """
-    return read_trace(path, pages=pages, by_phase=by_phase).workload
+    return read_trace(TraceOpening(path), pages=pages, by_phase=by_phase).workload
 
 
-def read_trace(path: Path, *, pages: bool, by_phase: bool) -> TraceWorkload:
+def read_trace(opening: TraceOpening, *, pages: bool, by_phase: bool) -> TraceWorkload:
     """The same, with what further runs are compared with."""
     from numaplan.analyzer import TraceSamples, analyze_trace
 
-    digested = BackgroundCall(digest, path)  # outside of Python's lock
-    with Trace.open(path) as trace:
+    digested = BackgroundCall(digest, opening.path)  # outside of Python's lock
+    with opening.trace() as trace:
         samples = TraceSamples(trace)
         numbers = [row.thread for row in trace.thread_rows]
         counted: list[PageCounts] = []

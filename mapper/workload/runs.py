@@ -13,6 +13,7 @@ from numaplan.profiler import Trace
 
 from .files import digest
 from .from_trace import TraceWorkload, read_trace, shared_loads
+from .opening import TraceOpening
 from .pages import placed_pages
 from .workload import Workload
 
@@ -20,15 +21,17 @@ if TYPE_CHECKING:
     from numaplan.analyzer import Analysis, RunAgreement
 
 
-def workload_of_traces(paths: Sequence[Path], *, pages: bool = True, by_phase: bool = False) -> Workload:
-    """Of one trace or several; as `workload_of_trace`.
+def workload_of_traces(
+    paths: Sequence[Path], *, pages: bool = True, by_phase: bool = False, opening: TraceOpening | None = None
+) -> Workload:
+    """Of one trace or several; as `workload_of_trace`. opening: of the first, where it has begun.
 
     Runs are averaged where threads keep their roles from run to run; else the first one counts, and a note
     and `identity` say that a plan will not fit the next run. Memory is that of the first trace in which a
     process appears.
     """
     several = len(paths) > 1
-    found = read_trace(paths[0], pages=pages, by_phase=by_phase and not several)
+    found = read_trace(opening or TraceOpening(paths[0]), pages=pages, by_phase=by_phase and not several)
     return _with_more_runs(found, paths, pages=pages) if several else found.workload
 
 

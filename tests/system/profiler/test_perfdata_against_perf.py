@@ -77,9 +77,12 @@ def test_recordings_made_here(perf: str, tmp_path: Path, options: list[str]) -> 
     done = subprocess.run([perf, "record", "-q", *options, "-o", str(path), *PROGRAM], check=False)
     if done.returncode:
         pytest.skip("this perf does not know these options")
-    rows = script(perf, path, "tid,time,event,addr,ip")
     decoded = decode_perf(path)
-    assert len(rows) > 10
+    assert len(decoded.samples["time"]) > 10
+    try:
+        rows = script(perf, path, "tid,time,event,addr,ip")
+    except subprocess.CalledProcessError as error:  # of all cpus, seldom
+        pytest.skip(f"perf cannot read its own recording: {error.stderr.strip()[-200:]}")
     assert ours(decoded) == theirs(rows)
     assert not decoded.warnings
 

@@ -42,9 +42,11 @@ def view() -> MachineView:
 
 def places(monkeypatch: pytest.MonkeyPatch, known: dict[int, int]) -> None:
     """What the kernel says of pages; of others, that they are not there."""
-    monkeypatch.setattr(
-        kernel, "page_nodes", lambda _pid, pages: np.array([known.get(page, -1) for page in pages.tolist()])
-    )
+
+    def page_nodes(_pid: int, pages: np.ndarray) -> np.ndarray:
+        return np.array([known.get(page, -1) for page in pages.tolist()], dtype=np.int64)
+
+    monkeypatch.setattr(kernel, "page_nodes", page_nodes)
 
 
 def test_accesses_count_for_where_pages_are(view: MachineView, monkeypatch: pytest.MonkeyPatch) -> None:

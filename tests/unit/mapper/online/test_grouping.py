@@ -5,7 +5,7 @@ import pytest
 
 from numaplan.common import UsageError
 from numaplan.mapper import evaluate, map_threads
-from numaplan.mapper.online.policies.own.grouping import AGAIN, Grouping, GroupingProblem
+from numaplan.mapper.online.policies.numaplan.grouping import AGAIN, Grouping, GroupingProblem
 
 THREADS = 12
 SEATS = np.array([8, 8])

@@ -5,9 +5,9 @@ import pytest
 
 from numaplan.mapper.online.actions import MovePages, MoveThread
 from numaplan.mapper.online.observation import Observation
-from numaplan.mapper.online.policies.own.knowledge import NONE, in_rows, learn
-from numaplan.mapper.online.policies.own.outlook import fit_outlook
-from numaplan.mapper.online.policies.own.policy import Numaplan
+from numaplan.mapper.online.policies.numaplan.knowledge import NONE, in_rows, learn
+from numaplan.mapper.online.policies.numaplan.outlook import fit_outlook
+from numaplan.mapper.online.policies.numaplan.policy import Numaplan
 from numaplan.mapper.online.policies.page_sets import split_keys
 from tests.support.policy_cases import machine_of, observation
 
