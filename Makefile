@@ -60,6 +60,6 @@ lock: ## write requirements.lock anew from pyproject.toml
 		--no-header --no-annotate --upgrade --extra dev pyproject.toml -o requirements.lock
 
 clean: ## remove everything that the targets made
-	rm -rf $(VENV) build dist demo *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
-	find . -name '*.so' -path '*/native/*' -delete
+	rm -rf $(VENV) build dist demo *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . \( -name '*.so' -o -name '*.elf' \) -path '*/native/*' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

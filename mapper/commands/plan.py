@@ -11,6 +11,8 @@ from .workload import MachineName, WorkloadCommand, say
 if TYPE_CHECKING:
     from numaplan.machine import Machine
 
+    from ..workload.opening import TraceOpening
+
 _MOST_CPUS = 1 << 16  # no machine has more; a range may not take memory without end
 
 
@@ -57,7 +59,13 @@ class PlanCommand(WorkloadCommand, frozen=True):
     def run(self) -> None:
         from ..workload.opening import TraceOpening
 
-        opening = TraceOpening(self.traces[0]) if self.traces and self.comm is None else None
+        if not self.traces or self.comm is not None:
+            self._plan(None)
+        else:
+            with TraceOpening(self.traces[0]) as opening:
+                self._plan(opening)
+
+    def _plan(self, opening: "TraceOpening | None") -> None:
         from ..plan.summary import summary
         from ..planning.options import PlanOptions
         from ..planning.planner import make_plan

@@ -30,7 +30,7 @@ class Solution(NamedTuple):
 
 
 class _NativeProblem(ctypes.Structure):
-    """`struct task` of native/solver/task.h; arrays: what its pointers point to."""
+    """`struct problem` of native/solver/problem.h; arrays: what its pointers point to."""
 
     _fields_ = (
         *((name, ctypes.c_int32) for name in ("n", "k", "loads", "effort")),

@@ -42,15 +42,17 @@ def workload_of_trace(path: Path, *, pages: bool = True, by_phase: bool = False)
     by_phase: communication weighted by the rate of accesses in the phase that it happens in, for the
     objective `phased` (one more pass over the samples).
     """
-    return read_trace(TraceOpening(path), pages=pages, by_phase=by_phase).workload
+    return read_trace(path, pages=pages, by_phase=by_phase).workload
 
 
-def read_trace(opening: TraceOpening, *, pages: bool, by_phase: bool) -> TraceWorkload:
-    """The same, with what further runs are compared with."""
+def read_trace(
+    path: Path, *, pages: bool, by_phase: bool, opening: TraceOpening | None = None
+) -> TraceWorkload:
+    """The same, with what further runs are compared with. opening: of the trace, where it has begun."""
     from numaplan.analyzer import TraceSamples, analyze_trace
 
-    digested = BackgroundCall(digest, opening.path)  # outside of Python's lock
-    with opening.trace() as trace:
+    digested = BackgroundCall(digest, path)  # outside of Python's lock
+    with opening.trace() if opening else Trace.open(path) as trace:
         samples = TraceSamples(trace)
         numbers = [row.thread for row in trace.thread_rows]
         counted: list[PageCounts] = []

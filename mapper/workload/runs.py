@@ -31,7 +31,7 @@ def workload_of_traces(
     process appears.
     """
     several = len(paths) > 1
-    found = read_trace(opening or TraceOpening(paths[0]), pages=pages, by_phase=by_phase and not several)
+    found = read_trace(paths[0], pages=pages, by_phase=by_phase and not several, opening=opening)
     return _with_more_runs(found, paths, pages=pages) if several else found.workload
 
 

@@ -19,7 +19,7 @@ from numaplan.machine import Machine
 from .driver import driver
 from .opening import QUIET, open_database, unreadable
 from .rows import RegionRow, ThreadRow
-from .schema import COLUMNS, ENUMS, SCHEMA_VERSION, TABLES, array_type
+from .schema import COLUMNS, ENUMS, READABLE_VERSIONS, TABLES, array_type
 
 if TYPE_CHECKING:
     import numpy as np
@@ -200,9 +200,10 @@ class Trace:
 
     def _check(self) -> None:
         found = self.meta.get("schema")
-        if found != SCHEMA_VERSION:
+        if found not in READABLE_VERSIONS:
+            known = " and ".join(READABLE_VERSIONS)
             raise UsageError(
-                f"{self.path}: trace schema {found}, this version reads {SCHEMA_VERSION}", "record it again"
+                f"{self.path}: trace schema {found}, this version reads {known}", "record it again"
             )
         for name, form in _NUMBERS_OF_META.items():
             if not re.fullmatch(form, text := self.meta.get(name, "0")):

@@ -4,7 +4,8 @@ A trace is one DuckDB file. Times are ns from the start of the recording. `sampl
 are DuckDB enums whose codes are the positions in EVENTS and LEVELS; recording backends hand over codes.
 """
 
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION = "2"  # 1: cpu and node had 16 bits, which readers then relied on
+READABLE_VERSIONS = ("1", "2")
 
 EVENTS = ("load", "store", "llc_miss_local", "llc_miss_remote", "fault", "hint_fault")
 LEVELS = (
@@ -23,8 +24,6 @@ LEVELS = (
 )
 EVENT_CODE = {name: code for code, name in enumerate(EVENTS)}
 LEVEL_CODE = {name: code for code, name in enumerate(LEVELS)}
-
-REGION_KINDS = ("static", "heap", "mmap", "stack", "tls", "text", "file", "small", "other")
 
 # Column -> DuckDB type. -1 in an integer column stands for "not known".
 TABLES: dict[str, dict[str, str]] = {

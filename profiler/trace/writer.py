@@ -78,7 +78,7 @@ class TraceWriter:
                 self._db.execute("COMMIT")
                 self._db.execute("CHECKPOINT")
                 self._db.close()
-            except Exception as failure:
+            except BaseException as failure:
                 self._stack.__exit__(type(failure), failure, failure.__traceback__)
                 raise self._told(failure) from failure
         self._stack.__exit__(kind, error, trace)

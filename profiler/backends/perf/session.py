@@ -103,6 +103,13 @@ class OwnBlocks:
         self._started = min((time for time, pid in found.facts.execs if pid == run.pid), default=-1)
         self._members = None if members is None else list(members)
 
+    def pids(self) -> set[int]:
+        """The processes that have such accesses."""
+        found = set[int]()
+        for block in self:
+            found.update(block.pid[np.flatnonzero(np.diff(block.pid, prepend=-1))].tolist())
+        return found
+
     def __iter__(self) -> Iterator[SampleBlock]:
         for block in self._found.blocks(self._machine, self._found.start):
             kept = (block.pid != self._pid) | (block.time_ns >= self._started)
@@ -145,12 +152,13 @@ def recording_of(
     if run.exit_code == INTERRUPTED and run.pid >= 0 and run.pid not in {pid for _time, pid in facts.execs}:
         raise KeyboardInterrupt
     members = family(facts, run.pid) if only_family and run.pid >= 0 else None
-    pids = found.pids if members is None else found.pids & members
+    blocks = OwnBlocks(found, request.machine, run, members)
+    pids = blocks.pids()
     records = RunRecords(facts.threads, facts.maps, facts.execs, same_host=True)
     return Recording(
         exit_code=run.exit_code,
         start_ns=run.start_ns,
-        blocks=OwnBlocks(found, request.machine, run, members),
+        blocks=blocks,
         threads=[
             SeenThread(one.pid, one.tid, one.name, one.parent_tid, one.start, one.end)
             for one in facts.threads

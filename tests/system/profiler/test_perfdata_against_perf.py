@@ -81,7 +81,9 @@ def test_recordings_made_here(perf: str, tmp_path: Path, options: list[str]) -> 
     assert len(decoded.samples["time"]) > 10
     try:
         rows = script(perf, path, "tid,time,event,addr,ip")
-    except subprocess.CalledProcessError as error:  # of all cpus, seldom
+    except subprocess.CalledProcessError as error:
+        if "-a" not in options:  # of all cpus it seldom cannot
+            raise
         pytest.skip(f"perf cannot read its own recording: {error.stderr.strip()[-200:]}")
     assert ours(decoded) == theirs(rows)
     assert not decoded.warnings

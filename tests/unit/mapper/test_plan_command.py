@@ -1,0 +1,30 @@
+"""`nmap plan` that fails: its trace may still be being opened."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from numaplan.mapper.commands.main import main
+from tests.support.traces import write_trace
+
+
+@pytest.mark.parametrize("option", [["--method", "nonsense"], ["--machine", "nonsense"], ["--nodes", "9"]])
+def test_nobody_is_in_the_database_any_more(
+    option: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else Python is taken apart under a thread of the database, which ends the process by a signal."""
+    threads = [(0, "p0", "0", 1, 1, "t", 0, -1), (1, "p0", "0.1", 2, 1, "t", 0, -1)]
+    samples = {"time_ns": range(100), "thread": [i % 2 for i in range(100)], "addr": 0x1000, "is_write": True}
+    trace = write_trace(tmp_path / "t.db", samples, threads)
+    before = threading.active_count()
+    assert main(["plan", str(trace), "-o", str(tmp_path / "plan.json"), *option]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert threading.active_count() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["t.db"]
+
+
+def test_a_trace_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "t.db").write_bytes(b"no trace")
+    assert main(["plan", str(tmp_path / "t.db"), "-o", str(tmp_path / "plan.json")]) == 2
+    assert "not a trace" in capsys.readouterr().err
