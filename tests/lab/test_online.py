@@ -17,7 +17,7 @@ SAMPLED = 200  # of what the virtual machine's sampler gives in one look; page f
 def test_a_policy_brings_threads_and_memory_together(two_nodes: SharedGuest, tmp_path: Path) -> None:
     """Memory made by one thread lies on one node; after the partners have changed, it must follow again.
 
-    Whether threads move to memory or memory to threads depends on where the kernel had put them.
+    Pages do; whether threads move, too, depends on where the kernel had put them.
     """
     journal = tmp_path / "journal.jsonl"
     policy = f"numaplan {HASTY} --set settle=1 --set patience=4 --journal {journal}"
@@ -29,10 +29,10 @@ def test_a_policy_brings_threads_and_memory_together(two_nodes: SharedGuest, tmp
     assert shares["online-alone"] > shares["no-autonuma"] + 0.05
     looks = [line for line in map(json.loads, journal.read_text().splitlines()) if "observed" in line]
     assert max(look["observed"]["samples"] for look in looks) > SAMPLED
-    actions = [action for look in looks for action in look["actions"] if action["moved"]]
-    threads = sum(action["moved"] for action in actions if action["move"] == "thread")
+    moved = sum(action["moved"] for look in looks for action in look["actions"] if action["move"] == "thread")
     seconds = looks[-1]["time_s"] - looks[0]["time_s"]
-    assert actions and threads <= 50 * (seconds + 4)
+    assert moved <= 50 * (seconds + 4)
+    assert any(action["move"] == "pages" and action["moved"] for look in looks for action in look["actions"])
 
 
 def test_attached_in_the_guest_and_detached_again(two_nodes: SharedGuest, lab: Path) -> None:

@@ -77,6 +77,17 @@ static void bind(size_t bytes) {
     if (syscall(SYS_mbind, memory, bytes, MPOL_BIND, &first, 64, 0)) exit(8);
 }
 
+/* From one cpu: where the scheduler moves the thread meanwhile, pages of two nodes would be made. */
+static void initialise(size_t bytes) {
+    cpu_set_t before, here;
+    sched_getaffinity(0, sizeof before, &before);
+    CPU_ZERO(&here);
+    CPU_SET(sched_getcpu(), &here);
+    sched_setaffinity(0, sizeof here, &here);
+    memset(memory, 1, bytes);
+    sched_setaffinity(0, sizeof before, &before);
+}
+
 int main(int count, char **words) {
     pthread_t made[MOST];
     threads = sysconf(_SC_NPROCESSORS_ONLN) < MOST ? sysconf(_SC_NPROCESSORS_ONLN) : MOST;
@@ -86,7 +97,7 @@ int main(int count, char **words) {
     memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return 9;
     if (!rounds) bind(bytes);
-    memset(memory, 1, bytes);
+    initialise(bytes);
     enum numaplan_how how = count > 1 && !strcmp(words[1], "kernel") ? NUMAPLAN_KERNEL : NUMAPLAN_AUTO;
     bool marks = count > 1 && strcmp(words[1], "none");
     if (marks && numaplan_next_touch_how(memory, bytes, granule, how)) perror("numaplan_next_touch");

@@ -15,6 +15,7 @@ from numaplan.mapper import Plan
 from numaplan.mapper.online.registry import COMBINED, POLICIES
 from tests.support.commands import BIN, clean_environment, needs, one_line_error, run
 from tests.support.programs import EXAMPLES, PROGRAMS, compiled
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="no schedstat")  # noqa: PTH110
 
@@ -46,8 +47,8 @@ def _start(*words: str | Path) -> subprocess.Popen[bytes]:
 
 def _child_named(pid: int, name: str, seconds: float = 30.0) -> int:
     """The descendant of that name, once it is there."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
         for one in procfs.families([pid]):
             if Path(f"/proc/{one}/comm").read_text().strip() == name:
                 return one
@@ -149,9 +150,7 @@ def test_attach_and_ctrl_c_gives_masks_back(running: "subprocess.Popen[bytes]", 
     before = {tid: os.sched_getaffinity(tid) for tid in procfs.thread_ids(pid)}
     journal = tmp_path / "journal"
     loop = _start("--online", "di-plain", "--set", "T=0.2", "--attach", pid, "--journal", journal)
-    until = time.monotonic() + 20
-    while time.monotonic() < until and not (journal.exists() and '"moved":1' in journal.read_text()):
-        time.sleep(0.1)
+    until(lambda: journal.exists() and '"moved":1' in journal.read_text())
     loop.send_signal(signal.SIGINT)
     _out, err = loop.communicate(timeout=30)
     assert loop.returncode == 130, err
@@ -202,10 +201,7 @@ def test_the_program_goes_on_when_nlaunch_is_killed(churn: Path) -> None:
     loop.kill()
     out, _ = loop.communicate(timeout=30)  # its stdout is the program's: the end of both
     assert out == _alone(churn, "many", "8", "1")
-    until = time.monotonic() + 10
-    while procfs.is_alive(program) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert not procfs.is_alive(program)
+    until(lambda: not procfs.is_alive(program))
 
 
 def test_a_full_journal_disk_is_said_and_does_not_matter(partners: Path) -> None:
