@@ -17,12 +17,12 @@ SAMPLED = 200  # of what the virtual machine's sampler gives in one look; page f
 def test_a_policy_brings_threads_and_memory_together(two_nodes: SharedGuest, tmp_path: Path) -> None:
     """Memory made by one thread lies on one node; after the partners have changed, it must follow again.
 
-    Pages do; whether threads move, too, depends on where the kernel had put them.
+    The loop begins to look some 15 s after the start: the program runs well beyond that.
     """
     journal = tmp_path / "journal.jsonl"
     policy = f"numaplan {HASTY} --set settle=1 --set patience=4 --journal {journal}"
     shares = {}
-    for config, rounds in (("no-autonuma", 1500), ("online-alone", 6000)):
+    for config, rounds in (("no-autonuma", 1500), ("online-alone", 16000)):
         result = two_nodes.run(guest_program("partners"), 4, rounds, config=config, online=policy)
         assert result["exit_code"] == 0
         shares[config] = result["local_share"]
@@ -31,7 +31,7 @@ def test_a_policy_brings_threads_and_memory_together(two_nodes: SharedGuest, tmp
     assert max(look["observed"]["samples"] for look in looks) > SAMPLED
     moved = sum(action["moved"] for look in looks for action in look["actions"] if action["move"] == "thread")
     seconds = looks[-1]["time_s"] - looks[0]["time_s"]
-    assert moved <= 50 * (seconds + 4)
+    assert 0 < moved <= 50 * (seconds + 4)
     assert any(action["move"] == "pages" and action["moved"] for look in looks for action in look["actions"])
 
 
