@@ -66,8 +66,8 @@ def _block(rng: np.random.Generator, start: int, count: int) -> dict[str, np.nda
     return {
         "time_ns": start * 1000 + np.sort(rng.integers(0, count * 1000, count)),
         "thread": thread.astype(np.int32),
-        "cpu": np.full(count, -1, np.int16),
-        "node": np.full(count, -1, np.int16),
+        "cpu": np.full(count, -1, np.int32),
+        "node": np.full(count, -1, np.int32),
         "addr": (BASE + (owner << OWN) + (rng.random(count) * reach).astype(np.int64)).astype(np.uint64),
         "phys_addr": np.zeros(count, np.uint64),
         "ip": np.full(count, 4096, np.uint64),

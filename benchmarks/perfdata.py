@@ -18,7 +18,7 @@ import numpy as np
 
 from numaplan.common import MachineLacksError
 from numaplan.profiler import Trace, TraceWriter
-from numaplan.profiler.perfdata.decoded import decode_perf
+from numaplan.profiler.perfdata.decode import decode_perf
 from numaplan.profiler.recording.importing import import_recordings
 from tests.support.perfdata_builder import Builder, many_samples
 
@@ -125,8 +125,8 @@ def _trace(path: Path) -> dict[str, Any]:
     block: dict[str, Any] = {
         "time_ns": np.cumsum(random.integers(50, 5000, _BLOCK)),
         "thread": thread,
-        "cpu": thread.astype(np.int16),
-        "node": (thread // 8).astype(np.int16),
+        "cpu": thread.astype(np.int32),
+        "node": (thread // 8).astype(np.int32),
         "addr": (0x7F0000000000 + 8 * random.integers(0, 1 << 30, _BLOCK)).astype(np.uint64),
         "phys_addr": (64 * random.integers(0, 1 << 30, _BLOCK)).astype(np.uint64),
         "ip": (0x400000 + random.integers(0, 1 << 16, _BLOCK)).astype(np.uint64),

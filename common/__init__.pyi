@@ -20,9 +20,7 @@ from .frame import (
     interruptible as interruptible,
     leave as leave,
     printable as printable,
-    run_framed as run_framed,
 )
 from .junit import JUnitCase as JUnitCase, junit_xml as junit_xml
-from .native_parts import load_native as load_native, native_part as native_part
-from .numpy_start import load_numpy as load_numpy
+from .loading import load_native as load_native, load_numpy as load_numpy, native_part as native_part
 from .process import find_program as find_program, run_program as run_program

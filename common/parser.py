@@ -31,6 +31,8 @@ class Parser(argparse.ArgumentParser):
     from the first word without a name on, all are such; whole: of a program, which has a version.
     """
 
+    takes_words = False  # words without a name mean something other than a command
+
     def __init__(
         self,
         prog: str,
@@ -78,7 +80,9 @@ class Parser(argparse.ArgumentParser):
         found, left = self.parse_known_args(arguments)
         for argument in left:
             if argument.startswith("-") and argument != "-":
-                self.reject("option", argument.partition("=")[0], self._names)
+                is_word = self.takes_words and not argument.startswith("--")
+                hint = "what begins with a dash and is no option comes after --; " if is_word else ""
+                self.reject("option", argument.partition("=")[0], self._names, hint)
         given = {name: value for name, value in vars(found).items() if value is not None}
         rest = given.pop(_REMAINDER, [])
         return given, [*left, *after, *(rest[1:] if rest[:1] == ["--"] else rest)]
@@ -91,19 +95,21 @@ class Parser(argparse.ArgumentParser):
         show_help(self, self._about, self._list, self._listed())
         raise AnsweredError
 
-    def reject(self, what: str, argument: str, known: Iterable[str]) -> NoReturn:
+    def reject(self, what: str, argument: str, known: Iterable[str], hint: str = "") -> NoReturn:
         """Raise UsageError for a word that is not known, naming the one that it may be a slip of."""
         from difflib import get_close_matches
 
         near = "".join(f" (did you mean {name}?)" for name in get_close_matches(argument, known, 1))
-        self.error(f"no such {what}: {argument}{near}")
+        self._refuse(f"no such {what}: {argument}{near}", hint)
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError."""
         what = message.removeprefix("argument ").replace("ignored explicit argument", "takes no value, not")
         names, _, problem = what.partition(": ")
         dashed = f"one that begins with a dash is given as {max(names.split('/'), key=len)}=VALUE; "
-        hint = dashed if problem == "expected one argument" else ""
+        self._refuse(what, dashed if problem == "expected one argument" else "")
+
+    def _refuse(self, what: str, hint: str) -> NoReturn:
         raise UsageError(what, f"{hint}see '{self.prog} --help'")
 
 
@@ -145,6 +151,7 @@ def read_command(command: type[C], prog: str, arguments: Sequence[str], *, whole
         takes_rest=any(argument.program for _, argument in positionals),
         whole=whole,
     )
+    parser.takes_words = bool(positionals)
     for field, option in options:
         _add(parser, field, option)
     given, left = parser.read(arguments)
@@ -181,8 +188,10 @@ def _usage(field: FieldInfo, argument: Argument) -> str:
 def _kind(field: FieldInfo) -> tuple[type, bool]:
     """The type of a field's word, and whether there may be several."""
     declared = get_args(field.type)[0]
-    kinds = [kind for kind in get_args(declared) if kind is not NoneType] or [declared]
-    return kinds[0], get_origin(declared) is list
+    if NoneType in get_args(declared):
+        declared = next(kind for kind in get_args(declared) if kind is not NoneType)
+    many = get_origin(declared) is list
+    return get_args(declared)[0] if many else declared, many
 
 
 def _names(field: FieldInfo, option: Option) -> tuple[str, ...]:

@@ -1,14 +1,15 @@
 """The machine: its parts, what can be derived from them, and reading it from what a user names."""
 
+import re
 from collections.abc import Iterable
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaplan.common import UsageError, reviewable_json
+from numaplan.common import UsageError, read_document, reviewable_json
 
-from .sources import read_machine_json, read_topology
 from .topology import SCHEMA, Node, Topology
 
 if TYPE_CHECKING:  # nlaunch reads machines and must not wait for numpy
@@ -18,6 +19,8 @@ if TYPE_CHECKING:  # nlaunch reads machines and must not wait for numpy
 
 LOCAL_DISTANCE = 10.0
 REMOTE_DISTANCE = 21.0  # what firmware reports for one hop when nothing better is known
+_GRID = re.compile(r"([1-9][0-9]{0,3})x([1-9][0-9]{0,3})")
+_FORMAT = "see 'nmap machine 2x2 --json' for the format"
 
 
 class Machine(Topology, frozen=True, kw_only=True, omit_defaults=True, dict=True):
@@ -29,7 +32,7 @@ class Machine(Topology, frozen=True, kw_only=True, omit_defaults=True, dict=True
 
         Raises UsageError when it names nothing or what it names cannot be read.
         """
-        return Machine.of(read_topology(source))
+        return Machine.of(_read(source))
 
     @staticmethod
     def of(topology: Topology) -> "Machine":
@@ -42,12 +45,15 @@ class Machine(Topology, frozen=True, kw_only=True, omit_defaults=True, dict=True
         try:
             return msgspec.convert(content, Machine)
         except msgspec.ValidationError as error:
-            raise UsageError(f"machine: {error}", "see 'nmap machine 2x2 --json' for the format") from error
+            raise UsageError(f"machine: {error}", _FORMAT) from error
 
     @staticmethod
     def from_json(data: bytes | str, where: str = "machine.json") -> "Machine":
         """The machine of a machine.json's text; raises UsageError naming `where` and the wrong field."""
-        return Machine.of(read_machine_json(data, where))
+        try:
+            return msgspec.json.decode(data, type=Machine)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise UsageError(f"{where}: {error}", _FORMAT) from error
 
     def to_dict(self) -> dict[str, Any]:
         """The content of a machine.json, `schema` first."""
@@ -136,6 +142,40 @@ class Machine(Topology, frozen=True, kw_only=True, omit_defaults=True, dict=True
         import hashlib
 
         return "sha256:" + hashlib.sha256(msgspec.json.encode(facts, order="sorted")).hexdigest()
+
+
+def _read(source: str) -> Topology:
+    """What `source` names, by the reader for it; each is loaded when it is needed."""
+    if source == "local":
+        from .sysfs import read_sysfs
+
+        return read_sysfs()
+    from .builtin import BUILT_IN, grid_machine
+
+    if grid := _GRID.fullmatch(source):
+        return grid_machine(int(grid[1]), int(grid[2]))
+    if source in BUILT_IN:
+        return BUILT_IN[source]()
+    path = Path(source)
+    if not path.exists():
+        known = ", ".join(["local", *BUILT_IN, "AxB"])
+        raise UsageError(f"{source}: no such machine or file", f"give a file or one of {known}")
+    if path.is_dir():
+        from .sysfs import read_sysfs
+
+        return read_sysfs(path)
+    data = read_document(path, "machine.json or hwloc XML file")
+    if data[:1] not in (b"<", b"{"):
+        from .archives import is_tree, read_tree, unpacked
+
+        data = unpacked(data, source)
+        if is_tree(data):
+            return read_tree(data, source)
+    if data.lstrip()[:1] == b"<":
+        from .hwloc_xml import parse_hwloc_xml
+
+        return parse_hwloc_xml(data, source)
+    return Machine.from_json(data, source)
 
 
 def _listed(ids: Iterable[int]) -> str:

@@ -21,7 +21,6 @@ _MEMORY = re.compile(r"MemTotal:\s*(\d{1,15})\s*kB")
 _NODE_FOLDER = re.compile(r"node(\d{1,6})")
 _CPU_FOLDER = re.compile(r"cpu(\d{1,6})")
 _CACHE_FOLDER = re.compile(r"index(\d{1,3})")
-_CACHE_FACTS = ("level", "size", "ways_of_associativity")
 _CACHE_SIZE = re.compile(r"(\d{1,10})([KMG]?)")
 _UNITS = ("package_cpus_list", "core_siblings_list", "die_cpus_list", "cluster_cpus_list")
 _HINT = "give the root of a tree with sys/devices/system inside"
@@ -151,14 +150,9 @@ def _data_caches(cache: Path) -> list[tuple[int, ...]]:
     """The cpus that share each data cache, which identify it, by level; empty when sysfs does not say."""
     found: list[tuple[int, tuple[int, ...]]] = []
     for _index, folder in _folders(cache, _CACHE_FOLDER):
-        level = (_read(folder / "level") or "").strip()
-        if not level.isdecimal() or (_read(folder / "type") or "").startswith("Instruction"):
-            continue
-        shared = _ids(folder / "shared_cpu_list")
-        if shared is None:
-            shared = parse_mask(_read(folder / "shared_cpu_map") or "0", str(folder))
-        if shared:
-            found.append((int(level), shared))
+        level = _level(folder)
+        if level is not None and (shared := _shared(folder)):
+            found.append((level, shared))
     return [shared for _level, shared in sorted(found, key=lambda cache: cache[0])]
 
 
@@ -170,18 +164,29 @@ def _caches(tree: Path, cpus: set[int]) -> list[FoundCache]:
         for _index, folder in _folders(tree / f"sys/devices/system/cpu/cpu{cpu}/cache", _CACHE_FOLDER):
             if cpu in covered.setdefault(folder.name, set()):
                 continue
-            level, size, ways = ((_read(folder / name) or "").strip() for name in _CACHE_FACTS)
-            shared = _ids(folder / "shared_cpu_list")
-            if shared is None:
-                shared = parse_mask(_read(folder / "shared_cpu_map") or "0", str(folder))
+            level, shared = _level(folder), _shared(folder)
             covered[folder.name].update(shared)
-            match = _CACHE_SIZE.fullmatch(size)
-            instruction = (_read(folder / "type") or "").startswith("Instruction")
-            if match and not instruction and level.isdecimal() and len(level) < 4 and len(ways) < 10:
-                bytes_ = int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2]]
+            size = _CACHE_SIZE.fullmatch((_read(folder / "size") or "").strip())
+            ways = (_read(folder / "ways_of_associativity") or "").strip()
+            if level is not None and size and len(ways) < 10:
+                bytes_ = int(size[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[size[2]]
                 here = frozenset(shared) or frozenset([cpu])
-                found.append(FoundCache(int(level), bytes_, int(ways) if ways.isdecimal() else 0, here))
+                found.append(FoundCache(level, bytes_, int(ways) if ways.isdecimal() else 0, here))
     return found
+
+
+def _level(folder: Path) -> int | None:
+    """The level of a cache that holds data."""
+    level = (_read(folder / "level") or "").strip()
+    if not level.isdecimal() or len(level) > 3 or (_read(folder / "type") or "").startswith("Instruction"):
+        return None
+    return int(level)
+
+
+def _shared(folder: Path) -> tuple[int, ...]:
+    """The cpus that share a cache."""
+    shared = _ids(folder / "shared_cpu_list")
+    return parse_mask(_read(folder / "shared_cpu_map") or "0", str(folder)) if shared is None else shared
 
 
 def _allowed(tree: Path, local: bool) -> tuple[set[int] | None, set[int] | None]:

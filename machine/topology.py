@@ -92,7 +92,6 @@ def _check(machine: Topology) -> None:
             raise UsageError(
                 f"machine: core {list(core.cpus)} has more than {MAX_LEVELS} groups", "correct 'cores'"
             )
-
     _check_caches(machine.caches, known)
 
 

@@ -1,4 +1,4 @@
-"""Record one run of a program: the machine, the trace, the backends and the perf.data decoder.
+"""Record a run of a program: the backends, the perf.data decoder, the trace, and sampling of what runs.
 
 The public names are listed in `__init__.pyi`; each is loaded when it is first used.
 """

@@ -13,12 +13,8 @@ from .identity.records import (
     RegionRecord as RegionRecord,
     ThreadRecord as ThreadRecord,
 )
-from .identity.static import (
-    StaticObject as StaticObject,
-    build_id_of as build_id_of,
-    static_objects as static_objects,
-)
-from .perfdata.decoded import Decoded as Decoded, decode_perf as decode_perf
+from .identity.static import build_id_of as build_id_of, static_objects as static_objects
+from .perfdata.decode import Decoded as Decoded, decode_perf as decode_perf
 from .perfdata.file.source import PerfDataError as PerfDataError
 from .perfdata.stream import StreamDecoder as StreamDecoder
 from .recording.record import RecordOptions as RecordOptions, RecordSummary as RecordSummary, record as record

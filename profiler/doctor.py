@@ -33,12 +33,12 @@ _ENOUGH_RATE = 50_000
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One finding: `why` says what was found, `hint` the exact command that gets what is lacking (if any)."""
+    """One thing looked at; hint: the exact command that gets what is lacking, if any."""
 
     name: str
     ok: bool
-    why: str
-    hint: str = msgspec.field(default="", name="mend")  # as the JSON answer calls it
+    finding: str = msgspec.field(name="why")  # as the JSON answer calls it
+    hint: str = msgspec.field(default="", name="mend")  # likewise
 
 
 def diagnose(machine: Machine, tree: Path | None = None) -> list[Check]:
@@ -72,17 +72,17 @@ def _backends(machine: Machine, root: Path) -> list[Check]:
         except NumaplanError as error:
             checks.append(Check(f"backend {name}", False, error.what, error.hint))
         else:
-            checks.append(Check(f"backend {name}", capability.ok, capability.why, capability.hint))
+            checks.append(Check(f"backend {name}", capability.ok, capability.reason, capability.hint))
     return checks
 
 
 def _hardware(root: Path) -> Check:
     found = samplers(root)
-    here = [f"{one.backend}: {one.why}" for one in found if one.ok]
+    here = [f"{one.backend}: {one.reason}" for one in found if one.ok]
     if here:
         return Check("hardware sampler", True, "; ".join(here))
     return Check(
-        "hardware sampler", False, "; ".join(f"{one.backend}: {one.why}" for one in found), _BARE_METAL
+        "hardware sampler", False, "; ".join(f"{one.backend}: {one.reason}" for one in found), _BARE_METAL
     )
 
 
@@ -96,8 +96,8 @@ def _perf() -> Check:
 def _qemu() -> Check:
     name = f"qemu-{platform.machine()}"
     found = shutil.which(name)
-    why = found or f"{name} is not installed: no emulation"
-    return Check("qemu-user", found is not None, why, "" if found else "apt-get install qemu-user")
+    finding = found or f"{name} is not installed: no emulation"
+    return Check("qemu-user", found is not None, finding, "" if found else "apt-get install qemu-user")
 
 
 def _privilege(root: Path) -> Check:
@@ -110,10 +110,10 @@ def _privilege(root: Path) -> Check:
         return Check("perf_event_paranoid", True, f"level {level}, which {held[0]} overrides")
     # At 2 the kernel's own addresses are refused; 3 and 4 are distributions' and refuse everything.
     ok = level <= 2
-    why = f"level {level}: " + (
+    finding = f"level {level}: " + (
         "own programs can be recorded" if ok else "nothing can be recorded without root"
     )
-    return Check("perf_event_paranoid", ok, why, "" if ok else "sudo sysctl kernel.perf_event_paranoid=1")
+    return Check("perf_event_paranoid", ok, finding, "" if ok else "sudo sysctl kernel.perf_event_paranoid=1")
 
 
 def _mlock() -> Check:
@@ -122,9 +122,9 @@ def _mlock() -> Check:
         return Check("mlock limit", True, "no limit on perf's buffers")
     allowed = (_number(ROOT / _KERNEL / "perf_event_mlock_kb") or 0) * (os.cpu_count() or 1) + limit // 1024
     ok = allowed >= _ENOUGH_MLOCK_KIB
-    why = f"perf may lock {allowed} KiB for its buffers" + ("" if ok else ": samples may get lost")
+    finding = f"perf may lock {allowed} KiB for its buffers" + ("" if ok else ": samples may get lost")
     hint = "" if ok else f"sudo sysctl kernel.perf_event_mlock_kb={_ENOUGH_MLOCK_KIB}"
-    return Check("mlock limit", ok, why, hint)
+    return Check("mlock limit", ok, finding, hint)
 
 
 def _nodes(machine: Machine) -> Check:
@@ -146,8 +146,8 @@ def _balancing(machine: Machine, root: Path) -> Check:
     if mode & 1:
         return Check("numa_balancing", True, "on: the kernel's hint faults can be recorded")
     hint = "sudo sysctl kernel.numa_balancing=1" if len(machine.nodes) > 1 else ""
-    why = "off: no hint faults" if hint else "off: it does nothing on one node"
-    return Check("numa_balancing", not hint, why, hint)
+    finding = "off: no hint faults" if hint else "off: it does nothing on one node"
+    return Check("numa_balancing", not hint, finding, hint)
 
 
 def _sample_rate(root: Path) -> Check:
@@ -159,26 +159,31 @@ def _sample_rate(root: Path) -> Check:
         return Check("sample rate", True, "no limit seen")
     ok = most >= _ENOUGH_RATE
     limit = f" or {share} % of a cpu" if share else ""
-    why = f"the kernel allows {most:,} samples per second and cpu{limit}"
+    finding = f"the kernel allows {most:,} samples per second and cpu{limit}"
     return Check(
-        "sample rate", ok, why, "" if ok else f"sudo sysctl kernel.perf_event_max_sample_rate={_ENOUGH_RATE}"
+        "sample rate",
+        ok,
+        finding,
+        "" if ok else f"sudo sysctl kernel.perf_event_max_sample_rate={_ENOUGH_RATE}",
     )
 
 
 def _kernel_addresses(root: Path) -> Check:
     hidden = (_number(root / _KERNEL / "kptr_restrict") or 0) > (1 if is_privileged(root) else 0)
-    why = (
+    finding = (
         "kernel symbols are hidden (only names inside the kernel are missing)"
         if hidden
         else "kernel symbols shown"
     )
-    return Check("kptr_restrict", not hidden, why, "sudo sysctl kernel.kptr_restrict=0" if hidden else "")
+    return Check("kptr_restrict", not hidden, finding, "sudo sysctl kernel.kptr_restrict=0" if hidden else "")
 
 
 def _watchdog(root: Path) -> Check:
     takes_one = _number(root / _KERNEL / "nmi_watchdog") == 1
-    why = "on: it takes one counter of each cpu" if takes_one else "off: all counters are free"
-    return Check("nmi_watchdog", not takes_one, why, "sudo sysctl kernel.nmi_watchdog=0" if takes_one else "")
+    finding = "on: it takes one counter of each cpu" if takes_one else "off: all counters are free"
+    return Check(
+        "nmi_watchdog", not takes_one, finding, "sudo sysctl kernel.nmi_watchdog=0" if takes_one else ""
+    )
 
 
 def _lockdown(root: Path) -> Check:

@@ -4,22 +4,23 @@ A backend starts the program and yields blocks of samples keyed by (pid, tid) wi
 `profiler/recording/assemble.py` turns them into a trace (thread and region identities, times from the start).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from numaplan.machine import Machine
 
-from ..recorded import Recording
+from ..identity.records import Identity
+from ..sample_block import SampleBlock, SeenThread
 
 
 @dataclass(frozen=True)
 class Capability:
-    """Whether a backend works here: `why` says why (not), `hint` is the exact command that gets it."""
+    """Whether a backend works here: `reason` says why (not), `hint` is the exact command that gets it."""
 
     ok: bool
-    why: str
+    reason: str
     hint: str = ""
 
 
@@ -71,6 +72,25 @@ class RecordRequest:
     options: Mapping[str, str] = field(default_factory=dict)
     choices: PerfChoices = field(default_factory=PerfChoices)
     run: int = 0
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a backend brought back. `exit_code` is the program's own (128+signal when it died of one).
+
+    start_ns: CLOCK_MONOTONIC when recording began; losses: (time_ns, events lost); counters: (time_ns, pid,
+    tid, event, value); notes: further facts for the trace's meta table, by name; identity: where the preload
+    library could not be (processes that ran already), what the backend knows instead.
+    """
+
+    exit_code: int
+    start_ns: int
+    blocks: Iterable[SampleBlock]
+    threads: Sequence[SeenThread] = ()
+    losses: Sequence[tuple[int, int]] = ()
+    counters: Sequence[tuple[int, int, int, str, float]] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
+    identity: Identity | None = None
 
 
 # Called now and then while recording or converting: (what is being done, share done 0..1 or -1 when unknown;

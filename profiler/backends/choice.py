@@ -11,11 +11,8 @@ from numaplan.machine import Machine
 from .base import Backend, Capability, PerfChoices
 
 HARDWARE = ("pebs", "ibs", "spe")
+BACKENDS = (*HARDWARE, "faults", "emulate")  # in the order in which `auto` prefers them
 LOCAL = Path("/")
-
-
-# In the order in which `auto` prefers them.
-BACKENDS = (*HARDWARE, "faults", "emulate")
 
 
 def backend_of(name: str, root: Path = LOCAL) -> Backend:
@@ -56,8 +53,8 @@ def choose_backend(
         return backend, "asked for"
     capability = backend.available(machine)
     if not capability.ok:
-        raise MachineLacksError(f"backend {name}: {capability.why}", capability.hint)
-    return backend, capability.why
+        raise MachineLacksError(f"backend {name}: {capability.reason}", capability.hint)
+    return backend, capability.reason
 
 
 def _choose_automatically(machine: Machine, needs_perf: list[str], root: Path) -> tuple[Backend, str]:
@@ -69,8 +66,8 @@ def _choose_automatically(machine: Machine, needs_perf: list[str], root: Path) -
             sampling = backend_of(sampler.backend, root)
             capability = sampling.available(machine)
             if capability.ok:
-                return sampling, f"the machine samples memory accesses: {sampler.why}"
-            hidden = f"; {sampler.backend}: {capability.why} ({capability.hint})"
+                return sampling, f"the machine samples memory accesses: {sampler.reason}"
+            hidden = f"; {sampler.backend}: {capability.reason} ({capability.hint})"
     if root != LOCAL:
         name = "faults" if needs_perf else "emulate"
         return backend_of(name, root), f"that sampler cannot be used there{hidden}"
@@ -93,9 +90,9 @@ def _without_hardware(machine: Machine, needs_perf: list[str], hidden: str) -> t
     if first_touches.ok:
         return faults, (
             "WARNING: only first touches are seen, too little for communication; "
-            f"{emulation.hint or emulation.why}{hidden}"
+            f"{emulation.hint or emulation.reason}{hidden}"
         )
     raise MachineLacksError(
-        f"nothing to record with: faults: {first_touches.why}; emulate: {emulation.why}{hidden}",
+        f"nothing to record with: faults: {first_touches.reason}; emulate: {emulation.reason}{hidden}",
         emulation.hint or first_touches.hint,
     )

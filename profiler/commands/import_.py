@@ -6,7 +6,7 @@ from typing import Annotated
 from numaplan.common import Argument, Command, Option
 
 from .progress import terminal_progress
-from .show import say, say_summary
+from .show import say_summary
 
 
 class ImportCommand(Command, frozen=True):
@@ -33,6 +33,4 @@ class ImportCommand(Command, frozen=True):
         with terminal_progress() as progress:
             chosen = Machine.load(self.machine) if self.machine else None
             summary = import_recordings(self.recordings, self.output, machine=chosen, progress=progress)
-        for warning in summary.warnings:
-            say(f"warning: {warning}")
-        say_summary(summary.samples, summary.threads, summary.losses, self.output)
+        say_summary(summary, self.output)

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from numaplan.common import Argument, Command, Option, UsageError, write_document
+from numaplan.common import Argument, Command, Option, UsageError, check_output, write_document
 
 from .doctor import recorded_tree
 from .progress import terminal_progress
@@ -89,6 +89,8 @@ class RecordCommand(Command, frozen=True):
             raise UsageError(
                 "--sysfs without --dry-run: another machine's events cannot be recorded", "add it"
             )
+        if self.summary:
+            check_output(self.summary)
         recorded = record_runs(
             self.argv, options, self.runs, watch=terminal_progress, chosen=_say_choice, done=_say_run
         )
@@ -174,8 +176,8 @@ def _assignments(words: list[str]) -> dict[str, str]:
 
 
 def _say_run(run: "RecordedRun") -> None:
-    say_summary(run.summary.samples, run.summary.threads, run.summary.losses, run.trace)
+    say_summary(run.summary, run.trace)
 
 
-def _say_choice(backend: str, why: str) -> None:
-    say(f"recording with {backend}: {why}")
+def _say_choice(backend: str, reason: str) -> None:
+    say(f"recording with {backend}: {reason}")

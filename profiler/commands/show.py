@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..doctor import Check
+    from ..recording.importing import ImportSummary
+    from ..recording.record import RecordSummary
 
 MOST_THREADS = 40
 
@@ -55,13 +57,13 @@ def _counts(counts: dict[str, int], total: int) -> str:
 
 
 def show_checks(checks: Sequence["Check"]) -> None:
-    """Print the doctor's findings: a mark, the name, why, and below it the command that fixes it."""
+    """Print the doctor's findings: a mark, name and finding, and below them the command that fixes it."""
     from rich.console import Console
 
     console = Console()
     for check in checks:
         mark = "[green]ok[/green]  " if check.ok else "[red]lack[/red]"
-        console.print(f"{mark}  [bold]{check.name}[/bold]  {check.why}", highlight=False, soft_wrap=True)
+        console.print(f"{mark}  [bold]{check.name}[/bold]  {check.finding}", highlight=False, soft_wrap=True)
         if check.hint and not check.ok:
             console.print(f"      fix: [cyan]{check.hint}[/cyan]", highlight=False, soft_wrap=True)
 
@@ -71,11 +73,11 @@ def say(text: str) -> None:
     print(f"nprof: {text}", file=sys.stderr)
 
 
-def say_summary(samples: int, threads: int, losses: int, trace: Path) -> None:
+def say_summary(summary: "RecordSummary | ImportSummary", trace: Path) -> None:
     """Say what a trace came to hold."""
     from ..recording.outcome import summarise
 
-    lost = f", {losses:,} lost" if losses else ""
-    say(f"{samples:,} samples of {threads} threads{lost} in {trace}")
+    lost = f", {summary.losses:,} lost" if summary.losses else ""
+    say(f"{summary.samples:,} samples of {summary.threads} threads{lost} in {trace}")
     for line in summarise(trace):
         say(line)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from numaplan.common import UsageError
 from numaplan.machine import Machine
 
-from ..backends.base import Progress
+from ..backends.base import Progress, Recording
 from ..identity.records import Identity, RegionRecord, ThreadRecord
-from ..recorded import Recording, SampleBlock
+from ..sample_block import SampleBlock
 from ..trace.writer import TraceWriter
 from .attribution import IntervalIndex
 from .threads import ThreadTable, merge_threads

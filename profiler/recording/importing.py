@@ -8,32 +8,28 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
-from numaplan.common import NumaplanError, UsageError
+from numaplan.common import NumaplanError, UsageError, check_output
 from numaplan.machine import Machine
 
-from ..backends.base import Progress
+from ..backends.base import Progress, Recording
 from ..backends.perf.hardware_trace import samples_of
 from ..perfdata.accesses.blocks import KEPT, Accesses, survey
 from ..perfdata.accesses.conversion import machine_of
 from ..perfdata.accesses.event_kinds import period_facts
-from ..perfdata.decoded import Decoded
+from ..perfdata.decode import Decoded
 from ..perfdata.file.source import decompressed
 from ..perfdata.processes.identities import RunRecords, identity_of
-from ..perfdata.processes.records import ThreadSpan
-from ..recorded import Recording
+from ..perfdata.processes.records import SAMPLE
 from .assemble import write_trace
-
-_SAMPLE = 9  # the type of their records
 
 
 @dataclass(frozen=True)
 class ImportSummary:
-    """What the files brought; warnings: what in them could not be read."""
+    """What the files brought."""
 
     samples: int
     threads: int
     losses: int
-    warnings: tuple[str, ...]
 
 
 def import_recordings(
@@ -49,6 +45,7 @@ def import_recordings(
     one of the first file by default. Raises UsageError (PerfDataError) for what cannot be read or holds no
     memory access, MachineLacksError for hardware traces that only perf can decode.
     """
+    check_output(output)
     with tempfile.TemporaryDirectory(prefix="numaplan-import-") as folder:
         parts = []
         for number, name in enumerate(names):
@@ -69,13 +66,13 @@ def import_recordings(
         warnings = (*(text for part in parts for text in part.facts.warnings), *unclear, *more)
         meta = _meta(parts, names, start - shifts[0], warnings)
         samples, threads = write_trace(output, chosen, recording, identity, meta, progress)
-    return ImportSummary(samples, threads, sum(events for _, events in recording.losses), warnings)
+    return ImportSummary(samples, threads, sum(events for _, events in recording.losses))
 
 
 def _meta(
     parts: Sequence[Accesses], names: Sequence[str], start: int, warnings: Sequence[str]
 ) -> dict[str, object]:
-    """RunRecords for the trace; start: of the recording, in the first file's clock."""
+    """Facts for the trace's meta table; start: of the recording, in the first file's clock."""
     first = parts[0].facts.header
     meta: dict[str, object] = {
         "argv": json.dumps(first.get("cmdline", [])),
@@ -112,7 +109,7 @@ def _read(name: str, folder: Path, number: int, progress: Progress, keep: int) -
 
 def _nothing(name: str, facts: Decoded) -> UsageError:
     events = ", ".join(dict.fromkeys(facts.events)) or "none"
-    count = facts.header["records"].get(_SAMPLE, 0)
+    count = facts.header["records"].get(SAMPLE, 0)
     return UsageError(
         f"{name}: no memory access among {count} samples (events: {events})",
         "record with 'perf mem record' or 'perf record -d -e page-faults'",
@@ -137,9 +134,8 @@ def _clock_shifts(parts: Sequence[Decoded]) -> tuple[list[int], tuple[str, ...]]
 
 def _records_of_all(parts: Sequence[Decoded]) -> RunRecords:
     """The facts of all files. Files of this machine: their programs can be looked into."""
-    spans: list[ThreadSpan] = [span for part in parts for span in part.threads]
     return RunRecords(
-        spans=spans,
+        spans=[span for part in parts for span in part.threads],
         maps=[one for part in parts for one in part.maps],
         execs=[one for part in parts for one in part.execs],
         same_host=all(part.header.get("hostname") == os.uname().nodename for part in parts),

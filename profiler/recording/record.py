@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from numaplan.common import UsageError, find_program
+from numaplan.common import UsageError, check_output, find_program
 from numaplan.machine import Machine
 
 from ..backends.base import PerfChoices, Progress, RecordRequest
@@ -30,7 +30,7 @@ class RecordSummary:
     threads: int
     losses: int
     backend: str
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -68,16 +68,16 @@ def record(
 ) -> RecordSummary:
     """Run argv to its end and write what was seen to options.output.
 
-    chosen: called with (backend, why) before the program starts. Raises UsageError (no such program, output
-    cannot be written, no sample seen), MachineLacksError (the backend does not work here).
+    chosen: called with (backend, reason) before the program starts. Raises UsageError (no such program,
+    output cannot be written, no sample seen), MachineLacksError (the backend does not work here).
     """
     options = options or RecordOptions()
     check_target(argv, options)
     if argv:
         find_program(argv)
     machine = Machine.load(options.machine)
-    backend, why = choose_backend(options.backend, machine, options.choices)
-    chosen(backend.name, why)
+    backend, reason = choose_backend(options.backend, machine, options.choices)
+    chosen(backend.name, reason)
     shown = list(argv) or _arguments_of(options.choices.pids)
     with prepared(argv, options, machine) as request:
         recording = backend.record(request, progress)
@@ -85,7 +85,7 @@ def record(
         meta = {
             "argv": json.dumps(shown),
             "backend": backend.name,
-            "backend_why": why,
+            "backend_why": reason,
             "period": options.period,
             "exit_code": recording.exit_code,
             "run": options.run + 1,
@@ -100,7 +100,7 @@ def record(
         threads=threads,
         losses=sum(events for _, events in recording.losses),
         backend=backend.name,
-        why=why,
+        reason=reason,
     )
 
 
@@ -156,8 +156,8 @@ def command_line(
     """
     check_target(argv, options)
     machine = Machine.load(str(root) if root and options.machine == "local" else options.machine)
-    backend, why = choose_backend(options.backend, machine, options.choices, root or Path("/"))
-    chosen(backend.name, why)
+    backend, reason = choose_backend(options.backend, machine, options.choices, root or Path("/"))
+    chosen(backend.name, reason)
     with prepared(argv, options, machine) as request:
         return backend.command(request)
 
@@ -165,13 +165,12 @@ def command_line(
 @contextmanager
 def _workdir(output: Path) -> Iterator[Path]:
     """A private folder beside the output: on the disk that must hold the trace, and known to be writable."""
-    if output.is_dir():
-        raise UsageError(f"{output}: is a directory", "name a file")
+    check_output(output)
     try:
         folder = tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent)
     except OSError as error:
         raise UsageError(
-            f"{output}: cannot be written: {error.strerror}", "choose a folder that exists and is writable"
+            f"{output}: cannot be written: {error.strerror}", "choose a folder that is writable"
         ) from error
     try:
         yield Path(folder)

@@ -73,7 +73,7 @@ def summary_document(runs: Sequence[RecordedRun]) -> dict[str, object]:
                 "threads": run.summary.threads,
                 "losses": run.summary.losses,
                 "backend": run.summary.backend,
-                "backend_why": run.summary.why,
+                "backend_why": run.summary.reason,
             }
             for run in runs
         ],

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..identity.records import Identity, ThreadRecord
-from ..recorded import SeenThread
+from ..sample_block import SeenThread
 from .attribution import IntervalIndex
 
 

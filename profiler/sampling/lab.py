@@ -34,8 +34,7 @@ def lab_events() -> LiveEvents:
         raise MachineLacksError(
             "backend lab: this is not a virtual machine of nlab", "take pebs, ibs or faults"
         )
-    why = "the virtual machine's sampler"
-    return LiveEvents("lab", (), (), PERIOD, why, machine_wide=True, unloaded=True)
+    return LiveEvents("lab", (), (), PERIOD, machine_wide=True, unloaded=True)
 
 
 class LabSampler:
@@ -57,8 +56,8 @@ class LabSampler:
             self._decoder.feed(self._ask(_START, what.period))
         except (OSError, PerfDataError) as error:
             self.close()
-            why = getattr(error, "strerror", None) or "another uses it"
-            raise MachineLacksError(f"the virtual machine's sampler: {why}", _HINT) from error
+            reason = getattr(error, "strerror", None) or "another uses it"
+            raise MachineLacksError(f"the virtual machine's sampler: {reason}", _HINT) from error
 
     def take(self) -> LiveSamples:
         """The samples since the last call; raises MachineLacksError once the sampler has ended."""

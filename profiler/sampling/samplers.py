@@ -32,7 +32,7 @@ def live_events(backend: str, period: int) -> LiveEvents:
 
         recording_perf()
         options = ("-d", "-k", "CLOCK_MONOTONIC", *ring_options(is_privileged()))
-        return LiveEvents("faults", ("page-faults",), options, 1, "page faults and NUMA hint faults")
+        return LiveEvents("faults", ("page-faults",), options, 1)
     if backend not in ("pebs", "ibs"):
         raise MachineLacksError(f"backend {backend} cannot sample live", "take pebs, ibs or faults")
     return _hardware_events(backend, period)
@@ -52,11 +52,9 @@ def _hardware_events(backend: str, period: int) -> LiveEvents:
 
     capability = HardwareBackend(backend).available(Machine.load("local"))
     if not capability.ok:
-        raise MachineLacksError(f"backend {backend}: {capability.why}", capability.hint or _HINT)
-    events, why = (*plan.events, _INSTRUCTIONS), capability.why
-    return LiveEvents(
-        backend, events, plan.options, plan.period, why, plan.machine_wide, 1e6 / clock_khz(root)
-    )
+        raise MachineLacksError(f"backend {backend}: {capability.reason}", capability.hint or _HINT)
+    events = (*plan.events, _INSTRUCTIONS)
+    return LiveEvents(backend, events, plan.options, plan.period, plan.machine_wide, 1e6 / clock_khz(root))
 
 
 def start_sampler(what: LiveEvents, pids: Sequence[int]) -> Sampler:

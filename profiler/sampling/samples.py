@@ -11,16 +11,16 @@ from ..perfdata.accesses.data_source import is_store, levels
 from ..perfdata.accesses.event_kinds import event_codes
 from ..perfdata.accesses.native import NOT_AN_ACCESS
 from ..perfdata.stream import StreamDecoder
+from ..sample_block import USER_END
 from ..trace.schema import EVENT_CODE, LEVEL_CODE
 
 INSTRUCTIONS_PERIOD = 10_000_019
-_USER_END = np.uint64(1 << 63)
 _MISSED = [LEVEL_CODE[name] for name in ("local_dram", "remote_dram", "remote_cache", "pmem", "cxl")]
 
 
 @dataclass(frozen=True)
 class LiveEvents:
-    """What is sampled: the backend's name, perf's events and options, its period, why this one; machine_wide:
+    """What is sampled: the backend's name, perf's events and options, its period; machine_wide:
     the sampler cannot be bound to threads; unit_ns: of its latencies (samplers of processors count cycles);
     unloaded: its latencies are those of an idle machine, and tell no more than distances do.
     """
@@ -29,7 +29,6 @@ class LiveEvents:
     events: tuple[str, ...]
     options: tuple[str, ...]
     period: int
-    why: str
     machine_wide: bool = False
     unit_ns: float = 1.0
     unloaded: bool = False
@@ -84,7 +83,7 @@ def live_samples(
     """
     code = event_codes(events)[samples["event"]]
     addr = samples["addr"]
-    rows = np.flatnonzero((code != NOT_AN_ACCESS) & (addr < _USER_END) & (addr != 0))
+    rows = np.flatnonzero((code != NOT_AN_ACCESS) & (addr < USER_END) & (addr != 0))
     source = samples["data_src"][rows]
     weight = samples["weight"][rows].astype(np.float64)
     level = levels(source)

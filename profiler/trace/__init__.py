@@ -1,1 +1,1 @@
-"""The trace file (one DuckDB database) and its tables; names are loaded when first used."""
+"""The trace file (one DuckDB database): its tables, writing and reading it."""

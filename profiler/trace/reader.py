@@ -16,8 +16,7 @@ import msgspec
 from numaplan.common import UsageError
 from numaplan.machine import Machine
 
-from .driver import driver
-from .opening import QUIET, open_database, unreadable
+from .database import QUIET, driver, open_database, unreadable
 from .rows import RegionRow, ThreadRow
 from .schema import COLUMNS, ENUMS, READABLE_VERSIONS, TABLES, array_type
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from numaplan.common import UsageError, atomic_output, version
 
-from .driver import driver
+from .database import QUIET, driver
 from .schema import COLUMNS, ENUMS, NUMBERS, SCHEMA_VERSION, TABLES, TIME, array_type
 
 _ROW_GROUP = 63 * 2048  # rows: of columns of 8 bytes they fill four blocks of the database, nearly
@@ -20,7 +20,7 @@ _FEW = 122_880  # samples that the database compresses in no time
 _BYTES = 32  # of a sample, at most: compressing takes the database as long again as storing
 
 _SETTINGS = (
-    "SET enable_progress_bar = false",  # it would go to stdout
+    QUIET,
     "SET memory_limit = '128MB'",  # written blocks would stay in memory as long as there is some
     # One stream of blocks: further threads only hand it around, and waiting row groups leave the cache.
     "SET threads = 1",
@@ -58,7 +58,7 @@ class TraceWriter:
             for name, values in ENUMS.items():
                 self._db.execute(f"CREATE TYPE {name} AS ENUM {values!r}")
             for table, columns in TABLES.items():
-                if table != "samples":  # how, is known when it is known whether there are many
+                if table != "samples":  # made once it is known whether there are many
                     self._create(table, columns)
             self.set_meta({"schema": SCHEMA_VERSION, "version": version()})
         except BaseException as error:

@@ -62,7 +62,7 @@ def test_each_thread_is_seen_in_its_own_half(name: str, workload: Path, tmp_path
     except NumaplanError as error:
         pytest.skip(f"{name}: {error}")
     if not capability.ok:
-        pytest.skip(f"{name}: {capability.why} — {capability.hint}")
+        pytest.skip(f"{name}: {capability.reason} — {capability.hint}")
     argv = [str(workload), "1" if name == "emulate" else "20"]
     summary = record(argv, RecordOptions(output=tmp_path / "trace.db", backend=name, period=1000))
     assert summary.exit_code == 0 and summary.backend == name

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from numaplan.profiler.perfdata.decoded import decode_perf
+from numaplan.profiler.perfdata.decode import decode_perf
 from numaplan.profiler.perfdata.file.source import PerfDataError
 from numaplan.profiler.perfdata.processes.identities import RunRecords, identity_of
 from tests.support.perfdata_builder import AUXTRACE, COMPRESSED2, SAMPLE_ORDER, Builder, Event

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from numaplan.profiler.perfdata.decoded import Decoded, decode_perf
+from numaplan.profiler.perfdata.decode import Decoded, decode_perf
 from numaplan.profiler.perfdata.file.source import PerfDataError
 from tests.conftest import REPOSITORY
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from numaplan.profiler.perfdata.decoded import decode_perf
+from numaplan.profiler.perfdata.decode import decode_perf
 from tests.replay import fuzz
 from tests.replay.fuzz import recordings, run
 from tests.support.perfdata_builder import Builder, Event

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from numaplan.machine import Machine
-from numaplan.profiler.backends.base import RecordRequest
+from numaplan.profiler.backends.base import Recording, RecordRequest
 from numaplan.profiler.backends.emulation.backend import EmulateBackend
 from numaplan.profiler.identity.environment import prepare
-from numaplan.profiler.recorded import Recording, SampleBlock
+from numaplan.profiler.sample_block import SampleBlock
 from tests.support.programs import PROGRAMS, compiled
 
 MARKS = [

@@ -20,8 +20,8 @@ import numpy as np
 from numaplan.common import MachineLacksError, NumaplanError, UsageError, native_part, run_program
 from numaplan.machine import Machine
 
-from ...recorded import Recording, SeenThread
-from ..base import WATCHING, Capability, Progress, RecordRequest
+from ...sample_block import SeenThread
+from ..base import WATCHING, Capability, Progress, Recording, RecordRequest
 from .caches import domains_of
 from .clock import JobClock, on_one_line, translated
 from .filter import identity_in, runtime_filter

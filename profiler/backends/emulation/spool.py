@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from numaplan.common import UsageError
 
-from ...recorded import SampleBlock
+from ...sample_block import SampleBlock
 from ...trace.schema import EVENT_CODE, LEVELS
 
 MAGIC = b"NPEMULAT"
@@ -168,7 +168,7 @@ def _convert(
     good &= known[block]
     block, first, second = block[good], first[good], second[good]
     thread = thread_of[block]
-    seat = np.array(seats, np.int16).reshape(-1, 2)[process.threads["birth"].astype(np.int64) % len(seats)]
+    seat = np.array(seats, np.int32).reshape(-1, 2)[process.threads["birth"].astype(np.int64) % len(seats)]
     level = (first >> np.uint64(58) & np.uint64(15)).astype(np.uint8)
     level[level >= len(LEVELS)] = 0
     store = (first >> np.uint64(62) & np.uint64(1)).astype(np.bool_)

@@ -82,7 +82,7 @@ def plan_events(
     """
     sampler = next(one for one in samplers_of(hardware.pmus) if one.backend == backend)
     if not sampler.ok:
-        raise MachineLacksError(f"backend {backend}: {sampler.why}", _BARE_METAL)
+        raise MachineLacksError(f"backend {backend}: {sampler.reason}", _BARE_METAL)
     plan = _PLANS[backend](hardware, period, read_settings(backend, settings))
     level = 0 if plan.machine_wide else 2 if _user_only(plan) else 1
     if not hardware.privileged and (hardware.paranoid is None or hardware.paranoid > level):

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from numaplan.common import MachineLacksError, UsageError
 from numaplan.machine import Machine
 
-from ...perfdata.decoded import decode_perf
-from ...recorded import Recording, SampleBlock
+from ...perfdata.decode import decode_perf
+from ...sample_block import SampleBlock
 from ...trace.schema import EVENT_CODE
-from ..base import Capability, PerfChoices, Progress, RecordRequest
+from ..base import Capability, PerfChoices, Progress, Recording, RecordRequest
 from .command import perf_arguments, probe
 from .event_plan import NO_PHYSICAL, ring_options
 from .privileges import CAP_SYS_ADMIN, has_capability, is_privileged, perf_hint

@@ -6,8 +6,7 @@ from numaplan.common import NumaplanError
 from numaplan.machine import Machine
 
 from ...perfdata.accesses.blocks import Accesses
-from ...recorded import Recording
-from ..base import Capability, PerfChoices, Progress, RecordRequest
+from ..base import Capability, PerfChoices, Progress, Recording, RecordRequest
 from .command import perf_arguments, probe
 from .event_plan import EventPlan, plan_events
 from .hardware_samplers import read_hardware
@@ -51,10 +50,10 @@ class HardwareBackend:
         arguments = _arguments(plan, request.choices)
         run = run_perf(request, arguments, output, progress, plan.machine_wide)
         progress("reading the recording", -1.0)
-        return self.recorded(request, plan, run, output)
+        return self.read(request, plan, run, output)
 
-    def recorded(self, request: RecordRequest, plan: EventPlan, run: PerfRun, output: Path) -> Recording:
-        """What perf's file says; record() without the running."""
+    def read(self, request: RecordRequest, plan: EventPlan, run: PerfRun, output: Path) -> Recording:
+        """What the recording in perf's file brought: record() without the running."""
         only_family = plan.machine_wide and not request.choices.all_cpus
         return recording_of(request, run, self._survey(output, run), plan.period, plan.notes, only_family)
 

@@ -15,12 +15,11 @@ _TEXT_LIMIT = 64 << 10  # /proc/cpuinfo repeats itself for every cpu
 
 @dataclass(frozen=True)
 class Pmu:
-    """One performance monitoring unit: names of its events and format terms, its capabilities, its cpus."""
+    """One performance monitoring unit: names of its events and format terms, its capabilities."""
 
     events: frozenset[str] = frozenset()
     formats: frozenset[str] = frozenset()
     caps: Mapping[str, str] = field(default_factory=dict)
-    cpus: str = ""
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,6 @@ class Hardware:
 
     family: int = 0
     model: int = 0
-    name: str = ""
     kernel: tuple[int, int] = (0, 0)
     pmus: Mapping[str, Pmu] = field(default_factory=dict)
     paranoid: int | None = None
@@ -47,7 +45,7 @@ class Sampler:
 
     backend: str
     ok: bool
-    why: str
+    reason: str
 
 
 def read_hardware(root: Path = Path("/")) -> Hardware:
@@ -58,7 +56,6 @@ def read_hardware(root: Path = Path("/")) -> Hardware:
     return Hardware(
         family=_integer(facts.get("cpu family", "")),
         model=_integer(facts.get("model", "")),
-        name=facts.get("model name", ""),
         kernel=(int(release[1]), int(release[2])) if release else (0, 0),
         pmus=_pmus(root / _DEVICES),
         paranoid=perf_event_paranoid(root),
@@ -140,7 +137,6 @@ def _pmus(devices: Path) -> dict[str, Pmu]:
                 events=_names(place / "events"),
                 formats=_names(place / "format"),
                 caps={cap: read_text(place / "caps" / cap).strip() for cap in _names(place / "caps")},
-                cpus=read_text(place / "cpus").strip(),
             )
     return found
 

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ...perfdata.processes.records import LOST
 from ...perfdata.samples import native
 
 _REMEMBERED = 8
 _DATA_OFFSET_AT, _HEADER_BYTES = 40, 56
-_LOST, _EVENTS_LOST_AT, _LOST_BYTES = 2, 16, 24  # records of losses: type, where they count, size
+_EVENTS_LOST_AT, _LOST_BYTES = 16, 24  # of records of losses: where they count, size
 _RECORDS = 1 << 14  # at a time
 _MOST_BYTES = 32 << 20  # to read in one call; the rest comes with the next
 
@@ -28,7 +29,7 @@ class Meter:
         self.samples = 0
         self.lost = 0
         treatment = [native.SKIP] * native.COUNTED_TYPES
-        treatment[_LOST] = native.REPORT
+        treatment[LOST] = native.REPORT
         self._walker = native.Walker(treatment, swap=False, room=_RECORDS)
 
     def line(self, pids: Sequence[int]) -> str:

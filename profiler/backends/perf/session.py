@@ -10,17 +10,15 @@ from numaplan.machine import Machine
 
 from ...perfdata.accesses.blocks import KEPT, Accesses, survey
 from ...perfdata.accesses.event_kinds import period_facts
-from ...perfdata.decoded import Decoded
+from ...perfdata.decode import Decoded
 from ...perfdata.processes.identities import RunRecords, identity_of
+from ...perfdata.processes.records import THROTTLE
 from ...perfdata.processes.unrecorded import LARGEST_TID
-from ...recorded import Recording, SampleBlock, SeenThread
-from ..base import WATCHING, Progress, RecordRequest
+from ...sample_block import USER_END, SampleBlock, SeenThread
+from ..base import WATCHING, Progress, Recording, RecordRequest
 from .process import INTERRUPTED
 from .progress import Meter
 from .running import PerfRun, run_attached, run_recorded
-
-_USER_END = np.uint64(1 << 63)
-_THROTTLE = 5  # the kernel's record for a sampler that it slowed down
 
 
 def shown_command(request: RecordRequest, arguments: Sequence[str], machine_wide: bool = False) -> list[str]:
@@ -113,7 +111,7 @@ class OwnBlocks:
     def __iter__(self) -> Iterator[SampleBlock]:
         for block in self._found.blocks(self._machine, self._found.start):
             kept = (block.pid != self._pid) | (block.time_ns >= self._started)
-            kept &= block.addr < _USER_END
+            kept &= block.addr < USER_END
             if self._members is not None:
                 kept &= np.isin(block.pid, self._members)
             yield block if kept.all() else block.chosen(kept)
@@ -183,7 +181,7 @@ def _notes(
     }
     if request.choices.freq:
         facts["freq"] = str(request.choices.freq)
-    throttled = header["records"].get(_THROTTLE, 0)
+    throttled = header["records"].get(THROTTLE, 0)  # when it slowed a sampler down
     slowed = f"the kernel slowed the sampler down {throttled} times" if throttled else ""
     warnings = [text for text in (run.messages, *found.facts.warnings, *notes, slowed) if text]
     if warnings:

@@ -69,8 +69,7 @@ struct levels {
 /* What a trace keeps; -1 where it is not known. phys_addr: NULL when there are none. */
 struct accesses {
     int64_t *time;
-    int32_t *pid, *tid;
-    int16_t *cpu;
+    int32_t *pid, *tid, *cpu;
     uint64_t *addr, *phys_addr, *ip;
     uint8_t *is_write, *level;
     int32_t *latency;
@@ -101,7 +100,7 @@ void perfdata_convert(const struct samples *samples, const int64_t *rows, const 
         const int64_t cpu = s.cpu[row];
         const uint8_t numbered = l.numbered[(source >> l.number_shift & l.number_mask) << l.hops_bits |
                                             (source >> l.hops_shift & l.hops_mask)];
-        out.cpu[i] = (uint64_t)cpu <= INT16_MAX && has_cpu[s.event[row]] ? (int16_t)cpu : -1;
+        out.cpu[i] = (uint64_t)cpu <= INT16_MAX && has_cpu[s.event[row]] ? (int32_t)cpu : -1;
         out.is_write[i] = (codes[i] == store) | ((source & store_bit) != 0);
         out.level[i] = numbered != l.unknown ? numbered : l.old[source >> l.old_shift & l.old_mask];
         out.latency[i] = weight == 0 ? -1 : weight > INT32_MAX ? INT32_MAX : (int32_t)weight;

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from numaplan.machine import Machine
 
-from ...recorded import SampleBlock
-from ..decoded import Decoded, decoded, opened, pieces
+from ...sample_block import SampleBlock
+from ..decode import Decoded, decoded_of, opened, pieces
 from .conversion import Placer, start_of
 from .decoder import AccessDecoder
 
@@ -72,7 +72,7 @@ class AccessBlocks:
         self.decoder.flush()
         yield from self._ready()
         reader.finish()
-        facts = decoded(reader)
+        facts = decoded_of(reader)
         self.facts = replace(facts, recorded_threads=facts.recorded_threads + self.decoder.unrecorded.spans())
 
     def _ready(self) -> Iterator[SampleBlock]:

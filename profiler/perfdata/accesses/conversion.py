@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from numaplan.machine import MAX_CPUS, Machine, Node, parse_list
 
-from ...recorded import SampleBlock
-from ..decoded import Decoded
+from ...sample_block import SampleBlock
+from ..decode import Decoded
 from ..file.attrs import CPU
 from .native import Codes, Rows, Samples, convert_rows
 
@@ -36,7 +36,7 @@ def block_of(samples: Samples, rows: Rows, codes: Codes, with_cpu: NDArray[np.bo
 
 def sample_block(columns: dict[str, NDArray[Any]], codes: Codes) -> SampleBlock:
     """A block of accesses whose nodes are not known."""
-    return SampleBlock(node=np.full(len(codes), -1, np.int16), event=codes, **columns)
+    return SampleBlock(node=np.full(len(codes), -1, np.int32), event=codes, **columns)
 
 
 class Placer:
@@ -44,7 +44,7 @@ class Placer:
 
     def __init__(self, machine: Machine, start: int) -> None:
         self._start = start
-        self._node_of = np.full(MAX_CPUS, -1, dtype=np.int16)  # the last one is that of cpu -1
+        self._node_of = np.full(MAX_CPUS, -1, dtype=np.int32)  # the last one is that of cpu -1
         for cpu, node in machine.node_of_cpu.items():
             self._node_of[cpu] = node
 

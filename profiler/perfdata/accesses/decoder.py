@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...recorded import SampleBlock
+from ...sample_block import SampleBlock
 from ..file.attrs import Attr
 from ..processes.records import ThreadSpan
 from ..processes.unrecorded import NativeSearch, UnrecordedThreads

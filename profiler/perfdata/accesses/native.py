@@ -25,7 +25,7 @@ _ACCESSES = {
     "time_ns": np.int64,
     "pid": np.int32,
     "tid": np.int32,
-    "cpu": np.int16,
+    "cpu": np.int32,
     "addr": np.uint64,
     "phys_addr": np.uint64,
     "ip": np.uint64,

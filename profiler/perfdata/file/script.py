@@ -75,9 +75,9 @@ def transcribe(
         wanted.remove(refused[1])
     if not count:
         lines = [line.strip() for line in messages.splitlines() if line.strip()]
-        why = lines[-1][:200] if lines else "it gives no sample"
+        reason = lines[-1][:200] if lines else "it gives no sample"
         hint = f"decode it where it was recorded: perf inject {itrace} -i {recording.name} -o decoded.data"
-        raise MachineLacksError(f"perf script cannot decode the hardware trace: {why}", hint)
+        raise MachineLacksError(f"perf script cannot decode the hardware trace: {reason}", hint)
     return output
 
 

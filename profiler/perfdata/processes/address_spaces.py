@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from ...identity.records import RegionRecord, inherited_regions
 from ...identity.static import static_objects
+from ...sample_block import USER_END
 from .ancestry import ProcessSpan
 from .elf import bias_of, local_file, writable_ranges
 from .records import EXECUTABLE, WRITABLE, Mapping, ThreadSpan
@@ -21,7 +22,6 @@ _MOST_REGIONS = 1 << 19
 _MOST_MODULES = 1 << 13
 _MOST_COPIED = 1 << 21
 _LOADING = 10_000_000  # ns between two mappings of one library
-ADDRESSES = 1 << 63  # beyond is the kernel's
 
 
 class AddressSpaces:
@@ -41,7 +41,7 @@ class AddressSpaces:
         if process.parent is not None:
             own.inherit()
         events: list[tuple[int, int, Mapping | ThreadSpan | None]] = [(time, 0, None) for time in execs]
-        events += [(one.time, 1, one) for one in maps if one.length > 0 and one.addr + one.length < ADDRESSES]
+        events += [(one.time, 1, one) for one in maps if one.length > 0 and one.addr + one.length < USER_END]
         events += [(span.start, 2, span) for span in process.spans if span.start >= 0]
         for time, _kind, what in sorted(events, key=lambda one: one[:2]):
             if what is None:
@@ -157,7 +157,7 @@ class _AddressSpace:
                 bisect.insort(self._own_data, piece_range)
             for piece in static_objects(file):
                 start, length = bias + piece.address, piece.bytes
-                if length > 0 and 0 <= start < ADDRESSES - length:
+                if length > 0 and 0 <= start < USER_END - length:
                     title = f"{base}:{piece.name}"
                     self._keep(self._region("static", title, start, length, one.time, build_id=one.build_id))
         self._add(one, "text", f"{base}:.text")
@@ -204,7 +204,7 @@ class _AddressSpace:
 
     def _is_own_data(self, one: Mapping) -> bool:
         """Whether its symbols tell more of this memory already."""
-        place = bisect.bisect_right(self._own_data, (one.addr, ADDRESSES)) - 1
+        place = bisect.bisect_right(self._own_data, (one.addr, USER_END)) - 1
         return place >= 0 and one.addr + one.length <= self._own_data[place][1]
 
     def _add(self, one: Mapping, kind: str, name: str, thread: str = "") -> int:

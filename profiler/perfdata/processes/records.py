@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ..file import attrs as a
 from ..file.attrs import Attr
 
-MMAP, LOST, COMM, EXIT, FORK, MMAP2, LOST_SAMPLES = 1, 2, 3, 4, 7, 10, 13
+MMAP, LOST, COMM, EXIT, THROTTLE, FORK, SAMPLE, MMAP2, LOST_SAMPLES = 1, 2, 3, 4, 5, 7, 9, 10, 13
 REPORTED = (MMAP, LOST, COMM, EXIT, FORK, MMAP2, LOST_SAMPLES)
 READABLE, WRITABLE, EXECUTABLE = 1, 2, 4  # a mapping's protection
 # Fields at the end of records that are no samples, where sample_id_all is set.

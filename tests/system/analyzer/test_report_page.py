@@ -50,8 +50,8 @@ def ring_trace(path: Path, threads: int, count: int) -> Path:
             {
                 "time_ns": np.sort(rng.integers(0, 10**9, count)),
                 "thread": thread.astype(np.int32),
-                "cpu": np.full(count, -1, np.int16),
-                "node": np.full(count, -1, np.int16),
+                "cpu": np.full(count, -1, np.int32),
+                "node": np.full(count, -1, np.int32),
                 "addr": (BASE + where * 65536 + offset).astype(np.uint64),
                 "phys_addr": np.zeros(count, np.uint64),
                 "ip": np.zeros(count, np.uint64),

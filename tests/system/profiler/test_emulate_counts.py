@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from numaplan.profiler.recorded import SampleBlock
 from numaplan.profiler.recording.assemble import RegionFinder
+from numaplan.profiler.sample_block import SampleBlock
 from numaplan.profiler.trace.reader import Trace
 from tests.support.commands import succeed
 from tests.support.emulating import BASE, MARKS, Recorder, build

@@ -15,10 +15,10 @@ import pytest
 
 from numaplan.common import MachineLacksError, UsageError
 from numaplan.machine import Machine, Node
-from numaplan.profiler.backends.base import RecordRequest
+from numaplan.profiler.backends.base import Recording, RecordRequest
 from numaplan.profiler.backends.perf import faults
 from numaplan.profiler.backends.perf.running import run_recorded
-from numaplan.profiler.recorded import Recording, SampleBlock
+from numaplan.profiler.sample_block import SampleBlock
 from numaplan.profiler.trace.schema import EVENT_CODE
 
 pytestmark = pytest.mark.system
@@ -69,7 +69,7 @@ def machine() -> Machine:
 def _needs_perf(machine: Machine) -> None:
     capability = faults.FaultsBackend().available(machine)
     if not capability.ok:
-        pytest.skip(f"{capability.why}: {capability.hint}")
+        pytest.skip(f"{capability.reason}: {capability.hint}")
 
 
 @pytest.fixture(scope="module")

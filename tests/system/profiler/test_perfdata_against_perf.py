@@ -9,7 +9,7 @@ import pytest
 
 from numaplan.machine import Machine
 from numaplan.profiler.backends.perf.faults import FaultsBackend
-from numaplan.profiler.perfdata.decoded import Decoded, decode_perf
+from numaplan.profiler.perfdata.decode import Decoded, decode_perf
 from tests.support.perfdata_builder import HOSTNAME, Builder, Event
 
 pytestmark = pytest.mark.system

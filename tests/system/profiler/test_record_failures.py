@@ -83,3 +83,9 @@ def test_an_unwritable_place_is_said_before_the_program_runs(tmp_path: Path) -> 
     result = run("nprof", "record", "-o", tmp_path / "no" / "t.db", "--", "touch", tmp_path / "ran")
     one_line_error(result, "nprof", 2)
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_summary_that_cannot_be_written_is_said_before_the_program_runs(tmp_path: Path) -> None:
+    words = ("nprof", "record", "--backend", "emulate", "--summary", "missing/sum.json")
+    assert "no folder" in one_line_error(run(*words, "touch", "ran", cwd=tmp_path), "nprof", 2)
+    assert list(tmp_path.iterdir()) == []

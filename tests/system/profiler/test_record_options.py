@@ -48,7 +48,7 @@ def _perf() -> None:
     needs("perf")
     capability = FaultsBackend().available(Machine.load("local"))
     if not capability.ok:
-        pytest.skip(capability.why)
+        pytest.skip(capability.reason)
 
 
 @pytest.fixture

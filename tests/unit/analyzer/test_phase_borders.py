@@ -56,8 +56,8 @@ def write(path: Path, weights: Sequence[float], border: int = BORDER, period: in
             {
                 "time_ns": time,
                 "thread": thread.astype(np.int32),
-                "cpu": np.full(SAMPLES, -1, np.int16),
-                "node": np.full(SAMPLES, -1, np.int16),
+                "cpu": np.full(SAMPLES, -1, np.int32),
+                "node": np.full(SAMPLES, -1, np.int32),
                 "addr": addr.astype(np.uint64),
                 "phys_addr": np.zeros(SAMPLES, np.uint64),
                 "ip": np.zeros(SAMPLES, np.uint64),

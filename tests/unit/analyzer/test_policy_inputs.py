@@ -39,8 +39,8 @@ def write(
             {
                 "time_ns": np.arange(count),
                 "thread": np.array(thread, np.int32),
-                "cpu": np.full(count, -1, np.int16),
-                "node": np.array(node, np.int16),
+                "cpu": np.full(count, -1, np.int32),
+                "node": np.array(node, np.int32),
                 "addr": np.full(count, 64, np.uint64),
                 "phys_addr": np.zeros(count, np.uint64),
                 "ip": np.zeros(count, np.uint64),

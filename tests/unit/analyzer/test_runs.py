@@ -62,8 +62,8 @@ def record(
             {
                 "time_ns": np.sort(rng.integers(0, 10**9, count)),
                 "thread": np.asarray(names)[role].astype(np.int32),
-                "cpu": np.full(count, -1, np.int16),
-                "node": np.full(count, -1, np.int16),
+                "cpu": np.full(count, -1, np.int32),
+                "node": np.full(count, -1, np.int32),
                 "addr": addr.astype(np.uint64),
                 "phys_addr": np.zeros(count, np.uint64),
                 "ip": np.zeros(count, np.uint64),

@@ -22,6 +22,7 @@ class Tool(Command, frozen=True):
     path: Annotated[Path, Option(help="A path.", metavar="FILE")] = Path("x")
     several: Annotated[list[int], Option("--several", "-s", help="Numbers.")] = []  # noqa: RUF012
     flag: Annotated[bool, Option("--flag", off="--no-flag", help="Or not.", group="More")] = True
+    any_of: Annotated[list[str] | None, Option(help="Words, or none.")] = None
     two_words: Annotated[bool, Option(help="Without a name of its own.")] = False
     as_json: Json = False
 
@@ -64,13 +65,15 @@ def tools(*words: str) -> int:
 
 def test_values_have_their_types() -> None:
     assert tool() == Tool()
-    line = "a --share 1e-3 b --path=y/z --several 1 -n9 --several -2 --no-flag --two-words --json -- -c"
+    line = "a --share 1e-3 b --path=y/z --several 1 -n9 --several -2 --no-flag --two-words --json"
+    line += " --any-of x --any-of y -- -c"
     assert tool(*line.split()) == Tool(
         words=["a", "b", "-c"],
         number=9,
         share=0.001,
         path=Path("y/z"),
         several=[1, -2],
+        any_of=["x", "y"],
         flag=False,
         two_words=True,
         as_json=True,
@@ -94,7 +97,7 @@ def test_values_have_their_types() -> None:
         (["--flag=yes"], "--flag/--no-flag: takes no value, not 'yes'"),
         (["--numbr", "3"], "no such option: --numbr (did you mean --number?)"),
         (["--numb=3"], "no such option: --numb (did you mean --number?)"),
-        (["a", "-x"], "no such option: -x"),
+        (["a", "-x"], "no such option: -x — what begins with a dash and is no option comes after --; see"),
     ],
 )
 def test_misuse_is_one_line(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,8 +63,8 @@ def write(path: Path, samples: int) -> None:
             {
                 "time_ns": np.arange(samples, dtype=np.int64) * 1000 + 20,
                 "thread": thread.astype(np.int32),
-                "cpu": thread.astype(np.int16),
-                "node": (thread // 4).astype(np.int16),
+                "cpu": thread.astype(np.int32),
+                "node": (thread // 4).astype(np.int32),
                 "addr": addr.astype(np.uint64),
                 "phys_addr": nothing.astype(np.uint64),
                 "ip": nothing.astype(np.uint64),

@@ -52,8 +52,8 @@ def record(
             {
                 "time_ns": time,
                 "thread": thread.astype(np.int32),
-                "cpu": cpu.astype(np.int16),
-                "node": np.full(count, -1, np.int16),
+                "cpu": cpu.astype(np.int32),
+                "node": np.full(count, -1, np.int32),
                 "addr": (START + page * PAGE + rng.integers(0, 64, count) * 64).astype(np.uint64),
                 "phys_addr": np.zeros(count, np.uint64),
                 "ip": np.zeros(count, np.uint64),

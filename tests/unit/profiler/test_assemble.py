@@ -7,9 +7,10 @@ import pytest
 
 from numaplan.common import UsageError
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, Trace
+from numaplan.profiler.backends.base import Recording
 from numaplan.profiler.identity.records import Identity, ProcessRecord, RegionRecord, ThreadRecord
-from numaplan.profiler.recorded import Recording, SampleBlock
 from numaplan.profiler.recording.assemble import write_trace
+from numaplan.profiler.sample_block import SampleBlock
 from numaplan.profiler.trace.description import describe, export_parquet
 
 START = 1_000_000
@@ -24,8 +25,8 @@ def block(rows: list[tuple[int, int, int, int, bool]]) -> SampleBlock:
         time_ns=np.array(time, np.int64) + START,
         pid=np.array(pid, np.int32),
         tid=np.array(tid, np.int32),
-        cpu=np.zeros(count, np.int16),
-        node=np.zeros(count, np.int16),
+        cpu=np.zeros(count, np.int32),
+        node=np.zeros(count, np.int32),
         addr=np.array(addr, np.uint64),
         phys_addr=np.zeros(count, np.uint64),
         ip=np.zeros(count, np.uint64),

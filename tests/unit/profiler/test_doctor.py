@@ -34,7 +34,7 @@ def test_samplers_of_recorded_trees(tmp_path: Path, paths: tuple[str, ...], foun
     kinds = samplers(put(tmp_path, *paths))
     assert [one.backend for one in kinds] == ["pebs", "ibs", "spe"]
     assert [one.backend for one in kinds if one.ok] == ([found] if found else [])
-    assert all(one.why for one in kinds)
+    assert all(one.reason for one in kinds)
 
 
 def tree(folder: Path, capabilities: int = 0, **kernel: str) -> Path:
@@ -62,7 +62,7 @@ def test_paranoid_levels(tmp_path: Path, level: str, ok: bool) -> None:
 
 def test_a_capability_overrides_the_level(tmp_path: Path) -> None:
     check = finding("perf_event_paranoid", tree(tmp_path, 1 << 38, perf_event_paranoid="4"))
-    assert check.ok and "CAP_PERFMON" in check.why
+    assert check.ok and "CAP_PERFMON" in check.finding
 
 
 def test_numa_balancing(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_recorded_machines(repository: Path, name: str, works: str) -> None:
     assert usable == ([works] if works else [])
     assert "perf" not in checks and "qemu-user" not in checks
     assert [check.name for check in checks.values() if not check.ok and not check.hint] == []
-    assert ("virtual machine" in checks["hypervisor"].why) == (name == "cloud-vm")
+    assert ("virtual machine" in checks["hypervisor"].finding) == (name == "cloud-vm")
 
 
 @pytest.mark.system
@@ -128,6 +128,6 @@ def test_this_machine() -> None:
     names = [check.name for check in checks]
     assert len(set(names)) == len(names)
     assert {"backend faults", "backend emulate", "perf", "NUMA nodes"} <= set(names)
-    assert all(check.why and "\n" not in check.why for check in checks)
+    assert all(check.finding and "\n" not in check.finding for check in checks)
     # Whatever is missing can be fixed somehow; what is fine needs nothing.
     assert [check.name for check in checks if not check.ok and not check.hint] == []

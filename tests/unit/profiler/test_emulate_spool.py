@@ -17,7 +17,7 @@ from numaplan.profiler.backends.emulation.spool import (
     read_processes,
     sample_blocks,
 )
-from numaplan.profiler.recorded import SampleBlock
+from numaplan.profiler.sample_block import SampleBlock
 from numaplan.profiler.trace.schema import LEVEL_CODE
 from tests.support.properties import examples
 

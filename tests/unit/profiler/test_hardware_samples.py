@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from numaplan.machine import Machine
-from numaplan.profiler.backends.base import PerfChoices, RecordRequest
+from numaplan.profiler.backends.base import PerfChoices, Recording, RecordRequest
 from numaplan.profiler.backends.perf import session
 from numaplan.profiler.backends.perf.event_plan import EventPlan
 from numaplan.profiler.backends.perf.hardware import HardwareBackend
 from numaplan.profiler.backends.perf.process import INTERRUPTED
 from numaplan.profiler.backends.perf.running import PerfRun
 from numaplan.profiler.identity.records import Identity
-from numaplan.profiler.recorded import Recording, SampleBlock
 from numaplan.profiler.recording.assemble import write_trace
 from numaplan.profiler.recording.importing import import_recordings
 from numaplan.profiler.recording.outcome import summarise
+from numaplan.profiler.sample_block import SampleBlock
 from numaplan.profiler.trace.reader import Trace
 from numaplan.profiler.trace.schema import EVENTS, LEVELS
 from tests.support.commands import needs
@@ -45,7 +45,7 @@ def recorded(
     machine = Machine.load("2x2")
     request = RecordRequest(argv=["app"], workdir=folder, machine=machine, environment={})
     plan = EventPlan(backend.name, (), (), 992, machine_wide=wide, notes=("a note",))
-    return backend.recorded(request, plan, PerfRun(code, pid, 5000, ""), output)
+    return backend.read(request, plan, PerfRun(code, pid, 5000, ""), output)
 
 
 def rows(recording: Recording) -> list[tuple[object, ...]]:

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from numaplan.profiler import EVENT_CODE
 from numaplan.profiler.backends.perf import faults
-from numaplan.profiler.recorded import SampleBlock
+from numaplan.profiler.sample_block import SampleBlock
 from tests.support.properties import examples
 from tests.support.traces import PLAIN
 

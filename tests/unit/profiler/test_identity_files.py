@@ -71,7 +71,8 @@ def folder_of(folder: Path, controls: bytes, *images: bytes) -> Path:
     return folder
 
 
-MAIN = record(log.THREAD_START, 0, a=100, b=log.NO_THREAD << 32)
+NO_THREAD = (1 << 32) - 1  # the parent of a main thread
+MAIN = record(log.THREAD_START, 0, a=100, b=NO_THREAD << 32)
 
 
 def child(number: int, parent: int, which: int) -> bytes:

@@ -72,10 +72,16 @@ def expected() -> list[tuple[object, ...]]:
 def test_samples_threads_nodes_and_regions(tmp_path: Path) -> None:
     (tmp_path / "perf.data").write_bytes(recording().file())
     summary = import_recordings([str(tmp_path / "perf.data")], tmp_path / "trace.db")
-    assert (summary.samples, summary.threads, summary.losses, summary.warnings) == (3, 2, 6, ())
+    assert (summary.samples, summary.threads, summary.losses) == (3, 2, 6)
     assert rows_of(tmp_path / "trace.db") == expected()
     with Trace.open(tmp_path / "trace.db") as trace:
         assert [(node.id, node.cpus) for node in trace.machine.nodes] == [(0, (0, 1)), (3, (2, 3))]
+        assert "warnings" not in trace.meta
+
+
+def test_a_place_for_the_trace_is_asked_for_before_anything_is_read(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no folder"):
+        import_recordings([str(tmp_path / "no.data")], tmp_path / "missing" / "trace.db")
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])

@@ -3,8 +3,8 @@
 import numpy as np
 
 from numaplan.profiler.identity.records import Identity, ProcessRecord, ThreadRecord
-from numaplan.profiler.recorded import SeenThread
 from numaplan.profiler.recording.threads import ThreadTable, merge_threads, path_key
+from numaplan.profiler.sample_block import SeenThread
 
 
 def identity(threads: list[ThreadRecord], processes: list[ProcessRecord] | None = None) -> Identity:

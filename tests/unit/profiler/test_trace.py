@@ -18,8 +18,8 @@ def columns(count: int) -> dict[str, np.ndarray]:
     return {
         "time_ns": np.arange(count, dtype=np.int64) * 10,
         "thread": rng.integers(0, 4, count).astype(np.int32),
-        "cpu": np.full(count, -1, np.int16),
-        "node": np.zeros(count, np.int16),
+        "cpu": np.full(count, -1, np.int32),
+        "node": np.zeros(count, np.int32),
         "addr": rng.integers(0, 1 << 63, count).astype(np.uint64) * np.uint64(2) + np.uint64(1),
         "phys_addr": np.zeros(count, np.uint64),
         "ip": np.full(count, 2**64 - 1, np.uint64),

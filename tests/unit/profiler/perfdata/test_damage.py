@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from numaplan.common import UsageError
-from numaplan.profiler.perfdata.decoded import decode_perf
+from numaplan.profiler.perfdata.decode import decode_perf
 from numaplan.profiler.perfdata.file.source import PerfDataError
 from tests.support.perfdata_builder import Builder, Event
 

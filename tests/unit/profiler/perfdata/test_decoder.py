@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from numaplan.profiler.perfdata.decoded import decode_perf
+from numaplan.profiler.perfdata.decode import decode_perf
 from tests.support.perfdata_builder import COMPRESSED2, SAMPLE_ORDER, VERSION, Builder, Event
 from tests.support.properties import examples
 

@@ -8,7 +8,7 @@ import pytest
 
 from numaplan.profiler.identity.records import Identity
 from numaplan.profiler.identity.static import build_id_of, static_objects
-from numaplan.profiler.perfdata.decoded import Decoded, decode_perf
+from numaplan.profiler.perfdata.decode import Decoded, decode_perf
 from numaplan.profiler.perfdata.processes.identities import RunRecords, identity_of
 from tests.support.perfdata_builder import Builder, Event
 

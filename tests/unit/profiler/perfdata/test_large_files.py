@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from numaplan.profiler import Trace
-from numaplan.profiler.perfdata.decoded import decode_perf
+from numaplan.profiler.perfdata.decode import decode_perf
 from numaplan.profiler.recording.importing import import_recordings
 from tests.support.perfdata_builder import Builder, Event
 

@@ -10,7 +10,7 @@ from numaplan.profiler.perfdata.accesses.blocks import AccessBlocks
 from numaplan.profiler.perfdata.accesses.conversion import block_of, has_cpu
 from numaplan.profiler.perfdata.accesses.event_kinds import event_codes
 from numaplan.profiler.perfdata.accesses.native import ChosenFacts, choose_rows
-from numaplan.profiler.perfdata.decoded import decode_perf
+from numaplan.profiler.perfdata.decode import decode_perf
 from numaplan.profiler.perfdata.file import zstd
 from tests.support.perfdata_builder import COMPRESSED2, Builder, Event
 

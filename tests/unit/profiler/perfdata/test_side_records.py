@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from numaplan.profiler.perfdata.decoded import decode_perf
+from numaplan.profiler.perfdata.decode import decode_perf
 from tests.support.perfdata_builder import Builder, Event
 from tests.unit.profiler.perfdata.test_decoder import BASIC, write
 

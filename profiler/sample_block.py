@@ -1,12 +1,11 @@
-"""What every recording returns: blocks of samples, the threads that were seen, what was lost."""
+"""Samples as all that records or reads recordings hands them over, in blocks, and the threads they are of."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .identity.records import Identity
+USER_END = 1 << 63  # addresses from here on are the kernel's
 
 
 @dataclass(frozen=True)
@@ -20,8 +19,8 @@ class SampleBlock:
     time_ns: NDArray[np.int64]
     pid: NDArray[np.int32]
     tid: NDArray[np.int32]
-    cpu: NDArray[np.int16]
-    node: NDArray[np.int16]
+    cpu: NDArray[np.int32]
+    node: NDArray[np.int32]
     addr: NDArray[np.uint64]
     phys_addr: NDArray[np.uint64]
     ip: NDArray[np.uint64]
@@ -48,22 +47,3 @@ class SeenThread:
     parent_tid: int = -1
     start_ns: int = -1
     end_ns: int = -1
-
-
-@dataclass(frozen=True)
-class Recording:
-    """What a backend brought back. `exit_code` is the program's own (128+signal when it died of one).
-
-    start_ns: CLOCK_MONOTONIC when recording began; losses: (time_ns, events lost); counters: (time_ns, pid,
-    tid, event, value); notes: further facts for the trace's meta table, by name; identity: where the preload
-    library could not be (processes that ran already), what the backend knows instead.
-    """
-
-    exit_code: int
-    start_ns: int
-    blocks: Iterable[SampleBlock]
-    threads: Sequence[SeenThread] = ()
-    losses: Sequence[tuple[int, int]] = ()
-    counters: Sequence[tuple[int, int, int, str, float]] = ()
-    notes: Mapping[str, str] = field(default_factory=dict)
-    identity: Identity | None = None

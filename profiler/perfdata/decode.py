@@ -100,7 +100,7 @@ def decode_perf(path: str | os.PathLike[str]) -> Decoded:
     for _piece in pieces(reader, source, place):
         pass
     reader.finish()
-    return decoded(reader)
+    return decoded_of(reader)
 
 
 def opened(place: Path, decoder: type[SampleDecoder] = SampleDecoder) -> tuple[Source, Reader]:
@@ -123,7 +123,7 @@ def _number(part: Path) -> tuple[int, str]:
     return (int(digits) if digits.isdecimal() else 0, part.name)
 
 
-def decoded(reader: Reader) -> Decoded:
+def decoded_of(reader: Reader) -> Decoded:
     """What was read."""
     header = dict(reader.header)
     events = tuple(reader.events.names(header))

@@ -1,15 +1,29 @@
-"""Open the database of a trace, checked."""
+"""DuckDB, as far as it is needed, and opening the database of a trace."""
 
 from pathlib import Path
 from typing import Any
 
 from numaplan.common import UsageError
 
-from .driver import driver
-
-DUCKDB_HEADERS = 3 * 4096  # the file header and two database headers before the first block
 QUIET = "SET enable_progress_bar = false"  # else a long query draws one on stdout, amid the answer
+_HEADERS = 3 * 4096  # the file header and two database headers before the first block
 _MAGIC = b"DUCK"
+
+
+def driver() -> Any:
+    """DuckDB's native module where it can be had alone: its Python part takes longer to load than a query.
+
+    It reads dicts of numpy arrays; Arrow tables only the Python part can scan, and that loads pandas.
+    """
+    try:
+        import _duckdb
+
+        _duckdb.connect  # noqa: B018  (of a later version it may be elsewhere)
+        return _duckdb
+    except (ImportError, AttributeError):
+        import duckdb
+
+        return duckdb
 
 
 def open_database(path: Path) -> Any:
@@ -45,7 +59,7 @@ def _connect(path: Path) -> Any:
         connection.execute(QUIET)
         # The header says how many blocks there are; a file cut short would fail only when they are read.
         row = connection.execute("SELECT block_size, total_blocks FROM pragma_database_size()").fetchone()
-        expected = DUCKDB_HEADERS + int(row[0]) * int(row[1]) if row else 0
+        expected = _HEADERS + int(row[0]) * int(row[1]) if row else 0
         found = path.stat().st_size
         if found < expected:
             raise UsageError(f"{path}: cut short ({found} of {expected} bytes)", "copy or record it again")
