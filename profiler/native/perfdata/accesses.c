@@ -1,4 +1,4 @@
-/* From decoded samples to memory accesses: which samples are some, and what a trace keeps of them.
+/* From samples to memory accesses: which samples are some, and what a trace keeps of them.
  *
  * What counts as an access and what levels are called is decided in Python (profiler/perfdata/accesses), which
  * hands it over in tables.
@@ -12,16 +12,18 @@
 /* Decoded columns, all of one length. */
 struct samples {
     const int64_t *time, *pid, *tid, *cpu;
-    const uint64_t *ip, *addr, *phys_addr, *weight, *data_src;
+    const uint64_t *ip, *addr, *phys_addr, *period, *weight, *data_src;
     const int32_t *event;
     const uint8_t *cpumode;
 };
 
-/* kinds: code by event; codes of loads, of stores, of what is no access; in data_src the bits of both. */
+/* Which samples are accesses. kinds: code by event; codes of loads, of stores, of what is no access; in data_src the bits
+ * of both; has_cpu: by event; cpus: numbers from here on are not believed. */
 struct rules {
     const uint8_t *kinds;
     uint64_t load_bit, store_bit;
-    int64_t largest_tid;
+    int64_t largest_tid, cpus;
+    const uint8_t *has_cpu;
     uint8_t load, store, none, first_guest;
 };
 
@@ -33,8 +35,8 @@ struct facts {
 };
 
 /* Rows and codes of the accesses among `count` samples; returns how many. */
-int64_t perfdata_choose(const struct samples *samples, int64_t count, const struct rules *rules, int64_t *rows,
-                        uint8_t *codes, struct facts *facts) {
+static int64_t choose(const struct samples *samples, int64_t count, const struct rules *rules, int64_t *rows,
+                      uint8_t *codes, struct facts *facts) {
     const struct rules r = *rules;
     const struct samples s = *samples;
     const uint64_t largest = (uint64_t)r.largest_tid;
@@ -75,15 +77,14 @@ struct accesses {
     int32_t *latency;
 };
 
-/* Convert the chosen rows. has_cpu: by event. */
-void perfdata_convert(const struct samples *samples, const int64_t *rows, const uint8_t *codes, int64_t count,
-                      const struct rules *rules, const uint8_t *has_cpu, const struct levels *levels,
-                      const struct accesses *accesses) {
+/* Convert the chosen rows. */
+static void convert(const struct samples *samples, const int64_t *rows, const uint8_t *codes, int64_t count,
+                    const struct rules *rules, const struct levels *levels, const struct accesses *accesses) {
     const struct samples s = *samples;
     const struct accesses out = *accesses;
     const struct levels l = *levels;
-    const uint8_t store = rules->store;
-    const uint64_t store_bit = rules->store_bit;
+    const uint8_t store = rules->store, *const has_cpu = rules->has_cpu;
+    const uint64_t store_bit = rules->store_bit, cpus = (uint64_t)rules->cpus;
     for (int64_t i = 0; i < count; i++) {
         const int64_t row = rows[i];
         out.time[i] = s.time[row];
@@ -100,7 +101,7 @@ void perfdata_convert(const struct samples *samples, const int64_t *rows, const 
         const int64_t cpu = s.cpu[row];
         const uint8_t numbered = l.numbered[(source >> l.number_shift & l.number_mask) << l.hops_bits |
                                             (source >> l.hops_shift & l.hops_mask)];
-        out.cpu[i] = (uint64_t)cpu <= INT16_MAX && has_cpu[s.event[row]] ? (int32_t)cpu : -1;
+        out.cpu[i] = (uint64_t)cpu < cpus && has_cpu[s.event[row]] ? (int32_t)cpu : -1;
         out.is_write[i] = (codes[i] == store) | ((source & store_bit) != 0);
         out.level[i] = numbered != l.unknown ? numbered : l.old[source >> l.old_shift & l.old_mask];
         out.latency[i] = weight == 0 ? -1 : weight > INT32_MAX ? INT32_MAX : (int32_t)weight;
@@ -134,34 +135,10 @@ void perfdata_unrecorded(const int64_t *pid, const int64_t *tid, int64_t count, 
     unrecorded->found = found;
 }
 
-/* Add up periods: `sums` has for each of `kinds` codes the sum of the periods and how many samples have one;
- * `without` for each event and code how many have none. */
-void perfdata_periods(const uint64_t *period, const int32_t *event, const int64_t *rows, const uint8_t *codes,
-                      int64_t count, int64_t kinds, double *sums, int64_t *without) {
-    for (int64_t i = 0; i < count; i++) {
-        const uint64_t own = period[rows[i]];
-        if (own) {
-            sums[codes[i]] += (double)own;
-            sums[kinds + codes[i]] += 1;
-        } else {
-            without[event[rows[i]] * kinds + codes[i]]++;
-        }
-    }
-}
-
-/* Numbers of the columns that records are taken apart into. */
-enum { TIME, PID, TID, CPU, IP, ADDR, PHYS_ADDR, PERIOD, WEIGHT, DATA_SRC, COLUMNS };
-
-struct place {
-    int64_t offset, width, column;
-};
-
-/* Where the fields are, what to make of them, and where to put it. */
-struct extract {
-    const struct place *fields;
-    int64_t field_count;
+/* What to make of samples, and where to put it. period_sums has for each of `kinds` codes the sum of the periods and how
+ * many samples have one, without_period for each event and code how many have none. */
+struct collect {
     struct rules rules;
-    const uint8_t *has_cpu;
     struct levels levels;
     struct facts *facts;
     struct unrecorded *unrecorded;
@@ -170,8 +147,23 @@ struct extract {
     double *period_sums;
     int64_t *without_period;
     int64_t kinds;
-    int64_t swap;
 };
+
+static void add_periods(const struct samples *samples, const int64_t *rows, const uint8_t *codes, int64_t count,
+                        const struct collect *how) {
+    double *const sums = how->period_sums;
+    int64_t *const without = how->without_period;
+    const int64_t kinds = how->kinds;
+    for (int64_t i = 0; i < count; i++) {
+        const uint64_t own = samples->period[rows[i]];
+        if (own) {
+            sums[codes[i]] += (double)own;
+            sums[kinds + codes[i]] += 1;
+        } else {
+            without[samples->event[rows[i]] * kinds + codes[i]]++;
+        }
+    }
+}
 
 static struct accesses behind(const struct accesses *out, int64_t rows) {
     return (struct accesses){
@@ -182,23 +174,42 @@ static struct accesses behind(const struct accesses *out, int64_t rows) {
     };
 }
 
-/* All that is above for records whose fields have fixed places, a few at a time so that they stay in the cache.
- * events: of each record, or NULL when all are the first; returns how many accesses were put out. */
+/* Put the accesses among `count` samples out behind `done` others; returns how many. rows: room for `count`. */
+static int64_t collect(const struct samples *samples, int64_t count, const struct collect *how, int64_t *rows,
+                       int64_t done) {
+    const struct accesses out = behind(&how->out, done);
+    uint8_t *const codes = how->codes + done;
+    perfdata_unrecorded(samples->pid, samples->tid, count, how->unrecorded);
+    const int64_t found = choose(samples, count, &how->rules, rows, codes, how->facts);
+    convert(samples, rows, codes, found, &how->rules, &how->levels, &out);
+    add_periods(samples, rows, codes, found, how);
+    return found;
+}
+
+int64_t perfdata_collect(const struct samples *samples, int64_t count, const struct collect *how, int64_t *rows) {
+    return collect(samples, count, how, rows, 0);
+}
+
+/* Numbers of the columns that records are taken apart into. */
+enum { TIME, PID, TID, CPU, IP, ADDR, PHYS_ADDR, PERIOD, WEIGHT, DATA_SRC, COLUMNS };
+
+struct place {
+    int64_t offset, width, column;
+};
+
+/* The same for records whose fields have fixed places, a few at a time so that they stay in the cache. events: of each
+ * record, or NULL when all are the first. */
 int64_t perfdata_extract(const uint8_t *base, const int64_t *positions, const uint8_t *modes, const int32_t *events,
-                         int64_t count, const struct extract *how) {
+                         int64_t count, const struct place *places, int64_t place_count, int swap,
+                         const struct collect *how) {
     enum { BLOCK = 256 };
     static const int32_t first_event[BLOCK];
     uint64_t columns[COLUMNS][BLOCK];
-    int64_t rows[BLOCK];
+    int64_t rows[BLOCK], found = 0;
     struct perfdata_field fields[COLUMNS];
-    struct accesses out = how->out;
-    uint8_t *codes = how->codes;
-    int64_t found = 0;
-    for (int c = 0; c < COLUMNS; c++)
-        memset(columns[c], 0, sizeof columns[c]); /* those that the records lack stay so */
-    for (int64_t f = 0; f < how->field_count; f++)
-        fields[f] =
-            (struct perfdata_field){how->fields[f].offset, how->fields[f].width, columns[how->fields[f].column]};
+    memset(columns, 0, sizeof columns); /* those that the records lack stay so */
+    for (int64_t f = 0; f < place_count; f++)
+        fields[f] = (struct perfdata_field){places[f].offset, places[f].width, columns[places[f].column]};
     for (int64_t start = 0; start < count; start += BLOCK) {
         const int64_t size = count - start < BLOCK ? count - start : BLOCK;
         const struct samples samples = {
@@ -209,20 +220,14 @@ int64_t perfdata_extract(const uint8_t *base, const int64_t *positions, const ui
             columns[IP],
             columns[ADDR],
             columns[PHYS_ADDR],
+            columns[PERIOD],
             columns[WEIGHT],
             columns[DATA_SRC],
             events ? events + start : first_event,
             modes + start,
         };
-        perfdata_gather(base, positions + start, NULL, size, fields, how->field_count, how->swap);
-        perfdata_unrecorded(samples.pid, samples.tid, size, how->unrecorded);
-        const int64_t some = perfdata_choose(&samples, size, &how->rules, rows, codes, how->facts);
-        perfdata_convert(&samples, rows, codes, some, &how->rules, how->has_cpu, &how->levels, &out);
-        perfdata_periods(columns[PERIOD], samples.event, rows, codes, some, how->kinds, how->period_sums,
-                         how->without_period);
-        found += some;
-        codes += some;
-        out = behind(&out, some);
+        perfdata_gather(base, positions + start, NULL, size, fields, place_count, swap);
+        found += collect(&samples, size, how, rows, found);
     }
     return found;
 }

@@ -1,18 +1,13 @@
-"""Samples of a recording as the profiler has them, and the machine that it tells of."""
+"""The clock and the machine of a recording, and its accesses put on those of a trace."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from numaplan.machine import MAX_CPUS, Machine, Node, parse_list
 
 from ...sample_block import SampleBlock
 from ..decode import Decoded
-from ..file.attrs import CPU
-from .native import Codes, Rows, Samples, convert_rows
 
 NEVER = int(np.iinfo(np.int64).max)
 _MOST_KIB = 1 << 50
@@ -24,27 +19,12 @@ def start_of(decoded: Decoded, first: int) -> int:
     return first if 0 < first < NEVER else min(began, default=0)
 
 
-def has_cpu(sample_types: Sequence[int]) -> NDArray[np.bool_]:
-    """Which events tell the cpu, by their sample types."""
-    return np.array([bool(kind & CPU) for kind in sample_types], np.bool_)
-
-
-def block_of(samples: Samples, rows: Rows, codes: Codes, with_cpu: NDArray[np.bool_]) -> SampleBlock:
-    """The chosen rows of the samples, times as in the file and nodes not known. with_cpu: by event."""
-    return sample_block(convert_rows(samples, rows, codes, with_cpu), codes)
-
-
-def sample_block(columns: dict[str, NDArray[Any]], codes: Codes) -> SampleBlock:
-    """A block of accesses whose nodes are not known."""
-    return SampleBlock(node=np.full(len(codes), -1, np.int32), event=codes, **columns)
-
-
 class Placer:
     """Puts blocks on a machine's nodes and a trace's clock. start: times before it are moved there."""
 
     def __init__(self, machine: Machine, start: int) -> None:
         self._start = start
-        self._node_of = np.full(MAX_CPUS, -1, dtype=np.int32)  # the last one is that of cpu -1
+        self._node_of = np.full(MAX_CPUS + 1, -1, dtype=np.int32)  # the last one is that of cpu -1
         for cpu, node in machine.node_of_cpu.items():
             self._node_of[cpu] = node
 

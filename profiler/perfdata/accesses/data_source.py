@@ -4,7 +4,6 @@ Bit fields as in include/uapi/linux/perf_event.h (union perf_mem_data_src). Two 
 exist side by side: single bits (mem_lvl) and a number (mem_lvl_num) with a remote bit and hops.
 """
 
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -15,9 +14,9 @@ from ...trace.schema import LEVEL_CODE
 Sources = NDArray[np.uint64]
 
 LOAD, STORE = 1 << 1, 1 << 2
-_LEVEL_SHIFT, _LEVEL_BITS = 5, 14
-_NUMBER_SHIFT, _NUMBER_BITS = 33, 5  # mem_lvl_num and, above it, mem_remote
-_HOPS_SHIFT, _HOPS_BITS = 43, 3
+LEVEL_SHIFT, _LEVEL_BITS = 5, 14
+NUMBER_SHIFT, _NUMBER_BITS = 33, 5  # mem_lvl_num and, above it, mem_remote
+HOPS_SHIFT, _HOPS_BITS = 43, 3
 _MISS = 1 << 2
 # mem_lvl, the farthest first: with several bits set the access went that far.
 _OLD_LEVELS = (
@@ -51,33 +50,14 @@ _NUMBERED = {
 _SAME_NODE = 1  # hops: another core's cache on the same node is not remote
 
 
-@dataclass(frozen=True)
-class LevelTables:
-    """Level codes by the bits of data_src: `old` by those from `old_shift` on, `numbered` (numbers, hops) by
-    those from both other shifts on, which count unless they give `unknown`. Lengths are powers of 2.
-    """
-
-    old: NDArray[np.uint8]
-    numbered: NDArray[np.uint8]
-    old_shift: int = _LEVEL_SHIFT
-    number_shift: int = _NUMBER_SHIFT
-    hops_shift: int = _HOPS_SHIFT
-    unknown: int = LEVEL_CODE["unknown"]
-
-
-def level_tables() -> LevelTables:
-    """What `levels` goes by."""
-    return LevelTables(_old_table(), _new_table())
-
-
 def levels(data_src: Sources) -> NDArray[np.uint8]:
     """The level code (trace.schema LEVELS) of each access; `unknown` where the hardware does not say."""
-    old = _old_table()[
-        (data_src >> np.uint64(_LEVEL_SHIFT) & np.uint64((1 << _LEVEL_BITS) - 1)).astype(np.intp)
+    old = old_table()[
+        (data_src >> np.uint64(LEVEL_SHIFT) & np.uint64((1 << _LEVEL_BITS) - 1)).astype(np.intp)
     ]
-    number = (data_src >> np.uint64(_NUMBER_SHIFT) & np.uint64((1 << _NUMBER_BITS) - 1)).astype(np.intp)
-    hops = (data_src >> np.uint64(_HOPS_SHIFT) & np.uint64((1 << _HOPS_BITS) - 1)).astype(np.intp)
-    new = _new_table()[number, hops]
+    number = (data_src >> np.uint64(NUMBER_SHIFT) & np.uint64((1 << _NUMBER_BITS) - 1)).astype(np.intp)
+    hops = (data_src >> np.uint64(HOPS_SHIFT) & np.uint64((1 << _HOPS_BITS) - 1)).astype(np.intp)
+    new = numbered_table()[number, hops]
     found: NDArray[np.uint8] = np.where(new != LEVEL_CODE["unknown"], new, old)
     return found
 
@@ -88,7 +68,7 @@ def is_store(data_src: Sources) -> NDArray[np.bool_]:
 
 
 @cache
-def _old_table() -> NDArray[np.uint8]:
+def old_table() -> NDArray[np.uint8]:
     """Level code by the bits of mem_lvl."""
     values = np.arange(1 << _LEVEL_BITS)
     table = np.full(len(values), LEVEL_CODE["unknown"], dtype=np.uint8)
@@ -100,7 +80,7 @@ def _old_table() -> NDArray[np.uint8]:
 
 
 @cache
-def _new_table() -> NDArray[np.uint8]:
+def numbered_table() -> NDArray[np.uint8]:
     """Level code by mem_lvl_num with mem_remote above it, and by mem_hops."""
     table = np.full((1 << _NUMBER_BITS, 1 << _HOPS_BITS), LEVEL_CODE["unknown"], dtype=np.uint8)
     for number, (local, remote) in _NUMBERED.items():

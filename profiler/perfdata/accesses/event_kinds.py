@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...trace.schema import EVENT_CODE, EVENTS
-from .native import NOT_AN_ACCESS, Codes, Rows, Samples, add_periods
+from .native import NOT_AN_ACCESS, Codes
 
 # What an event's samples are, by its name; the first that matches counts.
 _KINDS = (
@@ -41,12 +41,8 @@ class PeriodCounter:
         self._without = np.zeros((0, kinds), np.int64)  # by event and kind: samples that tell no period
         self._sums = np.zeros((2, kinds))  # by kind: periods that samples tell, and how many do
 
-    def add(self, samples: Samples, rows: Rows, codes: Codes) -> None:
-        """Count the chosen rows of a block; codes: the kind of event of each."""
-        add_periods(samples, rows, codes, *self.arrays(int(samples["event"].max(initial=-1)) + 1))
-
     def arrays(self, events: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """The arrays that `add_periods` adds to, for so many events at least; valid until the next call."""
+        """The arrays that a Collector adds to, for so many events at least; valid until the next call."""
         if events > len(self._without):
             self._without = np.pad(self._without, ((0, events - len(self._without)), (0, 0)))
         return self._sums, self._without

@@ -7,9 +7,7 @@ import pytest
 
 from numaplan.profiler.perfdata.accesses import decoder
 from numaplan.profiler.perfdata.accesses.blocks import AccessBlocks
-from numaplan.profiler.perfdata.accesses.conversion import block_of, has_cpu
 from numaplan.profiler.perfdata.accesses.event_kinds import event_codes
-from numaplan.profiler.perfdata.accesses.native import ChosenFacts, choose_rows
 from numaplan.profiler.perfdata.decode import decode_perf
 from numaplan.profiler.perfdata.file import zstd
 from tests.support.perfdata_builder import COMPRESSED2, Builder, Event
@@ -86,12 +84,18 @@ def test_blocks_hold_what_the_whole_holds(
     path = write(tmp_path, builder.pipe() if "pipe" in form else builder.file())
     whole = decode_perf(path)
     monkeypatch.setattr(decoder, "_BLOCK", size)
-    monkeypatch.setattr(decoder, "_PIECE", size)
     blocks = AccessBlocks(path)
     parts = [vars(part) for part in blocks]
-    rows, codes = choose_rows(whole.samples, event_codes(whole.events), ChosenFacts())
-    with_cpu = has_cpu([attr["sample_type"] for attr in whole.header["attrs"]])
-    for name, values in vars(block_of(whole.samples, rows, codes, with_cpu)).items():
+    samples = whole.samples
+    tells_cpu = np.array(whole.events)[samples["event"]] == "loads"
+    wanted = {
+        "time_ns": samples["time"],
+        **{name: samples[name] for name in ("pid", "tid", "addr", "phys_addr", "ip")},
+        "cpu": np.where(tells_cpu, samples["cpu"], -1),
+        "event": event_codes(whole.events)[samples["event"]],
+        "latency": np.where(samples["weight"] > 0, samples["weight"].astype(np.int64), -1),
+    }
+    for name, values in wanted.items():
         assert np.array_equal(np.concatenate([part[name] for part in parts]), values), name
     facts = blocks.facts
     assert (facts.events, facts.lost, facts.maps) == (whole.events, whole.lost, whole.maps)
