@@ -49,7 +49,7 @@ class Collector:
     ) -> None:
         self._with_phys, self._swap = with_phys, int(swap)
         places = [
-            (offset, width, EXTRACTED.index(name)) for name, offset, width in fields if name in EXTRACTED
+            Place(offset, width, EXTRACTED.index(name)) for name, offset, width in fields if name in EXTRACTED
         ]
         self._places = (Place * len(places))(*places)
         self._kept = kinds, has_cpu, periods, facts  # the pointers are into these
