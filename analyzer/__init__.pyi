@@ -1,4 +1,4 @@
-from .analysis import Analysis as Analysis, ThreadInfo as ThreadInfo, analyze_trace as analyze_trace
+from .analysis import Analysis as Analysis, analyze_trace as analyze_trace
 from .communication.combining import Communication as Communication
 from .communication.counter import CommunicationCounter as CommunicationCounter
 from .communication.matrix import (
@@ -9,11 +9,10 @@ from .communication.matrix import (
 from .memory.false_sharing import FalseSharing as FalseSharing, false_sharing as false_sharing
 from .memory.page_counting import count_pages as count_pages, page_accesses as page_accesses
 from .memory.page_counts import PageCounts as PageCounts
-from .memory.regions import RegionUse as RegionUse, region_uses as region_uses
-from .misses import ExpectedMisses as ExpectedMisses, expected_misses as expected_misses
+from .memory.regions import region_uses as region_uses
+from .misses import expected_misses as expected_misses
 from .phase_communication import communication_by_phase as communication_by_phase
 from .policy_inputs import (
-    NodeUse as NodeUse,
     counter_totals as counter_totals,
     dino_classes as dino_classes,
     dynamic_roofline as dynamic_roofline,
@@ -30,11 +29,7 @@ from .report.page import write_report as write_report
 from .report.runs import runs_document as runs_document, runs_sentences as runs_sentences
 from .report.terminal import show_analysis as show_analysis
 from .report.units import in_bytes as in_bytes
-from .runs.merging import (
-    Difference as Difference,
-    compare_traces as compare_traces,
-    merge_analyses as merge_analyses,
-)
+from .runs.merging import compare_traces as compare_traces, merge_analyses as merge_analyses
 from .runs.stability import (
     RunAgreement as RunAgreement,
     compare_runs as compare_runs,

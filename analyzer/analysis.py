@@ -18,7 +18,7 @@ from .notes import communication_note, recording_notes, take_turns
 from .samples.preparing import count_threads
 from .samples.trace_samples import SharingSamples, TraceSamples
 from .timeline.changes import change_points
-from .timeline.partners import partner_counter
+from .timeline.partners import PartnerCounter
 from .timeline.phases import Phase, access_load_vector, describe_phases, divide_phases, scaled_loads
 from .timeline.timeline import SLICE_NS, Timeline, TimelineCounter
 
@@ -127,7 +127,7 @@ def analyze_trace(
     width = slice_ns or _slice_width(samples.last_ns - samples.first_ns, counted)
     accesses, missed = (TimelineCounter(count, samples.first_ns, samples.last_ns, width) for _ in range(2))
     counter = CommunicationCounter(count, exact=period == 1, weights=samples.access_weights)
-    partners = partner_counter(accesses.result())
+    partners = PartnerCounter(accesses.result())
     samples_of_thread = np.zeros((2, count), np.int64)
     shared = writes = 0
     sharing: SharingSamples | None = None  # whose partners are counted last, while communication is

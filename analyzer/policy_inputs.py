@@ -37,7 +37,7 @@ class NodeUse:
     @property
     def node_latency(self) -> Matrix:
         """(K,) mean latency of all threads on each node; -1 where none is known."""
-        return _mean(np.maximum(self.latency, 0) * self.timed, self.timed)
+        return _ratio((np.maximum(self.latency, 0) * self.timed).sum(axis=0), self.timed.sum(axis=0))
 
     @property
     def home(self) -> NDArray[np.int64]:
@@ -48,7 +48,7 @@ class NodeUse:
 
 def node_use(trace: Trace) -> NodeUse:
     """Where the threads of a trace ran, and how long their accesses took there."""
-    count = int(trace.rows("SELECT coalesce(max(thread) + 1, 0) FROM threads")[0][0])
+    count = _threads(trace)
     rows = trace.rows(
         "SELECT thread, node, count(*), count(*) FILTER (latency >= 0), "
         "coalesce(avg(latency) FILTER (latency >= 0), -1) FROM samples "
@@ -63,9 +63,13 @@ def node_use(trace: Trace) -> NodeUse:
     return NodeUse(nodes, samples, timed, latency)
 
 
+def _threads(trace: Trace) -> int:
+    return 1 + max((row.thread for row in trace.thread_rows), default=-1)
+
+
 def counter_totals(trace: Trace) -> dict[str, Matrix]:
     """(N,) total of each event that was counted, by thread; -1 for threads without that counter."""
-    count = int(trace.rows("SELECT coalesce(max(thread) + 1, 0) FROM threads")[0][0])
+    count = _threads(trace)
     totals: dict[str, Matrix] = {}
     rows = trace.rows(
         f"SELECT event, thread, sum(value) FROM counters WHERE thread >= 0 AND thread < {count} GROUP BY ALL"
@@ -82,7 +86,7 @@ def misses_per_kilo_instructions(trace: Trace) -> Matrix:
     cache counts as a miss of one's own.
     """
     instructions, misses = _instructions_and_misses(trace)
-    return _mean(misses[None, :] * 1000, np.maximum(instructions, 0)[None, :])
+    return _ratio(misses * 1000, instructions)
 
 
 def trace_roofline(trace: Trace) -> tuple[Matrix, Matrix, Matrix]:
@@ -104,7 +108,7 @@ def trace_roofline(trace: Trace) -> tuple[Matrix, Matrix, Matrix]:
 def _instructions_and_misses(trace: Trace) -> tuple[Matrix, Matrix]:
     """(N,) instructions, -1 where not counted; (N,) misses of the last cache where instructions are known."""
     totals = counter_totals(trace)
-    count = int(trace.rows("SELECT coalesce(max(thread) + 1, 0) FROM threads")[0][0])
+    count = _threads(trace)
     found = next((totals[name] for name in INSTRUCTIONS if name in totals), None)
     if found is None:
         return np.full(count, UNKNOWN), np.zeros(count)
@@ -156,13 +160,13 @@ def exclusivity(threads_on_node: ArrayLike) -> Matrix:
         raise UsageError(
             "threads on nodes are not a table of counts", "give groups by nodes, nothing negative"
         )
-    return _mean(counts.max(axis=1, initial=0)[None, :], counts.sum(axis=1)[None, :])
+    return _ratio(counts.max(axis=1, initial=0), counts.sum(axis=1))
 
 
 def process_exclusivity(trace: Trace) -> dict[str, float]:
     """Exclusivity of each process by where its threads ran most; -1 where no sample tells."""
     use = node_use(trace)
-    names = [str(row[0]) for row in trace.rows("SELECT process FROM threads ORDER BY thread")]
+    names = [row.process for row in trace.thread_rows]
     order = list(dict.fromkeys(names))
     counts = np.zeros((len(order), max(1, len(use.nodes))))
     for name, home in zip(names, use.home.tolist(), strict=True):
@@ -185,8 +189,7 @@ def _sampled_misses(trace: Trace, count: int) -> Matrix:
     return misses * max(1, event_weights(trace.meta, present)[0])
 
 
-def _mean(sums: ArrayLike, counts: ArrayLike) -> Matrix:
-    """Sum over the first axis of sums by that of counts; -1 where nothing was counted."""
-    total, number = np.asarray(sums, np.float64).sum(axis=0), np.asarray(counts, np.float64).sum(axis=0)
-    answer: Matrix = np.divide(total, number, out=np.full_like(total, UNKNOWN), where=number > 0)
+def _ratio(sums: Matrix, counts: NDArray[np.float64] | NDArray[np.int64]) -> Matrix:
+    """Sums over counts, equally shaped; -1 where nothing was counted."""
+    answer: Matrix = np.divide(sums, counts, out=np.full_like(sums, UNKNOWN), where=counts > 0)
     return answer

@@ -32,7 +32,7 @@ def placement_summary(
         *_load(analysis),
         *_changes(analysis),
         *_memory(analysis, regions),
-        *_false(regions, lines),
+        *_false_sharing(regions, lines),
     ]
 
 
@@ -143,7 +143,7 @@ def _memory(analysis: Analysis, regions: Sequence[RegionUse]) -> list[str]:
     return sentences
 
 
-def _false(regions: Sequence[RegionUse], lines: Sequence[FalseSharing]) -> list[str]:
+def _false_sharing(regions: Sequence[RegionUse], lines: Sequence[FalseSharing]) -> list[str]:
     total = sum(region.samples for region in regions)
     if not lines or not total:
         return []

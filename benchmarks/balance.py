@@ -37,7 +37,7 @@ def _uneven() -> dict[str, Any]:
         if np.ptp(instance.loads) == 0:
             continue
         problem = new_problem(instance.comm, instance.loads, instance.machine)
-        found = METHODS["best"].function()(problem)
+        found = METHODS["best"](problem)
         swapped = cmlb_with_swaps(problem)
         allowed = max(problem.tolerance, min(imbalance(problem, found), imbalance(problem, swapped))) + 1e-9
         able += imbalance(problem, swapped) <= allowed
@@ -55,7 +55,7 @@ def _uneven() -> dict[str, Any]:
 
 def cmlb_with_swaps(problem: Problem) -> Nodes:
     """CMLB, then the swap that gains most and keeps the balance (or what there is of it), until none does."""
-    places = METHODS["cmlb"].function()(problem)
+    places = METHODS["cmlb"](problem)
     allowed = max(problem.tolerance, imbalance(problem, places)) + 1e-12
     threads = np.arange(problem.threads)
     while True:
@@ -90,12 +90,12 @@ def _table(code: str) -> dict[str, dict[str, float]]:
 
 def _figures(problem: Problem, name: str) -> tuple[float, float]:
     if name != "best":
-        places = METHODS[name].function()(problem)
+        places = METHODS[name](problem)
     else:
         # As even as CMLB, and 32 times as even as EagerMap: the table is about balance and talk at once.
-        wanted = [imbalance(problem, METHODS[name].function()(problem)) for name in ("cmlb", "eagermap")]
+        wanted = [imbalance(problem, METHODS[name](problem)) for name in ("cmlb", "eagermap")]
         tolerance = min(problem.tolerance, wanted[0], wanted[1] / 32)
-        places = METHODS["best"].function()(replace(problem, tolerance=tolerance))
+        places = METHODS["best"](replace(problem, tolerance=tolerance))
     sums = np.bincount(places, problem.loads, problem.nodes)
     return objective_value(problem, places), float(sums.std())
 

@@ -54,11 +54,11 @@ def _contest(instance: Instance, objective: str) -> dict[str, Run]:
 
 
 def _measure(name: str, problem: Problem) -> Run:
-    function = METHODS[name].function()
+    method = METHODS[name]
     seconds = []
     for _ in range(1 if problem.effort == "max" else REPEATS):
         start = perf_counter()
-        places = function(problem)
+        places = method(problem)
         seconds.append(perf_counter() - start)
     if np.bincount(places, minlength=problem.nodes).tolist() != problem.sizes.tolist():
         raise AssertionError(f"{name} broke the seats")

@@ -96,9 +96,9 @@ def _problem(pattern: Callable[[int, Rng], Pairs], size: int) -> Problem:
 
 
 def _measure(name: str, problem: Problem) -> tuple[float, float]:
-    function = METHODS[name].function()
+    method = METHODS[name]
     start = process_time()
-    places = function(problem)
+    places = method(problem)
     seconds = process_time() - start
     if np.bincount(places, minlength=problem.nodes).tolist() != problem.sizes.tolist():
         raise AssertionError(f"{name} broke the seats")

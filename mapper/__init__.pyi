@@ -38,7 +38,7 @@ from .plan.parts import (
     Run as Run,
 )
 from .planning.options import PlanOptions as PlanOptions
-from .planning.planner import make_plan as make_plan, same_machine as same_machine
+from .planning.planner import make_plan as make_plan
 from .threads.cost import evaluate as evaluate
 from .threads.mapping import map_threads as map_threads
 from .threads.methods import METHODS as METHODS

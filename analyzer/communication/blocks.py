@@ -22,8 +22,7 @@ def library() -> ctypes.CDLL:
     pointer, number = ctypes.c_void_p, ctypes.c_uint32
     loaded.comm_counter_new.argtypes = [number, number, ctypes.c_uint64]
     loaded.comm_counter_new.restype = pointer
-    loaded.comm_counter_add.argtypes = [pointer, ctypes.c_size_t, pointer, pointer, pointer]
-    loaded.comm_counter_add_timed.argtypes = [pointer, ctypes.c_size_t, *[pointer] * 5]
+    loaded.comm_counter_add.argtypes = [pointer, ctypes.c_size_t, *[pointer] * 5]
     loaded.comm_counter_events.argtypes = [pointer, pointer]
     loaded.comm_counter_facts.argtypes = [pointer, pointer, pointer]
     loaded.comm_counter_free.argtypes = [pointer]
@@ -79,12 +78,7 @@ class BlockCounter:
 
     def add(self, addr: NDArray[np.uint64], thread: NDArray[np.uint16], is_write: NDArray[np.uint8]) -> None:
         """Count the next samples in order of time: equally long contiguous arrays, threads in 0..N-1."""
-        check_columns(self.threads, addr, thread, is_write)
-        failed = self._library.comm_counter_add(
-            self._handle, len(addr), addr.ctypes.data, thread.ctypes.data, is_write.ctypes.data
-        )
-        if failed:
-            raise MemoryError("communication table")
+        self._add(addr, thread, is_write, None, None)
 
     def add_timed(
         self,
@@ -100,13 +94,24 @@ class BlockCounter:
 
         cells: (bins, pairs of threads in the order of numpy.triu_indices), contiguous, added to.
         """
-        check_columns(self.threads, addr, thread, is_write)
         pairs = self.threads * (self.threads - 1) // 2
         if len(time_ns) != len(addr) or cells.shape[1] != pairs or not len(cells) or bin_ns < 1:
             raise ValueError("bins that do not fit")
         bins = _Bins(start_ns, bin_ns, len(cells), pairs, cells.ctypes.data)
-        columns = (array.ctypes.data for array in (addr, thread, is_write, np.ascontiguousarray(time_ns)))
-        if self._library.comm_counter_add_timed(self._handle, len(addr), *columns, ctypes.byref(bins)):
+        time_ns = np.ascontiguousarray(time_ns)
+        self._add(addr, thread, is_write, time_ns.ctypes.data, ctypes.byref(bins))
+
+    def _add(
+        self,
+        addr: NDArray[np.uint64],
+        thread: NDArray[np.uint16],
+        is_write: NDArray[np.uint8],
+        time: int | None,
+        bins: Any,
+    ) -> None:
+        check_columns(self.threads, addr, thread, is_write)
+        columns = (array.ctypes.data for array in (addr, thread, is_write))
+        if self._library.comm_counter_add(self._handle, len(addr), *columns, time, bins):
             raise MemoryError("communication table")
 
     def events(self) -> Counts:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .plan_view import PlanView
-from .units import in_count
+from .units import MOST_LABELS, in_count, rounded
 
 Matrix = NDArray[np.float64]
 Figure = dict[str, Any]
@@ -20,7 +20,6 @@ NOTHING = {
     "y": 0.5,
 }
 MOST_CELLS = 384  # threads shown one by one; beyond, neighbours are merged
-MOST_LABELS = 16
 MOST_ERRORS = 128  # threads up to which the page holds the error of each pair
 MOST_WRITTEN = 4  # nodes up to which the numbers stand in the cells
 
@@ -169,12 +168,3 @@ def node_figure(
         layout[f"yaxis{tag}"] = {**kind, "autorange": "reversed", "anchor": f"x{tag}"}
     layout["yaxis2"]["showticklabels"] = False
     return {"id": name, "title": title, "about": about, "shape": "wide", "data": data, "layout": layout}
-
-
-def rounded(values: Matrix) -> list[Any]:
-    """Values with four digits, as the page needs no more."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        digits = 3 - np.floor(np.log10(np.where(values > 0, values, 1.0)))
-    factor = 10.0**digits
-    answer: list[Any] = np.where(values > 0, np.round(values * factor) / factor, values).tolist()
-    return answer

@@ -14,6 +14,7 @@ from numaplan.common import UsageError, atomic_output, write_document
 from ..analysis import Analysis
 from ..timeline.phases import Phase
 from .document import phase_times, stretches as stretch_times
+from .units import thread_names
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -73,8 +74,7 @@ def write_files(
 
 
 def _tables(analysis: Analysis, parts: dict[str, Matrix], *, stretches: bool) -> dict[str, Table]:
-    several = len({thread.process for thread in analysis.threads}) > 1
-    names = [f"{thread.process}:{thread.path}" if several else thread.path for thread in analysis.threads]
+    names = thread_names(analysis)
     line = analysis.timeline
     tables = {
         "comm": _matrix(names, analysis.comm),

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from ..analysis import Analysis
-from .communication_figures import MOST_LABELS, rounded
 from .plan_view import PlanView
+from .units import MOST_LABELS, rounded
 
 Figure = dict[str, Any]
 

@@ -29,6 +29,7 @@ from .method_figures import MethodCost, method_figure
 from .plan_view import PlanView, first_touch_homes, node_accesses, planned_homes, program_mismatch, view_plan
 from .tables import key_figures, lines_table, methods_table, regions_table, sentence_list
 from .timeline_figures import timeline_figure
+from .units import thread_names
 
 Figure = dict[str, Any]
 Methods = Callable[[Analysis], Sequence[MethodCost]]
@@ -77,7 +78,7 @@ def _mismatch(trace: Trace, view: PlanView | None) -> list[str]:
 def _figures(
     analysis: Analysis, pages: PageCounts, view: PlanView | None, methods: Methods | None
 ) -> list[Figure]:
-    names = _names(analysis)
+    names = thread_names(analysis)
     figures = communication_figures(analysis.comm, analysis.standard_error, names, view)
     if view is not None:
         figures += _traffic_figures(analysis, pages, view)
@@ -111,11 +112,6 @@ def _traffic_figures(analysis: Analysis, pages: PageCounts, view: PlanView) -> l
         title = "Memory accesses node to node"
         figures.append(node_figure("memory-traffic", title, about, memory, view.nodes, "samples"))
     return figures
-
-
-def _names(analysis: Analysis) -> list[str]:
-    several = len({thread.process for thread in analysis.threads}) > 1
-    return [f"{thread.process}:{thread.path}" if several else thread.path for thread in analysis.threads]
 
 
 def _command(trace: Trace) -> str:

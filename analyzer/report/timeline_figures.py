@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ..analysis import Analysis
 from ..timeline.timeline import Timeline
-from .communication_figures import MOST_LABELS, rounded
+from .units import MOST_LABELS, rounded
 
 Figure = dict[str, Any]
 

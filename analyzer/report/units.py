@@ -1,10 +1,14 @@
-"""Numbers as people read them, and rows of them."""
+"""Numbers and names as people read them, and rows of them."""
 
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from ..analysis import Analysis
-    from ..memory.regions import RegionUse
+import numpy as np
+from numpy.typing import NDArray
+
+from ..analysis import Analysis
+from ..memory.regions import RegionUse
+
+MOST_LABELS = 16  # of an axis
 
 
 def in_count(value: float) -> str:
@@ -33,7 +37,22 @@ def in_time(ns: float) -> str:
     return f"{ns:.0f} ns"
 
 
-def use_cells(use: "RegionUse", analysis: "Analysis") -> list[str]:
+def rounded(values: NDArray[np.float64]) -> list[Any]:
+    """Values with four digits, as the page needs no more."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        digits = 3 - np.floor(np.log10(np.where(values > 0, values, 1.0)))
+    factor = 10.0**digits
+    answer: list[Any] = np.where(values > 0, np.round(values * factor) / factor, values).tolist()
+    return answer
+
+
+def thread_names(analysis: Analysis) -> list[str]:
+    """Creation paths, after the process where there are several."""
+    several = len({thread.process for thread in analysis.threads}) > 1
+    return [f"{thread.process}:{thread.path}" if several else thread.path for thread in analysis.threads]
+
+
+def use_cells(use: RegionUse, analysis: Analysis) -> list[str]:
     """A region's size, samples, threads, writers, and the threads that touched it first and use it most."""
     return [
         in_bytes(use.bytes),

@@ -21,15 +21,16 @@ PAIRS_A_THREAD = 4  # that are followed one by one; all others together are one 
 class PartnerCounter:
     """Events between pairs of threads in bins of time, from samples in order of time.
 
-    threads: N; slices, slice_ns, start_ns: those of the timeline; a bin is a whole number of its slices.
+    timeline: whose slices, a whole number of which is a bin, and threads are counted; it may be empty.
     """
 
-    def __init__(self, threads: int, slices: int, start_ns: int, slice_ns: int) -> None:
+    def __init__(self, timeline: Timeline) -> None:
+        slices, threads = timeline.per_thread.shape
         self._upper = np.triu_indices(threads, 1)
         pairs = max(1, len(self._upper[0]))
         most = max(FEWEST_BINS, min(MOST_BINS, MOST_CELLS // pairs))
         self.slices_a_bin = -(-slices // most)
-        self._start_ns, self._bin_ns = start_ns, slice_ns * self.slices_a_bin
+        self._start_ns, self._bin_ns = timeline.start_ns, timeline.slice_ns * self.slices_a_bin
         self._cells = np.zeros((-(-slices // self.slices_a_bin), len(self._upper[0])), np.int32)
         self._counter = BlockCounter(threads, SHIFT)
 
@@ -44,16 +45,10 @@ class PartnerCounter:
 
     def changes(self) -> list[int]:
         """Slices of the timeline at which the partners change, ascending; right to one bin."""
-        cells = self.result()
+        cells = self._cells
         most = PAIRS_A_THREAD * max(2, int(self._upper[0].max(initial=0)) + 2)
         if cells.shape[1] > most:
             order = np.argsort(-cells.sum(axis=0), kind="stable")
             rest = cells[:, order[most:]].sum(axis=1, keepdims=True)
             cells = np.hstack([cells[:, order[:most]], rest])
         return [place * self.slices_a_bin for place in share_changes(cells)]
-
-
-def partner_counter(timeline: Timeline) -> PartnerCounter:
-    """A counter with the bins of an (empty) timeline."""
-    slices, threads = timeline.per_thread.shape
-    return PartnerCounter(threads, slices, timeline.start_ns, timeline.slice_ns)

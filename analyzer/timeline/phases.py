@@ -24,21 +24,21 @@ class Phase(msgspec.Struct, frozen=True):
 
 
 def divide_phases(
-    series: ArrayLike, min_width: int = MIN_WIDTH, *, complete: bool = True
+    amount: ArrayLike, min_width: int = MIN_WIDTH, *, complete: bool = True
 ) -> list[tuple[int, int]]:
     """Algorithm 1: half-open ranges of slices, each ending where the amount has come down to a low value.
 
-    series: (S,) amount of accesses of each slice, without outliers (`Timeline.smoothed`). The low value is
-    the mean of the lowest 5 %, of at least one slice.
-    Slips of the print that are settled here: the loop runs to right < len(s) (the print reads one past the
+    amount: (S,) accesses of all threads in each slice, without outliers (`Timeline.smoothed`). The low value
+    is the mean of the lowest 5 %, of at least one slice.
+    Slips of the print that are mended here: the loop runs to right < len(s) (the print reads one past the
     end). A border slice ends one phase and opens the next one, as printed (s[left:right+1], left = right).
     What follows the last border is lost in print; here it is a phase if it is at least
     `min_width` wide or the only one, else part of the last phase (complete=False drops it as printed).
     Raises UsageError for a width below 1 or values that are not finite.
     """
-    values = np.asarray(series, np.float64)
+    values = np.asarray(amount, np.float64)
     if min_width < 1 or values.ndim != 1 or not np.isfinite(values).all():
-        raise UsageError(f"series of shape {values.shape}, width {min_width}", "give finite values")
+        raise UsageError(f"amounts of shape {values.shape}, width {min_width}", "give finite values")
     if not len(values):
         return []
     count = max(1, int(len(values) * LOW_SHARE))

@@ -14,7 +14,7 @@ SLICE_NS = 1_000_000
 MAX_CELLS = 1 << 25  # slices times threads; beyond it slices are widened
 OUTLIERS = 0.05
 
-Series = NDArray[np.float64]
+Vector = NDArray[np.float64]
 
 
 class Timeline(msgspec.Struct, frozen=True):
@@ -30,13 +30,13 @@ class Timeline(msgspec.Struct, frozen=True):
     in_accesses: bool = False
 
     @property
-    def amount(self) -> Series:
+    def amount(self) -> Vector:
         """(S,) accesses of all threads in each slice."""
-        answer: Series = self.per_thread.sum(axis=1)
+        answer: Vector = self.per_thread.sum(axis=1)
         return answer
 
     @property
-    def smoothed(self) -> Series:
+    def smoothed(self) -> Vector:
         """(S,) the same without its outliers; what phases are found in."""
         return remove_outliers(self.amount)
 
@@ -55,7 +55,7 @@ class Timeline(msgspec.Struct, frozen=True):
         return self.start_ns + np.arange(len(self.per_thread), dtype=np.int64) * self.slice_ns
 
 
-def cycles_to_ns(cycles: ArrayLike, freq_khz: float) -> Series:
+def cycles_to_ns(cycles: ArrayLike, freq_khz: float) -> Vector:
     """Time in ns of a time stamp in clock cycles (Eq. 1: cycles * 1000000 / freq).
 
     cycles: any shape; freq_khz: clock frequency in kHz. Raises UsageError when it is not positive.
@@ -65,19 +65,19 @@ def cycles_to_ns(cycles: ArrayLike, freq_khz: float) -> Series:
     return np.asarray(cycles, np.float64) * 1_000_000 / freq_khz
 
 
-def remove_outliers(series: ArrayLike, share: float = OUTLIERS) -> Series:
-    """The series with its `share` greatest values replaced by linear interpolation between their neighbours.
+def remove_outliers(values: ArrayLike, share: float = OUTLIERS) -> Vector:
+    """The values with the `share` greatest of them replaced by linear interpolation between their neighbours.
 
     (S,) in and out. Of equal values the later ones go first; at the ends the nearest kept value is taken.
     """
-    values = np.asarray(series, np.float64)
-    count = int(len(values) * share)
+    given = np.asarray(values, np.float64)
+    count = int(len(given) * share)
     if count == 0:
-        return values.copy()
-    kept = np.ones(len(values), bool)
-    kept[np.argsort(values, kind="stable")[-count:]] = False
-    place = np.arange(len(values))
-    return np.interp(place, place[kept], values[kept])
+        return given.copy()
+    kept = np.ones(len(given), bool)
+    kept[np.argsort(given, kind="stable")[-count:]] = False
+    place = np.arange(len(given))
+    return np.interp(place, place[kept], given[kept])
 
 
 def slices_for(start_ns: int, end_ns: int, threads: int, slice_ns: int = SLICE_NS) -> tuple[int, int]:
@@ -105,7 +105,7 @@ class TimelineCounter:
         self,
         time_ns: NDArray[np.int64],
         thread: NDArray[np.integer],
-        weight: Series | None = None,
+        weight: Vector | None = None,
         chosen: NDArray[np.bool_] | None = None,
     ) -> None:
         """Count accesses; equally long arrays, thread in 0..N-1. Times outside are counted at the ends.

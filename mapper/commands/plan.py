@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from ..workload.opening import TraceOpening
 
-_MOST_CPUS = 1 << 16  # no machine has more; a range may not take memory without end
-
 
 class PlanCommand(WorkloadCommand, frozen=True):
     """Plan where the threads and the memory of a recorded program should live.
@@ -86,7 +84,7 @@ class PlanCommand(WorkloadCommand, frozen=True):
             tolerance=self.tolerance,
             nodes=_node_list(self.nodes),
             smt=self.smt,
-            without_cpus=_taken(_cpu_list(self.without_cpus), self.beside, target),
+            without_cpus=_kept_free(self.without_cpus, self.beside, target),
             pins=read_pins(self.pin),
             next_touch=self.next_touch,
         )
@@ -96,17 +94,23 @@ class PlanCommand(WorkloadCommand, frozen=True):
         print("\n".join(summary(planned.plan, self.output)))
 
 
-def _taken(cpus: tuple[int, ...], plans: Sequence[Path], machine: "Machine") -> tuple[int, ...]:
+def _kept_free(cpus: str, plans: Sequence[Path], machine: "Machine") -> tuple[int, ...]:
     """The cpus to keep free: those named, and those of other plans for the same machine."""
-    from ..plan.file import Plan
-    from ..planning.planner import same_machine
+    from numaplan.machine import parse_list
 
-    taken = set(cpus)
+    from ..plan.file import Plan
+
+    free = set(parse_list(cpus, f"--without-cpus {cpus}"))
     for path in plans:
         plan = Plan.load(path)
-        same_machine(plan, machine, str(path))
-        taken |= {cpu for thread in plan.threads for cpu in thread.cpus}
-    return tuple(sorted(taken))
+        if plan.machine.fingerprint != machine.fingerprint:
+            raise UsageError(
+                f"{path} was made for another machine ({plan.machine.name or 'unnamed'},"
+                f" not {machine.name or 'this one'})",
+                "make a plan for this one",
+            )
+        free |= {cpu for thread in plan.threads for cpu in thread.cpus}
+    return tuple(sorted(free))
 
 
 def _node_list(text: str) -> tuple[int, ...]:
@@ -114,18 +118,3 @@ def _node_list(text: str) -> tuple[int, ...]:
         return tuple(int(part) for part in text.split(",")) if text else ()
     except ValueError:
         raise UsageError(f"--nodes {text}", "give node ids separated by commas, such as 0,2") from None
-
-
-def _cpu_list(text: str) -> tuple[int, ...]:
-    """Cpus of a list such as 0,4-7."""
-    cpus: list[int] = []
-    try:
-        for part in text.split(",") if text else []:
-            first, _, last = part.partition("-")
-            low, high = int(first), int(last or first)
-            if not 0 <= low <= high < _MOST_CPUS:
-                raise ValueError
-            cpus += range(low, high + 1)
-    except ValueError:
-        raise UsageError(f"--without-cpus {text}", "give cpus and ranges, such as 0,4-7") from None
-    return tuple(dict.fromkeys(cpus))

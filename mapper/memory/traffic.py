@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from numaplan.analyzer import PageCounts
 from numaplan.machine import Machine
 
+from ..threads.cost import one_hot
 from ..threads.problem import Floats
 from .runs import RunTable
 
@@ -68,8 +69,7 @@ def _add_moving(traffic: Floats, stats: PageCounts, rows: Ints, source: Ints, co
 
 def _add_elsewhere(traffic: Floats, stats: PageCounts, node_of: Ints) -> None:
     if stats.elsewhere is not None:
-        seated = np.zeros((len(node_of), len(traffic)))
-        seated[np.arange(len(node_of)), node_of] = 1.0
+        seated = one_hot(node_of, len(traffic))
         traffic += seated.T @ stats.elsewhere @ seated
 
 

@@ -49,9 +49,6 @@ class Decision(NamedTuple):
     state: Any
 
 
-NOTHING: tuple[Action, ...] = ()
-
-
 class Policy(Protocol):
     """A pure function of what was observed and what it remembers.
 

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.profiler import Machine
+from numaplan.machine import Machine
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

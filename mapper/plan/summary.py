@@ -84,8 +84,8 @@ def _by_node(plan: Plan) -> list[str]:
     known = [share for share in shares if share >= 0]
     if not known or max(known) - min(known) < DIFFERENT:
         return []
-    said = " ".join(f"{share:.1%}" if share >= 0 else "–" for share in shares)
-    return [f"local share by node   {said}"]
+    listed = " ".join(f"{share:.1%}" if share >= 0 else "–" for share in shares)
+    return [f"local share by node   {listed}"]
 
 
 def _against(predicted: Predicted) -> str:

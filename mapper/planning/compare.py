@@ -16,7 +16,7 @@ from ..threads.bounds import lower_bound
 from ..threads.cost import costs_of, imbalance, objective_value
 from ..threads.mapping import place_threads
 from ..threads.methods import METHODS, Method, find_method
-from ..threads.problem import OBJECTIVES, TOLERANCE, Problem, new_problem
+from ..threads.problem import OBJECTIVES, TOLERANCE, Nodes, Problem, new_problem
 from ..workload.workload import Workload
 from .options import options_of
 
@@ -80,8 +80,8 @@ def compare(
         )
         ids = np.array([node.id for node in machine.cpu_nodes])
         bound = lower_bound(problem)
-        able = [method.name for method in chosen if not everything or _applies(problem, method.name)]
-        group = [_run(problem, ids, name, bound) for name in able]
+        able = [method for method in chosen if not everything or method.applies(problem)]
+        group = [_run(problem, ids, method, bound) for method in able]
         rows += _with_ratios(group, problem)
     return rows
 
@@ -91,24 +91,14 @@ def to_document(rows: list[Comparison]) -> str:
     return msgspec.json.encode(_Document(SCHEMA, rows)).decode()
 
 
-def _applies(problem: Problem, name: str) -> bool:
-    method = METHODS[name]
-    if problem.objective == "phased" and name == "exact":
-        return False
-    return method.applies(problem)
-
-
-def _run(
-    problem: Problem, ids: "np.ndarray[tuple[int], np.dtype[np.int64]]", name: str, bound: float
-) -> Comparison:
-    method = find_method(name)
-    _load(name)  # outside of the time that is measured
+def _run(problem: Problem, ids: Nodes, method: Method, bound: float) -> Comparison:
+    _load(method)  # outside of the time that is measured
     start = perf_counter()
     places = place_threads(method, problem)
     seconds = perf_counter() - start
     costs = costs_of(problem.matrix, problem.loads, problem.distances, places)
     return Comparison(
-        method=name,
+        method=method.name,
         objective=problem.objective,
         nodes=tuple(ids[places].tolist()),
         seconds=seconds,
@@ -120,17 +110,22 @@ def _run(
 
 
 @cache
-def _load(name: str) -> None:
+def _load(method: Method) -> None:
     """Use a method once: the first use loads libraries, its own and those of the package it needs."""
     comm = np.ones((4, 4)) - np.eye(4)
-    place_threads(find_method(name), new_problem(comm, None, Machine.load("2x2"), objective="remote"))
+    place_threads(method, new_problem(comm, None, Machine.load("2x2"), objective="remote"))
+
+
+def _balance_limit(rows: list[Comparison], objective: str) -> float:
+    """The imbalance up to which a row counts as balanced: the tolerance, or that of the nearest row."""
+    if objective != "balanced":
+        return float("inf")
+    return max(TOLERANCE, min(row.imbalance for row in rows)) + 1e-9
 
 
 def _with_ratios(rows: list[Comparison], problem: Problem) -> list[Comparison]:
     """Ratios to the best row; for `balanced` the best is among those that are (nearest to) balanced."""
-    limit = float("inf")
-    if problem.objective == "balanced":
-        limit = max(problem.tolerance, min(row.imbalance for row in rows)) + 1e-9
+    limit = _balance_limit(rows, problem.objective)
     best = min(row.value for row in rows if row.imbalance <= limit)
     return [msgspec.structs.replace(row, ratio=_ratio(row.value, best)) for row in rows]
 
@@ -165,9 +160,7 @@ def method_costs(plan: Plan, name: str) -> "Callable[[Analysis], list[MethodCost
             phase_rates=np.array([phase.weight for phase in phases]) if phases else None,
         )
         rows = compare(workload, machine, "all", plan.objective, seed=options.seed, effort=options.effort)
-        limit = float("inf")
-        if plan.objective == "balanced":
-            limit = max(TOLERANCE, min(row.imbalance for row in rows)) + 1e-9
+        limit = _balance_limit(rows, plan.objective)
         return [MethodCost(row.method, row.value, row.imbalance <= limit, row.imbalance) for row in rows]
 
     return costs

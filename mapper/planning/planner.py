@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 
 from numaplan.analyzer import PageCounts
-from numaplan.common import UsageError, version
+from numaplan.common import version
 from numaplan.machine import Machine
 
 from ..memory.capacity import faster_memory_note
@@ -12,7 +12,7 @@ from ..memory.pages import PagePlan, place_pages
 from ..plan.file import Plan
 from ..plan.parts import PlanMachine, PlanThread
 from ..threads.cost import imbalance
-from ..threads.mapping import PINNING, place_threads
+from ..threads.mapping import place_threads
 from ..threads.methods import find_method
 from ..threads.phases import phase_imbalance
 from ..threads.pins import resolve_pins
@@ -108,9 +108,7 @@ def _recorded_here(workload: Workload, machine: Machine) -> bool:
     return workload.machine.fingerprint == machine.fingerprint and set(workload.seen_on) <= known
 
 
-def problem_for(
-    workload: Workload, machine: Machine, options: PlanOptions, starts: tuple[Nodes, ...] = ()
-) -> Problem:
+def problem_for(workload: Workload, machine: Machine, options: PlanOptions) -> Problem:
     """The mapping task of a workload."""
     return new_problem(
         workload.comm,
@@ -120,7 +118,6 @@ def problem_for(
         seed=options.seed,
         effort=options.effort,
         tolerance=options.tolerance,
-        starts=starts,
         phases=workload.phases,
         phase_rates=workload.phase_rates,
         pinned=resolve_pins(options.pins, workload.threads, machine)[0],
@@ -146,12 +143,12 @@ def _left_out(pages: PagePlan) -> list[str]:
 
 def _changing(pages: PagePlan, options: PlanOptions) -> list[str]:
     """Memory whose users change during the run: what moving it along is worth, and who can."""
-    said = "moving it with them makes" if options.next_touch else "--next-touch would make"
+    along = "moving it with them makes" if options.next_touch else "--next-touch would make"
     own = "marking it for next touch as they do (numaplan.h) would make"
     return [
         f"{key.kind} {key.name}: its users change from {at}; {words} {gain:.0%} more of its accesses local"
         for found, at, words in (
-            (pages.moving, "one team of threads to the next", said),
+            (pages.moving, "one team of threads to the next", along),
             (pages.changing, "phase to phase", own),
         )
         for key, gain in found[:3]
@@ -169,7 +166,7 @@ def _remarks(problem: Problem, places: Nodes, options: PlanOptions) -> list[str]
                 f"no placement was found that keeps every node within {problem.tolerance:.0%} of its share in"
                 f" every phase; this one is off by at most {off:.1%}"
             )
-    if options.pins and options.method not in PINNING:
+    if options.pins and not find_method(options.method).takes_pins:
         remarks.append(
             f"{options.method} does not support pins: pinned threads were exchanged into its placement"
         )
@@ -185,13 +182,3 @@ def _remarks(problem: Problem, places: Nodes, options: PlanOptions) -> list[str]
     if not problem.matrix.any():
         remarks.append("the threads do not communicate: any placement is as good as another")
     return remarks
-
-
-def same_machine(plan: Plan, machine: Machine, what: str) -> None:
-    """Raise UsageError unless the plan was made for this machine."""
-    if plan.machine.fingerprint != machine.fingerprint:
-        raise UsageError(
-            f"{what} was made for another machine ({plan.machine.name or 'unnamed'},"
-            f" not {machine.name or 'this one'})",
-            "make a plan for this one",
-        )

@@ -12,10 +12,10 @@ from ..memory.pages import PagePlan
 from ..memory.traffic import first_touch_traffic, first_touches
 from ..plan.parts import CurrentPlacement, Predicted
 from ..threads.bounds import lower_bound
-from ..threads.cost import costs_of, cpu_distances
+from ..threads.cost import costs_of
 from ..threads.methods import find_method
 from ..threads.phases import phase_imbalance
-from ..threads.problem import Floats, Nodes, Problem
+from ..threads.problem import Floats, Nodes, Problem, cpu_distances
 
 BASELINES = ("compact", "scatter")
 LINE = 64  # bytes
@@ -34,7 +34,7 @@ def predict(problem: Problem, places: Nodes, usable: Machine, machine: Machine) 
         **msgspec.structs.asdict(costs(places)),
         lower_bound=lower_bound(problem),
         phase_imbalance=phase_imbalance(problem, places) if problem.objective == "phased" else -1.0,
-        baselines={name: costs(find_method(name).function()(problem)) for name in BASELINES},
+        baselines={name: costs(find_method(name)(problem)) for name in BASELINES},
     )
 
 
@@ -54,12 +54,12 @@ def with_memory(
     ids = np.array([node.id for node in usable.cpu_nodes])
     first_touch, known = {}, first_touches(stats)
     for name in BASELINES:
-        nodes = ids[find_method(name).function()(problem)].tolist()
+        nodes = ids[find_method(name)(problem)].tolist()
         wait = mean_latency(first_touch_traffic(known, nodes, machine), machine)
         if wait >= 0:
             first_touch[name] = wait
     today = None
-    usual = seen_on or tuple(ids[find_method("compact").function()(problem)].tolist())
+    usual = seen_on or tuple(ids[find_method("compact")(problem)].tolist())
     traffic = first_touch_traffic(known, usual, machine)
     if traffic is not None and traffic.any():
         today = CurrentPlacement(

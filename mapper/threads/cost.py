@@ -9,7 +9,7 @@ from numaplan.common import UsageError
 from numaplan.machine import Machine
 
 from ..plan.parts import Metrics
-from .problem import Floats, Nodes, Problem, check_loads, check_matrix
+from .problem import Floats, Nodes, Problem, check_loads, check_matrix, cpu_distances
 from .sparse import SparseMatrix
 
 
@@ -33,12 +33,6 @@ def as_machine(machine: Machine | str | dict[str, Any]) -> Machine:
     if isinstance(machine, str):
         return Machine.load(machine)
     return Machine.from_dict(machine) if isinstance(machine, dict) else machine
-
-
-def cpu_distances(machine: Machine) -> Floats:
-    """(K, K) distances between the nodes that have cpus."""
-    rows = [machine.index_of_node(node.id) for node in machine.cpu_nodes]
-    return machine.distance_matrix[np.ix_(rows, rows)]
 
 
 def node_indices(machine: Machine, nodes: ArrayLike, threads: int) -> Nodes:

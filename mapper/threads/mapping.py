@@ -17,8 +17,6 @@ from .pins import hold_pins
 from .problem import TOLERANCE, Nodes, Problem, check_phases, new_problem
 from .refine import refine
 
-PINNING = ("best", "exact")  # methods that know pins themselves
-
 
 def map_threads(
     comm: ArrayLike,
@@ -83,16 +81,17 @@ def place_threads(method: Method, problem: Problem) -> Nodes:
 
     A method that knows no pins gives a placement in which pinned threads are exchanged in where that costs
     least. For the objective `phased` `best` goes on from balance in every phase alike to what each phase
-    matters. Raises UsageError for `exact` with phases: its proof would not hold.
+    matters. Raises UsageError where the method does not handle phases (the proof of
+    `exact` would not hold).
     """
     phased = problem.objective == "phased"
-    if phased and method.name == "exact":
-        raise UsageError("the method exact does not handle phases", "take --method best")
-    plain = problem if method.name in PINNING else replace(problem, fixed=None)
+    if phased and not method.takes_phases:
+        raise UsageError(f"the method {method.name} does not handle phases", "take --method best")
+    plain = problem if method.takes_pins else replace(problem, fixed=None)
     if phased:
         several = len(phase_loads(problem)[0]) > 1
         plain = replace(plain, objective="balanced", every_phase=several)
-    places = hold_pins(problem, method.function()(plain))
+    places = hold_pins(problem, method(plain))
     if not phased or method.name != "best" or problem.sparse is not None or problem.threads > MOST_THREADS:
         return places
     return refine(goal_of(problem), places)

@@ -97,7 +97,6 @@ def new_problem(
     seed: int = 0,
     effort: str = "normal",
     tolerance: float = TOLERANCE,
-    starts: tuple[Nodes, ...] = (),
     phases: Floats | None = None,
     phase_rates: Floats | None = None,
     pinned: Mapping[int, int] | None = None,
@@ -116,8 +115,7 @@ def new_problem(
         raise UsageError("the machine has no node with cpus", "give another --machine")
     _check_sums(matrix, load)
     pins = check_pins(pinned or {}, len(matrix), machine)
-    rows = [machine.index_of_node(node.id) for node in machine.cpu_nodes]
-    distances = machine.distance_matrix[np.ix_(rows, rows)]
+    distances = cpu_distances(machine)
     return Problem(
         comm=np.zeros((0, 0)) if isinstance(matrix, SparseMatrix) else matrix,
         sparse=matrix if isinstance(matrix, SparseMatrix) else None,
@@ -129,11 +127,16 @@ def new_problem(
         seed=seed,
         effort=effort,
         tolerance=tolerance,
-        starts=starts,
         phases=phases,
         phase_rates=phase_rates,
         fixed=pins if (pins >= 0).any() else None,
     )
+
+
+def cpu_distances(machine: Machine) -> Floats:
+    """(K, K) distances between the nodes that have cpus."""
+    rows = [machine.index_of_node(node.id) for node in machine.cpu_nodes]
+    return machine.distance_matrix[np.ix_(rows, rows)]
 
 
 def _check_sums(matrix: Floats | SparseMatrix, load: Floats) -> None:

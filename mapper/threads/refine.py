@@ -14,9 +14,8 @@ from .problem import Floats, Nodes, Problem
 
 Flags = NDArray[np.bool_]
 
-WORK = (
-    3e8  # entries looked at in all: bounds the time, not the clock, so that the answer is the same anywhere
-)
+# Entries looked at in all: they bound the time, and not the clock, so that the answer is the same anywhere.
+WORK = 3e8
 PATIENCE = 30  # rounds without a better placement before giving up
 KEPT = 1.05  # times the least unbalance found that a cheaper placement may have
 NEVER = np.inf  # no limit to unbalance: it is what is to be made least

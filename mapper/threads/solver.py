@@ -46,8 +46,14 @@ class _NativeProblem(ctypes.Structure):
 def _library() -> ctypes.CDLL:
     library = load_native("mapper", "solver")
     problem, pointer = ctypes.POINTER(_NativeProblem), ctypes.c_void_p
-    library.numaplan_solve.argtypes = [problem, ctypes.c_int, *[pointer] * 3]
-    library.numaplan_exact.argtypes = [problem, pointer, ctypes.c_uint64, *[pointer] * 2]
+    library.numaplan_solve.argtypes = [
+        problem,
+        ctypes.c_int,
+        pointer,
+        pointer,
+        ctypes.POINTER(ctypes.c_double),
+    ]
+    library.numaplan_exact.argtypes = [problem, pointer, ctypes.c_uint64, pointer]
     return library
 
 
@@ -60,12 +66,12 @@ def solve(problem: Problem, starts: Nodes) -> Solution:
     free = _free_threads(problem)
     first = np.ascontiguousarray(starts[:, free], dtype=np.int32)
     found = np.empty(len(free), dtype=np.int32)
-    outcome = np.array([problem.tolerance, 0.0])
+    tolerance = ctypes.c_double(problem.tolerance)
     if len(found) and _library().numaplan_solve(
-        _native(problem, free), len(first), first.ctypes.data, found.ctypes.data, outcome.ctypes.data
+        _native(problem, free), len(first), first.ctypes.data, found.ctypes.data, tolerance
     ):
         raise _no_memory(problem)
-    return Solution(_with_pinned(problem, found), float(outcome[0]))
+    return Solution(_with_pinned(problem, found), tolerance.value)
 
 
 def solve_exactly(problem: Problem, start: Nodes, steps: int) -> Solution:
@@ -73,14 +79,12 @@ def solve_exactly(problem: Problem, start: Nodes, steps: int) -> Solution:
     free = _free_threads(problem)
     found = np.array(start[free], dtype=np.int32)
     sizes = np.bincount(found, minlength=problem.nodes).astype(np.int32)
-    outcome, done = np.array([problem.tolerance, 0.0]), 1
+    done = 1
     if len(found):
-        done = _library().numaplan_exact(
-            _native(problem, free), sizes.ctypes.data, steps, found.ctypes.data, outcome.ctypes.data
-        )
+        done = _library().numaplan_exact(_native(problem, free), sizes.ctypes.data, steps, found.ctypes.data)
     if done < 0:
         raise _no_memory(problem)
-    return Solution(_with_pinned(problem, found), float(outcome[0]), done == 1)
+    return Solution(_with_pinned(problem, found), problem.tolerance, done == 1)
 
 
 def _with_pinned(problem: Problem, found: "np.ndarray[tuple[int], np.dtype[np.int32]]") -> Nodes:

@@ -66,7 +66,7 @@ def read_comm(path: str | Path, symmetrise: bool = False) -> CommFile:
 
 def read_loads(path: str | Path) -> Floats:
     """Read a load vector, one number a row; raises UsageError naming the row."""
-    rows = _rows(read_document(path, "load vector"), str(path))
+    rows = _rows(read_document(path, "load vector"), str(path), "give one number per row")
     if len(rows) == 1 and "," in rows[0]:
         rows = rows[0].split(",")
     values = [_number(text, f"{path}: row {row}") for row, text in enumerate(rows)]
@@ -80,11 +80,7 @@ def read_loads(path: str | Path) -> Floats:
 
 def read_phases(path: Path, threads: int) -> PhasesFile:
     """Read loads by phase; raises UsageError naming the row that is wrong."""
-    try:
-        text = read_document(path, "phases", PHASES_LIMIT).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: not text (byte {error.start})", _PHASES_HINT) from error
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = _rows(read_document(path, "phases", PHASES_LIMIT), str(path), _PHASES_HINT)
     if len(lines) < 2 or not lines[0].startswith("start_ns,"):
         raise UsageError(f"{path}: no phases in it", _PHASES_HINT)
     if len(lines) - 1 > MOST_PHASES:
@@ -106,11 +102,12 @@ def read_phases(path: Path, threads: int) -> PhasesFile:
         raise UsageError(f"{path}: {error.what}", error.hint) from error
 
 
-def _rows(data: bytes, where: str) -> list[str]:
+def _rows(data: bytes, where: str, hint: str) -> list[str]:
+    """Lines that are not empty; raises UsageError for what is not text."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{where}: not text (byte {error.start})", _COMM_HINT) from error
+        raise UsageError(f"{where}: not text (byte {error.start})", hint) from error
     return [line for line in (line.strip() for line in text.splitlines()) if line]
 
 
@@ -123,7 +120,7 @@ def _number(text: str, where: str) -> float:
 
 
 def _read_csv(data: bytes, where: str) -> Floats:
-    rows = _rows(data, where)
+    rows = _rows(data, where, _COMM_HINT)
     if not 1 <= len(rows) <= MAX_THREADS:
         raise UsageError(f"{where}: {len(rows)} rows", f"1 to {MAX_THREADS} threads can be placed")
     matrix = np.empty((len(rows), len(rows)))

@@ -65,7 +65,7 @@ def read_trace(
         if by_phase and len(phases) > 1:
             comm = _weighted_communication(trace, analysis)
         crowded = crowded_time(trace)
-        loads, by_phase_loads, said = shared_loads(analysis, crowded)
+        loads, by_phase_loads, note = shared_loads(analysis, crowded)
         found = Workload(
             threads=[(thread.process, thread.path) for thread in analysis.threads],
             comm=comm,
@@ -75,7 +75,7 @@ def read_trace(
             build_id=trace.meta.get("build_id", ""),
             pages=counted[0] if pages else None,
             machine=trace.machine,
-            notes=(*analysis.notes, *([said] if said else [])),
+            notes=(*analysis.notes, *([note] if note else [])),
             phases=by_phase_loads,
             phase_rates=np.array([phase.weight for phase in phases]) if phases else None,
             seen_on=_seen_on(trace, numbers),
@@ -137,14 +137,14 @@ def shared_loads(analysis: "Analysis", time: tuple[int, int]) -> tuple[Floats, F
     )
     alone = np.ones(slices, dtype=bool)
     alone[first : last + 1] = False
-    phases = [_rest(phase.loads, line.per_thread[phase.start : phase.end], alone[phase.start : phase.end])
-              for phase in analysis.phases]  # fmt: skip
+    parts = [(phase.loads, slice(phase.start, phase.end)) for phase in analysis.phases]
+    phases = [_rest(made, line.per_thread[part], alone[part]) for made, part in parts]
     loads = _rest(analysis.loads, line.per_thread, alone)
     total, left = float(analysis.loads.sum()), float(loads.sum())
-    said = ""
+    note = ""
     if total > 0 and 1 - left / total >= WORTH_SAYING:
-        said = f"{1 - left / total:.0%} of the load is the main thread's while it is alone: not balanced"
-    return loads, np.array(phases) if phases else None, said
+        note = f"{1 - left / total:.0%} of the load is the main thread's while it is alone: not balanced"
+    return loads, np.array(phases) if phases else None, note
 
 
 def _rest(loads: Floats, accesses: Floats, alone: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> Floats:

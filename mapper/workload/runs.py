@@ -62,7 +62,7 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], *, pages: bool)
     if identity is not None and not identity["stable"]:
         return replace(first, sources=sources, identity=identity, notes=(*notes, *first.notes))
     merged = merge_analyses(analyses)
-    loads, by_phase_loads, said = shared_loads(merged, crowded if compared else (-1, -1))
+    loads, by_phase_loads, note = shared_loads(merged, crowded if compared else (-1, -1))
     return replace(
         first,
         threads=[(thread.process, thread.path) for thread in merged.threads],
@@ -70,7 +70,7 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], *, pages: bool)
         loads=loads,
         sources=sources,
         pages=_together(stats, len(merged.threads)) if stats else None,
-        notes=(*notes, *merged.notes, *([said] if said else [])),
+        notes=(*notes, *merged.notes, *([note] if note else [])),
         phases=by_phase_loads,
         phase_rates=np.array([phase.weight for phase in merged.phases]) if merged.phases else None,
         seen_on=first.seen_on if len(merged.threads) == len(first.threads) else (),

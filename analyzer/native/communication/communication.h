@@ -66,16 +66,16 @@ static inline uint64_t *comm_table_slot(struct comm_table *table, uint64_t block
 }
 
 struct comm_counter *comm_counter_new(uint32_t threads, uint32_t shift, uint64_t max_bytes);
-int comm_counter_add(struct comm_counter *counter, size_t count, const uint64_t *addr, const uint16_t *thread,
-                     const uint8_t *is_write);
-/* The same, and each event in a bin of time, those outside at the ends. */
+/* Each event in a bin of time, those outside at the ends. */
 struct comm_bins {
     int64_t start, width, count; /* ns; width >= 1, count >= 1 */
     size_t pairs;                /* threads * (threads - 1) / 2 */
     int32_t *cell;               /* [bin][pair], pairs (0, 1), (0, 2), …, (1, 2), … */
 };
-int comm_counter_add_timed(struct comm_counter *counter, size_t count, const uint64_t *addr, const uint16_t *thread,
-                           const uint8_t *is_write, const int64_t *time, const struct comm_bins *bins);
+/* Samples in order of time, going on where the last call ended: 0, or -1 when memory is out. The caller has checked
+ * that threads are in range. time, bins: NULL where only the sums are wanted. */
+int comm_counter_add(struct comm_counter *counter, size_t count, const uint64_t *addr, const uint16_t *thread,
+                     const uint8_t *is_write, const int64_t *time, const struct comm_bins *bins);
 void comm_counter_events(const struct comm_counter *counter, double *out);
 void comm_counter_facts(const struct comm_counter *counter, uint64_t *blocks, uint32_t *thinned);
 void comm_counter_free(struct comm_counter *counter);

@@ -46,7 +46,6 @@ static void count_in_bin(const struct comm_bins *bins, int64_t time, uint32_t th
     bins->cell[(size_t)bin * bins->pairs + low * (2 * threads - low - 1) / 2 + high - low - 1] += amount;
 }
 
-/* time, bins: NULL where only the sums are wanted. */
 static void count_batch(struct comm_counter *counter, size_t count, const uint64_t *addr, const uint16_t *thread,
                         const uint8_t *is_write, const int64_t *time, const struct comm_bins *bins) {
     struct comm_table *table = &counter->table;
@@ -65,21 +64,14 @@ static void count_batch(struct comm_counter *counter, size_t count, const uint64
     }
 }
 
-/* Samples in order of time, going on where the last call ended: 0, or -1 when memory is out. The caller has
- * checked that threads are in range. */
-int comm_counter_add_timed(struct comm_counter *counter, size_t count, const uint64_t *addr, const uint16_t *thread,
-                           const uint8_t *is_write, const int64_t *time, const struct comm_bins *bins) {
+int comm_counter_add(struct comm_counter *counter, size_t count, const uint64_t *addr, const uint16_t *thread,
+                     const uint8_t *is_write, const int64_t *time, const struct comm_bins *bins) {
     for (size_t at = 0; at < count; at += BATCH) {
         size_t part = count - at < BATCH ? count - at : BATCH;
         if (!comm_table_reserve(&counter->table, part)) return -1;
         count_batch(counter, part, addr + at, thread + at, is_write + at, bins ? time + at : NULL, bins);
     }
     return 0;
-}
-
-int comm_counter_add(struct comm_counter *counter, size_t count, const uint64_t *addr, const uint16_t *thread,
-                     const uint8_t *is_write) {
-    return comm_counter_add_timed(counter, count, addr, thread, is_write, NULL, NULL);
 }
 
 /* out: threads x threads events [writer][reader]. */

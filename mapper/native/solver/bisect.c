@@ -45,12 +45,8 @@ static int strongest(const struct cut_graph *graph, const int *map, int to, int 
 static int match(const struct cut_graph *graph, struct rng *rng, int limit, int *map, int *order) {
     int n = graph->comm.n, count = 0, lonely = -1;
     *graph->work += 2 * matrix_size(&graph->comm) + 30 * (uint64_t)n;
-    for (int i = 0; i < n; i++) {
-        int j = rng_below(rng, i + 1);
-        order[i] = order[j];
-        order[j] = i;
-        map[i] = -1;
-    }
+    rng_shuffle(rng, n, order);
+    for (int i = 0; i < n; i++) map[i] = -1;
     for (int step = 0; step < n; step++) {
         int i = order[step], friend = -1, unused = -1;
         if (map[i] >= 0) continue;
@@ -150,7 +146,7 @@ struct splitting {
 
 /* Move the vertices that talk least across until side 0 holds exactly what it should: the cut may end beside it.
  * Returns whether any moved. */
-static bool settle(const struct cut_graph *graph, int wanted, signed char *side) {
+static bool make_exact(const struct cut_graph *graph, int wanted, signed char *side) {
     int n = graph->comm.n, held = 0;
     for (int i = 0; i < n; i++) held += side[i] == 0;
     bool moves = held != wanted;
@@ -211,7 +207,7 @@ static bool best_cut(struct cut_graph *part, struct rng *rng, int wanted, int li
     for (int try = 0; trial && try < tries; try++) {
         part->wide = wide != (try % 2 == 1);
         double cut = cut_multilevel(part, rng, wanted, limit, true, trial);
-        if (cut >= 0 && settle(part, wanted, trial)) cut = cut_refine(part, wanted, 0, PASSES, trial);
+        if (cut >= 0 && make_exact(part, wanted, trial)) cut = cut_refine(part, wanted, 0, PASSES, trial);
         if (cut < 0) break;
         if (cut < least) least = cut, memcpy(side, trial, n);
     }

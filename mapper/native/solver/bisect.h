@@ -18,9 +18,9 @@ struct cut_graph {
  * slack: how far off it may end. Returns the cut, or a negative number without memory. */
 double cut_refine(const struct cut_graph *graph, int wanted, int slack, int passes, signed char *side);
 
-/* Where the graph, of single threads, is a forest that is not too large: the least cut with exactly `wanted` vertices on
- * side 0; shaken: up to twice as much talk as there is, by chance, for another cut that is not much dearer. False, and
- * nothing done, where it is not, or without memory. */
+/* Where the graph, of single threads, is a forest that is not too large: the least cut with exactly `wanted` vertices
+ * on side 0; shaken: up to twice as much talk as there is, by chance, for another cut that is not much dearer. False,
+ * and nothing done, where it is not, or without memory. */
 bool cut_forest(const struct cut_graph *graph, struct rng *rng, bool shaken, int wanted, signed char *side);
 
 #endif

@@ -131,11 +131,7 @@ void seating_chain(struct seating *s, struct rng *rng) {
         *s->rules->work + s->rules->allowed / 4; /* of full matrices a few may be all there is time for */
     list_members(s);
     *s->rules->work += matrix_size(&s->level->comm) / 2 + 8 * (uint64_t)s->n;
-    for (int i = 0; i < s->n; i++) { /* in random order */
-        int j = rng_below(rng, i + 1);
-        s->order[i] = s->order[j];
-        s->order[j] = i;
-    }
+    rng_shuffle(rng, s->n, s->order);
     for (int q = 0; q < s->n; q++) wait_for(s, &waiting, s->order[q]);
     while (waiting.count && *s->rules->work < most) {
         int i = s->queue[waiting.head];

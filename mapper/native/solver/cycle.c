@@ -6,7 +6,7 @@
 
 enum { LOOK = 96 };
 
-/* A way down through the levels and up again; see improve_cycle. */
+/* A way down through the levels and up again: see seating_improve. */
 struct cycle {
     struct seating *seating;
     struct rng *rng;
@@ -20,8 +20,8 @@ static void bundles_free(struct bundles *bundles) {
     free(bundles->extra);
 }
 
-/* first, second: where the bundles are in the parents; map[i]: the number of i's pair, negative while it has none; limit:
- * threads in the heaviest pair. */
+/* first, second: where the bundles are in the parents; map[i]: the number of i's pair, negative while it has none;
+ * limit: threads in the heaviest pair. */
 struct matching {
     const struct bundles *level;
     const int *first, *second;
@@ -51,12 +51,8 @@ static int find_mate(const struct matching *matching, int i, int to, int *friend
  * number of i's pair. Returns how many there are. */
 static int pair(const struct cycle *cycle, const struct matching *matching) {
     int n = matching->level->comm.n, count = 0, *order = cycle->seating->order, *map = matching->map;
-    for (int i = 0; i < n; i++) {
-        int j = rng_below(cycle->rng, i + 1);
-        order[i] = order[j];
-        order[j] = i;
-        map[i] = -1;
-    }
+    rng_shuffle(cycle->rng, n, order);
+    for (int i = 0; i < n; i++) map[i] = -1;
     for (int step = 0; step < n; step++) {
         int i = order[step], friend = -1, unused;
         if (map[i] >= 0) continue;

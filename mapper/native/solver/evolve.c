@@ -1,12 +1,12 @@
-/* Large placements: a few made afresh by bisection, then combined again and again (the idea of [KAFFPAE]): what two of them
- * agree on stays together while the better one is improved through the levels, and a better child takes the place of the
- * worst. */
+/* Large placements: a few made afresh by bisection, then combined again and again (the idea of [KAFFPAE]): what two of
+ * them agree on stays together while the better one is improved through the levels, and a better child takes the place
+ * of the worst. */
 #include "seating.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { SETTLE = 30, PATIENCE = 10, BUSY = 30 };
+enum { SWAPS = 30, PATIENCE = 10, BUSY = 30 };
 
 static const double DULL = 0.99; /* of what the dearest placement given costs */
 
@@ -21,7 +21,7 @@ struct pool {
     double *cost, *imbalance, child_cost, child_imbalance;
     int *best;
     double best_cost, best_imbalance;
-    bool dull; /* nothing is to be had, as where all talk to all alike */
+    bool dull; /* nothing can be gained, as where all talk to all alike */
 };
 
 static int *member_of(const struct pool *pool, int c) { return pool->node + (size_t)c * (size_t)pool->n; }
@@ -55,7 +55,7 @@ static void pool_free(struct pool *pool) {
 }
 
 /* Improve the child by swaps; where loads count these bring it into balance first. */
-static bool settle(struct pool *pool, long iterations) {
+static bool swap_child(struct pool *pool, long iterations) {
     struct state *state = pool->state;
     state_set(state, pool->child);
     if (!tabu_search(state, pool->rng, iterations, PATIENCE, false)) return false;
@@ -101,7 +101,7 @@ static void weigh(struct pool *pool) {
 /* The child through the levels, with what its parents agree on kept together. */
 static bool improve_child(struct pool *pool, double wide, const int *first, const int *second) {
     return seating_improve(&pool->seating, &pool->all, pool->rng, wide, first, second, pool->child) &&
-           (!pool->state->rules->balanced || settle(pool, SETTLE));
+           (!pool->state->rules->balanced || swap_child(pool, SWAPS));
 }
 
 /* A placement made anew by bisection. */
@@ -111,7 +111,7 @@ static bool add_fresh(struct pool *pool, int number) {
     memcpy(pool->child, pool->best, (size_t)pool->n * sizeof *pool->child);
     if (!bisect_placement(state->graph, state->rules, pool->rng, &how, pool->child)) return false;
     bool busy = matrix_size(&pool->all.comm) > BUSY * (uint64_t)pool->n; /* swaps are quick where many talk to many */
-    if (busy && !settle(pool, 1)) return false;
+    if (busy && !swap_child(pool, 1)) return false;
     pool->dull = busy && state->cost > DULL * pool->how->dearest;
     if (!pool->dull && !improve_child(pool, 1, pool->child, pool->child)) return false;
     weigh(pool);
@@ -127,7 +127,7 @@ static bool renew_parts(struct pool *pool) {
     state_set(state, pool->child);
     for (int vain = 0; vain < pool->how->parts && *rules->work < rules->allowed;) {
         bool improved;
-        if (!improve_part(state, pool->rng, rules->balanced ? SETTLE : 0, PATIENCE, &improved)) return false;
+        if (!improve_part(state, pool->rng, rules->balanced ? SWAPS : 0, PATIENCE, &improved)) return false;
         vain = improved ? 0 : vain + 1;
     }
     memcpy(pool->child, state->node, (size_t)pool->n * sizeof *pool->child);

@@ -1,9 +1,8 @@
 /* Branch and bound: the best placement with a proof, for few threads.
  *
- * Threads are placed one after the other, those that communicate most first. A partial placement is dropped when what it
- * costs already, plus the least that each thread still to come must pay towards the placed ones and towards its
- * weakest partners, is no less than the best known. Nodes that are alike and still empty count as one.
- */
+ * Threads are placed one after the other, those that communicate most first. A partial placement is dropped when what
+ * it costs already, plus the least that each thread still to come must pay towards the placed ones and towards its
+ * weakest partners, is no less than the best known. Nodes that are alike and still empty count as one. */
 #include "problem.h"
 
 #include <math.h>
@@ -186,7 +185,7 @@ static void release(struct branch *branch) {
     free(branch->suffix);
 }
 
-int numaplan_exact(const struct problem *problem, const int *sizes, uint64_t steps, int *node, double *outcome) {
+int numaplan_exact(const struct problem *problem, const int *sizes, uint64_t steps, int *node) {
     size_t n = (size_t)problem->n, k = (size_t)problem->k, loads = (size_t)problem->loads;
     int result = -1, *class = calloc(n, sizeof *class);
     uint64_t work = 0;
@@ -207,8 +206,6 @@ int numaplan_exact(const struct problem *problem, const int *sizes, uint64_t ste
         if (problem->base) memcpy(branch.sum, problem->base, loads * k * sizeof(double));
         result = place(&branch, sizes, 0, 0);
         memcpy(node, branch.best, n * sizeof *node);
-        outcome[0] = problem->tolerance;
-        outcome[1] = branch.best_cost;
     }
     state_free(start);
     release(&branch);

@@ -7,10 +7,10 @@
 
 static const size_t MOST_STEPS = 8000000; /* some milliseconds */
 
-/* order: parents before children; parent: n, which stands for everything, for roots; talk: to the parent; size: vertices
- * of the subtree; had: of those that have joined so far. table: for each vertex and its side (0 or 1), by vertices of the
- * subtree on side 0, the least cut; choice: for each vertex and its parent's side, by vertices on side 0 once its
- * subtree has joined, what that takes of it: 2 * vertices on side 0 + its side. */
+/* order: parents before children; parent: n, which stands for everything, for roots; talk: to the parent; size:
+ * vertices of the subtree; had: of those that have joined so far. table: for each vertex and its side (0 or 1), by
+ * vertices of the subtree on side 0, the least cut; choice: for each vertex and its parent's side, by vertices on side
+ * 0 once its subtree has joined, what that takes of it: 2 * vertices on side 0 + its side. */
 struct forest {
     const struct cut_graph *graph;
     int n, wanted, *order, *parent, *size, *had, *choice;

@@ -42,11 +42,7 @@ bool grow_placement(const struct graph *graph, int k, struct rng *rng, int *node
     bool ready = slots && order && growth.sum && growth.placed;
     if (ready) {
         for (size_t i = 0; i < n; i++) slots[node[i] * MAX_LEVELS + graph->class[i]]++;
-        for (int x = 0; x < k; x++) { /* nodes in random order */
-            int y = rng_below(rng, x + 1);
-            order[x] = order[y];
-            order[y] = x;
-        }
+        rng_shuffle(rng, k, order);
         for (int x = 0; x < k; x++) {
             int count = 0;
             growth.slots = slots + order[x] * MAX_LEVELS;

@@ -1,5 +1,5 @@
-/* Improvement of large placements: the threads of a few nodes that communicate are placed anew among these nodes, as a small
- * task of its own in which everything else is fixed. */
+/* Improvement of large placements: the threads of a few nodes that communicate are placed anew among these nodes, as a
+ * small task of its own in which everything else is fixed. */
 #include "solver.h"
 
 #include <stdlib.h>

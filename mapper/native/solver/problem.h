@@ -32,12 +32,12 @@ static inline struct rules problem_rules(const struct problem *problem, uint64_t
 }
 
 /* The best placement found. start: `starts` placements (at least one) that all have the wanted seats; node: the result;
- * outcome: the tolerance it keeps (the one asked for where that can be) and its cost. Returns 0, or -1 without memory. */
-int numaplan_solve(const struct problem *problem, int starts, const int *start, int *node, double *outcome);
+ * tolerance: what it keeps (what is asked for where that can be). Returns 0, or -1 without memory. */
+int numaplan_solve(const struct problem *problem, int starts, const int *start, int *node, double *tolerance);
 
 /* The least deviation of any node's load beyond the tolerance, then the least cost, with whole cells only. sizes: k,
  * threads of each node; node: a placement to start from, and the result. Returns 1 when proven, 0 when `steps` were not
  * enough, -1 without memory. */
-int numaplan_exact(const struct problem *problem, const int *sizes, uint64_t steps, int *node, double *outcome);
+int numaplan_exact(const struct problem *problem, const int *sizes, uint64_t steps, int *node);
 
 #endif

@@ -15,9 +15,9 @@ struct bundles {
 
 /* A placement of bundles on nodes that may hold `slack` threads more or less than `size` says.
  *
- * gain[i * stride + x]: what bundle i costs on node x, less an amount that is the same for all x; low[i]: the least of these
- * on another node than its own, which is low_at[i] (negative: not known). cost: relative to the start. The others are
- * scratch for the passes and chains. */
+ * gain[i * stride + x]: what bundle i costs on node x, less an amount that is the same for all x; low[i]: the least of
+ * these on another node than its own, which is low_at[i] (negative: not known). cost: relative to the start. The
+ * others are scratch for the passes and chains. */
 struct seating {
     const struct bundles *level;
     const struct rules *rules;
@@ -62,8 +62,8 @@ void seating_restore(struct seating *seating);
 /* A pass of single moves within the slack, undone back to its best point ([FM], k-way). */
 void seating_refine(struct seating *seating);
 
-/* Chains of moves that end where they began, so that seats stay exact: from everyone, and again from those near a change.
- * Only bundles of one weight take part in a chain. */
+/* Chains of moves that end where they began, so that seats stay exact: from everyone, and again from those near a
+ * change. Only bundles of one weight take part in a chain. */
 void seating_chain(struct seating *seating, struct rng *rng);
 
 /* Improve node[] through coarser levels in which nobody is bundled with one who is elsewhere in either parent; wide:

@@ -7,8 +7,8 @@
 
 enum { SMALL = 64, LARGE = 128, HUGE_TASK = 2048 };
 
-/* What an effort spends: placements made anew by bisection or through the levels; improvements tried, how many of them in
- * vain before giving up, and what each run through the levels does. */
+/* What an effort spends: placements made anew by bisection or through the levels; improvements tried, how many of them
+ * in vain before giving up, and what each run through the levels does. */
 struct budget {
     int bisections, fresh, rounds, idle;
     struct effort levels;
@@ -47,13 +47,12 @@ static uint64_t work_allowed(int n, uint64_t entries, int effort) {
 }
 
 /* Keep the scratch placement if it is the best so far. */
-static bool keep(struct run *run) {
+static void keep(struct run *run) {
     const struct state *state = run->state;
-    if (!better(state->imbalance, state->cost, run->best_imbalance, run->best_cost)) return false;
+    if (!better(state->imbalance, state->cost, run->best_imbalance, run->best_cost)) return;
     run->best_cost = state->cost;
     run->best_imbalance = state->imbalance;
     memcpy(run->best, state->node, (size_t)state->graph->n * sizeof *run->best);
-    return true;
 }
 
 /* Look for a placement within the tolerance, from the given one; least: the deviation of the nearest found, which
@@ -230,12 +229,9 @@ static bool search_large(struct run *run, int effort, int starts, const int *sta
     return true;
 }
 
-int numaplan_solve(const struct problem *problem, int starts, const int *start, int *node, double *outcome) {
+int numaplan_solve(const struct problem *problem, int starts, const int *start, int *node, double *tolerance) {
     size_t n = (size_t)problem->n;
-    int effort = problem->effort < 0   ? 0
-                 : problem->effort > 2 ? 2
-                                       : problem->effort,
-        result = -1, *class = calloc(n, sizeof *class);
+    int effort = problem->effort, result = -1, *class = calloc(n, sizeof *class);
     uint64_t work = 0;
     struct graph graph = problem_graph(problem, class);
     struct rules rules = problem_rules(problem, &work);
@@ -248,8 +244,7 @@ int numaplan_solve(const struct problem *problem, int starts, const int *start, 
     if (ready && (run.state = state_new(&graph, &rules, start))) {
         if ((problem->n > LARGE ? search_large : search)(&run, effort, starts, start)) {
             memcpy(node, run.best, n * sizeof *node);
-            outcome[0] = rules.tolerance;
-            outcome[1] = run.best_cost;
+            *tolerance = rules.tolerance;
             result = 0;
         }
     }

@@ -19,11 +19,11 @@ struct graph {
     const int *class;
 };
 
-/* Where and by which rule. cost: k x k, symmetric, per unit of communication. balanced: whether loads count at
- * all; loads: how many kinds there are (the whole run's, and each phase's); target, base: loads x k, wanted load of each
+/* Where and by which rule. cost: k x k, symmetric, per unit of communication. balanced: whether loads count at all;
+ * loads: how many kinds there are (the whole run's, and each phase's); target, base: loads x k, wanted load of each
  * node and what is there before any element comes (base may be NULL); tolerance, slack: how far off a load may be,
- * relative to its target, and how much more each kind cannot help (slack may be NULL). work: elements looked
- * at so far, allowed: how many may be; counted, not timed, so that the same input gives the same answer on any machine. */
+ * relative to its target, and how much more each kind cannot help (slack may be NULL). work: elements looked at so
+ * far, allowed: how many may be; counted, not timed, so that the same input gives the same answer on any machine. */
 struct rules {
     int k, loads;
     bool flat, balanced;
@@ -53,8 +53,9 @@ struct state {
     double cost, imbalance;
 };
 
-uint64_t rng_next(struct rng *rng);
 int rng_below(struct rng *rng, int bound);
+/* 0 .. n-1 in random order. */
+void rng_shuffle(struct rng *rng, int n, int *order);
 
 struct state *state_new(const struct graph *graph, const struct rules *rules, const int *node);
 void state_free(struct state *state);
@@ -62,7 +63,6 @@ void state_set(struct state *state, const int *node);
 /* What a placement costs, as the state of it has it. */
 double placement_cost(const struct graph *graph, const struct rules *rules, const int *node);
 
-double state_swap_cost(const struct state *state, int i, int j);
 double state_swap_imbalance(const struct state *state, int i, int j);
 void state_swap(struct state *state, int i, int j);
 
@@ -82,8 +82,8 @@ bool tabu_search(struct state *state, struct rng *rng, long iterations, long pat
 /* Rearrange node[] within its slots by growing the nodes one after the other from random seeds. */
 bool grow_placement(const struct graph *graph, int k, struct rng *rng, int *node);
 
-/* How bisection works. nodes: so many random ones are placed anew when there are more; tries: cuts made of each part, of
- * which the least is taken; wide: see bisect.h; forests: whether, and how, they are cut exactly. */
+/* How bisection works. nodes: so many random ones are placed anew when there are more; tries: cuts made of each part,
+ * of which the least is taken; wide: see bisect.h; forests: whether, and how, they are cut exactly. */
 struct bisecting {
     int nodes, tries;
     bool wide;
@@ -99,10 +99,10 @@ bool bisect_placement(const struct graph *graph, const struct rules *rules, stru
  * better. Returns false without memory. */
 bool improve_part(struct state *state, struct rng *rng, long iterations, long patience, bool *improved);
 
-/* How large placements evolve. members: of the pool; tries: as in struct bisecting; renewed: per cent of children that have few nodes made anew,
- * until `parts` attempts in a row brought nothing; idle: children in a row that are no better than the best before a pool
- * ends; lives: pools in a row that found nothing better before giving up; dearest: what the dearest placement given
- * costs. */
+/* How large placements evolve. members: of the pool; tries: as in struct bisecting; renewed: per cent of children that
+ * have few nodes made anew, until `parts` attempts in a row brought nothing; idle: children in a row that are no
+ * better than the best before a pool ends; lives: pools in a row that found nothing better before giving up; dearest:
+ * what the dearest placement given costs. */
 struct evolving {
     int members, tries, renewed, parts, idle, lives;
     double dearest;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint64_t rng_next(struct rng *rng) {
+static uint64_t rng_next(struct rng *rng) {
     uint64_t z = (rng->state += 0x9e3779b97f4a7c15u); /* splitmix64 */
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -13,6 +13,14 @@ uint64_t rng_next(struct rng *rng) {
 }
 
 int rng_below(struct rng *rng, int bound) { return (int)(((rng_next(rng) >> 32) * (uint64_t)bound) >> 32); }
+
+void rng_shuffle(struct rng *rng, int n, int *order) {
+    for (int i = 0; i < n; i++) {
+        int j = rng_below(rng, i + 1);
+        order[i] = order[j];
+        order[j] = i;
+    }
+}
 
 /* How far off its target a load is, relatively, beyond the slack of its kind. */
 static double off_target(const struct rules *rules, int kind, int node, double load) {
@@ -178,7 +186,7 @@ void state_set(struct state *state, const int *node) {
     sum_up(state);
 }
 
-double state_swap_cost(const struct state *state, int i, int j) {
+static double swap_cost(const struct state *state, int i, int j) {
     size_t n = (size_t)state->graph->n, a = (size_t)state->node[i], b = (size_t)state->node[j];
     const double *gain = state->gain, *cost = state->rules->cost;
     size_t k = (size_t)state->rules->k;
@@ -206,7 +214,7 @@ void state_swap(struct state *state, int i, int j) {
     const struct rules *rules = state->rules;
     size_t n = (size_t)graph->n;
     int k = rules->k, a = state->node[i], b = state->node[j], p = state->position[i], q = state->position[j];
-    state->cost += state_swap_cost(state, i, j);
+    state->cost += swap_cost(state, i, j);
     if (rules->balanced) state->imbalance += state_swap_imbalance(state, i, j);
     for (int l = 0; rules->balanced && l < rules->loads; l++) {
         double moved = graph->load[j * rules->loads + l] - graph->load[i * rules->loads + l];

@@ -154,18 +154,18 @@ static struct choice best_swap(struct search *search) {
 
 /* Best swaps, block pair by block pair, until no pair has one that gains; only pairs that changed are looked at. A
  * start that comes when all work is done still gets a little. */
-static void descend(struct search *search, bool *settled) {
+static void descend(struct search *search, bool *searched) {
     struct state *state = search->state;
     const uint64_t spare = *state->rules->work + state->rules->allowed / 16;
     const uint64_t most = spare > state->rules->allowed ? spare : state->rules->allowed;
     int blocks = state->blocks;
-    memset(settled, 0, (size_t)blocks * (size_t)blocks * sizeof *settled);
+    memset(searched, 0, (size_t)blocks * (size_t)blocks * sizeof *searched);
     for (bool changed = true; changed && *state->rules->work <= most;) {
         changed = false;
         for (int x = 0; x < blocks; x++)
             for (int y = x + 1; y < blocks; y++) {
                 const struct block *left = &state->block[x], *right = &state->block[y];
-                if (settled[x * blocks + y] || left->class != right->class || left->node == right->node) continue;
+                if (searched[x * blocks + y] || left->class != right->class || left->node == right->node) continue;
                 for (;;) {
                     struct choice swap = {-1, -1, -1e-12 * (state->cost + search->price * state->imbalance)};
                     scan_blocks(search, left, right, &swap);
@@ -173,20 +173,20 @@ static void descend(struct search *search, bool *settled) {
                     state_swap(state, swap.i, swap.j);
                     changed = true;
                     for (int z = 0; z < blocks; z++) {
-                        settled[(z < x ? z : x) * blocks + (z < x ? x : z)] = false;
-                        settled[(z < y ? z : y) * blocks + (z < y ? y : z)] = false;
+                        searched[(z < x ? z : x) * blocks + (z < x ? x : z)] = false;
+                        searched[(z < y ? z : y) * blocks + (z < y ? y : z)] = false;
                     }
                 }
-                settled[x * blocks + y] = true;
+                searched[x * blocks + y] = true;
             }
     }
 }
 
 /* Descend; while the result is out of balance, raise the price of that and go on. */
-static void descend_balanced(struct search *search, bool *settled) {
+static void descend_balanced(struct search *search, bool *searched) {
     double price = search->price;
     for (int round = 0; round < 8; round++) {
-        descend(search, settled);
+        descend(search, searched);
         if (!(price > 0) || search->state->imbalance <= 1e-11) break;
         search->price *= 4;
     }
@@ -251,14 +251,14 @@ bool tabu_search(struct state *state, struct rng *rng, long iterations, long pat
     search.leave = malloc(n * sizeof *search.leave);
     search.gap = malloc(n * sizeof *search.gap);
     int *best_node = malloc(n * sizeof *best_node);
-    bool *settled = malloc((size_t)state->blocks * (size_t)state->blocks * sizeof *settled);
-    bool ready = search.banned && search.talk && search.leave && search.gap && best_node && settled;
+    bool *searched = malloc((size_t)state->blocks * (size_t)state->blocks * sizeof *searched);
+    bool ready = search.banned && search.talk && search.leave && search.gap && best_node && searched;
     if (ready) {
         if (state->rules->balanced) search.price = loads_only ? 1 : first_price(state);
         search.best_cost = search.best_imbalance = -INFINITY; /* a ban is lifted by a record only; none holds yet */
         memcpy(best_node, state->node, n * sizeof *best_node);
         double before = state->cost, imbalance = state->imbalance;
-        descend_balanced(&search, settled);
+        descend_balanced(&search, searched);
         search.best_cost = state->cost;
         search.best_imbalance = state->imbalance;
         if (!loads_only && better(imbalance, before, state->imbalance, state->cost)) {
@@ -275,6 +275,6 @@ bool tabu_search(struct state *state, struct rng *rng, long iterations, long pat
     free(search.leave);
     free(search.gap);
     free(best_node);
-    free(settled);
+    free(searched);
     return ready;
 }

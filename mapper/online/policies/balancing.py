@@ -29,7 +29,7 @@ class Choice(NamedTuple):
 class Transfer(NamedTuple):
     """One thread of the queue (rows, in order) is to go from node row `source` to `target`."""
 
-    seen: Observation
+    observation: Observation
     queue: Ints
     source: int
     target: int
@@ -37,12 +37,12 @@ class Transfer(NamedTuple):
     @property
     def process(self) -> Ints:
         """(n,) process rows of the queue's threads."""
-        return self.seen.threads.process[self.queue]
+        return self.observation.threads.process[self.queue]
 
     @property
     def pages(self) -> Floats:
         """(n, K) pages of the queue's threads' processes by node."""
-        return self.seen.processes.pages[self.process]
+        return self.observation.processes.pages[self.process]
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,11 @@ class _Balancing(ABC):
     def decide(self, observation: Observation, state: Any) -> Decision:
         """Moves that even out the nodes, one thread at a time."""
         actions: list[Action] = []
-        seen = observation
         for _ in range(self.m):
-            choice, target = self._one(seen)
+            choice, target = self._one(observation)
             if choice is None:
                 break
-            machine, threads = seen.machine, seen.threads
+            machine, threads = observation.machine, observation.threads
             actions.append(
                 MoveThread(int(threads.tid[choice.thread]), int(machine.node_ids[target]), choice.reason)
             )
@@ -71,16 +70,17 @@ class _Balancing(ABC):
             node[choice.thread], movable[choice.thread] = target, False
             cpu = threads.cpu.copy()
             cpu[choice.thread] = -1
-            seen = replace(seen, threads=replace(threads, node=node, movable=movable, cpu=cpu))
+            moved = replace(threads, node=node, movable=movable, cpu=cpu)
+            observation = replace(observation, threads=moved)
         return Decision(tuple(actions), state)
 
-    def _one(self, seen: Observation) -> tuple[Choice | None, int]:
-        pair = unbalanced_pair(seen)
+    def _one(self, observation: Observation) -> tuple[Choice | None, int]:
+        pair = unbalanced_pair(observation)
         if pair is None:
             return None, -1
         source, target = pair
-        for queue in queues(seen, source):
-            choice = self.select(Transfer(seen, queue, source, target))
+        for queue in queues(observation, source):
+            choice = self.select(Transfer(observation, queue, source, target))
             if choice is not None:
                 return choice, target
         return None, -1
@@ -90,9 +90,9 @@ class _Balancing(ABC):
         """The thread that goes; None: none of these."""
 
 
-def unbalanced_pair(seen: Observation) -> tuple[int, int] | None:
+def unbalanced_pair(observation: Observation) -> tuple[int, int] | None:
     """Rows of the node with most and with fewest runnable threads a cpu, if moving one thread helps."""
-    machine, threads = seen.machine, seen.threads
+    machine, threads = observation.machine, observation.threads
     count = np.bincount(threads.node[threads.busy >= _RUNNABLE], minlength=machine.nodes)
     nodes = machine.cpu_nodes
     load = count[nodes] / machine.seats[nodes]
@@ -101,9 +101,9 @@ def unbalanced_pair(seen: Observation) -> tuple[int, int] | None:
     return (source, target) if after < load.max() - _EVEN and count[source] > machine.seats[source] else None
 
 
-def queues(seen: Observation, node: int) -> list[Ints]:
+def queues(observation: Observation, node: int) -> list[Ints]:
     """Runnable movable threads (rows by tid) of each cpu of the node, the longest queue first."""
-    threads = seen.threads
+    threads = observation.threads
     waiting = (threads.node == node) & (threads.busy >= _RUNNABLE) & threads.movable
     rows = np.flatnonzero(waiting)
     rows = rows[np.argsort(threads.tid[rows], kind="stable")]
@@ -111,18 +111,18 @@ def queues(seen: Observation, node: int) -> list[Ints]:
     return sorted(by_cpu, key=len, reverse=True)
 
 
-def leader_nodes(seen: Observation) -> Ints:
+def leader_nodes(observation: Observation) -> Ints:
     """(P,) the node row of each process's leader, -1 where it is gone."""
-    where = np.full(seen.processes.count, -1, dtype=np.int64)
-    leaders = np.flatnonzero(seen.threads.leader)
-    where[seen.threads.process[leaders]] = seen.threads.node[leaders]
+    where = np.full(observation.processes.count, -1, dtype=np.int64)
+    leaders = np.flatnonzero(observation.threads.leader)
+    where[observation.threads.process[leaders]] = observation.threads.node[leaders]
     return where
 
 
-def exclusivity(seen: Observation) -> Floats:
+def exclusivity(observation: Observation) -> Floats:
     """(P,) the largest share of a process's threads that one node has (Eq. 7); NaN without threads."""
-    nodes, count = seen.machine.nodes, seen.processes.count
-    cells = seen.threads.process * nodes + seen.threads.node
+    nodes, count = observation.machine.nodes, observation.processes.count
+    cells = observation.threads.process * nodes + observation.threads.node
     spread = np.bincount(cells, minlength=count * nodes).reshape(count, nodes)
     total = spread.sum(axis=1)
     shares: Floats = np.divide(spread.max(axis=1), total, out=np.full(count, np.nan), where=total > 0)
@@ -205,7 +205,7 @@ class ExclBase(_Measured):
 
     def measure(self, transfer: Transfer) -> Floats:
         """Minus the exclusivity."""
-        return -exclusivity(transfer.seen)[transfer.process]
+        return -exclusivity(transfer.observation)[transfer.process]
 
 
 class _NearLeader(_Measured):
@@ -217,9 +217,9 @@ class _NearLeader(_Measured):
         """The first whose leader is on the destination; else the best of one a group with its leader
         elsewhere.
         """
-        threads = transfer.seen.threads
+        threads = transfer.observation.threads
         members = transfer.queue[~threads.leader[transfer.queue]]
-        leaders = leader_nodes(transfer.seen)[threads.process[members]]
+        leaders = leader_nodes(transfer.observation)[threads.process[members]]
         at_home = members[leaders == transfer.target]
         if len(at_home):
             return Choice(int(at_home[0]), "joins its leader")

@@ -18,7 +18,7 @@ class Combined:
     """Each part is asked when its own period is over; a later part sees threads where earlier ones put them.
 
     The paper does not say. Were pages moved to where their user was, memory and thread would change places
-    and neither be any nearer, look for look.
+    and neither be any nearer, interval for interval.
     """
 
     parts: tuple[Policy, ...]

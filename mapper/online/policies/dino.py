@@ -11,7 +11,7 @@ import numpy as np
 
 from ..actions import Action, Decision
 from ..observation import Floats, Ints, Observation
-from .follow import Travels, follow, remote_pages, settled
+from .follow import Travels, follow, may_return, remote_pages
 from .intensity import miss_rates, moved, placed_threads, thread_moves
 from .layout import alternating_layout, domain_slots, gather_processes, keep_in_place
 from .parameters import parameter
@@ -60,9 +60,9 @@ class Dino:
         recent = [self._recent(known.get(tid), kind) for tid, kind in zip(tids, rates, strict=True)]
         classes = [self._settle(known.get(tid), past) for tid, past in zip(tids, recent, strict=True)]
         kinds = np.array(classes, dtype=np.int64)
-        seen = observation.threads.cpu[rows].tolist()
+        now = observation.threads.cpu[rows].tolist()
         old = np.array(
-            [known[tid].cpu if tid in known else cpu for tid, cpu in zip(tids, seen, strict=True)],
+            [known[tid].cpu if tid in known else cpu for tid, cpu in zip(tids, now, strict=True)],
             dtype=np.int64,
         )
         same = known.keys() == set(tids) and classes == [known[tid].kind for tid in tids]
@@ -95,7 +95,7 @@ class Dino:
     def _memory(self, observation: Observation, travels: Travels) -> tuple[tuple[Action, ...], Travels]:
         """Pages accessed remotely follow, but for memory that was ping-ponged."""
         rows, nodes, weight = remote_pages(observation)
-        free, travels = settled(observation, rows, nodes, self.k, travels, self.pingpong)
+        free, travels = may_return(observation, rows, nodes, self.k, travels, self.pingpong)
         return follow(observation, rows[free], nodes[free], weight[free], self.k), travels
 
 

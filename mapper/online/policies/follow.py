@@ -26,18 +26,15 @@ class Travels:
     returns: dict[tuple[int, int], int] = field(default_factory=dict)
 
 
-def remote_pages(observation: Observation, only: Flags | None = None) -> tuple[Ints, Ints, Floats]:
+def remote_pages(observation: Observation) -> tuple[Ints, Ints, Floats]:
     """Rows of pages accessed from another node than they are on, the node row to go to, and those accesses.
 
     Touches count for where their thread is now; of several nodes the one with most accesses has the page.
-    only: (T,) threads to look at.
     """
     touches, pages, threads = observation.touches, observation.pages, observation.threads
     nodes = observation.machine.nodes
     where = threads.node[touches.thread]
     wanted = pages.node[touches.page] >= 0
-    if only is not None:
-        wanted &= only[touches.thread]
     cells = touches.page[wanted] * nodes + where[wanted]
     counts = np.bincount(cells, touches.accesses[wanted], minlength=pages.count * nodes)
     counts = counts.reshape(pages.count, nodes)
@@ -81,7 +78,7 @@ def follow(
     return move_actions(observation, keys, goal, "accessed from another node")
 
 
-def settled(
+def may_return(
     observation: Observation, rows: Ints, nodes: Ints, k: int, travels: Travels, limit: int
 ) -> tuple[Flags, Travels]:
     """(n,) which of these migrations may be made, and the travels with those.

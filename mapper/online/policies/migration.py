@@ -35,9 +35,11 @@ class Facts(NamedTuple):
     before: Floats
 
 
-def compatible(seen: Observation, options: list[Migration], limit: int, per_core: bool) -> list[Migration]:
+def compatible(
+    observation: Observation, options: list[Migration], limit: int, per_core: bool
+) -> list[Migration]:
     """The first `limit` options that use each thread and each free core or seat once."""
-    threads, machine = seen.threads, seen.machine
+    threads, machine = observation.threads, observation.machine
     hosted = np.bincount(threads.node[threads.busy > RUNNING], minlength=machine.nodes)
     seats = (machine.seats - hosted).tolist()
     used: set[int] = set()

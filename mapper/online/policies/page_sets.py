@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..actions import MovePages
-from ..observation import Ints, MachineView, Observation
+from ..observation import Ints, Observation
 
 _SHIFT = 40  # bits of a page number: 2^52 bytes of address space, above what any Linux gives a process
 NUMBER_END = 1 << _SHIFT
@@ -28,24 +28,20 @@ def find_rows(sorted_keys: Ints, keys: Ints) -> Ints:
     return np.where(sorted_keys[places] == keys, places, -1)
 
 
-def leave_out_settled(observation: Observation, keys: Ints, nodes: Ints) -> tuple[Ints, Ints]:
-    """The pages (keys, destination rows) that are not known to be where they should go already."""
-    pages = observation.pages
-    rows = find_rows(page_keys(pages.process, pages.number), keys)
-    keep = (rows < 0) | (pages.node[rows] != nodes)
-    return keys[keep], nodes[keep]
-
-
 def move_actions(observation: Observation, keys: Ints, nodes: Ints, reason: str) -> tuple[MovePages, ...]:
-    """One action a process and destination; nodes: (n,) rows of destinations. A page goes where it stands
-    first.
+    """One action a process and destination, for pages (keys) not known to be there already.
+
+    nodes: (n,) rows of destinations. A page goes where it stands first.
     """
     keys, first = np.unique(keys, return_index=True)
-    keys, nodes = leave_out_settled(observation, keys, nodes[first])
+    nodes, pages = nodes[first], observation.pages
+    rows = find_rows(page_keys(pages.process, pages.number), keys)
+    going = (rows < 0) | (pages.node[rows] != nodes)
+    keys, nodes = keys[going], nodes[going]
     if not len(keys):
         return ()
     process, number = split_keys(keys)
-    view: MachineView = observation.machine
+    view = observation.machine
     groups = process * view.nodes + nodes
     order = np.argsort(groups, kind="stable")
     cuts = np.flatnonzero(np.diff(groups[order])) + 1

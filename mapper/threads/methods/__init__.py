@@ -4,7 +4,6 @@ Every method is a function of a Problem that returns the node position (0..K-1) 
 """
 
 from collections.abc import Callable
-from functools import partial
 from importlib.util import find_spec
 from typing import NamedTuple
 
@@ -25,7 +24,9 @@ from .treematch import treematch
 
 class Method(NamedTuple):
     """One line of the table. most_threads: limit of its use (0: none); needs: a package that is not among our
-    own requirements; takes_sparse: whether it takes large sparse matrices (Problem.sparse)."""
+    own requirements; takes_sparse: whether it takes large sparse matrices (Problem.sparse); takes_pins:
+    whether it keeps pinned threads where they are (Problem.fixed); takes_phases: whether it can be asked for
+    the objective `phased`."""
 
     name: str
     place: Callable[[Problem], Nodes]
@@ -34,6 +35,18 @@ class Method(NamedTuple):
     most_threads: int = 0
     needs: str = ""
     takes_sparse: bool = False
+    takes_pins: bool = False
+    takes_phases: bool = True
+
+    def __call__(self, problem: Problem) -> Nodes:
+        """The placement; raises UsageError for a large sparse problem that the method cannot take."""
+        if problem.sparse is not None and not self.takes_sparse:
+            most, given = WHOLE_LIMIT, problem.threads
+            raise UsageError(
+                f"{self.name}: takes sparse matrices of at most {most} threads, not of {given}",
+                "use --method best",
+            )
+        return self.place(problem)
 
     @property
     def installed(self) -> bool:
@@ -43,20 +56,8 @@ class Method(NamedTuple):
     def applies(self, problem: Problem) -> bool:
         """Whether it can be used on the problem here."""
         fits = not self.most_threads or problem.threads <= self.most_threads
-        return self.installed and fits and (problem.sparse is None or self.takes_sparse)
-
-    def function(self) -> Callable[[Problem], Nodes]:
-        """The method itself; raises UsageError for a large sparse problem that it cannot take."""
-        return self.place if self.takes_sparse else partial(_whole_only, self.place, self.name)
-
-
-def _whole_only(function: Callable[[Problem], Nodes], name: str, problem: Problem) -> Nodes:
-    if problem.sparse is not None:
-        raise UsageError(
-            f"{name}: takes sparse matrices of at most {WHOLE_LIMIT} threads, not of {problem.threads}",
-            "use --method best",
-        )
-    return function(problem)
+        whole = problem.sparse is None or self.takes_sparse
+        return self.installed and fits and whole and (problem.objective != "phased" or self.takes_phases)
 
 
 _TABLE = (
@@ -66,6 +67,7 @@ _TABLE = (
         "multilevel and tabu search from all the others' placements",
         "numaplan",
         takes_sparse=True,
+        takes_pins=True,
     ),
     Method("cmlb", cmlb, "greedy by communication within a window of load", "[CMLB]"),
     Method("eagermap", eagermap, "greedy groups by communication", "[EAGERMAP]"),
@@ -78,7 +80,15 @@ _TABLE = (
     ),
     Method("deloc", deloc, "pairs kept local, busy ones spread over nodes", "[DELOC], our reading"),
     Method("spectral", spectral, "recursive bisection by the second eigenvector", "[PSL]"),
-    Method("exact", exact, "the optimum with a proof, for few threads", "branch and bound", MOST_THREADS),
+    Method(
+        "exact",
+        exact,
+        "the optimum with a proof, for few threads",
+        "branch and bound",
+        MOST_THREADS,
+        takes_pins=True,
+        takes_phases=False,
+    ),
     Method("compact", compact, "fill node after node in order of creation", "baseline", takes_sparse=True),
     Method(
         "scatter", scatter, "one thread after another, round-robin over nodes", "baseline", takes_sparse=True

@@ -18,6 +18,7 @@ from numaplan.analyzer import (
 from numaplan.analyzer.report.timeline_figures import timeline_figure
 from numaplan.analyzer.samples.trace_samples import SharingSamples
 from numaplan.analyzer.timeline.partners import PartnerCounter
+from numaplan.analyzer.timeline.timeline import Timeline
 from numaplan.common import UsageError
 from numaplan.mapper.commands.main import main as nmap
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, Trace, TraceWriter
@@ -124,7 +125,7 @@ def test_events_in_bins_add_up_to_those_of_the_whole() -> None:
     time = np.sort(rng.integers(0, 1000, count))
     thread, key = rng.integers(0, threads, count).astype(np.uint16), rng.integers(0, 1 << 16, count)
     is_write = (rng.random(count) < 0.4).astype(np.uint8)
-    counter = PartnerCounter(threads, 10, 0, 100)
+    counter = PartnerCounter(Timeline(0, 100, np.zeros((10, threads))))
     for start in range(0, count, 700):
         part = slice(start, start + 700)
         counter.add(SharingSamples(time[part], thread[part], key[part].astype(np.uint64), is_write[part]))
@@ -142,7 +143,7 @@ def test_few_cells_or_none_change_nothing() -> None:
 
 def test_one_thread_and_a_thousand_have_no_change_of_partners() -> None:
     for threads in (1, 1024):
-        counter = PartnerCounter(threads, 400, 0, 10)
+        counter = PartnerCounter(Timeline(0, 10, np.zeros((400, threads))))
         thread = np.arange(2000, dtype=np.uint16) % threads
         time = np.arange(2000) * 2
         counter.add(SharingSamples(time, thread, np.arange(2000, dtype=np.uint64), np.ones(2000, np.uint8)))

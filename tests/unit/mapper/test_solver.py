@@ -94,7 +94,7 @@ def test_best_is_never_worse_on_patterns(objective: str, shuffled: bool) -> None
 
 
 def _no_other_is_better(problem: Problem, names: list[str]) -> None:
-    placements = {name: METHODS[name].function()(problem) for name in names}
+    placements = {name: METHODS[name](problem) for name in names}
     off = {name: imbalance(problem, places) for name, places in placements.items()}
     limit = widened(problem, min(off.values())) if problem.objective == "balanced" else np.inf
     assert off["best"] <= limit

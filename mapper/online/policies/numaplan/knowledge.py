@@ -31,8 +31,8 @@ def learn(before: Uses, observation: Observation, decay: float, limit: int) -> U
     """
     touches, pages = observation.touches, observation.pages
     kept = np.isin(before.tid, observation.threads.tid)
-    seen = page_keys(observation.processes.pid[pages.process], pages.number)
-    page = np.concatenate([before.page[kept], seen[touches.page]])
+    keys = page_keys(observation.processes.pid[pages.process], pages.number)
+    page = np.concatenate([before.page[kept], keys[touches.page]])
     tid = np.concatenate([before.tid[kept], observation.threads.tid[touches.thread]])
     rate = touches.accesses / observation.interval_s
     weight = np.concatenate([before.weight[kept] * decay, rate * (1.0 - decay)])

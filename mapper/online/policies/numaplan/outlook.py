@@ -16,9 +16,8 @@ _ROUNDS = 8
 
 @dataclass(frozen=True)
 class Outlook:
-    """latency: (K, K) ns without load; slowing: of a controller, per (access a second) squared; worst: to
-    the fourth power; sharing:
-    who uses what."""
+    """latency: (K, K) ns without load; slowing: of a controller, per (access a second) squared; worst: to the
+    fourth power; sharing: who uses what."""
 
     latency: Floats
     slowing: float
@@ -106,9 +105,9 @@ def fit_outlook(observation: Observation, sharing: Sharing) -> Outlook:
     weight = touches.accesses[good] / observation.interval_s
     bare = weight * machine.latency_ns[node, place]
     load = np.bincount(place, weight, minlength=machine.nodes)
-    seen = np.bincount(place, weight * touches.latency_ns[good], minlength=machine.nodes)
+    waited = np.bincount(place, weight * touches.latency_ns[good], minlength=machine.nodes)
     unloaded = np.bincount(place, bare, minlength=machine.nodes)
-    excess = np.divide(seen, unloaded, out=np.ones(machine.nodes), where=unloaded > 0) - 1.0
+    excess = np.divide(waited, unloaded, out=np.ones(machine.nodes), where=unloaded > 0) - 1.0
     slowing, worst = (
         max(float((excess * steep * load).sum() / max(float((steep**2 * load).sum()), 1e-300)), 0.0)
         for steep in (load**2, load**4)

@@ -5,8 +5,8 @@ solutions of the decayed communication matrix, balanced and not. Each is judged 
 follow. What is saved is the waiting predicted to vanish over `horizon` seconds, less what threads that wait
 less ask for more where load slows controllers; what it costs, the copying of pages and the cold caches of
 threads. Threads move only if the best saves more than it costs, and `gain` of all waiting; each page only if
-its own saving covers its own copy. After threads moved, others must wait until what followed was seen; when a
-look finds nothing, the next ones come later and later, unless threads come or go.
+its own saving covers its own copy. After threads moved, others must wait until what followed was seen; when
+solving finds nothing, the next time comes later and later, unless threads come or go.
 """
 
 from dataclasses import dataclass
@@ -37,12 +37,12 @@ class Memory(NamedTuple):
 
 
 class Present(NamedTuple):
-    """What is seen, and how it is now: thread-seconds of waiting a second, how much of that is lost time
+    """An interval, and how it is now: thread-seconds of waiting a second, how much of that is lost time
     (misses overlap, so no more than threads are busy), what is left of a saving once threads that wait less
     ask for more, and (M,) thread-seconds that moving each page takes.
     """
 
-    seen: Observation
+    observation: Observation
     outlook: Outlook
     waiting: float
     overlap: float
@@ -106,7 +106,7 @@ class Numaplan:
         return Decision(threads + self._page_actions(observation, sharing, best), memory)
 
     def _due(self, memory: Memory, before: Memory, observation: Observation) -> Memory:
-        """Look at once when threads came or went."""
+        """Solve at once when threads came or went."""
         if memory.tids != before.tids:
             return memory._replace(solve_at=observation.time_s, pause=0.0)
         return memory
@@ -134,15 +134,17 @@ class Numaplan:
 
     def _best(self, present: Present, stay: Prospect, memory: Memory) -> tuple[Prospect, Memory]:
         """The prospect that saves most after its price, `stay` unless another saves enough."""
-        movers = seated(present.seen)
-        seats = free_seats(present.seen, movers)
+        movers = seated(present.observation)
+        seats = free_seats(present.observation, movers)
         if len(movers) < 1 or np.count_nonzero(seats) < 2:
             return stay, memory
         reluctance = self.warm_up / self.horizon / present.worth * 1e9
-        options = [("to memory", near_memory(present.outlook, present.seen, movers, seats, reluctance))]
-        groupings = group_threads(present.outlook, present.seen, movers, seats, memory.groupings)
+        options = [
+            ("to memory", near_memory(present.outlook, present.observation, movers, seats, reluctance))
+        ]
+        groupings = group_threads(present.outlook, present.observation, movers, seats, memory.groupings)
         options += [
-            (name, labelled(present.outlook, present.seen, movers, seats, grouping.group))
+            (name, labelled(present.outlook, present.observation, movers, seats, grouping.group))
             for name, grouping in groupings.items()
         ]
         prospects = [self._prospect(present, name, nodes) for name, nodes in options]

@@ -71,9 +71,8 @@ def labelled(outlook: Outlook, observation: Observation, movers: Ints, seats: In
     by_group = np.zeros((len(rows), len(rows)))
     for at, row in enumerate(rows.tolist()):
         by_group[at] = (costs + away)[group == row][:, rows].sum(axis=0)
-    by_group[seats[rows][:, None] > seats[rows][None, :]] += (
-        1e30  # a group fits only where as many have a seat
-    )
+    # A group fits only where as many have a seat.
+    by_group[seats[rows][:, None] > seats[rows][None, :]] += 1e30
     label = np.empty(len(seats), dtype=np.int64)
     label[rows] = rows[assign(by_group)]
     nodes[movers] = label[group]
