@@ -54,8 +54,11 @@ class Goal:
     @cached_property
     def scale(self) -> Floats:
         """(P, K) what a unit of load off its target costs, relative to the target."""
-        with np.errstate(divide="ignore"):
-            answer: Floats = np.where(self.targets > 0, self.weights[:, None] / self.targets, 0.0)
+        weights, empty = (
+            np.broadcast_to(self.weights[:, None], self.targets.shape),
+            np.zeros_like(self.targets),
+        )
+        answer: Floats = np.divide(weights, self.targets, out=empty, where=self.targets > 0)
         return answer
 
 

@@ -5,81 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COARSEST = 28, FIRST_CUTS = 6, PASSES = 4, LOOK = 96 };
-
-static void cut_graph_free(struct cut_graph *graph) {
-    matrix_free(&graph->comm);
-    free(graph->weight);
-    free(graph->pull);
-}
-
-/* Room for n vertices; the matrix comes later. */
-static bool cut_graph_new(struct cut_graph *graph, int n, bool wide, bool pulled, uint64_t *work) {
-    *graph = (struct cut_graph){.wide = wide, .work = work};
-    graph->weight = calloc((size_t)n + 1, sizeof *graph->weight);
-    graph->pull = pulled ? calloc((size_t)n + 1, sizeof *graph->pull) : NULL;
-    return graph->weight && (graph->pull || !pulled);
-}
-
-/* Free vertex that `to` talks to most for its weight, light enough to join i; friend: the heaviest of all. */
-static int strongest(const struct cut_graph *graph, const int *map, int to, int i, int limit, int *friend) {
-    struct row row = matrix_row(&graph->comm, to);
-    int best = -1;
-    double most = 0, loudest = 0;
-    if (to != i && row.to && row.count > LOOK) { /* a busy friend has too many others to go through each time */
-        int shift = (int)((uint64_t)i * 2654435761u % (uint64_t)(row.count - LOOK));
-        row = (struct row){LOOK, row.to + shift, row.weight + shift};
-    }
-    for (int e = 0; e < row.count; e++) {
-        int j = row_column(row, e);
-        if (row.weight[e] > loudest) loudest = row.weight[e], *friend = j;
-        if (map[j] >= 0 || j == i || graph->weight[i] + graph->weight[j] > limit) continue;
-        double rating = row.weight[e] / graph->weight[j];
-        if (rating > most) most = rating, best = j;
-    }
-    return best;
-}
-
-/* Pair vertices: map[i] is the number of i's pair. Those without a free partner join one of the same friend, those
- * that talk to nobody each other. */
-static int match(const struct cut_graph *graph, struct rng *rng, int limit, int *map, int *order) {
-    int n = graph->comm.n, count = 0, lonely = -1;
-    *graph->work += 2 * matrix_size(&graph->comm) + 30 * (uint64_t)n;
-    rng_shuffle(rng, n, order);
-    for (int i = 0; i < n; i++) map[i] = -1;
-    for (int step = 0; step < n; step++) {
-        int i = order[step], friend = -1, unused = -1;
-        if (map[i] >= 0) continue;
-        int j = strongest(graph, map, i, i, limit, &friend);
-        if (j < 0 && friend >= 0) j = strongest(graph, map, friend, i, limit, &unused);
-        if (friend < 0) {
-            bool pair = lonely >= 0 && graph->weight[i] + graph->weight[lonely] <= limit;
-            map[i] = pair ? map[lonely] : count++;
-            lonely = pair ? -1 : i;
-            continue;
-        }
-        if (j >= 0) map[j] = count;
-        map[i] = count++;
-    }
-    return count;
-}
-
-static bool contract(const struct cut_graph *graph, const int *map, int m, struct cut_graph *coarse) {
-    if (!cut_graph_new(coarse, m, graph->wide, graph->pull, graph->work)) return false;
-    *graph->work += 2 * matrix_size(&graph->comm) + 20 * (uint64_t)m;
-    for (int i = 0; i < graph->comm.n; i++) {
-        coarse->weight[map[i]] += graph->weight[i];
-        if (graph->pull) coarse->pull[map[i]] += graph->pull[i];
-    }
-    return matrix_contract(&graph->comm, map, m, &coarse->comm);
-}
+enum { COARSEST = 28, FIRST_CUTS = 6, PASSES = 4 };
 
 /* Side 0 grows from a random vertex, always by the one that talks most to it, until it weighs enough. */
-static void grow_side(const struct cut_graph *graph, struct rng *rng, int wanted, double *sum, signed char *side) {
+static void grow_side(const struct bundles *graph, struct rng *rng, int wanted, double *sum, signed char *side) {
     int n = graph->comm.n, weight = 0, next = rng_below(rng, n);
     memset(side, 1, (size_t)n);
     *graph->work += (uint64_t)n * (uint64_t)n;
-    for (int i = 0; i < n; i++) sum[i] = graph->pull ? graph->pull[i] : 0;
+    for (int i = 0; i < n; i++) sum[i] = graph->extra ? graph->extra[i] : 0;
     while (next >= 0 && 2 * (wanted - weight) > graph->weight[next]) {
         side[next] = 0;
         weight += graph->weight[next];
@@ -92,13 +25,14 @@ static void grow_side(const struct cut_graph *graph, struct rng *rng, int wanted
     }
 }
 
-static double first_cut(const struct cut_graph *graph, struct rng *rng, int wanted, int slack, signed char *side) {
+static double first_cut(const struct bundles *graph, bool wide, struct rng *rng, int wanted, int slack,
+                        signed char *side) {
     size_t n = (size_t)graph->comm.n;
     signed char *trial = malloc(n);
     double *sum = malloc(n * sizeof *sum), least = -1;
     for (int try = 0; trial && sum && try < FIRST_CUTS; try++) {
         grow_side(graph, rng, wanted, sum, trial);
-        double cut = cut_refine(graph, wanted, slack, PASSES, trial);
+        double cut = cut_refine(graph, wide, wanted, slack, PASSES, trial);
         if (cut < 0) break;
         if (least < 0 || cut < least) least = cut, memcpy(side, trial, n);
     }
@@ -107,27 +41,27 @@ static double first_cut(const struct cut_graph *graph, struct rng *rng, int want
     return least;
 }
 
-static double cut_multilevel(const struct cut_graph *graph, struct rng *rng, int wanted, int limit, bool finest,
-                             signed char *side) {
+static double cut_multilevel(const struct bundles *graph, bool wide, struct rng *rng, int wanted, int limit,
+                             bool finest, signed char *side) {
     int heaviest = 1, slack = 0;
     for (int i = 0; i < graph->comm.n; i++) heaviest = graph->weight[i] > heaviest ? graph->weight[i] : heaviest;
     if (!finest) slack = heaviest;
-    if (graph->comm.n <= COARSEST) return first_cut(graph, rng, wanted, slack, side);
+    if (graph->comm.n <= COARSEST) return first_cut(graph, wide, rng, wanted, slack, side);
     size_t n = (size_t)graph->comm.n;
     int *map = malloc(n * sizeof *map), *order = malloc(n * sizeof *order), count = 0;
-    struct cut_graph coarse = {0};
+    struct bundles coarse = {0};
     double cut = -1;
-    if (map && order) count = match(graph, rng, limit, map, order);
+    if (map && order) count = bundles_pair(graph, rng, limit, NULL, NULL, map, order);
     if (count && 20 * count > 19 * graph->comm.n) {
-        cut = first_cut(graph, rng, wanted, slack, side); /* nothing left to pair */
+        cut = first_cut(graph, wide, rng, wanted, slack, side); /* nothing left to pair */
     } else if (count) {
         signed char *coarse_side = malloc((size_t)count);
-        if (coarse_side && contract(graph, map, count, &coarse))
-            cut = cut_multilevel(&coarse, rng, wanted, limit, false, coarse_side);
+        if (coarse_side && bundles_join(graph, map, count, &coarse))
+            cut = cut_multilevel(&coarse, wide, rng, wanted, limit, false, coarse_side);
         for (size_t i = 0; cut >= 0 && i < n; i++) side[i] = coarse_side[map[i]];
-        if (cut >= 0) cut = cut_refine(graph, wanted, slack, PASSES, side);
+        if (cut >= 0) cut = cut_refine(graph, wide, wanted, slack, PASSES, side);
         free(coarse_side);
-        cut_graph_free(&coarse);
+        bundles_free(&coarse);
     }
     free(map);
     free(order);
@@ -146,7 +80,7 @@ struct splitting {
 
 /* Move the vertices that talk least across until side 0 holds exactly what it should: the cut may end beside it.
  * Returns whether any moved. */
-static bool make_exact(const struct cut_graph *graph, int wanted, signed char *side) {
+static bool make_exact(const struct bundles *graph, int wanted, signed char *side) {
     int n = graph->comm.n, held = 0;
     for (int i = 0; i < n; i++) held += side[i] == 0;
     bool moves = held != wanted;
@@ -157,7 +91,7 @@ static bool make_exact(const struct cut_graph *graph, int wanted, signed char *s
         for (int i = 0; i < n; i++) {
             if (side[i] != from) continue;
             struct row row = matrix_row(&graph->comm, i);
-            double loss = graph->pull ? (from ? -graph->pull[i] : graph->pull[i]) : 0;
+            double loss = graph->extra ? (from ? -graph->extra[i] : graph->extra[i]) : 0;
             for (int e = 0; e < row.count; e++)
                 loss += side[row_column(row, e)] == from ? row.weight[e] : -row.weight[e];
             if (loss < least || chosen < 0) least = loss, chosen = i;
@@ -183,15 +117,15 @@ static double mean_price(const struct splitting *splitting, int low, int middle,
 
 /* The members as a graph to cut between the nodes low .. middle-1 and middle .. high-1 of the chain. */
 static bool part_new(const struct splitting *splitting, const int *members, int count, int low, int middle, int high,
-                     struct cut_graph *part) {
+                     struct bundles *part) {
     const double *extra = splitting->graph->extra;
-    if (!cut_graph_new(part, count, splitting->how->wide, extra, splitting->work)) return false;
+    if (!bundles_new(part, count, extra ? 1 : 0, splitting->work)) return false;
     for (int a = 0; a < count; a++) part->weight[a] = 1;
     double apart = extra ? mean_price(splitting, low, middle, high) : 1;
     for (int x = low; extra && apart > 0 && x < high; x++) {
         const double *cost = extra + (size_t)splitting->nodes[x] * (size_t)splitting->graph->n;
         double share = (x < middle ? -1.0 / (middle - low) : 1.0 / (high - middle)) / apart;
-        for (int a = 0; a < count; a++) part->pull[a] += share * cost[members[a]];
+        for (int a = 0; a < count; a++) part->extra[a] += share * cost[members[a]];
     }
     if (!matrix_part(&splitting->graph->comm, members, count, &part->comm)) return false;
     *splitting->work += matrix_size(&part->comm);
@@ -199,15 +133,15 @@ static bool part_new(const struct splitting *splitting, const int *members, int 
 }
 
 /* The least of several cuts, narrow and wide in turn. */
-static bool best_cut(struct cut_graph *part, struct rng *rng, int wanted, int limit, int tries, signed char *side) {
+static bool best_cut(const struct bundles *part, const struct bisecting *how, struct rng *rng, int wanted, int limit,
+                     signed char *side) {
     size_t n = (size_t)part->comm.n;
-    const bool wide = part->wide;
     double least = INFINITY;
     signed char *trial = malloc(n);
-    for (int try = 0; trial && try < tries; try++) {
-        part->wide = wide != (try % 2 == 1);
-        double cut = cut_multilevel(part, rng, wanted, limit, true, trial);
-        if (cut >= 0 && make_exact(part, wanted, trial)) cut = cut_refine(part, wanted, 0, PASSES, trial);
+    for (int try = 0; trial && try < how->tries; try++) {
+        const bool wide = how->wide != (try % 2 == 1);
+        double cut = cut_multilevel(part, wide, rng, wanted, limit, true, trial);
+        if (cut >= 0 && make_exact(part, wanted, trial)) cut = cut_refine(part, wide, wanted, 0, PASSES, trial);
         if (cut < 0) break;
         if (cut < least) least = cut, memcpy(side, trial, n);
     }
@@ -215,8 +149,7 @@ static bool best_cut(struct cut_graph *part, struct rng *rng, int wanted, int li
     return isfinite(least);
 }
 
-static bool cut_exactly(const struct splitting *splitting, const struct cut_graph *part, int wanted,
-                        signed char *side) {
+static bool cut_exactly(const struct splitting *splitting, const struct bundles *part, int wanted, signed char *side) {
     return splitting->how->forests != NEVER &&
            cut_forest(part, splitting->rng, splitting->how->forests == SHAKEN, wanted, side);
 }
@@ -228,19 +161,19 @@ static bool part_in_two(const struct splitting *splitting, int *members, int cou
     for (int x = low; x < middle; x++) wanted += splitting->sizes[splitting->nodes[x]];
     *left = wanted;
     if (wanted == 0 || wanted == count) return true;
-    struct cut_graph part = {0};
+    struct bundles part = {0};
     signed char *side = calloc((size_t)count, 1);
     int *sorted = malloc((size_t)count * sizeof *sorted);
     bool done = side && sorted && part_new(splitting, members, count, low, middle, high, &part) &&
                 (cut_exactly(splitting, &part, wanted, side) ||
-                 best_cut(&part, splitting->rng, wanted, limit, splitting->how->tries, side));
+                 best_cut(&part, splitting->how, splitting->rng, wanted, limit, side));
     if (done) {
         for (int pass = 0; pass < 2; pass++)
             for (int a = 0; a < count; a++)
                 if (side[a] == pass) sorted[next++] = members[a];
         memcpy(members, sorted, (size_t)count * sizeof *members);
     }
-    cut_graph_free(&part);
+    bundles_free(&part);
     free(side);
     free(sorted);
     return done;

@@ -8,7 +8,7 @@
 enum { STRIDE = 16, WIDTH = 10, RUN = 16 };
 
 struct pass {
-    const struct cut_graph *graph;
+    const struct bundles *graph;
     signed char *side;
     double *gain; /* what moving the vertex takes off the cut; -INFINITY once it has moved */
     double *sign; /* 1 on side 0, -1 on side 1 */
@@ -20,7 +20,7 @@ struct pass {
 };
 
 static void start_pass(struct pass *pass) {
-    const struct cut_graph *graph = pass->graph;
+    const struct bundles *graph = pass->graph;
     size_t n = (size_t)graph->comm.n;
     double *to_zero = pass->gain, *to_one = pass->sign; /* what each vertex says to either side, at first */
     memset(to_zero, 0, n * sizeof *to_zero);
@@ -34,7 +34,7 @@ static void start_pass(struct pass *pass) {
     }
     for (size_t i = 0; i < n; i++) {
         bool zero = pass->side[i] == 0;
-        double pull = graph->pull ? graph->pull[i] : 0;
+        double pull = graph->extra ? graph->extra[i] : 0;
         pass->cut += (zero ? to_one[i] : to_zero[i]) / 2 + fmax(0, zero ? -pull : pull);
         pass->gain[i] = zero ? to_one[i] - to_zero[i] - pull : to_zero[i] - to_one[i] + pull;
         pass->sign[i] = zero ? 1 : -1;
@@ -114,7 +114,7 @@ static int best_by_runs(struct pass *pass, int reach) {
 }
 
 static void move(struct pass *pass, int i) {
-    const struct cut_graph *graph = pass->graph;
+    const struct bundles *graph = pass->graph;
     struct row row = matrix_row(&graph->comm, i);
     *graph->work += 60 + (uint64_t)graph->comm.n / (row.to ? 8 : 2) + (row.to ? 10 * (uint64_t)row.count : 0);
     int from = pass->side[i];
@@ -164,13 +164,13 @@ static bool pass_new(struct pass *pass) {
     return pass->gain && pass->sign && pass->moved && (!thin || (pass->top && pass->stale));
 }
 
-double cut_refine(const struct cut_graph *graph, int wanted, int slack, int passes, signed char *side) {
+double cut_refine(const struct bundles *graph, bool wide, int wanted, int slack, int passes, signed char *side) {
     struct pass pass = {.graph = graph, .side = side, .wanted = wanted, .cut = -1};
     if (pass_new(&pass)) {
         int heaviest = 1;
         for (int i = 0; i < graph->comm.n; i++) heaviest = graph->weight[i] > heaviest ? graph->weight[i] : heaviest;
         /* Wide passes may exchange whole branches; narrow ones end as near to what is wanted as can be. */
-        for (int p = 0; graph->wide && p < passes / 2; p++)
+        for (int p = 0; wide && p < passes / 2; p++)
             if (!run_pass(&pass, slack, slack + WIDTH * heaviest)) break;
         for (int p = 0; p < passes; p++)
             if (!run_pass(&pass, slack, slack > heaviest ? slack : heaviest)) break;

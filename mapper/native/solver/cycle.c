@@ -4,8 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { LOOK = 96 };
-
 /* A way down through the levels and up again: see seating_improve. */
 struct cycle {
     struct seating *seating;
@@ -13,71 +11,6 @@ struct cycle {
     double wide;
     int limit; /* threads in the heaviest bundle that may be made */
 };
-
-static void bundles_free(struct bundles *bundles) {
-    matrix_free(&bundles->comm);
-    free(bundles->weight);
-    free(bundles->extra);
-}
-
-/* first, second: where the bundles are in the parents; map[i]: the number of i's pair, negative while it has none;
- * limit: threads in the heaviest pair. */
-struct matching {
-    const struct bundles *level;
-    const int *first, *second;
-    int *map, limit;
-};
-
-/* A free bundle that may join i, and to which `to` talks most for its weight; negative: none. friend: to whom it talks
- * most of all. */
-static int find_mate(const struct matching *matching, int i, int to, int *friend) {
-    const int *first = matching->first, *second = matching->second, *weight = matching->level->weight;
-    struct row row = matrix_row(&matching->level->comm, to);
-    int mate = -1, room = matching->limit - weight[i];
-    double most = 0, loudest = 0;
-    if (to != i && row.to && row.count > LOOK) row.count = LOOK; /* busy friends have too many others for each time */
-    for (int e = 0; e < row.count; e++) {
-        int j = row_column(row, e);
-        if (row.weight[e] > loudest) loudest = row.weight[e], *friend = j;
-        if (matching->map[j] >= 0 || j == i || first[j] != first[i] || second[j] != second[i]) continue;
-        if (weight[j] > room || !(row.weight[e] > most * weight[j])) continue;
-        most = row.weight[e] / weight[j];
-        mate = j;
-    }
-    return mate;
-}
-
-/* Pairs of those that talk most for their weight, or to the same one, and are together in both parents; map[i]: the
- * number of i's pair. Returns how many there are. */
-static int pair(const struct cycle *cycle, const struct matching *matching) {
-    int n = matching->level->comm.n, count = 0, *order = cycle->seating->order, *map = matching->map;
-    rng_shuffle(cycle->rng, n, order);
-    for (int i = 0; i < n; i++) map[i] = -1;
-    for (int step = 0; step < n; step++) {
-        int i = order[step], friend = -1, unused;
-        if (map[i] >= 0) continue;
-        int mate = find_mate(matching, i, i, &friend);
-        if (mate < 0 && friend >= 0) mate = find_mate(matching, i, friend, &unused);
-        if (mate >= 0) map[mate] = count;
-        map[i] = count++;
-    }
-    *cycle->seating->rules->work += 2 * matrix_size(&matching->level->comm) + 20 * (uint64_t)n;
-    return count;
-}
-
-static bool bundle(const struct cycle *cycle, const struct bundles *level, const int *map, int count,
-                   struct bundles *coarse) {
-    const struct rules *rules = cycle->seating->rules;
-    size_t n = (size_t)level->comm.n, m = (size_t)count, k = (size_t)rules->k;
-    coarse->weight = calloc(m, sizeof *coarse->weight);
-    coarse->extra = level->extra ? calloc(m * k, sizeof *coarse->extra) : NULL;
-    if (!coarse->weight || (level->extra && !coarse->extra)) return false;
-    for (size_t i = 0; i < n; i++) coarse->weight[map[i]] += level->weight[i];
-    for (size_t x = 0; level->extra && x < k; x++)
-        for (size_t i = 0; i < n; i++) coarse->extra[x * m + (size_t)map[i]] += level->extra[x * n + i];
-    *rules->work += 2 * matrix_size(&level->comm) + 20 * (uint64_t)n;
-    return matrix_contract(&level->comm, map, count, &coarse->comm);
-}
 
 static bool refine_level(const struct cycle *cycle, const struct bundles *level, const int *first, const int *second,
                          int *node);
@@ -87,7 +20,7 @@ static bool refine_coarser(const struct cycle *cycle, const struct bundles *leve
     struct bundles coarse = {0};
     size_t m = (size_t)count;
     int *at = malloc(3 * m * sizeof *at);
-    bool done = at && bundle(cycle, level, map, count, &coarse);
+    bool done = at && bundles_join(level, map, count, &coarse);
     for (int i = 0; done && i < level->comm.n; i++) {
         at[map[i]] = first[i];
         at[m + (size_t)map[i]] = second[i];
@@ -108,7 +41,7 @@ static bool refine_level(const struct cycle *cycle, const struct bundles *level,
     bool done = map != NULL;
     for (int i = 0; i < n; i++) heaviest = level->weight[i] > heaviest ? level->weight[i] : heaviest;
     if (done && n > 2 * seating->k)
-        count = pair(cycle, &(const struct matching){level, first, second, map, cycle->limit});
+        count = bundles_pair(level, cycle->rng, cycle->limit, first, second, map, seating->order);
     if (20 * count < 19 * n) done = refine_coarser(cycle, level, map, count, first, second, node);
     free(map);
     if (!done) return false;

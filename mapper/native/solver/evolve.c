@@ -29,7 +29,11 @@ static int *member_of(const struct pool *pool, int c) { return pool->node + (siz
 static bool pool_new(struct pool *pool, const struct evolving *how, struct state *state, struct rng *rng) {
     size_t n = (size_t)state->graph->n, members = (size_t)how->members;
     *pool = (struct pool){.how = how, .state = state, .rng = rng, .n = state->graph->n};
-    pool->all = (struct bundles){state->graph->comm, malloc(n * sizeof(int)), (double *)state->graph->extra};
+    pool->all = (struct bundles){.comm = state->graph->comm,
+                                 .weight = malloc(n * sizeof(int)),
+                                 .sets = state->graph->extra ? state->rules->k : 0,
+                                 .extra = (double *)state->graph->extra,
+                                 .work = state->rules->work};
     pool->node = malloc(members * n * sizeof *pool->node);
     pool->child = malloc(n * sizeof *pool->child);
     pool->size = calloc((size_t)state->rules->k, sizeof *pool->size);

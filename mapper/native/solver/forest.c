@@ -12,7 +12,7 @@ static const size_t MOST_STEPS = 8000000; /* some milliseconds */
  * vertices of the subtree on side 0, the least cut; choice: for each vertex and its parent's side, by vertices on side
  * 0 once its subtree has joined, what that takes of it: 2 * vertices on side 0 + its side. */
 struct forest {
-    const struct cut_graph *graph;
+    const struct bundles *graph;
     int n, wanted, *order, *parent, *size, *had, *choice;
     double *talk, *table, *part, *sum;
     size_t *table_at, *choice_at;
@@ -101,7 +101,7 @@ static void fill_tables(struct forest *f) {
         for (int c = 0; c < 2; c++) {
             if (c > counting(f, 1)) continue;
             table_of(f, i, 0)[c] = c ? 0 : INFINITY;
-            table_of(f, i, 1)[c] = c ? INFINITY : f->graph->pull ? f->graph->pull[i] : 0;
+            table_of(f, i, 1)[c] = c ? INFINITY : f->graph->extra ? f->graph->extra[i] : 0;
         }
     }
     f->had[f->n] = 0;
@@ -127,7 +127,7 @@ static void read_sides(struct forest *f, signed char *side) {
     }
 }
 
-bool cut_forest(const struct cut_graph *graph, struct rng *rng, bool shaken, int wanted, signed char *side) {
+bool cut_forest(const struct bundles *graph, struct rng *rng, bool shaken, int wanted, signed char *side) {
     size_t n = (size_t)graph->comm.n;
     struct forest f = {.graph = graph, .n = graph->comm.n, .wanted = wanted};
     f.order = malloc(4 * (n + 1) * sizeof *f.order);

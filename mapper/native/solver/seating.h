@@ -2,16 +2,9 @@
 #ifndef NUMAPLAN_SEATING_H
 #define NUMAPLAN_SEATING_H
 
-#include "solver.h"
+#include "bundles.h"
 
 enum { RUN = 64 }; /* bundles that share an entry of struct seating's top[] */
-
-/* Bundles of threads; weight: threads in each; extra: k x n as in struct graph, or NULL. */
-struct bundles {
-    struct matrix comm;
-    int *weight;
-    double *extra;
-};
 
 /* A placement of bundles on nodes that may hold `slack` threads more or less than `size` says.
  *
