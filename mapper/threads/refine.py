@@ -54,12 +54,8 @@ class Goal:
     @cached_property
     def scale(self) -> Floats:
         """(P, K) what a unit of load off its target costs, relative to the target."""
-        weights, empty = (
-            np.broadcast_to(self.weights[:, None], self.targets.shape),
-            np.zeros_like(self.targets),
-        )
-        answer: Floats = np.divide(weights, self.targets, out=empty, where=self.targets > 0)
-        return answer
+        none = np.zeros_like(self.targets)
+        return np.divide(self.weights[:, None], self.targets, out=none, where=self.targets > 0)
 
 
 class Exchange:

@@ -23,6 +23,13 @@ def overload(nodes: Nodes) -> float:
     return float((sums / 2).max())  # times a node's share
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_phase_without_load_is_none_to_balance() -> None:
+    idle = np.vstack([PHASES, np.zeros(8)])
+    phased = map_threads(BLOCKS, PHASES.sum(axis=0), "2x4", objective="phased", phases=idle)
+    assert overload(phased) == 1.0
+
+
 def test_ignoring_phases_overloads_a_controller() -> None:
     """Over the whole run both placements are balanced; by communication alone a phase has one node only."""
     plain = map_threads(BLOCKS, PHASES.sum(axis=0), "2x4")
