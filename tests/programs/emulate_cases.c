@@ -37,6 +37,11 @@ static void *count(void *thread) {
     return NULL;
 }
 
+static void *begin_count(void *begun) {
+    atomic_store((atomic_int *)begun, 1);
+    return count((void *)1l);
+}
+
 /* Every thread updates the same line. */
 static void *share(void *thread) {
     (void)thread;
@@ -142,8 +147,9 @@ int main(int argc, char **argv) {
     } else if (!strcmp(name, "affinity")) {
         cpu_set_t mask;
         pthread_t other;
-        pthread_create(&other, NULL, count, (void *)1l);
-        usleep(1000);
+        atomic_int begun = 0;
+        pthread_create(&other, NULL, begin_count, &begun);
+        while (!atomic_load(&begun)) __builtin_ia32_pause();
         sched_getaffinity(0, sizeof mask, &mask);
         pthread_join(other, NULL);
         return CPU_COUNT(&mask);

@@ -1,4 +1,5 @@
-/* COUNT threads that each live for an instant, a few at a time; prints the sum of what they returned. */
+/* COUNT threads that each live for an instant, a few at a time; prints the sum of what they returned. With a second
+ * argument it stays until its input ends. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,5 +29,7 @@ int main(int argc, char **argv) {
     thrd_create(&last, instant_c11, (void *)7l);
     thrd_join(last, &code);
     printf("%ld %d\n", sum, code);
+    fflush(stdout);
+    while (argc > 2 && getchar() != EOF) {}
     return 0;
 }

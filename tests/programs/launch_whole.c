@@ -24,7 +24,7 @@
 
 enum { BLOCK = 256 * 1024, MOST = 64, FORKS = 20 };
 int numaplan_mark_next_touch(void *address, size_t bytes, size_t granule, int how);
-static _Atomic unsigned wrong, placed;
+static _Atomic unsigned wrong, placed, given_back;
 static _Atomic bool forking;
 
 static uintptr_t site(void) { return (uintptr_t)site; }
@@ -85,7 +85,7 @@ static void together(int threads) {
 }
 
 static void *keep_at_it(void *unused) {
-    while (forking) give_back(make());
+    for (; forking; given_back++) give_back(make());
     return unused;
 }
 
@@ -93,6 +93,7 @@ static void fork_on(void) {
     pthread_t other;
     forking = true;
     pthread_create(&other, NULL, keep_at_it, NULL);
+    while (!given_back) sched_yield();
     for (int i = 0; i < FORKS; i++) {
         pid_t child = fork();
         if (child == 0) {

@@ -19,6 +19,7 @@ from numaplan.profiler.identity.environment import prepare
 from numaplan.profiler.identity.read import read_identity
 from numaplan.profiler.identity.records import Identity
 from tests.support.programs import PROGRAMS, STRICT, compiled
+from tests.support.waiting import PATIENCE_S
 
 NLAUNCH = Path(sys.executable).parent / "nlaunch"
 LARGE = 65536
@@ -97,7 +98,7 @@ def nlaunch(
     report = folder / "applied.json"
     command = [NLAUNCH, "--plan", folder / "plan.json", "--report", report, *options, "--", *argv]
     result = subprocess.run(
-        command, input=stdin, env={**os.environ, **env}, capture_output=True, timeout=120, check=False
+        command, input=stdin, env={**os.environ, **env}, capture_output=True, timeout=PATIENCE_S, check=False
     )
     return result, msgspec.json.decode(report.read_bytes())
 

@@ -1,10 +1,12 @@
 """What a running program's threads are bound to, read from /proc while it runs: nothing of ours is asked."""
 
 import os
+import select
+import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +55,51 @@ def comm(pid: int) -> str:
         name, _, fields = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(")")
         return "" if fields.split()[0] in "ZX" else name
     return ""
+
+
+def arguments(pid: int) -> list[str]:
+    """A process's command line; none when it has ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    return []
+
+
+def state_of(pid: int) -> str:
+    """R, S, D, T or t (by a tracer), as the kernel has it; Z when it has ended, waited for or not."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return "Z"
+
+
+class Processes:
+    """Processes that are known by more than their pids, which are given out again once they have ended."""
+
+    def __init__(self, pids: Iterable[int] = ()) -> None:
+        self._descriptors: dict[int, int] = {}
+        self.add(pids)
+
+    def add(self, pids: Iterable[int]) -> None:
+        """Those of them that live."""
+        for pid in set(pids) - self._descriptors.keys():
+            with suppress(OSError):
+                self._descriptors[pid] = os.pidfd_open(pid)
+
+    def living(self, name: str = "") -> list[int]:
+        """The pids of those that have not ended; name: only those that are called so."""
+        ended = select.select(self._descriptors.values(), [], [], 0)[0]
+        pids = [pid for pid, descriptor in self._descriptors.items() if descriptor not in ended]
+        return [pid for pid in pids if not name or comm(pid) == name]
+
+    def kill(self, *pids: int) -> None:
+        """End these, if they have not ended by themselves."""
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._descriptors[pid], signal.SIGKILL)
+
+    def close(self) -> None:
+        """They are of no more interest."""
+        while self._descriptors:
+            os.close(self._descriptors.popitem()[1])
 
 
 def times_asleep(pid: int) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import needs, succeed
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
@@ -53,7 +54,7 @@ def test_record_plan_launch(name: str, text: Path, tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "4")
     words = program(name, text)
-    plain = subprocess.run(words, capture_output=True, check=True, timeout=60).stdout
+    plain = subprocess.run(words, capture_output=True, check=True, timeout=PATIENCE_S).stdout
     recorded = succeed("nprof", "record", "-o", tmp_path / "trace.db", "--", *words)
     assert digest(recorded) == digest(plain)
     succeed("nmap", "plan", tmp_path / "trace.db", "--machine", "4x2", "-o", tmp_path / "plan.json")
@@ -70,6 +71,6 @@ def test_faults_backend_on_a_debian_program(text: Path, tmp_path: Path) -> None:
     if os.geteuid() != 0 and shutil.which("perf") is None:
         pytest.skip("perf needs privileges here")
     words = program("pigz", text)
-    plain = subprocess.run(words, capture_output=True, check=True, timeout=60).stdout
+    plain = subprocess.run(words, capture_output=True, check=True, timeout=PATIENCE_S).stdout
     recorded = succeed("nprof", "record", "--backend", "faults", "-o", tmp_path / "t.db", "--", *words)
     assert digest(recorded) == digest(plain)

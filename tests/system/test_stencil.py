@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.commands import needs, succeed
 from tests.support.programs import EXAMPLES, compiled
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
@@ -87,7 +88,7 @@ def test_the_planned_run_prints_what_the_plain_run_prints(trace: Path, stencil: 
     plan_file, report = stencil.parent / "p.json", stencil.parent / "applied.json"
     words = [str(stencil), str(THREADS), str(CELLS), str(ITERATIONS)]
     succeed("nmap", "plan", trace, "--machine", "4x2", "-o", plan_file)
-    plain = subprocess.run(words, capture_output=True, check=True, timeout=60).stdout
+    plain = subprocess.run(words, capture_output=True, check=True, timeout=PATIENCE_S).stdout
     planned = succeed("nlaunch", "--plan", plan_file, "--remap", "--report", report, "--", *words)
     assert planned == plain
     applied = json.loads(report.read_bytes())

@@ -15,25 +15,25 @@ from tests.support.waiting import PATIENCE_S, until
 pytestmark = pytest.mark.system
 
 SLOW_START = """
-import pathlib, sys, time
+import pathlib, sys
 from numaplan.common.process import run_program
 
 def hold():
-    held = pathlib.Path(sys.argv[1])
-    held.touch()
-    while held.exists():
-        time.sleep(0.01)
+    pathlib.Path(sys.argv[1]).touch()
+    sys.stdin.read()
 
-sys.exit(run_program(["sleep", "60"], {"PATH": "/usr/bin:/bin"}, before_exec=hold))
+sys.exit(run_program(["sleep", "1000"], {"PATH": "/usr/bin:/bin"}, before_exec=hold))
 """
 
 
 def test_an_interrupt_before_the_exec_is_not_lost(tmp_path: Path) -> None:
     held = tmp_path / "held"
-    with subprocess.Popen([sys.executable, "-c", SLOW_START, str(held)], process_group=0) as ours:
+    command = [sys.executable, "-c", SLOW_START, str(held)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, process_group=0) as ours:
+        assert ours.stdin is not None
         until(held.exists)
         os.killpg(ours.pid, signal.SIGINT)  # as the terminal does: to us, and to the child before its exec
-        held.unlink()
+        ours.stdin.close()
         assert ours.wait(PATIENCE_S) == 128 + signal.SIGINT
 
 

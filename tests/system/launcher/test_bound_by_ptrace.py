@@ -12,7 +12,7 @@ from numaplan.launcher.enforce.program import elf_facts, preload_obstacle
 from numaplan.machine import Machine
 from numaplan.mapper import Plan
 from tests.support.launching import NLAUNCH, build, nlaunch, plan_for, privileged
-from tests.support.outside import children, comm, plan_of_threads, run_seconds
+from tests.support.outside import Processes, children, plan_of_threads, run_seconds, state_of
 from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.system
@@ -22,13 +22,6 @@ def threads_of(name: str, *arguments: str) -> Plan:
     """A plan for the threads that the program, linked dynamically, was recorded with."""
     identity = plan_for([build(name), *arguments])
     return plan_of_threads([(thread.process, thread.path) for thread in identity.threads])
-
-
-def state_of(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return "gone"
 
 
 def tracers_of(pid: int) -> int:
@@ -111,14 +104,14 @@ class Living:
         assert self.launcher.stdout is not None
         self.pid = int(self.launcher.stdout.readline().split()[1])
         self.tracer = tracers_of(self.pid)
+        self.processes = Processes([self.pid, *[self.tracer] * (self.tracer > 0)])
 
     def __enter__(self) -> "Living":
         return self
 
     def __exit__(self, *_: object) -> None:
-        for pid in (self.pid, self.tracer):
-            if state_of(pid) not in ("gone", "Z"):
-                os.kill(pid, signal.SIGKILL)
+        self.processes.kill(*self.processes.living())
+        self.processes.close()
         self.launcher.kill()
         self.launcher.wait(timeout=PATIENCE_S)
         for stream in (self.launcher.stdin, self.launcher.stdout, self.launcher.stderr):
@@ -138,8 +131,7 @@ def test_who_is_killed_leaves_the_program_running(tmp_path: Path, victim: str) -
         until(lambda: state_of(living.pid) in "SR")
         assert living.launcher.stdin is not None
         living.launcher.stdin.close()
-        until(lambda: state_of(living.pid) in ("gone", "Z"))
-        until(lambda: state_of(living.tracer) in ("gone", "Z"))
+        until(lambda: not living.processes.living())
 
 
 def runs(pid: int, program: str) -> bool:
@@ -166,9 +158,9 @@ def test_a_start_that_is_killed_at_any_time_leaves_nothing_stopped(tmp_path: Pat
         ) as launcher:
             until(lambda: any(runs(pid, program) for pid in children(launcher.pid)))
             until(far_enough, launcher, 0.04 * turn)
-            for pid in children(launcher.pid):
-                if comm(pid) == "trace.elf":
-                    os.kill(pid, signal.SIGKILL)
+            family = Processes(children(launcher.pid))
+            family.kill(*family.living("trace.elf"))
+            family.close()
             output, _ = launcher.communicate(timeout=PATIENCE_S)
         assert output == b"%d 7\n" % (20000 * 19999 // 2)
 

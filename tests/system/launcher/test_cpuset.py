@@ -11,6 +11,7 @@ import pytest
 from numaplan.machine import Machine
 from tests.support.launching import NLAUNCH, build, nlaunch
 from tests.support.outside import plan_of_threads
+from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.system
 
@@ -40,13 +41,20 @@ def one_cpu() -> Iterator[Path]:
     if group is None:
         pytest.skip("no cgroup with cpusets can be made here")
     yield group / "cgroup.procs"
-    group.rmdir()
+    until(removed, group)
+
+
+def removed(group: Path) -> bool:
+    """It is, once the last process in it has ended."""
+    with suppress(OSError):
+        group.rmdir()
+    return not group.exists()
 
 
 def within(group: Path, *command: object) -> subprocess.CompletedProcess[str]:
     entering = f'echo $$ > "{group}" && exec "$@"'
     words = ["sh", "-c", entering, "sh", *map(str, command)]
-    return subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
 @pytest.mark.parametrize("flags", [(), ("-static",)])

@@ -14,7 +14,7 @@ import pytest
 from numaplan.machine import Machine
 from numaplan.mapper import PlanRegion, RegionKey, Run
 from tests.support.launching import NLAUNCH, build, nlaunch
-from tests.support.outside import children, comm, plan_of_threads, run_seconds
+from tests.support.outside import Processes, children, comm, plan_of_threads, run_seconds
 from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.system
@@ -25,7 +25,7 @@ def shell(folder: Path, line: str) -> subprocess.CompletedProcess[bytes]:
     """Run a line in which NL stands for nlaunch with a plan of ten threads."""
     PLAN.save(folder / "plan.json")
     words = line.replace("NL", f"{NLAUNCH} --plan {folder}/plan.json")
-    return subprocess.run(["bash", "-c", words], capture_output=True, timeout=120, check=False)
+    return subprocess.run(["bash", "-c", words], capture_output=True, timeout=PATIENCE_S, check=False)
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
@@ -86,14 +86,14 @@ def test_a_trace_that_is_none(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, b"") and done.stderr.count(b"\n") == 1
 
 
-def far_enough(launcher: "subprocess.Popen[bytes]", family: set[int], seconds: float) -> bool:
+def far_enough(launcher: "subprocess.Popen[bytes]", family: Processes, seconds: float) -> bool:
     """Whether it and its family have had the processor for so long, or it has ended before."""
-    family |= set(children(launcher.pid))
-    return run_seconds(launcher.pid, *family) > seconds or launcher.poll() is not None
+    family.add(children(launcher.pid))
+    return run_seconds(launcher.pid, *family.living()) > seconds or launcher.poll() is not None
 
 
-def none_but_ours_lives(family: set[int]) -> bool:
-    return all(comm(pid) in ("", "trace.elf") for pid in family)
+def none_but_ours_lives(family: Processes) -> bool:
+    return all(comm(pid) in ("", "trace.elf") for pid in family.living())
 
 
 @pytest.mark.parametrize(
@@ -111,14 +111,15 @@ def test_killed_at_any_moment_it_leaves_nothing_stopped(
         with subprocess.Popen(
             [NLAUNCH, *words], stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}
         ) as launcher:
-            family: set[int] = set()
+            family = Processes()
             until(far_enough, launcher, family, 0.05 * turn + 0.01)
             launcher.kill()
-            family |= set(children(launcher.pid))
+            family.add(children(launcher.pid))
             assert launcher.stdout is not None
             output = launcher.stdout.read()  # until the last of them has ended
             assert output in (b"", b"%d 7\n" % (4000 * 3999 // 2))
             until(none_but_ours_lives, family)
+            family.close()
 
 
 @pytest.mark.parametrize("by", ["preload", "ptrace"])

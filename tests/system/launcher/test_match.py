@@ -1,6 +1,7 @@
 """--match: threads that took their work in another order are moved to the cpus of what they do."""
 
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -11,8 +12,8 @@ from numaplan.machine import Machine
 from numaplan.mapper import Plan
 from tests.support.commands import run
 from tests.support.launching import NLAUNCH, build
-from tests.support.outside import children, comm
-from tests.support.waiting import until
+from tests.support.outside import children, comm, state_of
+from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.system
 ORDER = [(place * 3 + 1) % 8 for place in range(8)]  # of programs/launch_roles.c, turned by 1
@@ -59,10 +60,10 @@ def test_roles_find_their_cpus(recorded: Path, turn: str) -> None:
     plan = Plan.load(recorded / "plan.json")
     seats = {thread.path: str(thread.cpus[0]) for thread in plan.threads}
     report = recorded / f"applied{turn}.json"
-    match = ["--match-trace", recorded / "trace.db", "--match-seconds", "0.5"]
+    match = ["--match-trace", recorded / "trace.db", "--match-seconds", "2"]
     command = [NLAUNCH, "--plan", recorded / "plan.json", "--report", report, "--strict", *match]
     with subprocess.Popen(
-        [*command, build("roles"), turn],
+        [*command, build("roles"), turn, "seen whole"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -70,12 +71,14 @@ def test_roles_find_their_cpus(recorded: Path, turn: str) -> None:
         assert launcher.stdin is not None and launcher.stdout is not None
         pid = int(launcher.stdout.readline().split()[1])
         assert pid in children(launcher.pid)
+        until(lambda: state_of(launcher.pid) == "T")
+        launcher.send_signal(signal.SIGCONT)
         wanted = {f"role {role}": seats[f"0.{role + 1}"] for role in range(8)}
         until(lambda: not any(comm(pid) == "perf" for pid in children(launcher.pid)))  # it has been matched
         found = names_and_cpus(pid)
         launcher.stdin.close()
         words = launcher.stderr.read() if launcher.stderr else b""
-        assert launcher.wait(timeout=30) == 0, words
+        assert launcher.wait(timeout=PATIENCE_S) == 0, words
     assert {name: found[name] for name in wanted} == wanted
     applied = msgspec.json.decode(report.read_bytes())
     assert applied["ok"] is True

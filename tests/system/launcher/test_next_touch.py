@@ -10,6 +10,7 @@ import pytest
 
 from numaplan.launcher import LIBRARY
 from tests.support.programs import PROGRAMS, REPOSITORY, compiled, sanitized
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.system
 SOURCE = PROGRAMS / "next_touch.c"
@@ -29,7 +30,7 @@ def run(program: Path, *words: str, **more: str) -> subprocess.CompletedProcess[
         env={**os.environ, **more},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
     )
 
@@ -83,7 +84,7 @@ def test_it_is_sound(sanitizer: str, names: list[str]) -> None:
     for name in names:
         # The thread sanitizer cannot map its shadow under some address space layouts.
         command = [shutil.which("setarch") or "setarch", "-R", str(program), name]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         assert (done.returncode, done.stdout) == (0, f"{name}: 0 wrong\n"), done.stderr
 
 

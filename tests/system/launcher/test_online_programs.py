@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,86 +13,97 @@ from numaplan.launcher.process import procfs
 from numaplan.mapper import Plan
 from numaplan.mapper.online.registry import COMBINED, POLICIES
 from tests.support.commands import BIN, clean_environment, needs, one_line_error, run
-from tests.support.programs import EXAMPLES, PROGRAMS, compiled
-from tests.support.waiting import until
+from tests.support.outside import Processes, arguments, children, comm
+from tests.support.programs import PROGRAMS, compiled
+from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="no schedstat")  # noqa: PTH110
-
-
-@pytest.fixture(scope="module")
-def partners() -> Path:
-    needs("perf")
-    return compiled(EXAMPLES / "partners.c")
+NAME = "online_churn"
 
 
 @pytest.fixture(scope="module")
 def churn() -> Path:
+    """A program that goes on until its input ends."""
     needs("perf")
-    return compiled(PROGRAMS / "online_churn.c")
+    return compiled(PROGRAMS / f"{NAME}.c")
 
 
-def _alone(*words: str | Path) -> bytes:
-    return subprocess.run([*map(str, words)], capture_output=True, check=True).stdout
+def alone(*words: str | Path) -> bytes:
+    """What a program prints without us."""
+    return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=True).stdout
 
 
-def _start(*words: str | Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [str(BIN / "nlaunch"), *map(str, words)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=clean_environment(),
-    )
+def start(*words: str | Path) -> subprocess.Popen[bytes]:
+    pipe = subprocess.PIPE
+    command = [BIN / "nlaunch", *words]
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=clean_environment())
 
 
-def _child_named(pid: int, name: str, seconds: float = 30.0) -> int:
-    """The descendant of that name, once it is there."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        for one in procfs.families([pid]):
-            if Path(f"/proc/{one}/comm").read_text().strip() == name:
-                return one
-        time.sleep(0.05)
-    raise AssertionError(f"no {name} under {pid}")
+class Refined:
+    """nlaunch refining a program, whose journal shows how far it is."""
+
+    def __init__(self, folder: Path, policy: str, *words: str | Path) -> None:
+        self.journal = folder / "journal"
+        online = ("--online", policy, "--set", "T=0.2", "--journal", self.journal)
+        self.loop = start(*online, *words)
+
+    def until_written(self, text: str, times: int = 1) -> None:
+        """Return when the journal has it so many times."""
+
+        def written() -> bool:
+            assert self.loop.poll() is None, self.loop.communicate()
+            return self.journal.exists() and self.journal.read_text().count(text) >= times
+
+        until(written)
+
+    def named(self, name: str, command: str = "") -> int:
+        """The process of that name below nlaunch that does this, once it is there."""
+        found: list[int] = []
+
+        def there() -> list[int]:
+            below = [pid for pid in children(self.loop.pid) if comm(pid) == name]
+            found[:] = [pid for pid in below if command in arguments(pid)]
+            return found
+
+        until(there)
+        return found[0]
+
+    def end(self) -> tuple[bytes, bytes]:
+        """What it and the program say in all: their input ends, and so do they."""
+        return self.loop.communicate(timeout=PATIENCE_S)
+
+
+def refined(folder: Path, policy: str, *words: str | Path) -> tuple[bytes, bytes]:
+    """What a program and nlaunch say, which must succeed: the program ends after a few intervals."""
+    run = Refined(folder, policy, *words)
+    run.until_written('"observed"', 3)
+    output, errors = run.end()
+    assert run.loop.returncode == 0, errors
+    return output, errors
 
 
 @pytest.mark.parametrize("policy", [*POLICIES, *COMBINED, "nimar+next-touch"])
-def test_every_policy_leaves_the_output_as_it_is(partners: Path, policy: str, tmp_path: Path) -> None:
-    journal = tmp_path / "journal.jsonl"
-    result = run("nlaunch", "--online", policy, "--set", "T=0.2", "--journal", journal, partners, 4, 2500)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout == _alone(partners, "4", "2500")
-    assert f"online: {policy}:".encode() in result.stderr
-    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+def test_every_policy_leaves_the_output_as_it_is(churn: Path, policy: str, tmp_path: Path) -> None:
+    output, errors = refined(tmp_path, policy, churn, "busy", "4")
+    assert output == alone(churn, "busy", "4")
+    assert f"online: {policy}:".encode() in errors
+    lines = [json.loads(line) for line in (tmp_path / "journal").read_text().splitlines()]
     assert lines[-1]["note"] == "detached"
     assert all(line["policy"] == policy for line in lines)
 
 
-def test_the_refined_placement_is_a_plan_that_launches(partners: Path, tmp_path: Path) -> None:
+def test_the_refined_placement_is_a_plan_that_launches(churn: Path, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
-    words = (
-        "--online",
-        "numaplan",
-        "--set",
-        "T=0.2",
-        "--overhead",
-        "0.5",
-        "--save",
-        plan,
-        partners,
-        4,
-        40000,
-    )
-    result = run("nlaunch", *words)
-    assert result.returncode == 0, result.stderr
+    refined(tmp_path, "numaplan", "--overhead", "0.5", "--save", plan, churn, "busy", "4")
     saved = Plan.load(plan)
-    assert [thread.path for thread in saved.threads] == ["0", "0.1", "0.2", "0.3"]
+    assert [thread.path for thread in saved.threads] == ["0", "0.1", "0.2", "0.3", "0.4"]
     assert saved.method == "online numaplan"
-    again = run("nlaunch", "--plan", plan, "--strict", partners, 4, 100)
+    again = run("nlaunch", "--plan", plan, "--strict", churn, "busy", "4", stdin=b"")
     assert again.returncode == 0, again.stderr
-    both = run("nlaunch", "--plan", plan, "--online", "numaplan", "--set", "T=0.2", partners, 4, 4000)
-    assert both.returncode == 0, both.stderr
-    assert b"--online continued from the plan" in both.stderr
-    assert both.stdout == _alone(partners, "4", "4000")
+    (tmp_path / "journal").unlink()
+    output, errors = refined(tmp_path, "numaplan", "--plan", plan, churn, "busy", "4")
+    assert b"--online continued from the plan" in errors
+    assert output == alone(churn, "busy", "4")
 
 
 def test_exit_code_and_signal_pass_through() -> None:
@@ -122,92 +132,86 @@ def test_processes_of_others_are_refused() -> None:
     needs("setpriv")
     if os.geteuid() != 0:
         pytest.skip("needs root, to be somebody else")
-    other = subprocess.Popen(["sleep", "60"])
-    try:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
         somebody = ["setpriv", "--reuid=65534", "--clear-groups"]
         words = [str(BIN / "nlaunch"), "--online", "nimar", "--attach", str(other.pid)]
         result = subprocess.run(
             [*somebody, *words], capture_output=True, env=clean_environment(), check=False
         )
-        if b"Permission denied" in result.stderr:
-            pytest.skip("the environment is not readable for others")
-        assert "another user" in one_line_error(result, "nlaunch", 2)
-    finally:
-        other.kill()
-        other.wait()
+    if b"Permission denied" in result.stderr:
+        pytest.skip("the environment is not readable for others")
+    assert "another user" in one_line_error(result, "nlaunch", 2)
 
 
 @pytest.fixture
 def running(churn: Path) -> Iterator[subprocess.Popen[bytes]]:
-    program = subprocess.Popen([churn, "busy", "4", "600"], stdout=subprocess.PIPE)
-    yield program
-    program.kill()
-    program.wait()
+    command = [churn, "busy", "4"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+        yield program
+        program.kill()
 
 
 def test_attach_and_ctrl_c_gives_masks_back(running: "subprocess.Popen[bytes]", tmp_path: Path) -> None:
-    pid = running.pid
-    before = {tid: os.sched_getaffinity(tid) for tid in procfs.thread_ids(pid)}
-    journal = tmp_path / "journal"
-    loop = _start("--online", "di-plain", "--set", "T=0.2", "--attach", pid, "--journal", journal)
-    until(lambda: journal.exists() and '"moved":1' in journal.read_text())
-    loop.send_signal(signal.SIGINT)
-    _out, err = loop.communicate(timeout=30)
-    assert loop.returncode == 130, err
-    for tid in procfs.thread_ids(pid):
-        if tid in before:
-            assert os.sched_getaffinity(tid) == before[tid]
-    running.terminate()  # it ends as it would when its time is over
-    out, _ = running.communicate(timeout=30)
-    assert out.startswith(b"checksum")
+    until(lambda: len(procfs.thread_ids(running.pid)) == 5)
+    before = {tid: os.sched_getaffinity(tid) for tid in procfs.thread_ids(running.pid)}
+    attached = Refined(tmp_path, "di-plain", "--attach", str(running.pid))
+    attached.until_written('"moved":1')
+    attached.loop.send_signal(signal.SIGINT)
+    _, errors = attached.end()
+    assert attached.loop.returncode == 130, errors
+    assert {tid: os.sched_getaffinity(tid) for tid in procfs.thread_ids(running.pid)} == before
+    output, _ = running.communicate(timeout=PATIENCE_S)
+    assert output.startswith(b"checksum")
 
 
 def test_attach_to_a_process_that_is_ending(churn: Path) -> None:
     for _ in range(3):
-        program = subprocess.Popen([churn, "brief", "20", "1000"], stdout=subprocess.PIPE)
-        result = run("nlaunch", "--online", "nimar+lmma", "--set", "T=0.1", "--attach", program.pid)
-        assert result.returncode in (0, 2, 3), result.stderr
-        assert b"Traceback" not in result.stderr
-        out, _ = program.communicate(timeout=30)
-        assert out.startswith(b"checksum")
+        command = [churn, "brief", "20"]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as program:
+            result = run("nlaunch", "--online", "nimar+lmma", "--set", "T=0.1", "--attach", str(program.pid))
+            assert result.returncode in (0, 2, 3), result.stderr
+            assert b"Traceback" not in result.stderr
+            output, _ = program.communicate(timeout=PATIENCE_S)
+            assert output.startswith(b"checksum")
 
 
-@pytest.mark.parametrize("words", [("many", "1000", "4"), ("brief", "400", "10000"), ("bind", "3")])
-def test_threads_that_come_go_and_bind_themselves(churn: Path, words: tuple[str, ...]) -> None:
-    result = run("nlaunch", "--online", "cimar", "--set", "T=0.2", churn, *words)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout == _alone(churn, *words[:2], "1" if words[0] == "many" else "100")
+@pytest.mark.parametrize("words", [("many", "1000"), ("brief", "400"), ("bind", "1")])
+def test_threads_that_come_go_and_bind_themselves(
+    churn: Path, words: tuple[str, str], tmp_path: Path
+) -> None:
+    output, _ = refined(tmp_path, "cimar", churn, *words)
+    assert output == alone(churn, *words)
 
 
-def test_perf_killed_again_and_again(partners: Path) -> None:
-    loop = _start("--online", "nimar+lmma", "--set", "T=0.1", "--overhead", "1", partners, "4", "40000")
-    _child_named(loop.pid, "partners")
-    for _ in range(2):
-        try:
-            os.kill(_child_named(loop.pid, "perf", 3.0), signal.SIGKILL)
-        except (AssertionError, ProcessLookupError):
-            break
-        time.sleep(0.5)
-    out, err = loop.communicate(timeout=120)
-    assert loop.returncode == 0, err
-    assert out == _alone(partners, "4", "40000")
-    assert b"Traceback" not in err
+def test_perf_killed_again_and_again(churn: Path, tmp_path: Path) -> None:
+    """The first time it is started again, the second time the program goes on without us."""
+    run = Refined(tmp_path, "nimar+lmma", "--overhead", "1", churn, "busy", "4")
+    run.named(NAME)
+    for note in ("; started again", '"note":"stopped: perf '):
+        os.kill(run.named("perf", "record"), signal.SIGKILL)
+        run.until_written(note)
+    output, errors = run.end()
+    assert run.loop.returncode == 0, errors
+    assert output == alone(churn, "busy", "4")
+    assert b"Traceback" not in errors
 
 
-def test_the_program_goes_on_when_nlaunch_is_killed(churn: Path) -> None:
-    loop = _start("--online", "cimar", "--set", "T=0.1", churn, "many", "8", "4")
-    program = _child_named(loop.pid, "online_churn"[:15])
-    time.sleep(0.7)
-    loop.kill()
-    out, _ = loop.communicate(timeout=30)  # its stdout is the program's: the end of both
-    assert out == _alone(churn, "many", "8", "1")
-    until(lambda: not procfs.is_alive(program))
+def test_the_program_goes_on_when_nlaunch_is_killed(churn: Path, tmp_path: Path) -> None:
+    run = Refined(tmp_path, "cimar", churn, "many", "8")
+    program = Processes([run.named(NAME)])
+    run.until_written('"observed"')
+    run.loop.kill()
+    run.loop.wait(timeout=PATIENCE_S)
+    assert program.living()
+    output, _ = run.end()  # their input and output are the program's, too
+    assert output == alone(churn, "many", "8")
+    until(lambda: not program.living())
+    program.close()
 
 
-def test_a_full_journal_disk_is_said_and_does_not_matter(partners: Path) -> None:
-    result = run(
-        "nlaunch", "--online", "nimar", "--set", "T=0.2", "--journal", "/dev/full", partners, 4, 5000
-    )
+def test_a_full_journal_disk_is_said_and_does_not_matter(churn: Path) -> None:
+    words = ("--online", "nimar", "--set", "T=0.2", "--journal", "/dev/full", churn, "busy", "4")
+    result = run("nlaunch", *words, stdin=b"")
     assert result.returncode == 0
     assert b"the journal is not complete" in result.stderr
-    assert result.stdout == _alone(partners, "4", "5000")
+    assert result.stdout == alone(churn, "busy", "4")

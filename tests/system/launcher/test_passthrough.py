@@ -11,6 +11,8 @@ import pytest
 
 from numaplan.machine import Machine
 from tests.support.launching import NLAUNCH, build, nlaunch, plan_for
+from tests.support.outside import state_of
+from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.system
 
@@ -34,7 +36,7 @@ def test_signals_reach_the_program(tmp_path: Path, number: signal.Signals) -> No
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"
         child.send_signal(number)
-        assert child.wait(timeout=20) == 128 + number
+        assert child.wait(timeout=PATIENCE_S) == 128 + number
 
 
 def test_a_bound_program_still_sees_all_its_cpus(tmp_path: Path) -> None:
@@ -144,7 +146,7 @@ def test_interrupt_from_the_terminal_ends_both(tmp_path: Path) -> None:
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"
         os.killpg(child.pid, signal.SIGINT)
-        assert child.wait(timeout=20) == 130
+        assert child.wait(timeout=PATIENCE_S) == 130
     assert msgspec.json.decode(report.read_bytes())["exit_code"] == 130
 
 
@@ -157,8 +159,7 @@ def test_a_killed_nlaunch_leaves_the_program_running(tmp_path: Path) -> None:
         assert child.stdin is not None and child.stdout is not None
         pid = int(child.stdout.readline().split()[1])
         child.kill()
-        child.wait(timeout=20)
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        assert state in "SR"
+        child.wait(timeout=PATIENCE_S)
+        until(lambda: state_of(pid) in "SR")
         child.stdin.close()
         assert child.stdout.read() == b""  # the program ends when its input does, and closes this

@@ -12,19 +12,21 @@ import pytest
 
 from tests.support.commands import needs
 from tests.support.launching import NLAUNCH, build
-from tests.support.outside import children, comm, plan_of_threads, times_asleep
+from tests.support.outside import Processes, children, comm, plan_of_threads, times_asleep
 from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.system
 
 COUNTS = """
-import os, signal, time
-heard = []
+import os, signal
+heard, (woken, wakes) = [], os.pipe()
+os.set_blocking(wakes, False)
+signal.set_wakeup_fd(wakes)
 for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
     signal.signal(number, lambda n, _: (heard.append(n), os.write(1, signal.Signals(n).name.encode())))
 print("ready", flush=True)
 while signal.SIGTERM not in heard:
-    time.sleep(0.05)
+    os.read(woken, 9)
 print("heard", *heard, flush=True)
 """
 
@@ -64,11 +66,12 @@ def folders(place: Path) -> list[Path]:
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"])
 def test_a_signal_to_nlaunch_alone_ends_the_program(tmp_path: Path, name: str, by: str) -> None:
     with started(tmp_path, command_for(tmp_path, build("end"), "hang", by=by)) as launcher:
-        below = children(launcher.pid)
+        below = Processes(children(launcher.pid))
         launcher.send_signal(signal.Signals[name])
         assert launcher.wait(timeout=PATIENCE_S) == 128 + signal.Signals[name]
     assert folders(tmp_path) == []
-    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below))
+    until(lambda: not below.living())
+    below.close()
 
 
 def test_an_interrupt_to_nlaunch_alone_ends_a_program_without_a_plan(tmp_path: Path) -> None:
@@ -138,10 +141,9 @@ def test_a_killed_nlaunch_leaves_the_plan_to_children_and_then_nothing(tmp_path:
 def test_a_killed_group_leaves_nothing(tmp_path: Path) -> None:
     command = command_for(tmp_path, build("end"), "hang")
     with started(tmp_path, command) as launcher:
-        below = children(launcher.pid)
+        below = Processes(children(launcher.pid))
         launcher.kill()
-        for pid in below:
-            if comm(pid) != "trace.elf":
-                os.kill(pid, signal.SIGKILL)
+        below.kill(*set(below.living()) - set(below.living("trace.elf")))
     until(lambda: not folders(tmp_path))
-    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below))
+    until(lambda: not below.living())
+    below.close()

@@ -5,7 +5,7 @@ import random
 import signal
 import struct
 import subprocess
-import time
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -19,6 +19,7 @@ from numaplan.profiler.identity.environment import prepare
 from tests.support.launching import build, privileged
 from tests.support.outside import plan_of_threads
 from tests.support.programs import REPOSITORY, sanitized
+from tests.support.waiting import PATIENCE_S, until
 from tests.system.launcher.test_native_sanitized import mutated
 
 pytestmark = pytest.mark.system
@@ -62,17 +63,13 @@ def applied_to(tmp_path: Path, argv: list[str], **options: object) -> tuple[int,
     ]
 
 
-def none_is_left(program: str) -> None:
+def none_is_left(program: str) -> bool:
     """A child whose creator was killed before it told of it is not left stopped at its birth."""
-    end = time.monotonic() + 20
-
-    def running() -> list[str]:
-        links = [f"{path}/exe" for path in Path("/proc").iterdir() if path.name.isdecimal()]
-        return [link for link in links if os.path.exists(link) and os.readlink(link) == program]  # noqa: PTH110, PTH115
-
-    while running():
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    for process in Path("/proc").glob("[1-9]*"):
+        with suppress(OSError):
+            if str((process / "exe").readlink()) == program:
+                return False
+    return True
 
 
 @pytest.mark.parametrize("override", [False, True])
@@ -82,7 +79,7 @@ def test_static_programs(tmp_path: Path, findings: Path, name: str, override: bo
     code, threads = applied_to(tmp_path, [build(name, "-static"), *arguments], override=override)
     assert code == 0 and all(right for *_, right in threads)
     assert threads[:2] == [["p0", "0", True], ["p0", "0.1", True]]
-    none_is_left(build(name, "-static"))
+    until(none_is_left, build(name, "-static"))
     assert list(findings.iterdir()) == []
 
 
@@ -122,14 +119,14 @@ def test_damaged_files_of_a_launch(tmp_path: Path, watched: Path, findings: Path
         (place / "control").write_bytes(mutated(rng, bytes(control)) if turn % 3 else control)
         words = ["yield", "1", "LD_PRELOAD=", "/bin/echo", "a", "b"]
         command = [watched, "exec", place / "plan.bin", place, *words]
-        done = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False)
+        done = subprocess.run(command, env=environment, capture_output=True, timeout=PATIENCE_S, check=False)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"b\n", b"")
     assert list(findings.iterdir()) == []
 
 
 @pytest.mark.parametrize("words", [[], ["trace"], ["exec"], ["keep"], ["keep", "/no/such", ""], ["x"] * 9])
 def test_misuse(watched: Path, findings: Path, words: list[str]) -> None:
-    done = subprocess.run([watched, *words], input=b"", capture_output=True, timeout=60, check=False)
+    done = subprocess.run([watched, *words], input=b"", capture_output=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 2 and done.stdout == b""
     assert list(findings.iterdir()) == []
 
@@ -144,5 +141,5 @@ def test_the_keeper_outlives_signals(tmp_path: Path, watched: Path, findings: Pa
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             keeper.send_signal(number)
         keeper.stdin.write(b"d")
-        assert keeper.wait(timeout=60) == 0
+        assert keeper.wait(timeout=PATIENCE_S) == 0
     assert not made.exists() and list(findings.iterdir()) == []

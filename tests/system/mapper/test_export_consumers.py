@@ -14,6 +14,7 @@ from numaplan.mapper import Plan, PlanOptions, Workload, make_plan
 from numaplan.mapper.plan.export import export_plan
 from numaplan.profiler import Machine
 from tests.support.programs import PROGRAMS
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.system
 SHOW = "import os; print(*sorted(os.sched_getaffinity(0)))"
@@ -38,7 +39,7 @@ def plan_here(threads: int, argv: tuple[str, ...] = (), seed: int = 1) -> Plan:
 def shell(text: str, folder: Path, **more: str) -> str:
     command, env = ["sh", "-c", text], {**os.environ, **more}
     result = subprocess.run(
-        command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=60
+        command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE_S
     )
     assert result.returncode == 0, result.stderr
     return result.stdout

@@ -14,6 +14,7 @@ import pytest
 from numaplan.common import UsageError
 from numaplan.mapper import Plan, evaluate
 from numaplan.mapper.commands.main import is_scanner_call, main
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.system
 NMAP = Path(sys.executable).parent / "nmap"
@@ -22,7 +23,7 @@ NMAP = Path(sys.executable).parent / "nmap"
 def nmap(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run nmap in a folder."""
     return subprocess.run(
-        [NMAP, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=120
+        [NMAP, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE_S
     )
 
 

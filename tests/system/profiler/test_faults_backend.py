@@ -20,6 +20,7 @@ from numaplan.profiler.backends.perf import faults
 from numaplan.profiler.backends.perf.running import run_recorded
 from numaplan.profiler.sample_block import SampleBlock
 from numaplan.profiler.trace.schema import EVENT_CODE
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.system
 PAGE = 4096
@@ -146,11 +147,10 @@ def test_a_program_that_dies_of_a_signal(tmp_path: Path, machine: Machine, numbe
 
 def test_an_interrupt_keeps_what_was_recorded(tmp_path: Path, machine: Machine) -> None:
     marker = tmp_path / "runs"
-    script = f"echo $$ > {marker}; exec sleep 60"
+    script = f"echo $$ > {marker}; exec sleep 1000"
 
     def interrupt() -> None:
-        while not (marker.exists() and marker.read_text().strip()):
-            time.sleep(0.02)
+        until(lambda: marker.exists() and marker.read_text().endswith("\n"))
         os.kill(int(marker.read_text()), signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)

@@ -13,6 +13,7 @@ from numaplan.profiler.identity.environment import prepare
 from numaplan.profiler.identity.read import read_identity
 from numaplan.profiler.identity.records import Identity
 from tests.support.launching import build
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.system
 QEMU = shutil.which("qemu-x86_64")
@@ -24,7 +25,9 @@ def seen(
     """Run argv with the library; what it saw, and the program's output."""
     workdir.mkdir(exist_ok=True)
     environment = prepare(workdir, {**os.environ, **(env or {})})
-    result = subprocess.run(argv, env=environment, input=stdin, capture_output=True, timeout=60, check=False)
+    result = subprocess.run(
+        argv, env=environment, input=stdin, capture_output=True, timeout=PATIENCE_S, check=False
+    )
     assert (result.returncode, result.stderr) == (code, b"")
     return read_identity(workdir), result.stdout
 
@@ -159,7 +162,7 @@ def test_the_same_paths_and_regions_under_emulation(tmp_path: Path) -> None:
     environment = prepare(workdir, os.environ)
     preload = environment.pop("LD_PRELOAD")
     argv = [str(QEMU), "-E", f"LD_PRELOAD={preload}", build("tree"), "3", "2"]
-    subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, check=True, timeout=60)
+    subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, check=True, timeout=PATIENCE_S)
     emulated = read_identity(workdir)
     assert paths(emulated) == paths(native)
     ours = {(r.kind, r.name, r.bytes, r.thread_path, r.sequence) for r in native.regions if r.kind == "heap"}
@@ -183,7 +186,7 @@ def test_children_of_an_emulated_program_are_emulated(tmp_path: Path) -> None:
     environment["NUMAPLAN_EMULATE_PREFIX"] = "\x1f".join(prefix)
     # `env` is emulated and execs the script, whose interpreter execs the rest.
     argv = [*prefix, shutil.which("env") or "env", str(script)]
-    result = subprocess.run(argv, env=environment, capture_output=True, timeout=100, check=False)
+    result = subprocess.run(argv, env=environment, capture_output=True, timeout=PATIENCE_S, check=False)
     assert (result.returncode, result.stdout, result.stderr) == (0, b"28 7\n", b"")
     identity = read_identity(workdir)
     processes = {p.process: p for p in identity.processes}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import BIN, clean_environment, needs, one_line_error, run, succeed
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.system
 
@@ -54,7 +54,7 @@ def test_ctrl_c_keeps_what_was_recorded(backend: str, tmp_path: Path) -> None:
     assert process.stdout.readline() == b"ready\n"
     until(lambda: any(path.stat().st_size > 10_000 for path in tmp_path.glob(".trace.db.*/*")))
     os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130, errors
     assert b"Traceback" not in errors.replace(b'Traceback (most recent call last):\n  File "<string>"', b"")
     assert [path.name for path in tmp_path.iterdir()] == ["trace.db"]

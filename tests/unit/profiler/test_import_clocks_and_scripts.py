@@ -13,6 +13,7 @@ from numaplan.profiler.perfdata.file.script import transcribe
 from numaplan.profiler.recording.importing import import_recordings
 from numaplan.profiler.trace.reader import Trace
 from tests.support.perfdata_builder import HOSTNAME, Builder, Event
+from tests.support.waiting import PATIENCE_S
 
 FIELDS = ("tid", "time", "addr", "cpu")
 CLOCK_DATA, USE_CLOCKID, SAMPLE_ID_ALL = 29, 25, 18
@@ -129,7 +130,7 @@ NARROW = "   50/51   12.000000345:   memory:   10000   5   400abc   1000\n"
 def test_lines_of_perf_script(tmp_path: Path) -> None:
     perf = fake_perf(tmp_path, WIDE)
     told: list[int] = []
-    transcribe(perf, "--itrace=M", tmp_path / "x.data", tmp_path / "out.data", 20, told.append)
+    transcribe(perf, "--itrace=M", tmp_path / "x.data", tmp_path / "out.data", PATIENCE_S, told.append)
     decoded = decode_perf(tmp_path / "out.data")
     assert (decoded.events, decoded.warnings) == (("cpu/mem-loads,ldlat=30/P", "dummy:HG", "memory"), ())
     found = {name: decoded.samples[name].tolist() for name in ("pid", "tid", "time", "addr", "ip", "weight")}
@@ -148,7 +149,7 @@ def test_lines_of_perf_script(tmp_path: Path) -> None:
 
 def test_fields_that_perf_does_not_have_are_not_asked_for(tmp_path: Path) -> None:
     perf = fake_perf(tmp_path, NARROW, refuses="data_src")
-    transcribe(perf, "--itrace=M", tmp_path / "x.data", tmp_path / "out.data", 20, lambda _: None)
+    transcribe(perf, "--itrace=M", tmp_path / "x.data", tmp_path / "out.data", PATIENCE_S, lambda _: None)
     samples = decode_perf(tmp_path / "out.data").samples
     assert [samples[name].tolist() for name in ("addr", "weight", "data_src")] == [[0x10000], [5], [0]]
 
@@ -156,12 +157,12 @@ def test_fields_that_perf_does_not_have_are_not_asked_for(tmp_path: Path) -> Non
 def test_what_perf_says_when_it_prints_nothing(tmp_path: Path) -> None:
     perf = fake_perf(tmp_path, "", refuses="-F")
     with pytest.raises(MachineLacksError, match="cannot decode the hardware trace: Samples for"):
-        transcribe(perf, "--itrace=M", tmp_path / "x.data", tmp_path / "out.data", 20, lambda _: None)
+        transcribe(perf, "--itrace=M", tmp_path / "x.data", tmp_path / "out.data", PATIENCE_S, lambda _: None)
 
 
 def test_a_perf_that_does_not_end_is_ended(tmp_path: Path) -> None:
     script = tmp_path / "perf"
-    script.write_text("#!/bin/sh\nexec sleep 60\n")
+    script.write_text("#!/bin/sh\nexec sleep 1000\n")
     script.chmod(0o755)
     with pytest.raises(MachineLacksError):
         transcribe(str(script), "--itrace=M", tmp_path / "x", tmp_path / "out.data", 0.2, lambda _: None)

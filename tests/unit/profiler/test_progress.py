@@ -29,9 +29,10 @@ def test_counts_grow_with_the_file(tmp_path: Path) -> None:
     assert meter.read() == len(small) - 7
     assert meter.samples == 9
     place.write_bytes(large)
-    with subprocess.Popen(["sleep", "60"]) as alone:  # its threads do not come and go as ours may
+    with subprocess.Popen(
+        ["cat"], stdin=subprocess.PIPE
+    ) as alone:  # its threads do not come and go as ours may
         line = meter.line([alone.pid])
-        alone.kill()
     assert (meter.samples, meter.lost) == (25, 9)
     assert "25 in all" in line and "9 lost" in line and line.endswith(", 1 threads")
 

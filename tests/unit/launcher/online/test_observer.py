@@ -16,6 +16,7 @@ from numaplan.profiler import Machine
 from numaplan.profiler.sampling.samples import LiveSamples, no_samples
 
 PAGE = kernel.PAGE_BYTES
+KEPT_S = 3600.0  # longer than any test may be held up
 
 
 def samples(pages: list[int], cpu: int, latency: float) -> LiveSamples:
@@ -51,7 +52,7 @@ def places(monkeypatch: pytest.MonkeyPatch, known: dict[int, int]) -> None:
 
 def test_accesses_count_for_where_pages_are(view: MachineView, monkeypatch: pytest.MonkeyPatch) -> None:
     """By node of the memory, for this interval alone."""
-    observer, cpu = Observer(view, Bindings(), 5.0), int(view.cpu_ids[0])
+    observer, cpu = Observer(view, Bindings(), KEPT_S), int(view.cpu_ids[0])
     places(monkeypatch, {100: 0, 101: 1})
     observer.observe(samples([100] * 7, cpu, 90.0), [os.getpid()])
     seen = observer.observe(samples([100, 101, 101, 102], cpu, 90.0), [os.getpid()]).observation
@@ -65,7 +66,7 @@ def test_pages_that_await_a_hint_fault_are_where_they_were(
     view: MachineView, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some kernels say of them that they are not there."""
-    observer, cpu = Observer(view, Bindings(), 5.0), int(view.cpu_ids[0])
+    observer, cpu = Observer(view, Bindings(), KEPT_S), int(view.cpu_ids[0])
     found = []
     for known in ({100: 1, 101: 0}, {101: 0}, {}, {100: 0}):
         places(monkeypatch, known)
@@ -79,7 +80,7 @@ def test_addresses_that_no_memory_has_are_left_out(
     view: MachineView, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Wild pointers, and those with a tag in their upper bits."""
-    observer, cpu = Observer(view, Bindings(), 5.0), int(view.cpu_ids[0])
+    observer, cpu = Observer(view, Bindings(), KEPT_S), int(view.cpu_ids[0])
     places(monkeypatch, {100: 1})
     seen = observer.observe(samples([100, 100 | 1 << 44, 1 << 40], cpu, 90.0), [os.getpid()]).observation
     assert seen.pages.number.tolist() == [100]
@@ -91,7 +92,7 @@ def test_latencies_that_know_no_load_are_distances(
 ) -> None:
     """A sampler that gives them is believed the node alone."""
     places(monkeypatch, {100: 1})
-    observer = Observer(view, Bindings(), 5.0, timed=timed)
+    observer = Observer(view, Bindings(), KEPT_S, timed=timed)
     seen = observer.observe(samples([100], int(view.cpu_ids[0]), 500.0), [os.getpid()]).observation
     assert np.isnan(seen.touches.latency_ns).tolist() == [not timed]
     assert seen.latency_or_distance.tolist() == pytest.approx([500.0 if timed else view.latency_ns[0, 1]])
