@@ -11,12 +11,16 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup packages demo test lint bench fuzz lock clean
+.PHONY: help setup links packages demo test lint bench fuzz lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: packages $(STAMP) ## install what is missing and put the tools into .venv/bin
+setup: links packages $(STAMP) ## install what is missing and put the tools into .venv/bin
+
+links:
+	@[ -d src/numaplan/common ] || { echo "setup: error: src/numaplan/common is no link to a folder:" \
+		"this checkout has no symbolic links — git config core.symlinks true && git checkout -- src" >&2; exit 3; }
 
 packages:
 	@sh scripts/system-packages.sh build record

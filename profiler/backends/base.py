@@ -14,6 +14,8 @@ from numaplan.machine import Machine
 from ..identity.records import Identity
 from ..sample_block import SampleBlock, SeenThread
 
+IDENTITY = "identity"  # the folder for the preload library's logs, in that of a recording
+
 
 @dataclass(frozen=True)
 class Capability:
@@ -72,6 +74,11 @@ class RecordRequest:
     options: Mapping[str, str] = field(default_factory=dict)
     choices: PerfChoices = field(default_factory=PerfChoices)
     run: int = 0
+
+    @property
+    def identity_dir(self) -> Path:
+        """Where the preload library logs."""
+        return self.workdir / IDENTITY
 
 
 @dataclass(frozen=True)

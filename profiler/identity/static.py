@@ -48,9 +48,7 @@ def static_objects(path: str) -> tuple[StaticObject, ...]:
             return ()
         with Path(path).open("rb") as file:
             return tuple(_objects(_elf(file)))
-    except (
-        Exception
-    ):  # elftools raises whatever a damaged file makes of it; such a module has no known objects
+    except Exception:  # elftools raises whatever a damaged file makes of it; nothing is known of it then
         return ()
 
 

@@ -12,13 +12,11 @@ from pathlib import Path
 from numaplan.common import UsageError, check_output, find_program
 from numaplan.machine import Machine
 
-from ..backends.base import PerfChoices, Progress, RecordRequest
+from ..backends.base import IDENTITY, PerfChoices, Progress, RecordRequest
 from ..backends.choice import choose_backend
 from ..identity.environment import prepare
 from ..identity.read import read_identity
 from .assemble import write_trace
-
-_IDENTITY = "identity"
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ def record(
     shown = list(argv) or _arguments_of(options.choices.pids)
     with prepared(argv, options, machine) as request:
         recording = backend.record(request, progress)
-        identity = recording.identity or read_identity(request.workdir / _IDENTITY)
+        identity = recording.identity or read_identity(request.identity_dir)
         meta = {
             "argv": json.dumps(shown),
             "backend": backend.name,
@@ -121,7 +119,7 @@ def check_target(argv: Sequence[str], options: RecordOptions) -> None:
 def prepared(argv: Sequence[str], options: RecordOptions, machine: Machine) -> Iterator[RecordRequest]:
     """The request to a backend, with a private folder beside the output that is removed at the end."""
     with _workdir(options.output) as workdir:
-        identity_dir = workdir / _IDENTITY
+        identity_dir = workdir / IDENTITY
         identity_dir.mkdir()
         yield RecordRequest(
             argv=argv,

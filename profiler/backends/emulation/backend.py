@@ -11,6 +11,7 @@ resolved path before the arguments, follow scripts to their interpreter, and tak
 environment, which the prefix gives to the program by `-E`: QEMU itself must not be preloaded.
 """
 
+import sys
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -20,11 +21,12 @@ import numpy as np
 from numaplan.common import MachineLacksError, NumaplanError, UsageError, native_part, run_program
 from numaplan.machine import Machine
 
+from ...identity.read import read_identity
 from ...sample_block import SeenThread
 from ..base import WATCHING, Capability, Progress, Recording, RecordRequest
 from .caches import domains_of
 from .clock import JobClock, on_one_line, translated
-from .filter import identity_in, runtime_filter
+from .filter import runtime_filter
 from .guest import architecture_of, find_qemu, resolve_program, split_environment
 from .options import EmulateOptions, read_options
 from .progress import SpoolMeter, ticking
@@ -46,10 +48,14 @@ def seats_of(machine: Machine) -> list[tuple[int, int]]:
     return seats
 
 
+def check_plugin() -> None:
+    """Raise MachineLacksError when our plugin is not there."""
+    if not PLUGIN.exists():
+        raise MachineLacksError("the emulation plugin is not built", "reinstall numaplan")
+
+
 def host_architecture() -> str:
     """QEMU's name of the architecture this Python runs on."""
-    import sys
-
     return architecture_of(sys.executable) or "x86_64"
 
 
@@ -92,12 +98,11 @@ class EmulateBackend:
     def available(self, machine: Machine) -> Capability:
         """Whether QEMU with plugins and our plugin are there."""
         try:
+            check_plugin()
             seats_of(machine)
             qemu = find_qemu(host_architecture())
         except NumaplanError as error:
             return Capability(False, error.what, error.hint)
-        if not PLUGIN.exists():
-            return Capability(False, "the emulation plugin is not built", "reinstall numaplan")
         return Capability(True, f"{qemu} runs our plugin")
 
     def command(self, request: RecordRequest) -> list[str]:
@@ -112,8 +117,7 @@ class EmulateBackend:
         if not 1 <= request.period <= MAX_PERIOD:
             raise UsageError(f"period {request.period}", f"give 1 to {MAX_PERIOD}")
         options = read_options(request.options, request.run, request.machine)
-        if not PLUGIN.exists():
-            raise MachineLacksError("the emulation plugin is not built", "reinstall numaplan")
+        check_plugin()
         command, environment = command_of(request, options)
         start = time.monotonic_ns()
         with ticking(partial(_tell, SpoolMeter(request.workdir), progress)):
@@ -124,7 +128,7 @@ class EmulateBackend:
             raise UsageError(
                 f"{request.argv[0]}: QEMU did not run it (exit code {exit_code})", "see its message above"
             )
-        identity = identity_in(request.workdir)
+        identity = read_identity(request.identity_dir)
         keep = runtime_filter(identity, processes, options.drop_runtime)
         if options.fair:
             processes = on_one_line(processes)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from numaplan.common import native_part
 
-from ...identity.read import read_identity
 from ...identity.records import Identity, ModuleRecord
 from .spool import ProcessSpool
 
@@ -91,12 +90,6 @@ def _table(ranges: list[Range]) -> NDArray[np.uint64]:
         else:
             joined.append((start, end))
     return np.array(joined, np.uint64).reshape(-1, 2)
-
-
-def identity_in(workdir: Path) -> Identity:
-    """What the preload library logged in a recording's folder."""
-    folder = workdir / "identity"
-    return read_identity(folder if folder.is_dir() else workdir)
 
 
 def runtime_filter(identity: Identity, processes: Sequence[ProcessSpool], drop_runtime: bool) -> Filter:

@@ -7,7 +7,7 @@
  * (`data`) holds what left the L2s. A page's home is the node that touched it first, and its set of
  * domains tells which others need to be asked at all.
  *
- * Only the simplest hit, the most recent line of an L1 set, is decided by the caller (plugin.c).
+ * Only the simplest hit, the most recent line of an L1 set, is decided by the caller (accesses.c).
  */
 #include "sets.h"
 

@@ -19,7 +19,7 @@
  * From the lowest up: each uses those above it in this list.
  *
  * Under the fair schedule everything below is touched only by the thread whose turn it is (or, for `struct
- * thread`, by the thread itself), so nothing is atomic. Under the free one the model has a lock.
+ * em_thread`, by the thread itself), so nothing is atomic. Under the free one the model has a lock.
  */
 #ifndef NUMAPLAN_EMULATE_H
 #define NUMAPLAN_EMULATE_H

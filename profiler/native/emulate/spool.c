@@ -64,7 +64,8 @@ static void *reserve(const char *kind, uint64_t offset, uint64_t bytes) {
     return problem ? NULL : room;
 }
 
-/* Start this process's files, at a time by the host's clock and, under the fair schedule, by the recording's; what a parent process had mapped stays its own. */
+/* Start this process's files, at a time by the host's clock and, under the fair schedule, by the recording's; what a
+ * parent process had mapped stays its own. */
 void em_spool_open(int64_t now, int64_t first) {
     struct em_process_header *origin = header;
     snprintf(stem, sizeof stem, "%s/emulate-%d-%lld", em_options.dir, (int)getpid(), (long long)now);

@@ -26,7 +26,6 @@ struct walk {
     const uint8_t *treatment;
     int64_t *counts;
     int32_t swap;
-    int32_t reserved;
 };
 
 static uint16_t read16(const uint8_t *at, int swap) {

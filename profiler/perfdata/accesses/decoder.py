@@ -49,7 +49,7 @@ class AccessDecoder(SampleDecoder):
         sections = [section for layout in self._layouts for section in layout.sections]
         self._plain = sections[0] if len(sections) == 1 else None
         self._collector = Collector(
-            event_codes(names),
+            event_codes(self._names),
             np.array([bool(attr.sample_type & CPU) for attr in attrs], np.bool_),
             any(name == "phys_addr" for section in sections for name, _offset, _width in section.columns),
             self._plain.columns if self._plain else (),

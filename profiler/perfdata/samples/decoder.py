@@ -29,6 +29,7 @@ class SampleDecoder:
         self.short = 0
         self.unknown = 0
         self._order = order
+        self._names: Sequence[str] = ()
         self._swap = (order == "<") != (sys.byteorder == "little")
         self._layouts: list[Layout] = []
         self._gaps = False  # whether there may be columns that some of the samples do not fill
@@ -38,8 +39,9 @@ class SampleDecoder:
         self._ids = IdTable({})
         self._groups = GroupReads()
 
-    def set_events(self, attrs: Sequence[Attr], names: Sequence[str]) -> None:  # noqa: ARG002  (for heirs)
+    def set_events(self, attrs: Sequence[Attr], names: Sequence[str]) -> None:
         """The events as known so far, and their names; in a pipe they come between the records."""
+        self._names = names
         kinds: dict[Layout, int] = {}
         of_event = [kinds.setdefault(layout_of(attr, self._order), len(kinds)) for attr in attrs]
         self._layouts = list(kinds)

@@ -44,7 +44,6 @@ class _Walk(ctypes.Structure):
         ("treatment", ctypes.c_void_p),
         ("counts", ctypes.c_void_p),
         ("swap", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
     )
 
 

@@ -11,7 +11,6 @@ from numaplan.common import native_part
 from numaplan.profiler.backends.emulation.filter import (
     Filter,
     dropped_ranges,
-    identity_in,
     runtime_filter,
     thread_functions,
 )
@@ -77,12 +76,9 @@ def kept(keep: Filter, process: ProcessSpool, ip: list[int], addr: list[int] | N
     return chosen.tolist()
 
 
-def test_filtering_is_by_process_and_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_filtering_is_by_process_and_address() -> None:
     modules = (module("/lib/libgomp.so.1"), module("/lib/libomp.so", 0x1800), module("/lib/libm.so", 0x9000))
-    monkeypatch.setattr(
-        "numaplan.profiler.backends.emulation.filter.read_identity", lambda _folder: Identity(modules=modules)
-    )
-    keep = runtime_filter(identity_in(tmp_path), [image(5, 0), image(6, 1)], True)
+    keep = runtime_filter(Identity(modules=modules), [image(5, 0), image(6, 1)], True)
     chosen = kept(keep, image(5, 0), [0xFFF, 0x1000, 0x1FFF, 0x2000, 0x27FF, 0x2800, 0x9000])
     assert chosen == [True, False, False, False, False, True, True]
     one = np.array([0x1000], np.uint64)
