@@ -59,17 +59,17 @@ def host_architecture() -> str:
     return architecture_of(sys.executable) or "x86_64"
 
 
-def plugin_words(request: RecordRequest, options: EmulateOptions) -> str:
+def plugin_arguments(request: RecordRequest, options: EmulateOptions) -> str:
     """The value of QEMU's -plugin; commas in paths are doubled, as its option parser wants."""
     seats = seats_of(request.machine)
     nodes = sorted({node for _, node in seats})
     places = [nodes.index(node) for _, node in seats]
-    words = [str(PLUGIN), f"dir={request.workdir.resolve()}", f"period={request.period}"]
-    words.append("cpus=" + ":".join(map(str, places)))
+    arguments = [str(PLUGIN), f"dir={request.workdir.resolve()}", f"period={request.period}"]
+    arguments.append("cpus=" + ":".join(map(str, places)))
     domains = domains_of(request.machine, seats)
     if domains != places:  # not one shared cache a node
-        words.append("domains=" + ":".join(map(str, domains)))
-    return ",".join(word.replace(",", ",,") for word in (*words, *options.plugin))
+        arguments.append("domains=" + ":".join(map(str, domains)))
+    return ",".join(argument.replace(",", ",,") for argument in (*arguments, *options.plugin))
 
 
 def command_of(request: RecordRequest, options: EmulateOptions) -> tuple[list[str], dict[str, str]]:
@@ -81,7 +81,7 @@ def command_of(request: RecordRequest, options: EmulateOptions) -> tuple[list[st
     host, guest = split_environment(request.environment)
     cpu = ["-cpu", X86_CPU] if architecture == "x86_64" else []
     seed = ["-seed", str(options.seed)]  # of what the kernel would draw at random for the program
-    prefix = [find_qemu(architecture), *cpu, *seed, "-plugin", plugin_words(request, options)]
+    prefix = [find_qemu(architecture), *cpu, *seed, "-plugin", plugin_arguments(request, options)]
     if architecture == host_architecture():
         prefix += guest  # libraries of the host's architecture are of no use to another
     # Open MPI would try to read its peers' memory by a call that QEMU lacks, and complain.
