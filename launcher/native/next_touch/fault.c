@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -25,11 +26,10 @@ static int real_sigaction(int number, const struct sigaction *wanted, struct sig
 }
 
 static struct sigaction swap_program_action(const struct sigaction *wanted) {
-    sigset_t saved;
-    nt_lock(&saved);
+    unsigned long blocked = nt_lock();
     struct sigaction old = program_action;
     if (wanted) program_action = *wanted;
-    nt_unlock(&saved);
+    nt_unlock(blocked);
     return old;
 }
 
@@ -100,14 +100,13 @@ static int rights_wanted(const ucontext_t *context) {
 
 /* Another thread touched it first, and it is accessible by now. Not for ever: what the mapping allows is not all. */
 static bool allowed_by_now(uintptr_t address, const ucontext_t *context) {
-    sigset_t saved;
     struct nt_vma vma = {0};
     same = address == last_address ? same + 1 : 0;
     last_address = address;
     if (same > SAME_FAULT) return false;
-    nt_lock(&saved);
+    unsigned long blocked = nt_lock();
     size_t found = nt_vmas(address, address + 1, &vma, 1);
-    nt_unlock(&saved);
+    nt_unlock(blocked);
     return found && (vma.protection & rights_wanted(context));
 }
 
@@ -151,13 +150,13 @@ static void set_handler_once(void) {
 
 bool nt_catch_faults(void) {
     struct sigaction unused;
-    sigset_t saved, segv;
+    sigset_t segv;
     if (atomic_load(&state) != UNTRIED) return atomic_load(&state) == READY;
     real_sigaction(SIGSEGV, NULL, &unused); /* finds libc's, which may allocate: not under the lock */
-    nt_lock(&saved);
+    unsigned long blocked = nt_lock();
     bool first = atomic_load(&state) == UNTRIED;
     if (first) set_handler_once();
-    nt_unlock(&saved);
+    nt_unlock(blocked);
     if (first && atomic_load(&state) == READY) {
         sigemptyset(&segv);
         sigaddset(&segv, SIGSEGV);

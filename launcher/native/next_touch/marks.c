@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -41,15 +42,26 @@ void nt_release_lock(void) {
     if (atomic_exchange(&lock, FREE) == AWAITED) syscall(SYS_futex, &lock, FUTEX_WAKE_PRIVATE, 1);
 }
 
-void nt_lock(sigset_t *saved) {
+unsigned long nt_block_signals(void) {
     static const unsigned long all = ~0ul;
-    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, saved, sizeof all);
-    nt_take_lock();
+    unsigned long blocked = 0;
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &blocked, sizeof all);
+    return blocked;
 }
 
-void nt_unlock(const sigset_t *saved) {
+void nt_restore_signals(unsigned long blocked) {
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, NULL, sizeof blocked);
+}
+
+unsigned long nt_lock(void) {
+    unsigned long blocked = nt_block_signals();
+    nt_take_lock();
+    return blocked;
+}
+
+void nt_unlock(unsigned long blocked) {
     nt_release_lock();
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, saved, NULL, sizeof(unsigned long));
+    nt_restore_signals(blocked);
 }
 
 static int protect(uintptr_t start, uintptr_t end, int protection) {
@@ -174,12 +186,11 @@ static void release(uintptr_t start, uintptr_t end) {
 }
 
 bool nt_unmark(uintptr_t start, uintptr_t end) {
-    sigset_t saved;
     if (start >= end) return false;
-    nt_lock(&saved);
+    unsigned long blocked = nt_lock();
     release(start, end);
     bool none_left = !used;
-    nt_unlock(&saved);
+    nt_unlock(blocked);
     return none_left;
 }
 
@@ -197,19 +208,17 @@ static int insert(struct range fresh) {
 }
 
 int nt_mark(uintptr_t start, uintptr_t end, size_t granule, int protection) {
-    sigset_t saved;
-    nt_lock(&saved);
+    unsigned long blocked = nt_lock();
     release(start, end);
     nt_reset_batching();
     int error = insert((struct range){.start = start, .end = end, .granule = granule, .protection = protection});
-    nt_unlock(&saved);
+    nt_unlock(blocked);
     return error;
 }
 
 uintptr_t nt_next(uintptr_t start, uintptr_t end) {
-    sigset_t saved;
     uintptr_t found = end;
-    nt_lock(&saved);
+    unsigned long blocked = nt_lock();
     for (uint32_t at = first_after(start); at < used && ranges[at].start < end && found == end; at++) {
         uintptr_t low = start > ranges[at].start ? start : ranges[at].start;
         size_t index = index_of(&ranges[at], low), count = granules_of(&ranges[at]);
@@ -217,7 +226,7 @@ uintptr_t nt_next(uintptr_t start, uintptr_t end) {
         uintptr_t place = index < count ? start_of(&ranges[at], index) : end;
         if (place < end) found = place > low ? place : low;
     }
-    nt_unlock(&saved);
+    nt_unlock(blocked);
     return found;
 }
 

@@ -100,14 +100,12 @@ bool nt_resolve(uintptr_t address) {
 }
 
 void nt_flush(void) {
-    static const unsigned long all = ~0ul;
-    unsigned long saved;
     if (!nt_queue_filled()) return;
-    int error = errno;
-    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &saved, sizeof all);
+    int saved = errno;
+    unsigned long blocked = nt_block_signals();
     move_waiting();
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &saved, NULL, sizeof saved);
-    errno = error;
+    nt_restore_signals(blocked);
+    errno = saved;
 }
 
 void nt_release(uintptr_t start, uintptr_t end) {

@@ -8,6 +8,7 @@
 #include <linux/mempolicy.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,12 +24,10 @@ enum { PIECES = 1024, VMAS = 512, NODES = 1024 };
 void nt_touch(const void *address, size_t bytes) {
     uintptr_t at = (uintptr_t)address, end;
     if (__builtin_add_overflow(at, bytes, &end)) return;
-    static const unsigned long all = ~0ul;
-    unsigned long mask;
     int saved = errno;
-    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &mask, sizeof all);
+    unsigned long blocked = nt_block_signals();
     while ((at = nt_next(at, end)) < end) nt_resolve(at);
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
+    nt_restore_signals(blocked);
     errno = saved;
 }
 
@@ -68,10 +67,9 @@ static int mark_vmas(uintptr_t start, uintptr_t end, size_t granule) {
     int error = EINVAL; /* until something could be marked */
     while (atomic_exchange_explicit(&marking, true, memory_order_acquire)) sched_yield();
     for (size_t count = VMAS; count == VMAS && start < end;) {
-        sigset_t saved;
-        nt_lock(&saved);
+        unsigned long blocked = nt_lock();
         count = nt_vmas(start, end, vmas, VMAS);
-        nt_unlock(&saved);
+        nt_unlock(blocked);
         for (size_t i = 0; i < count && error != ENOMEM; i++) {
             const struct nt_vma *vma = &vmas[i];
             uintptr_t low = start > vma->start ? start : vma->start, high = end < vma->end ? end : vma->end;
@@ -116,18 +114,11 @@ int nt_mark_memory(uintptr_t address, size_t bytes, size_t granule, int how) {
 
 /* ---- forks ---- */
 
-static sigset_t at_fork;
+static unsigned long at_fork; /* signals that were blocked; the lock's */
 
-static void before_fork(void) {
-    sigset_t saved;
-    nt_lock(&saved);
-    at_fork = saved;
-}
+static void before_fork(void) { at_fork = nt_lock(); }
 
-static void after_fork(void) {
-    sigset_t saved = at_fork;
-    nt_unlock(&saved);
-}
+static void after_fork(void) { nt_unlock(at_fork); }
 
 static void in_child(void) {
     nt_movers_forked();

@@ -8,7 +8,6 @@
 #ifndef NUMAPLAN_NEXT_TOUCH_H
 #define NUMAPLAN_NEXT_TOUCH_H
 
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,8 +55,11 @@ bool nt_queue_filled(void); /* the lock need not be held */
 
 extern _Atomic uint32_t nt_marks; /* ranges with pages not yet touched */
 
-void nt_lock(sigset_t *saved); /* no signal comes while it is held */
-void nt_unlock(const sigset_t *saved);
+/* What was blocked before: the kernel's mask, of which libc's type has more. */
+unsigned long nt_block_signals(void);
+void nt_restore_signals(unsigned long blocked);
+unsigned long nt_lock(void); /* no signal comes while it is held */
+void nt_unlock(unsigned long blocked);
 void nt_take_lock(void); /* for who has blocked all signals */
 void nt_release_lock(void);
 /* A mapping's part becomes inaccessible until touched; errno. */
