@@ -9,5 +9,5 @@ from .enforce.plan_table import LIBRARY as LIBRARY, make_plan_table as make_plan
 from .launch.launch import launch_program as launch_program
 from .launch.request import LaunchRequest as LaunchRequest
 from .verify.applied import Applied as Applied
-from .verify.observed import read_observed as read_observed
+from .verify.logged_run import read_logged_run as read_logged_run
 from .verify.report import make_report as make_report

@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,7 +22,7 @@ from .job import Job, job_frame
 from .kernel import installed_kernel
 from .qemu import command_line, plugin_name, qemu_version, sampler_bytes, spawn
 from .shape import GuestShape
-from .streams import Intake, Outlet
+from .streams import Outlet, pass_on
 
 BOOT_LIMIT = 180.0  # seconds; a boot takes about three on an idle host
 GRACE = 30.0  # seconds beyond a job's own time limit before the guest is given up
@@ -109,7 +110,7 @@ class Guest:
         self._outlets["stderr"].direct(stderr)
         self._control.send(job_frame(job, stdin >= 0, trace))
         if stdin >= 0:
-            Intake(stdin, self._sockets["stdin"])
+            threading.Thread(target=pass_on, args=(stdin, self._sockets["stdin"]), daemon=True).start()
         answer = self._control.receive(job.timeout + GRACE if job.timeout else None)
         for name, outlet in self._outlets.items():
             if not outlet.wait(int(answer[name]), GRACE):

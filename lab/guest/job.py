@@ -32,16 +32,12 @@ def job_frame(job: Job, use_stdin: bool, trace: Path | None) -> bytes:
     os.umask(mask)
     pairs: list[tuple[str, object]] = [("program", job.program), ("cwd", job.directory), ("umask", mask)]
     pairs += [("uid", os.getuid()), ("gid", os.getgid()), *(("group", group) for group in os.getgroups())]
-    pairs += [
-        ("timeout_ms", round(job.timeout * 1000)),
-        ("stdin", int(use_stdin)),
-        ("exclude", int(job.exclude)),
-    ]
-    pairs += [("interleave", int(job.interleave)), ("balancing", int(job.balancing))]
+    pairs += [("timeout_ms", round(job.timeout * 1000)), ("stdin", int(use_stdin))]
+    pairs += [(key, int(getattr(job, key))) for key in ("exclude", "interleave", "balancing")]
     pairs += [("trace", trace)] if trace else []
     pairs += [("cpu", cpu) for cpu in job.cpus] + [("rlimit", text) for text in _limits()]
     pairs += [("env", f"{name}={value}") for name, value in job.environment.items()]
-    pairs += [("arg", word) for word in job.argv]
+    pairs += [("arg", argument) for argument in job.argv]
     return b"".join(os.fsencode(f"{key}\0{value}\0") for key, value in pairs)
 
 

@@ -63,38 +63,22 @@ def command_line(
     """
     command = [QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none"]
     command += ["-accel", "tcg,thread=multi,tb-size=256", "-machine", machine_option(shape), "-cpu", CPU]
-    command += [
-        "-bios",
-        "qboot.rom",
-        "-kernel",
-        str(kernel),
-        "-initrd",
-        str(initrd),
-        "-append",
-        kernel_options(),
-    ]
+    command += ["-bios", "qboot.rom", "-kernel", str(kernel), "-initrd", str(initrd)]
+    command += ["-append", kernel_options()]
     command += shape_arguments(shape)
     command += ["-fsdev", "local,id=root,path=/,security_model=none,multidevs=remap"]
     command += ["-device", "virtio-9p-pci,fsdev=root,mount_tag=root"]
-    command += [
-        "-chardev",
-        f"file,id=console,path={escaped(directory / 'console')}",
-        "-serial",
-        "chardev:console",
-    ]
-    command += ["-device", "virtio-serial-pci"]
+    command += ["-chardev", f"file,id=console,path={escaped(directory / 'console')}"]
+    command += ["-serial", "chardev:console", "-device", "virtio-serial-pci"]
     for number, (name, descriptor) in enumerate(ports, start=1):
         command += ["-chardev", f"socket,id={name},fd={descriptor}"]
         command += ["-device", f"virtserialport,chardev={name},name={name},nr={number}"]
     if plugin is not None:
         samples = directory / "samples"
         size = sampler_bytes(len(shape.machine.cpus))
-        command += [
-            "-plugin",
-            f"file={escaped(plugin)},directory={escaped(directory)},samples={escaped(samples)}",
-        ]
+        files = f"file={escaped(plugin)},directory={escaped(directory)},samples={escaped(samples)}"
         memory = f"memory-backend-file,id=samples,share=on,mem-path={escaped(samples)},size={size}"
-        command += ["-object", memory, "-device", "ivshmem-plain,memdev=samples"]
+        command += ["-plugin", files, "-object", memory, "-device", "ivshmem-plain,memdev=samples"]
     return command
 
 

@@ -56,16 +56,10 @@ class Outlet:
             self._broken()
 
 
-class Intake:
-    """Moves a descriptor's content to a socket, then closes that direction: the program sees the end."""
-
-    def __init__(self, source: int, target: socket.socket) -> None:
-        self._source, self._target = source, target
-        threading.Thread(target=self._run, daemon=True).start()
-
-    def _run(self) -> None:
-        with suppress(OSError, ValueError):
-            while data := os.read(self._source, _CHUNK):
-                self._target.sendall(data)
-        with suppress(OSError):
-            self._target.shutdown(socket.SHUT_WR)
+def pass_on(source: int, target: socket.socket) -> None:
+    """Move a descriptor's content to a socket, then close that direction: the program sees the end."""
+    with suppress(OSError, ValueError):
+        while data := os.read(source, _CHUNK):
+            target.sendall(data)
+    with suppress(OSError):
+        target.shutdown(socket.SHUT_WR)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from numaplan.common import UsageError
-from numaplan.launcher import LIBRARY, fit_plan, make_plan_table, make_report, read_observed
+from numaplan.launcher import LIBRARY, fit_plan, make_plan_table, make_report, read_logged_run
 from numaplan.machine import Machine
 from numaplan.profiler import prepare
 
@@ -41,7 +41,7 @@ class PlannedLaunch:
 
     def report(self, exit_code: int) -> dict[str, Any]:
         """What was applied (`numaplan/applied/1`), from the library's log."""
-        applied = make_report(self._plan, self._table, read_observed(self._folder), exit_code, ())
+        applied = make_report(self._plan, self._table, read_logged_run(self._folder), exit_code, ())
         content: dict[str, Any] = msgspec.to_builtins(applied)
         return content
 
@@ -94,14 +94,8 @@ def parse_configs(text: str, plan: str, online: str) -> list[str]:
 
     Raises UsageError for names that are unknown, or that need a plan or policy which is not given.
     """
-    usual = [
-        "default",
-        "no-autonuma",
-        "interleave",
-        "compact",
-        *["plan"] * bool(plan),
-        *["online"] * bool(online),
-    ]
+    usual = ["default", "no-autonuma", "interleave", "compact"]
+    usual += ["plan"] * bool(plan) + ["online"] * bool(online)
     names = [name.strip() for name in text.split(",") if name.strip()] if text else usual
     unknown = [name for name in names if name not in CONFIGS]
     if unknown or not names:
@@ -129,7 +123,7 @@ def make_job(
     directory: str,
     machine: Machine,
     options: Options,
-    timeout: float = 0.0,
+    timeout: float,
 ) -> Job:
     """The job that runs a program under a configuration."""
     job = Job(program, list(argv), environment, directory, timeout=timeout, exclude=is_launcher(argv))

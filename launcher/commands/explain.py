@@ -50,7 +50,7 @@ def explain(launch: CheckedLaunch) -> str:
 
 
 def _binding(launch: CheckedLaunch) -> str:
-    if launch.traced:
+    if launch.from_outside:
         reason = launch.obstacle or "asked for"
         return f"threads bound from outside by ptrace ({reason}); memory is left to first touch"
     return "threads bound and memory placed by a library that is loaded into the program"

@@ -192,9 +192,7 @@ class LaunchCommand(Command, frozen=True):
             )
         if self.save:
             raise UsageError("--save needs a program that nlaunch starts", "threads are identified only then")
-        return (
-            attach_to_all(options) if self.all_mine else attach_online(options, read_pids(tuple(self.attach)))
-        )
+        return attach_to_all(options) if self.all_mine else attach_online(options, read_pids(self.attach))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

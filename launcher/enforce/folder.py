@@ -5,14 +5,14 @@ A process of ours (native/trace/folder.c) makes it and takes it away, also when 
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from numaplan.common import MachineLacksError, UsageError, native_part
+from numaplan.common import UsageError
 
-KEEPER = native_part("launcher", "trace.elf")
+from .tracer import start_tracer
+
 _NAME_BYTES = 4096
 
 
@@ -23,7 +23,7 @@ def launch_folder(files: Mapping[str, bytes]) -> Iterator[Path]:
     Raises UsageError when there is no place for it, MachineLacksError when the native part was not built or
     no process can be started.
     """
-    keeper = _keeper()
+    keeper = start_tracer("keep", *_candidates())
     assert keeper.stdin is not None and keeper.stdout is not None
     folder: Path | None = None
     try:
@@ -44,19 +44,6 @@ def launch_folder(files: Mapping[str, bytes]) -> Iterator[Path]:
         keeper.stdout.close()
         if keeper.wait() < 0 and folder:  # it was killed
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _keeper() -> "subprocess.Popen[bytes]":
-    if not KEEPER.is_file():
-        raise MachineLacksError(f"{KEEPER.name}: the native program is not built", "run 'make setup'")
-    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-    command = [str(KEEPER), "keep", *_candidates()]
-    try:
-        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing, bufsize=0)
-    except OSError as error:
-        raise MachineLacksError(
-            f"no process can be started: {error.strerror}", "raise the limit (ulimit -n, ulimit -u)"
-        ) from error
 
 
 def _not_writable(reason: str) -> UsageError:

@@ -93,14 +93,14 @@ def executable_of(program: str, depth: int = 0) -> str:
         return program
     if not line.startswith(b"#!") or depth == _MAX_DEPTH:
         return program
-    words = os.fsdecode(line[2:]).split()
-    if not words:
+    interpreter, *arguments = os.fsdecode(line[2:]).split() or [""]
+    if not interpreter:
         return program
-    if Path(words[0]).name == "env":
-        names = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+    if Path(interpreter).name == "env":
+        names = [text for text in arguments if not text.startswith("-") and "=" not in text]
         found = shutil.which(names[0]) if names else None
         return executable_of(found, depth + 1) if found else program
-    return executable_of(words[0], depth + 1)
+    return executable_of(interpreter, depth + 1)
 
 
 def preload_obstacle(executable: str, facts: ElfFacts | None) -> str:
@@ -133,7 +133,7 @@ def gains_privileges(executable: str) -> bool:
             return False
     except OSError:
         return False
-    if facts.st_mode & stat.S_ISUID and facts.st_uid not in (os.geteuid(),):
+    if facts.st_mode & stat.S_ISUID and facts.st_uid != os.geteuid():
         return True
     if facts.st_mode & stat.S_ISGID and facts.st_mode & stat.S_IXGRP and facts.st_gid != os.getegid():
         return True

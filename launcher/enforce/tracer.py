@@ -13,6 +13,19 @@ LOG = "trace.log"
 _PR_SET_PTRACER = 0x59616D61
 
 
+def start_tracer(*arguments: str) -> "subprocess.Popen[bytes]":
+    """trace.elf with pipes for what is said to it and by it; raises MachineLacksError if it cannot start."""
+    if not TRACER.is_file():
+        raise MachineLacksError(f"{TRACER.name}: the native program is not built", "run 'make setup'")
+    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+    try:
+        return subprocess.Popen([str(TRACER), *arguments], stdin=pipe, stdout=pipe, stderr=nothing, bufsize=0)
+    except OSError as error:
+        raise MachineLacksError(
+            f"no process can be started: {error.strerror}", "raise the limit (ulimit -n, ulimit -u)"
+        ) from error
+
+
 class Tracer:
     """A tracer that waits for its program.
 
@@ -21,19 +34,10 @@ class Tracer:
     """
 
     def __init__(self, workdir: Path, table: Path, name: str, hold: bool) -> None:
-        if not TRACER.is_file():
-            raise MachineLacksError(f"{TRACER.name}: the native program is not built", "run 'make setup'")
         import ctypes  # here and not above: only programs that are traced wait for it
 
         self._libc, self._unsigned = ctypes.CDLL(None), ctypes.c_ulong
-        command = [str(TRACER), "trace", str(table), str(workdir), name, "hold" if hold else "yield"]
-        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-        try:
-            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing)
-        except OSError as error:
-            raise MachineLacksError(
-                f"the tracer cannot be started: {error.strerror}", "raise the limit (ulimit -n, ulimit -u)"
-            ) from error
+        self._process = start_tracer("trace", str(table), str(workdir), name, "hold" if hold else "yield")
 
     def attach(self) -> None:
         """Let the tracer attach to the calling process; returns when it has, or cannot."""

@@ -13,7 +13,7 @@ from numaplan.mapper import Plan
 from ..enforce.plan_fit import is_other_build
 from ..enforce.plan_table import PlanTable
 from ..verify.applied import warning_of
-from ..verify.observed import ObservedRun, read_observed
+from ..verify.logged_run import LoggedRun, read_logged_run
 from ..verify.report import make_report
 from .request import CheckedLaunch
 
@@ -38,14 +38,14 @@ class Attended(msgspec.Struct, frozen=True):
 def finish(launch: CheckedLaunch, table: PlanTable, workdir: Path, code: int, attended: Attended) -> int:
     """Write the report, say the summary; the exit code that the command ends with."""
     request, plan = launch.request, attended.plan
-    observed = read_observed(workdir)
+    logged = read_logged_run(workdir)
     notes = (
         *attended.notes,
         *_notes(launch),
-        *_left_to_first_touch(launch, observed),
+        *_left_to_first_touch(launch, logged),
         *attended.misplaced_threads,
     )
-    applied = make_report(plan, table, observed, code, notes)
+    applied = make_report(plan, table, logged, code, notes)
     applied = msgspec.structs.replace(
         applied, ok=applied.ok and not attended.misplaced_threads, match=attended.match
     )
@@ -55,8 +55,8 @@ def finish(launch: CheckedLaunch, table: PlanTable, workdir: Path, code: int, at
         for text in (f"warning: {warning}" if warning else "", match, applied.summary):
             if text:
                 say(launch, text)
-    if request.report_path:
-        write_document(request.report_path.replace("%r", launch.root), applied.to_json())
+    if launch.report_path:
+        write_document(launch.report_path, applied.to_json())
     return 1 if request.strict and not applied.ok and code == 0 else code
 
 
@@ -69,14 +69,14 @@ def say(launch: CheckedLaunch, text: str) -> None:
             print(f"{who}: {printable(text)}", file=sys.stderr, flush=True)
 
 
-def _left_to_first_touch(launch: CheckedLaunch, observed: ObservedRun) -> list[str]:
+def _left_to_first_touch(launch: CheckedLaunch, logged: LoggedRun) -> list[str]:
     """Processes with planned memory that were followed from outside, as children of one that was not."""
-    if launch.traced:
+    if launch.from_outside:
         return []
     planned = {region.region.process for region in launch.plan.memory}
     return [
         f"memory of {process} was left to first touch: nothing can be loaded into it"
-        for process in sorted(planned & observed.outside)
+        for process in sorted(planned & logged.outside)
     ]
 
 
@@ -87,7 +87,7 @@ def _notes(launch: CheckedLaunch) -> list[str]:
         for name in AFFINITY_VARIABLES
         if launch.environment.get(name)
     ]
-    if launch.obstacle and not launch.traced:
+    if launch.obstacle and not launch.from_outside:
         notes.append(f"nothing can be loaded into the program: {launch.obstacle}")
     if facts and is_other_build(plan, facts):
         notes.append("the program is another build than the one that the plan was made for")

@@ -33,7 +33,7 @@ class Attendants(msgspec.Struct, frozen=True):
     tracer: Tracer | None
     watch: "Watch | None"
     matcher: "Matcher | None"
-    online: "OnlineSession | None" = None
+    online: "OnlineSession | None"
 
     def started(self, pid: int) -> None:
         """The program runs."""
@@ -116,7 +116,7 @@ def _prepare(launch: CheckedLaunch, workdir: Path, table: PlanTable) -> Attendan
 
         current = (lambda: matcher.plan) if matcher else (lambda: launch.plan)
         watch = Watch(current, table, workdir, request.watch, request.quiet)
-    tracer = Tracer(workdir, workdir / TABLE, launch.root, request.override) if launch.traced else None
+    tracer = Tracer(workdir, workdir / TABLE, launch.root, request.override) if launch.from_outside else None
     if request.online:
         from ..online.session import OnlineSession
 
@@ -143,7 +143,7 @@ def _run(launch: CheckedLaunch, workdir: Path, attendants: Attendants) -> int:
 def _environment(launch: CheckedLaunch, workdir: Path) -> dict[str, str]:
     """The program's environment, with the library where that binds its threads."""
     environment = dict(launch.environment)
-    if not launch.traced:
+    if not launch.from_outside:
         environment = prepare(workdir, environment, LIBRARY)
         environment["NUMAPLAN_PLAN"] = str((workdir / TABLE).resolve())
         environment["NUMAPLAN_TRACER"] = str(TRACER)  # for what it starts: native/enforce/outside.c

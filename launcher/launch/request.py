@@ -52,19 +52,21 @@ class LaunchRequest(msgspec.Struct, frozen=True):
 class CheckedLaunch(msgspec.Struct, frozen=True):
     """What runs, on which machine, with which part of the plan.
 
-    program: the file that is started; facts: of the ELF file that then runs, of a script its interpreter;
-    obstacle: why the preload library cannot see the program's threads, empty when it can; traced: whether its
-    threads are bound from outside instead; root: name of the first process.
+    report_path: of the request, with the rank in it; program: the file that is started; facts: of the ELF
+    file that then runs, of a script its interpreter; obstacle: why the preload library cannot see the
+    program's threads, empty when it can; from_outside: whether the tracer binds them instead; root: name of
+    the first process.
     """
 
     request: LaunchRequest
+    report_path: str
     machine: Machine
     plan: Plan
     environment: Mapping[str, str]
     program: str
     facts: ElfFacts | None
     obstacle: str
-    traced: bool
+    from_outside: bool
     root: str
 
 
@@ -80,24 +82,25 @@ def check(request: LaunchRequest, environment: Mapping[str, str] | None = None) 
     machine = Machine.load("local")
     plan = fit_plan(request.plan_path, machine, request.remap, program, facts)
     plan = part_of_process(plan, root)
-    if request.report_path:
-        check_output(request.report_path)
+    report_path = request.report_path.replace("%r", root)
+    if report_path:
+        check_output(report_path)
     obstacle = preload_obstacle(executable, facts)
     return CheckedLaunch(
         request,
+        report_path,
         machine,
         plan,
         environment,
         program,
         facts,
         obstacle,
-        _traced(request, executable, obstacle),
+        _is_bound_from_outside(request, executable, obstacle),
         root,
     )
 
 
-def _traced(request: LaunchRequest, executable: str, obstacle: str) -> bool:
-    """Whether the program is to be followed from outside."""
+def _is_bound_from_outside(request: LaunchRequest, executable: str, obstacle: str) -> bool:
     if request.by != "auto" or not obstacle:
         return request.by == "ptrace"
     # Of a program that gains privileges the kernel would take these away under a tracer that has none.

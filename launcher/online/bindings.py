@@ -22,7 +22,7 @@ class Bindings:
     _foreign: set[int] = field(default_factory=set)
     _process_cpus: dict[int, Cpus] = field(
         default_factory=dict
-    )  # pid -> cpus its threads had in all at first
+    )  # by pid, what its threads had in all at first
 
     def movable(self, pid: int, tids: list[int]) -> dict[int, bool]:
         """Whether each thread of a process may be moved."""

@@ -17,7 +17,7 @@ from .actuator import ActionResult, Actuator
 from .example import example_observation
 from .judge import Cost, PendingMoves, cost_of, verdict
 from .observer import Observer
-from .reporting import Journal, Tally, action_entries
+from .reporting import Journal, Tally, action_entry
 from .samples import Interval
 
 _TRIAL_INTERVALS = 3  # intervals in which moves may show what they did
@@ -63,14 +63,9 @@ class Loop:
         self._failures = 0
         self._idle = 0
         self._restarted = False
-        self._last: Interval | None = None
+        self.last: Interval | None = None  # that had threads in it
         self._pids: list[int] = []
         self._spent = 0.0  # seconds of cpu that the last step took
-
-    @property
-    def last(self) -> Interval | None:
-        """The last observation with threads in it."""
-        return self._last
 
     def run(self) -> None:
         """Until stopped, the processes are gone, or nothing helps; never raises for what the system does."""
@@ -102,7 +97,7 @@ class Loop:
         observation = interval.observation
         if not observation.threads.count:
             return
-        self._last = interval
+        self.last = interval
         self.tally.intervals += 1
         self.tally.lost += interval.lost
         threads, pids = observation.threads, observation.processes.pid
@@ -204,7 +199,7 @@ class Loop:
                 "samples": len(interval.samples.pid), "lost": interval.lost, "local_share": cost.local_share,
                 "cost": cost.mean, "waiting": interval.waiting,
             },
-            actions=action_entries(done), effect=effect, spent_s=self._spent,
+            actions=[action_entry(one) for one in done], effect=effect, spent_s=self._spent,
         )  # fmt: skip
 
     def _wait(self, seconds: float) -> bool:

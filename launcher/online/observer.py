@@ -116,7 +116,7 @@ class Observer:
             samples.lost,
         )
 
-    def _read_threads(self, pids: Ints) -> "_ThreadReadings":
+    def _read_threads(self, pids: Ints) -> _ThreadReadings:
         rows: list[tuple[int, int, procfs.ThreadTimes, bool]] = []
         for number, pid in enumerate(pids.tolist()):
             living = procfs.thread_ids(pid)
@@ -125,12 +125,11 @@ class Observer:
                 times = procfs.thread_times(pid, tid)
                 if times is not None and times.cpu in self._row_of_cpu:
                     rows.append((number, tid, times, movable[tid]))
-        self.bindings.forget({tid for _process, tid, _times, _movable in rows})
-        before = [self._times.get(tid, times) for _process, tid, times, _movable in rows]
-        self._times = {tid: times for _process, tid, times, _movable in rows}
+        pairs = [(times, self._times.get(tid, times)) for _number, tid, times, _movable in rows]
+        self._times = {tid: times for _number, tid, times, _movable in rows}
+        self.bindings.forget(set(self._times))
         tids = np.array([tid for _number, tid, _times, _movable in rows], dtype=np.int64)
         process = np.array([number for number, _tid, _times, _movable in rows], dtype=np.int64)
-        pairs = [(times, earlier) for (_p, _t, times, _m), earlier in zip(rows, before, strict=True)]
         return _ThreadReadings(
             tids,
             process,
@@ -138,7 +137,7 @@ class Observer:
             np.array([self._row_of_cpu[now.cpu] for now, _ in pairs], dtype=np.int64),
             np.array([now.ran_ns - then.ran_ns for now, then in pairs], dtype=np.int64),
             np.array([now.waited_ns - then.waited_ns for now, then in pairs], dtype=np.int64),
-            np.array([movable for _p, _t, _times, movable in rows], dtype=np.bool_),
+            np.array([movable for _number, _tid, _times, movable in rows], dtype=np.bool_),
         )
 
     def _pages(self, table: SampleTable, pids: Ints) -> tuple[Pages, Ints]:
@@ -201,7 +200,7 @@ class Observer:
         return sums.astype(np.float64, copy=False)
 
     def _threads(
-        self, readings: "_ThreadReadings", touches: Touches, accesses: Floats, interval: float, counts: Counts
+        self, readings: _ThreadReadings, touches: Touches, accesses: Floats, interval: float, counts: Counts
     ) -> Threads:
         """The threads' rows."""
         count = len(readings.tids)

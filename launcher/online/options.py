@@ -1,6 +1,7 @@
 """What `--online` was asked for."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from numaplan.common import UsageError
@@ -11,9 +12,8 @@ _BUDGET = re.compile(r"(moves|mb)=([0-9]{1,9}(?:\.[0-9]{1,6})?)")
 
 @dataclass(frozen=True)
 class OnlineOptions:
-    """policy: its name; settings: `--set` words; moves, megabytes: the budget a second; journal, save: files,
-    or ""; backend: which sampler; overhead: share of all
-    cpus' time that the loop may take; quiet: no summary.
+    """policy: its name; settings: of `--set`; moves, megabytes: the budget a second; journal, save: files, or
+    ""; backend: which sampler; overhead: share of all cpus' time that the loop may take; quiet: no summary.
     """
 
     policy: str
@@ -30,8 +30,8 @@ class OnlineOptions:
 def read_budget(text: str) -> tuple[float, float]:
     """`moves=8,mb=256` (either, or both) as (moves, megabytes) a second; raises UsageError."""
     found = {"moves": 8.0, "mb": 256.0}
-    for word in text.split(",") if text else ():
-        match = _BUDGET.fullmatch(word.strip())
+    for limit in text.split(",") if text else ():
+        match = _BUDGET.fullmatch(limit.strip())
         if match is None:
             raise UsageError(
                 f"--budget {text}: not a budget", "write for example moves=8,mb=256 (per second)"
@@ -40,11 +40,11 @@ def read_budget(text: str) -> tuple[float, float]:
     return found["moves"], found["mb"]
 
 
-def read_pids(words: tuple[str, ...]) -> tuple[int, ...]:
+def read_pids(texts: Sequence[str]) -> tuple[int, ...]:
     """Process ids, also with commas between; raises UsageError."""
     pids = []
-    for word in ",".join(words).split(","):
-        if not (word.isascii() and word.isdecimal() and 0 < int(word[:9]) < 1 << 22 and len(word) < 9):
-            raise UsageError(f"--attach {word}: not a process", "give the id of a running process")
-        pids.append(int(word))
+    for text in ",".join(texts).split(","):
+        if not (text.isascii() and text.isdecimal() and len(text) < 9 and 0 < int(text) < 1 << 22):
+            raise UsageError(f"--attach {text}: not a process", "give the id of a running process")
+        pids.append(int(text))
     return tuple(dict.fromkeys(pids))

@@ -2,7 +2,6 @@
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -74,29 +73,16 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} in the journal")
 
 
-def action_entries(done: Sequence[ActionResult]) -> list[dict[str, Any]]:
+def action_entry(one: ActionResult) -> dict[str, Any]:
     """What was done, for the journal."""
-    return [_entry(one) for one in done]
-
-
-def _entry(one: ActionResult) -> dict[str, Any]:
     action = one.action
     if isinstance(action, MoveThread):
-        entry = {
-            "move": "thread",
-            "tid": action.tid,
-            "node": action.node,
-            "cpu": action.cpu,
-            "partner": action.partner,
-        }
+        entry = {"move": "thread", "tid": action.tid, "node": action.node}
+        entry |= {"cpu": action.cpu, "partner": action.partner}
     else:
         entry = {"move": "pages", "pid": action.pid, "node": action.node, "pages": len(action.pages)}
-    return {
-        **entry,
-        "moved": one.moved,
-        "reason": action.reason,
-        **({"problem": one.problem} if one.problem else {}),
-    }
+    entry |= {"moved": one.moved, "reason": action.reason}
+    return entry | {"problem": one.problem} if one.problem else entry
 
 
 class Status:
@@ -109,7 +95,7 @@ class Status:
             from rich.console import Console
             from rich.status import Status as Spinner
 
-            self._live = Spinner("looking", console=Console(stderr=True))
+            self._live = Spinner("observing", console=Console(stderr=True))
             self._live.start()
 
     def say(self, text: str) -> None:

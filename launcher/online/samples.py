@@ -63,7 +63,7 @@ class Interval(NamedTuple):
         return float(self.samples.weight[np.isin(self.samples.tid, tids)].sum()) / total if total > 0 else 1.0
 
 
-def sample_table(samples: LiveSamples, node_of_cpu: Ints, pids: Ints, timed: bool = True) -> SampleTable:
+def sample_table(samples: LiveSamples, node_of_cpu: Ints, pids: Ints, timed: bool) -> SampleTable:
     """The samples of these processes (ascending) on known cpus, but for addresses that no memory has.
 
     node_of_cpu: node row by cpu id, -1 unknown, the last entry for ids beyond; timed: do latencies count.

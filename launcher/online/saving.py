@@ -4,6 +4,7 @@ import msgspec
 import numpy as np
 
 from numaplan.common import UsageError
+from numaplan.machine import Machine
 from numaplan.mapper import (
     Floats,
     Ints,
@@ -18,7 +19,7 @@ from numaplan.mapper import (
     Run,
     evaluate,
 )
-from numaplan.profiler import Identity, Machine, RegionRecord, ThreadRecord
+from numaplan.profiler import Identity, RegionRecord, ThreadRecord
 
 from ..process import page_moves as kernel
 from .bindings import Bindings

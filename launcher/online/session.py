@@ -22,7 +22,7 @@ from .reporting import Journal, Status, summary
 _FAULT_WINDOW = 2.5  # periods that a fault counts, as they are few; of other samples those of one interval do
 _MEMORY_SHARE = 0.3  # of its time that a thread is taken to wait for memory where nothing tells
 _FAULT_SHARE = 0.01  # of all cpus' time that making touches visible may cost
-_JOIN_SECONDS = 5.0  # seconds
+_JOIN_SECONDS = 5.0
 
 
 class OnlineSession:

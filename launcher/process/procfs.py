@@ -64,7 +64,7 @@ def families(roots: Iterable[int], parents: dict[int, int] | None = None) -> lis
 
     parents: what was found at the last call, and is now: only those of new processes are then read.
     """
-    living = [int(name) for name in os.listdir(_PROC) if name.isdecimal()]  # noqa: PTH208  # names alone
+    living = _process_ids()
     known = {} if parents is None else {pid: parents[pid] for pid in living if pid in parents}
     known |= {pid: parent_of(pid) for pid in living if pid not in known}
     if parents is not None:
@@ -116,11 +116,11 @@ def newest_task() -> int:
 
 def processes_of(user: int) -> list[int]:
     """All processes of a user."""
-    return sorted(
-        int(entry.name)
-        for entry in _PROC.iterdir()
-        if entry.name.isdecimal() and owner(int(entry.name)) == user
-    )
+    return sorted(pid for pid in _process_ids() if owner(pid) == user)
+
+
+def _process_ids() -> list[int]:
+    return [int(name) for name in os.listdir(_PROC) if name.isdecimal()]  # noqa: PTH208  # names alone
 
 
 def thread_ids(pid: int) -> list[int]:

@@ -3,12 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from numaplan.mapper import assign
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from numaplan.mapper import Floats, Ints, assign
 
 MARGIN = 0.02  # a match must fit better than the order of creation by so much of the whole
 SWAPPED = 256  # threads up to which exchanges of two refine a match

@@ -20,7 +20,7 @@ from numaplan.profiler import LiveEvents, LiveSamples, live_events, start_sample
 from ..enforce.plan_table import PlanTable
 from ..process.procfs import families
 from ..process.soft_dirty import SoftDirtyProbe
-from ..verify.observed import read_observed
+from ..verify.logged_run import read_logged_run
 from .match import Match, load_matching, match_roles
 from .memory_use import LiveUse, RoleUse, joined
 
@@ -76,7 +76,7 @@ class Matcher:
                 if self._wait(began + attempt * self._seconds - time.monotonic()):
                     return
                 pieces.append(self._sampler.take())
-                live = LiveUse(joined(pieces), read_observed(self._workdir), self._table, roles)
+                live = LiveUse(joined(pieces), read_logged_run(self._workdir), self._table, roles)
                 if live.samples >= LEAST_SAMPLES * max(len(live.tids), 1):
                     break
             self._outcome = self._match(roles, live, time.monotonic() - began)

@@ -4,17 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
 from numaplan.common import UsageError
-from numaplan.mapper import Plan, RegionKey
+from numaplan.mapper import Floats, Ints, Plan, RegionKey
 from numaplan.profiler import LiveSamples
 
 from ..enforce.plan_table import PlanTable
-from ..verify.observed import ObservedRun
-from .match import Floats, Ints
+from ..verify.logged_run import LoggedRun
 
-BLOCKS = 64  # a region is told apart into, where a trace says who uses them
+BLOCKS = 64  # of a region that are told apart where a trace says who uses them
 
 
 @dataclass(frozen=True)
@@ -90,11 +88,11 @@ class LiveUse:
     samples: how many were of planned memory; tids: of the planned threads that live.
     """
 
-    def __init__(self, live: LiveSamples, observed: ObservedRun, table: PlanTable, roles: RoleUse) -> None:
+    def __init__(self, live: LiveSamples, logged: LoggedRun, table: PlanTable, roles: RoleUse) -> None:
         plan = roles.plan
         self.tids = {
             key: thread.tid
-            for key, thread in observed.threads.items()
+            for key, thread in logged.threads.items()
             if thread.planned and not thread.ended and thread.tid
         }
         row_of = {
@@ -104,11 +102,11 @@ class LiveUse:
         }
         self._row = np.array([row_of.get(int(tid), -1) for tid in live.tid], dtype=np.int64)
         self._live, self._count = live, len(plan.threads)
-        self.use: NDArray[np.float64] = np.zeros_like(roles.use)
+        self.use: Floats = np.zeros_like(roles.use)
         self.samples = 0
         address = live.addr.astype(np.int64)
         for row in range(len(table.regions)):
-            region = observed.regions.get(row)
+            region = logged.regions.get(row)
             if region is None or not region.address:
                 continue
             hits = (self._row >= 0) & (live.pid == region.pid)

@@ -1,4 +1,4 @@
-"""The plan compared with what was observed of a run: what was applied, and the reasons where it was not."""
+"""The plan compared with what was logged of a run: what was applied, and the reasons where it was not."""
 
 import os
 
@@ -7,7 +7,7 @@ from numaplan.mapper import Plan, PlanRegion, PlanThread, RegionKey
 
 from ..enforce.plan_table import PlanTable
 from .applied import Applied, AppliedRegion, AppliedThread, Unplanned, human_bytes
-from .observed import ObservedRegion, ObservedRun
+from .logged_run import LoggedRegion, LoggedRun
 from .reasons import affinity_change, binding_failure, placement_failure
 
 Misplaced = dict[tuple[int, int], int]  # bytes by (node wanted, actual node)
@@ -15,38 +15,36 @@ LISTED = 1000  # unplanned threads listed by name
 
 
 def make_report(
-    plan: Plan, table: PlanTable, observed: ObservedRun, exit_code: int, notes: tuple[str, ...]
+    plan: Plan, table: PlanTable, logged: LoggedRun, exit_code: int, notes: tuple[str, ...]
 ) -> Applied:
-    """Compare the plan with what was observed.
+    """Compare the plan with the logs.
 
     notes: reasons known before the start that concern the result (another build, an affinity variable).
     """
-    threads = tuple(_thread(thread, observed) for thread in plan.threads)
+    threads = tuple(_thread(thread, logged) for thread in plan.threads)
     rows = {region.region: row for row, region in enumerate(table.regions)}
     memory = tuple(
-        _region(region, observed.regions.get(rows.get(region.region, -1)))
+        _region(region, logged.regions.get(rows.get(region.region, -1)))
         for region in plan.memory
         if region.region.kind != "stack"
     )
     missing = tuple(
-        f"{thread.process}/{thread.path}" for thread in plan.threads if _key(thread) not in observed.threads
+        f"{thread.process}/{thread.path}" for thread in plan.threads if _key(thread) not in logged.threads
     )
     planned_processes = {thread.process for thread in plan.threads}
     unplanned = tuple(
         Unplanned(path=actual.path, process=actual.process, applied=actual.cpus)
-        for actual in list(observed.threads.values())
+        for actual in logged.threads.values()
         if not actual.planned and actual.process in planned_processes
     )
-    reasons = [*notes, *_thread_reasons(plan, observed), *_memory_reasons(plan, table, observed, memory)]
+    reasons = [*notes, *_thread_reasons(plan, logged), *_memory_reasons(plan, table, logged, memory)]
     as_planned = sum(set(thread.planned) == set(thread.applied) for thread in threads)
-    if observed.lost:
-        reasons.append(f"{observed.lost} events were lost (disk full?): the report is not complete")
+    if logged.lost:
+        reasons.append(f"{logged.lost} events were lost (disk full?): the report is not complete")
     good_memory = all(region.appeared and region.well_placed for region in memory)
     return Applied(
-        ok=as_planned == len(threads) and not unplanned and good_memory and not observed.bad_table,
-        summary=_summary(
-            as_planned, len(threads), memory, _misplaced_bytes(plan, rows, observed), observed.full
-        ),
+        ok=as_planned == len(threads) and not unplanned and good_memory and not logged.bad_table,
+        summary=_summary(as_planned, len(threads), memory, _misplaced_bytes(plan, rows, logged), logged.full),
         exit_code=exit_code,
         threads=threads,
         memory=memory,
@@ -61,8 +59,8 @@ def _key(thread: PlanThread) -> tuple[str, str]:
     return thread.process, thread.path
 
 
-def _thread(thread: PlanThread, observed: ObservedRun) -> AppliedThread:
-    actual = observed.threads.get(_key(thread))
+def _thread(thread: PlanThread, logged: LoggedRun) -> AppliedThread:
+    actual = logged.threads.get(_key(thread))
     return AppliedThread(
         path=thread.path,
         planned=thread.cpus,
@@ -79,24 +77,24 @@ def _is_misplaced(region: PlanRegion, wanted: int, actual: int) -> bool:
     return region.policy != "interleave" or actual not in {run.node for run in region.runs}
 
 
-def _misplaced_bytes(plan: Plan, rows: dict[RegionKey, int], observed: ObservedRun) -> Misplaced:
+def _misplaced_bytes(plan: Plan, rows: dict[RegionKey, int], logged: LoggedRun) -> Misplaced:
     """Misplaced bytes by (node wanted, actual node)."""
     misplaced_bytes: Misplaced = {}
     for region in plan.memory:
-        actual = observed.regions.get(rows.get(region.region, -1))
+        actual = logged.regions.get(rows.get(region.region, -1))
         for pair, count in (actual.pages if actual else {}).items():
             if _is_misplaced(region, *pair):
                 misplaced_bytes[pair] = misplaced_bytes.get(pair, 0) + count
     return misplaced_bytes
 
 
-def _region(region: PlanRegion, observed: ObservedRegion | None) -> AppliedRegion:
+def _region(region: PlanRegion, logged: LoggedRegion | None) -> AppliedRegion:
     planned: dict[str, int] = {}
     for run in region.runs:
         planned[str(run.node)] = planned.get(str(run.node), 0) + run.bytes
     actual: dict[str, int] = {}
     misplaced = 0
-    for (wanted, node), count in (observed.pages if observed else {}).items():
+    for (wanted, node), count in (logged.pages if logged else {}).items():
         if node < 0:
             continue
         actual[str(node)] = actual.get(str(node), 0) + count
@@ -107,18 +105,18 @@ def _region(region: PlanRegion, observed: ObservedRegion | None) -> AppliedRegio
         planned=planned,
         actual=actual,
         misplaced=misplaced,
-        appeared=observed is not None,
+        appeared=logged is not None,
     )
 
 
-def _thread_reasons(plan: Plan, observed: ObservedRun) -> list[str]:
+def _thread_reasons(plan: Plan, logged: LoggedRun) -> list[str]:
     reasons: list[str] = []
-    if not observed.processes:
+    if not logged.processes:
         reasons.append("the program did not load the library (static, setuid, or it never started)")
-    if observed.bad_table:
+    if logged.bad_table:
         reasons.append("the library refused the plan's table")
     for thread in plan.threads:
-        actual = observed.threads.get(_key(thread))
+        actual = logged.threads.get(_key(thread))
         if actual is None or set(actual.cpus) == set(thread.cpus):
             continue
         reason = (
@@ -131,7 +129,7 @@ def _thread_reasons(plan: Plan, observed: ObservedRun) -> list[str]:
 
 
 def _memory_reasons(
-    plan: Plan, table: PlanTable, observed: ObservedRun, memory: tuple[AppliedRegion, ...]
+    plan: Plan, table: PlanTable, logged: LoggedRun, memory: tuple[AppliedRegion, ...]
 ) -> list[str]:
     reasons = [
         f"{region.region.kind} {region.region.name}: {reason}"
@@ -139,7 +137,7 @@ def _memory_reasons(
         if region.region.kind != "stack"
     ]
     for row, region in enumerate(table.regions):
-        actual = observed.regions.get(row)
+        actual = logged.regions.get(row)
         name = f"{region.region.kind} {region.region.name}"
         if actual is not None and actual.error:
             reasons.append(f"{name}: {_region_failure(region, actual.error)}")
@@ -147,13 +145,13 @@ def _memory_reasons(
             reasons.append(f"{name}: {actual.bytes} bytes today, {region.region.bytes} in the plan")
     for item in memory:
         if not item.well_placed:
-            full = [f"node {node} was full" for node in item.planned if int(node) in observed.full]
+            full = [f"node {node} was full" for node in item.planned if int(node) in logged.full]
             detail = "".join(f": {reason}" for reason in full[:1])
             reasons.append(
                 f"{item.region.kind} {item.region.name}: {human_bytes(item.misplaced)} on other nodes{detail}"
             )
     if any(region.policy == "next-touch" for region in plan.memory):
-        marked, moved, stayed = observed.next_touch
+        marked, moved, stayed = logged.next_touch
         detail = f"{human_bytes(marked)} marked, {moved} pages moved, {stayed} could not be"
         reasons.append(f"next-touch: {detail}" if marked else "next-touch regions were left to first touch")
     return reasons

@@ -15,7 +15,7 @@ from numaplan.mapper import Plan, PlanRegion
 from ..enforce.plan_table import PlanTable
 from ..process.page_moves import page_nodes
 from .applied import thread_name
-from .observed import ObservedRegion, ObservedRun, read_observed
+from .logged_run import LoggedRegion, LoggedRun, read_logged_run
 
 PAGES = 4096  # asked for in a region, evenly spread
 
@@ -75,7 +75,7 @@ class Watch:
     def _run(self) -> None:
         last = ""
         while not self._ended.wait(self._interval):
-            check = check_placement(self._plan(), self._table, read_observed(self._workdir))
+            check = check_placement(self._plan(), self._table, read_logged_run(self._workdir))
             for name in check.misplaced_threads:
                 self._misplaced_threads.setdefault(name, time.monotonic() - self._began)
             line = check.line()
@@ -84,11 +84,11 @@ class Watch:
             last = line
 
 
-def check_placement(plan: Plan, table: PlanTable, observed: ObservedRun) -> PlacementCheck:
+def check_placement(plan: Plan, table: PlanTable, logged: LoggedRun) -> PlacementCheck:
     """Threads and pages of the running program as the kernel has them now."""
     alive, misplaced_threads = 0, []
     for thread in plan.threads:
-        actual = observed.threads.get((thread.process, thread.path))
+        actual = logged.threads.get((thread.process, thread.path))
         if actual is None or actual.ended:
             continue
         try:
@@ -100,13 +100,13 @@ def check_placement(plan: Plan, table: PlanTable, observed: ObservedRun) -> Plac
             misplaced_threads.append(thread_name(thread.process, thread.path))
     pages = misplaced = 0
     for row, region in enumerate(table.regions):
-        if row in observed.regions:
-            touched, elsewhere = _count_pages(region, observed.regions[row])
+        if row in logged.regions:
+            touched, elsewhere = _count_pages(region, logged.regions[row])
             pages, misplaced = pages + touched, misplaced + elsewhere
     return PlacementCheck(alive, tuple(misplaced_threads), pages, misplaced)
 
 
-def _count_pages(region: PlanRegion, actual: ObservedRegion) -> tuple[int, int]:
+def _count_pages(region: PlanRegion, actual: LoggedRegion) -> tuple[int, int]:
     """(pages touched, pages on a node that the plan does not want them on)"""
     if not actual.address or region.policy == "next-touch":
         return 0, 0

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/mempolicy.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,9 +20,6 @@
 #define PROBES 32
 #define PROBE_STRIDE (256u << 10)
 #define PAGE 4096u
-#define MPOL_BIND 2
-#define MPOL_F_NODE 1
-#define MPOL_F_ADDR 2
 
 struct span {
     uint64_t first, last; /* page frames, last exclusive; equal: no memory */

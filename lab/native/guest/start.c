@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/mempolicy.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,8 +14,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#define MPOL_INTERLEAVE 3
 
 static bool set_limits(const struct guest_frame *frame) {
     size_t position = 0;
@@ -37,7 +36,7 @@ static bool set_placement(const struct guest_job *job) {
         if (sched_setaffinity(0, sizeof cpus, &cpus)) return false;
     }
     if (!job->interleave) return true;
-    if (syscall(SYS_get_mempolicy, NULL, memory_nodes, 8 * sizeof memory_nodes, NULL, 4 /* MPOL_F_MEMS_ALLOWED */))
+    if (syscall(SYS_get_mempolicy, NULL, memory_nodes, 8 * sizeof memory_nodes, NULL, MPOL_F_MEMS_ALLOWED))
         return false;
     return !syscall(SYS_set_mempolicy, MPOL_INTERLEAVE, memory_nodes, 8 * sizeof memory_nodes);
 }

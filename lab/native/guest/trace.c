@@ -27,18 +27,18 @@ static const char probes[] = "p:lab/new wake_up_new_task task=%di\np:lab/exec be
  * Tell the plugin where the two last ones are. The probes are only listed yet; when they are switched on the code is
  * changed, so QEMU translates it again, this time for a plugin that watches it.
  */
-static unsigned tell_stage_code(void) {
+static unsigned send_stage_code(void) {
     char line[256];
     unsigned long long address;
-    unsigned told = 0;
+    unsigned count = 0;
     FILE *list = fopen("/sys/kernel/debug/kprobes/list", "re");
     while (list && fgets(line, sizeof line, list))
         if ((strstr(line, " begin_new_exec+") || strstr(line, " do_exit+")) && sscanf(line, "%llx", &address) == 1) {
             guest_mark_with(MARK_STAGE_CODE, 1, (uint64_t[]){address});
-            told++;
+            count++;
         }
     if (list) fclose(list);
-    return told;
+    return count;
 }
 
 /*
@@ -49,7 +49,7 @@ static unsigned tell_stage_code(void) {
  */
 static void arm(void) {
     guest_write_text(RECORD_NAMES, "0"); /* instances have this from when they are made */
-    if (mkdir(LAB_FOLDER, 0700) || !guest_write_text(TRACING "kprobe_events", probes) || tell_stage_code() != 2)
+    if (mkdir(LAB_FOLDER, 0700) || !guest_write_text(TRACING "kprobe_events", probes) || send_stage_code() != 2)
         guest_die("the kernel cannot trace the lives of tasks: %s", strerror(errno));
     guest_write_text(RECORD_NAMES, "1");
     guest_write_text(LAB "tracing_on", "0");

@@ -34,8 +34,8 @@ static struct range {
 static unsigned range_count;
 static int chosen = KEY_CALL;
 
-static uint64_t key_of(const struct qemu_plugin_hwaddr *seen, int key) {
-    return key == KEY_WORD ? ((const uint64_t *)(const void *)seen)[1] : qemu_plugin_hwaddr_phys_addr(seen);
+static uint64_t key_of(const struct qemu_plugin_hwaddr *page, int key) {
+    return key == KEY_WORD ? ((const uint64_t *)(const void *)page)[1] : qemu_plugin_hwaddr_phys_addr(page);
 }
 
 void lab_nodes_add_span(uint64_t node, uint64_t physical, uint64_t bytes) {
@@ -49,14 +49,14 @@ static struct span *span_of(uint64_t physical) {
     return NULL;
 }
 
-void lab_nodes_add_probe(uint64_t physical, const struct qemu_plugin_hwaddr *seen) {
+void lab_nodes_add_probe(uint64_t physical, const struct qemu_plugin_hwaddr *page) {
     struct span *span = span_of(physical);
-    if (!span || !seen || qemu_plugin_hwaddr_is_io(seen)) {
+    if (!span || !page || qemu_plugin_hwaddr_is_io(page)) {
         stray_probes++;
         return;
     }
     for (int key = 0; key < KEYS; key++) {
-        uint64_t offset = key_of(seen, key) - physical;
+        uint64_t offset = key_of(page, key) - physical;
         span->steady[key] = span->probes == 0 || (span->steady[key] && span->offset[key] == offset);
         span->offset[key] = offset;
     }
@@ -92,8 +92,8 @@ bool lab_nodes_calibrate(FILE *report) {
     return ok;
 }
 
-unsigned lab_nodes_find(const struct qemu_plugin_hwaddr *seen) {
-    uint64_t key = key_of(seen, chosen);
+unsigned lab_nodes_find(const struct qemu_plugin_hwaddr *page) {
+    uint64_t key = key_of(page, chosen);
     for (unsigned i = 0; i < range_count; i++)
         if (key - ranges[i].start < ranges[i].bytes) return ranges[i].node;
     return NODE_UNKNOWN;

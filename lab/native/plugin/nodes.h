@@ -11,12 +11,12 @@
 #define NODE_UNKNOWN NODES_MAX /* device memory, or a page in no calibrated span */
 
 void lab_nodes_add_span(uint64_t node, uint64_t physical, uint64_t bytes);
-void lab_nodes_add_probe(uint64_t physical, const struct qemu_plugin_hwaddr *seen);
+void lab_nodes_add_probe(uint64_t physical, const struct qemu_plugin_hwaddr *page);
 
 /* Check that the probes agree, choose the key and write what was found. Returns whether counting can be trusted. */
 bool lab_nodes_calibrate(FILE *report);
 
 /* The node of a page, or NODE_UNKNOWN. */
-unsigned lab_nodes_find(const struct qemu_plugin_hwaddr *seen);
+unsigned lab_nodes_find(const struct qemu_plugin_hwaddr *page);
 
 #endif

@@ -107,8 +107,8 @@ static void at_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addres
         return;
     }
     if (__builtin_expect(counting, 1)) {
-        struct qemu_plugin_hwaddr *seen = qemu_plugin_get_hwaddr(info, address);
-        unsigned node = seen ? lab_nodes_find(seen) : NODE_UNKNOWN;
+        struct qemu_plugin_hwaddr *page = qemu_plugin_get_hwaddr(info, address);
+        unsigned node = page ? lab_nodes_find(page) : NODE_UNKNOWN;
         uint64_t parts = parts_of(info);
         lab_rows_current[vcpu]->accesses[node] += parts;
         if (lab_sampling_due(vcpu, parts))

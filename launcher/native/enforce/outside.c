@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define PRELOAD "LD_PRELOAD"
-enum { WORDS = 8 }; /* that stand before the program's own */
+enum { BEFORE = 8 }; /* arguments of the tracer, before those of the program */
 enum { TRACER, PLAN, LOG, OVERRIDE, KNOWN };
 
 static const char *const NAMES[KNOWN] = {"NUMAPLAN_TRACER", "NUMAPLAN_PLAN", "NUMAPLAN_LOG", "NUMAPLAN_OVERRIDE"};
@@ -21,7 +21,7 @@ static char *known[KNOWN]; /* as this process was started: it may clear its envi
 struct room {
     char self[NP_PATH];
     char fit[2];
-    char *rest[]; /* words, environment, text */
+    char *rest[]; /* arguments, environment, text */
 };
 
 __attribute__((constructor(102))) static void remember(void) {
@@ -39,7 +39,7 @@ __attribute__((constructor(102))) static void remember(void) {
 }
 
 /* Under a debugger or another tracer nobody can attach, and it counts the execs of what it starts. */
-static bool traced(void) {
+static bool has_tracer(void) {
     char text[1024];
     int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
     ssize_t got = file < 0 ? 0 : read(file, text, sizeof text - 1);
@@ -50,14 +50,14 @@ static bool traced(void) {
 }
 
 static const char *tracer(void) {
-    bool usable = known[TRACER] && known[LOG] && access(known[TRACER], X_OK) == 0 && !traced();
+    bool usable = known[TRACER] && known[LOG] && access(known[TRACER], X_OK) == 0 && !has_tracer();
     return usable ? known[TRACER] : NULL;
 }
 
 size_t nf_exec_room(struct np_exec *call) {
     if (!known[PLAN] || (call->fit = np_fit_of(call->path)) == NP_FITS) return 0;
     const char *preload = np_value_of(call->envp, PRELOAD);
-    size_t arrays = np_count(call->argv) + WORDS + 2 + np_count(call->envp) + 2;
+    size_t arrays = np_count(call->argv) + BEFORE + 2 + np_count(call->envp) + 2;
     return sizeof(struct room) + arrays * sizeof(char *) + sizeof PRELOAD + (preload ? strlen(preload) : 0) + 1;
 }
 
@@ -71,7 +71,7 @@ static char **without_preload(char *const *envp, char **kept) {
 
 void nf_exec_change(struct np_exec *call, void *given) {
     struct room *room = given;
-    char **words = room->rest, **kept = words + np_count(call->argv) + WORDS + 2;
+    char **argv = room->rest, **kept = argv + np_count(call->argv) + BEFORE + 2;
     char *text = (char *)(kept + np_count(call->envp) + 2), *value = stpcpy(text, PRELOAD "=");
     const char *preload = np_value_of(call->envp, PRELOAD), *by = tracer();
     if (preload && call->fit == NP_FOREIGN) np_preload_without_us(preload, value);
@@ -85,10 +85,10 @@ void nf_exec_change(struct np_exec *call, void *given) {
     np_resolve_self(call, room->self);
     room->fit[0] = (char)('0' + call->fit);
     room->fit[1] = 0;
-    char *first[WORDS] = {(char *)by, "exec", known[PLAN],       known[LOG], known[OVERRIDE] ? "hold" : "yield",
-                          room->fit,  text,   (char *)call->path};
-    memcpy(words, first, sizeof first);
-    for (size_t i = 0; i <= np_count(call->argv); i++) words[WORDS + i] = call->argv ? call->argv[i] : NULL;
+    char *first[BEFORE] = {(char *)by, "exec", known[PLAN],       known[LOG], known[OVERRIDE] ? "hold" : "yield",
+                           room->fit,  text,   (char *)call->path};
+    memcpy(argv, first, sizeof first);
+    for (size_t i = 0; i <= np_count(call->argv); i++) argv[BEFORE + i] = call->argv ? call->argv[i] : NULL;
     call->path = by;
-    call->argv = words;
+    call->argv = argv;
 }

@@ -148,7 +148,7 @@ int nf_interleave(uintptr_t start, uintptr_t end, const struct pt_run *runs, uin
 /* ---- the main thread's stack ---- */
 
 /* What the kernel and the loader put there, before the thread was on its node; later pages come to be there. Above what
- * pthreads call the stack lie the words of the command line and the environment, the program's own path last.
+ * pthreads call the stack lie the texts of the command line and the environment, the program's own path last.
  */
 void nf_move_stack(uintptr_t top, int node) {
     void *pages[STACK_PAGES];

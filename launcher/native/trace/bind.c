@@ -1,4 +1,4 @@
-/* Cpus by the plan, and the log that launcher/verify/observed.py reads: a line for each thread's birth and end. */
+/* Cpus by the plan, and the log that launcher/verify/logged_run.py reads: a line for each thread's birth and end. */
 #include "trace.h"
 
 #include <errno.h>

@@ -43,16 +43,16 @@ static pid_t quiet_fork(void) { return (pid_t)syscall(SYS_clone, 0, NULL, NULL, 
 
 /* In a child of its child, so that who becomes the program has no child more than it would have had. */
 static void trace_from_outside(char **argv, const char *name) {
-    int told[2];
+    int attached[2]; /* a pipe: the tracer writes when it has */
     char answer;
     pid_t pid = getpid();
-    if (pipe(told)) return;
+    if (pipe(attached)) return;
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
     pid_t between = quiet_fork();
     if (between == 0) {
         if (quiet_fork() == 0) {
             setsid();
-            dup2(told[1], STDOUT_FILENO);
+            dup2(attached[1], STDOUT_FILENO);
             close(STDIN_FILENO);
             close(STDERR_FILENO);
             close_range(STDERR_FILENO + 1, ~0u, 0); /* the program's: who reads from it waits for their end */
@@ -60,13 +60,13 @@ static void trace_from_outside(char **argv, const char *name) {
         }
         _exit(0);
     }
-    close(told[1]);
+    close(attached[1]);
     if (between > 0) {
         waitpid(between, NULL, __WCLONE);
-        ssize_t got = read(told[0], &answer, 1); /* none: it could not attach, and the program runs unbound */
+        ssize_t got = read(attached[0], &answer, 1); /* none: it could not attach, and the program runs unbound */
         (void)got;
     }
-    close(told[0]);
+    close(attached[0]);
     prctl(PR_SET_PTRACER, 0, 0, 0, 0);
 }
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from numaplan.launcher.enforce.plan_table import encode
-from numaplan.launcher.verify.observed import read_observed
+from numaplan.launcher.verify.logged_run import read_logged_run
 from numaplan.machine import Machine
 from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
 from numaplan.profiler.identity.environment import prepare
@@ -89,10 +89,10 @@ def test_threads_and_memory_all_at_once(tmp_path: Path, sanitizer: str) -> None:
     # Each round makes one thread more; the last of all are not planned, and have no blocks.
     planned = 2 * THREADS * ROUNDS
     assert said == f"0 wrong, {planned} placed\n"
-    observed = read_observed(workdir)
-    assert len(observed.threads) == (THREADS + 1) * ROUNDS + 1
-    assert sum(thread.planned for thread in observed.threads.values()) == THREADS * ROUNDS + 1
-    blocks = [region for region in observed.regions.values() if region.pages]
+    logged = read_logged_run(workdir)
+    assert len(logged.threads) == (THREADS + 1) * ROUNDS + 1
+    assert sum(thread.planned for thread in logged.threads.values()) == THREADS * ROUNDS + 1
+    blocks = [region for region in logged.regions.values() if region.pages]
     assert len(blocks) == planned and all(region.error == 0 for region in blocks)
     assert all(sum(region.pages.values()) == BLOCK for region in blocks)
 
@@ -103,6 +103,6 @@ def test_children_are_placed_while_others_are_looked_at(tmp_path: Path) -> None:
     workdir.mkdir()
     said = run(program, workdir, "fork")
     assert said.startswith("0 wrong"), said
-    observed = read_observed(workdir)
-    assert {f"p0.{child}" for child in range(1, 21)} <= set(observed.processes)
-    assert sum(bool(region.pages) for region in observed.regions.values()) >= 21
+    logged = read_logged_run(workdir)
+    assert {f"p0.{child}" for child in range(1, 21)} <= set(logged.processes)
+    assert sum(bool(region.pages) for region in logged.regions.values()) >= 21

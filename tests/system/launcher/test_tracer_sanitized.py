@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from numaplan.launcher import LaunchRequest, launch_program
-from numaplan.launcher.enforce import folder, tracer as tracing
+from numaplan.launcher.enforce import tracer as tracing
 from numaplan.launcher.enforce.plan_table import encode
 from numaplan.launcher.launch import launch
 from numaplan.profiler.identity.environment import prepare
@@ -39,8 +39,8 @@ def watched() -> Path:
 @pytest.fixture
 def findings(watched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with what the sanitizers found; nlaunch in this process uses the watched tracer."""
-    for module, name in ((tracing, "TRACER"), (launch, "TRACER"), (folder, "KEEPER")):
-        monkeypatch.setattr(module, name, watched)
+    for module in (tracing, launch):
+        monkeypatch.setattr(module, "TRACER", watched)
     found = tmp_path / "findings"
     found.mkdir()
     monkeypatch.setenv("ASAN_OPTIONS", f"log_path={found}/asan")

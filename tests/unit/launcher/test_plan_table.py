@@ -1,4 +1,4 @@
-"""The plan table: rows as enforce.so reads them; and what the report makes of what was observed."""
+"""The plan table: rows as enforce.so reads them; and what the report makes of the logs."""
 
 import errno
 import struct
@@ -8,7 +8,7 @@ import pytest
 
 from numaplan.launcher.enforce.plan_table import encode, name_hash
 from numaplan.launcher.verify.applied import Applied, warning_of
-from numaplan.launcher.verify.observed import ObservedRegion, ObservedRun, ObservedThread
+from numaplan.launcher.verify.logged_run import LoggedRegion, LoggedRun, LoggedThread
 from numaplan.launcher.verify.report import make_report
 from numaplan.machine import Machine
 from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
@@ -108,23 +108,23 @@ def test_a_region_that_stands_twice_has_one_row() -> None:
     assert len(encode(plan_of((HEAP, "bind"), (HEAP, "bind")), {}, locate).regions) == 1
 
 
-def observed_of(plan: Plan, cpus: dict[str, tuple[int, ...]], error: int = 0) -> ObservedRun:
+def logged_of(plan: Plan, cpus: dict[str, tuple[int, ...]], error: int = 0) -> LoggedRun:
     planned = {thread.path for thread in plan.threads}
-    observed = ObservedRun(processes=["p0"])
+    logged = LoggedRun(processes=["p0"])
     for path, which in cpus.items():
-        observed.threads["p0", path] = ObservedThread("p0", path, 1, which, path in planned, error)
-    return observed
+        logged.threads["p0", path] = LoggedThread("p0", path, 1, which, path in planned, error)
+    return logged
 
 
-def report(plan: Plan, observed: ObservedRun) -> Applied:
-    return make_report(plan, encode(plan, {}, locate), observed, 0, ())
+def report(plan: Plan, logged: LoggedRun) -> Applied:
+    return make_report(plan, encode(plan, {}, locate), logged, 0, ())
 
 
 def test_all_as_planned() -> None:
     plan = plan_of((HEAP, "bind"))
-    observed = observed_of(plan, {"0": (0,), "0.1": (2,)})
-    observed.regions[0] = ObservedRegion(1 << 20, 0, {(0, 0): 1 << 19, (1, 1): 1 << 19})
-    applied = report(plan, observed)
+    logged = logged_of(plan, {"0": (0,), "0.1": (2,)})
+    logged.regions[0] = LoggedRegion(1 << 20, 0, {(0, 0): 1 << 19, (1, 1): 1 << 19})
+    applied = report(plan, logged)
     assert applied.ok and applied.reasons == () and warning_of(applied, plan) == ""
     assert applied.summary == "2/2 threads, 100 % of 1.05 MB as planned"
     assert applied.memory[0].planned == applied.memory[0].actual == {"0": 1 << 19, "1": 1 << 19}
@@ -138,9 +138,9 @@ def test_all_as_planned() -> None:
 
 def test_pages_on_another_node_are_not_as_planned() -> None:
     plan = plan_of((HEAP, "bind"))
-    observed = observed_of(plan, {"0": (0,), "0.1": (2,)})
-    observed.regions[0] = ObservedRegion(1 << 20, 0, {(0, 0): 1 << 19, (1, 0): 1 << 18, (1, -1): 1 << 18})
-    applied = report(plan, observed)
+    logged = logged_of(plan, {"0": (0,), "0.1": (2,)})
+    logged.regions[0] = LoggedRegion(1 << 20, 0, {(0, 0): 1 << 19, (1, 0): 1 << 18, (1, -1): 1 << 18})
+    applied = report(plan, logged)
     assert not applied.ok
     text = "2/2 threads, 66.6 % of 786 KB as planned; 262 KB on node 0 instead of 1"
     assert applied.summary.partition(": ")[0] == text
@@ -150,25 +150,25 @@ def test_pages_on_another_node_are_not_as_planned() -> None:
 
 def test_a_node_that_was_full_while_it_ran_is_the_reason() -> None:
     plan = plan_of((HEAP, "bind"))
-    observed = observed_of(plan, {"0": (0,), "0.1": (2,)})
-    observed.regions[0] = ObservedRegion(1 << 20, 0, {(0, 0): 1 << 19, (1, 0): 1 << 19})
-    observed.full = {1}
-    applied = report(plan, observed)
+    logged = logged_of(plan, {"0": (0,), "0.1": (2,)})
+    logged.regions[0] = LoggedRegion(1 << 20, 0, {(0, 0): 1 << 19, (1, 0): 1 << 19})
+    logged.full = {1}
+    applied = report(plan, logged)
     assert applied.summary.endswith("524 KB on node 0 instead of 1: node 1 was full")
     assert applied.reasons == ("heap app+0x12ab: 524 KB on other nodes: node 1 was full",)
 
 
 def test_interleaved_pages_may_be_on_any_of_their_nodes() -> None:
     plan = plan_of((HEAP, "interleave"))
-    observed = observed_of(plan, {"0": (0,), "0.1": (2,)})
-    observed.regions[0] = ObservedRegion(1 << 20, 0, {(0, 1): 1 << 19, (1, 0): 1 << 19})
-    assert report(plan, observed).ok
+    logged = logged_of(plan, {"0": (0,), "0.1": (2,)})
+    logged.regions[0] = LoggedRegion(1 << 20, 0, {(0, 1): 1 << 19, (1, 0): 1 << 19})
+    assert report(plan, logged).ok
 
 
 def test_what_went_wrong_is_said() -> None:
     plan = plan_of((HEAP, "bind"), threads=4)
-    observed = observed_of(plan, {"0": (0,), "0.1": (0, 1), "0.9": (0,), "0.2": (3,)}, errno.EINVAL)
-    applied = report(plan, observed)
+    logged = logged_of(plan, {"0": (0,), "0.1": (0, 1), "0.9": (0,), "0.2": (3,)}, errno.EINVAL)
+    applied = report(plan, logged)
     assert not applied.ok and applied.missing == ("p0/0.3",)
     assert [thread.path for thread in applied.unplanned] == ["0.9"]
     assert any("cpuset" in reason for reason in applied.reasons)
@@ -179,6 +179,6 @@ def test_what_went_wrong_is_said() -> None:
 
 def test_a_program_that_never_loaded_the_library() -> None:
     plan = plan_of()
-    applied = report(plan, ObservedRun())
+    applied = report(plan, LoggedRun())
     assert not applied.ok and "did not load the library" in applied.reasons[0]
     assert applied.summary == "0/2 threads as planned"

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from numaplan.launcher.enforce.plan_table import encode
 from numaplan.launcher.roles.match import match_roles
 from numaplan.launcher.roles.memory_use import BLOCKS, LiveUse, RoleUse
-from numaplan.launcher.verify.observed import ObservedRegion, ObservedRun, ObservedThread
+from numaplan.launcher.verify.logged_run import LoggedRegion, LoggedRun, LoggedThread
 from numaplan.machine import Machine
 from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
 from numaplan.profiler.sampling.samples import LiveSamples
@@ -95,14 +95,12 @@ def samples_of(parts: list[int]) -> LiveSamples:
     )
 
 
-def observed_parts() -> ObservedRun:
-    observed = ObservedRun(processes=["p0"])
+def logged_parts() -> LoggedRun:
+    logged = LoggedRun(processes=["p0"])
     for n in range(THREADS):
-        observed.threads["p0", f"0.{n + 1}"] = ObservedThread(
-            "p0", f"0.{n + 1}", 100 + n, planned=True, pid=7
-        )
-    observed.regions[0] = ObservedRegion(bytes=THREADS * PART, address=START, pid=7)
-    return observed
+        logged.threads["p0", f"0.{n + 1}"] = LoggedThread("p0", f"0.{n + 1}", 100 + n, planned=True, pid=7)
+    logged.regions[0] = LoggedRegion(bytes=THREADS * PART, address=START, pid=7)
+    return logged
 
 
 @given(st.permutations(range(THREADS)))
@@ -110,7 +108,7 @@ def test_by_the_plan_alone_threads_find_their_node(parts: list[int]) -> None:
     plan = plan_of_parts()
     table = encode(plan, {}, lambda _module, _symbol: None)
     roles = RoleUse.of_plan(plan, table)
-    live = LiveUse(samples_of(parts), observed_parts(), table, roles)
+    live = LiveUse(samples_of(parts), logged_parts(), table, roles)
     assert live.samples == 16 * THREADS and len(live.tids) == THREADS
     found = match_roles(roles.use, live.use)
     for role, thread in enumerate(found.threads.tolist()):
@@ -131,6 +129,6 @@ def test_pieces_of_a_region() -> None:
 
 def live_of_other_process(plan: Plan) -> int:
     table = encode(plan, {}, lambda _module, _symbol: None)
-    observed = observed_parts()
-    observed.regions[0].pid = 8
-    return LiveUse(samples_of(list(range(THREADS))), observed, table, RoleUse.of_plan(plan, table)).samples
+    logged = logged_parts()
+    logged.regions[0].pid = 8
+    return LiveUse(samples_of(list(range(THREADS))), logged, table, RoleUse.of_plan(plan, table)).samples

@@ -18,7 +18,7 @@ from numaplan.launcher.online.bindings import Bindings
 from numaplan.launcher.online.example import example_observation
 from numaplan.launcher.online.judge import Cost, verdict
 from numaplan.launcher.online.options import read_budget, read_pids
-from numaplan.launcher.online.reporting import Journal, action_entries
+from numaplan.launcher.online.reporting import Journal, action_entry
 from numaplan.launcher.online.samples import SampleTable, Window, count_events
 from numaplan.launcher.online.saving import shared_pages
 from numaplan.launcher.process import page_moves as kernel, procfs
@@ -128,7 +128,7 @@ def test_journal_keeps_a_line_an_entry_and_survives_a_full_disk(tmp_path: Path) 
         ActionResult(MoveThread(7, 1, "why", partner=8), moved=1),
         ActionResult(MovePages(3, np.array([1, 2]), 0, "latency"), problem="it has ended"),
     ]
-    journal.write(time_s=1.5, share=float("nan"), actions=action_entries(done))
+    journal.write(time_s=1.5, share=float("nan"), actions=[action_entry(one) for one in done])
     journal.write(note="second", moved=np.int64(3), share=np.float32(0.5))
     journal.close()
     lines = [json.loads(line) for line in path.read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""What was observed of a run: the library's log, or the tracer's, of its threads and where its pages were."""
+"""What the library, or the tracer, logged of a run: its threads, and where its pages were."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ _LOG_FIELDS = 8
 
 
 @dataclass
-class ObservedThread:
+class LoggedThread:
     """A thread: cpus as last read back (empty: not read), if the plan names it, errno of binding."""
 
     process: str
@@ -30,7 +30,7 @@ class ObservedThread:
 
 
 @dataclass
-class ObservedRegion:
+class LoggedRegion:
     """A planned region that appeared: size, errno of placing, bytes by (node of the plan, node found).
 
     -1 stands for a node not planned, or a page not touched. address and pid: where it was last.
@@ -44,17 +44,16 @@ class ObservedRegion:
 
 
 @dataclass
-class ObservedRun:
-    """A run as it was seen; regions by their row in the plan table; outside: processes that a
-    tracer followed.
+class LoggedRun:
+    """A run by its logs; regions by their row in the plan table; outside: processes that a tracer followed.
 
     next_touch: bytes marked, pages moved, pages that could not be moved; full: nodes that had, while it
     ran, no room for what was planned there.
     """
 
     processes: list[str] = field(default_factory=list)
-    threads: dict[tuple[str, str], ObservedThread] = field(default_factory=dict)
-    regions: dict[int, ObservedRegion] = field(default_factory=lambda: defaultdict(ObservedRegion))
+    threads: dict[tuple[str, str], LoggedThread] = field(default_factory=dict)
+    regions: dict[int, LoggedRegion] = field(default_factory=lambda: defaultdict(LoggedRegion))
     bad_table: bool = False
     lost: int = 0
     outside: set[str] = field(default_factory=set)
@@ -62,43 +61,41 @@ class ObservedRun:
     full: set[int] = field(default_factory=set)
 
 
-def read_observed(workdir: Path) -> ObservedRun:
-    """Everything that was logged by the library or the tracer; nothing when neither was at work."""
+def read_logged_run(workdir: Path) -> LoggedRun:
+    """All that the library or the tracer logged; nothing when neither was at work."""
     entries = read_control(workdir)
-    observed = ObservedRun([entry.name for entry in entries])
+    logged = LoggedRun([entry.name for entry in entries])
     for log in read_logs(workdir):
         if log.entry >= len(entries):
             continue
         process = entries[log.entry].name
         image = read_image(log, process, None)
         tids = {thread.path: thread.tid for thread in image.threads}
-        observed.lost += log.lost
+        logged.lost += log.lost
         for record in log.records:
             if record.kind == _APPLIED_THREAD and record.thread in image.paths:
                 path = image.paths[record.thread]
-                _add_thread(
-                    observed, ObservedThread(process, path, tids.get(path, log.pid), pid=log.pid), record
-                )
+                _add_thread(logged, LoggedThread(process, path, tids.get(path, log.pid), pid=log.pid), record)
             elif record.kind == _APPLIED_REGION:
-                region = observed.regions[record.b]
+                region = logged.regions[record.b]
                 region.bytes, region.error = record.d, region.error or record.a
                 region.address, region.pid = record.c, log.pid
             elif record.kind == _REGION_PAGES:
                 pair = (_node(record.a >> 16), _node(record.a & 0xFFFF))
-                observed.regions[record.b].pages[pair] += record.c
+                logged.regions[record.b].pages[pair] += record.c
                 if record.d:
-                    observed.full.add(pair[0])
+                    logged.full.add(pair[0])
             elif record.kind == _NEXT_TOUCHED:
-                marked, moved, stayed = observed.next_touch
-                observed.next_touch = (marked + record.b, moved + record.d, stayed + record.e)
+                marked, moved, stayed = logged.next_touch
+                logged.next_touch = (marked + record.b, moved + record.d, stayed + record.e)
             elif record.kind == _BAD_PLAN_TABLE:
-                observed.bad_table = True
-    _read_tracer_log(workdir, observed)
-    return observed
+                logged.bad_table = True
+    _read_tracer_log(workdir, logged)
+    return logged
 
 
-def _add_thread(observed: ObservedRun, birth: ObservedThread, record: Record) -> None:
-    thread = observed.threads.setdefault((birth.process, birth.path), birth)
+def _add_thread(logged: LoggedRun, birth: LoggedThread, record: Record) -> None:
+    thread = logged.threads.setdefault((birth.process, birth.path), birth)
     thread.planned = thread.planned or bool(record.c)
     thread.error = thread.error or record.a
     cpus = _cpus_of(record.text)
@@ -110,8 +107,8 @@ def _node(value: int) -> int:
     return -1 if value == _NO_NODE else value
 
 
-def _read_tracer_log(workdir: Path, observed: ObservedRun) -> None:
-    """Add what the tracer saw: a line for each thread's birth and end (native/trace/bind.c).
+def _read_tracer_log(workdir: Path, logged: LoggedRun) -> None:
+    """Add what the tracer logged: a line for each thread's birth and end (native/trace/bind.c).
 
     A line that was cut short is left out.
     """
@@ -121,24 +118,24 @@ def _read_tracer_log(workdir: Path, observed: ObservedRun) -> None:
     except OSError:
         return
     for line in data.decode(errors="replace").split("\n")[:-1]:
-        words = line.split(" ")
-        if len(words) == _LOG_FIELDS:
-            _add_line(observed, words)
+        fields = line.split(" ")
+        if len(fields) == _LOG_FIELDS:
+            _add_line(logged, fields)
 
 
-def _add_line(observed: ObservedRun, words: list[str]) -> None:
-    event, process, path, *numbers, mask = words
+def _add_line(logged: LoggedRun, fields: list[str]) -> None:
+    event, process, path, *numbers, mask = fields
     try:
         pid, tid, planned, error = (int(number) for number in numbers)
         cpus = _cpus_of(bytes.fromhex(mask)) if mask != "-" else ()
     except ValueError:
         return
-    observed.outside.add(process)
-    if process not in observed.processes:
-        observed.processes.append(process)
-    thread = observed.threads.get((process, path))
+    logged.outside.add(process)
+    if process not in logged.processes:
+        logged.processes.append(process)
+    thread = logged.threads.get((process, path))
     if thread is None or event == "b":
-        thread = observed.threads[process, path] = ObservedThread(process, path, tid, pid=pid)
+        thread = logged.threads[process, path] = LoggedThread(process, path, tid, pid=pid)
     thread.planned = bool(planned)
     thread.error = thread.error or error
     thread.cpus = cpus or thread.cpus
