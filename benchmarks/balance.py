@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.instances import Matrix, Rng, instances
+from numaplan.machine import Machine
 from numaplan.mapper.threads.cost import imbalance, objective_value
 from numaplan.mapper.threads.methods import METHODS
 from numaplan.mapper.threads.problem import Nodes, Problem, new_problem
-from numaplan.profiler import Machine
 
 DEFAULT_SIZES = "16,32,64"
 METHODS_SHOWN = ("best", "cmlb", "eagermap", "treematch", "choicemap")

@@ -1,16 +1,12 @@
 """How fast emulation is: accesses a second on a streaming kernel, and the slowdown against native.
 
-    python -m benchmarks.emulation [--json]
-
 Each figure is that of a long run less a short one, so that start-up does not count, and the best of three,
 all in the same run. On a machine shared with others, cpu time says more than the clock.
 """
 
-import json
 import os
 import resource
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -127,22 +123,3 @@ def run() -> dict[str, Any]:
             rate = f"million_accesses_per_{kind}"
             mode[f"slowdown_by_{kind}"] = modes["native"][rate] / mode[rate]
     return {"schema": "numaplan/benchmark-emulation/1", "modes": modes}
-
-
-def main() -> int:
-    """Print the figures, as a table or with --json as one document."""
-    result = run()
-    if "--json" in sys.argv[1:]:
-        print(json.dumps(result, indent=2))
-        return 0
-    print(f"{'M accesses per':32} {'second':>10} {'x native':>10} {'cpu second':>12} {'x native':>10}")
-    for name, mode in result["modes"].items():
-        print(
-            f"{name:32} {mode['million_accesses_per_second']:10.0f} {mode['slowdown_by_second']:10.1f}"
-            f" {mode['million_accesses_per_cpu_second']:12.0f} {mode['slowdown_by_cpu_second']:10.1f}"
-        )
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

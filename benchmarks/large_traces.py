@@ -12,7 +12,8 @@ import numpy as np
 
 from numaplan.analyzer import analyze_trace
 from numaplan.common import NotSoError
-from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, Trace, TraceWriter
+from numaplan.machine import Machine
+from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Trace, TraceWriter
 
 THREADS = 16
 CHUNK = 1 << 20

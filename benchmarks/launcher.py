@@ -30,7 +30,6 @@ THREADS = 64
 INSIDE = {
     "64 threads made and joined": ("threads", 64),
     "6400 threads made and joined": ("threads", 6400),
-    "malloc and free of 64 bytes": ("small", 20_000_000),
     "malloc and free of 1 MiB": ("large", 100_000),
 }
 STEADY = {
@@ -56,12 +55,14 @@ def run() -> dict[str, Any]:
         subprocess.run(["gcc", "-std=c11", "-O2", "-o", program, SOURCE, "-lpthread"], check=True)
         environments = _environments(folder)
         results = {
-            what: _compare(environments, lambda env, words=words: _own_clocks(program, words, env)[0])
-            for what, words in INSIDE.items()
+            what: _compare(
+                environments, lambda env, arguments=arguments: _own_clocks(program, arguments, env)[0]
+            )
+            for what, arguments in INSIDE.items()
         }
         steady = {name: environments[name] for name in ("without", "launch", "launch, memory")}
-        for what, words in STEADY.items():
-            results[f"{what}, processor time"] = _steady(program, words, steady)
+        for what, arguments in STEADY.items():
+            results[f"{what}, processor time"] = _steady(program, arguments, steady)
         results["process with 64 threads, start to end"] = _compare(
             environments, lambda env: _clock([str(program), "threads", "64"], env)
         )
@@ -131,21 +132,21 @@ def _compare(
 
 
 def _own_clocks(
-    program: Path | str, words: Sequence[object], environment: Mapping[str, str]
+    program: Path | str, arguments: Sequence[object], environment: Mapping[str, str]
 ) -> tuple[float, float]:
     """Seconds by the clock and of processor time, as the program itself measured them."""
-    argv = [str(program), *map(str, words)]
-    said = subprocess.run(argv, env=environment, capture_output=True, check=True).stdout.split()
-    return int(said[0]) / 1e9, int(said[1]) / 1e9
+    argv = [str(program), *map(str, arguments)]
+    clocks = subprocess.run(argv, env=environment, capture_output=True, check=True).stdout.split()
+    return int(clocks[0]) / 1e9, int(clocks[1]) / 1e9
 
 
-def _steady(program: Path, words: Sequence[str | int], environments: Environments) -> dict[str, float]:
+def _steady(program: Path, arguments: Sequence[str | int], environments: Environments) -> dict[str, float]:
     """Ratios to the run without us: of the best runs, and the median of those of neighbours."""
     seconds: dict[str, list[float]] = {name: [] for name in environments}
     for turn in range(STEADY_REPEATS):
         names = list(environments) if turn % 2 else list(reversed(environments))
         for name in names:
-            seconds[name].append(_own_clocks(program, words, environments[name])[1])
+            seconds[name].append(_own_clocks(program, arguments, environments[name])[1])
     without = seconds.pop("without")
     found = {"without us, s": min(without)}
     for name, each in seconds.items():
@@ -175,8 +176,9 @@ def _command(folder: Path, program: Path) -> dict[str, float]:
     }
     seconds: dict[str, list[float]] = {name: [] for name in starters}
     for _ in range(STARTS):
-        for name, words in starters.items():
-            seconds[name].append(_own_clocks(words[0], (*words[1:], program, "parent", 0), os.environ)[0])
+        for name, (starter, *arguments) in starters.items():
+            clocks = _own_clocks(starter, (*arguments, program, "parent", 0), os.environ)
+            seconds[name].append(clocks[0])
     bare = seconds["bare python"]
     found: dict[str, float] = {}
     for name, each in seconds.items():

@@ -13,7 +13,7 @@ from typing import Any
 
 from numaplan.common import MachineLacksError
 from numaplan.launcher.enforce.next_touch import include_folder
-from numaplan.profiler import Machine
+from numaplan.machine import Machine
 
 SOURCE = Path(__file__).with_name("next_touch_cost.c")
 LIBRARY = Path(include_folder()).parent / "enforce.so"

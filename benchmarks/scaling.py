@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numaplan.common import write_document
+from numaplan.machine import Machine
 from numaplan.mapper.threads.cost import objective_value
 from numaplan.mapper.threads.methods import METHODS
 from numaplan.mapper.threads.problem import EFFORTS, Problem, new_problem
-from numaplan.profiler import Machine
 
 SIZES = (1024, 2048, 4096, 8192, 16384)
 NODES = 16

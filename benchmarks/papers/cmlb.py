@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from benchmarks.papers.measured import Study
 from benchmarks.papers.rows import Row, ratio_of_means
+from numaplan.machine import Machine
 from numaplan.mapper import evaluate, map_threads
-from numaplan.profiler import Machine
 
 PAPER = "cmlb"
 THREADS = 32

@@ -14,10 +14,10 @@ from benchmarks.papers.ours import our_rows
 from benchmarks.papers.rows import Row, claim_row, ratio_row
 from benchmarks.simulator.programs import Program, Task, steady
 from benchmarks.simulator.system import Habits
+from numaplan.machine import Machine
 from numaplan.mapper.online.observation import MachineView, Observation, Processes, Threads, no_pages
 from numaplan.mapper.online.policies.balancing import Transfer, exclusivity
 from numaplan.mapper.online.registry import make_policy
-from numaplan.profiler import Machine
 
 PAPER = "exclusivity"
 CONFIGS = ("baseline", "first-fit", "tm", "mb", "bce", "mb+", "excl-base", "excl", "numaplan")

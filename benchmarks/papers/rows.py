@@ -1,7 +1,6 @@
 """One row: what a paper says, what we got, and whether that agrees in size, in direction, or not."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -142,8 +141,3 @@ def spread_row(where: tuple[str, str, str], claim: str, ratios: Sequence[float],
 def as_json(rows: list[Row], seeds: int) -> bytes:
     """The document of `papers --json` (numaplan/papers/1)."""
     return msgspec.json.encode(Rows(SCHEMA, seeds, rows))
-
-
-def plain(row: Row) -> dict[str, Any]:
-    """The row as a dictionary."""
-    return msgspec.structs.asdict(row)

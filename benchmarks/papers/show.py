@@ -11,7 +11,6 @@ from benchmarks.papers.rows import Row, as_json
 from numaplan.common import UsageError, atomic_output
 
 PAPERS = ("exclusivity", "cmlb", "next_touch", "dino", "cimar")
-SEEDS = 20
 _VERDICTS = ("size", "direction", "no", "not measured")
 _STYLE = """:root{color-scheme:light dark;--ink:#1d2126;--soft:#5c6670;--line:#dde1e6;--paper:#fff;
 --size:#1f6f43;--direction:#7a5b0d;--no:#a32d20}

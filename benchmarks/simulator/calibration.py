@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.profiler import Machine
+from numaplan.machine import Machine
 
 Floats = NDArray[np.float64]
 
@@ -81,7 +81,7 @@ def _scaled(
 
 
 def calibration(name: str) -> Calibration:
-    """The machine of a paper: hpl-4x10, lpl-4x20, opteron-4x8, barcelona-4x4, opteron-2x4, cmlb-2x8."""
+    """The machine of a paper: hpl-4x10, lpl-4x20, opteron-4x8, barcelona-4x4, opteron-2x4."""
     if name == "hpl-4x10":
         return _measured(name, 2.3, 25)
     if name == "lpl-4x20":
@@ -92,6 +92,4 @@ def calibration(name: str) -> Calibration:
         content = Machine.load("4x4").to_dict()
         square = [[10, 14, 18, 14], [14, 10, 14, 18], [18, 14, 10, 14], [14, 18, 14, 10]]
         return _scaled(Machine.from_dict({**content, "distances": square}), 100.0, 7.0, 4.0, 2.3, 2)
-    if name == "opteron-2x4":
-        return _scaled(Machine.load(name), 100.0, 7.0, 4.0, 2.0, 2)
-    return _scaled(Machine.load(name), 95.0, 30.0, 12.0, 1.9, 20)
+    return _scaled(Machine.load(name), 100.0, 7.0, 4.0, 2.0, 2)

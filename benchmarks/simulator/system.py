@@ -36,7 +36,7 @@ class Habits:
 
 def starting_cpus(world: World, count: int, node: int = FREE) -> Ints:
     """(count,) cpus for new threads: each on the idlest node (or the given one), there on the idlest cpu."""
-    load = np.bincount(world.cpu[world.active], minlength=len(world.cpu_node)).astype(np.float64)
+    load = cpu_load(world)
     chosen = []
     for _ in range(count):
         by_node = np.bincount(world.cpu_node, load, minlength=world.nodes) / world.seats
@@ -91,9 +91,8 @@ def spread_in_nodes(world: World) -> None:
             load[cpu] -= 1
 
 
-def balance_nodes(world: World, warm_up: float) -> int:
+def balance_nodes(world: World, warm_up: float) -> None:
     """Threads from the node with most a cpu to the one with fewest, while one thread evens them out."""
-    moves = 0
     for _ in range(8):
         nodes = world.cpu_node[world.cpu]
         count = np.bincount(nodes[world.active], minlength=world.nodes)
@@ -106,11 +105,9 @@ def balance_nodes(world: World, warm_up: float) -> int:
         if not len(free):
             break
         move_thread(world, int(world.rng.choice(free)), idlest_cpu(world, cpu_load(world), target), warm_up)
-        moves += 1
-    return moves
 
 
-def displace(world: World, habits: Habits, seconds: float, warm_up: float) -> int:
+def displace(world: World, habits: Habits, seconds: float, warm_up: float) -> None:
     """Threads that daemons push to another node: to an idle cpu, or changing places with a thread there."""
     free = np.flatnonzero(world.active & (world.bound_node == FREE) & (world.bound_cpu == FREE))
     hit = free[world.rng.random(len(free)) < habits.displaced * seconds]
@@ -118,26 +115,30 @@ def displace(world: World, habits: Habits, seconds: float, warm_up: float) -> in
         others = np.flatnonzero(np.arange(world.nodes) != world.cpu_node[world.cpu[thread]])
         if len(others):
             change_node(world, thread, int(world.rng.choice(others)), free, warm_up)
-    return len(hit)
 
 
-def change_node(world: World, thread: int, node: int, swappable: Ints, warm_up: float) -> bool:
-    """To an idle cpu of the node, else in exchange with one of `swappable` threads there; False if
-    neither.
-    """
+def change_node(world: World, thread: int, node: int, swappable: Ints, warm_up: float) -> None:
+    """To an idle cpu of the node, else in exchange with one of `swappable` threads there, if there is one."""
+    if not take_idle_cpu(world, thread, node, warm_up):
+        there = swappable[world.cpu_node[world.cpu[swappable]] == node]
+        if len(there):
+            exchange(world, thread, int(world.rng.choice(there)), warm_up)
+
+
+def take_idle_cpu(world: World, thread: int, node: int, warm_up: float) -> bool:
+    """Whether the node had one."""
     load = cpu_load(world)
     target = idlest_cpu(world, load, node)
     if load[target] == 0:
         move_thread(world, thread, target, warm_up)
-        return True
-    there = swappable[world.cpu_node[world.cpu[swappable]] == node]
-    if not len(there):
-        return False
-    other = int(world.rng.choice(there))
+    return bool(load[target] == 0)
+
+
+def exchange(world: World, thread: int, other: int, warm_up: float) -> None:
+    """Each on the other's cpu."""
     mine, theirs = int(world.cpu[thread]), int(world.cpu[other])
     move_thread(world, thread, theirs, warm_up)
     move_thread(world, other, mine, warm_up)
-    return True
 
 
 def scan_memory(world: World, habits: Habits, seconds: float) -> NDArray[np.int64]:
@@ -188,31 +189,17 @@ def _draw(world: World, shares: NDArray[np.float64]) -> Ints:
     return np.minimum((world.rng.random((len(shares), 1)) > steps).sum(axis=1), world.nodes - 1)
 
 
-def follow_memory(world: World, habits: Habits, seconds: float, warm_up: float) -> int:
-    """AutoNUMA's threads: to the node accessed most when that has a free cpu, or by an exchange that
-    gains.
-    """
+def follow_memory(world: World, habits: Habits, seconds: float, warm_up: float) -> None:
+    """AutoNUMA's threads: to the node accessed most if that has an idle cpu, or by an exchange that gains."""
     may = world.active & (world.bound_node == FREE) & (world.bound_cpu == FREE)
     free = np.flatnonzero(may)
     asked = free[world.rng.random(len(free)) < habits.follow * seconds]
-    moves = 0
     for thread in asked.tolist():
         here, best = int(world.cpu_node[world.cpu[thread]]), int(np.argmax(world.places[thread]))
         gain = world.places[thread, best] - world.places[thread, here]
-        if gain <= 0.1:
-            continue
-        load = cpu_load(world)
-        target = idlest_cpu(world, load, best)
-        if load[target] == 0:
-            move_thread(world, thread, target, warm_up)
-            moves += 1
+        if gain <= 0.1 or take_idle_cpu(world, thread, best, warm_up):
             continue
         there = free[world.cpu_node[world.cpu[free]] == best]
         together = gain + world.places[there, here] - world.places[there, best]
         if len(there) and together.max() > 0.1:
-            other = int(there[np.argmax(together)])
-            mine, theirs = int(world.cpu[thread]), int(world.cpu[other])
-            move_thread(world, thread, theirs, warm_up)
-            move_thread(world, other, mine, warm_up)
-            moves += 2
-    return moves
+            exchange(world, thread, int(there[np.argmax(together)]), warm_up)

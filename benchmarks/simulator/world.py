@@ -1,6 +1,6 @@
 """The state of a simulated machine: threads, memory in blocks, and who uses what share of which block.
 
-Rows of threads and blocks change when tasks come and go (`add_task`, `drop_tasks`); everything that follows
+Rows of threads and blocks change when tasks come and go (`add_threads`, `drop_jobs`); everything that follows
 from the rows alone is rebuilt then. A *segment* is a thread's own memory or what all threads of a task
 share: rows 0..T-1 belong to the threads, row T + j to the task in row j.
 """

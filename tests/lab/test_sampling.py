@@ -50,7 +50,6 @@ def test_samples_tell_who_touches_what_where(two_nodes: SharedGuest, tmp_path: P
         assert len(pages) > 1000  # of the 1024 that it uses
     assert set(found) == {1, 2}
     assert abs(missing - samples.lost) < 0.01 * len(samples.tid)  # how many find no room is the reader's pace
-    assert samples.lost < 0.2 * len(samples.tid)
 
 
 def test_what_finds_no_room_is_counted(two_nodes: SharedGuest, tmp_path: Path) -> None:
