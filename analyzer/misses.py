@@ -5,7 +5,7 @@ by a tenth or more. Its accesses are known far better, and in a stretch of time 
 accesses of each thread times the rate at which all threads miss then predict its misses. Three such
 predictions, from longer and shorter stretches, are averaged by how near they come to the counts, beyond what
 is chance, and each thread's count is drawn to that mean as far as threads differ no more than by chance
-(empirical Bayes for Poisson counts, moments after Clayton and Kaldor 1987). Nothing is to be set.
+(empirical Bayes for Poisson counts, moments after Clayton and Kaldor 1987). There are no parameters.
 """
 
 import msgspec

@@ -26,8 +26,7 @@ from .online.policies.page_sets import (
     split_keys as split_keys,
 )
 from .online.registry import make_policy as make_policy, policy_names as policy_names
-from .plan.file import Plan as Plan
-from .plan.parts import (
+from .plan_file.parts import (
     Metrics as Metrics,
     PlanApp as PlanApp,
     PlanMachine as PlanMachine,
@@ -37,6 +36,7 @@ from .plan.parts import (
     RegionKey as RegionKey,
     Run as Run,
 )
+from .plan_file.plan import Plan as Plan
 from .planning.options import PlanOptions as PlanOptions
 from .planning.planner import make_plan as make_plan
 from .threads.cost import evaluate as evaluate

@@ -61,7 +61,7 @@ def check_placement(
 def _verdict(
     today: Path, baseline: Path, loads: Path | None, max_regress: str, symmetrise: bool
 ) -> "Verdict":
-    from .plan.file import Plan
+    from .plan_file.plan import Plan
     from .planning.check import check_plan_today, parse_share
     from .workload.from_trace import workload_of_trace
     from .workload.workload import workload_of_files

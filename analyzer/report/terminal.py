@@ -20,7 +20,7 @@ SHADES = " ░▒▓█"
 
 
 def show_analysis(analysis: Analysis, regions: Sequence[RegionUse], sentences: Sequence[str]) -> None:
-    """Print it, widest things first cut to the terminal's width."""
+    """Print it, in the width that the terminal has."""
     from rich.console import Console
 
     console = Console()

@@ -139,7 +139,7 @@ class ReportCommand(Command, frozen=True):
         from numaplan.analyzer import write_report
         from numaplan.profiler import Trace
 
-        from ..plan.file import Plan
+        from ..plan_file.plan import Plan
         from ..planning.compare import method_costs
 
         content: dict[str, Any] | None = None

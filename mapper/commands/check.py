@@ -24,7 +24,7 @@ class CheckCommand(WorkloadCommand, frozen=True):
     def run(self) -> int:
         from numaplan.common import write_document
 
-        from ..plan.file import Plan
+        from ..plan_file.plan import Plan
         from ..planning.check import check_plan_today, parse_share, to_document, to_junit
 
         allowed = parse_share(self.max_regress)

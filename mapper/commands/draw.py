@@ -12,8 +12,8 @@ from rich.table import Table
 from numaplan.analyzer import in_bytes
 from numaplan.machine import Machine, Node, format_list
 
-from ..plan.file import Plan
-from ..plan.summary import summary
+from ..plan_file.plan import Plan
+from ..plan_file.summary import summary
 
 if TYPE_CHECKING:
     from ..planning.compare import Comparison

@@ -64,7 +64,7 @@ class PlanCommand(WorkloadCommand, frozen=True):
                 self._plan(opening)
 
     def _plan(self, opening: "TraceOpening | None") -> None:
-        from ..plan.summary import summary
+        from ..plan_file.summary import summary
         from ..planning.options import PlanOptions
         from ..planning.planner import make_plan
         from ..threads.methods import find_method
@@ -98,7 +98,7 @@ def _kept_free(cpus: str, plans: Sequence[Path], machine: "Machine") -> tuple[in
     """The cpus to keep free: those named, and those of other plans for the same machine."""
     from numaplan.machine import parse_list
 
-    from ..plan.file import Plan
+    from ..plan_file.plan import Plan
 
     free = set(parse_list(cpus, f"--without-cpus {cpus}"))
     for path in plans:

@@ -18,7 +18,7 @@ class ShowCommand(Command, frozen=True):
     plan: PlanFile
 
     def run(self) -> None:
-        from ..plan.file import Plan
+        from ..plan_file.plan import Plan
         from .draw import show_plan
 
         show_plan(Plan.load(self.plan))
@@ -34,8 +34,8 @@ class DiffCommand(Command, frozen=True):
     second: Annotated[Path, Argument("PLAN2", help="The plan to compare with it.")]
 
     def run(self) -> None:
-        from ..plan.diff import differences
-        from ..plan.file import Plan
+        from ..plan_file.diff import differences
+        from ..plan_file.plan import Plan
 
         lines = differences(Plan.load(self.first), Plan.load(self.second))
         print("\n".join(lines) if lines else "both plans place everything the same")
@@ -56,8 +56,8 @@ class ExportCommand(Command, frozen=True):
     def run(self) -> None:
         from numaplan.common import write_document
 
-        from ..plan.export import export_plan
-        from ..plan.file import Plan
+        from ..plan_file.export import export_plan
+        from ..plan_file.plan import Plan
 
         text = export_plan(Plan.load(self.plan), self.form)
         if self.output is None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from numaplan.machine import Machine
 
-from .runs import PAGE, RunTable
+from .run_table import PAGE, RunTable
 
 RESERVE = 0.1  # of a node's memory is left to the kernel, stacks and everything unplanned
 FASTER = 1.1  # times the bandwidth of the node's own memory (HBM has 3 to 6 times)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from numaplan.analyzer import PageCounts
 
-from .runs import RunTable
+from .run_table import RunTable
 
 MOVE = 64  # remote accesses that moving a page costs as much as
 LEAST_GAIN = 0.2  # of a region's accesses must become local for it to be worth it

@@ -20,10 +20,10 @@ from numaplan.analyzer import PageCounts
 from numaplan.machine import Machine
 from numaplan.profiler import RegionKey
 
-from ..plan.parts import PlanRegion, Run
+from ..plan_file.parts import PlanRegion, Run
 from .capacity import fit_capacity, spread_traffic
 from .next_touch import next_touch_gain
-from .runs import PAGE, RunTable, counts_by_node, make_table
+from .run_table import PAGE, RunTable, counts_by_node, make_table
 from .traffic import planned_traffic
 
 MAX_RUNS = 4096  # of one region

@@ -11,7 +11,7 @@ from numaplan.machine import Machine
 
 from ..threads.cost import one_hot
 from ..threads.problem import Floats
-from .runs import RunTable
+from .run_table import RunTable
 
 WORDS = 512  # of a page, each written once as it is made
 MOST = 0.5  # of all accesses, so that what is known stands for the whole

@@ -9,8 +9,8 @@ import numpy as np
 from numaplan.common import JUnitCase, UsageError, junit_xml
 from numaplan.machine import Machine
 
-from ..plan.file import Plan
-from ..plan.parts import Metrics, PlanApp
+from ..plan_file.parts import Metrics, PlanApp
+from ..plan_file.plan import Plan
 from ..threads.cost import imbalance, node_indices, objective_value
 from ..threads.problem import Nodes, Problem
 from ..threads.sparse import by_entries

@@ -10,8 +10,8 @@ import numpy as np
 
 from numaplan.machine import Machine
 
-from ..plan.file import Plan
-from ..plan.parts import Metrics
+from ..plan_file.parts import Metrics
+from ..plan_file.plan import Plan
 from ..threads.bounds import lower_bound
 from ..threads.cost import costs_of, imbalance, objective_value
 from ..threads.mapping import place_threads

@@ -8,7 +8,7 @@ import msgspec
 from numaplan.common import UsageError
 from numaplan.machine import Machine
 
-from ..plan.file import Plan
+from ..plan_file.plan import Plan
 from ..threads.problem import TOLERANCE
 
 SMT_CHOICES = ("share", "avoid")

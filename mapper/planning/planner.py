@@ -9,8 +9,8 @@ from numaplan.machine import Machine
 
 from ..memory.capacity import faster_memory_note
 from ..memory.pages import PagePlan, place_pages
-from ..plan.file import Plan
-from ..plan.parts import PlanMachine, PlanThread
+from ..plan_file.parts import PlanMachine, PlanThread
+from ..plan_file.plan import Plan
 from ..threads.cost import imbalance
 from ..threads.mapping import place_threads
 from ..threads.methods import find_method

@@ -10,7 +10,7 @@ from numaplan.machine import Machine
 
 from ..memory.pages import PagePlan
 from ..memory.traffic import first_touch_traffic, first_touches
-from ..plan.parts import CurrentPlacement, Predicted
+from ..plan_file.parts import CurrentPlacement, Predicted
 from ..threads.bounds import lower_bound
 from ..threads.cost import costs_of
 from ..threads.methods import find_method

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from numaplan.common import UsageError
 from numaplan.machine import Machine
 
-from ..plan.parts import Metrics
+from ..plan_file.parts import Metrics
 from .problem import Floats, Nodes, Problem, check_loads, check_matrix, cpu_distances
 from .sparse import SparseMatrix
 

@@ -14,7 +14,7 @@ from numaplan.analyzer import PageCounts
 from numaplan.common import UsageError
 from numaplan.machine import Machine
 
-from ..plan.parts import PlanApp
+from ..plan_file.parts import PlanApp
 from ..threads.problem import Floats
 from ..threads.sparse import SparseMatrix
 from .files import digest, read_comm, read_loads, read_phases

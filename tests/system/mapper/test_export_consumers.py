@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from numaplan.mapper import Plan, PlanOptions, Workload, make_plan
-from numaplan.mapper.plan.export import export_plan
+from numaplan.mapper.plan_file.export import export_plan
 from numaplan.profiler import Machine
 from tests.support.programs import PROGRAMS
 from tests.support.waiting import PATIENCE_S

@@ -214,7 +214,7 @@ def test_other_exports_name_every_cpu(folder: Path, form: str, said: str) -> Non
 def test_export_of_several_processes_by_rank(folder: Path) -> None:
     import msgspec
 
-    from numaplan.mapper.plan.export import export_plan
+    from numaplan.mapper.plan_file.export import export_plan
 
     nmap(folder, "plan", *MATRICES, "--machine", "2x4")
     plan = Plan.load(folder / "plan.json")

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from numaplan.analyzer import PageCounts
 from numaplan.mapper import PlanOptions, RegionKey, Workload, make_plan, place_pages
 from numaplan.mapper.memory.traffic import first_touch_traffic
-from numaplan.mapper.plan.summary import summary
+from numaplan.mapper.plan_file.summary import summary
 from numaplan.mapper.planning.predict import mean_latency, serving_time
 from numaplan.profiler import Machine
 

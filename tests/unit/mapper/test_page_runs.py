@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 from numaplan.analyzer import PageCounts
 from numaplan.mapper import RegionKey, place_pages
 from numaplan.mapper.memory.capacity import RESERVE
-from numaplan.mapper.memory.runs import FEW_RUNS, PAGE, make_table
+from numaplan.mapper.memory.run_table import FEW_RUNS, PAGE, make_table
 from numaplan.profiler import Machine
 from tests.support.properties import examples
 

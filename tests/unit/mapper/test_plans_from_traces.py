@@ -7,7 +7,7 @@ import pytest
 
 from numaplan.common import UsageError
 from numaplan.mapper import PlanOptions, make_plan
-from numaplan.mapper.plan.summary import summary
+from numaplan.mapper.plan_file.summary import summary
 from numaplan.mapper.workload.runs import workload_of_traces
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, TraceWriter
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from .file import Plan
 from .parts import PlanThread, Predicted
+from .plan import Plan
 
 MOST_NODES = 16  # in one line
 DIFFERENT = 0.02

@@ -9,8 +9,8 @@ from shlex import join, quote
 
 from numaplan.common import UsageError
 
-from .file import Plan
 from .parts import PlanThread
+from .plan import Plan
 
 
 def export_plan(plan: Plan, form: str) -> str:

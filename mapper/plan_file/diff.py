@@ -2,8 +2,8 @@
 
 from numaplan.profiler import RegionKey
 
-from .file import Plan
 from .parts import PlanRegion
+from .plan import Plan
 
 MOST = 50  # lines of one kind
 
