@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pty
+import re
 import shutil
 import struct
 import subprocess
@@ -62,15 +63,20 @@ def needs(*programs: str) -> None:
             pytest.skip(f"{program} is not installed")
 
 
-def on_terminal(words: Sequence[str | Path], rows: int = 24, columns: int = 100) -> tuple[int, str]:
-    """(exit code, all that a terminal got) of a command that has the terminal."""
+def on_terminal(
+    words: Sequence[str | Path], awaited: str, rows: int = 24, columns: int = 100
+) -> tuple[int, str]:
+    """(exit code, all that a terminal got) of a command that has the terminal; awaited: a pattern, upon which
+    Enter is typed."""
     pid, descriptor = pty.fork()
     if pid == 0:
         os.execve(words[0], [str(word) for word in words], {**clean_environment(), "TERM": "xterm"})
     fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    got = b""
+    got, typed = b"", False
     with suppress(OSError):  # EIO: the other side has gone
         while piece := os.read(descriptor, 1 << 16):
             got += piece
+            if not typed and re.search(awaited, got.decode(errors="replace")):
+                typed = os.write(descriptor, b"\n") > 0
     os.close(descriptor)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), got.decode()

@@ -17,7 +17,7 @@ from numaplan.machine import Machine
 from numaplan.profiler.backends.perf.faults import FaultsBackend
 from numaplan.profiler.trace.reader import Trace
 from tests.support.commands import BIN, clean_environment, needs, one_line_error, run, succeed
-from tests.support.outside import children, comm
+from tests.support.outside import children, comm, times_asleep
 from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.system
@@ -80,8 +80,8 @@ def record(folder: Path, *words: str, errors: int = subprocess.PIPE) -> subproce
 
 
 @contextmanager
-def watched(folder: Path, option: str, pid: int) -> Iterator[tuple[subprocess.Popen[bytes], bytearray]]:
-    """`nprof record` of a process that runs, once faults of it are counted, and what it shows.
+def watched(folder: Path, pid: int, *words: str) -> Iterator[tuple[subprocess.Popen[bytes], bytearray]]:
+    """`nprof record` of what runs, once faults of two threads of a process are counted, and what it shows.
 
     On a terminal it says when perf counts. perf's file says so late: perf writes when half of a buffer of
     megabytes is full, for which a process that hardly gets a cpu needs minutes.
@@ -94,7 +94,7 @@ def watched(folder: Path, option: str, pid: int) -> Iterator[tuple[subprocess.Po
             while data := os.read(ours, 4096):
                 shown.extend(data)
 
-    with record(folder, option, str(pid), errors=theirs) as watcher:
+    with record(folder, *words, errors=theirs) as watcher:
         os.close(theirs)
         reader = threading.Thread(target=read)
         reader.start()
@@ -104,16 +104,27 @@ def watched(folder: Path, option: str, pid: int) -> Iterator[tuple[subprocess.Po
             return b"Ctrl-C ends it" in shown
 
         until(counts)
-        before = faults_of(pid)
-        until(lambda: faults_of(pid) > before + 1000)
+        until_faults(pid)
         yield watcher, shown
     reader.join()
     os.close(ours)
 
 
-def faults_of(pid: int) -> int:
-    """The minor page faults of a process until now."""
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[7])
+def faults_of(pid: int) -> dict[str, int]:
+    """The minor page faults of each thread of a process until now."""
+    stats = [task / "stat" for task in Path(f"/proc/{pid}/task").iterdir()]
+    return {stat.parent.name: int(stat.read_text().rpartition(")")[2].split()[7]) for stat in stats}
+
+
+def until_faults(pid: int) -> None:
+    """Return when each of two threads of a process has had some hundred faults since now."""
+    before = faults_of(pid)
+    until(lambda: sum(count > before.get(tid, 0) + 500 for tid, count in faults_of(pid).items()) >= 2)
+
+
+def ended_by_itself(result: subprocess.CompletedProcess[bytes]) -> bool:
+    """Whether a recording has: what is sampled within a time is chance, and nothing may be."""
+    return result.returncode == 0 or "no sample" in one_line_error(result, "nprof", 2)
 
 
 def record_a_part(folder: Path, *words: str) -> None:
@@ -127,8 +138,11 @@ def record_a_part(folder: Path, *words: str) -> None:
 
         until(lambda: not watched())
         output, errors = recorder.communicate(timeout=PATIENCE_S)  # its input ends: the program is told
-    assert recorder.returncode == 0, errors
     assert output == b"over\n"
+    result = subprocess.CompletedProcess([], recorder.returncode, output, errors)
+    assert ended_by_itself(result)
+    if recorder.returncode:
+        return
     with Trace.open(folder / "trace.db") as trace:
         ((last,),) = trace.rows("SELECT max(time_ns) FROM samples")
         ((end,),) = trace.rows("SELECT max(end_ns) FROM threads")
@@ -137,8 +151,10 @@ def record_a_part(folder: Path, *words: str) -> None:
 
 def test_a_running_process(busy: subprocess.Popen[bytes], tmp_path: Path) -> None:
     output = tmp_path / "trace.db"
-    result = run("nprof", "record", "--pid", str(busy.pid), "--duration", "1", "-o", output)
-    assert result.returncode == 0, result.stderr
+    with watched(tmp_path, busy.pid, "--pid", str(busy.pid)) as (watcher, shown):
+        until(lambda: b"samples/s" in shown and b"3 threads" in shown)  # one waits for its input to end
+        watcher.send_signal(signal.SIGINT)
+        watcher.wait(PATIENCE_S)
     meta, samples, pids = facts(output)
     assert samples > 100 and pids == {busy.pid}
     assert sys.executable in meta["argv"]
@@ -152,7 +168,7 @@ def test_a_running_process(busy: subprocess.Popen[bytes], tmp_path: Path) -> Non
 def test_a_signal_ends_watching_and_keeps_the_recording(
     busy: subprocess.Popen[bytes], tmp_path: Path, number: int
 ) -> None:
-    with watched(tmp_path, "--attach", busy.pid) as (watcher, shown):
+    with watched(tmp_path, busy.pid, "--attach", str(busy.pid)) as (watcher, shown):
         watcher.send_signal(number)
         watcher.wait(PATIENCE_S)
     assert watcher.returncode == 130, shown
@@ -162,7 +178,7 @@ def test_a_signal_ends_watching_and_keeps_the_recording(
 
 
 def test_a_process_that_ends_ends_the_recording(busy: subprocess.Popen[bytes], tmp_path: Path) -> None:
-    with watched(tmp_path, "--pid", busy.pid) as (watcher, shown):
+    with watched(tmp_path, busy.pid, "--pid", str(busy.pid)) as (watcher, shown):
         busy.communicate()
         watcher.wait(PATIENCE_S)
     assert watcher.returncode == 0, shown
@@ -183,7 +199,11 @@ def test_the_duration_ends_the_recording_but_not_the_program(tmp_path: Path) -> 
 
 def test_all_cpus_while_a_program_runs(busy: subprocess.Popen[bytes], tmp_path: Path) -> None:
     output = tmp_path / "trace.db"
-    succeed("nprof", "record", "--all-cpus", "-o", output, "--", *busy_for(100))
+    with record(tmp_path, "--all-cpus", "--", *UNTIL_TOLD) as recorder:
+        assert recorder.stdout is not None and recorder.stdout.readline() == b"ready\n"
+        until_faults(busy.pid)
+        _, errors = recorder.communicate(timeout=PATIENCE_S)
+    assert recorder.returncode == 0, errors
     _, _, pids = facts(output)
     assert busy.pid in pids and len(pids) > 1
     with Trace.open(output) as trace:
@@ -192,10 +212,19 @@ def test_all_cpus_while_a_program_runs(busy: subprocess.Popen[bytes], tmp_path: 
     assert name != "p0"  # that is the program we started
 
 
-def test_all_cpus_for_a_time(busy: subprocess.Popen[bytes], tmp_path: Path) -> None:
-    output = tmp_path / "trace.db"
-    succeed("nprof", "record", "--all-cpus", "--duration", "1", "-o", output)
-    assert busy.pid in facts(output)[2]
+def test_all_cpus_until_a_signal(busy: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    with watched(tmp_path, busy.pid, "--all-cpus") as (watcher, shown):
+        watcher.send_signal(signal.SIGINT)
+        watcher.wait(PATIENCE_S)
+    assert watcher.returncode == 130, shown
+    assert busy.pid in facts(tmp_path / "trace.db")[2]
+
+
+@pytest.mark.parametrize("target", ["--pid", "--all-cpus"])
+def test_the_duration_ends_watching(busy: subprocess.Popen[bytes], tmp_path: Path, target: str) -> None:
+    words = [target, *[str(busy.pid)] * (target == "--pid"), "--duration", "1"]
+    assert ended_by_itself(run("nprof", "record", *words, "-o", tmp_path / "trace.db"))
+    assert busy.poll() is None
 
 
 def test_a_frequency_takes_fewer_samples_than_all(tmp_path: Path) -> None:
@@ -272,31 +301,23 @@ def test_what_does_not_go_together_is_said(words: list[str], tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_terminal_shows_how_watching_comes_along(busy: subprocess.Popen[bytes], tmp_path: Path) -> None:
-    needs("script")
-    command = [str(BIN / "nprof"), "record", "--pid", str(busy.pid), "--duration", "2", "-o", "trace.db"]
-    shown = subprocess.run(
-        ["script", "-qec", shlex.join(command), os.devnull],
-        cwd=tmp_path,
-        env={**clean_environment(), "COLUMNS": "200", "TERM": "xterm"},
-        capture_output=True,
-        timeout=120,
-        check=True,
-    ).stdout
-    assert b"samples/s" in shown and b"3 threads" in shown  # one waits for its input to end
-
-
 def test_a_program_has_the_terminal_to_itself(tmp_path: Path) -> None:
     needs("script")
-    program = "import time; print('begin', flush=True); time.sleep(1); print('finish', flush=True)"
+    program = "print('begin', flush=True); input(); print('finish', flush=True)"
     command = [str(BIN / "nprof"), "record", "--backend", "faults", "--", sys.executable, "-c", program]
-    shown = subprocess.run(
+    pipe, environment = subprocess.PIPE, {**clean_environment(), "TERM": "xterm"}
+    with subprocess.Popen(
         ["script", "-qec", shlex.join(command), os.devnull],
-        cwd=tmp_path,
-        env={**clean_environment(), "TERM": "xterm"},
-        capture_output=True,
-        timeout=120,
-        check=True,
-    ).stdout
-    begin, finish = shown.index(b"begin"), shown.index(b"finish")
-    assert shown[begin:finish] == b"begin\r\n"
+        cwd=tmp_path, env=environment, stdin=pipe, stdout=pipe,
+    ) as terminal:  # fmt: skip
+        assert terminal.stdin is not None and terminal.stdout is not None
+        assert b"begin\r\n" in iter(terminal.stdout.readline, b"")  # up to there
+        (recorder,) = (pid for pid in children(terminal.pid) if comm(pid) == "nprof")
+        before = times_asleep(recorder)
+        until(lambda: times_asleep(recorder) > before + 4)  # it would have drawn something by now
+        terminal.stdin.write(b"\n")
+        terminal.stdin.flush()
+        assert terminal.stdout.readline() == b"\r\n"  # the terminal's echo
+        assert terminal.stdout.readline() == b"finish\r\n"
+        terminal.communicate(timeout=PATIENCE_S)
+    assert terminal.returncode == 0
