@@ -77,9 +77,12 @@ def test_interleave_spreads_pages_and_compact_binds_threads(four_nodes: SharedGu
 
 
 def test_bound_programs_may_stop_fork_and_die(four_nodes: SharedGuest) -> None:
+    # A task that its tracer holds looks stopped, too: it is told to go on as often as it is found so.
     script = (
         "(kill -STOP $(exec sh -c 'echo $PPID'); echo back) &\n"
-        "while ! grep -q '^State:.[Tt]' /proc/$!/status; do :; done; kill -CONT $!; wait\n"
+        "while [ -e /proc/$! ] && ! grep -q '^State:.Z' /proc/$!/status; do\n"
+        "  ! grep -q '^State:.[Tt]' /proc/$!/status || kill -CONT $!\n"
+        "done; wait\n"
         "sh -c 'kill -KILL $$'; echo $?\n"
         "for i in 1 2 3 4 5 6; do (taskset -p $(exec sh -c 'echo $PPID') & wait) & done; wait; exit 5\n"
     )
@@ -94,9 +97,9 @@ def test_bound_programs_may_stop_fork_and_die(four_nodes: SharedGuest) -> None:
 
 def test_forks_are_part_of_the_program(four_nodes: SharedGuest) -> None:
     child = f"{known()} 1 1 {ACCESSES}"
-    result = four_nodes.run("sh", "-c", f"{child} & {child} & wait")
+    result = four_nodes.run("taskset", "-c", 2, "sh", "-c", f"{child} & {child} & wait")
     assert result["exit_code"] == 0
-    assert abs(result["accesses"][1][1] / (2 * ACCESSES) - 1) < 0.02
+    assert abs(result["accesses"][1][1] / (2 * ACCESSES) - 1) < 0.005
     assert any(str(thread["path"]).startswith("p0.1:") for thread in result["threads"])
 
 

@@ -32,9 +32,11 @@ def test_threads_are_where_the_plan_says(uncounted: Guest, tmp_path: Path) -> No
         plan_of_threads(threads, machine=uncounted.shape.machine).save(plan)
         starts += [*["--"] * bool(starts), str(plan), str(report), *built.argv]
         kinds.append(kind)
-    seen = tmp_path / "seen"
+    seen, told = tmp_path / "seen", tmp_path / "told"
+    told.mkdir()
     launches = [sys.executable, str(PROGRAMS / "lab" / "launch_each.py"), *starts]
-    said_uncounted(uncounted, [str(guest_program("seen")), str(seen), *launches])
+    command = [str(guest_program("seen")), str(seen), *launches]
+    said_uncounted(uncounted, command, {"LIVE_UNTIL": str(told)})
     rows = [line.split() for line in seen.read_text().splitlines()]
     found = {int(tid): tuple(map(int, cpus.strip(",").split(","))) for tid, cpus in rows}
     for kind in kinds:

@@ -62,7 +62,7 @@ class SharedGuest:
 def said_uncounted(guest: Guest, argv: list[str], environment: dict[str, str] | None = None) -> str:
     """What a command wrote in a guest without the counting plugin; it must succeed."""
     with tempfile.TemporaryFile() as output:
-        job = Job(argv[0], argv, {**os.environ, **(environment or {})}, os.getcwd(), timeout=150)  # noqa: PTH109
+        job = Job(argv[0], argv, {**os.environ, **(environment or {})}, os.getcwd(), timeout=600)  # noqa: PTH109
         outcome = guest.run(job, -1, output.fileno(), output.fileno())
         output.seek(0)
         text = output.read().decode()

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, MOST = 64, LONGEST = 60 };
+enum { PAGE = 4096, MOST = 64, LONGEST = 400 };
 static unsigned char *memory;
 static size_t pages = 1024, rounds = 100, right[MOST];
 static uint64_t sums[MOST];

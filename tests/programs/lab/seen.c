@@ -1,5 +1,6 @@
 /* seen OUT COMMAND [ARGS]…: runs a command and writes `TID CPU,CPU…` for each thread younger than itself that was looked
- * at twice: the first time it may still be before its first instruction, held by who binds it.
+ * at twice: the first time it may still be before its first instruction, held by who binds it. Then a file of that
+ * number is made in the folder LIVE_UNTIL, for which the thread may wait.
  */
 #include <dirent.h>
 #include <sched.h>
@@ -24,6 +25,13 @@ static char state_of(const char *process, const char *task) {
     return end && end[1] ? end[2] : 0;
 }
 
+static void tell(int tid) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%d", getenv("LIVE_UNTIL"), tid);
+    FILE *file = fopen(path, "w");
+    if (file) fclose(file);
+}
+
 static void look_at(const char *process, const char *task) {
     int tid = atoi(task);
     cpu_set_t now;
@@ -31,7 +39,10 @@ static void look_at(const char *process, const char *task) {
     char state = state_of(process, task);
     if (!state || state == 't' || looks[tid]++ == 0) return;
     looks[tid] = 2;
-    if (!found[tid]) found[tid] = malloc(sizeof now);
+    if (!found[tid]) {
+        found[tid] = malloc(sizeof now);
+        tell(tid);
+    }
     *found[tid] = now;
 }
 

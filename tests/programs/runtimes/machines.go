@@ -3,10 +3,25 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"sync"
+	"syscall"
 	"time"
 )
+
+// As live.h has it.
+func live() {
+	folder := os.Getenv("LIVE_UNTIL")
+	if folder == "" {
+		time.Sleep(300 * time.Millisecond)
+		return
+	}
+	seen := fmt.Sprintf("%s/%d", folder, syscall.Gettid())
+	for _, err := os.Stat(seen); err != nil; _, err = os.Stat(seen) {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
 
 func main() {
 	var all sync.WaitGroup
@@ -14,7 +29,7 @@ func main() {
 		all.Add(1)
 		go func() {
 			runtime.LockOSThread()
-			time.Sleep(300 * time.Millisecond)
+			live()
 			all.Done()
 		}()
 	}

@@ -1,7 +1,7 @@
 /* OpenMP: one team after the other, of several sizes, then nested ones; each thread lives for a while. */
+#include "live.h"
+
 #include <omp.h>
-#include <stdio.h>
-#include <unistd.h>
 
 int main(void) {
     int seen = 0, sizes[] = {2, 5, 3};
@@ -9,7 +9,7 @@ int main(void) {
 #pragma omp parallel num_threads(sizes[i]) reduction(+ : seen)
         {
             seen++;
-            usleep(40000);
+            live(40);
         }
     }
     omp_set_max_active_levels(2);
@@ -18,7 +18,7 @@ int main(void) {
 #pragma omp parallel num_threads(3) reduction(+ : seen)
         {
             seen++;
-            usleep(150000);
+            live(150);
         }
     }
     printf("%d of %d\n", seen, omp_get_num_procs());
