@@ -30,9 +30,10 @@ def write_trace(
     threads: Sequence[tuple[Any, ...]],
     regions: Sequence[tuple[Any, ...]] = (),
     meta: Mapping[str, object] | None = None,
+    machine: str = "2x2",
 ) -> Path:
-    """A trace of a 2x2 machine; samples: columns (single values stand for all), time_ns among them; threads,
-    regions: rows of these tables."""
+    """A trace; samples: columns (single values stand for all), time_ns among them; threads, regions: rows of
+    these tables."""
     unknown = set(samples) - set(PLAIN)
     assert not unknown, unknown
     count = len(samples["time_ns"])
@@ -41,7 +42,7 @@ def write_trace(
         for name, (kind, plain) in PLAIN.items()
     }
     with TraceWriter(path) as writer:
-        writer.add_rows("machine", [(Machine.load("2x2").to_json().decode(),)])
+        writer.add_rows("machine", [(Machine.load(machine).to_json().decode(),)])
         writer.add_rows("threads", list(threads))
         writer.add_rows("regions", list(regions))
         writer.add_samples(columns)

@@ -21,7 +21,8 @@ from numaplan.analyzer.timeline.partners import PartnerCounter
 from numaplan.analyzer.timeline.timeline import Timeline
 from numaplan.common import UsageError
 from numaplan.mapper.commands.main import main as nmap
-from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, Trace, TraceWriter
+from numaplan.profiler import EVENT_CODE, Trace
+from tests.support.traces import write_trace
 
 THREADS = 8
 SLICES, SLICE_NS = 400, 1_000_000
@@ -49,28 +50,16 @@ def write(path: Path, weights: Sequence[float], border: int = BORDER, period: in
     reads = rng.random(SAMPLES) < 0.5
     partner = np.where(time < border * SLICE_NS, thread ^ 1, thread ^ 4)
     addr = (1 << 24) + np.where(reads, partner, thread) * (1 << 16) + rng.integers(0, 16384, SAMPLES)
-    with TraceWriter(path) as writer:
-        writer.add_rows("machine", [(Machine.load("2x4").to_json().decode(),)])
-        paths = ["0", *(f"0.{number}" for number in range(1, THREADS))]
-        writer.add_rows("threads", [(i, "p0", name, i, 1, "t", 0, -1) for i, name in enumerate(paths)])
-        writer.add_samples(
-            {
-                "time_ns": time,
-                "thread": thread.astype(np.int32),
-                "cpu": np.full(SAMPLES, -1, np.int32),
-                "node": np.full(SAMPLES, -1, np.int32),
-                "addr": addr.astype(np.uint64),
-                "phys_addr": np.zeros(SAMPLES, np.uint64),
-                "ip": np.zeros(SAMPLES, np.uint64),
-                "event": np.where(reads, EVENT_CODE["load"], EVENT_CODE["store"]).astype(np.uint8),
-                "is_write": ~reads,
-                "level": np.full(SAMPLES, LEVEL_CODE["l1"], np.uint8),
-                "latency": np.full(SAMPLES, -1, np.int32),
-                "region": np.full(SAMPLES, -1, np.int32),
-            }
-        )
-        writer.set_meta({"backend": "test", "period": period})
-    return path
+    samples = {
+        "time_ns": time,
+        "thread": thread,
+        "addr": addr,
+        "event": np.where(reads, EVENT_CODE["load"], EVENT_CODE["store"]),
+        "is_write": ~reads,
+    }
+    paths = ["0", *(f"0.{number}" for number in range(1, THREADS))]
+    threads = [(i, "p0", name, i, 1, "t", 0, -1) for i, name in enumerate(paths)]
+    return write_trace(path, samples, threads, meta={"period": period}, machine="2x4")
 
 
 def analyze(path: Path) -> Analysis:

@@ -19,8 +19,9 @@ from numaplan.analyzer import (
 )
 from numaplan.common import UsageError
 from numaplan.mapper.commands.main import main
-from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, Trace, TraceWriter
+from numaplan.profiler import EVENT_CODE, Trace
 from tests.support.properties import examples
+from tests.support.traces import write_trace
 
 THREADS = 8
 OWN = 1 << 16
@@ -54,28 +55,16 @@ def record(
     linked = whose != role
     addr = (1 << 24) + whose * OWN + rng.integers(0, 8192, count)
     is_write = ~linked & (rng.random(count) < 0.6)
-    with TraceWriter(path) as writer:
-        writer.add_rows("machine", [(Machine.load("2x4").to_json().decode(),)])
-        paths = ["0", *(f"0.{number}" for number in range(1, THREADS))]
-        writer.add_rows("threads", [(i, process, name, i, 1, "t", 0, -1) for i, name in enumerate(paths)])
-        writer.add_samples(
-            {
-                "time_ns": np.sort(rng.integers(0, 10**9, count)),
-                "thread": np.asarray(names)[role].astype(np.int32),
-                "cpu": np.full(count, -1, np.int32),
-                "node": np.full(count, -1, np.int32),
-                "addr": addr.astype(np.uint64),
-                "phys_addr": np.zeros(count, np.uint64),
-                "ip": np.zeros(count, np.uint64),
-                "event": np.where(is_write, EVENT_CODE["store"], EVENT_CODE["load"]).astype(np.uint8),
-                "is_write": is_write,
-                "level": np.full(count, LEVEL_CODE["l1"], np.uint8),
-                "latency": np.full(count, -1, np.int32),
-                "region": np.full(count, -1, np.int32),
-            }
-        )
-        writer.set_meta({"backend": "test", "period": 1000})
-    return path
+    samples = {
+        "time_ns": np.sort(rng.integers(0, 10**9, count)),
+        "thread": np.asarray(names)[role],
+        "addr": addr,
+        "event": np.where(is_write, EVENT_CODE["store"], EVENT_CODE["load"]),
+        "is_write": is_write,
+    }
+    paths = ["0", *(f"0.{number}" for number in range(1, THREADS))]
+    threads = [(i, process, name, i, 1, "t", 0, -1) for i, name in enumerate(paths)]
+    return write_trace(path, samples, threads, meta={"period": 1000}, machine="2x4")
 
 
 def analysis(path: Path) -> Analysis:

@@ -7,7 +7,8 @@ import pytest
 
 from numaplan.mapper import Plan
 from numaplan.mapper.commands.plan import PlanCommand
-from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, TraceWriter
+from numaplan.profiler import EVENT_CODE, LEVEL_CODE
+from tests.support.traces import write_trace
 
 THREADS, NODES, BLOCKS = 16, 4, 512
 GB = 1 << 30
@@ -49,30 +50,23 @@ def write(path: Path, samples: int) -> None:
     share = np.choose(region, [own, dealt, within])
     addr = starts[region] + (share * np.array(SIZES)[region]).astype(np.int64) // 8 * 8
     is_write = rng.random(samples) < 0.3
-    nothing = np.zeros(samples)
-    with TraceWriter(path) as writer:
-        writer.add_rows("machine", [(Machine.load(f"{NODES}x4").to_json().decode(),)])
-        rows = [(t, "p0", f"0.{t}" if t else "0", t + 1, 1, "", 10 if t else 0, -1) for t in range(THREADS)]
-        writer.add_rows("threads", rows)
-        kind = ("p0", "mmap")
-        writer.add_rows(
-            "regions",
-            [(i, *kind, f"program+{i}", "", int(starts[i]), SIZES[i], 0, i, 0, -1) for i in range(3)],
-        )
-        writer.add_samples(
-            {
-                "time_ns": np.arange(samples, dtype=np.int64) * 1000 + 20,
-                "thread": thread.astype(np.int32),
-                "cpu": thread.astype(np.int32),
-                "node": (thread // 4).astype(np.int32),
-                "addr": addr.astype(np.uint64),
-                "phys_addr": nothing.astype(np.uint64),
-                "ip": nothing.astype(np.uint64),
-                "event": np.where(is_write, EVENT_CODE["store"], EVENT_CODE["load"]).astype(np.uint8),
-                "is_write": is_write,
-                "level": np.full(samples, LEVEL_CODE["local_dram"], np.uint8),
-                "latency": nothing.astype(np.int32),
-                "region": region.astype(np.int32),
-            }
-        )
-        writer.set_meta({"backend": "pebs", "period": 1000, "duration_ns": samples * 1000})
+    kind = ("p0", "mmap")
+    write_trace(
+        path,
+        {
+            "time_ns": np.arange(samples, dtype=np.int64) * 1000 + 20,
+            "thread": thread,
+            "cpu": thread,
+            "node": thread // 4,
+            "addr": addr,
+            "event": np.where(is_write, EVENT_CODE["store"], EVENT_CODE["load"]),
+            "is_write": is_write,
+            "level": LEVEL_CODE["local_dram"],
+            "latency": 0,
+            "region": region,
+        },
+        [(t, "p0", f"0.{t}" if t else "0", t + 1, 1, "", 10 if t else 0, -1) for t in range(THREADS)],
+        [(i, *kind, f"program+{i}", "", int(starts[i]), SIZES[i], 0, i, 0, -1) for i in range(3)],
+        {"backend": "pebs", "period": 1000, "duration_ns": samples * 1000},
+        f"{NODES}x4",
+    )

@@ -9,7 +9,8 @@ from numaplan.common import UsageError
 from numaplan.mapper import PlanOptions, make_plan
 from numaplan.mapper.plan_file.summary import summary
 from numaplan.mapper.workload.runs import workload_of_traces
-from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, TraceWriter
+from numaplan.profiler import EVENT_CODE, Machine
+from tests.support.traces import write_trace
 
 THREADS = 8
 PAGE = 4096
@@ -43,29 +44,19 @@ def record(
     page = np.where(rng.random(count) < 0.97, role // 2, rng.integers(0, 4, count))
     write = rng.random(count) < 0.5
     cpu = np.asarray(cpus or [-1] * THREADS)[thread]
-    with TraceWriter(path) as writer:
-        writer.add_rows("machine", [(Machine.load("4x2").to_json().decode(),)])
-        names = ["0", *(f"0.{number}" for number in range(1, THREADS))]
-        writer.add_rows("threads", [(i, process, name, i, 1, "t", 0, -1) for i, name in enumerate(names)])
-        writer.add_rows("regions", [(0, process, "heap", "app+0x1", build, START, 4 * PAGE, 0, 1, 0, -1)])
-        writer.add_samples(
-            {
-                "time_ns": time,
-                "thread": thread.astype(np.int32),
-                "cpu": cpu.astype(np.int32),
-                "node": np.full(count, -1, np.int32),
-                "addr": (START + page * PAGE + rng.integers(0, 64, count) * 64).astype(np.uint64),
-                "phys_addr": np.zeros(count, np.uint64),
-                "ip": np.zeros(count, np.uint64),
-                "event": np.where(write, EVENT_CODE["store"], EVENT_CODE["load"]).astype(np.uint8),
-                "is_write": write,
-                "level": np.full(count, LEVEL_CODE["l1"], np.uint8),
-                "latency": np.full(count, -1, np.int32),
-                "region": np.zeros(count, np.int32),
-            }
-        )
-        writer.set_meta({"backend": "test", "period": 100, "build_id": build})
-    return path
+    samples = {
+        "time_ns": time,
+        "thread": thread,
+        "cpu": cpu,
+        "addr": START + page * PAGE + rng.integers(0, 64, count) * 64,
+        "event": np.where(write, EVENT_CODE["store"], EVENT_CODE["load"]),
+        "is_write": write,
+        "region": 0,
+    }
+    names = ["0", *(f"0.{number}" for number in range(1, THREADS))]
+    threads = [(i, process, name, i, 1, "t", 0, -1) for i, name in enumerate(names)]
+    regions = [(0, process, "heap", "app+0x1", build, START, 4 * PAGE, 0, 1, 0, -1)]
+    return write_trace(path, samples, threads, regions, {"period": 100, "build_id": build}, "4x2")
 
 
 def test_runs_that_agree_are_averaged_and_said_to_be_stable(tmp_path: Path) -> None:
