@@ -11,7 +11,6 @@ from numaplan.mapper import CROWDED, Action, Ints, MovePages, MoveThread, Observ
 from ..process import page_moves as kernel
 from .bindings import Bindings, Cpus
 
-_IDLE = 0.05  # of the interval
 _SAVED_SECONDS = 4.0  # of the budget
 _PROBLEMS = {
     errno.ESRCH: "it has ended",
@@ -109,11 +108,11 @@ class Actuator:
         those bound so on nodes that the kernel would balance are let go instead.
         """
         threads, machine = observation.threads, observation.machine
-        before, self._busy = self._busy, frozenset(threads.tid[threads.busy > _IDLE].tolist())
+        before, self._busy = self._busy, frozenset(threads.tid[threads.running].tolist())
         if before - frozenset(threads.tid.tolist()) and self._let_go(observation):
             return []
         crowded = np.bincount(threads.node, threads.busy, machine.nodes) > machine.seats + CROWDED
-        rows = np.flatnonzero(threads.movable & ~crowded[threads.node] & (threads.busy > _IDLE))
+        rows = np.flatnonzero(threads.movable & ~crowded[threads.node] & threads.running)
         done = []
         for row in rows.tolist():
             tid, node = int(threads.tid[row]), int(machine.node_ids[threads.node[row]])

@@ -19,6 +19,7 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 CROWDED = 0.5  # busy threads of a node more than cpus, from which on it has too many
+RUNNING = 0.05  # of an interval; who ran or wanted to run for more needs a cpu
 LOCAL_NS = 90.0  # of a node at distance 10, where the machine's latencies are unknown
 
 
@@ -114,6 +115,11 @@ class Threads:
         """T."""
         return len(self.tid)
 
+    @property
+    def running(self) -> Flags:
+        """(T,) whether it needs a cpu."""
+        return self.busy > RUNNING
+
 
 @dataclass(frozen=True)
 class Pages:
@@ -180,10 +186,14 @@ class Observation:
     @cached_property
     def page_accesses(self) -> Floats:
         """(M, K) accesses to each page from each node (the papers' A-hat)."""
-        nodes = self.machine.nodes
-        cells = self.touches.page * nodes + self.touches.node
-        counts = np.bincount(cells, self.touches.accesses, minlength=self.pages.count * nodes)
-        return counts.reshape(self.pages.count, nodes).astype(np.float64, copy=False)
+        touches, shape = self.touches, (self.pages.count, self.machine.nodes)
+        return sums_by_cell(touches.page, touches.node, touches.accesses, shape)
+
+
+def sums_by_cell(row: Ints, column: Ints, weight: Floats, shape: tuple[int, int]) -> Floats:
+    """(rows, columns) the weights (n,) added up by row and column."""
+    sums = np.bincount(row * shape[1] + column, weight, minlength=shape[0] * shape[1])
+    return sums.reshape(shape).astype(np.float64, copy=False)
 
 
 def age_weight(seconds_left: Floats) -> Floats:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..actions import MovePages
-from ..observation import Flags, Floats, Ints, Observation
+from ..observation import Flags, Floats, Ints, Observation, sums_by_cell
 from .page_sets import move_actions, page_keys
 
 SMALL_PAGE = 4096  # what K counts
@@ -32,12 +32,10 @@ def remote_pages(observation: Observation) -> tuple[Ints, Ints, Floats]:
     Touches count for where their thread is now; of several nodes the one with most accesses has the page.
     """
     touches, pages, threads = observation.touches, observation.pages, observation.threads
-    nodes = observation.machine.nodes
     where = threads.node[touches.thread]
     wanted = pages.node[touches.page] >= 0
-    cells = touches.page[wanted] * nodes + where[wanted]
-    counts = np.bincount(cells, touches.accesses[wanted], minlength=pages.count * nodes)
-    counts = counts.reshape(pages.count, nodes)
+    shape = pages.count, observation.machine.nodes
+    counts = sums_by_cell(touches.page[wanted], where[wanted], touches.accesses[wanted], shape)
     user = np.argmax(counts, axis=1)
     rows = np.flatnonzero((counts.sum(axis=1) > 0) & (user != pages.node))
     return rows, user[rows], counts[rows, user[rows]]

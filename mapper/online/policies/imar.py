@@ -13,7 +13,7 @@ import numpy as np
 
 from ..actions import Decision
 from ..observation import Floats, Ints, MachineView, Observation
-from .migration import RUNNING, Facts, Migration, actions_of, compatible
+from .migration import Facts, Migration, actions_of, compatible
 from .parameters import parameter
 from .performance import performance, preferred_nodes, relative_performance
 
@@ -141,13 +141,13 @@ class Nimar(_Imar):
     def options(self, facts: Facts, thread: int) -> list[Migration]:
         """To each other node: a free seat where it has one, else a swap with each thread that is there."""
         threads, machine = facts.observation.threads, facts.observation.machine
-        hosted = np.bincount(threads.node[threads.busy > RUNNING], minlength=machine.nodes)
+        hosted = np.bincount(threads.node[threads.running], minlength=machine.nodes)
         found: list[Migration | None] = []
         for node in _other_nodes(facts, thread):
             if hosted[node] < machine.seats[node]:
                 found.append(self.single(facts, thread, node, -1))
             else:
-                there = np.flatnonzero((threads.node == node) & threads.movable & (threads.busy > RUNNING))
+                there = np.flatnonzero((threads.node == node) & threads.movable & threads.running)
                 found += self.swaps(facts, thread, there, None)
         return [option for option in found if option is not None]
 
@@ -161,7 +161,7 @@ class Cimar(_Imar):
     def options(self, facts: Facts, thread: int) -> list[Migration]:
         """To each core of the other nodes: a free one, or a swap with each thread that is on it."""
         threads, machine = facts.observation.threads, facts.observation.machine
-        running = threads.busy > RUNNING
+        running = threads.running
         hosted = np.bincount(threads.cpu[running & (threads.cpu >= 0)], minlength=len(machine.cpu_ids))
         found: list[Migration | None] = []
         for node in _other_nodes(facts, thread):

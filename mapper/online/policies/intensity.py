@@ -17,8 +17,6 @@ from .follow import follow, remote_pages
 from .layout import alternating_layout, domain_slots
 from .parameters import parameter
 
-_RUNNING = 0.05  # busy for more of the interval than this
-
 
 def miss_rates(observation: Observation) -> Floats:
     """(T,) last-level cache misses a thousand instructions; 0 for threads that did nothing."""
@@ -38,7 +36,7 @@ def placed_threads(observation: Observation, known: Iterable[int]) -> Ints:
     A shell that waits for the programs it started would else take a core from one of them.
     """
     threads = observation.threads
-    running = (threads.busy > _RUNNING) | np.isin(threads.tid, np.array(sorted(known), dtype=np.int64))
+    running = threads.running | np.isin(threads.tid, np.array(sorted(known), dtype=np.int64))
     return np.flatnonzero(threads.movable & running)
 
 

@@ -7,8 +7,6 @@ import numpy as np
 from ..actions import Action, MoveThread
 from ..observation import Floats, Ints, Observation
 
-RUNNING = 0.05  # busy for more of the interval than this: it hosts a cpu
-
 
 class Migration(NamedTuple):
     """A thread row to a node row (and cpu row, -1: any), a partner row to come back (-1: none), the score
@@ -40,7 +38,7 @@ def compatible(
 ) -> list[Migration]:
     """The first `limit` options that use each thread and each free core or seat once."""
     threads, machine = observation.threads, observation.machine
-    hosted = np.bincount(threads.node[threads.busy > RUNNING], minlength=machine.nodes)
+    hosted = np.bincount(threads.node[threads.running], minlength=machine.nodes)
     seats = (machine.seats - hosted).tolist()
     used: set[int] = set()
     cpus: set[int] = set()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...arithmetic import pair_products
-from ...observation import Floats, Ints, Observation
+from ...observation import Floats, Ints, Observation, sums_by_cell
 from ..page_sets import find_rows, page_keys, split_keys
 
 _FORGET = 0.02  # of the mean weight of an entry
@@ -62,16 +62,13 @@ class Sharing:
 
     def by_node(self, thread_node: Ints, nodes: int) -> Floats:
         """(M, K) accesses a second to each page by the node they come from, threads being where given."""
-        cells = self.page * nodes + thread_node[self.thread]
-        counts = np.bincount(cells, self.weight, minlength=len(self.keys) * nodes)
-        return counts.reshape(len(self.keys), nodes).astype(np.float64, copy=False)
+        return sums_by_cell(self.page, thread_node[self.thread], self.weight, (len(self.keys), nodes))
 
     def by_memory(self, threads: int, nodes: int) -> Floats:
         """(T, K) accesses a second of each thread by the node of the page, where that is known."""
-        known = self.node[self.page] >= 0
-        cells = self.thread[known] * nodes + self.node[self.page[known]]
-        counts = np.bincount(cells, self.weight[known], minlength=threads * nodes)
-        return counts.reshape(threads, nodes).astype(np.float64, copy=False)
+        node = self.node[self.page]
+        known = node >= 0
+        return sums_by_cell(self.thread[known], node[known], self.weight[known], (threads, nodes))
 
     def communication(self, threads: int) -> Floats:
         """(T, T) symmetric: on each page a pair has the product of its accesses over all accesses there."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...observation import Floats, Ints, Observation
+from ...observation import Floats, Ints, Observation, sums_by_cell
 from .knowledge import Sharing
 
 _ROUNDS = 8
@@ -30,10 +30,10 @@ class Outlook:
         Twice: as expected, and if controllers slow down with the fourth power of their load, as they do when
         nearly full.
         """
-        nodes = len(self.latency)
-        here = page_node[self.sharing.page] >= 0
-        cells = thread_node[self.sharing.thread[here]] * nodes + page_node[self.sharing.page[here]]
-        flow = _sums(cells, self.sharing.weight[here], nodes * nodes).reshape(nodes, nodes)
+        place = page_node[self.sharing.page]
+        known = place >= 0
+        source, weight = thread_node[self.sharing.thread[known]], self.sharing.weight[known]
+        flow = sums_by_cell(source, place[known], weight, self.latency.shape)
         load, bare = flow.sum(axis=0), (flow * self.latency).sum(axis=0) * 1e-9
         likely, worst = bare @ self.factors(load), bare @ (1.0 + self.worst * load**4)
         return float(likely), float(worst)

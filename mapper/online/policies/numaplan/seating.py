@@ -7,13 +7,11 @@ from ...observation import Ints, Observation
 from .grouping import OBJECTIVES, Grouping, GroupingProblem
 from .outlook import Outlook
 
-_RUNNING = 0.05  # busy for more of the interval than this: it needs a seat
-
 
 def seated(observation: Observation) -> Ints:
     """Rows of the threads that may be moved and need a cpu."""
     threads = observation.threads
-    return np.flatnonzero(threads.movable & (threads.busy > _RUNNING))
+    return np.flatnonzero(threads.movable & threads.running)
 
 
 def free_seats(observation: Observation, movers: Ints) -> Ints:
@@ -21,7 +19,7 @@ def free_seats(observation: Observation, movers: Ints) -> Ints:
     too few.
     """
     machine, threads = observation.machine, observation.threads
-    others = threads.busy > _RUNNING
+    others = threads.running.copy()
     others[movers] = False
     taken = np.bincount(threads.node[others], minlength=machine.nodes)
     rounds = 1
