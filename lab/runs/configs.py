@@ -113,18 +113,3 @@ def is_launcher(argv: Sequence[str]) -> bool:
     """Whether a command line starts nlaunch, whose own accesses are not the program's."""
     name = Path(argv[0]).name if argv else ""
     return name == "nlaunch" or (name == "numaplan" and list(argv[1:2]) == ["launch"])
-
-
-def make_job(
-    name: str,
-    program: str,
-    argv: Sequence[str],
-    environment: Mapping[str, str],
-    directory: str,
-    machine: Machine,
-    options: Options,
-    timeout: float,
-) -> Job:
-    """The job that runs a program under a configuration."""
-    job = Job(program, list(argv), environment, directory, timeout=timeout, exclude=is_launcher(argv))
-    return CONFIGS[name](job, machine, options)

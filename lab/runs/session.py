@@ -20,6 +20,7 @@ from numaplan.machine import Machine
 from ..guest.control import GuestHungError
 from ..guest.guest import Guest, Outcome
 from ..guest.health import Patience
+from ..guest.job import Job
 from ..guest.shape import (
     USUAL_MIB,
     GuestShape,
@@ -32,7 +33,7 @@ from ..guest.shape import (
     with_cpus_per_node,
 )
 from ..places import own_folder
-from .configs import Options, PlannedLaunch, make_job
+from .configs import CONFIGS, Options, PlannedLaunch, is_launcher
 from .counts import parse_counts
 from .results import LabRun, lab_run
 from .threads import program_threads
@@ -128,16 +129,9 @@ class Session:
         with tempfile.TemporaryDirectory(prefix="run-", dir=self._folder) as name:
             folder = Path(name)
             options = self._options(config, folder)
-            job = make_job(
-                config,
-                self._program,
-                self.request.argv,
-                os.environ,
-                str(Path.cwd()),
-                self.guest.shape.machine,
-                options,
-                self.request.timeout,
-            )
+            argv, limit = self.request.argv, self.request.timeout
+            job = Job(self._program, argv, os.environ, str(Path.cwd()), limit, exclude=is_launcher(argv))
+            job = CONFIGS[config](job, self.guest.shape.machine, options)
             trace = folder / "trace" if self.request.by_thread or job.exclude else None
             outcome = self.guest.run(job, stdin, stdout, stderr, trace)
             run = self._result(config, outcome, trace, job.exclude)

@@ -121,8 +121,8 @@ def _prepare(launch: CheckedLaunch, workdir: Path, table: PlanTable) -> Attendan
         from ..online.session import OnlineSession
 
         masks = [frozenset(thread.cpus) for thread in launch.plan.threads]
-        online = OnlineSession(request.online, launch.machine, masks)
-        online.prepare([os.getpid()])  # what we start is watched with us
+        # What we start is watched with us.
+        online = OnlineSession(request.online, launch.machine, [os.getpid()], masks)
     return Attendants(tracer, watch, matcher, online)
 
 

@@ -21,8 +21,8 @@ def launch_online(options: OnlineOptions, argv: Sequence[str]) -> int:
     Raises UsageError or MachineLacksError before the program starts.
     """
     find_program(argv)
-    session = OnlineSession(options, Machine.load("local"))
-    session.prepare([os.getpid()])  # what we start is watched with us, from its first instruction
+    # What we start is watched with us, from its first instruction.
+    session = OnlineSession(options, Machine.load("local"), [os.getpid()])
     with launch_folder({}) as workdir:
         environment = prepare(workdir, os.environ) if options.save else os.environ
         try:
@@ -54,9 +54,8 @@ def attach_to_all(options: OnlineOptions) -> int:
 
 
 def _attach(options: OnlineOptions, now: Sequence[int], roots: Callable[[], Sequence[int]]) -> int:
-    session = OnlineSession(options, Machine.load("local"), live=True)
     with interruptible(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as received:
-        session.prepare(now)
+        session = OnlineSession(options, Machine.load("local"), now, live=True)
         session.start(roots)
         with suppress(KeyboardInterrupt):
             session.wait()

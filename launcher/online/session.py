@@ -26,63 +26,64 @@ _JOIN_SECONDS = 5.0
 
 
 class OnlineSession:
-    """One loop on some processes, in a thread of its own."""
+    """One loop on some processes, in a thread of its own.
+
+    pids: what to sample from now on: processes that run, or ourselves, who start the program later; planned:
+    masks that a plan gave. Raises UsageError, MachineLacksError for all that can be wrong before that.
+    """
 
     def __init__(
-        self, options: OnlineOptions, machine: Machine, planned: Sequence[Cpus] = (), *, live: bool = False
+        self,
+        options: OnlineOptions,
+        machine: Machine,
+        pids: Sequence[int],
+        planned: Sequence[Cpus] = (),
+        *,
+        live: bool = False,
     ) -> None:
-        """Everything that can be wrong before a program starts: raises UsageError, MachineLacksError."""
         if options.save:
             check_output(options.save)
         self.options = options
-        self._policy = make_policy(options.policy, options.settings)
-        self._events = _events_for(self._policy, options.backend)
-        self._journal = Journal(options.journal)
         self._machine = machine
-        self._planned = frozenset(planned)
+        policy = make_policy(options.policy, options.settings)
+        events = _events_for(policy, options.backend)
+        self._journal = Journal(options.journal)
         self._roots: Callable[[], Sequence[int]] = tuple
-        self._loop: Loop | None = None
         self._thread: threading.Thread | None = None
         self._status = Status(options.quiet, live)
-
-    def prepare(self, pids: Sequence[int]) -> None:
-        """Start the sampler on processes that run, or on our own before it starts the program."""
-        view = MachineView.of(self._machine)
-        bindings = Bindings(self._planned)
-        events = self._events
+        view, bindings = MachineView.of(machine), Bindings(frozenset(planned))
         faults = events is not None and events.backend == "faults"
         observer = Observer(
             view,
             bindings,
-            self._policy.period_s * _FAULT_WINDOW if faults else 0.0,
-            estimate=bool({"misses", "counters"} & self._policy.needs),
-            resident="resident" in self._policy.needs,
+            policy.period_s * _FAULT_WINDOW if faults else 0.0,
+            estimate=bool({"misses", "counters"} & policy.needs),
+            resident="resident" in policy.needs,
             memory_share=_MEMORY_SHARE if faults else 0.0,
             timed=events is None or not events.unloaded,
         )
-        cpus_of = {node.id: frozenset(node.cpus) for node in self._machine.nodes}
+        cpus_of = {node.id: frozenset(node.cpus) for node in machine.nodes}
         self._loop = Loop(
-            self.options.policy,
-            self._policy,
+            options.policy,
+            policy,
             observer,
-            Actuator(cpus_of, bindings, Budget(self.options.moves, self.options.megabytes)),
+            Actuator(cpus_of, bindings, Budget(options.moves, options.megabytes)),
             self._journal,
             SoftDirtyProbe(_FAULT_SHARE, len(view.cpu_ids)),
             lambda: [pid for pid in self._roots() if procfs.is_alive(pid)],
             start_sampler(events, pids) if events else None,
             (lambda: start_sampler(events, self._roots())) if events else None,
-            own_share=self.options.overhead,
-            waiting_only=self._policy.trades_distance,
-            confines=not self._policy.trades_distance,
+            own_share=options.overhead,
+            waiting_only=policy.trades_distance,
+            confines=not policy.trades_distance,
             on_interval=self._status.show,
         )
         self._loop.warm_up(os.getpid())
-        for warning in warnings(self._machine, self._loop):
+        for warning in warnings(machine, self._loop):
             self._status.say(warning)
 
     def start(self, roots: Callable[[], Sequence[int]]) -> None:
         """Begin to refine these processes, which may come and go."""
-        assert self._loop is not None
         self._roots = roots
         self._thread = threading.Thread(target=self._loop.run, name="online", daemon=True)
         self._thread.start()
@@ -95,8 +96,6 @@ class OnlineSession:
     def stop(self, restore: bool) -> None:
         """End the loop and say what it did. restore: give threads their first masks back."""
         loop = self._loop
-        if loop is None:
-            return
         loop.stop.set()
         if self._thread is not None:
             self._thread.join(_JOIN_SECONDS)
@@ -112,14 +111,12 @@ class OnlineSession:
 
     def moves(self) -> str:
         """What was moved, in words."""
-        if self._loop is None:
-            return "nothing moved"
         actuator = self._loop.actuator
         return f"{actuator.threads_moved} thread moves, {actuator.pages_moved} pages"
 
     def save(self, argv: Sequence[str], workdir: Path) -> None:
         """Write the refined placement, if that was asked for. workdir: where the program's identities are."""
-        if not self.options.save or self._loop is None:
+        if not self.options.save:
             return
         from numaplan.profiler import read_identity
 

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from numaplan.common import UsageError
-from numaplan.mapper import Plan, PlanThread
+from numaplan.mapper import Plan
 from numaplan.profiler import LiveEvents, LiveSamples, live_events, start_sampler
 
 from ..enforce.plan_table import PlanTable
@@ -137,7 +137,7 @@ class Matcher:
             if row != role:
                 with suppress(OSError):  # it has just ended
                     os.sched_setaffinity(live.tids[thread.process, thread.path], seat.cpus)
-                    threads[row] = _seated(thread, seat)
+                    threads[row] = msgspec.structs.replace(thread, node=seat.node, cpus=seat.cpus)
         self.plan = msgspec.structs.replace(self.plan, threads=tuple(threads))
         return found
 
@@ -153,7 +153,3 @@ def _is_trace(path: Path) -> bool:
     with suppress(OSError), path.open("rb") as file:
         return file.read(12)[8:] == b"DUCK"
     return False
-
-
-def _seated(thread: PlanThread, seat: PlanThread) -> PlanThread:
-    return msgspec.structs.replace(thread, node=seat.node, cpus=seat.cpus)

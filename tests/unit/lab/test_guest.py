@@ -17,7 +17,7 @@ from hypothesis import given, strategies as st
 
 from numaplan.common import MachineLacksError, UsageError
 from numaplan.lab.guest.initramfs import cpio
-from numaplan.lab.guest.job import job_frame
+from numaplan.lab.guest.job import Job, job_frame
 from numaplan.lab.guest.kernel import dependencies, load_order, unpack_bzimage
 from numaplan.lab.guest.qemu import command_line, plugin_name
 from numaplan.lab.guest.shape import (
@@ -32,7 +32,7 @@ from numaplan.lab.guest.shape import (
     with_cpus_per_node,
 )
 from numaplan.lab.places import lab_part
-from numaplan.lab.runs.configs import Options, make_job, parse_configs
+from numaplan.lab.runs.configs import CONFIGS, Options, parse_configs
 from numaplan.lab.runs.session import Request, open_session
 from numaplan.lab.setup.fetch import set_up
 from numaplan.machine import Machine, Node
@@ -166,7 +166,7 @@ def test_modules_are_loaded_after_what_they_need(tmp_path: Path) -> None:
 def test_jobs_are_told_to_the_agent_in_pairs() -> None:
     machine = dense(Machine.load("2x2"))
     environment = {"A": "1\n2", "EMPTY": ""}
-    job = make_job("scatter", "/bin/app", ["app", "", "ü"], environment, "/a b", machine, Options(), 1.5)
+    job = CONFIGS["scatter"](Job("/bin/app", ["app", "", "ü"], environment, "/a b", 1.5), machine, Options())
     fields = job_frame(job, True, Path("/t")).split(b"\0")
     assert fields.pop() == b""
     pairs = list(zip(fields[::2], fields[1::2], strict=True))
