@@ -14,11 +14,12 @@ from numaplan.machine import Machine
 
 from .backends.choice import BACKENDS, HARDWARE, backend_of
 from .backends.perf.command import recording_perf
-from .backends.perf.hardware_samplers import read_text, samplers
+from .backends.perf.event_plan import BARE_METAL
+from .backends.perf.hardware_samplers import samplers
+from .backends.perf.kernel_files import ROOT, read_number, read_text
 from .backends.perf.privileges import (
     CAP_PERFMON,
     CAP_SYS_ADMIN,
-    ROOT,
     container_hint,
     has_capability,
     in_container,
@@ -26,8 +27,6 @@ from .backends.perf.privileges import (
     perf_event_paranoid,
 )
 
-_KERNEL = "proc/sys/kernel"
-_BARE_METAL = "run on the machine itself, or have the virtual PMU enabled; 'emulate' works without"
 _ENOUGH_MLOCK_KIB = 4096
 _ENOUGH_RATE = 50_000
 
@@ -78,12 +77,9 @@ def _backends(machine: Machine, root: Path) -> list[Check]:
 
 def _hardware(root: Path) -> Check:
     found = samplers(root)
-    here = [f"{one.backend}: {one.reason}" for one in found if one.ok]
-    if here:
-        return Check("hardware sampler", True, "; ".join(here))
-    return Check(
-        "hardware sampler", False, "; ".join(f"{one.backend}: {one.reason}" for one in found), _BARE_METAL
-    )
+    here = [one for one in found if one.ok]
+    finding = "; ".join(f"{one.backend}: {one.reason}" for one in here or found)
+    return Check("hardware sampler", bool(here), finding, "" if here else BARE_METAL)
 
 
 def _perf() -> Check:
@@ -120,7 +116,7 @@ def _mlock() -> Check:
     limit, _hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     if is_privileged() or limit == resource.RLIM_INFINITY:
         return Check("mlock limit", True, "no limit on perf's buffers")
-    allowed = (_number(ROOT / _KERNEL / "perf_event_mlock_kb") or 0) * (os.cpu_count() or 1) + limit // 1024
+    allowed = (_setting(ROOT, "perf_event_mlock_kb") or 0) * (os.cpu_count() or 1) + limit // 1024
     ok = allowed >= _ENOUGH_MLOCK_KIB
     finding = f"perf may lock {allowed} KiB for its buffers" + ("" if ok else ": samples may get lost")
     hint = "" if ok else f"sudo sysctl kernel.perf_event_mlock_kb={_ENOUGH_MLOCK_KIB}"
@@ -140,7 +136,7 @@ def _nodes(machine: Machine) -> Check:
 
 
 def _balancing(machine: Machine, root: Path) -> Check:
-    mode = _number(root / _KERNEL / "numa_balancing")
+    mode = _setting(root, "numa_balancing")
     if mode is None:
         return Check("numa_balancing", False, "this kernel has no NUMA balancing", "boot another kernel")
     if mode & 1:
@@ -153,7 +149,7 @@ def _balancing(machine: Machine, root: Path) -> Check:
 def _sample_rate(root: Path) -> Check:
     """The kernel slows samplers down that exceed its limits: samples are then lost, and said to be."""
     most, share = (
-        _number(root / _KERNEL / name) for name in ("perf_event_max_sample_rate", "perf_cpu_time_max_percent")
+        _setting(root, name) for name in ("perf_event_max_sample_rate", "perf_cpu_time_max_percent")
     )
     if most is None:
         return Check("sample rate", True, "no limit seen")
@@ -169,7 +165,7 @@ def _sample_rate(root: Path) -> Check:
 
 
 def _kernel_addresses(root: Path) -> Check:
-    hidden = (_number(root / _KERNEL / "kptr_restrict") or 0) > (1 if is_privileged(root) else 0)
+    hidden = (_setting(root, "kptr_restrict") or 0) > (1 if is_privileged(root) else 0)
     finding = (
         "kernel symbols are hidden (only names inside the kernel are missing)"
         if hidden
@@ -179,7 +175,7 @@ def _kernel_addresses(root: Path) -> Check:
 
 
 def _watchdog(root: Path) -> Check:
-    takes_one = _number(root / _KERNEL / "nmi_watchdog") == 1
+    takes_one = _setting(root, "nmi_watchdog") == 1
     finding = "on: it takes one counter of each cpu" if takes_one else "off: all counters are free"
     return Check(
         "nmi_watchdog", not takes_one, finding, "sudo sysctl kernel.nmi_watchdog=0" if takes_one else ""
@@ -216,8 +212,6 @@ def _container(root: Path) -> Check:
     return Check("container", False, f"{kind}, without the privilege to record", container_hint(kind))
 
 
-def _number(path: Path) -> int | None:
-    try:
-        return int(read_text(path))
-    except ValueError:
-        return None
+def _setting(root: Path, name: str) -> int | None:
+    """A number among the kernel's settings."""
+    return read_number(root / "proc/sys/kernel" / name)

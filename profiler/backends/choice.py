@@ -9,13 +9,13 @@ from numaplan.common import MachineLacksError, UsageError
 from numaplan.machine import Machine
 
 from .base import Backend, Capability, PerfChoices
+from .perf.kernel_files import ROOT
 
 HARDWARE = ("pebs", "ibs", "spe")
 BACKENDS = (*HARDWARE, "faults", "emulate")  # in the order in which `auto` prefers them
-LOCAL = Path("/")
 
 
-def backend_of(name: str, root: Path = LOCAL) -> Backend:
+def backend_of(name: str, root: Path = ROOT) -> Backend:
     """The backend of that name, for this machine or a recorded tree; raises UsageError for another name."""
     if name in HARDWARE:
         from .perf.hardware import HardwareBackend
@@ -33,7 +33,7 @@ def backend_of(name: str, root: Path = LOCAL) -> Backend:
 
 
 def choose_backend(
-    name: str, machine: Machine, choices: PerfChoices | None = None, root: Path = LOCAL
+    name: str, machine: Machine, choices: PerfChoices | None = None, root: Path = ROOT
 ) -> tuple[Backend, str]:
     """The backend of that name, or the best that works here for `auto`, and why it was taken.
 
@@ -49,7 +49,7 @@ def choose_backend(
         raise UsageError(
             f"{needs_perf[0]}: emulation cannot do this", "leave it out, or take a --backend that uses perf"
         )
-    if root != LOCAL and name not in HARDWARE:
+    if root != ROOT and name not in HARDWARE:
         return backend, "asked for"
     capability = backend.available(machine)
     if not capability.ok:
@@ -68,7 +68,7 @@ def _choose_automatically(machine: Machine, needs_perf: list[str], root: Path) -
             if capability.ok:
                 return sampling, f"the machine samples memory accesses: {sampler.reason}"
             hidden = f"; {sampler.backend}: {capability.reason} ({capability.hint})"
-    if root != LOCAL:
+    if root != ROOT:
         name = "faults" if needs_perf else "emulate"
         return backend_of(name, root), f"that sampler cannot be used there{hidden}"
     return _without_hardware(machine, needs_perf, hidden)

@@ -111,11 +111,11 @@ def opened(place: Path, decoder: type[SampleDecoder] = SampleDecoder) -> tuple[S
 
 def pieces(reader: Reader, source: Source, place: Path) -> Iterator[None]:
     """Read the file, and the further ones of a directory."""
-    yield from reader.read(source)
+    yield from reader.read(source, reader.head.data_start, reader.head.data_end)
     if place.is_dir():
         for part in sorted(place.glob("data.*"), key=_number):
             more = Source(part)
-            yield from reader.read_stream(more, 0, len(more.data))
+            yield from reader.read(more, 0, len(more.data))
 
 
 def _number(part: Path) -> tuple[int, str]:

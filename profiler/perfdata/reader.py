@@ -36,7 +36,7 @@ _HINT = "record again"
 
 
 class Reader:
-    """Reads one recording: `read` the file, `read_stream` further ones of a directory, take the parts."""
+    """Reads one recording: `read` the file and, of a directory, the further ones; then take the parts."""
 
     def __init__(self, source: Source, decoder: type[SampleDecoder] = SampleDecoder) -> None:
         self.name = source.name
@@ -60,15 +60,11 @@ class Reader:
         """Records by type; those of type 256 and above count as 256."""
         return {kind: int(count) for kind, count in enumerate(self._walker.counts) if count}
 
-    def read(self, source: Source) -> Iterator[None]:
-        """Read the records of the file, piece by piece: whoever asks may take the samples out in between.
+    def read(self, source: Source, start: int, end: int) -> Iterator[None]:
+        """Read records from start to end, piece by piece: whoever asks may take the samples out in between.
 
         Damage ends it with a warning, or PerfDataError if nothing came before.
         """
-        yield from self.read_stream(source, self.head.data_start, self.head.data_end)
-
-    def read_stream(self, source: Source, start: int, end: int) -> Iterator[None]:
-        """Read records from start to end of a file without a header of its own, or of the first one."""
         self.name, self._passed = source.name, source.passed
         self._inflater = None  # each file of a directory has a stream of its own
         self._settle_events()

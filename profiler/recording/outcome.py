@@ -1,7 +1,9 @@
 """What was recorded, in a few lines, and whether it is enough for a plan."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
+from ..trace.description import sample_counts
 from ..trace.reader import Trace
 
 # With so many samples at a period of 1000 the plans of 8 to 32 threads came within a few per cent of those
@@ -19,19 +21,18 @@ def wanted_samples(threads: int) -> int:
 def summarise(path: Path) -> list[str]:
     """Lines for people: samples by event, level and thread; warnings: the recorder's, and if they are few."""
     with Trace.open(path) as trace:
-        events = trace.rows("SELECT event::VARCHAR, count(*) FROM samples GROUP BY event ORDER BY event")
-        levels = trace.rows("SELECT level::VARCHAR, count(*) FROM samples GROUP BY level ORDER BY level")
+        events, levels = sample_counts(trace, "event"), sample_counts(trace, "level")
         threads = trace.rows(
             "SELECT t.process || ':' || t.path, count(*) AS n FROM samples s JOIN threads t USING (thread)"
             " GROUP BY t.thread, 1 ORDER BY n DESC, t.thread"
         )
         meta = trace.meta
-    total = sum(int(count) for _, count in events)
+    total = sum(events.values())
     named = threads[:_MOST_THREADS]
     more = len(threads) - len(named)
     lines = [
-        f"events: {_shares(events, total)}",
-        f"levels: {_shares(levels, total)}",
+        f"events: {_shares(events.items(), total)}",
+        f"levels: {_shares(levels.items(), total)}",
         f"threads: {_shares(named, total)}{f' and {more} more' if more else ''}",
     ]
     warnings = [f"warning: {meta['warnings']}"] if meta.get("warnings") else []
@@ -65,5 +66,5 @@ def _rounded(period: int) -> int:
     return max(period // unit * unit, 1)
 
 
-def _shares(counts: list[tuple[str, int]], total: int) -> str:
+def _shares(counts: Iterable[tuple[str, int]], total: int) -> str:
     return ", ".join(f"{name} {count / total:.1%}" for name, count in counts)

@@ -14,6 +14,7 @@ from numaplan.machine import Machine
 
 from ..backends.base import IDENTITY, PerfChoices, Progress, RecordRequest
 from ..backends.choice import choose_backend
+from ..backends.perf.kernel_files import ROOT
 from ..identity.environment import prepare
 from ..identity.read import read_identity
 from .assemble import write_trace
@@ -154,7 +155,7 @@ def command_line(
     """
     check_target(argv, options)
     machine = Machine.load(str(root) if root and options.machine == "local" else options.machine)
-    backend, reason = choose_backend(options.backend, machine, options.choices, root or Path("/"))
+    backend, reason = choose_backend(options.backend, machine, options.choices, root or ROOT)
     chosen(backend.name, reason)
     with prepared(argv, options, machine) as request:
         return backend.command(request)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from numaplan.common import MachineLacksError
 
 from ..backends.base import PerfChoices
-from ..backends.perf.command import perf_arguments
+from ..backends.perf.command import perf_arguments, target_of
 from ..backends.perf.process import TO_PIPE, PerfProcess
 from ..perfdata.file.source import PerfDataError
 from ..perfdata.stream import StreamDecoder
@@ -36,8 +36,7 @@ class PerfSampler:
         self._waiting = 0
         self._dropped = 0
         arguments = perf_arguments(what.events, what.options, what.period, PerfChoices())
-        target = ["-a"] if what.machine_wide else ["-p", ",".join(map(str, pids))]
-        self._perf = PerfProcess(arguments, target, TO_PIPE)
+        self._perf = PerfProcess(arguments, target_of(() if what.machine_wide else pids), TO_PIPE)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         try:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from numaplan.common import MachineLacksError
 
@@ -43,8 +42,7 @@ def _hardware_events(backend: str, period: int) -> LiveEvents:
     from ..backends.perf.event_plan import plan_events
     from ..backends.perf.hardware_samplers import clock_khz, read_hardware
 
-    root = Path("/")
-    plan = plan_events(backend, read_hardware(root), period, PerfChoices(), {})
+    plan = plan_events(backend, read_hardware(), period, PerfChoices(), {})
     # Only now: trying it takes longer, and where there is none the files of /sys mostly said so.
     from numaplan.machine import Machine
 
@@ -54,7 +52,7 @@ def _hardware_events(backend: str, period: int) -> LiveEvents:
     if not capability.ok:
         raise MachineLacksError(f"backend {backend}: {capability.reason}", capability.hint or _HINT)
     events = (*plan.events, _INSTRUCTIONS)
-    return LiveEvents(backend, events, plan.options, plan.period, plan.machine_wide, 1e6 / clock_khz(root))
+    return LiveEvents(backend, events, plan.options, plan.period, plan.machine_wide, 1e6 / clock_khz())
 
 
 def start_sampler(what: LiveEvents, pids: Sequence[int]) -> Sampler:

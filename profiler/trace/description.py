@@ -6,7 +6,7 @@ from typing import Any
 from numaplan.common import UsageError
 
 from .reader import Trace
-from .schema import EVENTS, TABLES
+from .schema import TABLES
 
 SCHEMA = "numaplan/info/1"
 
@@ -14,8 +14,6 @@ SCHEMA = "numaplan/info/1"
 def describe(trace: Trace) -> dict[str, Any]:
     """The content of `nprof info --json` (schema numaplan/info/1); counts are of samples, times in ns."""
     meta = trace.meta
-    by_event = dict(trace.rows("SELECT event::VARCHAR, count(*) FROM samples GROUP BY 1"))
-    by_level = trace.rows("SELECT level::VARCHAR, count(*) FROM samples GROUP BY level ORDER BY level")
     by_region = trace.rows(
         "SELECT coalesce(r.kind, 'unknown'), count(*) FROM samples s LEFT JOIN regions r USING (region)"
         " GROUP BY 1 ORDER BY 2 DESC, 1"
@@ -30,7 +28,7 @@ def describe(trace: Trace) -> dict[str, Any]:
         "schema": SCHEMA,
         "app": {"argv": trace.argv, "build_id": meta.get("build_id", "")},
         "threads": len(threads),
-        "samples": {event: by_event[event] for event in EVENTS if event in by_event},
+        "samples": sample_counts(trace, "event"),
         "losses": losses,
         "duration_ns": int(meta.get("duration_ns", "0")),
         "clock": "accesses" if meta.get("clock") == "accesses" else "time",
@@ -45,7 +43,7 @@ def describe(trace: Trace) -> dict[str, Any]:
             "nodes": len(trace.machine.nodes),
             "cpus": len(trace.machine.cpus),
         },
-        "levels": dict(by_level),
+        "levels": sample_counts(trace, "level"),
         "region_kinds": dict(by_region),
         "unattributed": unattributed,
         "per_thread": [
@@ -53,6 +51,13 @@ def describe(trace: Trace) -> dict[str, Any]:
             for thread, process, path, name, tid, samples in threads
         ],
     }
+
+
+def sample_counts(trace: Trace, column: str) -> dict[str, int]:
+    """How many samples there are of each `event` or `level`, in the order of their codes."""
+    return dict(
+        trace.rows(f"SELECT {column}::VARCHAR, count(*) FROM samples GROUP BY {column} ORDER BY {column}")
+    )
 
 
 def export_parquet(trace: Trace, folder: Path) -> list[Path]:

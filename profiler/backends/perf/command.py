@@ -63,6 +63,11 @@ def perf_arguments(
     return [*_PLAIN, *named, *rate, "--sample-cpu", *options, *limit]
 
 
+def target_of(pids: Sequence[int]) -> list[str]:
+    """perf's arguments for these processes and all that they start; without any for whatever runs."""
+    return ["-p", ",".join(map(str, pids))] if pids else ["-a"]
+
+
 def probe(arguments: Sequence[str], works: Callable[[Path], bool] = Path.exists) -> str:
     """What goes wrong when `true` is recorded; empty when nothing does and its recording `works`."""
     program = shutil.which("true")

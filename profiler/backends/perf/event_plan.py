@@ -12,7 +12,7 @@ from numaplan.common import MachineLacksError, UsageError
 from ..base import PerfChoices
 from .hardware_samplers import Hardware, Pmu, core_pmus, samplers_of, spe_pmus
 
-_BARE_METAL = "run on the machine itself, or have the virtual PMU enabled; '--backend emulate' works without"
+BARE_METAL = "run on the machine itself, or have the virtual PMU enabled; '--backend emulate' works without"
 # The auxiliary event of mem-loads must be in its group but need not sample: its period is out of reach.
 _NEVER = 0x7FFFFFFF
 NO_PHYSICAL = ("physical addresses are for root (CAP_SYS_ADMIN) only", "sudo nprof record …")
@@ -82,7 +82,7 @@ def plan_events(
     """
     sampler = next(one for one in samplers_of(hardware.pmus) if one.backend == backend)
     if not sampler.ok:
-        raise MachineLacksError(f"backend {backend}: {sampler.reason}", _BARE_METAL)
+        raise MachineLacksError(f"backend {backend}: {sampler.reason}", BARE_METAL)
     plan = _PLANS[backend](hardware, period, read_settings(backend, settings))
     level = 0 if plan.machine_wide else 2 if _user_only(plan) else 1
     if not hardware.privileged and (hardware.paranoid is None or hardware.paranoid > level):

@@ -20,6 +20,7 @@ from ...trace.schema import EVENT_CODE
 from ..base import Capability, PerfChoices, Progress, Recording, RecordRequest
 from .command import perf_arguments, probe
 from .event_plan import NO_PHYSICAL, ring_options
+from .kernel_files import ROOT, read_number
 from .privileges import CAP_SYS_ADMIN, has_capability, is_privileged, perf_hint
 from .session import recording_of, run_perf, shown_command, survey_output
 
@@ -30,7 +31,7 @@ _PAGE_BITS = np.uint64(12)
 _SORTED_AT_ONCE = 1 << 18
 _Pages = NDArray[np.uint64]
 _Times = NDArray[np.int64]
-_BALANCING = Path("/proc/sys/kernel/numa_balancing")
+_BALANCING = ROOT / "proc/sys/kernel/numa_balancing"
 
 
 class FaultsBackend:
@@ -76,10 +77,7 @@ class FaultsBackend:
 
 def hint_faults_live(machine: Machine) -> bool:
     """Whether the kernel makes NUMA hint faults: several nodes, and its balancing is on."""
-    try:
-        return len(machine.nodes) > 1 and int(_BALANCING.read_text()) & 1 == 1
-    except (OSError, ValueError):
-        return False
+    return len(machine.nodes) > 1 and (read_number(_BALANCING) or 0) & 1 == 1
 
 
 def _has_samples(output: Path) -> bool:

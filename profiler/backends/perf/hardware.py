@@ -11,6 +11,7 @@ from .command import perf_arguments, probe
 from .event_plan import EventPlan, plan_events
 from .hardware_samplers import read_hardware
 from .hardware_trace import synthesise
+from .kernel_files import ROOT
 from .running import PerfRun
 from .session import recording_of, run_perf, shown_command, survey_output
 
@@ -20,7 +21,7 @@ _DEFAULT_PERIOD = 1000
 class HardwareBackend:
     """The sampler `pebs`, `ibs` or `spe` through perf; root: where sysfs and procfs are read from."""
 
-    def __init__(self, name: str, root: Path = Path("/")) -> None:
+    def __init__(self, name: str, root: Path = ROOT) -> None:
         self.name = name
         self._root = root
 
@@ -30,7 +31,7 @@ class HardwareBackend:
         try:
             plan = plan_events(self.name, read_hardware(self._root), _DEFAULT_PERIOD, PerfChoices(), {})
             wide = ["-a"] if plan.machine_wide else []
-            here = self._root == Path("/")
+            here = self._root == ROOT
             problem = probe([*_arguments(plan, PerfChoices()), *wide]) if here else ""
         except NumaplanError as error:
             return Capability(False, error.what.removeprefix(f"backend {self.name}: "), error.hint)

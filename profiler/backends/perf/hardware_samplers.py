@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .kernel_files import ROOT, read_text
 from .privileges import CAP_PERFMON, CAP_SYS_ADMIN, capabilities_of, perf_event_paranoid
 
 _DEVICES = "sys/bus/event_source/devices"
 _CORE_PMUS = ("cpu", "cpu_core", "cpu_atom")
 _SAMPLING_PMU = re.compile(r"cpu|cpu_core|cpu_atom|ibs_op|arm_spe_\d{1,3}")
-_TEXT_LIMIT = 64 << 10  # /proc/cpuinfo repeats itself for every cpu
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Sampler:
     reason: str
 
 
-def read_hardware(root: Path = Path("/")) -> Hardware:
+def read_hardware(root: Path = ROOT) -> Hardware:
     """What the tree under `root` says; what it does not say stays empty."""
     facts = _processor(read_text(root / "proc/cpuinfo"))
     release = re.match(r"(\d{1,4})\.(\d{1,4})", read_text(root / "proc/sys/kernel/osrelease"))
@@ -64,7 +64,7 @@ def read_hardware(root: Path = Path("/")) -> Hardware:
     )
 
 
-def clock_khz(root: Path = Path("/")) -> float:
+def clock_khz(root: Path = ROOT) -> float:
     """The processor's clock: its base frequency, what its name says, or what it runs at; else 1 GHz."""
     base = _integer(read_text(root / "sys/devices/system/cpu/cpu0/cpufreq/base_frequency").strip())
     cpuinfo = read_text(root / "proc/cpuinfo")
@@ -74,7 +74,7 @@ def clock_khz(root: Path = Path("/")) -> float:
     return khz or 1e6
 
 
-def samplers(root: Path = Path("/")) -> tuple[Sampler, ...]:
+def samplers(root: Path = ROOT) -> tuple[Sampler, ...]:
     """The three kinds of hardware samplers, of this machine or of a recorded tree under `root`."""
     return samplers_of(_pmus(root / _DEVICES))
 
@@ -96,15 +96,6 @@ def core_pmus(pmus: Mapping[str, Pmu]) -> list[str]:
 def spe_pmus(pmus: Mapping[str, Pmu]) -> list[str]:
     """The SPE units, one for each kind of core."""
     return sorted(name for name in pmus if name.startswith("arm_spe_"))
-
-
-def read_text(path: Path) -> str:
-    """The start of a small file's text; empty when it is not there."""
-    try:
-        with path.open("rb") as file:
-            return file.read(_TEXT_LIMIT).decode("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 def _integer(text: str) -> int:

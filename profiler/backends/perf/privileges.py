@@ -4,24 +4,19 @@ import os
 import re
 from pathlib import Path
 
+from .kernel_files import ROOT, read_number, read_text
+
 CAP_SYS_ADMIN, CAP_PERFMON = 21, 38
-ROOT = Path("/")
 
 
 def perf_event_paranoid(root: Path = ROOT) -> int | None:
     """The kernel's level (-1 allows all, 4 nothing), or None where the kernel has no perf."""
-    try:
-        return int((root / "proc/sys/kernel/perf_event_paranoid").read_text())
-    except (OSError, ValueError):
-        return None
+    return read_number(root / "proc/sys/kernel/perf_event_paranoid")
 
 
 def capabilities_of(root: Path = ROOT) -> int:
     """The effective capabilities of this process (of the one that recorded a tree), a bit each."""
-    try:
-        status = (root / "proc/self/status").read_text(errors="replace")
-    except OSError:
-        return 0
+    status = read_text(root / "proc/self/status")
     found = re.search(r"^CapEff:\s*([0-9a-f]{1,16})", status, re.MULTILINE)
     return int(found[1], 16) if found else 0
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from numaplan.common import MachineLacksError, UsageError, find_program, interruptible, run_program
 
-from .command import recording_perf
+from .command import recording_perf, target_of
 from .process import INTERRUPTED, TICK_SECONDS, PerfProcess
 
 _NOT_STARTED = 127
@@ -82,9 +82,8 @@ def run_attached(
     tick: called now and then meanwhile. The exit code is 0, or 130 after Ctrl-C. Raises UsageError when the
     disk fills up, MachineLacksError when perf cannot record.
     """
-    target = ["-p", ",".join(map(str, pids))] if pids else ["-a"]
     # SIGTERM is a batch system's: what was recorded is kept.
-    with interruptible(signal.SIGTERM), PerfProcess(perf_options, target, str(output)) as perf:
+    with interruptible(signal.SIGTERM), PerfProcess(perf_options, target_of(pids), str(output)) as perf:
         try:
             perf.enable()
         except MachineLacksError as error:
@@ -156,7 +155,7 @@ class _Watch:
         try:
             if pid := os.read(self._pid_out, 32):
                 self.pid = int(pid)
-                target = ["-a"] if self._machine_wide else ["-p", str(self.pid)]
+                target = target_of(() if self._machine_wide else (self.pid,))
                 self.perf = PerfProcess(self._options, target, self._output)
                 self.perf.enable()
                 self.start_ns = time.monotonic_ns()

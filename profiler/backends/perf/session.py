@@ -16,6 +16,7 @@ from ...perfdata.processes.records import THROTTLE
 from ...perfdata.processes.unrecorded import LARGEST_TID
 from ...sample_block import USER_END, SampleBlock, SeenThread
 from ..base import WATCHING, Progress, Recording, RecordRequest
+from .command import target_of
 from .process import INTERRUPTED
 from .progress import Meter
 from .running import PerfRun, run_attached, run_recorded
@@ -24,10 +25,8 @@ from .running import PerfRun, run_attached, run_recorded
 def shown_command(request: RecordRequest, arguments: Sequence[str], machine_wide: bool = False) -> list[str]:
     """A command line that records the same by hand; we start perf on the waiting program instead."""
     choices = request.choices
-    if choices.pids:
-        target = ["-p", ",".join(map(str, choices.pids))]
-    else:
-        target = ["-a"] if machine_wide or choices.all_cpus else []
+    attached = choices.pids or machine_wide or choices.all_cpus
+    target = target_of(choices.pids) if attached else []
     program = list(request.argv)
     if choices.duration and not program:
         program = ["sleep", f"{choices.duration:g}"]
