@@ -1,4 +1,4 @@
-"""Samples as all that records or reads recordings hands them over, in blocks, and the threads they are of."""
+"""Samples in blocks, as backends and readers of recordings hand them over, and the threads they are of."""
 
 from dataclasses import dataclass
 

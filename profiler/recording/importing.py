@@ -14,8 +14,8 @@ from numaplan.machine import Machine
 from ..backends.base import Progress, Recording
 from ..backends.perf.hardware_trace import samples_of
 from ..perfdata.accesses.blocks import KEPT, Accesses, survey
-from ..perfdata.accesses.conversion import machine_of
 from ..perfdata.accesses.event_kinds import period_facts
+from ..perfdata.accesses.placing import machine_of
 from ..perfdata.decode import Decoded
 from ..perfdata.file.source import decompressed
 from ..perfdata.processes.identities import RunRecords, identity_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from numaplan.common import UsageError
 
-from ..perf.progress import Rate, live_line
+from ..live_line import Rate, live_line
 from .spool import read_process
 
 _TICK_SECONDS = 0.5

@@ -1,8 +1,6 @@
 """The progress of a recording by perf, read from the file that perf is writing."""
 
 import struct
-import time
-from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,8 +9,8 @@ import numpy as np
 
 from ...perfdata.processes.records import LOST
 from ...perfdata.samples import native
+from ..live_line import Rate, live_line
 
-_REMEMBERED = 8
 _DATA_OFFSET_AT, _HEADER_BYTES = 40, 56
 _EVENTS_LOST_AT, _LOST_BYTES = 16, 24  # of records of losses: where they count, size
 _RECORDS = 1 << 14  # at a time
@@ -58,26 +56,6 @@ class Meter:
             self.lost += int(native.column(data, whole + _EVENTS_LOST_AT, 8, swap=False).sum())
         self._at += at
         return size
-
-
-def live_line(rate: float, samples: int, size: int, lost: int, threads: int) -> str:
-    """What is shown while a recording runs; size: bytes; lost: events; threads: 0 when unknown."""
-    parts = [f"{rate:,.0f} samples/s", f"{samples:,} in all", f"{size / 1e6:.1f} MB", f"{lost:,} lost"]
-    return ", ".join(parts if not threads else [*parts, f"{threads} threads"])
-
-
-class Rate:
-    """A second's increase over the last few calls, since samples come in bursts."""
-
-    def __init__(self) -> None:
-        self._history = deque([(time.monotonic(), 0)], maxlen=_REMEMBERED)
-
-    def of(self, count: int) -> float:
-        """The rate, with the count that is reached now."""
-        began, before = self._history[0]
-        now = time.monotonic()
-        self._history.append((now, count))
-        return (count - before) / max(now - began, 1e-3)
 
 
 def _threads(pids: Sequence[int]) -> int:

@@ -12,10 +12,10 @@ from numaplan.machine import Machine
 
 from ...sample_block import SampleBlock
 from ..decode import Decoded, decoded_of, opened, pieces
-from .conversion import Placer, start_of
 from .decoder import AccessDecoder
+from .placing import Placer, start_of
 
-KEPT = 1 << 22  # accesses of 51 bytes that may stay in memory rather than be decoded twice
+KEPT = 1 << 22  # accesses of 55 bytes that may stay in memory rather than be decoded twice
 
 
 @dataclass(frozen=True)
