@@ -9,8 +9,8 @@ import os
 import sys
 from typing import Any
 
-from tests.support.outside import discover, start
-from tests.support.runtimes import KINDS, Built, NotHereError
+from tests.support.outside import Built, discover, start
+from tests.support.runtimes import KINDS, NotHereError
 
 
 def run() -> dict[str, Any]:
@@ -28,11 +28,11 @@ def run() -> dict[str, Any]:
 
 
 def _measure(built: Built, starts: int) -> dict[str, Any]:
-    plan = discover(built.argv, starter=built.starter, **built.environment)
+    plan = discover(built)
     counts = {"starts": starts, "failed": 0, "planned": 0, "appeared": 0, "seen": 0, "right": 0}
     wrong: list[str] = []
     for _ in range(starts):
-        for result in start(plan, built.argv, starter=built.starter, **built.environment):
+        for result in start(plan, built):
             counts["failed"] += result.code != 0
             counts["planned"] += result.planned
             counts["appeared"] += result.planned - len(result.applied["missing"])

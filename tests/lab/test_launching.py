@@ -27,7 +27,7 @@ def test_threads_are_where_the_plan_says(uncounted: Guest, tmp_path: Path) -> No
             built = KINDS[kind]()
         except NotHereError:
             continue
-        threads = [(thread.process, thread.path) for thread in discover(built.argv).threads]
+        threads = [(thread.process, thread.path) for thread in discover(built).threads]
         plan, report = (tmp_path / f"{kind}.{part}.json" for part in ("plan", "applied"))
         plan_of_threads(threads, machine=uncounted.shape.machine).save(plan)
         starts += [*["--"] * bool(starts), str(plan), str(report), *built.argv]

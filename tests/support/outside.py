@@ -8,7 +8,7 @@ import tempfile
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,24 @@ import msgspec
 from numaplan.machine import Machine
 from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanThread, Predicted
 from tests.support.launching import NLAUNCH, path_key
+from tests.support.waiting import until
 
-LOOK_S = 0.004
+OURS = ("nlaunch", "trace.elf", "")
+RANKS = 4
+
+
+@dataclass(frozen=True)
+class Built:
+    """A program with at least so many threads at once until its input ends, which begins with what is given.
+
+    starter: what stands before nlaunch (mpirun); threads are then of each rank.
+    """
+
+    argv: Sequence[str]
+    threads: int
+    starter: Sequence[str] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+    given: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -122,51 +138,70 @@ def run_seconds(*pids: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def masks(pid: int) -> dict[int, tuple[int, ...]]:
-    """tid -> cpus of every thread of every descendant of a process, now; not of those held by a tracer."""
-    found: dict[int, tuple[int, ...]] = {}
-    for child in children(pid):
-        for task in tasks(child):
+def has_slept(task: int) -> bool:
+    """Whether a thread has waited for something; not while a tracer holds it."""
+    with suppress(OSError):
+        text = Path(f"/proc/{task}/status").read_text()
+        return state_of(task) != "t" and int(text.partition("\nvoluntary_ctxt_switches:")[2].split()[0]) > 0
+    return False
+
+
+class Looker:
+    """Looks at a program's threads below a process; `seen`: tid -> cpus of those that had slept at two looks.
+
+    A thread that is seen for the first time may still be before its first instruction.
+    """
+
+    def __init__(self, pid: int, built: Built) -> None:
+        self.seen: dict[int, tuple[int, ...]] = {}
+        self._once: set[int] = set()
+        self._pid, self._built = pid, built
+
+    def all_seen(self) -> bool:
+        """Look; whether all threads that there are have been seen, and no fewer than must be."""
+        processes = [tasks(pid) for pid in children(self._pid) if comm(pid) not in OURS]
+        slept = {task for process in processes for task in process if has_slept(task)}
+        for task in slept & self._once:
             with suppress(OSError):
-                cpus = tuple(sorted(os.sched_getaffinity(task)))
-                state = Path(f"/proc/{child}/task/{task}/stat").read_text().rpartition(")")[2].split()[0]
-                if state != "t":
-                    found[task] = cpus
-    return found
+                self.seen[task] = tuple(sorted(os.sched_getaffinity(task)))
+        self._once |= slept
+        counts = [len(self.seen.keys() & process) for process in processes]
+        if counts != [len(process) for process in processes]:
+            return False
+        if self._built.starter:
+            return sum(count >= self._built.threads for count in counts) >= RANKS
+        return len(self.seen) >= self._built.threads
 
 
-def start(
-    plan: Plan, argv: Sequence[str], *options: str, starter: Sequence[str] = (), **env: str
-) -> list[Start]:
-    """Run the plan once, looking on; one result for each report (each rank of a job writes its own)."""
+def start(plan: Plan, built: Built) -> list[Start]:
+    """Run the plan once, until all threads were seen; a result a report, of which each rank writes one."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         plan.save(folder / "plan.json")
         report = folder / "applied.%r.json"
-        command = [*starter, str(NLAUNCH), "-q", "--plan", str(folder / "plan.json"), "--report", str(report)]
+        options = ["-q", "--plan", str(folder / "plan.json"), "--report", str(report)]
         with subprocess.Popen(
-            [*command, *options, "--", *argv],
-            stdin=subprocess.DEVNULL,
+            [*built.starter, str(NLAUNCH), *options, "--", *built.argv],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **env},
+            env={**os.environ, **built.environment},
         ) as process:
-            seen: dict[int, tuple[int, ...]] = {}
+            assert process.stdin is not None and process.stdout is not None
             text: list[bytes] = []
             reader = threading.Thread(target=lambda: text.append(process.stdout.read()))  # type: ignore[union-attr]
             reader.start()
-            new: set[int] = set()
-            while process.poll() is None:
-                # A thread seen for the first time may still be before its first instruction.
-                found = masks(process.pid)
-                seen |= {tid: mask for tid, mask in found.items() if tid in new}
-                new |= found.keys()
-                threading.Event().wait(LOOK_S)
+            with suppress(BrokenPipeError):
+                process.stdin.write(built.given)
+                process.stdin.flush()
+            looker = Looker(process.pid, built)
+            until(lambda: looker.all_seen() or process.poll() is not None)
+            process.stdin.close()
             reader.join()
-        output = b"".join(text).decode()
+        output = b"".join(text).decode(errors="replace")
         reports = [msgspec.json.decode(file.read_bytes()) for file in sorted(folder.glob("applied*.json"))]
         assert reports, output
-        return [judge(process.returncode, output, applied, seen) for applied in reports]
+        return [judge(process.returncode, output, applied, looker.seen) for applied in reports]
 
 
 def judge(code: int, output: str, applied: dict[str, Any], seen: Mapping[int, tuple[int, ...]]) -> Start:
@@ -206,13 +241,13 @@ def plan_of_threads(
     )
 
 
-def discover(argv: Sequence[str], *options: str, starter: Sequence[str] = (), **env: str) -> Plan:
+def discover(built: Built) -> Plan:
     """A plan for every thread that a first run shows, of the program and of its children, in every rank."""
-    roots = [f"r{rank}" for rank in range(8)] if starter else ["p0"]
+    roots = [f"r{rank}" for rank in range(8)] if built.starter else ["p0"]
     processes = [f"{root}{child}" for root in roots for child in ("", ".1", ".1.1", ".2", ".3")]
     first = plan_of_threads([(process, "0") for process in processes])
     found: set[tuple[str, str]] = set()
-    for result in start(first, argv, *options, starter=starter, **env):
+    for result in start(first, built):
         both = [*result.applied["threads"], *result.applied["unplanned"]]
         found |= {(thread.get("process", "p0"), thread["path"]) for thread in both if thread["applied"]}
     return plan_of_threads(sorted(found))

@@ -5,9 +5,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.support.outside import RANKS, Built
 from tests.support.programs import PROGRAMS, kept
 
 SOURCES = PROGRAMS / "runtimes"
@@ -16,16 +16,6 @@ PYTHON_WITH_NUMBA = os.environ.get("NUMAPLAN_NUMBA_PYTHON", sys.executable)
 
 class NotHereError(Exception):
     """A kind's toolchain is missing; says what."""
-
-
-@dataclass(frozen=True)
-class Built:
-    """argv; starter: what stands before nlaunch (mpirun); threads: fewest that a run must show as planned."""
-
-    argv: Sequence[str]
-    threads: int
-    starter: Sequence[str] = ()
-    environment: dict[str, str] = field(default_factory=dict)
 
 
 def _tool(*names: str) -> str:
@@ -94,14 +84,11 @@ def _rayon() -> Built:
 
 
 def _pigz() -> Built:
-    def make(folder: Path) -> None:
-        (folder / "data").write_bytes(os.urandom(24 << 20))
-
-    return Built([_tool("pigz"), "-p", "4", "-9", "-k", "-f", str(kept(["random data"], make) / "data")], 4)
+    return Built([_tool("pigz"), "-p", "4", "-9", "-c"], 6, given=os.urandom(4 << 20))
 
 
 def _stress() -> Built:
-    return Built([_tool("stress-ng"), "--sleep", "2", "--sleep-max", "4", "-t", "1", "-q"], 9)
+    return Built([_tool("stress-ng"), "--sleep", "2", "--sleep-max", "4", "-t", "3", "-q"], 9)
 
 
 def _static_child() -> Built:
@@ -113,7 +100,7 @@ def _static_child() -> Built:
 def _mpi(compiler: str, runner: str) -> Callable[[], Built]:
     def build() -> Built:
         program = _made("ranks", _tool(compiler), SOURCES / "ranks.c", "-o", "ranks", "-lpthread")
-        starter = [_tool(runner), "-n", "4"]
+        starter = [_tool(runner), "-n", str(RANKS)]
         if "openmpi" in runner:
             starter += ["--oversubscribe", "--allow-run-as-root"]
         return Built([str(program)], 4, starter)

@@ -1,12 +1,12 @@
-/** A fixed pool of Java's platform threads, all awake at once. */
+/** A fixed pool of Java's platform threads, all at once, until the input ends. */
 import java.util.concurrent.*;
 
 public class Pool {
     public static void main(String[] words) throws Exception {
         ExecutorService pool = Executors.newFixedThreadPool(4);
-        for (int i = 0; i < 4; i++) pool.submit(() -> { Thread.sleep(300); return null; });
+        for (int i = 0; i < 4; i++) pool.submit(() -> { System.in.read(); return null; });
         pool.shutdown();
-        pool.awaitTermination(10, TimeUnit.SECONDS);
+        pool.awaitTermination(1000, TimeUnit.SECONDS);
         System.out.println(Runtime.getRuntime().availableProcessors());
     }
 }

@@ -29,6 +29,7 @@ func main() {
 		all.Add(1)
 		go func() {
 			runtime.LockOSThread()
+			syscall.Read(0, make([]byte, 1)) // until the input ends
 			live()
 			all.Done()
 		}()

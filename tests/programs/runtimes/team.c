@@ -4,6 +4,7 @@
 #include <omp.h>
 
 int main(void) {
+    static char byte;
     int seen = 0, sizes[] = {2, 5, 3};
     for (int i = 0; i < 3; i++) {
 #pragma omp parallel num_threads(sizes[i]) reduction(+ : seen)
@@ -18,6 +19,7 @@ int main(void) {
 #pragma omp parallel num_threads(3) reduction(+ : seen)
         {
             seen++;
+            while (read(0, &byte, 1) > 0) {} /* until the input ends */
             live(150);
         }
     }

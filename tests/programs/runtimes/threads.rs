@@ -1,8 +1,10 @@
-// Rust's std: named threads, the first of which starts another.
-use std::{thread, time::Duration};
+// Rust's std: threads, the first of which starts another, until the input ends.
+use std::{io::Read, thread};
 
 fn main() {
-    let wait = || thread::sleep(Duration::from_millis(300));
+    let wait = || {
+        std::io::stdin().read(&mut [0]).unwrap();
+    };
     let pool: Vec<_> = (0..5)
         .map(|i| {
             thread::spawn(move || {

@@ -18,10 +18,10 @@ def test_threads_are_where_the_plan_says(kind: str) -> None:
         built = KINDS[kind]()
     except NotHereError as missing:
         pytest.skip(str(missing))
-    plan = discover(built.argv, starter=built.starter, **built.environment)
+    plan = discover(built)
     assert len(plan.threads) >= built.threads
     for _ in range(STARTS):
-        for result in start(plan, built.argv, starter=built.starter, **built.environment):
+        for result in start(plan, built):
             assert result.code == 0, result.output
             assert result.seen >= min(built.threads, result.planned - 1)
             assert result.wrong == ()
