@@ -59,5 +59,6 @@ def test_roles_are_matched_without_a_trace(four_nodes: SharedGuest, lab: Path, t
     applied = msgspec.json.decode((tmp_path / "applied.json").read_bytes())
     assert "moved to another role's cpus" in applied["match"], applied["match"]
     assert all(thread["applied"] == thread["planned"] for thread in applied["threads"])
-    # Without --match it stays at 0.25: one of the four threads is where its memory is.
-    assert result["local_share"] > 0.4
+    # Without --match it stays at 0.25: one of the four threads is where its memory is. How much more it is
+    # depends on when in the run they were matched.
+    assert result["local_share"] > 0.3
