@@ -65,4 +65,4 @@ def test_a_plan_that_says_next_touch(four_nodes: SharedGuest, tmp_path: Path) ->
         result = four_nodes.run(*argv, config=config, plan=str(tmp_path / "plan.json"))
         assert result["exit_code"] == 0
         shares[config] = result["local_share"]
-    assert shares["no-autonuma"] < 0.5 and shares["plan"] >= 0.95, shares
+    assert shares["no-autonuma"] < 0.5 and shares["plan"] > 0.9, shares
