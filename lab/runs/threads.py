@@ -61,7 +61,7 @@ def program_threads(
     when it becomes it; else all that was counted is. A thread's path is as in a trace, with the process in
     front where it is not the first (`p0.1:0.2`).
     """
-    family = _name(_read(trace), counts, launched)
+    family = _name(_read(trace, counts), counts, launched)
     if launched and family:
         family[0].first_stage = max(family[0].first_stage, family[0].exec_stage)
     accesses_by_task = [task.accesses(counts) for task in family]
@@ -73,7 +73,7 @@ def program_threads(
     return sum(accesses_by_task, np.zeros_like(counts.accesses)) if launched else counts.accesses, threads
 
 
-def _read(trace: Path) -> list[_Task]:
+def _read(trace: Path, counts: Counts) -> list[_Task]:
     """All tasks born during the trace, in order of their births."""
     try:
         text = trace.read_text(errors="replace")
@@ -101,7 +101,18 @@ def _read(trace: Path) -> list[_Task]:
                 task.exec_stage = stages[task.address]
         elif event == "task_rename" and (rename := _RENAME.match(rest)) and int(rename[1]) in living:
             living[int(rename[1])].name = rename[2]
+    for one in born:
+        counted = len(counts.stages.get(one.address, [None])) - 1
+        _without_older(one, stages.get(one.address, 0), counted)
     return born
+
+
+def _without_older(task: _Task, traced: int, counted: int) -> None:
+    """Stages that ended at its place beyond those traced are of a task from before: the first ones."""
+    older = max(counted - traced, 0)
+    task.first_stage += older
+    task.exec_stage += older if task.exec_stage else 0
+    task.end_stage = None if task.end_stage is None else task.end_stage + older
 
 
 def _events(text: str) -> Iterable[tuple[int, str, str]]:

@@ -190,6 +190,21 @@ def test_threads_have_their_creation_paths(tmp_path: Path) -> None:
     assert accesses is counts.accesses
 
 
+@pytest.mark.parametrize("launched", [False, True])
+def test_a_task_from_before_that_ends_where_another_is_born_is_not_taken_for_it(
+    tmp_path: Path, launched: bool
+) -> None:
+    trace = tmp_path / "trace"
+    trace.write_text(TRACE)
+    head, rows = (COUNTED % (launched, launched)).split(b"\n", 1)
+    older = b"".join(b"1 %x 1 0:7\nstage %x\n" % (place, place) for place in (0x1000, 0x2000, 0x3000, 0x4000))
+    plain, more = (
+        program_threads(trace, parse_counts(data, 4, 2), launched)
+        for data in (head + b"\n" + rows, head + b"\n" + older + rows)
+    )
+    assert more[1] == plain[1]
+
+
 def test_a_launchers_child_is_the_program_from_when_it_becomes_it(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     trace.write_text(TRACE)
