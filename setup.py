@@ -10,7 +10,11 @@ CFLAGS = ["-std=c11", "-O2", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror", "-D_G
 # library -> (source folders, or single files, extra compiler flags, libraries)
 NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
     "numaplan.common.native.signals": (["common/native/signals"], [], ["pthread"]),
-    "numaplan.profiler.native.emulate": (["profiler/native/qemu", "profiler/native/emulate"], ["-O3"], []),
+    "numaplan.profiler.native.emulate": (
+        ["profiler/native/qemu", "machine/native/caches", "profiler/native/emulate"],
+        ["-O3"],
+        [],
+    ),
     "numaplan.profiler.native.perfdata": (["profiler/native/perfdata"], ["-O3"], []),
     "numaplan.profiler.native.preload": (
         ["profiler/native/preload", "profiler/native/recorder"],
@@ -35,9 +39,13 @@ NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
         [],
         [],
     ),
-    "numaplan.lab.native.plugin": (["profiler/native/qemu", "lab/native/plugin"], ["-O3"], []),
+    "numaplan.lab.native.plugin": (
+        ["profiler/native/qemu", "machine/native/caches", "lab/native/plugin"],
+        ["-O3"],
+        [],
+    ),
     "numaplan.lab.native.plugin2": (
-        ["profiler/native/qemu", "lab/native/plugin"],
+        ["profiler/native/qemu", "machine/native/caches", "lab/native/plugin"],
         ["-O3", "-DQEMU_PLUGIN_API=2"],
         [],
     ),

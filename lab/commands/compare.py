@@ -16,7 +16,8 @@ class CompareCommand(GuestCommand, frozen=True):
     output is dropped.
 
     A gate compares medians: local_share, local, remote, hop_cost, mean_distance, traffic_imbalance, migrated,
-    hint_faults, seconds.
+    hint_faults, seconds; with --cache also cost, memory_local_share, memory_imbalance, lines_between_nodes,
+    busiest_cpu.
 
     Example: nlab compare --machine 4x2 --plan plan.json --gate 'plan.remote <= 0.5 * default.remote' -- ./app
     """

@@ -29,6 +29,9 @@ class GuestCommand(Command, frozen=True):
     ] = 0
     plan: Annotated[str, Option(help="The plan of configuration 'plan'.", metavar="PLAN.JSON")] = ""
     online: Annotated[str, Option(help="The policy of configuration 'online'.", metavar="POLICY")] = ""
+    cache: Annotated[
+        bool, Option(help="Model the caches: count what reaches memory and moves between cpus.")
+    ] = False
     as_json: Json = False
 
     def request(self, by_thread: bool = False) -> "Request":
@@ -45,6 +48,7 @@ class GuestCommand(Command, frozen=True):
             self.plan,
             self.online,
             by_thread,
+            self.cache,
         )
 
 

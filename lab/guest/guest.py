@@ -20,7 +20,7 @@ from .health import Heartbeat, Patience
 from .initramfs import initial_files
 from .job import Job, job_frame
 from .kernel import installed_kernel
-from .qemu import command_line, plugin_name, qemu_version, sampler_bytes, spawn
+from .qemu import caches_of, command_line, plugin_name, qemu_version, sampler_bytes, spawn
 from .shape import GuestShape
 from .streams import Outlet, pass_on
 
@@ -52,15 +52,22 @@ class Outcome:
 class Guest:
     """One booted machine; a context manager. Jobs run one after another.
 
-    folder: for the guest's files, empty; counted: whether the plugin is there; patience: if it hangs.
+    folder: for the guest's files, empty; counted: whether the plugin is there; cache: whether it models
+    caches; patience: if it hangs.
     """
 
     def __init__(
-        self, shape: GuestShape, folder: Path, counted: bool = True, patience: Patience | None = None
+        self,
+        shape: GuestShape,
+        folder: Path,
+        counted: bool = True,
+        cache: bool = False,
+        patience: Patience | None = None,
     ) -> None:
         self.shape = shape
         self._folder = folder
         self._counted = counted
+        self._cache = cache
         self._process: subprocess.Popen[bytes] | None = None
         self._sockets: dict[str, socket.socket] = {}
         self._outlets: dict[str, Outlet] = {}
@@ -152,7 +159,8 @@ class Guest:
         with (self._folder / "samples").open("wb") as samples:
             samples.truncate(sampler_bytes(len(self.shape.machine.cpus)))
         ports = [(name, end.fileno()) for name, end in qemu_ends.items()]
-        command = command_line(self.shape, kernel.image, initrd, self._folder, ports, plugin)
+        caches = caches_of(self.shape.machine) if self._cache else ()
+        command = command_line(self.shape, kernel.image, initrd, self._folder, ports, plugin, caches)
         with (self._folder / "qemu").open("wb") as errors:
             self._process = spawn(command, [number for _, number in ports], errors.fileno())
         for end in qemu_ends.values():

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from numaplan.machine import Machine, cache_arguments, seat_arguments
+
 from ..places import QEMU
 from .shape import GuestShape, machine_option, shape_arguments
 
@@ -55,11 +57,13 @@ def command_line(
     directory: Path,
     ports: Sequence[tuple[str, int]],
     plugin: Path | None,
+    caches: Sequence[str] = (),
 ) -> list[str]:
     """The whole command: `ports` are (name, file descriptor) in the order of the agent's port numbers from 1.
 
     plugin: the counting plugin, whose memory sampler is a device of the guest; None boots the same guest
     uncounted (for measuring what counting costs). The sampler's memory is the file `samples` in `directory`.
+    caches: what `caches_of` says; none: they are not modelled.
     """
     command = [QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none"]
     command += ["-accel", "tcg,thread=multi,tb-size=256", "-machine", machine_option(shape), "-cpu", CPU]
@@ -76,10 +80,22 @@ def command_line(
     if plugin is not None:
         samples = directory / "samples"
         size = sampler_bytes(len(shape.machine.cpus))
-        files = f"file={escaped(plugin)},directory={escaped(directory)},samples={escaped(samples)}"
+        files = [f"file={escaped(plugin)}", f"directory={escaped(directory)}", f"samples={escaped(samples)}"]
         memory = f"memory-backend-file,id=samples,share=on,mem-path={escaped(samples)},size={size}"
-        command += ["-plugin", files, "-object", memory, "-device", "ivshmem-plain,memdev=samples"]
+        command += [
+            "-plugin",
+            ",".join([*files, *caches]),
+            "-object",
+            memory,
+            "-device",
+            "ivshmem-plain,memdev=samples",
+        ]
     return command
+
+
+def caches_of(machine: Machine) -> list[str]:
+    """What the plugin is told of the caches to model."""
+    return seat_arguments(machine) + cache_arguments(machine)
 
 
 def kernel_options() -> str:

@@ -1,14 +1,15 @@
 """From a machine to the guest that has its nodes, cpus and distances, and to QEMU's arguments for it."""
 
 import re
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
+import msgspec
 
 from numaplan.common import MachineLacksError, UsageError
-from numaplan.machine import Core, Machine, Node
+from numaplan.machine import Cache, Core, Machine, Node
 
 MAX_CPUS = 255  # beyond, the emulated chipset needs an interrupt remapper
 MAX_NODES = 64
@@ -32,23 +33,32 @@ def scaled(machine: Machine, scale: str) -> Machine:
             f"--scale {scale}: the machine has {len(machine.cpu_nodes)} nodes", "give fewer nodes"
         )
     rows = [machine.index_of_node(node.id) for node in machine.cpu_nodes[:count]]
+    number = {
+        cpu: k * cpus + i
+        for k, row in enumerate(rows)
+        for i, cpu in enumerate(machine.nodes[row].cpus[:cpus])
+    }
     return _machine(
         f"{machine.name or 'machine'} scaled to {scale}",
         [tuple(range(k * cpus, (k + 1) * cpus)) for k in range(count)],
         [1] * count,
-        machine.distance_matrix[np.ix_(rows, rows)],
+        machine,
+        rows,
+        number,
     )
 
 
 def with_cpus_per_node(machine: Machine, cpus: int) -> Machine:
     """The same nodes and distances with at most `cpus` cpus a node."""
-    kept = [len(node.cpus[:cpus]) for node in machine.nodes]
-    first = np.concatenate([[0], np.cumsum(kept)])
+    kept = [cpu for node in machine.nodes for cpu in node.cpus[:cpus]]
+    number = {cpu: new for new, cpu in enumerate(kept)}
     return _machine(
         f"{machine.name or 'machine'} with {cpus} cpus per node",
-        [tuple(range(int(start), int(start) + count)) for start, count in zip(first, kept, strict=False)],
+        [tuple(number[cpu] for cpu in node.cpus[:cpus]) for node in machine.nodes],
         [node.memory_bytes for node in machine.nodes],
-        machine.distance_matrix,
+        machine,
+        range(len(machine.nodes)),
+        number,
     )
 
 
@@ -69,7 +79,9 @@ def dense(machine: Machine) -> Machine:
         machine.name,
         [tuple(number[cpu] for cpu in machine.nodes[row].cpus) for row in order],
         [machine.nodes[row].memory_bytes for row in order],
-        machine.distance_matrix[np.ix_(order, order)],
+        machine,
+        order,
+        number,
     )
 
 
@@ -80,14 +92,44 @@ def renumbering(machine: Machine) -> str:
     return f"in the lab node {', '.join(pairs)}" if pairs else ""
 
 
-def _machine(name: str, cpus: list[tuple[int, ...]], memory: list[int], distances: np.ndarray) -> Machine:
+def _machine(
+    name: str,
+    cpus: list[tuple[int, ...]],
+    memory: list[int],
+    origin: Machine,
+    rows: Sequence[int],
+    number: Mapping[int, int],
+) -> Machine:
+    """Nodes with these cpus and bytes, and what is known of them on the machine that they are of.
+
+    rows: of the origin's matrices, one a node; number: the new cpu of each of the origin's that is kept.
+    """
     nodes = tuple(Node(id=k, cpus=own, memory_bytes=memory[k]) for k, own in enumerate(cpus))
+    place = {cpu: (node.id, node.id) for node in nodes for cpu in node.cpus}
+    for core in origin.cores:
+        for cpu in core.cpus:
+            if cpu in number and core.l3 is not None:
+                place[number[cpu]] = (place[number[cpu]][0], core.l3)
     return Machine(
         name=name,
         nodes=nodes,
-        distances=tuple(tuple(float(value) for value in row) for row in distances),
-        cores=tuple(Core(cpus=(cpu,), node=node.id, l3=node.id) for node in nodes for cpu in node.cpus),
+        distances=_picked(origin.distance_rows, rows),
+        cores=tuple(
+            Core(cpus=(cpu,), node=place[cpu][0], l3=place[cpu][1]) for node in nodes for cpu in node.cpus
+        ),
+        caches=tuple(kept for cache in origin.caches if (kept := _renumbered(cache, number)).cpus),
+        latency_ns=_picked(origin.latency_ns, rows),
+        bandwidth_mb_s=_picked(origin.bandwidth_mb_s, rows),
     )
+
+
+def _picked(matrix: Sequence[Sequence[float]], rows: Sequence[int]) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(float(matrix[a][b]) for b in rows) for a in rows) if matrix else ()
+
+
+def _renumbered(cache: Cache, number: Mapping[int, int]) -> Cache:
+    groups = (tuple(number[cpu] for cpu in group if cpu in number) for group in cache.cpus)
+    return msgspec.structs.replace(cache, cpus=tuple(group for group in groups if group))
 
 
 @dataclass(frozen=True)

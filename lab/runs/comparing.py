@@ -24,7 +24,7 @@ def compare(
     """
     names = parse_configs(configs, request.plan, request.online)
     for gate in gates:
-        if unknown := sorted(gate_names(gate) - set(names)):
+        if unknown := sorted(gate_names(gate, cached=request.cache) - set(names)):
             raise UsageError(f"gate {gate!r}: {unknown[0]!r} is not run", f"it can name {', '.join(names)}")
     runs: dict[str, list[LabRun]] = {name: [] for name in names}
     with open_session(request, say) as session, tempfile.TemporaryFile() as errors:

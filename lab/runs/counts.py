@@ -1,9 +1,11 @@
-"""The plugin's counts file: accesses by cpu, task and node of the page.
+"""The plugin's counts file: accesses by cpu, task and node of the page, and what left the modelled caches.
 
-Text: a line `numaplan-lab-counts 2`, then a line for each pair of a cpu and a task that ran on it, `CPU TASK
-EXCLUDED NODE:ACCESSES…` (task in hex, node 64: no node known), then `end`. A line `stage TASK` after some of
-them ends what was counted of a task: it ended, or became another program. Its place in memory, by which it is
-known, may be another task's next.
+Text: a line `numaplan-lab-counts 3`, then a line for each pair of a cpu and a task that ran on it, `CPU TASK
+EXCLUDED NODE:ACCESSES…` (task in hex, node 64: no node known), with caches also `mNODE:ACCESSES`, those
+that no cache answered, `cCPU:LINES`, those that were taken from that cpu's caches, and `w0:ACCESSES`, what
+others made while the task waited for its cpu; then `end`. A line `stage TASK` after some of them ends what
+was counted of a task: it ended, or became another program. Its place in memory, by which it is known, may be
+another task's next.
 """
 
 from typing import NamedTuple
@@ -13,25 +15,49 @@ from numpy.typing import NDArray
 
 from numaplan.common import UsageError
 
-HEAD = b"numaplan-lab-counts 2"
+HEAD = b"numaplan-lab-counts 3"
 UNKNOWN_NODE = 64
 _STAGE = b"stage "
 
+Counted = NDArray[np.int64]
+
 
 class Counts(NamedTuple):
-    """What was counted; rows follow `cpus` (ascending), columns the nodes 0..K-1.
+    """What was counted; rows follow `cpus` (ascending, C of them).
 
-    accesses: (cpus, K) of the program; tasks: (cpus, K) of each of its tasks, by the kernel's address of it,
-    ascending; stages: the same cut where a task ended or became another program (as many parts as times, and
-    one for what came after; none of tasks that did neither while the kernel was traced); unknown: the
+    counted: (C, K + K + C + 1) of the program: accesses by node, those that reached memory by node, lines
+    taken by cpu, and accesses waited for; tasks: the same of each of its tasks, by the kernel's address of
+    it, ascending; stages: the same cut where a task ended or became another program (as many parts as times,
+    and one for what came after; none of tasks that did neither while the kernel was traced); unknown: the
     program's accesses to pages of no known node; excluded: all accesses of the agent and of the launcher.
     """
 
-    accesses: NDArray[np.int64]
-    tasks: dict[int, NDArray[np.int64]]
+    nodes: int
+    counted: Counted
+    tasks: dict[int, Counted]
     unknown: int
     excluded: int
-    stages: dict[int, list[NDArray[np.int64]]]
+    stages: dict[int, list[Counted]]
+
+    @property
+    def accesses(self) -> Counted:
+        """(C, K) accesses to the memory of each node, wherever they were answered."""
+        return self.counted[:, : self.nodes]
+
+    @property
+    def memory(self) -> Counted:
+        """(C, K) accesses that no cache answered; zeros where none was modelled."""
+        return self.counted[:, self.nodes : 2 * self.nodes]
+
+    @property
+    def lines(self) -> Counted:
+        """(C, C) lines that each cpu (row) took from the caches of another; zeros likewise."""
+        return self.counted[:, 2 * self.nodes : -1]
+
+    @property
+    def waited(self) -> Counted:
+        """(C,) accesses that other tasks made on each cpu while one waited for its turn there."""
+        return self.counted[:, -1]
 
 
 def parse_counts(data: bytes, cpus: int, nodes: int) -> Counts:
@@ -39,39 +65,56 @@ def parse_counts(data: bytes, cpus: int, nodes: int) -> Counts:
     lines = data.split(b"\n")
     if lines[0] != HEAD or lines[-2:] != [b"end", b""]:
         raise UsageError("the counts file is cut short", "run it again")
-    tasks: dict[int, NDArray[np.int64]] = {}
-    stages: dict[int, list[NDArray[np.int64]]] = {}
+    tasks: dict[int, Counted] = {}
+    stages: dict[int, list[Counted]] = {}
+    shape = (cpus, 2 * nodes + cpus + 1)
     unknown = excluded = 0
     for line in lines[1:-2]:
         try:
             if line.startswith(_STAGE):
-                _end_stage(stages, int(line[len(_STAGE) :], 16), tasks, (cpus, nodes))
+                _end_stage(stages, int(line[len(_STAGE) :], 16), tasks, shape)
                 continue
             cpu, task, left_out, cells = _parse_row(line)
-            row = np.zeros(UNKNOWN_NODE + 1, dtype=np.int64)
-            for node, value in cells:
-                row[node] += value
-            if not 0 <= cpu < cpus or row[nodes:UNKNOWN_NODE].any():
+            if not 0 <= cpu < cpus:
                 raise ValueError
+            row, lost = np.zeros(shape[1], dtype=np.int64), 0
+            for what, number, value in cells:
+                if what in (b"", b"m") and number == UNKNOWN_NODE:
+                    lost += value if what == b"" else 0
+                else:
+                    row[_column(what, number, nodes, cpus)] += value
         except (ValueError, IndexError, OverflowError):
             raise UsageError(f"the counts file has a bad row {line[:80]!r}", "run it again") from None
         if left_out:
-            excluded += int(row.sum())
+            excluded += int(row[:nodes].sum()) + lost
             continue
-        unknown += int(row[UNKNOWN_NODE])
-        tasks.setdefault(task, np.zeros((cpus, nodes), dtype=np.int64))[cpu] += row[:nodes]
+        unknown += lost
+        tasks.setdefault(task, np.zeros(shape, dtype=np.int64))[cpu] += row
     for task, parts in stages.items():
-        _end_stage(stages, task, tasks, (cpus, nodes))
-        tasks[task] = sum(parts, np.zeros((cpus, nodes), dtype=np.int64))
+        _end_stage(stages, task, tasks, shape)
+        tasks[task] = sum(parts, np.zeros(shape, dtype=np.int64))
     tasks = {task: counted for task, counted in sorted(tasks.items()) if counted.any()}
-    accesses = sum(tasks.values(), np.zeros((cpus, nodes), dtype=np.int64))
-    return Counts(accesses, tasks, unknown, excluded, stages)
+    counted = sum(tasks.values(), np.zeros(shape, dtype=np.int64))
+    return Counts(nodes, counted, tasks, unknown, excluded, stages)
+
+
+def _column(what: bytes, number: int, nodes: int, cpus: int) -> int:
+    """Where a cell is counted; raises ValueError for a node or cpu that is not there."""
+    first, count = {
+        b"": (0, nodes),
+        b"m": (nodes, nodes),
+        b"c": (2 * nodes, cpus),
+        b"w": (2 * nodes + cpus, 1),
+    }[what]
+    if not 0 <= number < count:
+        raise ValueError
+    return first + number
 
 
 def _end_stage(
-    stages: dict[int, list[NDArray[np.int64]]],
+    stages: dict[int, list[Counted]],
     task: int,
-    tasks: dict[int, NDArray[np.int64]],
+    tasks: dict[int, Counted],
     shape: tuple[int, int],
 ) -> None:
     """What was counted of a task since its last stage becomes one of its stages."""
@@ -79,10 +122,14 @@ def _end_stage(
     stages.setdefault(task, []).append(np.zeros(shape, dtype=np.int64) if counted is None else counted)
 
 
-def _parse_row(line: bytes) -> tuple[int, int, bool, list[tuple[int, int]]]:
+def _parse_row(line: bytes) -> tuple[int, int, bool, list[tuple[bytes, int, int]]]:
+    """A row's cpu, task, whether it is left out, and its cells: what, node or cpu, count."""
     cpu, task, left_out, *cells = line.split(b" ")
-    pairs = [cell.split(b":") for cell in cells]
-    found = [(int(node), int(value)) for node, value in pairs]
-    if any(not 0 <= node <= UNKNOWN_NODE or value < 0 for node, value in found):
+    found = []
+    for cell in cells:
+        name, value = cell.split(b":")
+        what = name[:1] if name[:1] in (b"m", b"c", b"w") else b""
+        found.append((what, int(name[len(what) :]), int(value)))
+    if any(value < 0 for _, _, value in found):
         raise ValueError
     return int(cpu), int(task, 16), left_out == b"1", found

@@ -61,7 +61,7 @@ def html(result: LabCompare, verdicts: Sequence[Verdict]) -> bytes:
     page = _PAGE.substitute(
         title=escape(f"Placement compared on {result.machine}"),
         command=escape(" ".join(result.argv)),
-        heads="".join(f"<th>{escape(title)}</th>" for title in titles()),
+        heads="".join(f"<th>{escape(title)}</th>" for title in titles(result)),
         rows="".join(rows),
         gates=f"<h2>Gates</h2><ul>{items}</ul>" if verdicts else "",
         maps="".join(_map(name, config.runs[0]) for name, config in result.configs.items()),

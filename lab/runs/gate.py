@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from numaplan.common import UsageError
 
-from .results import METRICS, ConfigResult
+from .results import CACHE_METRICS, METRICS, ConfigResult
 
 _CONFIG = re.compile(r"(?<![\w.])[a-z][a-z0-9-]*(?=\.)")
 _PERCENT = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)%")
@@ -46,11 +46,16 @@ class Verdict:
         return f"{self.gate}: {'holds' if self.ok else 'does not hold'} ({self.left:g} and {self.right:g})"
 
 
-def gate_names(text: str) -> set[str]:
-    """The configurations a gate speaks of; raises UsageError when it cannot be read."""
+def gate_names(text: str, *, cached: bool = False) -> set[str]:
+    """The configurations a gate speaks of; raises UsageError when it cannot be read.
+
+    cached: whether caches are modelled, and with them what is counted.
+    """
     names: set[str] = set()
 
-    def note(config: str, _metric: str) -> float:
+    def note(config: str, metric: str) -> float:
+        if metric in CACHE_METRICS and not cached:
+            raise UsageError(f"gate {text!r}: {metric} is counted with caches only", "add --cache")
         names.add(config)
         return 1.0
 
@@ -100,8 +105,8 @@ def _value(node: ast.expr, median: Callable[[str, str], float]) -> float:
             return float(value)
         case ast.BinOp(left, sign, right) if type(sign) in _COMBINE:
             return _COMBINE[type(sign)](_value(left, median), _value(right, median))
-        case ast.Attribute(ast.Name(config), metric) if metric in METRICS:
+        case ast.Attribute(ast.Name(config), metric) if metric in (*METRICS, *CACHE_METRICS):
             return median(config.replace("_", "-"), metric)
         case ast.Attribute(ast.Name(), metric):
-            raise ValueError(f"no metric {metric!r}; there are {', '.join(METRICS)}")
+            raise ValueError(f"no metric {metric!r}; there are {', '.join((*METRICS, *CACHE_METRICS))}")
     raise ValueError(f"{ast.unparse(node)[:20]!r} is not understood")

@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from numaplan.machine import Machine
+from numaplan.machine import Machine, placement_cost
 
 from .counts import Counts
 
@@ -24,6 +25,7 @@ METRICS = (
     "hint_faults",
     "seconds",
 )
+CACHE_METRICS = ("cost", "memory_local_share", "memory_imbalance", "lines_between_nodes", "busiest_cpu")
 
 
 class ThreadCounts(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -44,6 +46,11 @@ class LabRun(msgspec.Struct, kw_only=True):
     access; node_traffic: accesses to each node's memory; traffic_imbalance: the largest over the mean;
     unknown: accesses to pages of no node; kernel: what the kernel counted meanwhile; seconds: in the guest;
     said: the last line of a failed program's stderr (comparisons only); applied: nlaunch's report.
+
+    With caches also: memory_accesses: [cpu][node] that no cache answered; lines_moved: [cpu][cpu] that the
+    first took from the caches of the second; cost: ns of waiting (machine/cost.py), costs: its parts;
+    memory_local_share, memory_imbalance: as above, of memory_accesses; lines_between_nodes: of lines_moved;
+    busiest_cpu: the most accesses that one cpu made over the mean.
     """
 
     schema: str = RUN_SCHEMA
@@ -72,6 +79,19 @@ class LabRun(msgspec.Struct, kw_only=True):
     said: str = ""
     applied: dict[str, Any] | None = None
     threads: list[ThreadCounts] | None = None
+    memory_accesses: list[list[int]] | msgspec.UnsetType = msgspec.UNSET
+    lines_moved: list[list[int]] | msgspec.UnsetType = msgspec.UNSET
+    cost: float | msgspec.UnsetType = msgspec.UNSET
+    costs: dict[str, float] | msgspec.UnsetType = msgspec.UNSET
+    memory_local_share: float | msgspec.UnsetType = msgspec.UNSET
+    memory_imbalance: float | msgspec.UnsetType = msgspec.UNSET
+    lines_between_nodes: int | msgspec.UnsetType = msgspec.UNSET
+    busiest_cpu: float | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def cached(self) -> bool:
+        """Whether caches were modelled."""
+        return self.cost is not msgspec.UNSET
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -95,6 +115,11 @@ class ConfigResult(msgspec.Struct, kw_only=True):
     migrated: Spread
     hint_faults: Spread
     seconds: Spread
+    cost: Spread | msgspec.UnsetType = msgspec.UNSET
+    memory_local_share: Spread | msgspec.UnsetType = msgspec.UNSET
+    memory_imbalance: Spread | msgspec.UnsetType = msgspec.UNSET
+    lines_between_nodes: Spread | msgspec.UnsetType = msgspec.UNSET
+    busiest_cpu: Spread | msgspec.UnsetType = msgspec.UNSET
 
 
 class LabCompare(msgspec.Struct, kw_only=True):
@@ -118,15 +143,16 @@ def lab_run(
     exit_code: int,
     timed_out: bool,
     seconds: float,
+    cached: bool = False,
 ) -> LabRun:
-    """A run's counts with their costs on `machine` (dense: cpus and nodes from 0 up)."""
+    """A run's counts with their costs on `machine` (dense: cpus and nodes from 0 up); cached: with caches."""
     accesses = counts.accesses
     owner = np.array([machine.index_of_node(machine.node_of_cpu[cpu]) for cpu in machine.cpus])
     local = int(accesses[np.arange(len(owner)), owner].sum())
     total = int(accesses.sum())
     cost = float((accesses * machine.distance_matrix[owner]).sum())
     traffic = accesses.sum(axis=0)
-    return LabRun(
+    run = LabRun(
         machine=machine.name,
         config=config,
         argv=list(argv),
@@ -150,12 +176,33 @@ def lab_run(
         timed_out=timed_out,
         seconds=seconds,
     )
+    return _with_lines(run, counts, machine, owner) if cached else run
+
+
+def _with_lines(run: LabRun, counts: Counts, machine: Machine, owner: NDArray[np.int64]) -> LabRun:
+    """The same with what left the caches. owner: (C,) row of each cpu's node."""
+    memory, lines, made = counts.memory, counts.lines, counts.accesses.sum(axis=1)
+    traffic, total = memory.sum(axis=0), int(memory.sum())
+    shared = counts.waited / np.maximum(made, 1)
+    cost = placement_cost(machine, machine.cpus, memory, lines=lines, accesses=made, shared=shared)
+    local = int(memory[np.arange(len(owner)), owner].sum())
+    return msgspec.structs.replace(
+        run,
+        memory_accesses=memory.tolist(),
+        lines_moved=lines.tolist(),
+        cost=cost.total_ns,
+        costs=msgspec.structs.asdict(cost),
+        memory_local_share=local / total if total else 0.0,
+        memory_imbalance=float(traffic.max() / traffic.mean()) if total else 0.0,
+        lines_between_nodes=int(lines[owner[:, None] != owner].sum()),
+        busiest_cpu=float(made.max() / made.mean()) if made.any() else 0.0,
+    )
 
 
 def summarize(runs: Sequence[LabRun]) -> ConfigResult:
     """Median, least and greatest of every metric over a configuration's runs (at least one)."""
     spreads = {}
-    for name in METRICS:
+    for name in (*METRICS, *(CACHE_METRICS if runs[0].cached else ())):
         values = [float(getattr(run, name)) for run in runs]
         spreads[name] = Spread(median(values), min(values), max(values))
     return ConfigResult(runs=list(runs), **spreads)

@@ -61,6 +61,7 @@ class Request:
     plan: str = ""
     online: str = ""
     by_thread: bool = False
+    cache: bool = False
     patience: Patience = field(default_factory=Patience)
 
 
@@ -114,7 +115,9 @@ class Session:
             folder = self._folder / f"guest-{self._booted}"
             folder.mkdir()
             try:
-                guest = self._guests.enter_context(Guest(self._shape, folder, patience=self.request.patience))
+                guest = self._guests.enter_context(
+                    Guest(self._shape, folder, cache=self.request.cache, patience=self.request.patience)
+                )
             except GuestHungError:
                 if not left:
                     raise
@@ -150,9 +153,10 @@ class Session:
         counts = parse_counts(outcome.counts, len(machine.cpus), len(machine.nodes))
         threads = None
         if trace is not None:
-            accesses, threads = program_threads(trace, counts, launched)
-            left_out = int(counts.accesses.sum() - accesses.sum())
-            counts = counts._replace(accesses=accesses, excluded=counts.excluded + left_out)
+            counted, threads = program_threads(trace, counts, launched)
+            ours = counts._replace(counted=counted)
+            left_out = int(counts.accesses.sum() - ours.accesses.sum())
+            counts = ours._replace(excluded=counts.excluded + left_out)
         run = lab_run(
             machine,
             counts,
@@ -162,6 +166,7 @@ class Session:
             exit_code=outcome.exit_code,
             timed_out=outcome.late,
             seconds=outcome.seconds,
+            cached=self.request.cache,
         )
         if self.request.by_thread:
             run.threads = threads

@@ -17,6 +17,16 @@ _COLUMNS = (
     ("hints", "hint_faults", "{:,.0f}"),
     ("s", "seconds", "{:.2f}"),
 )
+_CACHE_COLUMNS = (
+    ("cost", "cost", "{:,.1f} ms"),
+    ("local share", "local_share", "{:.1%}"),
+    ("of memory", "memory_local_share", "{:.1%}"),
+    ("imbal.", "memory_imbalance", "{:.2f}"),
+    ("lines", "lines_between_nodes", "{:,.0f}"),
+    ("cpu", "busiest_cpu", "{:.2f}"),
+    ("s", "seconds", "{:.2f}"),
+)
+_UNITS = {"cost": 1e6}  # ns in a ms
 _MAX_CPUS = 64  # a longer table is for --json or --counts
 
 
@@ -49,6 +59,8 @@ def show_run(run: LabRun, out: TextIO) -> None:
             f"thread {thread.path} ({thread.name}) on cpus {places}: {shares}", markup=False, soft_wrap=True
         )
     console.print(_costs(run), soft_wrap=True)
+    if run.cached:
+        console.print(_cache_costs(run), soft_wrap=True)
 
 
 def _costs(run: LabRun) -> str:
@@ -61,6 +73,19 @@ def _costs(run: LabRun) -> str:
             f"migrated {run.migrated:,} pages",
             f"hint faults {run.hint_faults:,}",
             f"{run.seconds:.2f} s in the guest",
+        ]
+    )
+
+
+def _cache_costs(run: LabRun) -> str:
+    assert isinstance(run.costs, dict) and isinstance(run.memory_accesses, list)
+    parts = ", ".join(f"{name.removesuffix('_ns')} {value / 1e6:,.1f}" for name, value in run.costs.items())
+    return "; ".join(
+        [
+            f"cost {sum(run.costs.values()) / 1e6:,.1f} ms of waiting ({parts})",
+            f"{sum(map(sum, run.memory_accesses)):,} reached memory, {run.memory_local_share:.1%} locally",
+            f"{run.lines_between_nodes:,} lines moved between nodes",
+            f"busiest memory {run.memory_imbalance:.2f} and cpu {run.busiest_cpu:.2f} of the mean",
         ]
     )
 
@@ -81,7 +106,7 @@ def show_compare(result: LabCompare, out: TextIO) -> None:
     console.print(f"[bold]{escape(join(result.argv))}[/bold] on {result.machine}{repeats}", soft_wrap=True)
     table = Table(box=None, padding=(0, 1, 0, 0))
     table.add_column("config", no_wrap=True)
-    for title, _, _ in _COLUMNS:
+    for title in titles(result):
         table.add_column(title, justify="right", no_wrap=True)
     for name, config in result.configs.items():
         table.add_row(name, *metric_cells(config))
@@ -91,18 +116,22 @@ def show_compare(result: LabCompare, out: TextIO) -> None:
 def metric_cells(config: ConfigResult) -> list[str]:
     """A configuration's metrics as text, in the order of `titles`."""
     texts = []
-    for _, name, form in _COLUMNS:
+    for _, name, form in _columns(config):
         spread: Spread = getattr(config, name)
-        text = form.format(spread.median)
+        text = form.format(spread.median / _UNITS.get(name, 1))
         if name == "local_share" and len(config.runs) > 1:
             text += f" ({100 * spread.min:.1f}–{100 * spread.max:.1f})"
         texts.append(text)
     return texts
 
 
-def titles() -> list[str]:
+def titles(result: LabCompare) -> list[str]:
     """Headings of `metric_cells`."""
-    return [title for title, _, _ in _COLUMNS]
+    return [title for title, _, _ in _columns(next(iter(result.configs.values())))]
+
+
+def _columns(config: ConfigResult) -> tuple[tuple[str, str, str], ...]:
+    return _CACHE_COLUMNS if config.runs[0].cached else _COLUMNS
 
 
 def counts_csv(run: LabRun) -> bytes:

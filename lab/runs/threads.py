@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from .counts import Counts
+from .counts import Counted, Counts
 from .results import ThreadCounts
 
 AGENT = 1  # its process id
@@ -44,18 +44,16 @@ class _Task:
     process: str = ""
     path: str = ""
 
-    def accesses(self, counts: Counts) -> NDArray[np.int64]:
-        """(cpus, nodes) of this task alone."""
-        none = np.zeros_like(counts.accesses)
+    def counted(self, counts: Counts) -> Counted:
+        """What was counted of this task alone."""
+        none = np.zeros_like(counts.counted)
         if self.address in counts.stages:
             return sum(counts.stages[self.address][self.first_stage : self.end_stage], none)
         return counts.tasks.get(self.address, none)
 
 
-def program_threads(
-    trace: Path, counts: Counts, launched: bool
-) -> tuple[NDArray[np.int64], list[ThreadCounts]]:
-    """(cpus, nodes) accesses of the program, and those of each of its threads in order of creation.
+def program_threads(trace: Path, counts: Counts, launched: bool) -> tuple[Counted, list[ThreadCounts]]:
+    """What was counted of the program, and the accesses of each of its threads in order of creation.
 
     launched: the first process is a launcher. Then only its child that accesses most is the program, from
     when it becomes it; else all that was counted is. A thread's path is as in a trace, with the process in
@@ -64,13 +62,13 @@ def program_threads(
     family = _name(_read(trace, counts), counts, launched)
     if launched and family:
         family[0].first_stage = max(family[0].first_stage, family[0].exec_stage)
-    accesses_by_task = [task.accesses(counts) for task in family]
+    by_task = [task.counted(counts) for task in family]
     threads = [
-        _counts(task, task_accesses)
-        for task, task_accesses in zip(family, accesses_by_task, strict=True)
-        if task_accesses.any()
+        _counts(task, counted[:, : counts.nodes])
+        for task, counted in zip(family, by_task, strict=True)
+        if counted.any()
     ]
-    return sum(accesses_by_task, np.zeros_like(counts.accesses)) if launched else counts.accesses, threads
+    return sum(by_task, np.zeros_like(counts.counted)) if launched else counts.counted, threads
 
 
 def _read(trace: Path, counts: Counts) -> list[_Task]:
@@ -128,7 +126,11 @@ def _name(tasks: list[_Task], counts: Counts, launched: bool) -> list[_Task]:
     root = next((task for task in tasks if task.parent == AGENT and task.exec_stage), None)
     if launched and root:
         children = [task for task in tasks if task.parent == root.tid and not task.is_thread]
-        root = max(children, key=lambda task: (int(task.accesses(counts).sum()), task.tid), default=None)
+        root = max(
+            children,
+            key=lambda task: (int(task.counted(counts)[:, : counts.nodes].sum()), task.tid),
+            default=None,
+        )
     named: dict[int, _Task] = {}
     mains: dict[str, _Task] = {}
     for task in tasks:

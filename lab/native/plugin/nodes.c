@@ -10,6 +10,8 @@
  */
 #include "nodes.h"
 
+#include "caches.h"
+
 #include <inttypes.h>
 
 enum { KEY_WORD, KEY_CALL, KEYS };
@@ -92,9 +94,25 @@ bool lab_nodes_calibrate(FILE *report) {
     return ok;
 }
 
-unsigned lab_nodes_find(const struct qemu_plugin_hwaddr *page) {
-    uint64_t key = key_of(page, chosen);
+uint64_t lab_nodes_key(const struct qemu_plugin_hwaddr *page) { return key_of(page, chosen); }
+
+unsigned lab_nodes_find(uint64_t key) {
     for (unsigned i = 0; i < range_count; i++)
         if (key - ranges[i].start < ranges[i].bytes) return ranges[i].node;
     return NODE_UNKNOWN;
+}
+
+uint64_t lab_nodes_page(uint64_t key) {
+    uint64_t before = 0;
+    for (unsigned i = 0; i < range_count; i++) {
+        if (key - ranges[i].start < ranges[i].bytes) return before + ((key - ranges[i].start) >> PAGE_SHIFT);
+        before += ranges[i].bytes >> PAGE_SHIFT;
+    }
+    return before;
+}
+
+uint64_t lab_nodes_pages(void) {
+    uint64_t pages = 1;
+    for (unsigned i = 0; i < range_count; i++) pages += ranges[i].bytes >> PAGE_SHIFT;
+    return pages;
 }

@@ -16,7 +16,14 @@ void lab_nodes_add_probe(uint64_t physical, const struct qemu_plugin_hwaddr *pag
 /* Check that the probes agree, choose the key and write what was found. Returns whether counting can be trusted. */
 bool lab_nodes_calibrate(FILE *report);
 
-/* The node of a page, or NODE_UNKNOWN. */
-unsigned lab_nodes_find(const struct qemu_plugin_hwaddr *page);
+/* Where an access went: a number that rises with each byte of a node's memory. */
+uint64_t lab_nodes_key(const struct qemu_plugin_hwaddr *page);
+
+/* The node of what a key stands for, or NODE_UNKNOWN. */
+unsigned lab_nodes_find(uint64_t key);
+
+/* Number of a key's page among those of all nodes, from 0; what has no node is the last. */
+uint64_t lab_nodes_page(uint64_t key);
+uint64_t lab_nodes_pages(void); /* how many numbers there are */
 
 #endif

@@ -7,11 +7,13 @@
  * through marks.h. Accesses wider than 8 bytes are counted as QEMU performs them, in parts of at most 8.
  *
  * Arguments: directory=PATH, where `calibration` and `counts` are written; samples=PATH, memory shared with the guest
- * for the sampler (none: no samples).
+ * for the sampler (none: no samples); those of the cache model, if caches are to be modelled.
  */
+#include "lines.h"
 #include "marks.h"
 #include "rows.h"
 #include "sampling.h"
+#include "sharing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,12 +27,24 @@ PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_API;
 static int api; /* of the QEMU that runs */
 static char directory[4000];
 static volatile bool counting; /* written by the agent's vcpu while the others run kernel code or idle */
-static bool calibrated;
+static bool calibrated, cached;
+static unsigned vcpus;
 static uint64_t numbers[MARK_NUMBERS + 1]; /* of one sender, the agent */
 static unsigned number_count;
 static uint64_t probe_address, probe_physical;
 static uint64_t stage_code[STAGE_CODES];
 static unsigned stage_code_count;
+
+/* One argument; false: not known, or wrong. */
+static bool read_argument(char *text, const char **samples) {
+    char *value = strchr(text, '=');
+    if (!value) return false;
+    *value++ = '\0';
+    if (!strcmp(text, "samples")) return (*samples = value);
+    if (!strcmp(text, "directory"))
+        return (size_t)snprintf(directory, sizeof directory, "%s", value) < sizeof directory;
+    return cached = caches_option(text, value);
+}
 
 static FILE *open_output(const char *name) {
     char path[sizeof directory + 32];
@@ -44,6 +58,10 @@ static void calibrate(void) {
     FILE *file = open_output("calibration");
     if (!file) return;
     calibrated = lab_nodes_calibrate(file);
+    if (calibrated && cached && !lab_lines_open(vcpus)) {
+        fputs("no caches\n", file);
+        calibrated = false;
+    }
     fclose(file);
 }
 
@@ -62,6 +80,7 @@ static void command(unsigned vcpu, unsigned slot) {
         return;
     case MARK_CPU:
         lab_rows_set_cpu(vcpu, (unsigned)numbers[0]);
+        lab_lines_set_cpu(vcpu, (unsigned)numbers[0]);
         lab_sampling_set_cpu(vcpu, (unsigned)numbers[0]);
         break;
     case MARK_SPAN: lab_nodes_add_span(numbers[0], numbers[1], numbers[2]); break;
@@ -72,6 +91,7 @@ static void command(unsigned vcpu, unsigned slot) {
     case MARK_CALIBRATED: calibrate(); break;
     case MARK_START:
         lab_rows_reset();
+        lab_sharing_reset();
         counting = calibrated;
         break;
     case MARK_EXCLUDE: lab_rows_exclude(lab_rows_current[vcpu]->task); break;
@@ -81,6 +101,7 @@ static void command(unsigned vcpu, unsigned slot) {
     case MARK_SAMPLER: lab_sampling_answer(vcpu); break;
     case MARK_STOP:
         counting = false;
+        if (cached) lab_sharing_finish();
         write_counts();
         break;
     default: numbers[number_count] = numbers[number_count] << 8 | slot; return;
@@ -108,9 +129,11 @@ static void at_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addres
     }
     if (__builtin_expect(counting, 1)) {
         struct qemu_plugin_hwaddr *page = qemu_plugin_get_hwaddr(info, address);
-        unsigned node = page ? lab_nodes_find(page) : NODE_UNKNOWN;
+        uint64_t key = page ? lab_nodes_key(page) : 0;
+        unsigned node = page ? lab_nodes_find(key) : NODE_UNKNOWN;
         uint64_t parts = parts_of(info);
         lab_rows_current[vcpu]->accesses[node] += parts;
+        if (cached && node != NODE_UNKNOWN) lab_lines_access(vcpu, key, qemu_plugin_mem_is_store(info), node);
         if (lab_sampling_due(vcpu, parts))
             lab_sampling_take(vcpu, address, (uint64_t)(uintptr_t)code, qemu_plugin_mem_is_store(info), node);
     } else if (__builtin_expect(address == probe_address && !calibrated, 0)) {
@@ -122,7 +145,12 @@ static void at_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addres
 static void at_switch(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *offset) {
     (void)info;
     uint64_t task = address - (uint64_t)(uintptr_t)offset;
+    if (cached) lab_sharing_leave(vcpu);
     lab_rows_switch(vcpu, task);
+    if (cached) {
+        lab_lines_switch(vcpu);
+        lab_sharing_enter(vcpu);
+    }
     lab_sampling_switch(vcpu, task);
 }
 
@@ -188,16 +216,18 @@ static void at_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *block) {
 PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv) {
     const char *samples = NULL;
     api = info->version.cur;
-    for (int i = 0; i < argc; i++) {
-        if (!strncmp(argv[i], "directory=", 10)) snprintf(directory, sizeof directory, "%s", argv[i] + 10);
-        else if (!strncmp(argv[i], "samples=", 8)) samples = argv[i] + 8;
-    }
+    for (int i = 0; i < argc; i++)
+        if (!read_argument(argv[i], &samples)) {
+            fprintf(stderr, "numaplan lab: argument '%s' is not valid\n", argv[i]);
+            return -1;
+        }
     if (!directory[0] || !info->system_emulation || info->system.max_vcpus > VCPUS_MAX) {
         fprintf(stderr, "numaplan lab: needs directory=PATH, system emulation and at most %d vcpus\n", VCPUS_MAX);
         return -1;
     }
-    if (!lab_rows_open((unsigned)info->system.max_vcpus)) return -1;
-    if (samples && !lab_sampling_open(samples, (unsigned)info->system.max_vcpus)) {
+    vcpus = (unsigned)info->system.max_vcpus;
+    if ((cached && !caches_settle()) || !lab_rows_open(vcpus, cached)) return -1;
+    if (samples && !lab_sampling_open(samples, vcpus)) {
         fprintf(stderr, "numaplan lab: cannot use %s for samples\n", samples);
         return -1;
     }

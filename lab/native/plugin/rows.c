@@ -18,6 +18,7 @@ struct table {
 struct lab_row *lab_rows_current[VCPUS_MAX];
 static struct table *tables;
 static unsigned table_count;
+static bool with_lines;
 static uint64_t excluded[EXCLUDED_MAX];
 static unsigned excluded_count;
 
@@ -27,14 +28,21 @@ static FILE *log_file;
 static char *log_text;
 static size_t log_bytes;
 
-bool lab_rows_open(unsigned vcpus) {
+bool lab_rows_open(unsigned vcpus, bool lines) {
     table_count = vcpus < VCPUS_MAX ? vcpus : VCPUS_MAX;
     tables = calloc(table_count, sizeof *tables);
+    with_lines = lines;
     for (unsigned v = 0; tables && v < table_count; v++) {
         tables[v].cpu = v;
         lab_rows_current[v] = &tables[v].rest;
+        if (lines && !(tables[v].rest.lines = calloc(1, sizeof *tables[v].rest.lines))) return false;
     }
     return tables != NULL;
+}
+
+static void clear(struct lab_row *row) {
+    memset(row->accesses, 0, sizeof row->accesses);
+    if (row->lines) memset(row->lines, 0, sizeof *row->lines);
 }
 
 /* Where a task's row is, or belongs. */
@@ -48,6 +56,7 @@ static struct lab_row *row_of(struct table *table, uint64_t task) {
     struct lab_row **slot = slot_of(table, task);
     if (*slot) return *slot;
     struct lab_row *row = table->used < TABLE_SIZE / 2 ? calloc(1, sizeof *row) : NULL;
+    if (row && with_lines && !(row->lines = calloc(1, sizeof *row->lines))) free(row), row = NULL;
     if (!row) return &table->rest;
     row->task = task;
     table->used++;
@@ -74,9 +83,9 @@ void lab_rows_reset(void) {
     excluded_count = 0;
     log_clear();
     for (unsigned v = 0; v < table_count; v++) {
-        memset(tables[v].rest.accesses, 0, sizeof tables[v].rest.accesses);
+        clear(&tables[v].rest);
         for (unsigned i = 0; i < TABLE_SIZE; i++)
-            if (tables[v].slots[i]) memset(tables[v].slots[i]->accesses, 0, sizeof tables[v].slots[i]->accesses);
+            if (tables[v].slots[i]) clear(tables[v].slots[i]);
     }
 }
 
@@ -90,6 +99,15 @@ static bool is_excluded(uint64_t task) {
     return false;
 }
 
+/* `mNODE:ACCESSES`, `cCPU:LINES` and `w0:ACCESSES`. */
+static void write_lines(FILE *file, const struct lab_lines *lines) {
+    for (unsigned node = 0; node <= NODES_MAX; node++)
+        if (lines->memory[node]) fprintf(file, " m%u:%" PRIu64, node, lines->memory[node]);
+    for (unsigned v = 0; v < table_count; v++)
+        if (lines->moved[v]) fprintf(file, " c%u:%" PRIu64, tables[v].cpu, lines->moved[v]);
+    if (lines->waited) fprintf(file, " w0:%" PRIu64, lines->waited);
+}
+
 static void write_row(FILE *file, unsigned cpu, const struct lab_row *row) {
     uint64_t total = 0;
     for (unsigned node = 0; node <= NODES_MAX; node++) total += row->accesses[node];
@@ -97,6 +115,7 @@ static void write_row(FILE *file, unsigned cpu, const struct lab_row *row) {
     fprintf(file, "%u %" PRIx64 " %d", cpu, row->task, is_excluded(row->task));
     for (unsigned node = 0; node <= NODES_MAX; node++)
         if (row->accesses[node]) fprintf(file, " %u:%" PRIu64, node, row->accesses[node]);
+    if (row->lines) write_lines(file, row->lines);
     fputc('\n', file);
 }
 
@@ -109,14 +128,14 @@ void lab_rows_end_stage(unsigned vcpu) {
         struct lab_row *row = *slot_of(&tables[v], task);
         if (!row) continue;
         write_row(log_file, tables[v].cpu, row);
-        memset(row->accesses, 0, sizeof row->accesses);
+        clear(row);
     }
     if (log_file) fprintf(log_file, "stage %" PRIx64 "\n", task);
     pthread_mutex_unlock(&log_lock);
 }
 
 void lab_rows_write(FILE *file) {
-    fputs("numaplan-lab-counts 2\n", file);
+    fputs("numaplan-lab-counts 3\n", file);
     if (log_file && !fflush(log_file)) fwrite(log_text, 1, log_bytes, file);
     for (unsigned v = 0; v < table_count; v++) {
         write_row(file, tables[v].cpu, &tables[v].rest);

@@ -2,24 +2,34 @@
 #ifndef NUMAPLAN_LAB_ROWS_H
 #define NUMAPLAN_LAB_ROWS_H
 
+#include "caches.h"
 #include "nodes.h"
 
 #include <stdio.h>
 
 #define VCPUS_MAX 256
 
+/* What left the caches, where these are modelled. */
+struct lab_lines {
+    struct cache_counts counts;
+    uint64_t memory[NODES_MAX + 1]; /* accesses that no cache answered */
+    uint64_t moved[VCPUS_MAX];      /* lines that another vcpu's caches lost to this one's */
+    uint64_t waited; /* accesses that other tasks made while this one waited for the vcpu (sharing.h) */
+};
+
 struct lab_row {
     uint64_t task; /* the guest kernel's address of the task: opaque, unique among living tasks */
     uint64_t accesses[NODES_MAX + 1];
+    struct lab_lines *lines; /* NULL without caches */
 };
 
 /* The row that each vcpu counts into now. Only that vcpu's thread writes it, so counting needs no lock. */
 extern struct lab_row *lab_rows_current[VCPUS_MAX];
 
-bool lab_rows_open(unsigned vcpus);                       /* false: no memory */
-void lab_rows_switch(unsigned vcpu, uint64_t task);       /* the vcpu goes on with another task */
-void lab_rows_set_cpu(unsigned vcpu, unsigned cpu);       /* the guest kernel's number of a vcpu */
-void lab_rows_end_stage(unsigned vcpu);                    /* the task on the vcpu ends, or becomes another program */
+bool lab_rows_open(unsigned vcpus, bool lines); /* false: no memory */
+void lab_rows_switch(unsigned vcpu, uint64_t task); /* the vcpu goes on with another task */
+void lab_rows_set_cpu(unsigned vcpu, unsigned cpu); /* the guest kernel's number of a vcpu */
+void lab_rows_end_stage(unsigned vcpu); /* the task on the vcpu ends, or becomes another program */
 void lab_rows_reset(void);
 void lab_rows_exclude(uint64_t task);
 void lab_rows_write(FILE *file);

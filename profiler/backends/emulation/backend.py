@@ -19,12 +19,11 @@ from functools import partial
 import numpy as np
 
 from numaplan.common import MachineLacksError, NumaplanError, UsageError, native_part, run_program
-from numaplan.machine import Machine
+from numaplan.machine import Machine, seat_arguments
 
 from ...identity.read import read_identity
 from ...sample_block import SeenThread
 from ..base import WATCHING, Capability, Progress, Recording, RecordRequest
-from .caches import domains_of
 from .clock import JobClock, on_one_line, translated
 from .filter import runtime_filter
 from .guest import architecture_of, find_qemu, resolve_program, split_environment
@@ -61,14 +60,8 @@ def host_architecture() -> str:
 
 def plugin_arguments(request: RecordRequest, options: EmulateOptions) -> str:
     """The value of QEMU's -plugin; commas in paths are doubled, as its option parser wants."""
-    seats = seats_of(request.machine)
-    nodes = sorted({node for _, node in seats})
-    places = [nodes.index(node) for _, node in seats]
     arguments = [str(PLUGIN), f"dir={request.workdir.resolve()}", f"period={request.period}"]
-    arguments.append("cpus=" + ":".join(map(str, places)))
-    domains = domains_of(request.machine, seats)
-    if domains != places:  # not one shared cache a node
-        arguments.append("domains=" + ":".join(map(str, domains)))
+    arguments += seat_arguments(request.machine)
     return ",".join(argument.replace(",", ",,") for argument in (*arguments, *options.plugin))
 
 

@@ -5,9 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from numaplan.common import UsageError
-from numaplan.machine import Machine
-
-from .caches import LINE, MAX_WAYS, SETS, machine_shapes
+from numaplan.machine import LINE, MAX_WAYS, SETS, Machine, machine_shapes
 
 # Option -> its default. Caches are SIZE:WAYS; sizes take K and M.
 #   cache: whether a cache model decides each access's level, else it is unknown (but faster); schedule: fair:

@@ -25,7 +25,7 @@ static void step_aside(struct em_thread *t) {
     else em_turn_release(t, false);
 }
 
-static void sample(struct em_thread *t, unsigned rw, uint64_t addr, uint64_t ip, enum em_level level) {
+static void sample(struct em_thread *t, unsigned rw, uint64_t addr, uint64_t ip, enum cache_level level) {
     if (rw & QEMU_PLUGIN_MEM_R) em_spool_sample(t, addr, ip, false, level);
     if (rw == QEMU_PLUGIN_MEM_RW) {
         t->position++;
@@ -37,19 +37,15 @@ static void sample(struct em_thread *t, unsigned rw, uint64_t addr, uint64_t ip,
         t->gap_left += (int64_t)(em_next_random(&t->random) % em_options.period);
 }
 
-static inline bool first_way_hits(const struct em_thread *t, uint64_t line, bool store) {
-    uint64_t first = t->l1[(line & (em_options.l1_sets - 1)) << em_options.l1_shift];
-    return (first ^ (line << 1 | 1)) <= (uint64_t)!store;
-}
-
 static void decide(struct em_thread *t, unsigned rw, uint64_t addr, uint64_t ip) {
-    enum em_level level = LEVEL_UNKNOWN;
+    enum cache_level level = LEVEL_UNKNOWN;
     uint64_t line = addr >> LINE_SHIFT;
     t->record.loads += READS(rw << 16);
     t->record.stores += WRITES(rw << 16);
     t->turn_left--;
     t->position++;
-    if (em_options.cached) level = first_way_hits(t, line, rw >> 1) ? LEVEL_L1 : em_cache_miss(t, line, rw >> 1);
+    if (em_options.cached)
+        level = caches_hit(&t->core, line, rw >> 1) ? LEVEL_L1 : caches_miss(&t->core, line, rw >> 1);
     if (--t->gap_left <= 0) sample(t, rw, addr, ip, level);
 }
 
@@ -107,8 +103,8 @@ void em_on_cached_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t add
     }
     t->record.loads += READS(info);
     t->record.stores += WRITES(info);
-    if (unlikely(!first_way_hits(t, addr >> LINE_SHIFT, WRITES(info))))
-        em_cache_miss(t, addr >> LINE_SHIFT, WRITES(info));
+    if (unlikely(!caches_hit(&t->core, addr >> LINE_SHIFT, WRITES(info))))
+        caches_miss(&t->core, addr >> LINE_SHIFT, WRITES(info));
 }
 
 /* A block that may run for ever without an access must not do so with the turn in hand. */

@@ -4,13 +4,11 @@
  * slots.c    who has which private caches
  * asleep.c   whether a thread sleeps
  * guest.c    what depends on the guest's architecture
- * pages.c    which node each page lives on
- * sets.h     one cache of the model
+ * pages.c    which node each page lives on, for the cache model (machine/native/caches)
  * spool.c    the files that Python reads
  * clock.c    the recording's clock, and where it meets the host's
  * turns.c    whose turn it is: one thread at a time owns all shared state
  * futex.c    who sleeps, and who wakes whom
- * cache.c    the cache model that gives an access its level
  * threads.c  guest threads: attach, exit, fork
  * accesses.c what an access runs through
  * calls.c    the guest's system calls
@@ -24,6 +22,8 @@
 #ifndef NUMAPLAN_EMULATE_H
 #define NUMAPLAN_EMULATE_H
 
+#include "caches.h"
+
 #include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,20 +32,7 @@
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-#define LINE_SHIFT 6
-#define PAGE_SHIFT 12
-#define MAX_THREADS 65536 /* living at a time; Linux allows a process fewer */
-
-/* Positions in LEVELS of profiler/trace/schema.py. */
-enum em_level {
-    LEVEL_UNKNOWN = 0,
-    LEVEL_L1 = 1,
-    LEVEL_L2 = 3,
-    LEVEL_L3 = 4,
-    LEVEL_LOCAL = 5,
-    LEVEL_REMOTE = 6,
-    LEVEL_REMOTE_CACHE = 7
-};
+#define MAX_THREADS CACHES_MAX_CORES /* living at a time; Linux allows a process fewer */
 
 /* One thread as backends/emulation/spool.py reads it; at the start of `struct em_thread`, which lies in the file. */
 struct em_thread_record {
@@ -54,7 +41,7 @@ struct em_thread_record {
     int64_t start_ns; /* by the recording's clock (clock.c); -1 before its first turn */
     int64_t end_ns;   /* -1 while it lives */
     uint64_t loads, stores;
-    uint64_t l1_misses, l2_misses, llc_local, llc_remote, remote_cache, coherence;
+    struct cache_counts caches;
     uint64_t lost; /* samples that found no room */
 };
 
@@ -81,26 +68,11 @@ struct em_window {
     uint64_t *next, *end;
 };
 
-/* One private or shared level: set-associative, bit pseudo-LRU. Tags are 0 when empty. */
-struct em_cache {
-    uint32_t *tags;    /* [sets][stride] */
-    uint64_t *sharers; /* [sets][stride], shared caches only: which slots may hold the line */
-    uint32_t *used;    /* [sets], one bit a way: touched lately */
-    uint32_t *owned;   /* [sets], one bit a way: written here, by nobody else since */
-    uint32_t set_mask, set_shift, ways, stride;
-};
-
-struct em_page {
-    uint64_t number; /* + 1; 0 when empty */
-    uint64_t domains : 48, home : 16; /* L3s it went through, modulo 48; index of the first node */
-};
-
 struct em_thread {
     struct em_thread_record record;
     int64_t budget;    /* accesses until something must be decided; below zero: now */
     int64_t granted;   /* what budget was set to */
-    uint64_t *l1;      /* [sets][stride] line<<1 | owned, most recent first; 0 when empty */
-    struct em_cache l2;
+    struct cache_core core;
     int64_t turn_left; /* accesses left in this turn */
     int64_t gap_left;  /* accesses until the next sample */
     int64_t turn_base; /* ns: time of the turn's start, 0 before the first */
@@ -109,8 +81,6 @@ struct em_thread {
     int64_t asked_host_ns;
     uint64_t random;
     uint32_t index; /* of its record */
-    uint32_t slot;  /* of its private caches, reused after its end */
-    uint32_t node, domain;
     bool holding;    /* has the turn */
     bool block_open; /* the turn's header is written */
     bool spinning;   /* gave up its turn in a spin loop */
@@ -131,10 +101,7 @@ struct em_thread {
 struct em_options {
     char dir[4096];
     uint64_t period, turn, seed;
-    bool cached, fair, inclusive;
-    uint32_t l1_ways, l1_sets, l2_ways, l2_sets, l3_ways, l3_sets;
-    uint32_t l1_shift; /* log2 of the L1's stride */
-    uint32_t *cpu_nodes, cpus, *cpu_domains, domains, *domain_nodes; /* a domain: the cpus of one L3 */
+    bool cached, fair;
 };
 
 extern struct em_options em_options;
@@ -222,25 +189,16 @@ void em_clock_asked(struct em_thread *t, int64_t which, uint64_t answer);
 void em_clock_answered(struct em_thread *t);
 void em_clock_forked(void);
 
-/* cache.c */
-bool em_cache_init(void);
-bool em_cache_attach(struct em_thread *t, const struct em_thread *previous);
-enum em_level em_cache_miss(struct em_thread *t, uint64_t line, bool store);
-void em_cache_forked(void);
-void em_cache_forget_pages(uint64_t start, uint64_t bytes);
-
 /* pages.c */
 bool em_pages_init(void);
-struct em_page *em_page_touch(uint64_t number, uint32_t node, uint32_t domain);
 void em_pages_forget(uint64_t start, uint64_t bytes);
-void *em_zeroed(size_t bytes);
 
 /* spool.c */
 void em_spool_open(int64_t now, int64_t first);
 void em_spool_time(int64_t now);
 void em_spool_clock(int64_t host, int64_t ours);
 struct em_thread *em_spool_new_thread(void);
-void em_spool_sample(struct em_thread *t, uint64_t addr, uint64_t ip, bool store, enum em_level level);
+void em_spool_sample(struct em_thread *t, uint64_t addr, uint64_t ip, bool store, enum cache_level level);
 
 static inline uint64_t em_next_random(uint64_t *state) {
     uint64_t x = *state;

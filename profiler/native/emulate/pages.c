@@ -6,19 +6,13 @@
 #define HOME_NONE UINT16_MAX
 
 static struct {
-    struct em_page *table;
+    struct cache_page *table;
     uint64_t mask, used;
 } pages;
 
-/* Memory that costs nothing until it is used. */
-void *em_zeroed(size_t bytes) {
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
-}
-
 static bool pages_grow(void) {
     uint64_t size = pages.table ? (pages.mask + 1) * 2 : 1 << 14;
-    struct em_page *old = pages.table, *table = em_zeroed(size * sizeof *table);
+    struct cache_page *old = pages.table, *table = caches_zeroed(size * sizeof *table);
     if (table == NULL) return false;
     for (uint64_t i = 0; old && i <= pages.mask; i++) {
         if (old[i].number == 0) continue;
@@ -33,35 +27,42 @@ static bool pages_grow(void) {
 }
 
 /* The entry of a page, or the empty one where it belongs. */
-static struct em_page *page_find(uint64_t number) {
+static struct cache_page *page_find(uint64_t number) {
     uint64_t at = (number + 1) * UINT64_C(0x9e3779b97f4a7c15) >> 20 & pages.mask;
     while (pages.table[at].number && pages.table[at].number != number + 1) at = (at + 1) & pages.mask;
     return &pages.table[at];
 }
 
-/* The entry of the page that a thread of `node` now touches; its domains include this one. */
-struct em_page *em_page_touch(uint64_t number, uint32_t node, uint32_t domain) {
-    struct em_page *page = page_find(number);
+/* The entry of the page that a thread now touches; its domains include the thread's. */
+struct cache_page *caches_page(const struct cache_core *core, uint64_t line) {
+    uint64_t number = line >> (PAGE_SHIFT - LINE_SHIFT);
+    struct cache_page *page = page_find(number);
     if (unlikely(page->number == 0)) {
         if (pages.used * 2 > pages.mask && pages_grow()) page = page_find(number);
         pages.used++;
         page->number = number + 1;
         page->home = HOME_NONE;
     }
-    if (unlikely(page->home == HOME_NONE)) page->home = node & 0x7fff;
-    page->domains |= UINT64_C(1) << domain % 48;
+    if (unlikely(page->home == HOME_NONE)) page->home = core->node & 0x7fff;
+    caches_page_touched(page, core->domain);
     return page;
 }
 
 bool em_pages_init(void) { return pages_grow(); }
 
-/* Unmapped pages have no home any more: the next toucher places them anew. */
-void em_pages_forget(uint64_t start, uint64_t bytes) {
+static void forget(uint64_t start, uint64_t bytes) {
     if (bytes > UINT64_MAX - start - (1 << PAGE_SHIFT)) return;
     uint64_t first = start >> PAGE_SHIFT, end = (start + bytes + (1 << PAGE_SHIFT) - 1) >> PAGE_SHIFT;
     bool sparse = end - first > pages.mask;
     for (uint64_t i = sparse ? 0 : first; i < (sparse ? pages.mask + 1 : end); i++) {
-        struct em_page *page = sparse ? &pages.table[i] : page_find(i);
+        struct cache_page *page = sparse ? &pages.table[i] : page_find(i);
         if (page->number > first && page->number <= end) page->home = HOME_NONE;
     }
+}
+
+/* Unmapped pages have no home any more: the next toucher places them anew. */
+void em_pages_forget(uint64_t start, uint64_t bytes) {
+    caches_lock();
+    forget(start, bytes);
+    caches_unlock();
 }

@@ -23,8 +23,8 @@ uint32_t em_slot_free(void) {
 }
 
 void em_slot_take(struct em_thread *t) {
-    __atomic_store_n(&by_slot[t->slot], t, __ATOMIC_RELEASE);
-    if (t->slot >= slots) __atomic_store_n(&slots, t->slot + 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&by_slot[t->core.slot], t, __ATOMIC_RELEASE);
+    if (t->core.slot >= slots) __atomic_store_n(&slots, t->core.slot + 1, __ATOMIC_RELEASE);
     __atomic_fetch_add(&living, 1, __ATOMIC_RELAXED);
 }
 

@@ -34,17 +34,18 @@ static struct em_thread *attach(unsigned vcpu) {
     if (t == NULL) no_memory();
     t->record.tid = (uint32_t)gettid();
     t->record.birth = birth_of[vcpu % MAX_THREADS];
-    t->slot = em_slot_free();
+    t->core.slot = em_slot_free();
     t->record.start_ns = -1;
     t->record.end_ns = -1;
     t->to_come = true;
-    t->node = em_options.cpu_nodes[t->record.birth % em_options.cpus];
-    t->domain = em_options.cpu_domains[t->record.birth % em_options.cpus];
+    t->core.node = caches.cpu_nodes[t->record.birth % caches.cpus];
+    t->core.counts = &t->record.caches;
+    t->core.domain = caches.cpu_domains[t->record.birth % caches.cpus];
     t->random =
         (em_options.seed + 1) * UINT64_C(0xd1342543de82ef95) + (t->record.birth + 1) * UINT64_C(0x9e3779b97f4a7c15);
     t->gap_left = 1 + (int64_t)(em_next_random(&t->random) % em_options.period);
-    const struct em_thread *previous = em_thread_at(t->slot);
-    if (em_options.cached && !em_cache_attach(t, previous)) no_memory();
+    const struct em_thread *previous = em_thread_at(t->core.slot);
+    if (em_options.cached && !caches_attach(&t->core)) no_memory();
     if (previous) t->own = previous->own;
     em_slot_take(t);
     many |= t->index > 0;
@@ -111,7 +112,7 @@ static void forked(void) {
     open_files = many = false;
     process_cpu = -1;
     em_turns_reset();
-    em_cache_forked();
+    caches_forked();
     em_clock_forked();
     em_futex_forked();
     em_self = &nobody;

@@ -11,7 +11,7 @@ from numaplan.lab.runs.results import LabRun, lab_run, summarize
 from numaplan.lab.runs.threads import program_threads
 from numaplan.machine import Machine
 
-EXAMPLE = b"""numaplan-lab-counts 2
+EXAMPLE = b"""numaplan-lab-counts 3
 0 ffff888000001000 0 0:70 1:30
 1 ffff888000001000 0 1:5
 2 ffff888000002000 0 0:11 64:4
@@ -20,7 +20,14 @@ end
 """
 
 
-def example_run(data: bytes = EXAMPLE) -> LabRun:
+CACHED = b"""numaplan-lab-counts 3
+0 ffff888000001000 0 0:70 1:30 64:4 m0:2 m1:4 m64:1 c1:7 c3:5 w0:50
+3 ffff888000003000 1 0:9 m0:9
+end
+"""
+
+
+def example_run(data: bytes = EXAMPLE, *, cached: bool = False) -> LabRun:
     return lab_run(
         Machine.load("2x2"),
         parse_counts(data, 4, 2),
@@ -30,14 +37,33 @@ def example_run(data: bytes = EXAMPLE) -> LabRun:
         exit_code=0,
         timed_out=False,
         seconds=1.5,
+        cached=cached,
     )
 
 
 def test_counts_by_cpu_task_and_node() -> None:
     counts = parse_counts(EXAMPLE, 4, 2)
     assert counts.accesses.tolist() == [[70, 30], [0, 5], [11, 0], [0, 0]]
-    assert counts.tasks[0xFFFF888000001000].tolist() == [[70, 30], [0, 5], [0, 0], [0, 0]]
+    assert counts.tasks[0xFFFF888000001000][:, :2].tolist() == [[70, 30], [0, 5], [0, 0], [0, 0]]
     assert (counts.unknown, counts.excluded) == (4, 1000)
+
+
+def test_what_left_the_caches_is_counted_by_node_and_by_cpu() -> None:
+    counts = parse_counts(CACHED, 4, 2)
+    assert counts.accesses.tolist() == [[70, 30], [0, 0], [0, 0], [0, 0]]
+    assert counts.memory.tolist() == [[2, 4], [0, 0], [0, 0], [0, 0]]
+    assert counts.lines.tolist() == [[0, 7, 0, 5], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
+    assert (counts.unknown, counts.excluded) == (4, 9)
+
+
+def test_costs_of_what_left_the_caches() -> None:
+    run = example_run(CACHED, cached=True)
+    assert run.memory_local_share == 2 / 6
+    assert run.lines_between_nodes == 5
+    assert run.memory_imbalance == 4 / 3
+    assert run.busiest_cpu == 4
+    assert run.cost > 0
+    assert not example_run(CACHED).cached
 
 
 def test_costs() -> None:
@@ -75,6 +101,9 @@ def test_spreads() -> None:
         EXAMPLE.replace(b"1:5", b"65:5"),
         EXAMPLE.replace(b"\n3 ", b"\n4 "),
         EXAMPLE.replace(b"ffff888000002000", b"xyz"),
+        CACHED.replace(b"m1:4", b"m2:4"),
+        CACHED.replace(b"c1:7", b"c4:7"),
+        CACHED.replace(b"c1:7", b"d1:7"),
         EXAMPLE.replace(b"1000\nend", b"99999999999999999999\nend"),
     ],
 )
@@ -113,7 +142,7 @@ def test_totals_are_kept(table: list[tuple[int, int, bool, dict[int, int]]]) -> 
 
 
 def test_stages_add_up_to_their_task() -> None:
-    data = b"""numaplan-lab-counts 2
+    data = b"""numaplan-lab-counts 3
 0 1000 0 0:5
 stage 1000
 stage 1000
@@ -122,12 +151,12 @@ stage 2000
 end
 """
     counts = parse_counts(data, 2, 2)
-    assert [part.tolist() for part in counts.stages[0x1000]] == [
+    assert [part[:, :2].tolist() for part in counts.stages[0x1000]] == [
         [[5, 0], [0, 0]],
         [[0, 0], [0, 0]],
         [[0, 0], [0, 7]],
     ]
-    assert counts.tasks[0x1000].tolist() == [[5, 0], [0, 7]]
+    assert counts.tasks[0x1000][:, :2].tolist() == [[5, 0], [0, 7]]
     assert list(counts.tasks) == [0x1000]
     assert counts.accesses.tolist() == [[5, 0], [0, 7]]
     with pytest.raises(UsageError):
@@ -159,7 +188,7 @@ TRACE = """\
  app-100     [001] .....     2.7: new: (wake_up_new_task+0x0/0x2d0) task=0x4000
 """
 # 104 counts 9000 before it becomes another program and 20 after; 106, which has its place next, counts 300.
-COUNTED = b"""numaplan-lab-counts 2
+COUNTED = b"""numaplan-lab-counts 3
 0 1000 %d 0:2
 stage 1000
 1 2000 0 0:50
@@ -181,13 +210,13 @@ def test_threads_have_their_creation_paths(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     trace.write_text(TRACE)
     counts = parse_counts(COUNTED % (0, 0), 4, 2)
-    accesses, threads = program_threads(trace, counts, launched=False)
+    counted, threads = program_threads(trace, counts, launched=False)
     found = {thread.path: thread for thread in threads}
     assert list(found) == ["0", "0.1", "0.1.1", "p0.1:0", "p0.1:0.1", "p0.2:0"]
     assert found["0"].name == "app"
     assert [sum(thread.accesses) for thread in threads] == [1002, 50, 7, 9020, 6, 300]
     assert found["p0.1:0"].cpus == {2: 9020}
-    assert accesses is counts.accesses
+    assert counted is counts.counted
 
 
 @pytest.mark.parametrize("launched", [False, True])
@@ -209,13 +238,13 @@ def test_a_launchers_child_is_the_program_from_when_it_becomes_it(tmp_path: Path
     trace = tmp_path / "trace"
     trace.write_text(TRACE)
     counts = parse_counts(COUNTED % (1, 1), 4, 2)
-    accesses, threads = program_threads(trace, counts, launched=True)
+    counted, threads = program_threads(trace, counts, launched=True)
     assert [(thread.path, sum(thread.accesses)) for thread in threads] == [("0", 20), ("0.1", 6)]
-    assert accesses.tolist() == [[0, 0], [0, 0], [26, 0], [0, 0]]
+    assert counted[:, :2].tolist() == [[0, 0], [0, 0], [26, 0], [0, 0]]
 
 
 def test_a_trace_that_is_not_there_tells_nothing(tmp_path: Path) -> None:
     counts = parse_counts(COUNTED % (0, 0), 4, 2)
-    accesses, threads = program_threads(tmp_path / "none", counts, launched=False)
+    counted, threads = program_threads(tmp_path / "none", counts, launched=False)
     assert not threads
-    assert accesses is counts.accesses
+    assert counted is counts.counted

@@ -43,6 +43,13 @@ def test_gates_hold_or_not(gate: str, ok: bool) -> None:
     assert check_gate(gate, CONFIGS).ok is ok
 
 
+def test_what_needs_caches_is_refused_without() -> None:
+    gate = "plan.cost <= default.cost"
+    assert gate_names(gate, cached=True) == {"plan", "default"}
+    with pytest.raises(UsageError, match="cost is counted with caches only"):
+        gate_names(gate)
+
+
 @pytest.mark.parametrize(
     ("gate", "why"),
     [

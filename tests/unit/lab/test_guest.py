@@ -38,6 +38,24 @@ from numaplan.lab.setup.fetch import set_up
 from numaplan.machine import Machine, Node
 
 
+def test_what_is_known_of_a_machine_is_known_of_the_guest_in_its_numbering() -> None:
+    origin = Machine.from_dict(
+        {
+            "nodes": [{"id": 3, "cpus": [4, 6]}, {"id": 5, "cpus": [0, 2]}],
+            "distances": [[10, 30], [20, 10]],
+            "latency_ns": [[80, 150], [140, 90]],
+            "caches": [{"level": 3, "bytes": 1 << 20, "cpus": [[4, 6], [0, 2]]}],
+        }
+    )
+    guest = dense(origin)
+    assert [node.cpus for node in guest.nodes] == [(0, 1), (2, 3)]
+    assert guest.distances == ((10.0, 20.0), (30.0, 10.0))
+    assert guest.latency_ns == ((90.0, 140.0), (150.0, 80.0))
+    assert [sorted(cache.cpus) for cache in guest.caches] == [[(0, 1), (2, 3)]]
+    assert [cache.cpus for cache in scaled(guest, "1x1").caches] == [((0,),)]
+    assert with_cpus_per_node(guest, 1).latency_ns == guest.latency_ns
+
+
 def test_a_grid_stays_as_it_is() -> None:
     machine = dense(Machine.load("4x2"))
     assert machine.fingerprint == Machine.load("4x2").fingerprint

@@ -6,15 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from numaplan.common import UsageError
-from numaplan.machine import Machine
-from numaplan.profiler.backends.emulation.caches import (
-    LINE,
-    MAX_WAYS,
-    SETS,
-    domains_of,
-    machine_shapes,
-    modelled_shape,
-)
+from numaplan.machine import LINE, MAX_WAYS, SETS, Machine, machine_shapes, modelled_shape
+from numaplan.machine.cache_model import domains_of
 from numaplan.profiler.backends.emulation.options import read_options
 from tests.support.machines import hwloc_machine, sysfs_machine
 

@@ -1,14 +1,20 @@
-"""The caches to model, as the machine to emulate has them."""
+"""The caches to model, as a machine has them, in the words of the model (native/caches).
+
+Emulation models them for threads, the lab for the cpus of its virtual machine.
+"""
 
 from collections.abc import Iterable, Sequence
 from math import log2
 
-from numaplan.machine import Cache, Machine
+from .model import Machine
+from .topology import Cache
 
 LINE = 64
 MAX_WAYS = 32
 # Tags of L2 and L3 have 32 bits, which takes this many sets to tell all addresses apart.
 SETS = {"l1": (1, 1 << 16), "l2": (512, 1 << 22), "l3": (512, 1 << 22)}
+# Where the machine does not say: SETS:WAYS of 32 KiB, 1 MiB and 32 MiB.
+USUAL_CACHES = {"l1": "64:8", "l2": "1024:16", "l3": "32768:16", "l3_inclusive": "yes"}
 _LEVELS = {1: "l1", 2: "l2", 3: "l3"}
 _USUAL_WAYS = 16
 
@@ -63,3 +69,18 @@ def domains_of(machine: Machine, seats: Sequence[tuple[int, int]]) -> list[int]:
     keys = [(node, l3_of.get(cpu, -1)) for cpu, node in seats]
     numbers = {key: number for number, key in enumerate(sorted(set(keys)))}
     return [numbers[key] for key in keys]
+
+
+def seat_arguments(machine: Machine) -> list[str]:
+    """Where each cpu is, ascending, as the model is told: `cpus=NODE:…`, and `domains=L3:…` where need be."""
+    seats = [(cpu, machine.node_of_cpu[cpu]) for cpu in machine.cpus]
+    nodes = sorted({node for _, node in seats})
+    places = [nodes.index(node) for _, node in seats]
+    domains = domains_of(machine, seats)
+    words = ["cpus=" + ":".join(map(str, places))]
+    return words if domains == places else [*words, "domains=" + ":".join(map(str, domains))]
+
+
+def cache_arguments(machine: Machine) -> list[str]:
+    """The caches, as the model is told: `l1=SETS:WAYS` and so on, usual ones where the machine has none."""
+    return [f"{name}={word}" for name, word in {**USUAL_CACHES, **machine_shapes(machine)}.items()]

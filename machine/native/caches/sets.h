@@ -1,8 +1,8 @@
 /* One set-associative cache: look-up, replacement by one `used` bit a way, ownership. */
-#ifndef NUMAPLAN_EMULATE_SETS_H
-#define NUMAPLAN_EMULATE_SETS_H
+#ifndef NUMAPLAN_CACHES_SETS_H
+#define NUMAPLAN_CACHES_SETS_H
 
-#include "emulate.h"
+#include "caches.h"
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -10,22 +10,22 @@
 
 #define NO_WAY 64
 
-static inline bool em_cache_make(struct em_cache *c, uint32_t sets, uint32_t ways, bool with_sharers) {
-    c->ways = ways;
-    c->stride = (ways + 3) & ~3u;
-    c->set_mask = sets - 1;
-    c->set_shift = (uint32_t)__builtin_ctz(sets);
-    size_t lines = (size_t)sets * c->stride;
-    c->tags = em_zeroed(lines * sizeof *c->tags);
-    c->used = em_zeroed(sets * sizeof *c->used);
-    c->owned = em_zeroed(sets * sizeof *c->owned);
-    c->sharers = with_sharers ? em_zeroed(lines * sizeof *c->sharers) : NULL;
+static inline bool cache_make(struct cache *c, struct cache_shape shape, bool with_sharers) {
+    c->ways = shape.ways;
+    c->stride = (shape.ways + 3) & ~3u;
+    c->set_mask = shape.sets - 1;
+    c->set_shift = (uint32_t)__builtin_ctz(shape.sets);
+    size_t lines = (size_t)shape.sets * c->stride;
+    c->tags = caches_zeroed(lines * sizeof *c->tags);
+    c->used = caches_zeroed(shape.sets * sizeof *c->used);
+    c->owned = caches_zeroed(shape.sets * sizeof *c->owned);
+    c->sharers = with_sharers ? caches_zeroed(lines * sizeof *c->sharers) : NULL;
     return c->tags && c->used && c->owned && (c->sharers || !with_sharers);
 }
 
-static inline uint32_t tag_of(const struct em_cache *c, uint64_t line) { return (uint32_t)(line >> c->set_shift) + 1; }
+static inline uint32_t tag_of(const struct cache *c, uint64_t line) { return (uint32_t)(line >> c->set_shift) + 1; }
 
-static inline unsigned find(const struct em_cache *c, uint32_t set, uint32_t tag) {
+static inline unsigned find(const struct cache *c, uint32_t set, uint32_t tag) {
     const uint32_t *tags = c->tags + (size_t)set * c->stride;
     uint32_t hits = 0;
 #ifdef __SSE2__
@@ -40,47 +40,47 @@ static inline unsigned find(const struct em_cache *c, uint32_t set, uint32_t tag
     return hits ? (unsigned)__builtin_ctz(hits) : NO_WAY;
 }
 
-static inline void touch(struct em_cache *c, uint32_t set, unsigned way) {
+static inline void touch(struct cache *c, uint32_t set, unsigned way) {
     uint32_t used = c->used[set] | 1u << way;
     uint32_t all = c->ways == 32 ? UINT32_MAX : (1u << c->ways) - 1;
     c->used[set] = used == all ? 1u << way : used;
 }
 
-static inline unsigned victim(const struct em_cache *c, uint32_t set) {
+static inline unsigned victim(const struct cache *c, uint32_t set) {
     return (unsigned)__builtin_ctz(~c->used[set]) % c->ways;
 }
 
-static inline void set_owned(struct em_cache *c, uint32_t set, unsigned way, bool owned) {
+static inline void set_owned(struct cache *c, uint32_t set, unsigned way, bool owned) {
     c->owned[set] = (c->owned[set] & ~(1u << way)) | (uint32_t)owned << way;
 }
 
 /* The line in a way that is not empty. */
-static inline uint64_t line_in(const struct em_cache *c, uint32_t set, unsigned way) {
+static inline uint64_t line_in(const struct cache *c, uint32_t set, unsigned way) {
     return (uint64_t)(c->tags[(size_t)set * c->stride + way] - 1) << c->set_shift | set;
 }
 
-static inline void empty_way(struct em_cache *c, uint32_t set, unsigned way) {
+static inline void empty_way(struct cache *c, uint32_t set, unsigned way) {
     c->tags[(size_t)set * c->stride + way] = 0;
     c->used[set] &= ~(1u << way);
 }
 
-static inline unsigned way_of(const struct em_cache *c, uint64_t line) {
+static inline unsigned way_of(const struct cache *c, uint64_t line) {
     return find(c, (uint32_t)line & c->set_mask, tag_of(c, line));
 }
 
-static inline bool line_touch(struct em_cache *c, uint64_t line) {
+static inline bool line_touch(struct cache *c, uint64_t line) {
     unsigned way = way_of(c, line);
     if (way != NO_WAY) touch(c, (uint32_t)line & c->set_mask, way);
     return way != NO_WAY;
 }
 
-static inline void line_drop(struct em_cache *c, uint64_t line) {
+static inline void line_drop(struct cache *c, uint64_t line) {
     unsigned way = way_of(c, line);
     if (way != NO_WAY) empty_way(c, (uint32_t)line & c->set_mask, way);
 }
 
 /* Put a line in, in place of the one that makes room for it. */
-static inline void line_insert(struct em_cache *c, uint64_t line) {
+static inline void line_insert(struct cache *c, uint64_t line) {
     uint32_t set = (uint32_t)line & c->set_mask;
     if (!line_touch(c, line)) {
         unsigned way = victim(c, set);

@@ -1,0 +1,79 @@
+#include "sharing.h"
+
+#include <string.h>
+#include <time.h>
+
+#define STRETCH_NS UINT64_C(100000000) /* many time slices of the guest's scheduler, also on a crowded host */
+#define TASKS_MAX 16u                  /* with accesses in one stretch; further ones are taken for the last */
+
+static struct stretch {
+    _Alignas(64) uint64_t start_ns, busy_ns;
+    uint64_t segment_ns, segment_made; /* when the running task came, and what it had made by then */
+    struct {
+        struct lab_row *row;
+        uint64_t made;
+    } tasks[TASKS_MAX];
+    unsigned used;
+} stretches[VCPUS_MAX];
+
+static uint64_t now_ns(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static uint64_t made_by(const struct lab_row *row) {
+    uint64_t made = 0;
+    for (unsigned node = 0; node <= NODES_MAX; node++) made += row->accesses[node];
+    return made;
+}
+
+static void count(struct stretch *stretch, struct lab_row *row, uint64_t made) {
+    unsigned at = 0;
+    while (at < stretch->used && stretch->tasks[at].row != row) at++;
+    if (at == TASKS_MAX) at--;
+    if (at == stretch->used) {
+        stretch->used++;
+        stretch->tasks[at].row = row;
+        stretch->tasks[at].made = 0;
+    }
+    stretch->tasks[at].made += made;
+}
+
+static void book(struct stretch *stretch, uint64_t now) {
+    uint64_t length = now > stretch->start_ns ? now - stretch->start_ns : 1;
+    double busy = stretch->busy_ns < length ? (double)stretch->busy_ns / (double)length : 1.0;
+    for (unsigned i = 0; i < stretch->used; i++) {
+        uint64_t waited = 0, own = stretch->tasks[i].made;
+        for (unsigned j = 0; j < stretch->used; j++)
+            if (j != i) waited += stretch->tasks[j].made < own ? stretch->tasks[j].made : own;
+        stretch->tasks[i].row->lines->waited += (uint64_t)(busy * (double)waited);
+    }
+    stretch->start_ns = now;
+    stretch->busy_ns = 0;
+    stretch->used = 0;
+}
+
+void lab_sharing_leave(unsigned vcpu) {
+    struct stretch *stretch = &stretches[vcpu];
+    struct lab_row *row = lab_rows_current[vcpu];
+    uint64_t now = now_ns(), made = made_by(row);
+    made -= made < stretch->segment_made ? 0 : stretch->segment_made; /* it may have been cleared meanwhile */
+    if (made) {
+        stretch->busy_ns += now - stretch->segment_ns;
+        count(stretch, row, made);
+    }
+    if (now - stretch->start_ns >= STRETCH_NS) book(stretch, now);
+    stretch->segment_ns = now;
+}
+
+void lab_sharing_enter(unsigned vcpu) { stretches[vcpu].segment_made = made_by(lab_rows_current[vcpu]); }
+
+void lab_sharing_reset(void) {
+    uint64_t now = now_ns();
+    for (unsigned v = 0; v < VCPUS_MAX; v++) stretches[v] = (struct stretch){.start_ns = now, .segment_ns = now};
+}
+
+void lab_sharing_finish(void) {
+    for (unsigned v = 0; v < VCPUS_MAX; v++) book(&stretches[v], now_ns());
+}

@@ -1,0 +1,158 @@
+"""What a placement costs: how long a program's threads wait because of where they and their memory are.
+
+Three things cost time, and one does not: what stays in a cpu's own caches costs the same anywhere.
+
+- An access that misses the last cache waits for memory: the latency from its cpu's node to the page's node,
+  and the longer the busier that node's controller and the link to it are.
+- A line that another cpu's cache has to give up waits for the way between the two.
+- A thread whose cpu another thread has at the same time waits for its turn.
+
+With a machine of K nodes and rows r (threads, or cpus) on cpu c(r) of node n(r), M[r, j] memory accesses to
+node j, L[r, s] lines that r took from s, A[r] accesses in all:
+
+    memory = sum M[r, j] latency[n(r), j] / OVERLAP
+    lines  = sum L[r, s] transfer[c(r), c(s)]
+    own[r] = A[r] ACCESS_NS + r's part of memory and lines
+    path   = the most that any cpu has of own
+    busy   = 64 bytes x accesses / bandwidth, of each node's memory and of each link between two nodes
+    rho    = busy / max(path, greatest busy / FULL)
+    queue  = sum over memories and links of accesses x service x rho / (2 (1 - rho)) / OVERLAP
+             + users x (busy / FULL - path) where that is more than nothing
+    cpu    = sum own[r] shared[r]
+    cost   = memory + lines + queue + cpu
+
+rho / (2 (1 - rho)) is the mean wait, in service times, of a queue with one server of constant speed (M/D/1,
+Pollaczek-Khinchine). No program can be faster than the memory or link it uses most is at its full speed: what
+the path lacks of that, all its users wait, whose number is (sum x)^2 / sum x^2 of their accesses x.
+"""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .model import LOCAL_DISTANCE, Machine
+
+# Of a machine that does not tell, as measured on four Xeon Gold 6248 ([IMAR], Table 3): 84 ns, 143 at
+# distance 21, 76 GB/s within a node and 17 between two.
+LOCAL_NS = 84.0
+MORE_NS = 59.0 / 11.0  # for each unit of distance beyond a node's own
+LOCAL_MB_S = 76_000.0
+REMOTE_MB_S = 17_100.0
+# Of lines between caches, in local memory latencies: out of an L3 that both share, and of another one.
+SHARED_L3, OTHER_L3 = 0.5, 1.0
+ACCESS_NS = 0.5  # of an access that its own cache answers, and what the cpu does between it and the next
+OVERLAP = 4.0  # misses that a cpu waits for at a time, of the ten or so that it can have under way
+FULL = 0.95  # of its bandwidth, what a memory or link can be used
+LINE = 64  # bytes
+
+Floats = NDArray[np.float64]
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """Waiting in ns, summed over threads: for memory, in its queues, for lines of others, for cpus."""
+
+    memory_ns: float
+    queue_ns: float
+    lines_ns: float
+    cpu_ns: float
+
+    @property
+    def total_ns(self) -> float:
+        """The cost: less is better."""
+        return self.memory_ns + self.queue_ns + self.lines_ns + self.cpu_ns
+
+
+def latencies(machine: Machine) -> Floats:
+    """(K, K) ns that cpus of the row's node wait for memory of the column's, unloaded."""
+    if machine.latency_ns:
+        return np.array(machine.latency_ns, np.float64)
+    return LOCAL_NS + MORE_NS * np.maximum(machine.distance_matrix - LOCAL_DISTANCE, 0.0)
+
+
+def bandwidths(machine: Machine) -> Floats:
+    """(K, K) MB/s from the column's memory to the row's cpus; a node's own on the diagonal."""
+    if machine.bandwidth_mb_s:
+        known = np.array(machine.bandwidth_mb_s, np.float64)
+        return np.where(known > 0, known, REMOTE_MB_S)
+    return np.where(np.eye(len(machine.nodes), dtype=bool), LOCAL_MB_S, REMOTE_MB_S)
+
+
+def transfers(machine: Machine, cpus: ArrayLike) -> Floats:
+    """(R, R) ns that a line takes from the cache of the column's cpu to the row's; 0 on one cpu."""
+    rows = np.asarray(cpus)
+    node = _node_rows(machine, rows)
+    local, l3 = np.diag(latencies(machine))[node], _l3_of(machine, rows)
+    same_node = node[:, None] == node
+    within = np.where(l3[:, None] == l3, SHARED_L3, OTHER_L3) * local[:, None]
+    answer = np.where(same_node, within, latencies(machine)[np.ix_(node, node)])
+    return np.where(rows[:, None] == rows, 0.0, answer)
+
+
+def _node_rows(machine: Machine, cpus: NDArray[Any]) -> NDArray[np.int64]:
+    row = {node: place for place, node in enumerate(machine.node_ids)}
+    return np.array([row[machine.node_of_cpu[cpu]] for cpu in cpus.tolist()], np.int64)
+
+
+def _l3_of(machine: Machine, cpus: NDArray[Any]) -> NDArray[np.int64]:
+    """(R,) a number of each cpu's L3; one a node where none is known."""
+    groups = [group for kind in machine.caches if kind.level == 3 for group in kind.cpus]
+    of = {cpu: number for number, group in enumerate(groups) for cpu in group}
+    if not machine.caches:
+        of = {cpu: core.l3 for core in machine.cores if core.l3 is not None for cpu in core.cpus}
+    return np.array([of.get(cpu, -1) for cpu in cpus.tolist()], np.int64)
+
+
+def placement_cost(
+    machine: Machine,
+    cpus: ArrayLike,
+    memory: ArrayLike,
+    *,
+    lines: ArrayLike | None = None,
+    accesses: ArrayLike | None = None,
+    shared: ArrayLike | None = None,
+) -> Cost:
+    """The cost of a run, or of a phase of it: see above.
+
+    cpus: (R,) ids; memory: (R, K) accesses that missed the last cache, by the page's node in the machine's
+    order; lines: (R, R) taken by the row from the column; accesses: (R,) of any kind; shared: (R,) how long a
+    row waits for its cpu, in its own time.
+    """
+    rows, missed = np.asarray(cpus), np.asarray(memory, np.float64)
+    node, latency = _node_rows(machine, rows), latencies(machine)
+    stalls = (missed * latency[node]).sum(axis=1) / OVERLAP
+    moved = np.zeros(len(rows))
+    if lines is not None:
+        moved = (np.asarray(lines, np.float64) * transfers(machine, rows)).sum(axis=1)
+    own = stalls + moved
+    if accesses is not None:
+        own = own + np.asarray(accesses, np.float64) * ACCESS_NS
+    path = max((float(own[rows == cpu].sum()) for cpu in set(rows.tolist())), default=0.0)
+    return Cost(
+        memory_ns=float(stalls.sum()),
+        queue_ns=_queues(missed, node, bandwidths(machine), path),
+        lines_ns=float(moved.sum()),
+        cpu_ns=0.0 if shared is None else float((own * np.asarray(shared, np.float64)).sum()),
+    )
+
+
+def _queues(missed: Floats, node: NDArray[np.int64], bandwidth: Floats, path: float) -> float:
+    """ns that all accesses wait at memories (columns of `missed`) and on links between two nodes."""
+    service = LINE * 1e3 / bandwidth
+    count = len(bandwidth)
+    users = [(service[j, j], missed[:, j]) for j in range(count)]
+    for i in range(count):
+        own = node == i
+        users += [(service[i, j], missed[own, j]) for j in range(count) if j != i]
+    busy = np.array([serve * float(use.sum()) for serve, use in users])
+    elapsed = max(path, float(busy.max(initial=0.0)) / FULL)
+    if elapsed <= 0:
+        return 0.0
+    rho = busy / elapsed
+    waits = 0.0
+    for (_, use), taken, load in zip(users, busy.tolist(), rho.tolist(), strict=True):
+        waits += taken * load / (2 * (1 - load)) / OVERLAP
+        if (lack := taken / FULL - path) > 0:
+            waits += lack * float(use.sum()) ** 2 / float((use**2).sum())
+    return waits

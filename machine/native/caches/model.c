@@ -1,0 +1,285 @@
+/* Private L1 and L2 for each core, an L3 for each domain of cpus, MESI-like sharing.
+ *
+ * L1 is in L2. A line is `owned` by the private cache that wrote it last; a write by anybody else takes it
+ * out of all other caches, a read by somebody else ends the ownership. A domain is a node or, where several
+ * L3s share a node, one of these. `shared` knows which slots may hold a line (evictions from private caches
+ * are silent). An inclusive L3 is just that; else `shared` is a directory with room for more, and the L3
+ * (`data`) holds what left the L2s. A page's set of domains tells which others need to be asked at all.
+ */
+#include "sets.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static struct cache *shared; /* of each domain: which lines are anywhere in it */
+static struct cache *data;   /* of each domain: what its L3 itself holds, when that is not the same */
+static int32_t model_lock;   /* free schedule only: under the fair one, the turn is the lock */
+
+static struct cache_core *core_of[CACHES_MAX_CORES]; /* by slot */
+static uint32_t slots;                               /* one more than the highest that was ever in use */
+
+void caches_lock(void) {
+    while (caches.locked && __atomic_exchange_n(&model_lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
+}
+
+void caches_unlock(void) {
+    if (caches.locked) __atomic_store_n(&model_lock, 0, __ATOMIC_RELEASE);
+}
+
+void caches_forked(void) {
+    memset(core_of, 0, slots * sizeof *core_of);
+    slots = 0;
+    model_lock = 0;
+}
+
+void *caches_zeroed(size_t bytes) {
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static inline struct cache_core *core_at(uint32_t slot) { return __atomic_load_n(&core_of[slot], __ATOMIC_ACQUIRE); }
+
+static inline uint32_t core_slots(void) { return __atomic_load_n(&slots, __ATOMIC_ACQUIRE); }
+
+/* A directory of 16 ways with twice the room for all that a domain's caches can hold. */
+static struct cache_shape directory(void) {
+    uint64_t cpus = (caches.cpus + caches.domains - 1) / caches.domains, sets = 512;
+    uint64_t lines = (uint64_t)caches.l3.sets * caches.l3.ways + cpus * caches.l2.sets * caches.l2.ways;
+    while (sets * 8 < lines && sets < 1 << 24) sets *= 2;
+    return (struct cache_shape){(uint32_t)sets, 16};
+}
+
+bool caches_init(void) {
+    while (1u << caches.l1_shift < caches.l1.ways) caches.l1_shift++;
+    shared = calloc(caches.domains, sizeof *shared);
+    data = caches.inclusive ? NULL : calloc(caches.domains, sizeof *data);
+    bool made = shared && (data || caches.inclusive);
+    for (uint32_t i = 0; made && i < caches.domains; i++)
+        made = cache_make(&shared[i], caches.inclusive ? caches.l3 : directory(), true) &&
+               (!data || cache_make(&data[i], caches.l3, false));
+    return made;
+}
+
+static bool take_over(struct cache_core *core, const struct cache_core *previous, size_t l1_bytes) {
+    core->l1 = previous->l1;
+    core->l2 = previous->l2;
+    memset(core->l1, 0, l1_bytes);
+    memset(core->l2.tags, 0, (size_t)caches.l2.sets * core->l2.stride * sizeof *core->l2.tags);
+    memset(core->l2.used, 0, caches.l2.sets * sizeof *core->l2.used);
+    memset(core->l2.owned, 0, caches.l2.sets * sizeof *core->l2.owned);
+    return true;
+}
+
+bool caches_attach(struct cache_core *core) {
+    const struct cache_core *previous = core_at(core->slot);
+    size_t l1_bytes = ((size_t)caches.l1.sets << caches.l1_shift) * sizeof *core->l1;
+    bool made = previous ? take_over(core, previous, l1_bytes)
+                         : (core->l1 = caches_zeroed(l1_bytes)) && cache_make(&core->l2, caches.l2, false);
+    if (!made) return false;
+    __atomic_store_n(&core_of[core->slot], core, __ATOMIC_RELEASE);
+    if (core->slot >= slots) __atomic_store_n(&slots, core->slot + 1, __ATOMIC_RELEASE);
+    return true;
+}
+
+static inline uint64_t *l1_set(const struct cache_core *core, uint64_t line) {
+    return core->l1 + ((line & (caches.l1.sets - 1)) << caches.l1_shift);
+}
+
+/* Take a line out of a thread's L1, or only end its ownership there. */
+static void l1_drop(struct cache_core *core, uint64_t line, bool keep) {
+    uint64_t *set = l1_set(core, line);
+    for (uint32_t way = 0; way < caches.l1.ways; way++)
+        if (set[way] >> 1 == line) set[way] = keep ? line << 1 : 0;
+}
+
+/* The same in its L1 and L2; true if it had the line (keep: if it owned it). */
+static bool private_drop(struct cache_core *core, uint64_t line, bool keep) {
+    uint32_t set = (uint32_t)line & core->l2.set_mask;
+    unsigned way = find(&core->l2, set, tag_of(&core->l2, line));
+    if (way == NO_WAY) return false;
+    bool owned = core->l2.owned[set] >> way & 1;
+    set_owned(&core->l2, set, way, false);
+    if (!keep) empty_way(&core->l2, set, way);
+    if (!keep || owned) l1_drop(core, line, keep);
+    return owned || !keep;
+}
+
+/* private_drop for every slot in `sharers` but the given one, in one domain; a core that lost it, or NULL. */
+static const struct cache_core *sharers_drop(uint64_t sharers, uint32_t domain, const struct cache_core *but,
+                                             uint64_t line, bool keep) {
+    const struct cache_core *loser = NULL;
+    for (; sharers; sharers &= sharers - 1)
+        for (uint32_t slot = (uint32_t)__builtin_ctzll(sharers); slot < core_slots(); slot += 64) {
+            struct cache_core *other = core_at(slot);
+            if (other && other != but && other->domain == domain && private_drop(other, line, keep)) loser = other;
+        }
+    return loser;
+}
+
+/* Whether a line that `shared` knows is anywhere in the domain: it may have left silently. */
+static bool domain_has(uint64_t sharers, uint32_t domain, uint64_t line) {
+    if (data == NULL || line_touch(&data[domain], line)) return true;
+    for (; sharers; sharers &= sharers - 1)
+        for (uint32_t slot = (uint32_t)__builtin_ctzll(sharers); slot < core_slots(); slot += 64) {
+            const struct cache_core *core = core_at(slot);
+            if (core && core->domain == domain && way_of(&core->l2, line) != NO_WAY) return true;
+        }
+    return false;
+}
+
+/* What other domains had of a line; NEAR: dirty, on the same node. */
+enum remote { REMOTE_NONE, REMOTE_CLEAN, REMOTE_NEAR, REMOTE_DIRTY };
+
+/* The nearest to a core that can be told of what a domain held: one that had it itself, else one of the domain's. */
+static const struct cache_core *holder(const struct cache_core *loser, uint32_t domain) {
+    for (uint32_t slot = 0; !loser && slot < core_slots(); slot++) {
+        const struct cache_core *core = core_at(slot);
+        if (core && core->domain == domain) loser = core;
+    }
+    return loser;
+}
+
+/* Ask the other domains that know the page. A store takes the line from them, a load ends its ownership there.
+ * `from`: a core of the domain that had most of it. */
+static enum remote remote_drop(struct cache_core *core, const struct cache_page *page, uint64_t line, bool store,
+                               const struct cache_core **from) {
+    enum remote found = REMOTE_NONE;
+    const struct cache_core *loser = NULL;
+    uint64_t others = page->domains & ~(caches.domains > 48 ? 0 : UINT64_C(1) << core->domain);
+    for (uint32_t domain = 0; others && domain < caches.domains; domain++) {
+        struct cache *c = &shared[domain];
+        uint32_t set = (uint32_t)line & c->set_mask;
+        unsigned way;
+        if (domain == core->domain || !(others >> domain % 48 & 1) || (way = find(c, set, tag_of(c, line))) == NO_WAY)
+            continue;
+        uint64_t *sharers = &c->sharers[(size_t)set * c->stride + way];
+        bool there = domain_has(*sharers, domain, line), owned = there && c->owned[set] >> way & 1;
+        enum remote had =
+            owned ? (caches.domain_nodes[domain] == core->node ? REMOTE_NEAR : REMOTE_DIRTY) : (enum remote)there;
+        if (store || owned) loser = sharers_drop(*sharers, domain, core, line, !store);
+        if (had > found && core->moved) *from = holder(loser, domain);
+        set_owned(c, set, way, false);
+        if (store) {
+            empty_way(c, set, way);
+            *sharers = 0;
+            if (data) line_drop(&data[domain], line);
+        }
+        found = had > found ? had : found;
+    }
+    return found;
+}
+
+/* Make the domain hold the line for this thread alone (store) or too (load); the level that had it. */
+static enum cache_level shared_access(struct cache_core *core, uint64_t line, bool store) {
+    struct cache *c = &shared[core->domain];
+    uint32_t set = (uint32_t)line & c->set_mask, tag = tag_of(c, line);
+    const uint64_t me = UINT64_C(1) << core->slot % 64;
+    struct cache_page *page = caches_page(core, line);
+    uint64_t *base = c->sharers + (size_t)set * c->stride;
+    unsigned way = find(c, set, tag);
+    enum cache_level level = page->home == (core->node & 0x7fff) ? LEVEL_LOCAL : LEVEL_REMOTE;
+    enum remote remote = REMOTE_NONE;
+    const struct cache_core *local = NULL, *from = NULL;
+
+    if (way == NO_WAY || store) remote = remote_drop(core, page, line, store, &from);
+    if (way != NO_WAY) {
+        level = domain_has(base[way], core->domain, line) ? LEVEL_L3 : level;
+        bool owned = c->owned[set] >> way & 1;
+        if ((store || owned) && base[way] & ~(core_slots() > 64 ? 0 : me))
+            local = sharers_drop(base[way], core->domain, core, line, !store);
+        base[way] = store ? me : base[way] | me;
+    } else {
+        way = victim(c, set);
+        if (c->tags[(size_t)set * c->stride + way]) {
+            uint64_t old = line_in(c, set, way);
+            sharers_drop(base[way], core->domain, NULL, old, false);
+            if (data) line_drop(&data[core->domain], old);
+        }
+        c->tags[(size_t)set * c->stride + way] = tag;
+        set_owned(c, set, way, false);
+        base[way] = me;
+    }
+    touch(c, set, way);
+    if (store) set_owned(c, set, way, true);
+    if (local || remote >= REMOTE_NEAR || (store && remote == REMOTE_CLEAN)) {
+        core->counts->coherence++;
+        if (core->moved) core->moved[remote == REMOTE_NONE ? local->slot : from->slot]++;
+    }
+    return remote == REMOTE_DIRTY ? LEVEL_REMOTE_CACHE : remote == REMOTE_NEAR ? LEVEL_L3 : level;
+}
+
+static void l2_insert(struct cache_core *core, uint32_t set, uint64_t line, bool store) {
+    struct cache *c = &core->l2;
+    unsigned way = victim(c, set);
+    if (c->tags[(size_t)set * c->stride + way]) {
+        l1_drop(core, line_in(c, set, way), false);
+        if (data) line_insert(&data[core->domain], line_in(c, set, way));
+    }
+    c->tags[(size_t)set * c->stride + way] = tag_of(c, line);
+    set_owned(c, set, way, store);
+    touch(c, set, way);
+}
+
+/* A line that L1 does not have. `owned`: whether the thread may write it without asking, on return. */
+static enum cache_level private_miss(struct cache_core *core, uint64_t line, bool store, bool *owned) {
+    uint32_t set = (uint32_t)line & core->l2.set_mask;
+    unsigned way = find(&core->l2, set, tag_of(&core->l2, line));
+    struct cache_counts *r = core->counts;
+    *owned = store;
+    r->l1_misses++;
+    if (way == NO_WAY) {
+        r->l2_misses++;
+        enum cache_level level = shared_access(core, line, store);
+        l2_insert(core, set, line, store);
+        r->llc_local += level == LEVEL_LOCAL;
+        r->llc_remote += level == LEVEL_REMOTE;
+        r->remote_cache += level == LEVEL_REMOTE_CACHE;
+        return level;
+    }
+    touch(&core->l2, set, way);
+    *owned = core->l2.owned[set] >> way & 1;
+    if (!store || *owned) return LEVEL_L2;
+    uint64_t before = r->coherence;
+    enum cache_level level = shared_access(core, line, true);
+    set_owned(&core->l2, set, way, true);
+    *owned = true;
+    return r->coherence != before ? level : LEVEL_L2;
+}
+
+/* A write to a line that L1 has without owning it. */
+static enum cache_level upgrade(struct cache_core *core, uint64_t line) {
+    uint32_t set = (uint32_t)line & core->l2.set_mask;
+    unsigned way = find(&core->l2, set, tag_of(&core->l2, line));
+    uint64_t before = core->counts->coherence;
+    enum cache_level level = shared_access(core, line, true);
+    if (way != NO_WAY) set_owned(&core->l2, set, way, true);
+    return core->counts->coherence != before ? level : LEVEL_L1;
+}
+
+static enum cache_level access_line(struct cache_core *core, uint64_t line, bool store) {
+    uint64_t *set = l1_set(core, line), wanted = line << 1 | 1;
+    uint32_t way = 0;
+    while (way < caches.l1.ways && (set[way] ^ wanted) > 1) way++;
+    bool hit = way < caches.l1.ways, owned = hit && set[way] == wanted;
+    enum cache_level level = LEVEL_L1;
+    if (!hit) {
+        level = private_miss(core, line, store, &owned);
+        /* What left L2 for this line may have left room here. */
+        for (way = 0; way < caches.l1.ways - 1 && set[way]; way++);
+    } else if (store && !owned) {
+        level = upgrade(core, line);
+        owned = true;
+    }
+    for (; way > 0; way--) set[way] = set[way - 1];
+    set[0] = line << 1 | owned;
+    return level;
+}
+
+enum cache_level caches_miss(struct cache_core *core, uint64_t line, bool store) {
+    caches_lock();
+    enum cache_level level = access_line(core, line, store);
+    caches_unlock();
+    return level;
+}

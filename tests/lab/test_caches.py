@@ -1,0 +1,72 @@
+"""What leaves the caches of the virtual machine is what programs make leave them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from numaplan.lab.runs.session import Request, open_session
+from tests.support.guests import SharedGuest, guest_program, silent
+
+pytestmark = pytest.mark.lab
+
+LINE = 64
+L3 = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def small_caches(lab: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedGuest]:  # noqa: ARG001
+    """Two nodes of two cpus, each node with an L3 of 1 MiB."""
+    kinds = [(1, 1 << 14, 8, [[0], [1], [2], [3]]), (2, 1 << 17, 16, [[0], [1], [2], [3]])]
+    kinds.append((3, L3, 16, [[0, 1], [2, 3]]))
+    caches = [
+        {"level": level, "bytes": size, "ways": ways, "cpus": cpus} for level, size, ways, cpus in kinds
+    ]
+    nodes = [{"id": 0, "cpus": [0, 1]}, {"id": 1, "cpus": [2, 3]}]
+    path = tmp_path_factory.mktemp("machine") / "machine.json"
+    path.write_bytes(msgspec.json.encode({"schema": "numaplan/machine/1", "nodes": nodes, "caches": caches}))
+    with open_session(Request(["/bin/true"], str(path), cache=True), silent) as session:
+        yield SharedGuest(session)
+
+
+def lines(guest: SharedGuest, *arguments: object) -> dict[str, Any]:
+    result = guest.run(guest_program("lines", "-static"), *arguments, cache=True)
+    assert result["exit_code"] == 0
+    return result
+
+
+def test_what_fits_into_the_caches_reaches_memory_once(small_caches: SharedGuest) -> None:
+    once = lines(small_caches, "stream", 0, 1, L3 // 4, 1)["memory_accesses"]
+    often = lines(small_caches, "stream", 0, 1, L3 // 4, 40)["memory_accesses"]
+    count = L3 // 4 // LINE
+    assert count < once[0][1] < 1.2 * count
+    assert often[0][1] < 1.5 * count
+
+
+@pytest.mark.parametrize("node", [0, 1])
+def test_what_does_not_fit_reaches_memory_each_time(small_caches: SharedGuest, node: int) -> None:
+    few, many = (lines(small_caches, "stream", 2, node, 8 * L3, passes) for passes in (2, 10))
+    more = many["memory_accesses"][2][node] - few["memory_accesses"][2][node]
+    assert more == pytest.approx(8 * (8 * L3 // LINE), rel=0.02)
+    assert (many["memory_local_share"] > 0.95) == (node == 1)
+    assert many["costs"]["memory_ns"] > 4 * few["costs"]["memory_ns"]
+
+
+def test_a_line_that_two_cpus_write_in_turns_moves_each_time(small_caches: SharedGuest) -> None:
+    rounds = 20_000
+    near, far = (lines(small_caches, "turns", 0, cpu, rounds) for cpu in (1, 2))
+    for result, cpu in ((near, 1), (far, 2)):
+        assert rounds <= result["lines_moved"][0][cpu] <= 3 * rounds
+        assert rounds <= result["lines_moved"][cpu][0] <= 3 * rounds
+    assert near["lines_between_nodes"] < rounds / 10
+    assert far["lines_between_nodes"] >= 2 * rounds
+    assert far["costs"]["lines_ns"] > 2 * near["costs"]["lines_ns"]
+
+
+def test_threads_that_share_a_cpu_wait_for_each_other(small_caches: SharedGuest) -> None:
+    alone = small_caches.run(guest_program("stencil"), 4, 2048, 200, cache=True)
+    crowded = small_caches.run("taskset", "-c", 0, guest_program("stencil"), 4, 2048, 200, cache=True)
+    assert crowded["busiest_cpu"] > 3.5
+    assert crowded["costs"]["cpu_ns"] > 5 * alone["costs"]["cpu_ns"]
