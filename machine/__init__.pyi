@@ -1,10 +1,8 @@
 from .cache_model import (
-    LINE as LINE,
-    MAX_WAYS as MAX_WAYS,
-    SETS as SETS,
+    USUAL_CACHES as USUAL_CACHES,
     cache_arguments as cache_arguments,
+    cache_shape as cache_shape,
     machine_shapes as machine_shapes,
-    modelled_shape as modelled_shape,
     seat_arguments as seat_arguments,
 )
 from .cost import Cost as Cost, placement_cost as placement_cost

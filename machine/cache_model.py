@@ -3,8 +3,11 @@
 Emulation models them for threads, the lab for the cpus of its virtual machine.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from math import log2
+
+from numaplan.common import UsageError
 
 from .model import Machine
 from .topology import Cache
@@ -13,10 +16,27 @@ LINE = 64
 MAX_WAYS = 32
 # Tags of L2 and L3 have 32 bits, which takes this many sets to tell all addresses apart.
 SETS = {"l1": (1, 1 << 16), "l2": (512, 1 << 22), "l3": (512, 1 << 22)}
-# Where the machine does not say: SETS:WAYS of 32 KiB, 1 MiB and 32 MiB.
-USUAL_CACHES = {"l1": "64:8", "l2": "1024:16", "l3": "32768:16", "l3_inclusive": "yes"}
+# Where the machine does not say: SIZE:WAYS of each cpu's or thread's caches, and of the shared one.
+USUAL_CACHES = {"l1": "32K:8", "l2": "1M:16", "l3": "32M:16", "l3_inclusive": "yes"}
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _LEVELS = {1: "l1", 2: "l2", 3: "l3"}
 _USUAL_WAYS = 16
+
+
+def cache_shape(name: str, text: str) -> str:
+    """`SETS:WAYS` for `SIZE:WAYS`; raises UsageError when no such cache can be modelled."""
+    match = re.fullmatch(r"([0-9]{1,9})([KMG]?)B?:([0-9]{1,3})", text.strip().upper())
+    low, high = SETS[name]
+    hint = f"give SIZE:WAYS such as {USUAL_CACHES[name]}, with {low} to {high} sets of up to {MAX_WAYS} ways"
+    if match is None:
+        raise UsageError(f"{name}={text}: not a cache", hint)
+    size, ways = int(match[1]) * _UNITS[match[2]], int(match[3])
+    if not 1 <= ways <= MAX_WAYS or size % (ways * LINE):
+        raise UsageError(f"{name}={text}: not a whole number of sets", hint)
+    sets = size // (ways * LINE)
+    if not low <= sets <= high or sets & (sets - 1):
+        raise UsageError(f"{name}={text}: {sets} sets, which must be a power of two", hint)
+    return f"{sets}:{ways}"
 
 
 def modelled_shape(name: str, size: int, ways: int) -> tuple[int, int]:
@@ -83,4 +103,6 @@ def seat_arguments(machine: Machine) -> list[str]:
 
 def cache_arguments(machine: Machine) -> list[str]:
     """The caches, as the model is told: `l1=SETS:WAYS` and so on, usual ones where the machine has none."""
-    return [f"{name}={word}" for name, word in {**USUAL_CACHES, **machine_shapes(machine)}.items()]
+    usual = {name: cache_shape(name, USUAL_CACHES[name]) for name in _LEVELS.values()}
+    found = {**USUAL_CACHES, **usual, **machine_shapes(machine)}
+    return [f"{name}={word}" for name, word in found.items()]

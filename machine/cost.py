@@ -32,6 +32,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .cache_model import LINE, domains_of
 from .model import LOCAL_DISTANCE, Machine
 
 # Of a machine that does not tell, as measured on four Xeon Gold 6248 ([IMAR], Table 3): 84 ns, 143 at
@@ -45,7 +46,6 @@ SHARED_L3, OTHER_L3 = 0.5, 1.0
 ACCESS_NS = 0.5  # of an access that its own cache answers, and what the cpu does between it and the next
 OVERLAP = 4.0  # misses that a cpu waits for at a time, of the ten or so that it can have under way
 FULL = 0.95  # of its bandwidth, what a memory or link can be used
-LINE = 64  # bytes
 
 Floats = NDArray[np.float64]
 
@@ -83,7 +83,8 @@ def transfers(machine: Machine, cpus: ArrayLike) -> Floats:
     """(R, R) ns that a line takes from the cache of the column's cpu to the row's; 0 on one cpu."""
     rows = np.asarray(cpus)
     node = _node_rows(machine, rows)
-    local, l3 = np.diag(latencies(machine))[node], _l3_of(machine, rows)
+    local = np.diag(latencies(machine))[node]
+    l3 = np.array(domains_of(machine, [(cpu, machine.node_of_cpu[cpu]) for cpu in rows.tolist()]), np.int64)
     same_node = node[:, None] == node
     within = np.where(l3[:, None] == l3, SHARED_L3, OTHER_L3) * local[:, None]
     answer = np.where(same_node, within, latencies(machine)[np.ix_(node, node)])
@@ -93,15 +94,6 @@ def transfers(machine: Machine, cpus: ArrayLike) -> Floats:
 def _node_rows(machine: Machine, cpus: NDArray[Any]) -> NDArray[np.int64]:
     row = {node: place for place, node in enumerate(machine.node_ids)}
     return np.array([row[machine.node_of_cpu[cpu]] for cpu in cpus.tolist()], np.int64)
-
-
-def _l3_of(machine: Machine, cpus: NDArray[Any]) -> NDArray[np.int64]:
-    """(R,) a number of each cpu's L3; one a node where none is known."""
-    groups = [group for kind in machine.caches if kind.level == 3 for group in kind.cpus]
-    of = {cpu: number for number, group in enumerate(groups) for cpu in group}
-    if not machine.caches:
-        of = {cpu: core.l3 for core in machine.cores if core.l3 is not None for cpu in core.cpus}
-    return np.array([of.get(cpu, -1) for cpu in cpus.tolist()], np.int64)
 
 
 def placement_cost(

@@ -148,7 +148,7 @@ def lab_run(
     """A run's counts with their costs on `machine` (dense: cpus and nodes from 0 up); cached: with caches."""
     accesses = counts.accesses
     owner = np.array([machine.index_of_node(machine.node_of_cpu[cpu]) for cpu in machine.cpus])
-    local = int(accesses[np.arange(len(owner)), owner].sum())
+    local = _local(accesses, owner)
     total = int(accesses.sum())
     cost = float((accesses * machine.distance_matrix[owner]).sum())
     traffic = accesses.sum(axis=0)
@@ -166,7 +166,7 @@ def lab_run(
         hop_cost=cost,
         mean_distance=cost / total if total else 0.0,
         node_traffic=traffic.tolist(),
-        traffic_imbalance=float(traffic.max() / traffic.mean()) if total else 0.0,
+        traffic_imbalance=_over_mean(traffic),
         unknown=counts.unknown,
         excluded=counts.excluded,
         migrated=kernel.get("pgmigrate_success", 0),
@@ -182,21 +182,30 @@ def lab_run(
 def _with_lines(run: LabRun, counts: Counts, machine: Machine, owner: NDArray[np.int64]) -> LabRun:
     """The same with what left the caches. owner: (C,) row of each cpu's node."""
     memory, lines, made = counts.memory, counts.lines, counts.accesses.sum(axis=1)
-    traffic, total = memory.sum(axis=0), int(memory.sum())
+    total = int(memory.sum())
     shared = counts.waited / np.maximum(made, 1)
     cost = placement_cost(machine, machine.cpus, memory, lines=lines, accesses=made, shared=shared)
-    local = int(memory[np.arange(len(owner)), owner].sum())
     return msgspec.structs.replace(
         run,
         memory_accesses=memory.tolist(),
         lines_moved=lines.tolist(),
         cost=cost.total_ns,
         costs=msgspec.structs.asdict(cost),
-        memory_local_share=local / total if total else 0.0,
-        memory_imbalance=float(traffic.max() / traffic.mean()) if total else 0.0,
+        memory_local_share=_local(memory, owner) / total if total else 0.0,
+        memory_imbalance=_over_mean(memory.sum(axis=0)),
         lines_between_nodes=int(lines[owner[:, None] != owner].sum()),
-        busiest_cpu=float(made.max() / made.mean()) if made.any() else 0.0,
+        busiest_cpu=_over_mean(made),
     )
+
+
+def _local(counted: NDArray[np.int64], owner: NDArray[np.int64]) -> int:
+    """What of (C, K) is on each cpu's own node."""
+    return int(counted[np.arange(len(owner)), owner].sum())
+
+
+def _over_mean(values: NDArray[np.int64]) -> float:
+    """The greatest over the mean; 0 where there is nothing."""
+    return float(values.max() / values.mean()) if values.any() else 0.0
 
 
 def summarize(runs: Sequence[LabRun]) -> ConfigResult:

@@ -41,8 +41,9 @@ def test_what_fits_into_the_caches_reaches_memory_once(small_caches: SharedGuest
     once = lines(small_caches, "stream", 0, 1, L3 // 4, 1)["memory_accesses"]
     often = lines(small_caches, "stream", 0, 1, L3 // 4, 40)["memory_accesses"]
     count = L3 // 4 // LINE
-    assert count < once[0][1] < 1.2 * count
-    assert often[0][1] < 1.5 * count
+    # The program's own lines may be on that node, too; a few pages were those of what started it.
+    assert 0.95 * count < once[0][1] < 1.5 * count
+    assert 0.95 * count < often[0][1] < 1.5 * count
 
 
 @pytest.mark.parametrize("node", [0, 1])
@@ -66,7 +67,8 @@ def test_a_line_that_two_cpus_write_in_turns_moves_each_time(small_caches: Share
 
 
 def test_threads_that_share_a_cpu_wait_for_each_other(small_caches: SharedGuest) -> None:
-    alone = small_caches.run(guest_program("stencil"), 4, 2048, 200, cache=True)
-    crowded = small_caches.run("taskset", "-c", 0, guest_program("stencil"), 4, 2048, 200, cache=True)
+    stencil = (guest_program("stencil"), 4, 2048, 200)
+    alone = small_caches.run(*stencil, config="compact", cache=True)
+    crowded = small_caches.run("taskset", "-c", 0, *stencil, cache=True)
     assert crowded["busiest_cpu"] > 3.5
     assert crowded["costs"]["cpu_ns"] > 5 * alone["costs"]["cpu_ns"]

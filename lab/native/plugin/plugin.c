@@ -92,6 +92,7 @@ static void command(unsigned vcpu, unsigned slot) {
     case MARK_START:
         lab_rows_reset();
         lab_sharing_reset();
+        if (cached && calibrated) caches_empty(); /* so that every run finds the same */
         counting = calibrated;
         break;
     case MARK_EXCLUDE: lab_rows_exclude(lab_rows_current[vcpu]->task); break;

@@ -51,7 +51,7 @@ void lab_sampling_switch(unsigned vcpu, uint64_t task) {
     if (head) __atomic_store_n(&head->rings[vcpu].switches, head->rings[vcpu].switches + 1, __ATOMIC_RELAXED);
 }
 
-static uint64_t now_ns(void) {
+uint64_t lab_now_ns(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
@@ -60,7 +60,7 @@ static uint64_t now_ns(void) {
 void lab_sampling_answer(unsigned vcpu) {
     if (!head) return;
     head->task = vcpus[vcpu].task;
-    __atomic_store_n(&head->time_ns, now_ns(), __ATOMIC_RELEASE);
+    __atomic_store_n(&head->time_ns, lab_now_ns(), __ATOMIC_RELEASE);
 }
 
 /* Within a quarter of the period, so that no loop of the program keeps step with it (xorshift64). */
@@ -92,7 +92,7 @@ void lab_sampling_take(unsigned number, uint64_t address, uint64_t code, bool is
     }
     *left += jittered(vcpu, period);
     if (*left <= 0) *left = 1;
-    put(number, &(struct lab_sample){.time_ns = now_ns(),
+    put(number, &(struct lab_sample){.time_ns = lab_now_ns(),
                                      .task = vcpu->task,
                                      .address = address,
                                      .code = code,

@@ -17,6 +17,7 @@ void lab_sampling_take(unsigned vcpu, uint64_t address, uint64_t code, bool is_s
 void lab_sampling_set_cpu(unsigned vcpu, unsigned cpu);
 void lab_sampling_switch(unsigned vcpu, uint64_t task);
 void lab_sampling_answer(unsigned vcpu); /* MARK_SAMPLER */
+uint64_t lab_now_ns(void);               /* by the host's CLOCK_MONOTONIC */
 
 /* At each access: whether this one is due. */
 static inline bool lab_sampling_due(unsigned vcpu, uint64_t parts) {

@@ -1,7 +1,6 @@
 #include "sharing.h"
 
-#include <string.h>
-#include <time.h>
+#include "sampling.h"
 
 #define STRETCH_NS UINT64_C(100000000) /* many time slices of the guest's scheduler, also on a crowded host */
 #define TASKS_MAX 16u                  /* with accesses in one stretch; further ones are taken for the last */
@@ -15,12 +14,6 @@ static struct stretch {
     } tasks[TASKS_MAX];
     unsigned used;
 } stretches[VCPUS_MAX];
-
-static uint64_t now_ns(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 static uint64_t made_by(const struct lab_row *row) {
     uint64_t made = 0;
@@ -57,7 +50,7 @@ static void book(struct stretch *stretch, uint64_t now) {
 void lab_sharing_leave(unsigned vcpu) {
     struct stretch *stretch = &stretches[vcpu];
     struct lab_row *row = lab_rows_current[vcpu];
-    uint64_t now = now_ns(), made = made_by(row);
+    uint64_t now = lab_now_ns(), made = made_by(row);
     made -= made < stretch->segment_made ? 0 : stretch->segment_made; /* it may have been cleared meanwhile */
     if (made) {
         stretch->busy_ns += now - stretch->segment_ns;
@@ -70,10 +63,10 @@ void lab_sharing_leave(unsigned vcpu) {
 void lab_sharing_enter(unsigned vcpu) { stretches[vcpu].segment_made = made_by(lab_rows_current[vcpu]); }
 
 void lab_sharing_reset(void) {
-    uint64_t now = now_ns();
+    uint64_t now = lab_now_ns();
     for (unsigned v = 0; v < VCPUS_MAX; v++) stretches[v] = (struct stretch){.start_ns = now, .segment_ns = now};
 }
 
 void lab_sharing_finish(void) {
-    for (unsigned v = 0; v < VCPUS_MAX; v++) book(&stretches[v], now_ns());
+    for (unsigned v = 0; v < VCPUS_MAX; v++) book(&stretches[v], lab_now_ns());
 }

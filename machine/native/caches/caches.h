@@ -82,6 +82,9 @@ bool caches_init(void);
 /* A core's private caches, empty; those of the slot's previous core are taken over. False: no memory. */
 bool caches_attach(struct cache_core *core);
 
+/* As if nothing had been accessed; no core may do so meanwhile. */
+void caches_empty(void);
+
 /* In a forked child: none of the parent's cores is there, nor who held the lock. */
 void caches_forked(void);
 

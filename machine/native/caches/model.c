@@ -15,7 +15,7 @@
 
 static struct cache *shared; /* of each domain: which lines are anywhere in it */
 static struct cache *data;   /* of each domain: what its L3 itself holds, when that is not the same */
-static int32_t model_lock;   /* free schedule only: under the fair one, the turn is the lock */
+static int32_t model_lock;   /* see caches.locked */
 
 static struct cache_core *core_of[CACHES_MAX_CORES]; /* by slot */
 static uint32_t slots;                               /* one more than the highest that was ever in use */
@@ -62,20 +62,41 @@ bool caches_init(void) {
     return made;
 }
 
-static bool take_over(struct cache_core *core, const struct cache_core *previous, size_t l1_bytes) {
+static void empty(struct cache *cache) {
+    size_t sets = (size_t)cache->set_mask + 1, lines = sets * cache->stride;
+    memset(cache->tags, 0, lines * sizeof *cache->tags);
+    memset(cache->used, 0, sets * sizeof *cache->used);
+    memset(cache->owned, 0, sets * sizeof *cache->owned);
+    if (cache->sharers) memset(cache->sharers, 0, lines * sizeof *cache->sharers);
+}
+
+static void empty_core(struct cache_core *core) {
+    memset(core->l1, 0, ((size_t)caches.l1.sets << caches.l1_shift) * sizeof *core->l1);
+    empty(&core->l2);
+}
+
+void caches_empty(void) {
+    caches_lock();
+    for (uint32_t i = 0; i < caches.domains; i++) {
+        empty(&shared[i]);
+        if (data) empty(&data[i]);
+    }
+    for (uint32_t slot = 0; slot < core_slots(); slot++)
+        if (core_at(slot)) empty_core(core_at(slot));
+    caches_unlock();
+}
+
+static bool take_over(struct cache_core *core, const struct cache_core *previous) {
     core->l1 = previous->l1;
     core->l2 = previous->l2;
-    memset(core->l1, 0, l1_bytes);
-    memset(core->l2.tags, 0, (size_t)caches.l2.sets * core->l2.stride * sizeof *core->l2.tags);
-    memset(core->l2.used, 0, caches.l2.sets * sizeof *core->l2.used);
-    memset(core->l2.owned, 0, caches.l2.sets * sizeof *core->l2.owned);
+    empty_core(core);
     return true;
 }
 
 bool caches_attach(struct cache_core *core) {
     const struct cache_core *previous = core_at(core->slot);
     size_t l1_bytes = ((size_t)caches.l1.sets << caches.l1_shift) * sizeof *core->l1;
-    bool made = previous ? take_over(core, previous, l1_bytes)
+    bool made = previous ? take_over(core, previous)
                          : (core->l1 = caches_zeroed(l1_bytes)) && cache_make(&core->l2, caches.l2, false);
     if (!made) return false;
     __atomic_store_n(&core_of[core->slot], core, __ATOMIC_RELEASE);
@@ -87,7 +108,7 @@ static inline uint64_t *l1_set(const struct cache_core *core, uint64_t line) {
     return core->l1 + ((line & (caches.l1.sets - 1)) << caches.l1_shift);
 }
 
-/* Take a line out of a thread's L1, or only end its ownership there. */
+/* Take a line out of a core's L1, or only end its ownership there. */
 static void l1_drop(struct cache_core *core, uint64_t line, bool keep) {
     uint64_t *set = l1_set(core, line);
     for (uint32_t way = 0; way < caches.l1.ways; way++)
@@ -171,7 +192,7 @@ static enum remote remote_drop(struct cache_core *core, const struct cache_page 
     return found;
 }
 
-/* Make the domain hold the line for this thread alone (store) or too (load); the level that had it. */
+/* Make the domain hold the line for this core alone (store) or too (load); the level that had it. */
 static enum cache_level shared_access(struct cache_core *core, uint64_t line, bool store) {
     struct cache *c = &shared[core->domain];
     uint32_t set = (uint32_t)line & c->set_mask, tag = tag_of(c, line);

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from numaplan.common import UsageError
-from numaplan.machine import LINE, MAX_WAYS, SETS, Machine, machine_shapes
+from numaplan.machine import USUAL_CACHES, Machine, cache_shape, machine_shapes
 
 # Option -> its default. Caches are SIZE:WAYS; sizes take K and M.
 #   cache: whether a cache model decides each access's level, else it is unknown (but faster); schedule: fair:
@@ -18,10 +18,7 @@ DEFAULTS = {
     "schedule": "fair",
     "turn": "1000",
     "seed": "1",
-    "l1": "32K:8",
-    "l2": "1M:16",
-    "l3": "32M:16",
-    "l3_inclusive": "yes",
+    **USUAL_CACHES,
     "drop_runtime": "yes",
 }
 _CHOICES = {
@@ -31,7 +28,6 @@ _CHOICES = {
     "drop_runtime": ("yes", "no"),
 }
 _NUMBERS = {"turn": (10, 1_000_000), "seed": (0, 2**63 - 1)}
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 @dataclass(frozen=True)
@@ -45,22 +41,6 @@ class EmulateOptions:
     plugin: tuple[str, ...]
 
 
-def _cache_shape(name: str, text: str) -> str:
-    """`SETS:WAYS` for `SIZE:WAYS`; raises UsageError when no such cache can be modelled."""
-    match = re.fullmatch(r"([0-9]{1,9})([KMG]?)B?:([0-9]{1,3})", text.strip().upper())
-    low, high = SETS[name]
-    hint = f"give SIZE:WAYS such as {DEFAULTS[name]}, with {low} to {high} sets of up to {MAX_WAYS} ways"
-    if match is None:
-        raise UsageError(f"{name}={text}: not a cache", hint)
-    size, ways = int(match[1]) * _UNITS[match[2]], int(match[3])
-    if not 1 <= ways <= MAX_WAYS or size % (ways * LINE):
-        raise UsageError(f"{name}={text}: not a whole number of sets", hint)
-    sets = size // (ways * LINE)
-    if not low <= sets <= high or sets & (sets - 1):
-        raise UsageError(f"{name}={text}: {sets} sets, which must be a power of two", hint)
-    return f"{sets}:{ways}"
-
-
 def _checked(name: str, value: str) -> str:
     if name in _CHOICES:
         if value not in _CHOICES[name]:
@@ -71,7 +51,7 @@ def _checked(name: str, value: str) -> str:
         if not re.fullmatch(r"[0-9]{1,19}", value) or not low <= int(value) <= high:
             raise UsageError(f"{name}={value}: not a number in range", f"give {low} to {high}")
         return str(int(value))
-    return _cache_shape(name, value)
+    return cache_shape(name, value)
 
 
 def read_options(given: Mapping[str, str], run: int = 0, machine: Machine | None = None) -> EmulateOptions:

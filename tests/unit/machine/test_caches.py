@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from numaplan.common import UsageError
-from numaplan.machine import LINE, MAX_WAYS, SETS, Machine, machine_shapes, modelled_shape
-from numaplan.machine.cache_model import domains_of
+from numaplan.machine import Machine, machine_shapes
+from numaplan.machine.cache_model import LINE, MAX_WAYS, SETS, domains_of, modelled_shape
 from numaplan.profiler.backends.emulation.options import read_options
 from tests.support.machines import hwloc_machine, sysfs_machine
 
