@@ -64,6 +64,7 @@ def _verdict(
     from .plan_file.plan import Plan
     from .planning.check import check_plan_today, parse_share
     from .workload.from_trace import workload_of_trace
+    from .workload.part import recorded_part
     from .workload.workload import workload_of_files
 
     allowed = parse_share(max_regress)
@@ -72,7 +73,11 @@ def _verdict(
     workload = (
         workload_of_files(today, loads, symmetrise=symmetrise)
         if is_matrix
-        else workload_of_trace(today, by_phase=plan.objective == "phased")
+        else workload_of_trace(
+            today,
+            by_phase=plan.objective == "phased",
+            part=recorded_part(plan.provenance, str(baseline)),
+        )
     )
     return check_plan_today(
         plan, workload, plan.machine.machine(), allowed, seed=0, effort="normal", name=str(baseline)

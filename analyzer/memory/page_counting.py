@@ -33,20 +33,25 @@ def page_accesses(trace: Trace) -> PageCounts:
 
 
 def count_pages(
-    trace: Trace, samples: TraceSamples, kinds: Collection[str], borders: Sequence[int] = ()
+    trace: Trace,
+    samples: TraceSamples,
+    kinds: Collection[str],
+    borders: Sequence[int] = (),
+    since_ns: int = 0,
 ) -> PageCounts:
     """Count the samples of regions of these kinds that are at least a page, and of the rest of memory.
 
-    Those from before the first thread beside the main one starts stand apart. borders: times in ns at which a
-    new phase begins, ascending. Raises ValueError for more than MOST_BORDERS.
+    Those from before since_ns, or before the first thread beside the main one starts, stand apart. borders:
+    times in ns at which a new phase begins, ascending. Raises ValueError for more than MOST_BORDERS.
     """
     if len(borders) > MOST_BORDERS:
         raise ValueError(f"{len(borders)} borders")
-    started = [thread.start_ns for thread in trace.thread_rows if thread.path != "0"]
+    others = [thread.start_ns for thread in trace.thread_rows if thread.path != "0"]
+    started = max(min(others, default=0), since_ns)
     process, numbers = np.zeros(samples.threads, np.uint32), dict[str, int]()
     for thread in trace.thread_rows:
         process[thread.thread] = numbers.setdefault(thread.process, len(numbers))
-    rules = _Rules(trace, kinds, PAGE, borders, min(started, default=0), process)
+    rules = _Rules(trace, kinds, PAGE, borders, started, process)
     return _counted(trace, samples, rules)
 
 

@@ -96,11 +96,12 @@ def _show_phases(console: "Console", analysis: Analysis) -> None:
     table = Table(title="Phases", title_justify="left", box=None)
     in_accesses = analysis.timeline.in_accesses
     bounds = ("from access", "to access") if in_accesses else ("from", "to")
-    for name in (*bounds, "accesses a slice"):
+    for name in ("phase", *bounds, "accesses a slice"):
         table.add_column(name, justify="right")
-    for phase, (start, end) in list(zip(analysis.phases, phase_times(analysis), strict=True))[:MOST_ROWS]:
+    listed = list(zip(analysis.phases, phase_times(analysis), strict=True))[:MOST_ROWS]
+    for number, (phase, (start, end)) in enumerate(listed, 1):
         times = [f"{at:,}" if in_accesses else in_time(at) for at in (start, end)]
-        table.add_row(*times, f"{phase.weight:.1f}")
+        table.add_row(str(number), *times, f"{phase.weight:.1f}")
     console.print()
     console.print(table)
     _show_rest(console, len(analysis.phases) - MOST_ROWS, "phases")

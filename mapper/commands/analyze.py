@@ -4,7 +4,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from numaplan.common import Argument, Command, Json, Option, UsageError
+from numaplan.common import Argument, Json, Option, UsageError
+
+from .workload import PartCommand, say
 
 if TYPE_CHECKING:
     from numaplan.analyzer import Analysis, RunAgreement
@@ -23,7 +25,7 @@ Slice = Annotated[
 ]
 
 
-class AnalyzeCommand(Command, frozen=True):
+class AnalyzeCommand(PartCommand, frozen=True, kw_only=True):
     """Show who communicates with whom, how load is spread, and how memory is shared.
 
     For several runs of one program it says whether threads keep their roles from run to run, and shows the
@@ -35,6 +37,7 @@ class AnalyzeCommand(Command, frozen=True):
     traces: Annotated[
         list[Path], Argument("TRACE", help="Traces: several runs of one program, or a job's ranks.")
     ]
+    end: Annotated[str, Option("--until", metavar="TIME", help="Leave out what comes after.")] = ""
     as_json: Json = False
     to: Annotated[
         Path | None, Option(help="Folder for comm.csv, loads.csv, phases.csv and timeline.csv.")
@@ -71,13 +74,17 @@ class AnalyzeCommand(Command, frozen=True):
         )
         from numaplan.profiler import Trace
 
+        from ..workload.part import part_note
+
         if self.file_format not in _FORMATS:
             raise UsageError(f"--format {self.file_format}", f"choose from {', '.join(_FORMATS)}")
         if self.per_phase and len(self.traces) > 1:
             raise UsageError("--per-phase with several traces", "their phases differ: name one trace")
         if self.per_phase and self.to is None and not self.as_json:
             raise UsageError("--per-phase without --json or --to", "say where each phase's matrix should go")
-        with Trace.open(self.traces[0]) as opened:
+        part = self.part
+        with Trace.open(self.traces[0]) as whole, part.of(whole) as opened:
+            say(part_note(whole, opened))
             first = analyze_trace(opened, slice_ns=round(self.slice_ms * 1e6))
             pages = page_accesses(opened)
             regions = region_uses(opened, pages)
@@ -89,7 +96,7 @@ class AnalyzeCommand(Command, frozen=True):
             by_phase = matrices[: len(ranges)], matrices[len(ranges) :]
         analyses = [first]
         for path in self.traces[1:]:
-            with Trace.open(path) as opened:
+            with Trace.open(path) as whole, part.of(whole) as opened:
                 analyses.append(analyze_trace(opened, slice_ns=first.timeline.slice_ns))
         agreements = _agreements(analyses)
         stable = all(agreement is None or agreement.verdict != "roles" for agreement in agreements)
@@ -122,7 +129,7 @@ def _agreements(analyses: "list[Analysis]") -> "list[RunAgreement | None]":
     return found
 
 
-class ReportCommand(Command, frozen=True):
+class ReportCommand(PartCommand, frozen=True):
     """Write one self-contained HTML page about a trace, and about a plan for it.
 
     Example: nmap report trace.db --plan plan.json -o report.html
@@ -141,6 +148,7 @@ class ReportCommand(Command, frozen=True):
 
         from ..plan_file.plan import Plan
         from ..planning.compare import method_costs
+        from ..workload.part import part_note
 
         content: dict[str, Any] | None = None
         methods = None
@@ -148,7 +156,8 @@ class ReportCommand(Command, frozen=True):
             loaded = Plan.load(self.plan)
             content = msgspec.to_builtins(loaded)
             methods = method_costs(loaded, str(self.plan))
-        with Trace.open(self.trace) as opened:
+        with Trace.open(self.trace) as whole, self.part.of(whole) as opened:
+            say(part_note(whole, opened))
             write_report(
                 opened, self.output, plan=content, slice_ns=round(self.slice_ms * 1e6), methods=methods
             )

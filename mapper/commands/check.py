@@ -26,10 +26,12 @@ class CheckCommand(WorkloadCommand, frozen=True):
 
         from ..plan_file.plan import Plan
         from ..planning.check import check_plan_today, parse_share, to_document, to_junit
+        from ..workload.part import WHOLE, recorded_part
 
         allowed = parse_share(self.max_regress)
         plan = Plan.load(self.baseline)
-        workload = self.read_workload(self.trace, objective=plan.objective)
+        part = self.part if self.part != WHOLE else recorded_part(plan.provenance, str(self.baseline))
+        workload = self.read_workload(self.trace, objective=plan.objective, part=part)
         say(workload.notes)
         machine, name = plan.machine.machine(), str(self.baseline)
         verdict = check_plan_today(

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from numaplan.machine import Machine
 
     from ..workload.opening import TraceOpening
+    from ..workload.part import Part
     from ..workload.workload import Workload
 
 OneTrace = Annotated[Path | None, Argument("TRACE", help="A trace.db that 'nprof record' wrote.")]
@@ -19,7 +20,27 @@ MachineName = Annotated[
 ]
 
 
-class WorkloadCommand(Command, frozen=True, kw_only=True):
+class PartCommand(Command, frozen=True, kw_only=True):
+    """The base of commands that can be asked for a part of a recording."""
+
+    start: Annotated[
+        str,
+        Option("--from", metavar="TIME", help="Leave out what comes before: 2s, 500ms, 20M (accesses), 10%."),
+    ] = ""
+    end: Annotated[str, Option("--to", "--until", metavar="TIME", help="Leave out what comes after.")] = ""
+    phase: Annotated[
+        int, Option(metavar="N", help="Only the N-th phase that 'nmap analyze' shows.", least=1)
+    ] = 0
+
+    @property
+    def part(self) -> "Part":
+        """The part that is asked for."""
+        from ..workload.part import Part
+
+        return Part(self.start, self.end, self.phase)
+
+
+class WorkloadCommand(PartCommand, frozen=True, kw_only=True):
     """The base of commands on a workload: of traces, or of a matrix and what goes with it."""
 
     comm: Annotated[Path | None, Option(help="A communication matrix, instead of a trace.")] = None
@@ -35,10 +56,12 @@ class WorkloadCommand(Command, frozen=True, kw_only=True):
         pages: bool = True,
         objective: str = "balanced",
         opening: "TraceOpening | None" = None,
+        part: "Part | None" = None,
     ) -> "Workload":
         """The workload that the options name; raises UsageError for none or too many.
 
-        opening: of the first trace, where the command has begun that before it loaded what it needs.
+        opening: of the first trace, where the command has begun that before it loaded what it needs; part:
+        of a trace, where it is not for the options to say.
         """
         given = [path for path in traces if path is not None]
         if given and self.comm is not None:
@@ -46,6 +69,8 @@ class WorkloadCommand(Command, frozen=True, kw_only=True):
         if self.comm is not None:
             from ..workload.workload import workload_of_files
 
+            if self.start or self.end or self.phase:
+                raise UsageError("--from, --to and --phase go with a trace", "a matrix has no times")
             return workload_of_files(self.comm, self.loads, self.phases, self.symmetrise)
         if not given:
             raise UsageError("neither a trace nor --comm given", "name a trace.db, or give --comm comm.csv")
@@ -54,7 +79,9 @@ class WorkloadCommand(Command, frozen=True, kw_only=True):
                 raise UsageError(f"--{name} goes with --comm", "a trace has its own")
         from ..workload.runs import workload_of_traces
 
-        return workload_of_traces(given, pages=pages, by_phase=objective == "phased", opening=opening)
+        return workload_of_traces(
+            given, pages=pages, by_phase=objective == "phased", opening=opening, part=part or self.part
+        )
 
     def read_with_machine(
         self,

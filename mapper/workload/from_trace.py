@@ -20,10 +20,11 @@ from ..threads.problem import Floats
 from .files import digest
 from .opening import TraceOpening
 from .pages import placed_pages
+from .part import WHOLE, Part, part_note
 from .workload import Workload
 
 if TYPE_CHECKING:
-    from numaplan.analyzer import Analysis
+    from numaplan.analyzer import Analysis, TraceSamples
 
 WORTH_SAYING = 0.1  # of all load
 
@@ -36,29 +37,36 @@ class TraceWorkload(NamedTuple):
     crowded: tuple[int, int]
 
 
-def workload_of_trace(path: Path, *, pages: bool = True, by_phase: bool = False) -> Workload:
-    """Of a trace; raises UsageError when it cannot be read or shows no thread.
+def workload_of_trace(
+    path: Path, *, pages: bool = True, by_phase: bool = False, part: Part = WHOLE
+) -> Workload:
+    """Of a trace, or of a part of it; raises UsageError when it cannot be read or shows no thread.
 
     by_phase: communication weighted by the rate of accesses in the phase that it happens in, for the
     objective `phased` (one more pass over the samples).
     """
-    return read_trace(path, pages=pages, by_phase=by_phase).workload
+    return read_trace(path, pages=pages, by_phase=by_phase, part=part).workload
 
 
 def read_trace(
-    path: Path, *, pages: bool, by_phase: bool, opening: TraceOpening | None = None
+    path: Path,
+    *,
+    pages: bool,
+    by_phase: bool,
+    opening: TraceOpening | None = None,
+    part: Part = WHOLE,
 ) -> TraceWorkload:
     """The same, with what further runs are compared with. opening: of the trace, where it has begun."""
     from numaplan.analyzer import TraceSamples, analyze_trace
 
     digested = BackgroundCall(digest, path)  # outside of Python's lock
-    with opening.trace() if opening else Trace.open(path) as trace:
+    with opening.trace() if opening else Trace.open(path) as whole, part.of(whole) as trace:
         samples = TraceSamples(trace)
         numbers = [row.thread for row in trace.thread_rows]
         counted: list[PageCounts] = []
 
         def count_pages(borders: Sequence[int]) -> None:
-            counted.append(placed_pages(trace, numbers, borders, samples))
+            counted.append(part_pages(whole, trace, numbers, borders, samples))
 
         analysis = analyze_trace(trace, samples=samples, meanwhile=count_pages if pages else None)
         phases, comm = list(analysis.phases), analysis.comm
@@ -70,17 +78,34 @@ def read_trace(
             threads=[(thread.process, thread.path) for thread in analysis.threads],
             comm=comm,
             loads=loads,
-            sources={"trace": digested.result()},
+            sources={"trace": digested.result(), **part.recorded()},
             argv=tuple(trace.argv),
             build_id=trace.meta.get("build_id", ""),
             pages=counted[0] if pages else None,
             machine=trace.machine,
-            notes=(*analysis.notes, *([note] if note else [])),
+            notes=(*part_note(whole, trace), *analysis.notes, *([note] if note else [])),
             phases=by_phase_loads,
             phase_rates=np.array([phase.weight for phase in phases]) if phases else None,
             seen_on=_seen_on(trace, numbers),
         )
     return TraceWorkload(found, analysis, crowded)
+
+
+def part_pages(
+    whole: Trace,
+    trace: Trace,
+    threads: Sequence[int],
+    borders: Sequence[int] = (),
+    samples: "TraceSamples | None" = None,
+) -> PageCounts:
+    """Who uses which page in the part; who touched it first is asked of all that came before, too."""
+    from numaplan.analyzer import TraceSamples
+
+    if trace.part is None or trace.part[0] <= 0:
+        return placed_pages(trace, threads, borders, samples)
+    start_ns, end_ns = trace.part
+    with whole.between(0, end_ns) as until:
+        return placed_pages(trace, threads, borders, TraceSamples(until), start_ns)
 
 
 def _weighted_communication(trace: Trace, analysis: "Analysis") -> Floats:

@@ -27,13 +27,18 @@ Counts = NDArray[np.int64] | NDArray[np.float64]
 
 
 def placed_pages(
-    trace: Trace, threads: Sequence[int], borders: Sequence[int] = (), samples: "TraceSamples | None" = None
+    trace: Trace,
+    threads: Sequence[int],
+    borders: Sequence[int] = (),
+    samples: "TraceSamples | None" = None,
+    since_ns: int = 0,
 ) -> PageCounts:
     """Accesses by region, page, thread and phase; threads: the trace's thread of each row of the matrix.
 
     borders: times in ns at which a new phase begins. Counted from when the first thread beside the main one
     starts: initialisation by one thread says nothing of who will use the memory, only of where the kernel
-    puts it by default; it stands apart (`before`). samples: those of the trace, where the caller has them.
+    puts it by default; it stands apart (`before`), and so does what comes before since_ns. samples: those of
+    the trace, where the caller has them.
     """
     from numaplan.analyzer import TraceSamples, count_pages
 
@@ -41,7 +46,7 @@ def placed_pages(
     teams = teams if len(teams) <= MOST_BORDERS else []
     others = [border for border in borders if border not in teams]
     borders = sorted([*teams, *others[: MOST_BORDERS - len(teams)]])
-    found = count_pages(trace, samples or TraceSamples(trace), PLACED_KINDS, borders)
+    found = count_pages(trace, samples or TraceSamples(trace), PLACED_KINDS, borders, since_ns)
     assert found.toucher is not None and found.before is not None and found.elsewhere is not None
     toucher = found.toucher
     if found.period > 1:  # else every access has been seen

@@ -12,9 +12,9 @@ from numaplan.common import UsageError
 from numaplan.profiler import Trace
 
 from .files import digest
-from .from_trace import TraceWorkload, read_trace, shared_loads
+from .from_trace import TraceWorkload, part_pages, read_trace, shared_loads
 from .opening import TraceOpening
-from .pages import placed_pages
+from .part import WHOLE, Part
 from .workload import Workload
 
 if TYPE_CHECKING:
@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 
 def workload_of_traces(
-    paths: Sequence[Path], *, pages: bool = True, by_phase: bool = False, opening: TraceOpening | None = None
+    paths: Sequence[Path],
+    *,
+    pages: bool = True,
+    by_phase: bool = False,
+    opening: TraceOpening | None = None,
+    part: Part = WHOLE,
 ) -> Workload:
     """Of one trace or several; as `workload_of_trace`. opening: of the first, where it has begun.
 
@@ -31,11 +36,11 @@ def workload_of_traces(
     process appears.
     """
     several = len(paths) > 1
-    found = read_trace(paths[0], pages=pages, by_phase=by_phase and not several, opening=opening)
-    return _with_more_runs(found, paths, pages=pages) if several else found.workload
+    found = read_trace(paths[0], pages=pages, by_phase=by_phase and not several, opening=opening, part=part)
+    return _with_more_runs(found, paths, part, pages=pages) if several else found.workload
 
 
-def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], *, pages: bool) -> Workload:
+def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, pages: bool) -> Workload:
     """The workload of the first trace with what the others add to it."""
     from numaplan.analyzer import analyze_trace, merge_analyses
 
@@ -44,7 +49,7 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], *, pages: bool)
     processes = {process for process, _ in first.threads}
     keys = list(first.threads)
     for path in paths[1:]:
-        with Trace.open(path) as trace:
+        with Trace.open(path) as whole, part.of(whole) as trace:
             other = analyze_trace(trace, slice_ns=analysis.timeline.slice_ns)
             own = [(thread.process, thread.path) for thread in other.threads]
             agreement = _agreement(first, analysis, other, trace, path)
@@ -53,11 +58,12 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], *, pages: bool)
             keys += [key for key in own if key not in set(keys)]
             if pages and not processes & {process for process, _ in own}:
                 numbers = [thread.thread for thread in other.threads]
-                stats.append(_renumbered(placed_pages(trace, numbers), [keys.index(key) for key in own]))
+                counts = part_pages(whole, trace, numbers)
+                stats.append(_renumbered(counts, [keys.index(key) for key in own]))
             processes |= {process for process, _ in own}
     compared = [agreement for agreement in agreements if agreement is not None]
     identity = _identity(compared)
-    sources = {"traces": [digest(path) for path in paths]}
+    sources = {"traces": [digest(path) for path in paths], **part.recorded()}
     notes = [f"run {number}: {one.sentence()}" for number, one in enumerate(agreements, 2) if one]
     if identity is not None and not identity["stable"]:
         return replace(first, sources=sources, identity=identity, notes=(*notes, *first.notes))
@@ -70,7 +76,7 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], *, pages: bool)
         loads=loads,
         sources=sources,
         pages=_together(stats, len(merged.threads)) if stats else None,
-        notes=(*notes, *merged.notes, *([note] if note else [])),
+        notes=(*part.notes(), *notes, *merged.notes, *([note] if note else [])),
         phases=by_phase_loads,
         phase_rates=np.array([phase.weight for phase in merged.phases]) if merged.phases else None,
         seen_on=first.seen_on if len(merged.threads) == len(first.threads) else (),

@@ -37,6 +37,21 @@ def open_database(path: Path) -> Any:
         raise unreadable(path, error) from error
 
 
+def part_of_database(connection: Any, start_ns: int, end_ns: int) -> Any:
+    """Another connection to the same file, whose `samples` and `losses` are those of [start_ns, end_ns).
+
+    `counters` has no rows: its totals are of the whole run.
+    """
+    part = connection.cursor()
+    (name,) = part.execute("SELECT current_database()").fetchone()
+    file = '"' + name.replace('"', '""') + '".main'
+    within = f"time_ns >= {start_ns} AND time_ns < {end_ns}"
+    for table, condition in (("samples", within), ("losses", within), ("counters", "false")):
+        part.execute(f"CREATE TEMP VIEW {table} AS SELECT * FROM {file}.{table} WHERE {condition}")
+    part.execute(QUIET)
+    return part
+
+
 def unreadable(path: Path, error: Exception) -> UsageError:
     """What to tell of an error of the database."""
     text = str(error).partition("\n")[0]

@@ -16,7 +16,7 @@ import msgspec
 from numaplan.common import UsageError
 from numaplan.machine import Machine
 
-from .database import QUIET, driver, open_database, unreadable
+from .database import QUIET, driver, open_database, part_of_database, unreadable
 from .rows import RegionRow, ThreadRow
 from .schema import COLUMNS, ENUMS, READABLE_VERSIONS, TABLES, array_type
 
@@ -36,11 +36,15 @@ _NUMBERS_OF_META = {
 
 
 class Trace:
-    """An open trace, read only. Use `Trace.open` as a context manager."""
+    """An open trace, read only. Use `Trace.open` as a context manager.
 
-    def __init__(self, path: Path, connection: Any) -> None:
+    part: the span of time [start, end) in ns that all samples are from, None for the whole recording.
+    """
+
+    def __init__(self, path: Path, connection: Any, part: tuple[int, int] | None = None) -> None:
         self.path = path
         self._db = connection
+        self.part = part
         rows = self.rows("SELECT key, value FROM meta")
         self.meta: dict[str, str] = {str(key): str(value) for key, value in rows}
 
@@ -67,6 +71,27 @@ class Trace:
     def close(self) -> None:
         """Release the file."""
         self._db.close()
+
+    def between(self, start_ns: int, end_ns: int) -> "Trace":
+        """The same trace with no samples and losses but those of [start_ns, end_ns); to be closed as well.
+
+        Without counters, which are of the whole run. `duration_ns` is that of the part.
+        """
+        connection = part_of_database(self._db, start_ns, end_ns)
+        try:
+            part = Trace(self.path, connection, (start_ns, end_ns))
+        except BaseException:
+            connection.close()
+            raise
+        whole = self.duration_ns
+        part.meta["duration_ns"] = str(max(0, min(end_ns, whole) - start_ns))
+        return part
+
+    @cached_property
+    def duration_ns(self) -> int:
+        """How long the recording is; by its last sample where that is not written."""
+        known = int(self.meta.get("duration_ns", "0"))
+        return known or 1 + int(self.rows("SELECT coalesce(max(time_ns), -1) FROM samples")[0][0])
 
     @property
     def argv(self) -> list[str]:
@@ -181,7 +206,7 @@ class Trace:
             if len(found[columns[0]]):
                 yield found
             return
-        cursor = _cursor(self._db)
+        cursor = _cursor(self._db, self.part)
         try:
             for batch in cursor.sql(sql).to_arrow_reader(block):
                 yield {name: _array(batch.column(name), COLUMNS[name]) for name in columns}
@@ -256,10 +281,10 @@ def _array(column: Any, kind: str) -> "Array":
     return _as_type(np.frombuffer(column.buffers()[1], numbers, len(column), start), kind)
 
 
-def _cursor(connection: Any) -> Any:
+def _cursor(connection: Any, part: tuple[int, int] | None) -> Any:
     """A cursor that answers in Arrow batches, which takes DuckDB's Python part."""
     import duckdb  # noqa: F401  (its Python part adds those methods to the native one)
 
-    cursor = connection.cursor()
+    cursor = part_of_database(connection, *part) if part else connection.cursor()
     cursor.execute(QUIET)
     return cursor

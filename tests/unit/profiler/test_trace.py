@@ -182,3 +182,18 @@ def test_facts_that_are_no_numbers_are_refused(tmp_path: Path, value: str) -> No
     database.close()
     with pytest.raises(UsageError, match="period is"):
         Trace.open(tmp_path / "t.db")
+
+
+def test_a_part_has_only_what_lies_in_it(tmp_path: Path) -> None:
+    data = write_trace(tmp_path / 'odd "name.db')
+    kept = (data["time_ns"] >= 1000) & (data["time_ns"] < 30_000)
+    with Trace.open(tmp_path / 'odd "name.db') as trace:
+        with trace.between(1000, 30_000) as part:
+            assert part.sample_count == kept.sum()
+            assert np.array_equal(part.all_samples(["addr"])["addr"], data["addr"][kept])
+            blocks = list(part.sample_blocks(["addr"], block=100))  # by Arrow
+            assert np.array_equal(np.concatenate([block["addr"] for block in blocks]), data["addr"][kept])
+            assert part.duration_ns == 29_000
+            assert len(part.thread_rows) == 4
+        assert trace.sample_count == 5000
+        assert trace.duration_ns == 49_991
