@@ -36,6 +36,8 @@ class BenchmarksCommand(Command, frozen=True):
 
     By itself `papers` reproduces what five papers report: python -m benchmarks papers --html papers.html
 
+    By itself `programs` counts plans for programs of the distribution: python -m benchmarks programs
+
     Example: python -m benchmarks emulation mapping
     """
 
@@ -46,12 +48,31 @@ class BenchmarksCommand(Command, frozen=True):
     html: Annotated[Path | None, Option(help="papers: write a page.", metavar="FILE")] = None
     seeds: Annotated[int, Option(help="papers: runs of each simulation.", least=1)] = 20
     keep: Annotated[
-        Path | None, Option(help="papers: folder of outcomes, to go on after a break.", metavar="DIR")
+        Path | None,
+        Option(help="papers, programs: folder of outcomes, to go on after a break.", metavar="DIR"),
     ] = None
+    only: Annotated[str, Option(help="programs: these, separated by commas.", metavar="NAMES")] = ""
+    machines: Annotated[
+        str, Option(help="programs: on these machines (default: 2x8,4x4).", metavar="MACHINES")
+    ] = ""
+    configs: Annotated[
+        str,
+        Option(
+            help="programs: what is counted beside the plan (default: default,compact,interleave).",
+            metavar="NAMES",
+        ),
+    ] = ""
+    count: Annotated[
+        bool, Option("--count", off="--no-count", help="programs: count what has not been counted.")
+    ] = True
+    page: Annotated[Path | None, Option(help="programs: write a page in Markdown.", metavar="FILE")] = None
 
     def run(self) -> None:
         if "papers" in self.names:
             self._run_papers()
+            return
+        if "programs" in self.names:
+            self._run_programs()
             return
         if self.html is not None or self.keep is not None:
             raise UsageError(
@@ -60,7 +81,7 @@ class BenchmarksCommand(Command, frozen=True):
         for name in self.names:
             if name not in BENCHMARKS:
                 raise UsageError(
-                    f"no benchmark {name!r}", f"choose from {', '.join([*BENCHMARKS, 'papers'])}"
+                    f"no benchmark {name!r}", f"choose from {', '.join([*BENCHMARKS, 'papers', 'programs'])}"
                 )
         results = {name: _measured(name, show=not self.as_json) for name in self.names or DEFAULT}
         if self.as_json:
@@ -74,6 +95,15 @@ class BenchmarksCommand(Command, frozen=True):
         if self.names != ["papers"]:
             raise UsageError("papers runs by itself", "run: python -m benchmarks papers")
         run_papers(json=self.as_json, html=self.html, seeds=self.seeds, keep=self.keep)
+
+    def _run_programs(self) -> None:
+        from benchmarks.programs.run import Wanted, run_programs
+
+        if self.names != ["programs"]:
+            raise UsageError("programs runs by itself", "run: python -m benchmarks programs")
+        run_programs(
+            Wanted(self.only, self.machines, self.keep, self.count, self.configs, self.as_json, self.page)
+        )
 
 
 def _measured(name: str, *, show: bool) -> dict[str, Any]:

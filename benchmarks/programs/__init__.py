@@ -1,0 +1,1 @@
+"""Programs that nobody here wrote, or of kinds that are common: recorded, planned, and counted in the lab."""
