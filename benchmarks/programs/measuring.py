@@ -100,11 +100,19 @@ def _count(ready: Ready, place: Place, configs: Sequence[str]) -> None:
     command += ["--online", "numaplan"] * ("online" in missing)
     done = _run([*command, "--", *ready.argv], ready, 2 * _LIMIT * len(missing), codes=(0, 1))
     found = json.loads(done.stdout)["configs"]
-    kept.setdefault("configs", {}).update({name: config["runs"] for name, config in found.items()})
-    if "plan" in missing:
-        kept["plan"] = digest
+    bad = {name: why for name, config in found.items() if (why := _failure(config["runs"]))}
+    good = {name: config["runs"] for name, config in found.items() if name not in bad}
+    kept["configs"] = {**kept.get("configs", {}), **good}
+    kept["failed"] = bad
+    kept["plan"] = digest if "plan" in good else kept.get("plan", "")
     with atomic_output(place.counts) as output:
         output.write_text(json.dumps(kept))
+
+
+def _failure(runs: Sequence[dict[str, Any]]) -> str:
+    """How a configuration's program failed; it is run again the next time."""
+    bad = [run for run in runs if run["exit_code"]]
+    return f"exit code {bad[0]['exit_code']}: {bad[0].get('said', '')}".rstrip(": ") if bad else ""
 
 
 def digest_of(plan: dict[str, Any]) -> str:

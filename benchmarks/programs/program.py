@@ -21,7 +21,7 @@ class ProgramLeftOutError(NumaplanError):
 class Program:
     """One program of the table.
 
-    argv, build, environment: {threads}, {build} (a folder), {sources}, {postgres} and {port} are filled in;
+    argv, build, environment: with {threads}, {build} (a folder) and others of `make_ready` filled in;
     needs: commands, or absolute patterns of files; packages: what to install for them; threads: the most it
     is started with; checked: what it prints when its own check holds, nothing where the exit code tells;
     homes: its threads keep their roles, or its memory its users, so that a plan can help.
@@ -61,6 +61,7 @@ def make_ready(program: Program, folder: Path, cpus: int) -> Ready:
         "build": str(folder),
         "sources": str(SOURCES),
         "postgres": str(Path(shutil.which("initdb", path=path) or "").parent),
+        "cluster": str(_cluster(folder)),
         "port": "26379",
     }
     chosen = {name: value.format_map(filled) for name, value in program.environment.items()}
@@ -70,6 +71,11 @@ def make_ready(program: Program, folder: Path, cpus: int) -> Ready:
     argv = [word.format_map(filled) for word in program.argv.split()]
     argv[0] = shutil.which(argv[0], path=path) or argv[0]
     return Ready(program, argv, environment)
+
+
+def _cluster(folder: Path) -> Path:
+    """Where PostgreSQL's data are: root, as whom it does not run, may keep its folders from other users."""
+    return folder / "cluster" if os.getuid() else Path("/var/tmp/numaplan-cluster")
 
 
 def _found(name: str, path: str) -> bool:

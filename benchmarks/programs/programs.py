@@ -13,7 +13,7 @@ _CRATE = (
     '[[bin]]\\nname = "sort"\\npath = "{sources}/sort.rs"\\n[dependencies]\\nrayon = "1"\\n\''
     " > sort/Cargo.toml"
 )
-_MEASURED = "test -s text || seq 7000000 | sed 's/$/ numaplan/' > text"  # 110 MB
+_MEASURED = "test -s text || seq 2500000 | sed 's/$/ numaplan/' > text"  # 40 MB
 _OPENMP = {"OMP_NUM_THREADS": "{threads}"}
 
 
@@ -83,7 +83,7 @@ PROGRAMS = (
     Program(
         name="x264",
         kind="pipeline",
-        argv="ffmpeg -v error -f lavfi -i testsrc2=size=1280x720:rate=25 -frames:v 16 -c:v libx264"
+        argv="ffmpeg -v error -f lavfi -i testsrc2=size=1280x720:rate=25 -frames:v 8 -c:v libx264"
         " -preset veryfast -threads {threads} -f null -",
         needs=("ffmpeg",),
         packages="ffmpeg",
@@ -99,10 +99,10 @@ PROGRAMS = (
     Program(
         name="postgresql",
         kind="server",
-        argv="sh {sources}/postgres.sh {postgres} {build}/cluster {port}",
+        argv="sh {sources}/postgres.sh {postgres} {cluster} {port}",
         needs=("initdb", "pgbench", "setpriv"),
         packages="postgresql",
-        build=("sh {sources}/postgres.sh {postgres} {build}/cluster {port} make",),
+        build=("sh {sources}/postgres.sh {postgres} {cluster} {port} make",),
     ),
     Program(
         name="lammps",
@@ -129,7 +129,7 @@ PROGRAMS = (
     Program(
         name="zstd",
         kind="pool",
-        argv="zstd -q -f -3 -T{threads} {build}/text -o /dev/null",
+        argv="zstd -q -f -1 -T{threads} {build}/text -o /dev/null",
         needs=("zstd",),
         packages="zstd",
         build=(_MEASURED,),
@@ -138,7 +138,7 @@ PROGRAMS = (
     Program(
         name="stockfish",
         kind="pools",
-        argv="stockfish bench 64 {threads} 6 default depth",
+        argv="stockfish bench 64 {threads} 4 default depth",
         needs=("stockfish",),
         packages="stockfish",
         checked="Nodes/second",

@@ -10,7 +10,11 @@ import msgspec
 from .measuring import Place, digest_of, load
 from .program import Program
 
-_PLACEMENTS = {"default": "alone", "compact": "compact", "interleave": "interleave"}  # to names in a plan
+_PLACEMENTS = {  # to names of what a plan tried
+    "default": "alone",
+    "compact": "compact, first touch",
+    "interleave": "scatter, interleaved",
+}
 
 
 class Counted(msgspec.Struct, frozen=True):
@@ -57,15 +61,11 @@ def read_row(program: Program, folder: Path, machine: str) -> Row:
     """What is kept of a program on a machine, but counts of another plan than the one that is there."""
     place = Place(folder / program.name, machine)
     plan, kept = load(place.plan), load(place.counts)
-    failed = {"": place.failed.read_text().strip()} if place.failed.exists() else {}
-    counted = {}
-    for name, runs in kept.get("configs", {}).items():
-        if name == "plan" and (not plan or kept.get("plan") != digest_of(plan)):
-            continue
-        if bad := [run for run in runs if run["exit_code"]]:
-            failed[name] = f"exit code {bad[0]['exit_code']}: {bad[0].get('said', '')}".rstrip(": ")
-        else:
-            counted[name] = _counted(runs)
+    failed = {"": place.failed.read_text().strip()} if place.failed.exists() else kept.get("failed", {})
+    current = bool(plan) and kept.get("plan") == digest_of(plan)
+    counted = {
+        name: _counted(runs) for name, runs in kept.get("configs", {}).items() if name != "plan" or current
+    }
     predicted = _predicted(plan) if plan else None
     return Row(program.name, program.kind, program.homes, machine, counted, predicted, failed)
 

@@ -50,9 +50,12 @@ def _cost(row: Row, name: str) -> str:
         return "failed" if name in row.failed else _NONE
     said = row.predicted.costs.get(name) if row.predicted else None
     alone = " alone" if name == "plan" and row.predicted and row.predicted.alone else ""
-    return f"{row.counted[name].cost / 1e6:.0f}" + (
-        f" ({said / 1e6:.0f}{alone})" if said is not None else alone
-    )
+    expected = f" ({_ms(said)}{alone})" if said is not None else alone
+    return f"{_ms(row.counted[name].cost)}{expected}"
+
+
+def _ms(cost: float) -> str:
+    return f"{cost / 1e6:.0f}" if cost >= 100e6 else f"{cost / 1e6:.1f}"
 
 
 def _shares(machine: str, rows: Sequence[Row], configs: list[str]) -> Shown:

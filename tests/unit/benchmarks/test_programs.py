@@ -62,20 +62,20 @@ def test_nothing_counted_meets_nothing() -> None:
     assert [verdict.met for verdict in verdicts([_row()])] == [None] * 4
 
 
-def _kept(folder: Path, made_for: dict[str, object], **exit_codes: int) -> Row:
+def _kept(folder: Path, made_for: dict[str, object], *configs: str, **failed: str) -> Row:
     program = PROGRAMS[0]
     place = Place(folder / program.name, "2x2")
     place.folder.mkdir()
     place.plan.write_text(json.dumps(PLAN))
     fields = ("local_share", "memory_local_share", "memory_imbalance", "lines_between_nodes", "busiest_cpu")
     run = dict.fromkeys((*fields, "cost", "seconds"), 0.5)
-    configs = {name: [{**run, "exit_code": code, "said": "no"}] for name, code in exit_codes.items()}
-    place.counts.write_text(json.dumps({"plan": digest_of(made_for), "configs": configs}))
+    counts = {"plan": digest_of(made_for), "configs": {name: [run] for name in configs}, "failed": failed}
+    place.counts.write_text(json.dumps(counts))
     return read_row(program, folder, "2x2")
 
 
 def test_row_has_what_was_counted_and_predicted(tmp_path: Path) -> None:
-    row = _kept(tmp_path, PLAN, default=0, compact=2, plan=0)
+    row = _kept(tmp_path, PLAN, "default", "plan", compact="exit code 2: no")
     assert set(row.counted) == {"default", "plan"}
     assert row.failed == {"compact": "exit code 2: no"}
     assert row.predicted == Predicted(local=0.8, costs={"default": 1e8, "plan": 90e6})
@@ -83,7 +83,7 @@ def test_row_has_what_was_counted_and_predicted(tmp_path: Path) -> None:
 
 def test_counts_of_another_plan_are_not_this_plans(tmp_path: Path) -> None:
     other = {**PLAN, "threads": [{"path": "0"}]}
-    assert set(_kept(tmp_path, other, default=0, plan=0).counted) == {"default"}
+    assert set(_kept(tmp_path, other, "default", "plan").counted) == {"default"}
 
 
 def test_plans_that_differ_in_predictions_place_alike() -> None:
@@ -94,7 +94,7 @@ def test_tables_and_page_show_bad_rows(tmp_path: Path) -> None:
     row = _row(Predicted(local=0.5, costs={"plan": 2e6}, alone=True), default=1e6, plan=3e6)
     row = replace(row, failed={"compact": "exit code 2"})
     costs, shares, evenness = tables([row])
-    assert costs.lines == (("made", "static", "1", "3 (2 alone)", "–"),)
+    assert costs.lines == (("made", "static", "1.0", "3.0 (2.0 alone)", "–"),)
     assert shares.lines == (("made", "50 40", "50 40", "50 –"),)
     assert evenness.lines == (("made", "1 1.50 1.20", "1 1.50 1.20"),)
     write_page(tmp_path / "page.md", [row])
