@@ -27,6 +27,7 @@ from .online.policies.page_sets import (
 )
 from .online.registry import make_policy as make_policy, policy_names as policy_names
 from .plan_file.parts import (
+    Blocks as Blocks,
     Metrics as Metrics,
     PlanApp as PlanApp,
     PlanMachine as PlanMachine,

@@ -78,6 +78,7 @@ def _counted(trace: Trace, samples: TraceSamples, rules: "_Rules") -> PageCounts
         **_in_order(rows[placed]),
         elsewhere=elsewhere,
         period=max(1, samples.period),
+        lives=_lives(trace, regions),
     )
 
 
@@ -112,6 +113,14 @@ def _keys(trace: Trace, regions: int) -> list[RegionKey]:
             sequence=row.sequence,
         )
     return keys
+
+
+def _lives(trace: Trace, regions: int) -> NDArray[np.int64]:
+    """(regions, 2) when each was made and when it went."""
+    lives = np.zeros((regions, 2), np.int64)
+    for row in trace.region_rows:
+        lives[row.region] = row.start_ns, row.end_ns
+    return lives
 
 
 class _Native(ctypes.Structure):

@@ -29,7 +29,7 @@ class PageCounts(msgspec.Struct, frozen=True):
     phase: number of the phase of the run (None: one); teams: of each phase, the team of threads that it is
     of (None: one); elsewhere: (N, N) accesses of each thread to memory of other regions, by the thread that
     touched its page first; period: accesses that one count stands for; first_ns: time of the page's first
-    sample.
+    sample; lives: (regions, 2) ns when each was made and went, -1: it stayed (None: not known).
     """
 
     regions: Sequence[RegionKey]
@@ -45,6 +45,7 @@ class PageCounts(msgspec.Struct, frozen=True):
     elsewhere: Floats | None = None
     period: int = 1
     first_ns: Ints | None = None
+    lives: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.region)

@@ -1,6 +1,6 @@
 """How each region of memory is used: size, who touched it first, who shares it, read-mostly or not."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,7 +19,8 @@ class RegionUse:
     sharers, writers: how many threads touched and wrote it; first_toucher: of its earliest sample;
     main_thread, main_share: who touches it most, and that thread's share; read_mostly: hardly written but by
     its first toucher; shared_writes: share of its samples in pages that one thread writes and others touch;
-    foreign_first: share in pages that another thread touches most than the one that touched them first.
+    foreign_first: share in pages that another thread touches most than the one that touched them first;
+    thread: creation path of who allocated it.
     """
 
     region: int
@@ -38,6 +39,7 @@ class RegionUse:
     read_mostly: bool
     shared_writes: float
     foreign_first: float
+    thread: str = ""
 
     @property
     def title(self) -> str:
@@ -53,8 +55,9 @@ def region_uses(trace: Trace, pages: PageCounts) -> list[RegionUse]:
     """
     kinds = ", ".join(f"'{kind}'" for kind in DATA_KINDS)
     rows = trace.rows(
-        "SELECT region, process, kind, name, bytes, sequence FROM regions "
-        f"WHERE kind IN ({kinds}) AND NOT (kind = 'other' AND name = '{OUR_LIBRARY}') ORDER BY region"
+        "SELECT region, r.process, kind, r.name, bytes, sequence, coalesce(t.path, '')"
+        " FROM regions r LEFT JOIN threads t ON r.thread = t.thread "
+        f"WHERE kind IN ({kinds}) AND NOT (kind = 'other' AND r.name = '{OUR_LIBRARY}') ORDER BY region"
     )
     starts = np.searchsorted(pages.region, [int(row[0]) for row in rows])
     ends = np.searchsorted(pages.region, [int(row[0]) for row in rows], side="right")
@@ -62,7 +65,7 @@ def region_uses(trace: Trace, pages: PageCounts) -> list[RegionUse]:
     for row, start, end in zip(rows, starts.tolist(), ends.tolist(), strict=True):
         if end > start:
             identity = (int(row[0]), str(row[1]), str(row[2]), str(row[3]), int(row[4]), int(row[5]))
-            found.append(_use(identity, pages, slice(start, end)))
+            found.append(replace(_use(identity, pages, slice(start, end)), thread=str(row[6])))
     return sorted(found, key=lambda use: (-use.samples, use.region))
 
 

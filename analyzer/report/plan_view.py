@@ -55,6 +55,12 @@ class PlanView:
         entry = self.homes.get(region)
         if entry is None:
             return "first touch"
+        if entry.get("blocks"):
+            return f"{self._nodes_text(entry)}, by the rule for its site"
+        return self._nodes_text(entry)
+
+    @staticmethod
+    def _nodes_text(entry: Mapping[str, Any]) -> str:
         named = sorted({int(run["node"]) for run in entry["runs"]})
         listed = ", ".join(str(node) for node in named[:6]) + (" …" if len(named) > 6 else "")
         if entry["policy"] == "next-touch":
@@ -84,9 +90,17 @@ def view_plan(
         raise UsageError("the plan names none of the trace's threads", "give the plan made from this trace")
     compact = _compact(len(threads), len(nodes))
     homes: dict[int, dict[str, Any]] = {}
-    entries = {_key(entry["region"]): entry for entry in content.get("memory", ())}
+    memory = content.get("memory", ())
+    entries = {_key(entry["region"]): entry for entry in memory if not entry.get("blocks")}
+    rules: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for entry in memory:
+        if entry.get("blocks"):
+            key = entry["region"]
+            site = (key.get("process", "p0"), key["kind"], key["name"], key.get("thread", ""))
+            rules.setdefault(site, []).append(entry)
     for use in regions:
         entry = entries.get((use.process, use.kind, use.name, use.bytes, use.sequence))
+        entry = entry or _by_rule(use, rules)
         if entry is not None:
             homes[use.region] = entry
     # Threads that the plan leaves alone stay where they would be without it.
@@ -122,6 +136,22 @@ def _key(region: dict[str, Any]) -> tuple[str, str, str, int, int]:
         int(region["bytes"]),
         int(region.get("sequence", 0)),
     )
+
+
+def _by_rule(
+    use: RegionUse, rules: Mapping[tuple[str, ...], Sequence[dict[str, Any]]]
+) -> dict[str, Any] | None:
+    """The rule for the blocks that this is one of, its runs cut to this one's size."""
+    for entry in rules.get((use.process, use.kind, use.name, use.thread), ()):
+        least, most = (entry["blocks"].get(name) for name in ("least", "most"))
+        if use.bytes >= (least or 0) and (most is None or use.bytes <= most):
+            scale = use.bytes / int(entry["region"]["bytes"])
+            runs = [
+                {"offset": run["offset"] * scale, "bytes": run["bytes"] * scale, "node": run["node"]}
+                for run in entry["runs"]
+            ]
+            return {**entry, "runs": runs}
+    return None
 
 
 def _compact(threads: int, nodes: int) -> Nodes:

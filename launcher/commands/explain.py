@@ -61,10 +61,14 @@ def _region(region: PlanRegion) -> str:
     by_node: dict[int, int] = defaultdict(int)
     for run in region.runs:
         by_node[run.node] += run.bytes
-    where = ", ".join(f"{human_bytes(count)} on node {node}" for node, count in sorted(by_node.items()))
+    where = ", ".join(
+        f"{f'{count / key.bytes:.0%}' if region.rule else human_bytes(count)} on node {node}"
+        for node, count in sorted(by_node.items())
+    )
     if list(by_node.values()) == [key.bytes]:
         where = f"on node {region.runs[0].node}"
-    return f"{key.kind} {key.name}, {human_bytes(key.bytes)}: {region.policy} {where}".rstrip()
+    what = region.title if region.rule else f"{region.title}, {human_bytes(key.bytes)}"
+    return f"{what}: {region.policy} {where}".rstrip()
 
 
 def _count(number: int, what: str) -> str:

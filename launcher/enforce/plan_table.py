@@ -12,14 +12,15 @@ from numaplan.mapper import Plan, PlanRegion, PlanThread
 LIBRARY = native_part("launcher", "enforce.so")
 
 MAGIC = b"NUMAPLPF"
-VERSION = 1
+VERSION = 2
 KINDS = {"heap": 1, "mmap": 2, "file": 3, "static": 4}
 POLICIES = {"bind": 1, "preferred": 2, "interleave": 3, "next-touch": 4}
 
-_HEADER = struct.Struct("<8s6IQ24x")
+_HEADER = struct.Struct("<8s6IQI20x")
 _THREAD = struct.Struct("<QQIIiI")
 _REGION = struct.Struct("<QQQQQQIIIHH")
 _RUN = struct.Struct("<QQII")
+_SIZES = struct.Struct("<QQ")
 
 _MOST_BLOCKS = (1 << 32) - 1  # of a thread, as the library counts them
 _MOST_BYTES = 1 << 56  # of a region: more than any processor addresses
@@ -30,7 +31,7 @@ Locate = Callable[[str, str], tuple[int, str] | None]
 
 
 class PlanTable(msgspec.Struct, frozen=True):
-    """Its bytes; regions[i]: the plan's region of row i; skipped: those without a row."""
+    """Its bytes; regions[i]: the plan's region of row i, rules last; skipped: those without a row."""
 
     data: bytes
     regions: tuple[PlanRegion, ...]
@@ -103,19 +104,30 @@ def encode(plan: Plan, floating: dict[str, Sequence[int]], locate: Locate) -> Pl
             continue
         runs += [(run.offset, run.bytes, run.node, 0) for run in region.runs]
         rows.append((row, region))
-    rows.sort(key=lambda pair: (pair[0][0], pair[0][1], pair[0][8]))
+    rows.sort(key=_order)
+    rules = [region.rule for _, region in rows if region.rule]
     body = b"".join(
         (
             _pack(_THREAD, threads),
             _pack(_REGION, [row for row, _ in rows]),
             _pack(_RUN, runs),
+            _pack(_SIZES, [(rule.least, _MOST_BYTES if rule.most is None else rule.most) for rule in rules]),
             struct.pack(f"<{len(cpus)}I", *cpus),
         )
     )
     size = _HEADER.size + len(body)
     nodes = len(plan.machine.nodes)
-    header = _HEADER.pack(MAGIC, VERSION, len(threads), len(cpus), len(rows), len(runs), nodes, size)
+    counts = len(threads), len(cpus), len(rows), len(runs), nodes
+    header = _HEADER.pack(MAGIC, VERSION, *counts, size, len(rules))
     return PlanTable(header + body, tuple(region for _, region in rows), tuple(skipped))
+
+
+def _order(pair: tuple[tuple[int, ...], PlanRegion]) -> tuple[int, ...]:
+    """As the library looks rows up: one region by thread and sequence, rules behind them by call site."""
+    (process, thread, module, offset, *_, sequence, kind, _), region = pair
+    if region.rule is None:
+        return 0, process, thread, sequence
+    return 1, process, thread, module, offset, kind, region.rule.least
 
 
 def _pack(layout: struct.Struct, rows: Iterable[tuple[int, ...]]) -> bytes:
@@ -153,7 +165,8 @@ def _region_row(region: PlanRegion, locate: Locate, first_run: int) -> tuple[int
         if not module or not _is_hex(text):
             return "its call site is not known"
         offset = int(text, 16)
-    if not 0 <= key.sequence <= _MOST_BLOCKS:
+    sequence = key.sequence or 0
+    if not 0 <= sequence <= _MOST_BLOCKS:
         return "no thread has such a block"
     if key.bytes > _MOST_BYTES:
         return "no memory is so large"
@@ -167,7 +180,7 @@ def _region_row(region: PlanRegion, locate: Locate, first_run: int) -> tuple[int
         int.from_bytes(first_bytes, "little"),
         first_run,
         len(region.runs),
-        key.sequence if key.kind != "static" else 0,
+        sequence if key.kind != "static" else 0,
         KINDS[key.kind],
         POLICIES[region.policy],
     )

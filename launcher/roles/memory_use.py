@@ -143,7 +143,7 @@ def _nodes(plan: Plan) -> list[int]:
     return sorted({run.node for region in plan.memory for run in region.runs})
 
 
-def _key(region: RegionKey) -> tuple[str, str, str, str, int]:
+def _key(region: RegionKey) -> tuple[str, str, str, str, int | None]:
     thread = region.thread if region.kind != "static" else ""
     return region.process, region.kind, region.name, thread, region.sequence
 

@@ -23,13 +23,18 @@ class AppliedThread(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class AppliedRegion(msgspec.Struct, frozen=True, kw_only=True):
-    """Bytes by node id; actual has touched pages only. misplaced: bytes on another node than planned."""
+    """Bytes by node id; actual has touched pages only. misplaced: bytes on another node than planned.
+
+    blocks: of a rule, how many it placed, planned bytes being those of all; actual: of the first of them and
+    of ever fewer of the later ones. 0: one region.
+    """
 
     region: RegionKey
     planned: dict[str, int]
     actual: dict[str, int]
     misplaced: int
     appeared: bool
+    blocks: int = 0
 
     @property
     def well_placed(self) -> bool:

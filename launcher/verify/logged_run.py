@@ -10,6 +10,7 @@ from ..enforce.tracer import LOG
 
 # Record kinds and fields: native/enforce/enforce.h.
 _APPLIED_THREAD, _APPLIED_REGION, _REGION_PAGES, _BAD_PLAN_TABLE, _NEXT_TOUCHED = range(32, 37)
+_RULE_BLOCKS, _MEMORY = range(37, 39)
 _NO_NODE = 0xFFFF
 _MOST_LOG = 256 << 20  # bytes read of the tracer's log
 _LOG_FIELDS = 8
@@ -33,7 +34,8 @@ class LoggedThread:
 class LoggedRegion:
     """A planned region that appeared: size, errno of placing, bytes by (node of the plan, node found).
 
-    -1 stands for a node not planned, or a page not touched. address and pid: where it was last.
+    -1 stands for a node not planned, or a page not touched. address and pid: where it was last. blocks: of a
+    rule, how many it placed, `bytes` in all; pages are those of some of them.
     """
 
     bytes: int = 0
@@ -41,6 +43,7 @@ class LoggedRegion:
     pages: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
     address: int = 0
     pid: int = 0
+    blocks: int = 0
 
 
 @dataclass
@@ -48,7 +51,8 @@ class LoggedRun:
     """A run by its logs; regions by their row in the plan table; outside: processes that a tracer followed.
 
     next_touch: bytes marked, pages moved, pages that could not be moved; full: nodes that had, while it
-    ran, no room for what was planned there.
+    ran, no room for what was planned there; memory: bytes of large blocks, mappings and static data that it
+    made, and of those that were placed.
     """
 
     processes: list[str] = field(default_factory=list)
@@ -59,6 +63,7 @@ class LoggedRun:
     outside: set[str] = field(default_factory=set)
     next_touch: tuple[int, int, int] = (0, 0, 0)
     full: set[int] = field(default_factory=set)
+    memory: tuple[int, int] = (0, 0)
 
 
 def read_logged_run(workdir: Path) -> LoggedRun:
@@ -72,6 +77,7 @@ def read_logged_run(workdir: Path) -> LoggedRun:
         image = read_image(log, process, None)
         tids = {thread.path: thread.tid for thread in image.threads}
         logged.lost += log.lost
+        rules, memory = dict[int, Record](), (0, 0)  # the last word counts
         for record in log.records:
             if record.kind == _APPLIED_THREAD and record.thread in image.paths:
                 path = image.paths[record.thread]
@@ -90,6 +96,16 @@ def read_logged_run(workdir: Path) -> LoggedRun:
                 logged.next_touch = (marked + record.b, moved + record.d, stayed + record.e)
             elif record.kind == _BAD_PLAN_TABLE:
                 logged.bad_table = True
+            elif record.kind == _RULE_BLOCKS:
+                if record.b not in rules or record.c > rules[record.b].c:
+                    rules[record.b] = record
+            elif record.kind == _MEMORY:
+                memory = max(memory, (record.b, record.c))
+        logged.memory = (logged.memory[0] + memory[0], logged.memory[1] + memory[1])
+        for row, record in rules.items():
+            region = logged.regions[row]
+            region.blocks, region.bytes = region.blocks + record.c, region.bytes + record.d
+            region.error = region.error or record.a
     _read_tracer_log(workdir, logged)
     return logged
 

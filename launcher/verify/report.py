@@ -90,8 +90,10 @@ def _misplaced_bytes(plan: Plan, rows: dict[RegionKey, int], logged: LoggedRun) 
 
 def _region(region: PlanRegion, logged: LoggedRegion | None) -> AppliedRegion:
     planned: dict[str, int] = {}
+    placed = logged.bytes if region.rule and logged else region.region.bytes
     for run in region.runs:
-        planned[str(run.node)] = planned.get(str(run.node), 0) + run.bytes
+        size = run.bytes * placed // region.region.bytes if region.rule else run.bytes
+        planned[str(run.node)] = planned.get(str(run.node), 0) + size
     actual: dict[str, int] = {}
     misplaced = 0
     for (wanted, node), count in (logged.pages if logged else {}).items():
@@ -106,6 +108,7 @@ def _region(region: PlanRegion, logged: LoggedRegion | None) -> AppliedRegion:
         actual=actual,
         misplaced=misplaced,
         appeared=logged is not None,
+        blocks=logged.blocks if logged else 0,
     )
 
 
@@ -138,10 +141,11 @@ def _memory_reasons(
     ]
     for row, region in enumerate(table.regions):
         actual = logged.regions.get(row)
-        name = f"{region.region.kind} {region.region.name}"
+        name = region.title
         if actual is not None and actual.error:
             reasons.append(f"{name}: {_region_failure(region, actual.error)}")
-        if actual is not None and actual.bytes and actual.bytes != region.region.bytes:
+        resized = actual is not None and not region.rule and actual.bytes not in (0, region.region.bytes)
+        if actual is not None and resized:
             reasons.append(f"{name}: {actual.bytes} bytes today, {region.region.bytes} in the plan")
     for item in memory:
         if not item.well_placed:

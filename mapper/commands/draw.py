@@ -55,12 +55,13 @@ def show_plan(plan: Plan) -> None:
     console.print(Columns([_threads_box(plan, node) for node in plan.machine.nodes]), highlight=False)
     if plan.memory:
         table = Table(box=None, pad_edge=False)
-        for name in ("memory", "bytes", "policy", "nodes"):
-            table.add_column(name, overflow="fold", no_wrap=name in ("bytes", "policy"))
+        for name in ("memory", "bytes", "policy", "nodes", "accesses"):
+            table.add_column(name, overflow="fold", no_wrap=name in ("bytes", "policy", "accesses"))
         for region in plan.memory[:MOST_REGIONS]:
             nodes = format_list({run.node for run in region.runs})
-            name = f"{region.region.kind} {region.region.name}"
-            table.add_row(name, in_bytes(region.region.bytes), region.policy, nodes)
+            size = f"{'≤ ' * bool(region.rule)}{in_bytes(region.region.bytes)}"
+            share = f"{region.share:.1%}" if isinstance(region.share, float) else "–"
+            table.add_row(region.title, size, region.policy, nodes, share)
         if len(plan.memory) > MOST_REGIONS:
             table.add_row(f"… {len(plan.memory) - MOST_REGIONS} more")
         console.print(table, highlight=False)

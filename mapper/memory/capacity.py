@@ -48,7 +48,7 @@ def free_bytes(tables: Sequence[RunTable], machine: Machine) -> Room:
     )
     for table in tables:
         if table.interleave:
-            room[list(table.interleave)] -= table.key.bytes / len(table.interleave)
+            room[list(table.interleave)] -= table.key.bytes * table.copies / len(table.interleave)
         else:
             np.subtract.at(room, table.home, table.bytes_of())
     return room
@@ -138,7 +138,7 @@ def _cut(table: RunTable, run: int, last: int) -> int:
     if last >= size:
         return run
     start, end = int(table.first[run]), int(table.first[run + 1])
-    border = end - last // PAGE
+    border = end - int(last / table.copies) // PAGE
     if border <= start:
         return run
     share = (end - border) / (end - start)

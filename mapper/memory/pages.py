@@ -10,7 +10,7 @@ that uses it. A plan that lists them all could not be read.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -20,14 +20,16 @@ from numaplan.analyzer import PageCounts
 from numaplan.machine import Machine
 from numaplan.profiler import RegionKey
 
-from ..plan_file.parts import PlanRegion, Run
+from ..plan_file.parts import PlanRegion, Policy, Run
 from .capacity import fit_capacity, spread_traffic
 from .next_touch import next_touch_gain
 from .run_table import PAGE, RunTable, counts_by_node, make_table
+from .site_rules import SiteRule, site_rules, table_of_block, tables_by_region, totals_by_entry
 from .traffic import planned_traffic
 
 MAX_RUNS = 4096  # of one region
 MAX_REGIONS = 1000
+WITNESSES = 16  # of a rule's blocks
 MAX_ALL_RUNS = 10_000  # with MAX_REGIONS keeps the plan file under 1 MB, however much memory there is
 LEAST_RUNS = 4  # that every region may have
 SMALL = 1 << 20  # bytes of a region
@@ -36,6 +38,8 @@ _OF_LIBRARY = re.compile(r"\.so(\.[0-9.]+)?([:+]|$)")  # libc.so.6:.data, libmpi
 UNPLACED = 1e-3  # share of all accesses that the least used regions, not worth a line in the plan, may have
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Counts = Ints | Floats
 
 
 class PagePlan(msgspec.Struct, frozen=True):
@@ -78,9 +82,18 @@ def place_pages(
     borders = np.searchsorted(stats.region[by_region], np.arange(len(stats.regions) + 1))
     tables: dict[int, RunTable] = {}
     changing, moving = [], []
-    busiest = _busiest(stats)
+    rules = {
+        int(rule.members[0]): rule
+        for rule in site_rules(stats, node_of, column)
+        if not _is_moving(stats, rule, by_region, borders, node_of)
+    }
+    busiest = _busiest(stats, rules.values())
     spare = MAX_ALL_RUNS - LEAST_RUNS * len(busiest)  # the busiest regions have first use of these
     for number in busiest:
+        if number in rules:
+            tables[number] = rules[number].table
+            spare -= max(0, len(tables[number].home) - LEAST_RUNS)
+            continue
         rows = _usable(
             stats, by_region[borders[number] : borders[number + 1]], stats.regions[number], node_of
         )
@@ -98,13 +111,16 @@ def place_pages(
                 changing.append((table.key, gain))
         tables[number] = table
         spare -= max(0, len(table.home) - LEAST_RUNS)
-    left = [tables.pop(number).key for number in without_gain(stats, tables, node_of)]
+    left = _leave_out(stats, tables, rules, node_of)
     fit_capacity(list(tables.values()), machine)
     spread_traffic(list(tables.values()), machine)
-    traffic, homes = planned_traffic(stats, tables, node_of, len(column))
+    traffic, homes = planned_traffic(stats, tables_by_region(stats, tables, rules), node_of, len(column))
     counted = float(traffic.sum())
     return PagePlan(
-        memory=tuple(_plan_region(table, machine) for table in tables.values()),
+        memory=tuple(
+            msgspec.structs.replace(_plan_region(table, machine), share=share)
+            for table, share in zip(tables.values(), _shares(stats, tables, rules), strict=True)
+        ),
         local_share=float(np.trace(traffic)) / counted if counted else -1.0,
         traffic=traffic,
         changing=tuple(changing),
@@ -114,6 +130,19 @@ def place_pages(
     )
 
 
+def _is_moving(stats: PageCounts, rule: SiteRule, by_region: Ints, borders: Ints, node_of: Ints) -> bool:
+    """Whether users of its blocks change, by some of them: then each is looked at by itself."""
+    if stats.phase is None or rule.table.interleave:
+        return False
+    for number in rule.members[:WITNESSES].tolist():
+        key = stats.regions[number]
+        rows = _usable(stats, by_region[borders[number] : borders[number + 1]], key, node_of)
+        table = table_of_block(rule.table, key)
+        if any(next_touch_gain(stats, rows, node_of, table, of) > 0 for of in (stats.team, stats.phase)):
+            return True
+    return False
+
+
 def _usable(stats: PageCounts, rows: Ints, key: RegionKey, node_of: Ints) -> Ints:
     """Rows with a known thread, a page inside of the region, and accesses that count."""
     thread, page = stats.thread[rows], stats.page[rows]
@@ -121,18 +150,42 @@ def _usable(stats: PageCounts, rows: Ints, key: RegionKey, node_of: Ints) -> Int
     return rows[inside & (stats.accesses[rows] > 0)]
 
 
-def _busiest(stats: PageCounts) -> list[int]:
-    totals = np.bincount(stats.region, weights=stats.accesses, minlength=len(stats.regions))
+def _busiest(stats: PageCounts, rules: Iterable[SiteRule]) -> list[int]:
+    """Regions, and of each rule the first member, with most accesses first."""
+    totals = totals_by_entry(stats, stats.accesses, rules)
     order = np.argsort(-totals, kind="stable")[:MAX_REGIONS]
     before = np.cumsum(totals[order]) - totals[order]
     wanted = (totals[order] > 0) & (before < (1 - UNPLACED) * totals.sum())
     return [int(number) for number in order[wanted]]
 
 
+def _shares(stats: PageCounts, tables: Mapping[int, RunTable], rules: Mapping[int, SiteRule]) -> list[float]:
+    """Of all accesses, those to each entry of the plan."""
+    counts = stats.all_accesses.astype(np.float64)
+    every = counts.sum() + (0.0 if stats.elsewhere is None else stats.elsewhere.sum())
+    totals = totals_by_entry(stats, counts, [rule for number, rule in rules.items() if number in tables])
+    return [float(f"{min(totals[number] / every, 1.0):.4g}") for number in tables]
+
+
+def _leave_out(
+    stats: PageCounts, tables: dict[int, RunTable], rules: Mapping[int, SiteRule], node_of: Ints
+) -> list[RegionKey]:
+    """Take the regions without gain out of the tables, and rules that are for such only; their keys."""
+    out = set(without_gain(stats, tables_by_region(stats, tables, rules), node_of))
+    left = []
+    for number in list(tables):
+        members = rules[number].members.tolist() if number in rules else [number]
+        if out.issuperset(members):
+            del tables[number]
+            left += [stats.regions[member] for member in members]
+    return left
+
+
 def _plan_region(table: RunTable, machine: Machine) -> PlanRegion:
     ids = machine.node_ids
+    blocks = table.blocks or msgspec.UNSET
     if table.interleave:
-        return PlanRegion(region=table.key, policy="interleave", runs=_equal_parts(table, ids))
+        return PlanRegion(region=table.key, policy="interleave", runs=_equal_parts(table, ids), blocks=blocks)
     keep = np.append(True, table.home[1:] != table.home[:-1])  # neighbours may have come together since
     first = np.append(table.first[:-1][keep], table.first[-1])
     ends = np.minimum(first[1:] * PAGE, table.key.bytes)
@@ -142,7 +195,8 @@ def _plan_region(table: RunTable, machine: Machine) -> PlanRegion:
             first[:-1].tolist(), ends.tolist(), table.home[keep].tolist(), strict=True
         )
     )
-    return PlanRegion(region=table.key, policy="next-touch" if table.next_touch else "bind", runs=runs)
+    policy: Policy = "next-touch" if table.next_touch else "bind"
+    return PlanRegion(region=table.key, policy=policy, runs=runs, blocks=blocks)
 
 
 def _equal_parts(table: RunTable, ids: Sequence[int]) -> tuple[Run, ...]:

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from numaplan.analyzer import PageCounts
 from numaplan.profiler import RegionKey
 
+from ..plan_file.parts import Blocks
+
 PAGE = 4096
 READ_MOSTLY = 0.05  # share of writes below which replicated reading is what counts
 SPREAD = 0.6  # a page is everybody's when no node has more than this share of its accesses
@@ -23,7 +25,8 @@ Floats = NDArray[np.float64]
 class RunTable(msgspec.Struct):
     """One region cut into runs: first[i]..first[i+1] pages on home[i]; accesses: (R, nodes) of each run.
 
-    interleave: the nodes that share the region equally, instead of homes; next_touch: left to who comes next.
+    interleave: the nodes that share the region equally, instead of homes; next_touch: left to who comes next;
+    blocks: all that this is a rule for, of which `copies` times the key's bytes live at the same time.
     """
 
     key: RegionKey
@@ -32,10 +35,13 @@ class RunTable(msgspec.Struct):
     home: Ints
     interleave: tuple[int, ...] = ()
     next_touch: bool = False
+    blocks: Blocks | None = None
+    copies: float = 1.0
 
     def bytes_of(self) -> Ints:
-        """Size of each run."""
-        return np.minimum(self.first[1:] * PAGE, self.key.bytes) - self.first[:-1] * PAGE
+        """Memory that each run takes."""
+        sizes = np.minimum(self.first[1:] * PAGE, self.key.bytes) - self.first[:-1] * PAGE
+        return (sizes * self.copies).astype(np.int64) if self.copies > 1 else sizes
 
     def homes_of(self, pages: Ints) -> Ints:
         """(P,) home of each page of the region."""
@@ -73,17 +79,17 @@ def _shared_reading(counts: Floats, writes: float) -> bool:
     return bool(busy and writes <= READ_MOSTLY * totals.sum())
 
 
-def homes(counts: Floats) -> Ints:
-    """(P,) the node that uses each page most; the region's own where that may be chance.
+def homes(counts: Floats, usual: Ints | None = None) -> Ints:
+    """(P,) the node that uses each page most; the region's own (`usual`) where that may be chance.
 
     A page of two equal users would change sides with every recording, cost a run, and promise more than any
     home can keep (the greater of two noisy numbers).
     """
-    usual = int(counts.sum(axis=0).argmax())
+    if usual is None:
+        usual = np.full(len(counts), counts.sum(axis=0).argmax())
     best = counts.argmax(axis=1)
-    most = counts[np.arange(len(counts)), best]
-    lead = most - counts[:, usual]
-    return np.where(lead > CHANCE * np.sqrt(most + counts[:, usual]), best, usual)
+    most, own = (counts[np.arange(len(counts)), node] for node in (best, usual))
+    return np.where(most - own > CHANCE * np.sqrt(most + own), best, usual)
 
 
 def _merge(pages: Ints, counts: Floats, limit: int) -> tuple[Ints, Floats]:

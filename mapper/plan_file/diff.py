@@ -1,6 +1,8 @@
 """What differs between two plans, in lines."""
 
-from numaplan.profiler import RegionKey
+from typing import Any
+
+from msgspec.structs import replace
 
 from .parts import PlanRegion
 from .plan import Plan
@@ -49,19 +51,31 @@ def _threads(first: Plan, second: Plan) -> list[str]:
 
 
 def _memory(first: Plan, second: Plan) -> list[str]:
-    def table(plan: Plan) -> dict[RegionKey, PlanRegion]:
-        return {region.region: region for region in plan.memory}
-
-    before, after = table(first), table(second)
+    before, after = ({_identity(region): region for region in plan.memory} for plan in (first, second))
     lines = []
     for key in dict.fromkeys([*before, *after]):
         old, new = before.get(key), after.get(key)
-        name = f"{key.kind} {key.name} ({key.bytes} bytes)"
+        region = old or new
+        assert region is not None
+        name = region.title if region.rule else f"{region.title} ({region.region.bytes} bytes)"
         if old is None or new is None:
             lines.append(f"{name}: only in the {'second' if old is None else 'first'} plan")
-        elif old != new:
+        elif _placement(old) != _placement(new):
             lines.append(f"{name}: {_nodes(old)} -> {_nodes(new)}")
     return lines
+
+
+def _identity(region: PlanRegion) -> Any:
+    """What tells that entries of two plans are for the same memory: of rules not how large blocks were."""
+    if region.rule is None:
+        return region.region
+    return replace(region.region, bytes=0), region.rule.least, region.rule.most
+
+
+def _placement(region: PlanRegion) -> Any:
+    """Policy and homes; those of a rule as shares of a block, whole percents."""
+    size = region.region.bytes / 100 if region.rule else 1
+    return region.policy, [(round(r.offset / size), round(r.bytes / size), r.node) for r in region.runs]
 
 
 def _nodes(region: PlanRegion) -> str:

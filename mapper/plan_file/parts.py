@@ -72,16 +72,51 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     node: Count
 
 
+class Blocks(msgspec.Struct, frozen=True, kw_only=True):
+    """The blocks that a rule is for: from `least` to `most` (None: any) bytes; seen: in the recording."""
+
+    least: Count = 0
+    most: Count | None = None
+    seen: Count = 0
+
+    @property
+    def sizes(self) -> str:
+        """The sizes in words."""
+        from numaplan.analyzer import in_bytes
+
+        if self.most is None:
+            return f"every block from {in_bytes(self.least)}" if self.least else "every block"
+        if not self.least:
+            return f"every block below {in_bytes(self.most + 1)}"
+        return f"every block of {in_bytes(self.least)} to {in_bytes(self.most + 1)}"
+
+
 class PlanRegion(msgspec.Struct, frozen=True, kw_only=True):
     """One region's policy; runs ascend and do not overlap.
 
     bind and preferred put each run on its node; interleave spreads the whole span of the runs over all the
     nodes they name (one run a node, of equal parts); next-touch leaves each page to who touches it next.
+    blocks: this is a rule for all blocks of these sizes that the thread allocates at the call site, but for
+    those that are listed by their sequence; runs are of a block of the region's size, others are cut in
+    proportion. share: of the recorded accesses, those to it (unset: not known).
     """
 
     region: RegionKey
     policy: Policy
     runs: tuple[Run, ...] = ()
+    share: Annotated[float, msgspec.Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
+    blocks: Blocks | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def rule(self) -> Blocks | None:
+        """What blocks it is a rule for; None: it is one region."""
+        return self.blocks if isinstance(self.blocks, Blocks) else None
+
+    @property
+    def title(self) -> str:
+        """How it is called where people read."""
+        name = f"{self.region.kind} {self.region.name}"
+        return f"{name} by thread {self.region.thread}, {self.rule.sizes}" if self.rule else name
 
 
 class Metrics(msgspec.Struct, frozen=True, kw_only=True):

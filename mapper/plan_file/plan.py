@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "numaplan/plan/1"
 THREAD_PATH = re.compile(r"0(\.[1-9][0-9]*)*")
+RULED = ("heap", "mmap", "file")  # kinds of memory that rules are for: what a thread asks for
 PLAN_LIMIT = 64 << 20  # bytes; a plan for 100 GB of memory stays under 1 MB
 
 
@@ -141,6 +142,7 @@ def _check_threads(app: PlanApp, threads: Sequence[PlanThread], machine: Machine
 
 
 def _check_region(region: PlanRegion, nodes: set[int], where: str) -> None:
+    _check_rule(region, where)
     end = 0
     for run in region.runs:
         if run.offset < end:
@@ -150,6 +152,22 @@ def _check_region(region: PlanRegion, nodes: set[int], where: str) -> None:
             raise UsageError(f"{where}: a run ends at {end}, past the region's end", "shorten the run")
         if run.node not in nodes:
             raise UsageError(f"{where}: no node {run.node} on the plan's machine", "correct its node")
+
+
+def _check_rule(region: PlanRegion, where: str) -> None:
+    if (region.rule is None) != (region.region.sequence is not None):
+        raise UsageError(
+            f"{where}: a rule has 'blocks' and no sequence, one region the opposite", "correct either"
+        )
+    if region.rule is None:
+        return
+    if region.region.kind not in RULED:
+        raise UsageError(f"{where}: a rule for memory of this kind", f"rules are for {', '.join(RULED)}")
+    least, most = region.rule.least, region.rule.most
+    if region.region.bytes < least or (most is not None and region.region.bytes > most):
+        raise UsageError(f"{where}: its own size is none of its sizes", "correct least and most")
+    if not region.region.bytes:
+        raise UsageError(f"{where}: a rule for blocks of no bytes", "correct its bytes")
 
 
 def _check_predicted(predicted: Predicted, nodes: int, all_nodes: int) -> None:

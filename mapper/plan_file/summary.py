@@ -16,7 +16,7 @@ def summary(plan: Plan, path: Path | None = None) -> list[str]:
         f"{len(plan.threads)} threads on {len(plan.machine.nodes)} nodes ({plan.machine.name or 'machine'})"
     )
     lines = [
-        *_change(predicted, len(plan.memory)),
+        *_change(predicted, _placed(plan)),
         f"{head}, method {plan.method}, objective {plan.objective}",
         f"remote communication  {predicted.remote_share:7.1%}{_against(predicted)}{_bound(plan)}",
         f"load per node         {_loads(predicted)}",
@@ -44,7 +44,18 @@ def threads_by_node(plan: Plan) -> list[tuple[int, str]]:
     ]
 
 
-def _change(predicted: Predicted, regions: int) -> list[str]:
+def _placed(plan: Plan) -> str:
+    """How many regions, and rules for how many blocks of the recording."""
+    rules = [region.rule for region in plan.memory if region.rule]
+    single = len(plan.memory) - len(rules)
+    parts = [f"{single} region{'s' * (single != 1)}"] if single or not rules else []
+    if rules:
+        seen = sum(rule.seen for rule in rules)
+        parts.append(f"{len(rules)} rule{'s' * (len(rules) != 1)} (for {seen} blocks)")
+    return f"{' and '.join(parts)} placed"
+
+
+def _change(predicted: Predicted, placed: str) -> list[str]:
     """What a user asks for first: what the plan changes, in waiting where latencies are known."""
     lines = []
     today = predicted.today
@@ -55,7 +66,6 @@ def _change(predicted: Predicted, regions: int) -> list[str]:
         against = _change_of(predicted.serving_ns, today.serving_ns if today else -1.0, ".2f")
         lines.append(f"busiest memory needs {predicted.serving_ns:.2f} ns an access{against}")
     if predicted.local_share >= 0:
-        placed = f"{regions} region{'s' * (regions != 1)} placed"
         against = f"   (today {today.local_share:.1%})" if today and today.local_share >= 0 else ""
         lines.append(f"local memory accesses {predicted.local_share:7.1%}{against}   {placed}")
     if today is not None:

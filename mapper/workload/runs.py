@@ -154,4 +154,5 @@ def _together(stats: Sequence[PageCounts], threads: int) -> PageCounts:
         before=joined("before"),
         elsewhere=elsewhere,
         period=stats[0].period,
+        lives=joined("lives"),
     )

@@ -35,7 +35,11 @@ class RegionRow(NamedTuple):
 
 
 class RegionKey(msgspec.Struct, frozen=True, kw_only=True):
-    """What identifies a region from run to run; thread: creation path of the allocating or owning thread."""
+    """What identifies a region from run to run; thread: creation path of the allocating or owning thread.
+
+    sequence: which of the thread's large blocks it is; None: whichever, where a plan has one rule for all
+    that a thread allocates at a place.
+    """
 
     kind: str
     name: str
@@ -43,4 +47,4 @@ class RegionKey(msgspec.Struct, frozen=True, kw_only=True):
     build_id: str = ""
     process: str = "p0"
     thread: str = ""
-    sequence: int = 0
+    sequence: int | None = 0

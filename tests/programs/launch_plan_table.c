@@ -17,6 +17,9 @@ static uint64_t touch(const struct pt_table *table) {
         const struct pt_region *region = &table->regions[i];
         for (uint32_t r = 0; r < region->runs; r++) sum += table->runs[region->first_run + r].node;
         sum += pt_find_region(table, region->process, region->thread, region->sequence) != NULL;
+        sum += pt_find_rule(table, region) != NULL;
+        for (uint32_t r = 0; r < region->runs; r++)
+            sum += pt_offset_in(table, region, table->runs[region->first_run + r].offset, (uint64_t)1 << 56);
     }
     return sum;
 }

@@ -2,7 +2,8 @@
  * planned blocks are placed, moved by next-touch, looked at and given back, all at once.
  *
  *     launch_whole site             prints where blocks are asked for, as an offset in the program
- *     launch_whole THREADS ROUNDS   in each round so many threads; 0.1 to 0.THREADS are planned, two blocks each
+ *     launch_whole THREADS ROUNDS   in each round so many threads; 0.1 to 0.THREADS are planned, two blocks each, and as
+ *                                   many by a rule
  *     launch_whole fork             the same while the main thread forks children that have planned blocks, too
  */
 #include "enforce.h"
@@ -29,9 +30,16 @@ static _Atomic bool forking;
 
 static uintptr_t site(void) { return (uintptr_t)site; }
 
+/* The thread sanitizer does not see the kernel give one thread the memory that another gave back. */
+static void handed_over(const char *block) {
+    static _Atomic unsigned turns[1024];
+    turns[((uintptr_t)block >> 12) % 1024]++;
+}
+
 static char *make(void) {
     char *block = (char *)syscall(SYS_mmap, NULL, BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (block == MAP_FAILED) exit(9);
+    for (size_t at = 0; at < BLOCK; at += 4096) handed_over(block + at);
     np_modules_scan();
     if (np_hooks.region_made(NP_HEAP, (uintptr_t)block, BLOCK, site(), ++np_self.sequence))
         placed++, np_live_add((uintptr_t)block);
@@ -41,6 +49,7 @@ static char *make(void) {
 static void give_back(char *block) {
     if (np_live_remove((uintptr_t)block)) np_hooks.region_gone(NP_HEAP, (uintptr_t)block, BLOCK);
     np_hooks.leaving((uintptr_t)block, BLOCK);
+    for (size_t at = 0; at < BLOCK; at += 4096) handed_over(block + at);
     syscall(SYS_munmap, block, BLOCK);
 }
 
@@ -55,8 +64,12 @@ static void *work(void *number) {
     for (size_t at = 0; at < BLOCK; at += 512) sum += one[at] + other[at];
     wrong += sum != 3 * BLOCK / 512;
     pthread_setname_np(pthread_self(), "worker");
+    char *third = make(), *fourth = make();
+    memset(third, 3, BLOCK), memset(fourth, 4, BLOCK);
     give_back(one);
+    give_back(third);
     give_back(other);
+    give_back(fourth);
     return number;
 }
 

@@ -21,6 +21,7 @@ static struct pt_table table;
 static bool loaded, next_touch_here;
 static _Atomic int others; /* threads beside the main one that live or are being made */
 static struct placed *placed;
+static uint32_t single; /* regions of the plan that are one block each; rules come after them */
 static NP_THREAD bool shifted; /* this thread's blocks do not come in the plan's order */
 
 /* No process of the plan hashes to 0; one for which the control file had no room is in no plan. */
@@ -48,8 +49,9 @@ static void start(void) {
         np_log(NF_BAD_PLAN_TABLE, 0, 0, 0, 0, 0, 0);
         return;
     }
-    placed = calloc((size_t)table.header->regions + 1, sizeof *placed);
-    loaded = placed && nf_planned_open(table.header->threads);
+    single = pt_first_rule(&table);
+    placed = calloc((size_t)single + 1, sizeof *placed);
+    loaded = placed && nf_blocks_open(table.header->rules) && nf_planned_open(table.header->threads);
     if (!loaded) return;
     find_process();
     /* A child began with the mask that we gave the thread that made it. */
@@ -98,7 +100,7 @@ static void place(const struct pt_region *region, uintptr_t address, size_t byte
 static void thread_coming(int change) {
     if (!loaded || atomic_fetch_add(&others, change) != 0 || change < 0 || !next_touch_here) return;
     int saved = errno;
-    for (uint32_t i = 0; i < table.header->regions; i++) {
+    for (uint32_t i = 0; i < single; i++) {
         uintptr_t address = table.regions[i].policy == PT_NEXT_TOUCH ? atomic_load(&placed[i].address) : 0;
         if (address) nt_mark_memory(address, placed[i].bytes, 0, 0);
     }
@@ -107,7 +109,7 @@ static void thread_coming(int change) {
 
 /* A block that came earlier or later than in the plan: the next of its size from the same place. */
 static const struct pt_region *find_shifted(const struct pt_region *block) {
-    uint32_t low = 0, high = table.header->regions;
+    uint32_t low = 0, high = single;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         const struct pt_region *at = &table.regions[middle];
@@ -115,13 +117,23 @@ static const struct pt_region *find_shifted(const struct pt_region *block) {
         if (before) low = middle + 1;
         else high = middle;
     }
-    for (; low < table.header->regions; low++) {
+    for (; low < single; low++) {
         const struct pt_region *at = &table.regions[low];
         if (at->process != block->process || at->thread != block->thread) break;
         bool same = at->kind == block->kind && at->module == block->module && at->offset == block->offset;
         if (same && at->bytes == block->bytes && !atomic_load(&placed[low].address)) return at;
     }
     return NULL;
+}
+
+/* True: placed, and to be reported when it goes. */
+static bool place_by_rule(const struct pt_region *block, uintptr_t address) {
+    const struct pt_region *rule = pt_find_rule(&table, block);
+    uint32_t number = rule ? (uint32_t)(rule - table.regions) : 0;
+    if (!rule || !nf_block_add(address, block->bytes, number)) return false;
+    int error = nf_place_block(&table, rule, address, block->bytes);
+    nf_block_placed(number - single, number, block->bytes, error);
+    return true;
 }
 
 static bool region_made(enum np_region kind, uintptr_t address, size_t bytes, uintptr_t site, uint32_t sequence) {
@@ -135,21 +147,41 @@ static bool region_made(enum np_region kind, uintptr_t address, size_t bytes, ui
     const struct pt_region *region = pt_find_region(&table, block.process, block.thread, sequence);
     bool same = region && region->kind == block.kind && region->module == module && region->offset == block.offset;
     if (region && !same) shifted = true;
-    if (!same) region = shifted ? find_shifted(&block) : NULL;
+    bool ruled = !same && table.header->rules && place_by_rule(&block, address);
+    /* Blocks of rules do not count: where there are some, nothing is said of when the others come. */
+    if (!same) region = !ruled && (shifted || table.header->rules) ? find_shifted(&block) : NULL;
     if (region) place(region, address, bytes);
-    return region != NULL;
+    if (kind != NP_FILE || region || ruled) nf_count_memory(bytes, region || ruled);
+    return region || ruled;
+}
+
+static void look_at(uint32_t number, uintptr_t address, size_t bytes) {
+    nt_leaving(address, bytes); /* the kernel does not tell where pages are that cannot be accessed */
+    nf_verify(&table, &table.regions[number], address, bytes);
+}
+
+/* One that a rule has placed; false: it is none of these. */
+static bool block_gone(uintptr_t address) {
+    size_t bytes;
+    uint32_t number;
+    if (!nf_block_take(address, &bytes, &number)) return false;
+    int saved = errno;
+    if (nf_block_is_looked_at(number - single)) look_at(number, address, bytes);
+    if (table.regions[number].kind == PT_HEAP) nf_unplace(address, bytes);
+    errno = saved;
+    return true;
 }
 
 static void region_gone(enum np_region kind, uintptr_t address, size_t unmapped) {
     (void)unmapped; /* the whole of it, or a part from its start */
     if (kind != NP_HEAP && !np_live_remove(address)) return; /* not planned */
-    for (uint32_t i = 0; loaded && i < table.header->regions; i++) {
+    if (!loaded || block_gone(address)) return;
+    for (uint32_t i = 0; i < single; i++) {
         uintptr_t expected = address;
         if (atomic_load_explicit(&placed[i].address, memory_order_relaxed) != address) continue;
         if (!atomic_compare_exchange_strong(&placed[i].address, &expected, 0)) continue;
         int saved = errno;
-        nt_leaving(address, placed[i].bytes);
-        nf_verify(&table, &table.regions[i], address, placed[i].bytes);
+        look_at(i, address, placed[i].bytes);
         if (table.regions[i].kind == PT_HEAP) nf_unplace(address, placed[i].bytes);
         errno = saved;
         return;
@@ -170,13 +202,18 @@ static bool holds(const struct np_module *module, const struct pt_region *region
 }
 
 static void module_loaded(const struct np_module *module) {
-    for (uint32_t i = 0; i < table.header->regions; i++) {
+    size_t planned = 0;
+    for (uint32_t i = 0; i < single; i++) {
         const struct pt_region *region = &table.regions[i];
         if (region->kind != PT_STATIC || region->process != process_hash() || region->module != module->name_hash)
             continue;
-        if (same_build(region, module) && holds(module, region))
-            place(region, module->bias + region->offset, region->bytes);
+        if (!same_build(region, module) || !holds(module, region)) continue;
+        place(region, module->bias + region->offset, region->bytes);
+        planned += region->bytes;
     }
+    size_t all = module->end - module->start;
+    if (planned) nf_count_memory(planned, true);
+    if (all > planned) nf_count_memory(all - planned, false);
 }
 
 /* ---- fork and end ---- */
@@ -185,7 +222,8 @@ static void module_loaded(const struct np_module *module) {
 static void forked(void) {
     if (!loaded) return;
     atomic_store(&others, 0);
-    memset(placed, 0, ((size_t)table.header->regions + 1) * sizeof *placed);
+    memset(placed, 0, ((size_t)single + 1) * sizeof *placed);
+    nf_blocks_forked(table.header->rules);
     shifted = false;
     nf_planned_forked();
     nf_verify_forked();
@@ -199,12 +237,16 @@ static void end(void) {
         pid_t tid = nf_planned_take(i, &thread);
         if (tid) nf_log_affinity(thread, table.threads[i].path, 0, true, true, tid);
     }
-    for (uint32_t i = 0; i < table.header->regions; i++) {
+    for (uint32_t i = 0; i < single; i++) {
         uintptr_t address = atomic_exchange(&placed[i].address, 0);
-        if (!address) continue;
-        nt_leaving(address, placed[i].bytes); /* the kernel does not tell where pages are that cannot be accessed */
-        nf_verify(&table, &table.regions[i], address, placed[i].bytes);
+        if (address) look_at(i, address, placed[i].bytes);
     }
+    uintptr_t address;
+    size_t bytes;
+    uint32_t number;
+    while (nf_block_take_any(&address, &bytes, &number))
+        if (nf_block_is_looked_at(number - single)) look_at(number, address, bytes);
+    nf_blocks_end(table.header->rules, single);
     uint64_t marked = atomic_load(&nt_counts.marked);
     if (marked)
         np_log(NF_NEXT_TOUCHED, np_thread_number(), 0, marked, atomic_load(&nt_counts.touches),

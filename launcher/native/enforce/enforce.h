@@ -19,16 +19,23 @@ enum {
                                        d: 1 where the first had no room */
     NF_BAD_PLAN_TABLE,
     NF_NEXT_TOUCHED, /* b: bytes marked, c: pieces touched, d: pages moved, e: pages that could not be */
+    NF_RULE_BLOCKS, /* a: errno of binding, b: number in the plan, c: blocks that the rule has placed, d: bytes of these */
+    NF_MEMORY, /* b: bytes of the large blocks, mappings and static data so far, c: of those in the plan */
 };
 
 /* ---- policy.c ---- */
 
-/* Whole pages to a node; strict: nowhere else, as long as the node has room. errno. */
-int nf_set_node(uintptr_t start, uintptr_t end, uint32_t node, bool strict);
+enum nf_how {
+    NF_STRICT = 1 /* nowhere else, as long as the node has room */,
+    NF_MOVE = 2 /* pages that are there, too */
+};
+
+/* Whole pages to a node. errno. */
+int nf_set_node(uintptr_t start, uintptr_t end, uint32_t node, unsigned how);
 bool nf_lacks_room(uint32_t node); /* now, or when something was to be bound to it */
 void nf_reset_policy(uintptr_t start, uintptr_t end); /* to first touch */
 /* In equal parts over the nodes of the runs, or in proportion to the runs' bytes. */
-int nf_interleave(uintptr_t start, uintptr_t end, const struct pt_run *runs, uint32_t count);
+int nf_interleave(uintptr_t start, uintptr_t end, const struct pt_run *runs, uint32_t count, unsigned how);
 void nf_move_stack(uintptr_t top, int node);
 /* Where a run that begins or ends there does: at a page, or at a huge page where runs are large. */
 uintptr_t nf_border(uintptr_t address, size_t bytes, uint32_t runs);
@@ -36,10 +43,25 @@ uintptr_t nf_border(uintptr_t address, size_t bytes, uint32_t runs);
 /* ---- place.c ---- */
 
 int nf_place(const struct pt_table *table, const struct pt_region *region, uintptr_t address, size_t bytes);
+/* A block of a rule: as cheap as can be, since they may come often. */
+int nf_place_block(const struct pt_table *table, const struct pt_region *rule, uintptr_t address, size_t bytes);
 void nf_place_stack(uintptr_t address, size_t bytes, int node);
 void nf_unplace(uintptr_t address, size_t bytes);
 void nf_verify(const struct pt_table *table, const struct pt_region *region, uintptr_t address, size_t bytes);
 void nf_verify_forked(void);
+
+/* ---- blocks.c: blocks that rules have placed, by the rule's number in the plan ---- */
+
+bool nf_blocks_open(uint32_t rules);
+void nf_blocks_forked(uint32_t rules);
+bool nf_block_add(uintptr_t address, size_t bytes, uint32_t number); /* false: too many live */
+bool nf_block_take(uintptr_t address, size_t *bytes, uint32_t *number); /* it goes; false: it is none */
+bool nf_block_take_any(uintptr_t *address, size_t *bytes, uint32_t *number);
+/* rule: its place among the rules */
+void nf_block_placed(uint32_t rule, uint32_t number, size_t bytes, int error);
+bool nf_block_is_looked_at(uint32_t rule); /* whether this one, which goes, is */
+void nf_count_memory(size_t bytes, bool planned);
+void nf_blocks_end(uint32_t rules, uint32_t first_number); /* log what there is to say */
 
 /* ---- affinity.c ---- */
 

@@ -5,7 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { BATCH = 1024, NODES = 64, MAX_QUERIED = 1 << 18 };
+enum { BATCH = 1024, NODES = 64, MAX_QUERIED = 1 << 18, OF_A_RULE = 1 << 8 /* of a block */, GLANCES = 4 };
 enum { UNTOUCHED = 0xffff };
 
 static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
@@ -34,35 +34,45 @@ static uintptr_t within(struct span span, uintptr_t page) {
 }
 
 /* The pages of a run: borders between large ones do not cut huge pages. */
-static struct span run_span(const struct pt_region *region, const struct pt_run *run, uintptr_t address, size_t bytes) {
+static struct span run_span(const struct pt_table *table, const struct pt_region *region, const struct pt_run *run,
+                            uintptr_t address, size_t bytes) {
     struct span span = span_of(region, address, bytes);
-    if (run->offset >= bytes) return (struct span){span.end, span.end}; /* smaller today */
-    uintptr_t start = run->offset ? within(span, nf_border(address + run->offset, bytes, region->runs)) : span.start;
-    if (run->bytes >= bytes - run->offset) return (struct span){start, span.end};
-    return (struct span){start, within(span, nf_border(address + run->offset + run->bytes, bytes, region->runs))};
+    uint64_t from = pt_offset_in(table, region, run->offset, bytes);
+    uint64_t to = pt_offset_in(table, region, run->offset + run->bytes, bytes);
+    if (from >= bytes) return (struct span){span.end, span.end}; /* smaller today */
+    uintptr_t start = from ? within(span, nf_border(address + from, bytes, region->runs)) : span.start;
+    if (to >= bytes) return (struct span){start, span.end};
+    return (struct span){start, within(span, nf_border(address + to, bytes, region->runs))};
 }
 
-static int place_runs(const struct pt_table *table, const struct pt_region *region, uintptr_t address, size_t bytes) {
+static int place_runs(const struct pt_table *table, const struct pt_region *region, uintptr_t address, size_t bytes,
+                      unsigned how) {
     int first_error = 0;
+    if (region->policy == PT_BIND) how |= NF_STRICT;
     for (uint32_t i = 0; i < region->runs; i++) {
         const struct pt_run *run = &table->runs[region->first_run + i];
-        struct span pages = run_span(region, run, address, bytes);
-        int error = nf_set_node(pages.start, pages.end, run->node, region->policy == PT_BIND);
+        struct span pages = run_span(table, region, run, address, bytes);
+        int error = nf_set_node(pages.start, pages.end, run->node, how);
         if (error && !first_error) first_error = error;
     }
     return first_error;
 }
 
-int nf_place(const struct pt_table *table, const struct pt_region *region, uintptr_t address, size_t bytes) {
+static int place(const struct pt_table *table, const struct pt_region *region, uintptr_t address, size_t bytes,
+                 unsigned how) {
     if (region->policy == PT_NEXT_TOUCH) return 0; /* fresh pages go where they are first touched */
     struct span span = span_of(region, address, bytes);
     if (region->policy == PT_INTERLEAVE)
-        return nf_interleave(span.start, span.end, &table->runs[region->first_run], region->runs);
-    return place_runs(table, region, address, bytes);
+        return nf_interleave(span.start, span.end, &table->runs[region->first_run], region->runs, how);
+    return place_runs(table, region, address, bytes, how);
+}
+
+int nf_place(const struct pt_table *table, const struct pt_region *region, uintptr_t address, size_t bytes) {
+    return place(table, region, address, bytes, NF_MOVE);
 }
 
 void nf_place_stack(uintptr_t address, size_t bytes, int node) {
-    nf_set_node(page_of(address), page_of(address + bytes), (uint32_t)node, false);
+    nf_set_node(page_of(address), page_of(address + bytes), (uint32_t)node, NF_MOVE);
 }
 
 /* A block of the heap: other kinds lose their policy with their mapping. */
@@ -80,11 +90,34 @@ static uint32_t node_wanted(const struct pt_table *table, const struct pt_region
                             uintptr_t at, uint32_t *run) {
     const struct pt_run *runs = &table->runs[region->first_run];
     for (; *run < region->runs; ++*run) {
-        struct span pages = run_span(region, &runs[*run], block.start, block.end - block.start);
+        struct span pages = run_span(table, region, &runs[*run], block.start, block.end - block.start);
         if (at < pages.start) return NODES;
         if (at < pages.end) return runs[*run].node < NODES ? runs[*run].node : NODES;
     }
     return NODES;
+}
+
+/* Memory that an allocator uses again has its pages already. Moving makes the kernel stop all cpus, so only where some
+ * are elsewhere.
+ */
+int nf_place_block(const struct pt_table *table, const struct pt_region *rule, uintptr_t address, size_t bytes) {
+    struct span span = span_of(rule, address, bytes);
+    void *pages[GLANCES];
+    int status[GLANCES];
+    uint32_t wanted[GLANCES], run = 0, count = 0;
+    unsigned how = 0;
+    if (rule->policy == PT_BIND || rule->policy == PT_PREFERRED)
+        for (size_t part = 0, all = (span.end - span.start) / page_bytes(); part < GLANCES; part++) {
+            uintptr_t at = span.start + all * part / GLANCES * page_bytes();
+            if (count && (uintptr_t)pages[count - 1] == at) continue;
+            pages[count] = (void *)at;
+            wanted[count++] = node_wanted(table, rule, (struct span){address, address + bytes}, at, &run);
+        }
+    memset(status, 0xff, sizeof status);
+    if (count) syscall(SYS_move_pages, 0, count, pages, NULL, status, 0);
+    for (uint32_t i = 0; i < count; i++)
+        if (status[i] >= 0 && wanted[i] < NODES && status[i] != (int)wanted[i]) how = NF_MOVE;
+    return place(table, rule, address, bytes, how);
 }
 
 static void count_batch(void **pages, const uint32_t *wanted, size_t count) {
@@ -119,7 +152,8 @@ void nf_verify(const struct pt_table *table, const struct pt_region *region, uin
     while (!atomic_compare_exchange_weak(&verifying, &idle, true)) idle = false, sched_yield();
     memset(pages_on, 0, sizeof pages_on);
     struct span span = span_of(region, address, bytes);
-    size_t page = page_bytes(), stride = ((span.end - span.start) / page / MAX_QUERIED + 1) * page, used = 0;
+    size_t most = region < &table->regions[pt_first_rule(table)] ? MAX_QUERIED : OF_A_RULE;
+    size_t page = page_bytes(), stride = ((span.end - span.start) / page / most + 1) * page, used = 0;
     uint32_t run = 0;
     for (uintptr_t at = span.start; at < span.end; at += stride) {
         pages[used] = (void *)at;

@@ -18,9 +18,9 @@ enum { STACK_PAGES = 64, PIECES = 256, ENOUGH = 64 /* huge pages to be shared ou
 
 static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
-static int set_policy(uintptr_t start, uintptr_t end, int mode, const unsigned long *mask) {
+static int set_policy(uintptr_t start, uintptr_t end, int mode, const unsigned long *mask, unsigned how) {
     unsigned long bits = mask ? PT_MAX_NODE + 2 : 0; /* the kernel takes one off */
-    return syscall(SYS_mbind, start, end - start, mode, mask, bits, mask ? MPOL_MF_MOVE : 0) ? errno : 0;
+    return syscall(SYS_mbind, start, end - start, mode, mask, bits, how & NF_MOVE ? MPOL_MF_MOVE : 0) ? errno : 0;
 }
 
 static size_t read_file(const char *path, char *text, size_t room) {
@@ -66,20 +66,20 @@ static bool has_room(uint32_t node, size_t bytes) {
     return false;
 }
 
-int nf_set_node(uintptr_t start, uintptr_t end, uint32_t node, bool strict) {
+int nf_set_node(uintptr_t start, uintptr_t end, uint32_t node, unsigned how) {
     if (start >= end) return 0;
     unsigned long mask[MASK_WORDS] = {0};
     mask[node / WORD] = 1ul << node % WORD;
-    int mode = strict && has_room(node, end - start) ? MPOL_BIND : MPOL_PREFERRED;
-    int error = set_policy(start, end, mode, mask);
+    int mode = how & NF_STRICT && has_room(node, end - start) ? MPOL_BIND : MPOL_PREFERRED;
+    int error = set_policy(start, end, mode, mask, how);
     if (error != EINVAL) return error;
     /* Huge pages of a pool are not cut. */
     start = (start + HUGE_PAGE / 2) & ~(HUGE_PAGE - 1), end = (end + HUGE_PAGE / 2) & ~(HUGE_PAGE - 1);
-    return start < end ? set_policy(start, end, mode, mask) : error;
+    return start < end ? set_policy(start, end, mode, mask, how) : error;
 }
 
 void nf_reset_policy(uintptr_t start, uintptr_t end) {
-    if (start < end) set_policy(start, end, MPOL_DEFAULT, NULL);
+    if (start < end) set_policy(start, end, MPOL_DEFAULT, NULL, 0);
 }
 
 uintptr_t nf_border(uintptr_t address, size_t bytes, uint32_t runs) {
@@ -108,7 +108,8 @@ static bool system_agrees(const struct pt_run *runs, uint32_t count, uint64_t to
 }
 
 /* Pieces in turn, each to the node that is furthest behind its share. Where there are enough of them, huge pages are not cut. */
-static int place_by_share(uintptr_t start, uintptr_t end, const struct pt_run *runs, uint32_t count, uint64_t total) {
+static int place_by_share(uintptr_t start, uintptr_t end, const struct pt_run *runs, uint32_t count, uint64_t total,
+                          unsigned how) {
     uint64_t given[NODES] = {0};
     size_t unit = end - start < ENOUGH * HUGE_PAGE ? page_bytes() : HUGE_PAGE;
     size_t units = (end - start) / unit, pieces = units < PIECES ? units : PIECES;
@@ -123,13 +124,13 @@ static int place_by_share(uintptr_t start, uintptr_t end, const struct pt_run *r
             if (behind > most) most = behind, next = i;
         }
         given[next]++;
-        int error = nf_set_node(from, to, runs[next].node, false);
+        int error = nf_set_node(from, to, runs[next].node, how & NF_MOVE);
         if (error && !first_error) first_error = error;
     }
     return first_error;
 }
 
-int nf_interleave(uintptr_t start, uintptr_t end, const struct pt_run *runs, uint32_t count) {
+int nf_interleave(uintptr_t start, uintptr_t end, const struct pt_run *runs, uint32_t count, unsigned how) {
     unsigned long mask[MASK_WORDS] = {0};
     uint64_t total = 0, least = UINT64_MAX, most = 0;
     if (!count || start >= end) return 0;
@@ -140,9 +141,9 @@ int nf_interleave(uintptr_t start, uintptr_t end, const struct pt_run *runs, uin
         if (runs[i].bytes > most) most = runs[i].bytes;
     }
     if (most - least <= total / 64 + page_bytes() || count > NODES)
-        return set_policy(start, end, MPOL_INTERLEAVE, mask);
-    if (system_agrees(runs, count, total) && !set_policy(start, end, WEIGHTED_INTERLEAVE, mask)) return 0;
-    return place_by_share(start, end, runs, count, total);
+        return set_policy(start, end, MPOL_INTERLEAVE, mask, how);
+    if (system_agrees(runs, count, total) && !set_policy(start, end, WEIGHTED_INTERLEAVE, mask, how)) return 0;
+    return place_by_share(start, end, runs, count, total, how);
 }
 
 /* ---- the main thread's stack ---- */

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 #define MOST_BYTES ((size_t)1 << 30)
 
 uint64_t pt_hash(const char *name) {
@@ -49,6 +49,10 @@ static bool check_regions(const struct pt_table *table) {
         if (region->policy < PT_BIND || region->policy > PT_NEXT_TOUCH) return false;
         if (region->bytes > (uint64_t)1 << 56 || !check_runs(table, region)) return false;
     }
+    for (uint32_t i = 0; i < table->header->rules; i++) {
+        const struct pt_region *rule = &table->regions[pt_first_rule(table) + i];
+        if (rule->kind == PT_STATIC || rule->bytes == 0) return false;
+    }
     return true;
 }
 
@@ -58,12 +62,15 @@ bool pt_check(const void *memory, size_t bytes, struct pt_table *table) {
     /* Counts are 32 bits and sizes at most 64, so that these sums cannot wrap. */
     uint64_t regions = sizeof *header + (uint64_t)header->threads * sizeof(struct pt_thread);
     uint64_t runs = regions + (uint64_t)header->regions * sizeof(struct pt_region);
-    uint64_t cpus = runs + (uint64_t)header->runs * sizeof(struct pt_run);
+    uint64_t sizes = runs + (uint64_t)header->runs * sizeof(struct pt_run);
+    uint64_t cpus = sizes + (uint64_t)header->rules * sizeof(struct pt_sizes);
+    if (header->rules > header->regions) return false;
     if (header->bytes != bytes || cpus + (uint64_t)header->cpus * sizeof(uint32_t) != bytes) return false;
     const char *base = memory;
     table->threads = (const void *)(base + sizeof *header);
     table->regions = (const void *)(base + regions);
     table->runs = (const void *)(base + runs);
+    table->sizes = (const void *)(base + sizes);
     table->cpus = (const void *)(base + cpus);
     return check_threads(table) && check_regions(table);
 }
@@ -124,5 +131,35 @@ void pt_fill_mask(const uint32_t *cpus, uint32_t count, unsigned char mask[PT_MA
 const struct pt_region *pt_find_region(const struct pt_table *table, uint64_t process, uint64_t thread,
                                        uint32_t sequence) {
     const struct pt_region key = {.process = process, .thread = thread, .sequence = sequence};
-    return bsearch(&key, table->regions, table->header->regions, sizeof key, order_regions);
+    return bsearch(&key, table->regions, pt_first_rule(table), sizeof key, order_regions);
+}
+
+static int order_sites(const struct pt_region *a, const struct pt_region *b) {
+    int found = order(a->process, b->process);
+    if (!found) found = order(a->thread, b->thread);
+    if (!found) found = order(a->module, b->module);
+    if (!found) found = order(a->offset, b->offset);
+    return found ? found : order(a->kind, b->kind);
+}
+
+const struct pt_region *pt_find_rule(const struct pt_table *table, const struct pt_region *block) {
+    const struct pt_region *rules = &table->regions[pt_first_rule(table)];
+    uint32_t low = 0, high = table->header->rules;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        int found = order_sites(&rules[middle], block);
+        if (!found && table->sizes[middle].most < block->bytes) found = -1;
+        if (!found && table->sizes[middle].least > block->bytes) found = 1;
+        if (!found) return &rules[middle];
+        if (found < 0) low = middle + 1;
+        else high = middle;
+    }
+    return NULL;
+}
+
+uint64_t pt_offset_in(const struct pt_table *table, const struct pt_region *region, uint64_t offset, uint64_t bytes) {
+    if (region < &table->regions[pt_first_rule(table)]) return offset;
+    /* The numbers are below 2^57: of the quotient's digits no more are lost than a page has. */
+    return offset == region->bytes ? bytes
+                                   : (uint64_t)((long double)offset / (long double)region->bytes * (long double)bytes);
 }

@@ -12,7 +12,8 @@ struct pt_header {
     char magic[8]; /* NUMAPLPF */
     uint32_t version, threads, cpus, regions, runs, nodes;
     uint64_t bytes; /* of the whole file */
-    uint64_t spare[3];
+    uint32_t rules, spare; /* the last of the regions */
+    uint64_t spares[2];
 };
 _Static_assert(sizeof(struct pt_header) == 64, "the writer relies on it");
 
@@ -27,10 +28,11 @@ _Static_assert(sizeof(struct pt_thread) == 32, "the writer relies on it");
 enum pt_kind { PT_HEAP = 1, PT_MMAP, PT_FILE, PT_STATIC };
 enum pt_policy { PT_BIND = 1, PT_PREFERRED, PT_INTERLEAVE, PT_NEXT_TOUCH };
 
-struct pt_region { /* ascending by process, thread, sequence */
+struct
+    pt_region { /* ascending by process, thread, sequence; then rules, by process, thread, module, offset, kind, least */
     uint64_t process, thread; /* hashes; thread 0 for static data */
     uint64_t module, offset; /* hash of the basename; call site, or address of static data in the file */
-    uint64_t bytes, build_id; /* build_id: first 8 bytes, 0: any */
+    uint64_t bytes, build_id; /* bytes: what the runs are for; build_id: first 8 bytes, 0: any */
     uint32_t first_run, runs;
     uint32_t sequence;
     uint16_t kind, policy;
@@ -45,11 +47,17 @@ _Static_assert(sizeof(struct pt_run) == 24, "the writer relies on it");
 
 enum { PT_MAX_NODE = 1023, PT_MAX_CPU = 8191, PT_MASK = (PT_MAX_CPU + 1) / 8 };
 
+struct pt_sizes { /* of the blocks that a rule is for; those of one place do not overlap */
+    uint64_t least, most;
+};
+_Static_assert(sizeof(struct pt_sizes) == 16, "the writer relies on it");
+
 struct pt_table {
     const struct pt_header *header;
     const struct pt_thread *threads;
     const struct pt_region *regions;
     const struct pt_run *runs;
+    const struct pt_sizes *sizes; /* of each rule */
     const uint32_t *cpus;
 };
 
@@ -64,6 +72,14 @@ const struct pt_thread *pt_find_unplanned(const struct pt_table *table, uint64_t
 void pt_fill_mask(const uint32_t *cpus, uint32_t count, unsigned char mask[PT_MASK]); /* for the kernel */
 const struct pt_region *pt_find_region(const struct pt_table *table, uint64_t process, uint64_t thread,
                                        uint32_t sequence);
+/* The first rule, and where its number in the plan stands among those of all regions. */
+static inline uint32_t pt_first_rule(const struct pt_table *table) {
+    return table->header->regions - table->header->rules;
+}
+/* The rule for a block that has no row of its own. */
+const struct pt_region *pt_find_rule(const struct pt_table *table, const struct pt_region *block);
+/* Where an offset in a region of the plan is in a block of `bytes`: a rule's runs are cut in proportion. */
+uint64_t pt_offset_in(const struct pt_table *table, const struct pt_region *region, uint64_t offset, uint64_t bytes);
 
 #pragma GCC visibility pop
 #endif

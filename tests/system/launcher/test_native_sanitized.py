@@ -13,7 +13,17 @@ import pytest
 from numaplan.launcher import LIBRARY
 from numaplan.launcher.enforce.plan_table import encode
 from numaplan.machine import Machine
-from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
+from numaplan.mapper import (
+    Blocks,
+    Plan,
+    PlanApp,
+    PlanMachine,
+    PlanRegion,
+    PlanThread,
+    Predicted,
+    RegionKey,
+    Run,
+)
 from numaplan.profiler.identity.environment import prepare
 from numaplan.profiler.identity.log import read_logs
 from numaplan.profiler.identity.read import read_identity
@@ -50,6 +60,16 @@ def table(rng: random.Random) -> bytes:
             runs=tuple(Run(offset=4096 * k, bytes=4096, node=k) for k in range(rng.randrange(3))),
         )
         for n in range(rng.randrange(6))
+    ) + tuple(
+        PlanRegion(
+            region=RegionKey(
+                kind="heap", name=f"app+{n // 2:#x}", bytes=8192 << n, thread="0", sequence=None
+            ),
+            policy="bind",
+            runs=tuple(Run(offset=4096 * k, bytes=4096, node=k) for k in range(rng.randrange(3))),
+            blocks=Blocks(least=8192 << n, most=(16384 << n) - 1),
+        )
+        for n in range(rng.randrange(4))
     )
     plan = Plan(
         app=PlanApp(threads=len(threads)),
@@ -92,21 +112,25 @@ def test_no_table_makes_the_parser_leave_its_bounds() -> None:
     assert 200 <= taken < len(tables) // 2
 
 
-# Where things stand in a table of one thread, one region and one run: launcher/enforce/plan_table.py.
-HEADER, THREAD, REGION, RUN = 0, 64, 96, 160
-CPU = RUN + 24
+# Where things stand in a table of a thread, a region, a rule and two runs: launcher/enforce/plan_table.py.
+HEADER, THREAD, REGION, RULE, RUN = 0, 64, 96, 160, 224
+SIZES = RUN + 2 * 24
+CPU = SIZES + 16
 ATTACKS = {
     "threads": (HEADER + 12, "<I", (2, 0xFFFFFFFF, 1 << 27)),
     "cpus": (HEADER + 16, "<I", (0, 2, 0xFFFFFFFF, 1 << 30)),
-    "regions": (HEADER + 20, "<I", (2, 0xFFFFFFFF, 1 << 26)),
-    "runs": (HEADER + 24, "<I", (0, 2, 0xFFFFFFFF)),
+    "regions": (HEADER + 20, "<I", (3, 0xFFFFFFFF, 1 << 26)),
+    "runs": (HEADER + 24, "<I", (0, 3, 0xFFFFFFFF)),
+    "rules": (HEADER + 40, "<I", (0, 2, 3, 0xFFFFFFFF)),
+    "a rule's kind": (RULE + 60, "<H", (0, 4, 5)),
+    "a rule's bytes": (RULE + 32, "<Q", (0, 4095, (1 << 56) + 1)),
     "bytes": (HEADER + 32, "<Q", (0, CPU, CPU + 5, 1 << 63)),
     "a thread's first cpu": (THREAD + 16, "<I", (1, 0xFFFFFFFF)),
     "a thread's number of cpus": (THREAD + 20, "<I", (2, 0xFFFFFFFF)),
     "a thread's node": (THREAD + 24, "<i", (-2, 1024, 1 << 30)),
     "a region's bytes": (REGION + 32, "<Q", (4095, (1 << 56) + 1, (1 << 64) - 1)),
-    "a region's first run": (REGION + 48, "<I", (1, 2, 0xFFFFFFFF)),
-    "a region's number of runs": (REGION + 52, "<I", (2, 0xFFFFFFFF)),
+    "a region's first run": (REGION + 48, "<I", (2, 3, 0xFFFFFFFF)),
+    "a region's number of runs": (REGION + 52, "<I", (3, 0xFFFFFFFF)),
     "a region's kind": (REGION + 60, "<H", (0, 5, 0xFFFF)),
     "a region's policy": (REGION + 62, "<H", (0, 5, 0xFFFF)),
     "a run's offset": (RUN, "<Q", (4097, (1 << 64) - 4096, (1 << 64) - 1)),
@@ -120,7 +144,10 @@ def test_tables_that_claim_what_they_do_not_hold_are_refused() -> None:
     program = built("plan_table", PLAN_TABLE / "plan_table.c", "address,undefined")
     key = RegionKey(kind="heap", name="app+0x10", bytes=8192, thread="0", sequence=1)
     region = PlanRegion(region=key, policy="bind", runs=(Run(offset=0, bytes=4096, node=0),))
-    plan = msgspec.structs.replace(plan_of_threads([("p0", "0")]), memory=(region,))
+    rule = PlanRegion(
+        region=msgspec.structs.replace(key, sequence=None), policy="bind", runs=region.runs, blocks=Blocks()
+    )
+    plan = msgspec.structs.replace(plan_of_threads([("p0", "0")]), memory=(region, rule))
     whole = encode(plan, {}, lambda _module, _symbol: None).data
     assert len(whole) == CPU + 4
     tables = [whole]

@@ -6,11 +6,22 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from numaplan.launcher.enforce.plan_table import encode
 from numaplan.launcher.verify.logged_run import read_logged_run
 from numaplan.machine import Machine
-from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
+from numaplan.mapper import (
+    Blocks,
+    Plan,
+    PlanApp,
+    PlanMachine,
+    PlanRegion,
+    PlanThread,
+    Predicted,
+    RegionKey,
+    Run,
+)
 from numaplan.profiler.identity.environment import prepare
 from tests.support.programs import PROGRAMS, REPOSITORY, sanitized
 
@@ -41,7 +52,7 @@ def block(name: str, process: str, thread: str, sequence: int, node: int) -> Pla
 
 
 def plan_of(name: str) -> Plan:
-    """Two blocks for each of the threads 0.1, …, thousands for 0.1, one for each of twenty children."""
+    """Two blocks and a rule for each of 0.2, …, thousands of blocks for 0.1, one for each of 20 children."""
     machine = Machine.load("local")
     cpus, node = machine.cpus, machine.cpu_nodes[0].id
     paths = ["0", *(f"0.{k}" for k in range(1, THREADS * ROUNDS + 1))]
@@ -50,6 +61,11 @@ def plan_of(name: str) -> Plan:
         for k, path in enumerate(paths)
     )
     memory = [block(name, "p0", path, sequence, node) for path in paths[2:] for sequence in (1, 2)]
+    rules = [block(name, "p0", path, 3, node) for path in paths[2:]]
+    memory += [
+        replace(rule, region=replace(rule.region, sequence=None), policy="bind", blocks=Blocks())
+        for rule in rules
+    ]
     memory += [block(name, "p0", "0.1", sequence, node) for sequence in range(1, MANY)]
     memory += [block(name, f"p0.{child}", "0", 1, node) for child in range(1, 21)]
     return Plan(
@@ -87,14 +103,16 @@ def test_threads_and_memory_all_at_once(tmp_path: Path, sanitizer: str) -> None:
     workdir.mkdir()
     said = run(program, workdir, str(THREADS), str(ROUNDS))
     # Each round makes one thread more; the last of all are not planned, and have no blocks.
-    planned = 2 * THREADS * ROUNDS
-    assert said == f"0 wrong, {planned} placed\n"
+    ruled = THREADS * ROUNDS - 1  # all but 0.1, whose blocks all have places of their own
+    planned = 2 * ruled + 4
+    assert said == f"0 wrong, {planned + 2 * ruled} placed\n"
     logged = read_logged_run(workdir)
     assert len(logged.threads) == (THREADS + 1) * ROUNDS + 1
     assert sum(thread.planned for thread in logged.threads.values()) == THREADS * ROUNDS + 1
     blocks = [region for region in logged.regions.values() if region.pages]
-    assert len(blocks) == planned and all(region.error == 0 for region in blocks)
-    assert all(sum(region.pages.values()) == BLOCK for region in blocks)
+    assert len(blocks) == planned + ruled and all(region.error == 0 for region in blocks)
+    assert all(sum(region.pages.values()) == max(1, region.blocks) * BLOCK for region in blocks)
+    assert sum(region.blocks == 2 for region in blocks) == ruled
 
 
 def test_children_are_placed_while_others_are_looked_at(tmp_path: Path) -> None:

@@ -11,7 +11,17 @@ from numaplan.launcher.verify.applied import Applied, warning_of
 from numaplan.launcher.verify.logged_run import LoggedRegion, LoggedRun, LoggedThread
 from numaplan.launcher.verify.report import make_report
 from numaplan.machine import Machine
-from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
+from numaplan.mapper import (
+    Blocks,
+    Plan,
+    PlanApp,
+    PlanMachine,
+    PlanRegion,
+    PlanThread,
+    Predicted,
+    RegionKey,
+    Run,
+)
 
 HEAP = RegionKey(kind="heap", name="app+0x12ab", bytes=1 << 20, thread="0.1", sequence=3)
 STATIC = RegionKey(kind="static", name="app:table", bytes=8192, build_id="aabbccddeeff00112233")
@@ -59,7 +69,7 @@ def test_rows_and_their_order() -> None:
     plan = plan_of((HEAP, "bind"), (STATIC, "interleave"), threads=3)
     table = encode(plan, {"": (0, 1, 2, 3), "p0": (0, 1)}, locate)
     magic, version, threads, cpus, regions, runs, nodes, size = struct.unpack_from("<8s6IQ", table.data)
-    assert (magic, version, threads, cpus, regions, runs, nodes) == (b"NUMAPLPF", 1, 5, 9, 2, 4, 2)
+    assert (magic, version, threads, cpus, regions, runs, nodes) == (b"NUMAPLPF", 2, 5, 9, 2, 4, 2)
     assert size == len(table.data) == 64 + 5 * 32 + 2 * 64 + 4 * 24 + 9 * 4
     rows = [struct.unpack_from("<QQIIiI", table.data, 64 + 32 * n) for n in range(threads)]
     assert [row[:2] for row in rows] == sorted(row[:2] for row in rows)
@@ -77,6 +87,42 @@ def test_rows_and_their_order() -> None:
     assert static[1:4] == (0, name_hash("app"), 0x4000)
     assert static[5] == int.from_bytes(bytes.fromhex("aabbccddeeff0011"), "little")
     assert static[9:] == (4, 3)
+
+
+def rule(key: RegionKey, least: int, most: int | None) -> PlanRegion:
+    """A rule for blocks of these sizes: the first half on node 0, the rest on node 1."""
+    runs = (
+        Run(offset=0, bytes=key.bytes // 2, node=0),
+        Run(offset=key.bytes // 2, bytes=key.bytes // 2, node=1),
+    )
+    blocks = Blocks(least=least, most=most, seen=3)
+    key = msgspec.structs.replace(key, sequence=None)
+    return PlanRegion(region=key, policy="bind", runs=runs, blocks=blocks)
+
+
+def with_rules(plan: Plan, *rules: PlanRegion) -> Plan:
+    return msgspec.structs.replace(plan, memory=(*rules, *plan.memory))
+
+
+def test_rules_come_last_by_call_site_and_size() -> None:
+    small = msgspec.structs.replace(HEAP, bytes=1 << 16)
+    other = msgspec.structs.replace(HEAP, thread="0")
+    rules = rule(HEAP, 1 << 17, None), rule(small, 0, (1 << 17) - 1), rule(other, 0, None)
+    table = encode(with_rules(plan_of((HEAP, "bind")), *rules), {}, locate)
+    assert struct.unpack_from("<I", table.data, 40) == (3,)
+    assert table.regions[0].region == HEAP
+    assert sorted(region.region.thread for region in table.regions[1:]) == ["0", "0.1", "0.1"]
+    at = 64 + 2 * 32 + 4 * 64 + 8 * 24
+    sizes = [struct.unpack_from("<QQ", table.data, at + 16 * row) for row in range(3)]
+    assert sizes == [
+        (region.rule.least, 1 << 56 if region.rule.most is None else region.rule.most)
+        for region in table.regions[1:]
+        if region.rule
+    ]
+    by_thread = [
+        region.rule.least for region in table.regions[1:] if region.region.thread == "0.1" and region.rule
+    ]
+    assert by_thread == [0, 1 << 17]
 
 
 def table_row(regions: tuple[PlanRegion, ...], key: RegionKey) -> int:
@@ -156,6 +202,19 @@ def test_a_node_that_was_full_while_it_ran_is_the_reason() -> None:
     applied = report(plan, logged)
     assert applied.summary.endswith("524 KB on node 0 instead of 1: node 1 was full")
     assert applied.reasons == ("heap app+0x12ab: 524 KB on other nodes: node 1 was full",)
+
+
+def test_a_rule_has_as_many_blocks_as_came() -> None:
+    plan = with_rules(plan_of(), rule(HEAP, 0, None))
+    logged = logged_of(plan, {"0": (0,), "0.1": (2,)})
+    logged.regions[0] = LoggedRegion(30 << 20, 0, {(0, 0): 1 << 19, (1, 1): 1 << 19}, blocks=30)
+    applied = report(plan, logged)
+    assert applied.ok and applied.reasons == ()
+    (entry,) = applied.memory
+    assert (entry.blocks, entry.planned) == (30, {"0": 15 << 20, "1": 15 << 20})
+    del logged.regions[0]
+    applied = report(plan, logged)
+    assert not applied.ok and not applied.memory[0].appeared
 
 
 def test_interleaved_pages_may_be_on_any_of_their_nodes() -> None:
