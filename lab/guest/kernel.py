@@ -19,8 +19,8 @@ from numaplan.common import MachineLacksError, UsageError
 
 from ..places import cache_folder
 
-# What turns the virtio devices of the lab into files and streams; dependencies are found.
-NEEDED_MODULES = ("virtio_pci", "9pnet_virtio", "9p", "virtio_console")
+# What turns the virtio devices of the lab into files and streams, and overlays; dependencies are found.
+NEEDED_MODULES = ("virtio_pci", "9pnet_virtio", "9p", "virtio_console", "overlay")
 _SETUP_HEADER = 0x1F1  # offset of the x86 boot protocol's header in a bzImage
 _ELF = b"\x7fELF"
 UNPACKED_LIMIT = 512 << 20
@@ -32,6 +32,11 @@ class Kernel(NamedTuple):
     version: str
     image: Path
     modules: tuple[Path, ...]
+
+    @property
+    def overlays(self) -> bool:
+        """Whether it has overlay file systems, which kernels fetched by older versions of us lack."""
+        return any(path.name.endswith("-overlay.ko") for path in self.modules)
 
 
 class _Record(msgspec.Struct):

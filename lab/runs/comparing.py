@@ -53,7 +53,7 @@ def _run(session: Session, name: str, errors: BinaryIO) -> LabRun:
     except GuestHungError:  # every program here runs several times anyway
         session.reboot()
         run = _run_once(session, name, errors)
-    if run.exit_code:
+    if run.failed:
         size = os.fstat(errors.fileno()).st_size
         errors.seek(max(0, size - 4096))
         lines = errors.read().decode(errors="replace").strip().splitlines()
@@ -70,12 +70,8 @@ def _run_once(session: Session, name: str, errors: BinaryIO) -> LabRun:
 def raise_for(result: LabCompare, verdicts: Sequence[Verdict]) -> None:
     """Raise NotSoError for the first run that failed, else for the first gate that does not hold."""
     for name, config in result.configs.items():
-        for run in config.runs:
-            if run.exit_code:
-                how = "ran out of time" if run.timed_out else f"exited with {run.exit_code}"
-                raise NotSoError(
-                    f"{name}: the program {how}", f"it said: {run.said}" if run.said else "see --timeout"
-                )
+        if config.failed:
+            raise NotSoError(f"{name}: {config.problem()}", "see --timeout, and the program's own messages")
     for verdict in verdicts:
         if not verdict.ok:
             raise NotSoError(f"gate {verdict}", "see the table")

@@ -15,9 +15,9 @@ def junit(result: LabCompare, verdicts: Sequence[Verdict]) -> bytes:
     """A test suite: one case a configuration (its program must exit with 0), one a gate."""
     cases = []
     for name, config in result.configs.items():
-        codes = sorted({run.exit_code for run in config.runs if run.exit_code})
-        failure = f"the program exited with {codes[0]}" if codes else ""
-        cases.append(JUnitCase("nlab.run", name, failure, seconds=sum(run.seconds for run in config.runs)))
+        cases.append(
+            JUnitCase("nlab.run", name, config.problem(), seconds=sum(run.seconds for run in config.runs))
+        )
     cases += [
         JUnitCase("nlab.gate", verdict.gate, "" if verdict.ok else str(verdict), seconds=0.0)
         for verdict in verdicts
@@ -53,6 +53,8 @@ def html(result: LabCompare, verdicts: Sequence[Verdict]) -> bytes:
     for name, config in result.configs.items():
         share = 100 * config.local_share.median
         bar = f'<div class="bar" title="{share:.1f} % local"><div style="width:{share:.2f}%"></div></div>'
+        if config.failed:
+            bar = ("" if config.useless else bar) + f'<span class="bad">{escape(config.problem())}</span>'
         values = "".join(f"<td>{escape(cell)}</td>" for cell in metric_cells(config))
         rows.append(f"<tr><td>{escape(name)}</td><td>{bar}</td>{values}</tr>")
     items = "".join(
@@ -64,7 +66,11 @@ def html(result: LabCompare, verdicts: Sequence[Verdict]) -> bytes:
         heads="".join(f"<th>{escape(title)}</th>" for title in titles(result)),
         rows="".join(rows),
         gates=f"<h2>Gates</h2><ul>{items}</ul>" if verdicts else "",
-        maps="".join(_map(name, config.runs[0]) for name, config in result.configs.items()),
+        maps="".join(
+            _map(name, run)
+            for name, config in result.configs.items()
+            for run in [one for one in config.runs if not one.failed][:1]
+        ),
     )
     return page.encode()
 

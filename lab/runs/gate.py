@@ -6,6 +6,7 @@ minus needs a space before it where it follows a configuration's name, for names
 """
 
 import ast
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping
@@ -69,6 +70,8 @@ def check_gate(text: str, configs: Mapping[str, ConfigResult]) -> Verdict:
     def median(config: str, metric: str) -> float:
         if config not in configs:
             raise UsageError(f"gate {text!r}: {config!r} was not run", f"it can name {', '.join(configs)}")
+        if configs[config].useless:
+            return math.nan  # with which nothing compares
         return float(getattr(configs[config], metric).median)
 
     return _evaluate(text, median)

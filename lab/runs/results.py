@@ -45,7 +45,8 @@ class LabRun(msgspec.Struct, kw_only=True):
     0 when there are none; hop_cost: sum of accesses times distance (local counts 10); mean_distance: that per
     access; node_traffic: accesses to each node's memory; traffic_imbalance: the largest over the mean;
     unknown: accesses to pages of no node; kernel: what the kernel counted meanwhile; seconds: in the guest;
-    said: the last line of a failed program's stderr (comparisons only); applied: nlaunch's report.
+    failed: the program did not exit with 0; said: the last line of its stderr then (comparisons only);
+    applied: nlaunch's report.
 
     With caches also: memory_accesses: [cpu][node] that no cache answered; lines_moved: [cpu][cpu] that the
     first took from the caches of the second; cost: ns of waiting (machine/cost.py), costs: its parts;
@@ -77,6 +78,7 @@ class LabRun(msgspec.Struct, kw_only=True):
     timed_out: bool
     seconds: float
     said: str = ""
+    failed: bool = False
     applied: dict[str, Any] | None = None
     threads: list[ThreadCounts] | None = None
     memory_accesses: list[list[int]] | msgspec.UnsetType = msgspec.UNSET
@@ -103,9 +105,10 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class ConfigResult(msgspec.Struct, kw_only=True):
-    """All runs of one configuration, and each metric's spread over them."""
+    """All runs of one configuration, and each metric's spread over those that did not fail, if any did not."""
 
     runs: list[LabRun]
+    failed: int = 0  # how many runs
     local_share: Spread
     local: Spread
     remote: Spread
@@ -120,6 +123,23 @@ class ConfigResult(msgspec.Struct, kw_only=True):
     memory_imbalance: Spread | msgspec.UnsetType = msgspec.UNSET
     lines_between_nodes: Spread | msgspec.UnsetType = msgspec.UNSET
     busiest_cpu: Spread | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def useless(self) -> bool:
+        """Whether every run failed: the spreads then tell nothing of the configuration."""
+        return 0 < len(self.runs) == self.failed
+
+    def problem(self) -> str:
+        """How the first run that failed did, with the program's own last line; empty where none did."""
+        for run in self.runs:
+            if run.failed:
+                how = (
+                    f"ran out of time after {run.seconds:.0f} s"
+                    if run.timed_out
+                    else f"exited with {run.exit_code}"
+                )
+                return f"the program {how}" + (f": {run.said}" if run.said else "")
+        return ""
 
 
 class LabCompare(msgspec.Struct, kw_only=True):
@@ -173,6 +193,7 @@ def lab_run(
         hint_faults=kernel.get("numa_hint_faults", 0),
         kernel=dict(kernel),
         exit_code=exit_code,
+        failed=bool(exit_code),
         timed_out=timed_out,
         seconds=seconds,
     )
@@ -211,7 +232,8 @@ def _over_mean(values: NDArray[np.int64]) -> float:
 def summarize(runs: Sequence[LabRun]) -> ConfigResult:
     """Median, least and greatest of every metric over a configuration's runs (at least one)."""
     spreads = {}
+    good = [run for run in runs if not run.failed]
     for name in (*METRICS, *(CACHE_METRICS if runs[0].cached else ())):
-        values = [float(getattr(run, name)) for run in runs]
+        values = [float(getattr(run, name)) for run in good or runs]
         spreads[name] = Spread(median(values), min(values), max(values))
-    return ConfigResult(runs=list(runs), **spreads)
+    return ConfigResult(runs=list(runs), failed=len(runs) - len(good), **spreads)

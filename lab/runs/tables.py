@@ -111,10 +111,18 @@ def show_compare(result: LabCompare, out: TextIO) -> None:
     for name, config in result.configs.items():
         table.add_row(name, *metric_cells(config))
     console.print(table)
+    for name, config in result.configs.items():
+        if config.failed:
+            count = "" if config.useless else f" in {config.failed} of {len(config.runs)} runs"
+            console.print(
+                f"{name} failed{count}: {config.problem()}", style="red", markup=False, soft_wrap=True
+            )
 
 
 def metric_cells(config: ConfigResult) -> list[str]:
-    """A configuration's metrics as text, in the order of `titles`."""
+    """A configuration's metrics as text, in the order of `titles`; none where its program failed."""
+    if config.useless:
+        return ["failed", *("–" for _ in _columns(config)[1:])]
     texts = []
     for _, name, form in _columns(config):
         spread: Spread = getattr(config, name)

@@ -4,6 +4,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -17,6 +18,7 @@ from ..places import QEMU, cache_folder, lab_part
 from .fetch import QEMU_PACKAGE
 
 SCHEMA = "numaplan/lab-doctor/1"
+SOCKETS = "unix sockets below /tmp and /run"  # the one check without which the lab works, too
 OLDEST_QEMU = (7, 2)
 _INSTALL = f"as root: apt-get install {QEMU_PACKAGE}"
 
@@ -40,7 +42,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
 
 def diagnose() -> Diagnosis:
     """Check everything; never raises for what is lacking."""
-    checks = [_host(), _qemu(), _devices(), _kernel(), _native(), _memory(), _temporary()]
+    checks = [_host(), _qemu(), _devices(), _kernel(), _sockets(), _native(), _memory(), _temporary()]
     return Diagnosis(ok=all(check.ok for check in checks), checks=checks)
 
 
@@ -93,6 +95,13 @@ def _kernel() -> Check:
     except NumaplanError as error:
         return Check("kernel", False, str(error.what), error.hint)
     return Check("kernel", True, f"{kernel.version} in {cache_folder()}")
+
+
+def _sockets() -> Check:
+    with suppress(NumaplanError):
+        if installed_kernel().overlays:
+            return Check(SOCKETS, True, "the kernel has overlay file systems")
+    return Check(SOCKETS, False, "the kernel was set up without overlay file systems", "nlab setup")
 
 
 def _native() -> Check:

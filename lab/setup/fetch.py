@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from numaplan.common import MachineLacksError, UsageError
@@ -35,10 +35,10 @@ def set_up(packages: Sequence[Path], renew: bool, say: Callable[[str], None]) ->
         for left_over in folder.glob(".setup-*"):
             shutil.rmtree(left_over, ignore_errors=True)
         if not packages and not renew:
-            try:
-                return installed_kernel()
-            except MachineLacksError:
-                pass
+            with suppress(MachineLacksError):
+                kernel = installed_kernel()
+                if kernel.overlays:
+                    return kernel
         with tempfile.TemporaryDirectory(prefix=".setup-", dir=folder) as work:
             _fetch_and_import(Path(work), list(packages), folder, say)
     return installed_kernel()

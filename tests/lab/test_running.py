@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from numaplan.lab.guest.guest import Guest
+from numaplan.lab.guest.kernel import installed_kernel
 from tests.support.commands import needs, succeed
 from tests.support.guests import SharedGuest, guest_program, said_uncounted
 from tests.support.outside import arguments, children, state_of
@@ -53,6 +54,31 @@ def test_streams_environment_folder_and_exit_code(lab: Path, tmp_path: Path) -> 
     assert done.stderr.startswith(f"value\nof two lines in {folder}, é ü\n".encode())
     assert (folder / "out put").read_text() == "kept\n"
     assert sorted(path.name for path in folder.iterdir()) == ["my program", "out put"]
+
+
+def test_sockets_and_what_is_left_below_tmp(two_nodes: SharedGuest) -> None:
+    """The host's files below /tmp can be read, changed, removed; sockets work there, and none is left."""
+    if not installed_kernel().overlays:
+        pytest.skip("the kernel here has no overlay file systems")
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        (folder / "changed").write_text("here\n")
+        (folder / "removed").write_text("")
+        (folder / "emptied").mkdir()
+        (folder / "emptied" / "old").write_text("")
+        (folder / "kept").symlink_to("changed")
+        script = (
+            "cat changed; echo there >> changed; rm removed; rm -r emptied; mkdir emptied fresh; umask 077;"
+            'echo new > fresh/file; ln -s file fresh/link; exec "$0" fresh/socket'
+        )
+        words = ["sh", "-c", f"cd {folder} && {script}", guest_program("sockets")]
+        said, result = two_nodes.said(*words)
+        assert (said, result["exit_code"]) == ("here\nlocalhost\n", 0)
+        found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+        assert found == ["changed", "emptied", "fresh", "fresh/file", "fresh/link", "kept"]
+        assert (folder / "changed").read_text() == "here\nthere\n"
+        assert (folder / "fresh" / "file").stat().st_mode & 0o777 == 0o600
+        assert (folder / "fresh" / "link").read_text() == "new\n"
 
 
 def test_vectors_are_computed_as_here(uncounted: Guest) -> None:

@@ -17,6 +17,7 @@ _Noreturn void guest_power_off(void);
 /* boot.c */
 void guest_load_modules(void);
 void guest_enter_host_tree(void);
+void guest_start_network(void);
 int guest_open_port(enum guest_port);
 bool guest_write_text(const char *path, const char *text);
 
@@ -64,6 +65,14 @@ struct guest_pipes {
     int in, out, err; /* our ends */
 };
 pid_t guest_start_program(const struct guest_job *, const struct guest_frame *, struct guest_pipes *, int *error);
+
+/* temporary.c: folders in which the program, and not the host's file tree, can have sockets */
+void guest_temporary_open(void);  /* before the program starts */
+bool guest_temporary_enter(void); /* in its first process */
+void guest_temporary_close(void); /* when all its processes have ended */
+
+/* layer.c */
+void guest_layer_apply(const char *layer, const char *below);
 
 /* run.c */
 void guest_run_job(const struct guest_frame *, int control);

@@ -6,6 +6,7 @@
 int main(void) {
     guest_load_modules();
     guest_enter_host_tree();
+    guest_start_network();
     int control = guest_open_port(PORT_CONTROL);
     signal(SIGPIPE, SIG_IGN);
     guest_mark_open();

@@ -197,6 +197,7 @@ static void run_and_report(const struct guest_frame *request, const struct guest
     /* What the host changed since is seen, and every run finds the same: no file's pages placed yet. */
     guest_write_text("/proc/sys/vm/drop_caches", "3");
     guest_write_text("/proc/sys/kernel/numa_balancing", job->balancing ? "1" : "0");
+    guest_temporary_open();
     if (job->trace) guest_trace_start();
     guest_vmstat_read(&before);
     guest_mark(MARK_START);
@@ -210,6 +211,7 @@ static void run_and_report(const struct guest_frame *request, const struct guest
     guest_vmstat_read(&after);
     if (program >= 0) close_streams();
     close_pipes(&ends);
+    guest_temporary_close();
     if (job->trace) guest_trace_stop(job->trace);
     sync();
     guest_frame_add(answer, "event", error ? "failed" : "exit");
