@@ -8,6 +8,8 @@ import msgspec
 import pytest
 
 from numaplan.lab.runs.session import Request, open_session
+from numaplan.profiler import Trace
+from tests.support.commands import needs, succeed
 from tests.support.guests import SharedGuest, guest_program, silent
 
 pytestmark = pytest.mark.lab
@@ -17,7 +19,7 @@ L3 = 1 << 20
 
 
 @pytest.fixture(scope="module")
-def small_caches(lab: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedGuest]:  # noqa: ARG001
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two nodes of two cpus, each node with an L3 of 1 MiB."""
     kinds = [(1, 1 << 14, 8, [[0], [1], [2], [3]]), (2, 1 << 17, 16, [[0], [1], [2], [3]])]
     kinds.append((3, L3, 16, [[0, 1], [2, 3]]))
@@ -27,7 +29,13 @@ def small_caches(lab: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     nodes = [{"id": 0, "cpus": [0, 1]}, {"id": 1, "cpus": [2, 3]}]
     path = tmp_path_factory.mktemp("machine") / "machine.json"
     path.write_bytes(msgspec.json.encode({"schema": "numaplan/machine/1", "nodes": nodes, "caches": caches}))
-    with open_session(Request(["/bin/true"], str(path), cache=True), silent) as session:
+    return path
+
+
+@pytest.fixture(scope="module")
+def small_caches(lab: Path, machine: Path) -> Iterator[SharedGuest]:  # noqa: ARG001
+    """That machine, with its caches modelled."""
+    with open_session(Request(["/bin/true"], str(machine), cache=True), silent) as session:
         yield SharedGuest(session)
 
 
@@ -72,3 +80,40 @@ def test_threads_that_share_a_cpu_wait_for_each_other(small_caches: SharedGuest)
     crowded = small_caches.run("taskset", "-c", 0, *stencil, cache=True)
     assert crowded["busiest_cpu"] > 3.5
     assert crowded["costs"]["cpu_ns"] > 5 * alone["costs"]["cpu_ns"]
+
+
+def emulated(machine: Path, folder: Path, *words: object) -> list[dict[str, float]]:
+    """What the emulation counts of each thread of `lines` with the same caches."""
+    trace = folder / "trace.db"
+    words = (guest_program("lines", "-static"), *words)
+    how = ("--backend", "emulate", "--period", 1, "--machine", machine)
+    succeed("nprof", "record", *how, "-o", trace, "--", *words)
+    with Trace.open(trace) as opened:
+        rows = opened.counters().itertuples()
+        last = {(row.thread, row.event): row.value for row in rows}
+    return [
+        {event: value for (owner, event), value in last.items() if owner == thread} for thread in range(2)
+    ]
+
+
+def test_private_streams_reach_memory_as_often_as_in_the_emulation(
+    small_caches: SharedGuest, machine: Path, tmp_path: Path
+) -> None:
+    needs("qemu-x86_64")
+    words = ("own", 0, 1, 8 * L3, 4)
+    counted = lines(small_caches, *words)["memory_accesses"]
+    for cpu, thread in enumerate(emulated(machine, tmp_path, *words)):
+        misses = thread["llc_misses_local"] + thread["llc_misses_remote"]
+        assert misses > 4 * 8 * L3 // LINE
+        assert sum(counted[cpu]) == pytest.approx(misses, rel=0.02)
+
+
+def test_a_line_in_exchange_moves_as_often_as_in_the_emulation(
+    small_caches: SharedGuest, machine: Path, tmp_path: Path
+) -> None:
+    """The order in which threads run differs, and with it how often one looks before it is its turn."""
+    needs("qemu-x86_64")
+    words = ("turns", 0, 1, 20_000)
+    moved = lines(small_caches, *words)["lines_moved"]
+    for cpu, thread in enumerate(emulated(machine, tmp_path, *words)):
+        assert moved[cpu][1 - cpu] == pytest.approx(thread["coherence"], rel=0.4)

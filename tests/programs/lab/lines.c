@@ -1,5 +1,6 @@
 /*
  * stream CPU NODE BYTES PASSES: reads each cache line of memory on a node once a pass.
+ * own CPU CPU BYTES PASSES: two threads do so with so many bytes each, which each has touched first.
  * turns CPU CPU ROUNDS: two threads write one line in turns, each as soon as it has seen the other's write.
  */
 #include <pthread.h>
@@ -16,25 +17,28 @@
 #define MPOL_BIND 2
 
 static _Alignas(LINE) atomic_long turn;
-static long rounds;
+static long rounds, passes;
+static size_t bytes;
 
 static void pin(int cpu) {
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET(cpu, &set);
-    if (sched_setaffinity(0, sizeof set, &set)) abort();
+    (void)!sched_setaffinity(0, sizeof set, &set); /* fails where it is emulated on a machine without this cpu */
 }
 
-static int stream(int cpu, int node, size_t bytes, long passes) {
+static void *stream(int cpu, int node) {
     pin(cpu);
     unsigned long mask = 1ul << node;
     volatile char *data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (data == MAP_FAILED || syscall(SYS_mbind, data, bytes, MPOL_BIND, &mask, 64ul, 0)) abort();
+    if (data == MAP_FAILED || (node >= 0 && syscall(SYS_mbind, data, bytes, MPOL_BIND, &mask, 64ul, 0))) abort();
     for (size_t at = 0; at < bytes; at += 4096) data[at] = 1;
     for (long pass = 0; pass < passes; pass++)
         for (size_t at = 0; at < bytes; at += LINE) (void)data[at];
-    return 0;
+    return NULL;
 }
+
+static void *stream_own(void *argument) { return stream((int)((long)argument & 0xffff), -1); }
 
 static void *take_turns(void *argument) {
     long mine = (long)argument >> 16;
@@ -47,13 +51,18 @@ static void *take_turns(void *argument) {
 }
 
 int main(int argc, char **argv) {
-    if (argc == 6 && !strcmp(argv[1], "stream"))
-        return stream(atoi(argv[2]), atoi(argv[3]), strtoul(argv[4], NULL, 10), atol(argv[5]));
-    if (argc != 5) return 2;
+    if (argc != 6 && argc != 5) return 2;
+    void *(*work)(void *) = argc == 6 ? stream_own : take_turns;
     pthread_t other;
-    rounds = atol(argv[4]);
-    if (pthread_create(&other, NULL, take_turns, (void *)(atol(argv[3]) | 1 << 16))) return 1;
-    take_turns((void *)atol(argv[2]));
+    if (argc == 6) {
+        bytes = strtoul(argv[4], NULL, 10);
+        passes = atol(argv[5]);
+    } else {
+        rounds = atol(argv[4]);
+    }
+    if (!strcmp(argv[1], "stream")) return stream(atoi(argv[2]), atoi(argv[3])) != NULL;
+    if (pthread_create(&other, NULL, work, (void *)(atol(argv[3]) | 1 << 16))) return 1;
+    work((void *)atol(argv[2]));
     pthread_join(other, NULL);
     return 0;
 }
