@@ -105,7 +105,7 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class ConfigResult(msgspec.Struct, kw_only=True):
-    """All runs of one configuration, and each metric's spread over those that did not fail, if any did not."""
+    """All runs of one configuration, and each metric's spread over those that did not fail (or all)."""
 
     runs: list[LabRun]
     failed: int = 0  # how many runs
