@@ -1,8 +1,9 @@
 """The plan against what is here today (machine, usable cpus, build of the program, rank in a job), and a plan
 for one machine made to fit another: groups of threads stay together as far as it lets them."""
 
+import os
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,8 +13,9 @@ from numaplan.common import UsageError
 from numaplan.machine import Machine, format_list
 from numaplan.mapper import Plan, PlanMachine, PlanRegion, PlanThread, Run
 
-from .program import ElfFacts
+from .program import ElfFacts, executable_of
 
+REBUILT = "the program is another build than the one that the plan was made for"
 # Threads that were on one node of the plan's machine, in the plan's order.
 Group = list[PlanThread]
 
@@ -28,7 +30,11 @@ def fit_plan(
     """
     plan = Plan.load(path)
     reasons = [_mismatch(plan, machine)] if _is_other_machine(plan, machine) else []
-    if facts and is_other_build(plan, facts) and _same_name(plan, program):
+    if (
+        facts
+        and program
+        and what_differs(plan, {program: None, executable_of(program): facts}).startswith(REBUILT)
+    ):
         reasons.append("made for another build of the program")
     if not reasons:
         return plan
@@ -43,25 +49,44 @@ def part_of_process(plan: Plan, root: str) -> Plan:
     """What the plan says of the process `root` and its children; all of it when it knows no such rank."""
     if root == "p0" or not any(_within(thread.process, root) for thread in plan.threads):
         return plan
+    threads = tuple(thread for thread in plan.threads if _within(thread.process, root))
+    whole, part = (sum(thread.load for thread in some) for some in (plan.threads, threads))
     return msgspec.structs.replace(
         plan,
-        threads=tuple(thread for thread in plan.threads if _within(thread.process, root)),
-        memory=tuple(region for region in plan.memory if _within(region.region.process, root)),
+        threads=threads,
+        memory=tuple(
+            _of_fewer_accesses(region, whole / part if part > 0 else 1.0)
+            for region in plan.memory
+            if _within(region.region.process, root)
+        ),
     )
+
+
+def _of_fewer_accesses(region: PlanRegion, times: float) -> PlanRegion:
+    """Its share of the accesses of a part of the job's threads; loads are accesses."""
+    if not isinstance(region.share, float):
+        return region
+    return msgspec.structs.replace(region, share=min(1.0, region.share * times))
 
 
 def _within(process: str, root: str) -> bool:
     return process == root or process.startswith(root + ".")
 
 
-def is_other_build(plan: Plan, facts: ElfFacts) -> bool:
-    """Whether what is started is not the executable that the plan was made for."""
-    return bool(plan.app.build_id) and facts.build_id != plan.app.build_id
+def what_differs(plan: Plan, programs: Mapping[str, ElfFacts | None]) -> str:
+    """What tells that no program of those that run is the plan's; empty when one is, or nothing tells.
 
-
-def _same_name(plan: Plan, program: str) -> bool:
-    """A program by another name may be one that starts the plan's (a shell, a wrapper): that is only said."""
-    return bool(plan.app.argv) and Path(plan.app.argv[0]).name == Path(program).name
+    programs: by file, with what that says of itself (None: a script, or not known). What has the plan's name
+    is another build of it. Anything else is another program, or one that starts it (a shell, mpirun).
+    """
+    wanted = plan.app.build_id
+    builds = {file: facts.build_id for file, facts in programs.items() if facts}
+    if not wanted or not builds or wanted in builds.values():
+        return ""
+    names = {name for file in programs for name in (Path(file).name, Path(os.path.realpath(file)).name)}
+    if plan.app.name in names:
+        return f"{REBUILT} ({plan.app.name})"
+    return f"the plan was made for another program ({plan.app.name}, not {Path(next(iter(builds))).name})"
 
 
 def _is_other_machine(plan: Plan, machine: Machine) -> bool:

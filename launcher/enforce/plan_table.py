@@ -159,7 +159,7 @@ def _region_row(region: PlanRegion, locate: Locate, first_run: int) -> tuple[int
             return "its module or symbol was not found"
         offset, build_id = found
         if key.build_id and build_id and key.build_id != build_id:
-            return "its module was rebuilt since the plan was made"
+            return f"the {module} that was found here is not the plan's (another build, or another program's)"
     else:
         module, _, text = key.name.rpartition("+0x")
         if not module or not _is_hex(text):

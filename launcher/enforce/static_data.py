@@ -58,10 +58,15 @@ def _later(module: str, folder: Path, environment: Mapping[str, str]) -> str:
     system = [
         path for root in ("/usr/local/lib", "/usr/lib", "/lib") for path in (Path(root), *_multiarch(root))
     ]
-    for place in (*asked, folder, folder / "lib", folder.parent / "lib", Path(), *system):
+    for place in (*asked, folder, *_beside(folder), Path(), *system):
         if (place / module).is_file():
             return os.path.realpath(place / module)
     return ""
+
+
+def _beside(folder: Path) -> list[Path]:
+    """Where programs have libraries of their own, Java's among them."""
+    return [folder / "lib", folder.parent / "lib", folder.parent / "lib" / "server"]
 
 
 def _multiarch(root: str) -> list[Path]:

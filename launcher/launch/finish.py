@@ -10,8 +10,9 @@ import msgspec
 from numaplan.common import printable, write_document
 from numaplan.mapper import Plan
 
-from ..enforce.plan_fit import is_other_build
+from ..enforce.plan_fit import what_differs
 from ..enforce.plan_table import PlanTable
+from ..enforce.program import elf_facts, executable_of
 from ..verify.applied import warning_of
 from ..verify.logged_run import LoggedRun, read_logged_run
 from ..verify.report import make_report
@@ -41,7 +42,7 @@ def finish(launch: CheckedLaunch, table: PlanTable, workdir: Path, code: int, at
     logged = read_logged_run(workdir)
     notes = (
         *attended.notes,
-        *_notes(launch),
+        *_notes(launch, logged),
         *_left_to_first_touch(launch, logged),
         *attended.misplaced_threads,
     )
@@ -80,8 +81,8 @@ def _left_to_first_touch(launch: CheckedLaunch, logged: LoggedRun) -> list[str]:
     ]
 
 
-def _notes(launch: CheckedLaunch) -> list[str]:
-    plan, facts = launch.plan, launch.facts
+def _notes(launch: CheckedLaunch, logged: LoggedRun) -> list[str]:
+    plan = launch.plan
     notes = [
         f"{name} is set: the program's runtime binds too"
         for name in AFFINITY_VARIABLES
@@ -89,8 +90,10 @@ def _notes(launch: CheckedLaunch) -> list[str]:
     ]
     if launch.obstacle and not launch.from_outside:
         notes.append(f"nothing can be loaded into the program: {launch.obstacle}")
-    if facts and is_other_build(plan, facts):
-        notes.append("the program is another build than the one that the plan was made for")
+    started = {executable_of(launch.program): launch.facts}
+    programs = {file: elf_facts(file) for file in sorted(logged.programs)} or started
+    if different := what_differs(plan, {launch.program: None, **programs}):
+        notes.append(different)
     if not launch.request.match and plan.provenance.get("identity", {}).get("stable") is False:
         notes.append("threads swapped roles between the plan's recordings: see --match")
     return notes

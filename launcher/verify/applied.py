@@ -54,7 +54,10 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     """The whole of applied.json.
 
     unplanned: the first of the threads that the plan does not name, unplanned_count: how many there were;
-    missing: planned threads that never appeared, as `process/path`; match: what --match did.
+    missing: planned threads that never appeared, as `process/path`; match: what --match did; memory_bytes:
+    of the large blocks, mappings and static data that the program made, counted each time; memory_share: of
+    these, what the plan has a place for; access_share: the share of the recorded accesses to regions of the
+    plan that appeared; both -1 where not known.
     """
 
     schema: str = SCHEMA
@@ -68,6 +71,9 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[str, ...]
     reasons: tuple[str, ...]
     match: str = ""
+    memory_bytes: int = 0
+    memory_share: float = -1.0
+    access_share: float = -1.0
 
     def to_json(self) -> bytes:
         """The file's text."""
@@ -87,9 +93,6 @@ def warning_of(applied: Applied, plan: Plan) -> str:
         parts.append(
             f"{len(applied.missing)} of {len(plan.threads)} planned threads never appeared ({names}{more})"
         )
-    absent = sum(not region.appeared for region in applied.memory)
-    if absent:
-        parts.append(f"{absent} of {len(applied.memory)} planned regions never appeared")
     return "; ".join([*parts, *applied.reasons[:3]])
 
 

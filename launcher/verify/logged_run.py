@@ -1,5 +1,6 @@
 """What the library, or the tracer, logged of a run: its threads, and where its pages were."""
 
+import os
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ from ..enforce.tracer import LOG
 
 # Record kinds and fields: native/enforce/enforce.h.
 _APPLIED_THREAD, _APPLIED_REGION, _REGION_PAGES, _BAD_PLAN_TABLE, _NEXT_TOUCHED = range(32, 37)
-_RULE_BLOCKS, _MEMORY = range(37, 39)
+_RULE_BLOCKS, _MEMORY, _PROGRAM = range(37, 40)
 _NO_NODE = 0xFFFF
 _MOST_LOG = 256 << 20  # bytes read of the tracer's log
 _LOG_FIELDS = 8
@@ -52,7 +53,7 @@ class LoggedRun:
 
     next_touch: bytes marked, pages moved, pages that could not be moved; full: nodes that had, while it
     ran, no room for what was planned there; memory: bytes of large blocks, mappings and static data that it
-    made, and of those that were placed.
+    made, and of those that were placed; programs: files that ran as the plan's processes.
     """
 
     processes: list[str] = field(default_factory=list)
@@ -64,6 +65,7 @@ class LoggedRun:
     next_touch: tuple[int, int, int] = (0, 0, 0)
     full: set[int] = field(default_factory=set)
     memory: tuple[int, int] = (0, 0)
+    programs: set[str] = field(default_factory=set)
 
 
 def read_logged_run(workdir: Path) -> LoggedRun:
@@ -99,6 +101,8 @@ def read_logged_run(workdir: Path) -> LoggedRun:
             elif record.kind == _RULE_BLOCKS:
                 if record.b not in rules or record.c > rules[record.b].c:
                     rules[record.b] = record
+            elif record.kind == _PROGRAM:
+                logged.programs.add(os.fsdecode(record.text))
             elif record.kind == _MEMORY:
                 memory = max(memory, (record.b, record.c))
         logged.memory = (logged.memory[0] + memory[0], logged.memory[1] + memory[1])

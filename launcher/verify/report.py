@@ -42,9 +42,13 @@ def make_report(
     if logged.lost:
         reasons.append(f"{logged.lost} events were lost (disk full?): the report is not complete")
     good_memory = all(region.appeared and region.well_placed for region in memory)
+    made, placed = logged.memory
+    memory_share = round(placed / made, 4) if made else -1.0
+    access_share = _access_share(plan, rows, logged)
+    summary = _summary(as_planned, len(threads), memory, _misplaced_bytes(plan, rows, logged), logged.full)
     return Applied(
         ok=as_planned == len(threads) and not unplanned and good_memory and not logged.bad_table,
-        summary=_summary(as_planned, len(threads), memory, _misplaced_bytes(plan, rows, logged), logged.full),
+        summary=summary + _coverage(memory_share, access_share),
         exit_code=exit_code,
         threads=threads,
         memory=memory,
@@ -52,7 +56,40 @@ def make_report(
         unplanned_count=len(unplanned),
         missing=missing,
         reasons=tuple(dict.fromkeys(reasons)),
+        memory_bytes=made,
+        memory_share=memory_share,
+        access_share=access_share,
     )
+
+
+def _access_share(plan: Plan, rows: dict[RegionKey, int], logged: LoggedRun) -> float:
+    """Share of the recorded accesses to regions that appeared; -1 where the plan does not say."""
+    shares = [
+        region.share * (rows.get(region.region, -1) in logged.regions)
+        for region in plan.memory
+        if isinstance(region.share, float)
+    ]
+    return round(min(sum(shares), 1.0), 4) if shares else -1.0
+
+
+def _coverage(memory: float, accesses: float) -> str:
+    """What the plan has a place for, beside how much of that is as planned."""
+    parts = [
+        f"{share:.0%} of the {what}"
+        for share, what in ((memory, "memory"), (accesses, "accesses"))
+        if share >= 0
+    ]
+    return f"; the plan places {' and '.join(parts)}" if parts else ""
+
+
+def _absent(memory: tuple[AppliedRegion, ...], logged: LoggedRun) -> list[str]:
+    """What to say of regions that were not there; of a program whose memory was seen, where most are not."""
+    absent = sum(not region.appeared for region in memory)
+    if not absent:
+        return []
+    text = f"{absent} of {len(memory)} planned regions never appeared"
+    most = 2 * absent > len(memory) and logged.memory[0] > 0
+    return [f"{text}: is this another input than the recorded one?" if most else text]
 
 
 def _key(thread: PlanThread) -> tuple[str, str]:
@@ -134,10 +171,9 @@ def _thread_reasons(plan: Plan, logged: LoggedRun) -> list[str]:
 def _memory_reasons(
     plan: Plan, table: PlanTable, logged: LoggedRun, memory: tuple[AppliedRegion, ...]
 ) -> list[str]:
-    reasons = [
-        f"{region.region.kind} {region.region.name}: {reason}"
-        for region, reason in table.skipped
-        if region.region.kind != "stack"
+    reasons = _absent(memory, logged)
+    reasons += [
+        f"{region.title}: {reason}" for region, reason in table.skipped if region.region.kind != "stack"
     ]
     for row, region in enumerate(table.regions):
         actual = logged.regions.get(row)

@@ -14,11 +14,21 @@ Policy = Literal["bind", "interleave", "preferred", "next-touch"]
 
 
 class PlanApp(msgspec.Struct, frozen=True, kw_only=True):
-    """The program the plan is for: command line, build id of its executable, how many threads were seen."""
+    """The program the plan is for: command line, build id of its executable, how many threads were seen.
+
+    executable: name of the file that the build id is of, which argv need not name (a script, mpirun); empty:
+    not known.
+    """
 
     argv: tuple[str, ...] = ()
     build_id: str = ""
     threads: Count = 0
+    executable: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the program is called."""
+        return self.executable or (self.argv[0].rpartition("/")[2] if self.argv else "")
 
 
 class PlanMachine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -81,6 +81,7 @@ def read_trace(
             sources={"trace": digested.result(), **part.recorded()},
             argv=tuple(trace.argv),
             build_id=trace.meta.get("build_id", ""),
+            executable=trace.meta.get("executable", ""),
             pages=counted[0] if pages else None,
             machine=trace.machine,
             notes=(*part_note(whole, trace), *analysis.notes, *([note] if note else [])),

@@ -32,6 +32,7 @@ class Workload(msgspec.Struct, frozen=True):
     sources: dict[str, Any]
     argv: tuple[str, ...] = ()
     build_id: str = ""
+    executable: str = ""
     pages: PageCounts | None = None
     machine: Machine | None = None
     notes: tuple[str, ...] = ()
@@ -43,7 +44,9 @@ class Workload(msgspec.Struct, frozen=True):
     @property
     def app(self) -> PlanApp:
         """The program, as a plan names it."""
-        return PlanApp(argv=self.argv, build_id=self.build_id, threads=len(self.threads))
+        return PlanApp(
+            argv=self.argv, build_id=self.build_id, threads=len(self.threads), executable=self.executable
+        )
 
 
 def workload_of_files(

@@ -41,6 +41,13 @@ static void find_process(void) {
     np_wanted = (struct np_wanted){.log_bytes = threads_here || memory_here ? LOG_BYTES : 0, .regions = memory_here};
 }
 
+/* What a plan is for may be started by a script or by mpirun: only here it is known what runs. */
+static void log_program(void) {
+    char path[NP_PATH];
+    ssize_t length = np_wanted.log_bytes ? readlink("/proc/self/exe", path, sizeof path) : 0;
+    if (length > 0) np_log_text(&(struct np_record){.kind = NF_PROGRAM}, path, (size_t)length);
+}
+
 static void start(void) {
     const char *path = getenv("NUMAPLAN_PLAN");
     if (!path) return;
@@ -54,6 +61,7 @@ static void start(void) {
     loaded = placed && nf_blocks_open(table.header->rules) && nf_planned_open(table.header->threads);
     if (!loaded) return;
     find_process();
+    log_program();
     /* A child began with the mask that we gave the thread that made it. */
     const struct pt_thread *any = np_process_entry() ? pt_find_thread(&table, 0, 0) : NULL;
     nf_affinity_start(any ? &table.cpus[any->first_cpu] : NULL, any ? any->cpus : 0);
@@ -151,7 +159,7 @@ static bool region_made(enum np_region kind, uintptr_t address, size_t bytes, ui
     /* Blocks of rules do not count: where there are some, nothing is said of when the others come. */
     if (!same) region = !ruled && (shifted || table.header->rules) ? find_shifted(&block) : NULL;
     if (region) place(region, address, bytes);
-    if (kind != NP_FILE || region || ruled) nf_count_memory(bytes, region || ruled);
+    if (region || ruled || (kind != NP_FILE && !np_self.reserves)) nf_count_memory(bytes, region || ruled);
     return region || ruled;
 }
 
@@ -211,7 +219,8 @@ static void module_loaded(const struct np_module *module) {
         place(region, module->bias + region->offset, region->bytes);
         planned += region->bytes;
     }
-    size_t all = module->end - module->start;
+    /* Of libraries only what is planned: hardly anything else is the program's work. */
+    size_t all = module->executable ? module->end - module->start : planned;
     if (planned) nf_count_memory(planned, true);
     if (all > planned) nf_count_memory(all - planned, false);
 }

@@ -21,6 +21,7 @@ enum {
     NF_NEXT_TOUCHED, /* b: bytes marked, c: pieces touched, d: pages moved, e: pages that could not be */
     NF_RULE_BLOCKS, /* a: errno of binding, b: number in the plan, c: blocks that the rule has placed, d: bytes of these */
     NF_MEMORY, /* b: bytes of the large blocks, mappings and static data so far, c: of those in the plan */
+    NF_PROGRAM, /* text: the file that runs */
 };
 
 /* ---- policy.c ---- */

@@ -95,6 +95,7 @@ struct np_thread {
     uint32_t children; /* created so far */
     uint32_t sequence; /* large blocks allocated so far */
     uint64_t hash; /* of the creation path */
+    bool reserves; /* the mapping that it makes cannot be accessed yet */
 };
 
 extern NP_THREAD struct np_thread np_self;

@@ -212,7 +212,10 @@ static void *map(void *hint, size_t bytes, int protection, int flags, int file, 
     if (!READY()) return errno = ENOMEM, MAP_FAILED;
     if (flags & MAP_FIXED) NP_TELL(leaving, (uintptr_t)hint, bytes);
     void *memory = real_mmap(hint, bytes, protection, flags, file, offset);
-    if (bytes >= NP_LARGE && memory != MAP_FAILED) region_made(kind_of(flags), (uintptr_t)memory, bytes, call);
+    if (bytes < NP_LARGE || memory == MAP_FAILED) return memory;
+    np_self.reserves = protection == PROT_NONE;
+    region_made(kind_of(flags), (uintptr_t)memory, bytes, call);
+    np_self.reserves = false;
     return memory;
 }
 

@@ -54,7 +54,10 @@ def test_report_of_a_run_as_planned(tmp_path: Path) -> None:
         elif size != 1 << 18:  # that mapping has moved away before it is looked at
             # Neighbours share a page, which is one's only.
             assert set(region["actual"]) == {node} and abs(region["actual"][node] - size) < PAGE
-    assert re.fullmatch(rb"nlaunch: 2/2 threads, 100 % of [\d.]+ MB as planned\n", result.stderr)
+    assert re.fullmatch(
+        rb"nlaunch: 2/2 threads, 100 % of [\d.]+ MB as planned; the plan places \d+% of the memory\n",
+        result.stderr,
+    )
 
 
 def test_a_program_that_binds_itself_is_reported(tmp_path: Path) -> None:
@@ -96,12 +99,13 @@ def test_ten_thousand_threads_of_which_few_are_planned(tmp_path: Path) -> None:
     assert all(thread["planned"] == thread["applied"] for thread in applied["threads"])
 
 
-def test_another_build_is_noticed(tmp_path: Path) -> None:
+def test_another_program_is_noticed(tmp_path: Path) -> None:
     plan = plan_for([build("memory")])
     other = build("memory", "-O2", "-DOTHER")
     result, applied = nlaunch(plan, tmp_path, [other], "--strict")
     assert result.returncode == 1
-    assert any("another build" in reason for reason in applied["reasons"])
+    name = Path(other).name
+    assert f"the plan was made for another program (memory, not {name})" in applied["reasons"]
 
 
 def test_another_build_by_the_same_name_is_refused_or_taken(tmp_path: Path) -> None:

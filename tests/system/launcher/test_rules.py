@@ -27,6 +27,7 @@ def test_recorded_with_few_steps_and_launched_with_more(tmp_path: Path) -> None:
     result, applied = nlaunch(made, tmp_path, [program, str(THREADS), "300"], "--remap", "--strict")
     assert result.returncode == 0, result.stderr
     assert applied["ok"] is True
+    assert applied["memory_share"] > 0.98 and applied["access_share"] > 0.9
     for entry in applied["memory"]:
         assert entry["blocks"] == (300 if entry["region"]["sequence"] is None else 0)
         assert entry["misplaced"] == 0 and entry["actual"]

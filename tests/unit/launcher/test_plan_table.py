@@ -134,7 +134,7 @@ def table_row(regions: tuple[PlanRegion, ...], key: RegionKey) -> int:
     [
         (STACK, "with their thread"),
         (msgspec.structs.replace(STATIC, name="app:gone"), "not found"),
-        (msgspec.structs.replace(STATIC, build_id="00" * 10), "rebuilt since"),
+        (msgspec.structs.replace(STATIC, build_id="00" * 10), "is not the plan's"),
         (msgspec.structs.replace(HEAP, name="app"), "call site"),
         (msgspec.structs.replace(HEAP, name="app+0xzz"), "call site"),
         (msgspec.structs.replace(HEAP, name="app+0x" + "1" * 17), "call site"),
@@ -180,6 +180,39 @@ def test_all_as_planned() -> None:
         "applied": [2],
         "tid": 1,
     }
+
+
+def test_what_the_plan_has_a_place_for_is_said_beside() -> None:
+    plan = plan_of((HEAP, "bind"), (STATIC, "bind"))
+    shares = zip(plan.memory, (0.5, 0.2), strict=True)
+    memory = tuple(msgspec.structs.replace(region, share=share) for region, share in shares)
+    plan = msgspec.structs.replace(plan, memory=memory)
+    logged = logged_of(plan, {"0": (0,), "0.1": (2,)})
+    rows = encode(plan, {}, locate).regions
+    for row, region in enumerate(rows):
+        logged.regions[row] = LoggedRegion(region.region.bytes, 0, {(0, 0): 4096})
+    logged.memory = 4 << 20, 3 << 20
+    applied = report(plan, logged)
+    assert applied.ok
+    assert (applied.memory_bytes, applied.memory_share, applied.access_share) == (4 << 20, 0.75, 0.7)
+    assert applied.summary.endswith("as planned; the plan places 75% of the memory and 70% of the accesses")
+    del logged.regions[[region.region for region in rows].index(HEAP)]
+    fewer = report(plan, logged)
+    assert not fewer.ok and fewer.access_share == 0.2
+    assert fewer.reasons == ("1 of 2 planned regions never appeared",)
+
+
+def test_most_regions_that_never_appeared_are_a_reason() -> None:
+    plan = plan_of((HEAP, "bind"), (STATIC, "bind"))
+    logged = logged_of(plan, {"0": (0,), "0.1": (2,)})
+    applied = report(plan, logged)
+    assert not applied.ok and applied.reasons == ("2 of 2 planned regions never appeared",)
+    logged.memory = 1 << 20, 0
+    applied = report(plan, logged)
+    assert not applied.ok
+    reason = "2 of 2 planned regions never appeared: is this another input than the recorded one?"
+    assert applied.reasons == (reason,)
+    assert warning_of(applied, plan) == reason
 
 
 def test_pages_on_another_node_are_not_as_planned() -> None:

@@ -1,0 +1,69 @@
+"""Whether what runs is what a plan was made for: the same, another build of it, or another program."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from numaplan.launcher.enforce.plan_fit import REBUILT, part_of_process, what_differs
+from numaplan.launcher.enforce.program import ElfFacts
+from numaplan.mapper import Plan, PlanApp
+from tests.unit.launcher.test_plan_table import HEAP, plan_of
+
+
+def facts(build_id: str) -> ElfFacts:
+    return ElfFacts(bits=64, interpreter="", build_id=build_id, go=False)
+
+
+def plan(executable: str, argv: str, build_id: str = "aa") -> Plan:
+    return msgspec.structs.replace(
+        plan_of(), app=PlanApp(argv=(argv,), build_id=build_id, threads=2, executable=executable)
+    )
+
+
+@pytest.mark.parametrize(
+    ("made_for", "runs", "said"),
+    [
+        (plan("app", "./app"), {"/bin/app": facts("aa")}, ""),
+        (plan("app", "./app"), {"/bin/app": facts("bb")}, f"{REBUILT} (app)"),
+        (plan("app", "./app"), {"/bin/app": facts("")}, f"{REBUILT} (app)"),
+        (plan("app", "./app"), {"/bin/ls": facts("bb")}, "another program (app, not ls)"),
+        # Recorded and launched by mpirun, which is not what the build id is of.
+        (plan("app", "mpirun"), {"/usr/bin/mpirun": facts("bb"), "/bin/app": facts("aa")}, ""),
+        (plan("app", "mpirun"), {"/usr/bin/mpirun": facts("bb")}, "another program (app, not mpirun)"),
+        (plan("app", "mpirun"), {"/bin/app": facts("bb")}, f"{REBUILT} (app)"),
+        # A script, whose interpreter is what has a build id.
+        (plan("python3.11", "./run.py"), {"./run.py": None, "/usr/bin/python3.11": facts("aa")}, ""),
+        (
+            plan("python3.11", "./run.py"),
+            {"./run.py": None, "/usr/bin/python3.11": facts("bb")},
+            f"{REBUILT} (python3.11)",
+        ),
+        # Plans from before they knew the name of the executable.
+        (plan("", "./app"), {"/bin/app": facts("bb")}, f"{REBUILT} (app)"),
+        (plan("", "./app"), {"/bin/ls": facts("bb")}, "another program (app, not ls)"),
+        # Nothing is known.
+        (plan("app", "./app", ""), {"/bin/ls": facts("bb")}, ""),
+        (plan("app", "./app"), {"./run.sh": None}, ""),
+    ],
+)
+def test_what_differs(made_for: Plan, runs: dict[str, ElfFacts | None], said: str) -> None:
+    found = what_differs(made_for, runs)
+    assert said in found and bool(said) == bool(found)
+
+
+def test_a_link_has_the_name_of_its_file(tmp_path: Path) -> None:
+    (tmp_path / "orterun").write_bytes(b"")
+    (tmp_path / "mpirun").symlink_to("orterun")
+    found = what_differs(plan("orterun", "mpirun"), {str(tmp_path / "mpirun"): facts("bb")})
+    assert found.startswith(REBUILT)
+
+
+def test_shares_of_a_rank_are_of_its_own_accesses() -> None:
+    whole = plan_of((HEAP, "bind"))
+    ranks = [msgspec.structs.replace(thread, process=f"r{i}") for i, thread in enumerate(whole.threads)]
+    key = msgspec.structs.replace(HEAP, process="r1")
+    region = msgspec.structs.replace(whole.memory[0], region=key, share=0.25)
+    job = msgspec.structs.replace(whole, threads=tuple(ranks), memory=(region,))
+    (mine,) = part_of_process(job, "r1").memory
+    assert mine.share == 0.5
