@@ -35,6 +35,12 @@ from .runs.stability import (
     compare_runs as compare_runs,
     match_threads as match_threads,
 )
+from .samples.cache_sizes import (
+    CacheSizes as CacheSizes,
+    cache_sizes as cache_sizes,
+    levels_at as levels_at,
+    modelled_sizes as modelled_sizes,
+)
 from .samples.trace_samples import TraceSamples as TraceSamples
 from .summary import placement_summary as placement_summary
 from .timeline.changes import change_points as change_points, share_changes as share_changes

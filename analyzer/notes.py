@@ -3,9 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from numaplan.machine import size_word
 from numaplan.profiler import Trace
 
 from .communication.combining import Communication
+from .samples.cache_sizes import modelled_sizes
 from .samples.periods import periods_note
 from .timeline.timeline import Timeline
 
@@ -59,6 +61,22 @@ def take_turns(timeline: Timeline) -> bool:
     return bool((first[order][1:] > last[order][:-1]).all())
 
 
+def input_note(trace: Trace) -> list[str]:
+    """Which input the recording stands for, where that is said."""
+    sizes, stated = modelled_sizes(trace), int(trace.meta.get("for_footprint", "0"))
+    chosen = int(trace.meta.get("for_llc", "0"))
+    if not stated or chosen not in sizes:
+        return []
+    own = int(trace.meta.get("footprint", "0"))
+    too_large = own * sizes[-1] * 1.5 < sizes[0] * stated
+    bound = " (the smallest that is modelled, larger than it should be)" if too_large else ""
+    return [
+        f"recorded with {own / (1 << 20):,.1f}M of memory for an input of {size_word(stated)}: what a "
+        f"last-level cache of {size_word(chosen)} instead of {size_word(sizes[-1])} misses is taken to reach "
+        f"memory{bound}"
+    ]
+
+
 def recording_notes(
     trace: Trace, samples_of_thread: NDArray[np.int64], *, use_dram: bool, backwards: bool = False
 ) -> list[str]:
@@ -75,7 +93,7 @@ def recording_notes(
     silent = int((samples_of_thread[0] == 0).sum())
     if silent:
         notes.append(f"{silent} of {samples_of_thread.shape[1]} threads have no sample")
-    notes += periods_note(trace.meta)
+    notes += periods_note(trace.meta) + input_note(trace)
     lost = trace.rows("SELECT coalesce(sum(events), 0) FROM losses")[0][0]
     if lost:
         notes.append(f"{int(lost)} samples were lost while recording")

@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from numaplan.common import UsageError
 from numaplan.profiler import LEVEL_CODE, Trace
 
+from .samples.cache_sizes import DRAM_LEVELS
 from .samples.periods import event_weights, weighed_counts
-from .samples.trace_samples import DRAM_EVENTS, DRAM_LEVELS
+from .samples.trace_samples import DRAM_EVENTS
 
 CACHE_LINE = 64
 UNKNOWN = -1.0

@@ -1,9 +1,12 @@
 from .cache_model import (
+    MOST_SIZES as MOST_SIZES,
     USUAL_CACHES as USUAL_CACHES,
     cache_arguments as cache_arguments,
     cache_shape as cache_shape,
+    last_level_sizes as last_level_sizes,
     machine_shapes as machine_shapes,
     seat_arguments as seat_arguments,
+    size_word as size_word,
 )
 from .cost import Cost as Cost, placement_cost as placement_cost
 from .cpusets import format_list as format_list, parse_list as parse_list

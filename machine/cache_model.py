@@ -4,7 +4,7 @@ Emulation models them for threads, the lab for the cpus of its virtual machine.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import log2
 
 from numaplan.common import UsageError
@@ -21,6 +21,7 @@ USUAL_CACHES = {"l1": "32K:8", "l2": "1M:16", "l3": "32M:16", "l3_inclusive": "y
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _LEVELS = {1: "l1", 2: "l2", 3: "l3"}
 _USUAL_WAYS = 16
+MOST_SIZES = 12  # of last-level caches that are modelled at once
 
 
 def cache_shape(name: str, text: str) -> str:
@@ -71,6 +72,33 @@ def machine_shapes(machine: Machine) -> dict[str, str]:
             if level == max(_LEVELS) and kind.inclusive is not None:
                 words["l3_inclusive"] = "yes" if kind.inclusive else "no"
     return words
+
+
+def size_word(size: int) -> str:
+    """A size in the words of the options: 32M, 1152K, 100."""
+    unit = max((unit for unit, value in _UNITS.items() if size % value == 0), key=_UNITS.__getitem__)
+    return f"{size // _UNITS[unit]}{unit}"
+
+
+def last_level_sizes(words: Mapping[str, str], machine: Machine | None) -> list[int]:
+    """Bytes of the last-level caches that emulation tells apart, ascending, each half the next.
+
+    The last is what the largest L3 and the caches before it hold together; none is less than two L1s, which
+    decide what an L3 is asked for. words: as the model is told.
+    """
+    l1, l2, l3 = (
+        int(sets) * int(ways) * LINE
+        for sets, _, ways in (words[name].partition(":") for name in _LEVELS.values())
+    )
+    whole = l3 if words["l3_inclusive"] == "yes" else l3 + _most_cpus_of_an_l3(machine) * l2
+    halves = [whole >> half for half in reversed(range(MOST_SIZES))]
+    return [size // LINE * LINE for size in halves if size >= 2 * l1 or size == whole]
+
+
+def _most_cpus_of_an_l3(machine: Machine | None) -> int:
+    seats = [(cpu, machine.node_of_cpu[cpu]) for cpu in machine.cpus] if machine else []
+    domains = domains_of(machine, seats) if machine else []
+    return max(map(domains.count, set(domains)), default=1)
 
 
 def _commonest(kinds: Iterable[Cache]) -> Cache | None:

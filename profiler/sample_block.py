@@ -12,8 +12,8 @@ USER_END = 1 << 63  # addresses from here on are the kernel's
 class SampleBlock:
     """Equally long arrays, one entry a sample; -1 (0 for addresses) where the backend does not know.
 
-    time_ns: CLOCK_MONOTONIC, int64; event, level: codes of trace.schema EVENTS and LEVELS; latency: cycles.
-    Blocks come in any order of time.
+    time_ns: CLOCK_MONOTONIC, int64; event, level: codes of trace.schema EVENTS and LEVELS; latency: cycles;
+    reach: see TABLES in trace.schema. Blocks come in any order of time.
     """
 
     time_ns: NDArray[np.int64]
@@ -28,6 +28,7 @@ class SampleBlock:
     is_write: NDArray[np.bool_]
     level: NDArray[np.uint8]
     latency: NDArray[np.int32]
+    reach: NDArray[np.int8]
 
     def __len__(self) -> int:
         return len(self.time_ns)

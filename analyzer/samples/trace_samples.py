@@ -1,5 +1,6 @@
 """Samples of a trace as the analyses take them: filtered, keyed by process, in order of time, in pieces."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from numaplan.common import UsageError
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Trace
 
+from .cache_sizes import DRAM_LEVELS, levels_at, place_of
 from .periods import EVENTS, event_weights
 from .preparing import choose, count_kinds
 from .region_rules import Columns, RegionRules
@@ -21,7 +23,6 @@ MOST_WEIGHT = 1000  # of loads against stores, in steps of one in FINEST
 FINEST = 8
 COLUMNS = ("time_ns", "thread", "addr", "is_write", "event", "level", "region", "ip")
 DRAM_EVENTS = tuple(EVENT_CODE[name] for name in ("llc_miss_local", "llc_miss_remote"))
-DRAM_LEVELS = tuple(LEVEL_CODE[name] for name in ("local_dram", "remote_dram", "pmem", "cxl"))
 LEVELS = len(LEVEL_CODE)
 ACCESSES = tuple(EVENT_CODE[name] for name in ("load", "store"))
 # By kind, which is event times LEVELS plus level and takes a byte.
@@ -69,10 +70,14 @@ class TraceSamples:
     events: samples by (event code, level code); count, first_ns, last_ns: of those that belong to a thread;
     period: accesses a sample of the most sampled event, 0 where it is not known; weights: (events,) of each
     event in such samples; backwards: whether a thread's time ran backwards in what was read so far.
+    cache_ratio: levels are to be those under a last-level cache that is so much smaller than the machine's
+    (see cache_sizes.py), None: as they were recorded. Raises ValueError where that is not known.
     """
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, cache_ratio: float | None = None) -> None:
         self._trace = trace
+        self._place = None if cache_ratio is None else place_of(trace, cache_ratio)
+        self._columns = COLUMNS if self._place is None else (*COLUMNS, "reach")
         self.backwards = False
         self.threads = 1 + max((row.thread for row in trace.thread_rows), default=-1)
         self._held = self._few()
@@ -132,11 +137,13 @@ class TraceSamples:
             for low, high in self._spans():
                 blocks = list(
                     self._trace.sample_blocks(
-                        COLUMNS, where=f"{self._condition} AND time_ns >= {low} AND time_ns < {high}"
+                        self._columns, where=f"{self._condition} AND time_ns >= {low} AND time_ns < {high}"
                     )
                 )
                 if blocks:
-                    whole = {name: np.concatenate([block[name] for block in blocks]) for name in COLUMNS}
+                    whole = {
+                        name: np.concatenate([block[name] for block in blocks]) for name in self._columns
+                    }
                     yield self._in_order(whole)
 
     @contextmanager
@@ -152,7 +159,7 @@ class TraceSamples:
         """All samples with a thread, if they are few enough to hold; read once, since a query costs more."""
         if self._trace.sample_count > PIECE:
             return None
-        found = self._trace.all_samples(COLUMNS)
+        found = self._trace.all_samples(self._columns)
         thread = found["thread"]
         if len(thread) and not 0 <= int(thread.min()) <= int(thread.max()) < self.threads:
             known = (thread >= 0) & (thread < self.threads)
@@ -160,7 +167,9 @@ class TraceSamples:
         return self._in_order(found) if len(found["thread"]) else None
 
     def _in_order(self, columns: Columns) -> Columns:
-        """Columns in order of time; of equal times as they were."""
+        """Columns in order of time, with the levels that were asked for; of equal times as they were."""
+        if self._place is not None:
+            columns = {**columns, "level": levels_at(columns["level"], columns["reach"], self._place)}
         time = columns["time_ns"]
         if len(time) < 2 or not bool((time[1:] < time[:-1]).any()):
             return columns
@@ -173,12 +182,18 @@ class TraceSamples:
     def _kinds(self) -> tuple[dict[tuple[int, int], int], int, int]:
         """Samples by (event, level), and the first and last time, by a query."""
         with self._little_cached():
+            reach = "-1" if self._place is None else "reach"
             rows = self._trace.rows(
-                "SELECT enum_code(event), enum_code(level), count(*), min(time_ns), max(time_ns) "
+                f"SELECT count(*), min(time_ns), max(time_ns), enum_code(event), enum_code(level), {reach} "
                 f"FROM samples WHERE {self._condition} GROUP BY ALL"
             )
-        first, last = min((row[3] for row in rows), default=0), max((row[4] for row in rows), default=0)
-        return {(int(row[0]), int(row[1])): int(row[2]) for row in rows}, int(first), int(last)
+        first, last = min((row[1] for row in rows), default=0), max((row[2] for row in rows), default=0)
+        kinds = Counter[tuple[int, int]]()
+        for number, _first, _last, event, level, past in rows:
+            if self._place is not None:
+                level = int(levels_at(np.array([level]), np.array([past]), self._place)[0])
+            kinds[int(event), int(level)] += int(number)
+        return dict(kinds), int(first), int(last)
 
     def _spans(self) -> Iterator[tuple[int, int]]:
         """Half-open spans of time with about PIECE samples each."""

@@ -53,6 +53,9 @@ class RecordCommand(Command, frozen=True):
     cache: Annotated[
         bool, Option("--cache", off="--no-cache", help="Emulation: model the caches to tell levels.")
     ] = True
+    for_footprint: Annotated[
+        str, Option(metavar="SIZE", help="Emulation: shrink caches as APP's memory is to this.")
+    ] = ""
     freq: Annotated[int, Option(help="Samples per second, instead of --period.", least=0)] = 0
     duration: Annotated[
         str, Option(metavar="TIME", help="Record only for this time (10s, 2m); APP continues.")
@@ -113,13 +116,28 @@ class RecordCommand(Command, frozen=True):
         rank = rank_of(os.environ) if self.multiprocess else None
         return RecordOptions(
             output=self.output if rank is None else with_part(self.output, f"r{rank}"),
-            backend=self.backend,
+            backend=self._backend(),
             period=self.period or 1000,
             machine=self.machine,
-            backend_options={**_assignments(self.settings), **({} if self.cache else {"cache": "off"})},
+            backend_options=self._backend_options(),
             choices=self.choices(),
             ranks_only=self.multiprocess,
         )
+
+    def _backend(self) -> str:
+        if self.for_footprint and self.backend not in ("auto", "emulate"):
+            raise UsageError(
+                f"--for-footprint with {self.backend}: its caches are real", "record with --backend emulate"
+            )
+        return "emulate" if self.for_footprint else self.backend
+
+    def _backend_options(self) -> dict[str, str]:
+        options = _assignments(self.settings)
+        if not self.cache:
+            options["cache"] = "off"
+        if self.for_footprint:
+            options["for_footprint"] = self.for_footprint
+        return options
 
     def choices(self) -> "PerfChoices":
         """The options that only recording with perf has; raises UsageError naming the one that is wrong.

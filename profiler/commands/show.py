@@ -28,6 +28,8 @@ def show_info(facts: dict[str, Any]) -> None:
     grid.add_row("machine", f"{machine['name']}: {nodes}, {machine['cpus']} cpus")
     grid.add_row("backend", f"{facts['backend']}, period {facts['period']} ({facts['backend_why']})")
     grid.add_row("duration", f"{_duration(facts)}, exit code {facts['exit_code']}")
+    if facts["footprint"]:
+        grid.add_row("memory", _footprint(facts))
     grid.add_row("samples", f"{total:,} of {facts['threads']} threads, {facts['losses']:,} lost")
     grid.add_row("events", _counts(facts["samples"], total))
     grid.add_row("levels", _counts(facts["levels"], total))
@@ -49,6 +51,17 @@ def _duration(facts: dict[str, Any]) -> str:
     if facts["clock"] == "accesses":
         return f"{facts['duration_ns']:,} accesses (emulated in {facts['host_seconds']:.1f} s)"
     return f"{facts['duration_ns'] / 1e9:.3f} s"
+
+
+def _footprint(facts: dict[str, Any]) -> str:
+    """The memory that the program touched, and the input it stands for."""
+    from numaplan.machine import size_word
+
+    touched = f"{facts['footprint'] / (1 << 20):,.1f}M touched"
+    if not facts["for_footprint"]:
+        return touched
+    stated, llc = size_word(facts["for_footprint"]), size_word(facts["for_llc"])
+    return f"{touched}, for an input of {stated}: levels are those with a last-level cache of {llc}"
 
 
 def _counts(counts: dict[str, int], total: int) -> str:

@@ -107,7 +107,18 @@ def _columns(
 ) -> dict[str, NDArray[Any]]:
     columns: dict[str, NDArray[Any]] = {
         name: getattr(block, name)
-        for name in ("cpu", "node", "addr", "phys_addr", "ip", "event", "is_write", "level", "latency")
+        for name in (
+            "cpu",
+            "node",
+            "addr",
+            "phys_addr",
+            "ip",
+            "event",
+            "is_write",
+            "level",
+            "latency",
+            "reach",
+        )
     }
     return {**columns, "time_ns": block.time_ns - start, "thread": thread, "region": region}
 

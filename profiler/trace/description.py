@@ -36,6 +36,10 @@ def describe(trace: Trace) -> dict[str, Any]:
         "backend": meta.get("backend", ""),
         "backend_why": meta.get("backend_why", ""),
         "period": int(meta.get("period", "0")),
+        "footprint": int(meta.get("footprint", "0")),
+        "for_footprint": int(meta.get("for_footprint", "0")),
+        "llc_sizes": meta.get("llc_sizes", ""),
+        "for_llc": int(meta.get("for_llc", "0")),
         "exit_code": int(meta.get("exit_code", "0")),
         "version": meta.get("version", ""),
         "machine": {

@@ -18,7 +18,7 @@ from numaplan.machine import Machine
 
 from .database import QUIET, driver, open_database, part_of_database, unreadable
 from .rows import RegionRow, ThreadRow
-from .schema import COLUMNS, ENUMS, READABLE_VERSIONS, TABLES, array_type
+from .schema import ADDED, COLUMNS, ENUMS, READABLE_VERSIONS, TABLES, array_type
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 BLOCK = 1 << 20
 _WHOLE = "-?[0-9]{1,18}"
 _NUMBERS_OF_META = {
-    **dict.fromkeys(("duration_ns", "freq", "exit_code", "run"), _WHOLE),
+    **dict.fromkeys(
+        ("duration_ns", "freq", "exit_code", "run", "footprint", "for_footprint", "for_llc"), _WHOLE
+    ),
     "period": "[0-9]{1,12}",
     "emulate.host_seconds": r"[0-9]{1,12}(\.[0-9]{1,9})?",
 }
@@ -180,7 +182,7 @@ class Trace:
         """
         self.rows("SET threads = 1")  # several hand each other what takes a third longer then
         try:
-            return self._samples(columns, f"SELECT {_listed(columns)} FROM samples")
+            return self._samples(columns, f"SELECT {self._listed(columns)} FROM samples")
         finally:
             self.rows("RESET threads")
 
@@ -195,7 +197,7 @@ class Trace:
         for column in columns:
             if column not in COLUMNS:
                 raise UsageError(f"samples have no column {column!r}", f"choose from {', '.join(COLUMNS)}")
-        sql = f"SELECT {_listed(columns)} FROM samples"
+        sql = f"SELECT {self._listed(columns)} FROM samples"
         if where:
             sql += f" WHERE {where}"
         if order:
@@ -217,6 +219,18 @@ class Trace:
         finally:
             cursor.close()
 
+    def _lacks(self, column: str) -> bool:
+        """Whether the trace is of a schema that had no such column of samples."""
+        return self.meta.get("schema") in ADDED.get(column, ())
+
+    def _listed(self, columns: Sequence[str]) -> str:
+        """Columns of samples as SQL that gives plain numbers; those that are not there, not known."""
+        kinds = ((column, COLUMNS[column]) for column in columns)
+        return ", ".join(
+            f"(-1)::{kind} AS {column}" if self._lacks(column) else _as_numbers(column, kind)
+            for column, kind in kinds
+        )
+
     def _samples(self, columns: Sequence[str], sql: str) -> "dict[str, Array]":
         """The answer to a query for columns of samples, in their own types."""
         found = self.arrays(sql)
@@ -225,7 +239,7 @@ class Trace:
     def _check(self) -> None:
         found = self.meta.get("schema")
         if found not in READABLE_VERSIONS:
-            known = " and ".join(READABLE_VERSIONS)
+            known = ", ".join(READABLE_VERSIONS)
             raise UsageError(
                 f"{self.path}: trace schema {found}, this version reads {known}", "record it again"
             )
@@ -241,7 +255,12 @@ class Trace:
 
         The catalog's own listing is slow.
         """
-        listed = (f"{table}.{column}" for table, columns in TABLES.items() for column in columns)
+        listed = (
+            f"{table}.{column}"
+            for table, columns in TABLES.items()
+            for column in columns
+            if table != "samples" or not self._lacks(column)
+        )
         errors = driver()
         try:
             self._db.execute(f"SELECT {', '.join(listed)} FROM {', '.join(TABLES)} WHERE false")
@@ -250,11 +269,6 @@ class Trace:
             raise UsageError(f"{self.path}: not a trace of numaplan: {text}", "record it again") from error
         except Exception as error:
             raise unreadable(self.path, error) from error
-
-
-def _listed(columns: Sequence[str]) -> str:
-    """Columns of samples as SQL that gives plain numbers."""
-    return ", ".join(_as_numbers(column, COLUMNS[column]) for column in columns)
 
 
 def _as_numbers(column: str, kind: str) -> str:

@@ -4,8 +4,9 @@ A trace is one DuckDB file. Times are ns from the start of the recording. `sampl
 are DuckDB enums whose codes are the positions in EVENTS and LEVELS; recording backends hand over codes.
 """
 
-SCHEMA_VERSION = "2"  # 1: cpu and node had 16 bits, which readers then relied on
-READABLE_VERSIONS = ("1", "2")
+# 1: cpu and node had 16 bits, which readers then relied on; 2: samples had no `reach`.
+SCHEMA_VERSION = "3"
+READABLE_VERSIONS = ("1", "2", "3")
 
 EVENTS = ("load", "store", "llc_miss_local", "llc_miss_remote", "fault", "hint_fault")
 LEVELS = (
@@ -26,6 +27,7 @@ EVENT_CODE = {name: code for code, name in enumerate(EVENTS)}
 LEVEL_CODE = {name: code for code, name in enumerate(LEVELS)}
 
 # Column -> DuckDB type. -1 in an integer column stands for "not known".
+# samples.reach: how many of the caches in `llc_sizes` of meta miss the access, from the smallest on.
 TABLES: dict[str, dict[str, str]] = {
     "meta": {"key": "VARCHAR", "value": "VARCHAR"},
     "machine": {"json": "VARCHAR"},
@@ -65,14 +67,17 @@ TABLES: dict[str, dict[str, str]] = {
         "level": "memory_level",
         "latency": "INTEGER",
         "region": "INTEGER",
+        "reach": "TINYINT",
     },
     "counters": {"time_ns": "BIGINT", "thread": "INTEGER", "event": "VARCHAR", "value": "DOUBLE"},
     "losses": {"time_ns": "BIGINT", "events": "BIGINT"},
 }
 
+# Columns of samples that a writer need not give, -1 then -> versions of the schema that had none.
+ADDED = {"reach": ("1", "2")}
 COLUMNS = TABLES["samples"]
 TIME = "time_ns"
-NUMBERS = {"BIGINT": "int64", "INTEGER": "int32", "UBIGINT": "uint64"}
+NUMBERS = {"BIGINT": "int64", "INTEGER": "int32", "UBIGINT": "uint64", "TINYINT": "int8"}
 ENUMS = {"event_kind": EVENTS, "memory_level": LEVELS}
 
 

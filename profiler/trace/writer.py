@@ -12,7 +12,7 @@ import numpy as np
 from numaplan.common import UsageError, atomic_output, version
 
 from .database import QUIET, driver
-from .schema import COLUMNS, ENUMS, NUMBERS, SCHEMA_VERSION, TABLES, TIME, array_type
+from .schema import ADDED, COLUMNS, ENUMS, NUMBERS, SCHEMA_VERSION, TABLES, TIME, array_type
 
 _ROW_GROUP = 63 * 2048  # rows: of columns of 8 bytes they fill four blocks of the database, nearly
 _ROWS = 2 * _ROW_GROUP  # samples that are stored at once
@@ -110,7 +110,8 @@ class TraceWriter:
             stop = min(count, at + _ROWS - self._filled)
             filled = self._filled + stop - at
             for name, values in self._incoming.items():
-                values[self._filled : filled] = columns[name][at:stop]
+                given = -1 if name in ADDED and name not in columns else columns[name][at:stop]
+                values[self._filled : filled] = given
             at, self._filled = stop, filled
             if filled == _ROWS:
                 self._store_samples()

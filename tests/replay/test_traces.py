@@ -30,6 +30,7 @@ def test_packed_samples_are_read_through_their_view(tmp_path: Path) -> None:
         "level": np.where(row < 150, 1, 5),
         "latency": np.where(row < 150, -1, 400),
         "region": 0 * row,
+        "reach": -1 + 0 * row,
     }
     with Trace.open(path) as trace:
         assert trace.rows("SELECT count(*) FROM duckdb_views() WHERE view_name = 'samples'") == [(1,)]

@@ -21,6 +21,7 @@ PLAIN: dict[str, tuple[type, Any]] = {
     "level": (np.uint8, LEVEL_CODE["l1"]),
     "latency": (np.int32, -1),
     "region": (np.int32, -1),
+    "reach": (np.int8, -1),
 }
 
 

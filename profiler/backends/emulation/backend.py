@@ -26,10 +26,11 @@ from ...sample_block import SeenThread
 from ..base import WATCHING, Capability, Progress, Recording, RecordRequest
 from .clock import JobClock, on_one_line, translated
 from .filter import runtime_filter
+from .footprint import Scale, scale_of
 from .guest import architecture_of, find_qemu, resolve_program, split_environment
 from .options import EmulateOptions, read_options
 from .progress import SpoolMeter, ticking
-from .spool import COUNTERS, ProcessSpool, read_processes, sample_blocks
+from .spool import ProcessSpool, read_processes, sample_blocks
 
 PREFIX_VARIABLE = "NUMAPLAN_EMULATE_PREFIX"
 PLUGIN = native_part("profiler", "emulate.so")
@@ -126,16 +127,22 @@ class EmulateBackend:
         if options.fair:
             processes = on_one_line(processes)
             identity = translated(identity, JobClock(processes))
+        scale = scale_of(processes, options)
         return Recording(
             exit_code=exit_code,
             start_ns=0 if options.fair else start,
             blocks=sample_blocks(
-                processes, seats_of(request.machine), keep, lambda share: progress("reading samples", share)
+                processes,
+                seats_of(request.machine),
+                keep,
+                lambda share: progress("reading samples", share),
+                scale.levels if options.sizes else None,
             ),
             threads=_threads(processes),
             losses=_losses(processes),
-            counters=_counters(processes, options.cached),
+            counters=_counters(processes, scale),
             notes={
+                **scale.facts(),
                 **{f"emulate.{key}": value for key, _, value in (w.partition("=") for w in options.plugin)},
                 "emulate.host_seconds": f"{seconds:.3f}",
                 "clock": "accesses" if options.fair else "host",
@@ -170,11 +177,10 @@ def _losses(processes: Sequence[ProcessSpool]) -> list[tuple[int, int]]:
     ]
 
 
-def _counters(processes: Sequence[ProcessSpool], cached: bool) -> list[tuple[int, int, int, str, float]]:
-    names = COUNTERS if cached else COUNTERS[:2]
+def _counters(processes: Sequence[ProcessSpool], scale: Scale) -> list[tuple[int, int, int, str, float]]:
     return [
-        (process.moment(int(row["end_ns"])), process.pid, int(row["tid"]), name, float(row[name]))
+        (process.moment(int(row["end_ns"])), process.pid, int(row["tid"]), name, value)
         for process in processes
         for row in process.threads
-        for name in names
+        for name, value in scale.counts(row)
     ]

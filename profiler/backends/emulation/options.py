@@ -5,40 +5,52 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from numaplan.common import UsageError
-from numaplan.machine import USUAL_CACHES, Machine, cache_shape, machine_shapes
+from numaplan.machine import USUAL_CACHES, Machine, cache_shape, last_level_sizes, machine_shapes
 
 # Option -> its default. Caches are SIZE:WAYS; sizes take K and M.
 #   cache: whether a cache model decides each access's level, else it is unknown (but faster); schedule: fair:
 #   threads take turns, so that sharing shows on few cores; turn: accesses in a turn, on average; seed: of the
 #   order of turns and the choice of samples; l1, l2: each thread's caches, l3: each shared one, where the
 #   machine does not describe them; l3_inclusive: L3 holds all that L1 and L2 hold, else what left them;
-#   drop_runtime: leave out samples of the loader and of thread runtimes.
+#   reach: count what last-level caches of other sizes would miss; for_footprint: bytes of the input for which
+#   the recording stands; drop_runtime: leave out samples of the loader and of thread runtimes.
 DEFAULTS = {
     "cache": "on",
     "schedule": "fair",
     "turn": "1000",
     "seed": "1",
     **USUAL_CACHES,
+    "reach": "on",
+    "for_footprint": "",
     "drop_runtime": "yes",
 }
 _CHOICES = {
     "cache": ("on", "off"),
     "schedule": ("fair", "free"),
     "l3_inclusive": ("yes", "no"),
+    "reach": ("on", "off"),
     "drop_runtime": ("yes", "no"),
 }
+_OURS = ("drop_runtime", "reach", "for_footprint")  # not for the plugin
+_UNITS = {unit: 1 << 10 * power for power, unit in enumerate(("", "K", "M", "G", "T"))}
 _NUMBERS = {"turn": (10, 1_000_000), "seed": (0, 2**63 - 1)}
 
 
 @dataclass(frozen=True)
 class EmulateOptions:
-    """Checked options. plugin: the words for the plugin, `KEY=VALUE`."""
+    """Checked options. plugin: the words for the plugin, `KEY=VALUE`.
+
+    sizes: bytes of the last-level caches whose misses are counted, ascending; none where they are not;
+    footprint: bytes of the input for which the recording stands, 0: its own.
+    """
 
     cached: bool
     fair: bool
     drop_runtime: bool
     seed: int
     plugin: tuple[str, ...]
+    sizes: tuple[int, ...] = ()
+    footprint: int = 0
 
 
 def _checked(name: str, value: str) -> str:
@@ -51,7 +63,15 @@ def _checked(name: str, value: str) -> str:
         if not re.fullmatch(r"[0-9]{1,19}", value) or not low <= int(value) <= high:
             raise UsageError(f"{name}={value}: not a number in range", f"give {low} to {high}")
         return str(int(value))
-    return cache_shape(name, value)
+    return str(_bytes(value)) if name == "for_footprint" else cache_shape(name, value)
+
+
+def _bytes(value: str) -> int:
+    match = re.fullmatch(r"([0-9]{1,12})([KMGT]?)B?", value.strip().upper())
+    size = int(match[1]) * _UNITS[match[2]] if match else 0
+    if value and not 1 <= size < 1 << 62:
+        raise UsageError(f"--for-footprint {value}: not a size", "give for example 800M or 40G")
+    return size
 
 
 def read_options(given: Mapping[str, str], run: int = 0, machine: Machine | None = None) -> EmulateOptions:
@@ -66,11 +86,18 @@ def read_options(given: Mapping[str, str], run: int = 0, machine: Machine | None
     described = machine_shapes(machine) if machine else {}
     values.update((name, word) for name, word in described.items() if name not in given)
     values["seed"] = str((int(values["seed"]) + run) % 2**63)
-    words = tuple(f"{name}={value}" for name, value in values.items() if name != "drop_runtime")
+    sizes = last_level_sizes(values, machine) if values["cache"] == values["reach"] == "on" else []
+    footprint = int(values["for_footprint"])
+    if footprint and not sizes:
+        raise UsageError("--for-footprint without a model of caches", "leave out --no-cache and reach=off")
+    words = [f"{name}={value}" for name, value in values.items() if name not in _OURS]
+    words += [f"llc_sizes={':'.join(map(str, sizes))}"] * bool(sizes)
     return EmulateOptions(
         values["cache"] == "on",
         values["schedule"] == "fair",
         values["drop_runtime"] == "yes",
         int(values["seed"]),
-        words,
+        tuple(words),
+        tuple(sizes),
+        footprint,
     )

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numaplan.common import UsageError
+from numaplan.machine import MOST_SIZES
 
 from ...sample_block import SampleBlock
 from ...trace.schema import EVENT_CODE, LEVELS
@@ -23,6 +24,8 @@ from ...trace.schema import EVENT_CODE, LEVELS
 MAGIC = b"NPEMULAT"
 HEADER_BYTES = 4096
 PAIRS = 1 << 20  # read at a time
+# (level, reach, whether the page is another node's) of samples -> their levels.
+Levels = Callable[[NDArray[np.uint8], NDArray[np.int8], NDArray[np.bool_]], NDArray[np.uint8]]
 _HINT = "record again; the intermediate files were damaged"
 
 HEADER = np.dtype(
@@ -38,9 +41,10 @@ HEADER = np.dtype(
         ("last_ns", "<i8"),
         ("origin_pid", "<i8"),
         ("origin_start_ns", "<i8"),
+        ("footprint", "<u8"),
     ]
 )
-VERSION = 2
+VERSION = 3
 # Exact counts of a thread, in the order of struct thread_record, under the names of the trace's counters.
 COUNTERS = (
     "loads",
@@ -52,9 +56,14 @@ COUNTERS = (
     "remote_cache_hits",
     "coherence",
 )
-RECORD = [("tid", "<u4"), ("birth", "<u4"), ("start_ns", "<i8"), ("end_ns", "<i8")] + [
-    (name, "<u8") for name in (*COUNTERS, "lost")
-]
+# past: accesses that exactly the smallest 1, 2, … of MOST_SIZES caches miss, to local and to remote pages.
+RECORD = np.dtype(
+    [
+        *(("tid", "<u4"), ("birth", "<u4"), ("start_ns", "<i8"), ("end_ns", "<i8")),
+        *((name, "<u8") for name in (*COUNTERS, "lost")),
+        ("past", "<u8", (2, MOST_SIZES)),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,8 @@ class ProcessSpool:
     """One process image's files. threads: structured array (tid, birth, times, counts); error: errno or 0.
 
     start_ns: CLOCK_MONOTONIC; first_ns, last_ns and all other times: by the process's own clock, to which
-    shift_ns is added; origin: (pid, start_ns) of the image that it was forked from, (0, 0) if none.
+    shift_ns is added; footprint: bytes of touched pages, at their most; origin: (pid, start_ns) of the image
+    that it was forked from, (0, 0) if none.
     """
 
     stem: Path
@@ -74,6 +84,7 @@ class ProcessSpool:
     last_ns: int = 0
     origin: tuple[int, int] = (0, 0)
     shift_ns: int = 0
+    footprint: int = 0
 
     def clock(self) -> NDArray[np.int64]:
         """Moments by the host's clock and by the process's own, (n, 2) int64, in the order of writing."""
@@ -111,16 +122,12 @@ def read_process(path: Path) -> ProcessSpool:
         raise UsageError(f"{path.name}: cut short at {len(data)} bytes", _HINT)
     header = np.frombuffer(data, HEADER, 1)[0]
     stride = int(header["record_bytes"])
-    if header["magic"] != MAGIC or header["version"] != VERSION or stride < np.dtype(RECORD).itemsize:
+    if header["magic"] != MAGIC or header["version"] != VERSION or stride < RECORD.itemsize:
         raise UsageError(f"{path.name}: not written by this version's plugin", _HINT)
     # A disk that filled up leaves threads without a record; their samples are not there either.
     count = min(int(header["threads"]), (len(data) - HEADER_BYTES) // stride)
-    names, formats = zip(*RECORD, strict=True)
-    offsets = np.cumsum([0, *(np.dtype(form).itemsize for form in formats)])[:-1].tolist()
-    layout = np.dtype(
-        {"names": list(names), "formats": list(formats), "offsets": offsets, "itemsize": stride}
-    )
-    threads = np.frombuffer(data, layout, count, HEADER_BYTES)
+    layout = np.dtype([("record", RECORD), ("rest", f"V{stride - RECORD.itemsize}")])
+    threads = np.frombuffer(data, layout, count, HEADER_BYTES)["record"]
     return ProcessSpool(
         path.with_suffix(""),
         int(header["pid"]),
@@ -130,6 +137,7 @@ def read_process(path: Path) -> ProcessSpool:
         int(header["first_ns"]),
         max(int(header["last_ns"]), int(threads["end_ns"].max(initial=-1))),
         (int(header["origin_pid"]), int(header["origin_start_ns"])),
+        footprint=int(header["footprint"]),
     )
 
 
@@ -154,6 +162,7 @@ def _convert(
     pairs: NDArray[np.uint64],
     current: tuple[int, int],
     seats: Sequence[tuple[int, int]],
+    levels: Levels | None,
 ) -> tuple[SampleBlock, tuple[int, int]]:
     """Samples of some pairs, and the (thread, time) in force after them; `current` is that before them."""
     first, second = np.array(pairs[:, 0]), np.array(pairs[:, 1])
@@ -174,6 +183,10 @@ def _convert(
     store = (first >> np.uint64(62) & np.uint64(1)).astype(np.bool_)
     low = np.uint64((1 << 48) - 1)
     count = len(first)
+    reach = np.full(count, -1, np.int8)
+    if levels is not None:
+        reach = (first >> np.uint64(48) & np.uint64(15)).astype(np.int8)
+        level = levels(level, reach, (first >> np.uint64(52) & np.uint64(1)).astype(np.bool_))
     return SampleBlock(
         time_ns=time_of[block] + (second >> np.uint64(48)).astype(np.int64) + process.shift_ns,
         pid=np.full(count, process.pid, np.int32),
@@ -187,6 +200,7 @@ def _convert(
         is_write=store,
         level=level,
         latency=np.full(count, -1, np.int32),
+        reach=reach,
     ), after
 
 
@@ -195,18 +209,20 @@ def sample_blocks(
     seats: Sequence[tuple[int, int]],
     keep: Callable[[ProcessSpool, NDArray[np.uint64], NDArray[np.uint64]], NDArray[np.bool_] | None],
     progress: Callable[[float], None],
+    levels: Levels | None = None,
 ) -> Iterator[SampleBlock]:
     """Blocks of samples of all processes.
 
     seats: (cpu, node) of each thread by order of birth, wrapping; keep(process, ip, addr) -> which
-    samples stay (None: all of them).
+    samples stay (None: all of them); levels(level, reach, remote) -> the levels to tell, where
+    it was modelled how far accesses reach.
     """
     total = sum(process.bytes() for process in processes) or 1
     done = 0
     for process in processes:
         current = (-1, 0)
         for pairs in process.words():
-            block, current = _convert(process, pairs, current, seats)
+            block, current = _convert(process, pairs, current, seats, levels)
             done += pairs.nbytes
             progress(done / total)
             kept = keep(process, block.ip, block.addr)

@@ -42,7 +42,10 @@ void em_on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t 
             /* QEMU does not wait for threads in system calls: what stalls will move on. */
         }
         em_catch_up(t);
-        if (kind == CALL_UNMAP && em_options.cached) em_pages_forget(a1, a2);
+        if (kind == CALL_UNMAP && em_options.cached) {
+            em_pages_forget(a1, a2);
+            em_reach_forget();
+        }
     }
     if (kind == CALL_CLONE || kind == CALL_CLONE3 || kind == CALL_FORK || kind == CALL_EXEC ||
         (kind == CALL_AFFINITY && (a1 == 0 || a1 == t->record.tid)))

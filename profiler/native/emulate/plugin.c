@@ -45,6 +45,7 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_inf
     em_guest_select(info->target_name);
     em_turns_reset();
     if (!em_threads_init() || (em_options.cached && !(em_pages_init() && caches_init()))) return 1;
+    if (em_options.sizes && !em_reach_init()) return 1;
     qemu_plugin_register_vcpu_init_cb(id, on_birth);
     qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
     qemu_plugin_register_vcpu_syscall_cb(id, em_on_syscall);

@@ -7,8 +7,8 @@
  * slower: each new page is a fault into the file system.) No descriptor stays open: the guest program shares
  * ours, may close them all, and may count on their numbers.
  *
- * A sample is two words: addr | level<<58 | store<<62, and ip | offset<<48; its time is that of the header before
- * it plus the offset. A header is 1<<63 | thread index, and its time in ns. A time is two words: the host's clock,
+ * A sample is two words: addr | reach<<48 | remote<<52 | level<<58 | store<<62, and ip | offset<<48; its time is that
+ * of the header before it plus the offset. A header is 1<<63 | thread index, and its time in ns. A time is two words: the host's clock,
  * and the recording's. Unused room is zero.
  */
 #include "emulate.h"
@@ -20,7 +20,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define VERSION 2
+#define VERSION 3
 #define HEADER_BYTES 4096
 /* Small, for programs of thousands of processes. */
 #define RECORDS_AT_ONCE 8
@@ -132,6 +132,8 @@ static bool window_next(struct em_window *w, struct stream *s) {
 /* How far the recording's clock has come. */
 void em_spool_time(int64_t now) { header->last_ns = now; }
 
+void em_spool_footprint(uint64_t bytes) { header->footprint = bytes; }
+
 /* The host's clock and ours at one moment; the caller holds the clock's lock. */
 void em_spool_clock(int64_t host, int64_t ours) {
     struct em_window *w = &clock_window;
@@ -149,7 +151,8 @@ static void start_block(struct em_thread *t, struct em_window *w) {
 }
 
 /* Write one sample of a thread that has the turn, at its present time. */
-void em_spool_sample(struct em_thread *t, uint64_t addr, uint64_t ip, bool store, enum cache_level level) {
+void em_spool_sample(struct em_thread *t, uint64_t addr, uint64_t ip, bool store, enum cache_level level,
+                     struct em_reach reach) {
     struct em_window *w = em_options.fair ? &window : &t->own;
     if (unlikely(w->end - w->next < 4)) {
         if (!window_next(w, &samples)) {
@@ -159,7 +162,8 @@ void em_spool_sample(struct em_thread *t, uint64_t addr, uint64_t ip, bool store
         t->block_open = false;
     }
     if (unlikely(!t->block_open || t->position >> 16)) start_block(t, w);
-    w->next[0] = (addr & LOW48) | (uint64_t)level << 58 | (uint64_t)store << 62;
+    w->next[0] = (addr & LOW48) | (uint64_t)reach.sizes << 48 | (uint64_t)reach.remote << 52 | (uint64_t)level << 58 |
+                 (uint64_t)store << 62;
     w->next[1] = (ip & LOW48) | (uint64_t)t->position << 48;
     w->next += 2;
 }

@@ -47,6 +47,7 @@ static struct em_thread *attach(unsigned vcpu) {
     const struct em_thread *previous = em_thread_at(t->core.slot);
     if (em_options.cached && !caches_attach(&t->core)) no_memory();
     if (previous) t->own = previous->own;
+    em_reach_attach(t);
     em_slot_take(t);
     many |= t->index > 0;
     pthread_mutex_unlock(&birth);
@@ -113,6 +114,7 @@ static void forked(void) {
     process_cpu = -1;
     em_turns_reset();
     caches_forked();
+    em_pages_forked();
     em_clock_forked();
     em_futex_forked();
     em_self = &nobody;

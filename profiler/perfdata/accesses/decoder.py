@@ -86,4 +86,5 @@ class AccessDecoder(SampleDecoder):
         if self._collector is not None:
             columns, codes = self._collector.take(room)
             if len(codes):
-                self.ready.append(SampleBlock(node=np.full(len(codes), -1, np.int32), event=codes, **columns))
+                node, reach = np.full(len(codes), -1, np.int32), np.full(len(codes), -1, np.int8)
+                self.ready.append(SampleBlock(node=node, reach=reach, event=codes, **columns))

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, strategies as st
 
+from numaplan.machine import size_word
 from numaplan.profiler.trace.schema import LEVEL_CODE
 from tests.support.cache_model import Level, Model
-from tests.support.emulating import BASE, MARKS, Recorder
+from tests.support.emulating import BASE, MARKS, Recorder, Seen
 from tests.support.programs import OPTIMISED, PROGRAMS, compiled
 from tests.support.properties import examples
+from tests.support.reach_model import Reach
 
 pytestmark = MARKS
 LINE = 64
@@ -66,6 +68,10 @@ def program() -> Path:
     return compiled(PROGRAMS / "random_lines.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
 
 
+def sizes_of(seen: Seen) -> list[int]:
+    return [int(size) for size in seen.recording.notes["llc_sizes"].split(":")]
+
+
 @examples(12, phases=[Phase.generate])
 @given(
     seed=st.integers(1, 1 << 30),
@@ -89,9 +95,18 @@ def test_levels_are_those_of_a_plain_model(
     model = Inclusive(l1, l2, l3)
     found = Counter[tuple[str, bool]]()
     codes = {code: name for name, code in LEVEL_CODE.items()}
-    addresses, levels, stores = (seen.samples[name] for name in ("addr", "level", "is_write"))
-    for address, level, store in zip(addresses.tolist(), levels.tolist(), stores.tolist(), strict=True):
+    addresses = seen.samples["addr"]
+    sizes, reach = sizes_of(seen), Reach(sizes_of(seen))
+    for address, level, store, past in zip(
+        *(seen.samples[name].tolist() for name in ("addr", "level", "is_write", "reach")), strict=True
+    ):
         found[codes[level], codes[level] == model.access(address // LINE, store)] += 1
+        least, most = reach.access(0, address // LINE, store, codes[level] != "l1")
+        assert least <= past <= most
+    for place, size in enumerate(sizes):
+        missed = sum(seen.counter(f"llc_misses_at_{size_word(size)}").values())
+        assert missed == int((seen.samples["reach"] > place).sum())
+    assert len(sizes) >= 3 and len(set(seen.samples["reach"].tolist())) > 2
     assert sum(count for (_level, same), count in found.items() if not same) == 0, found
     mine = (addresses >= BASE) & (addresses < BASE + (np.uint64(lines) << np.uint64(6)))
     assert int(mine.sum()) == 6000
@@ -155,9 +170,14 @@ def test_threads_that_share_lines_get_the_levels_of_a_plain_model(
     model = Model(seats, l1, l2, l3, inclusive)
     codes = {code: name for name, code in LEVEL_CODE.items()}
     order = np.argsort(seen.samples["time_ns"], kind="stable")
-    columns = (seen.samples[name][order].tolist() for name in ("cpu", "addr", "level", "is_write"))
+    columns = (seen.samples[name][order].tolist() for name in ("cpu", "addr", "level", "is_write", "reach"))
     found = Counter[tuple[str, bool]]()
-    for cpu, address, level, store in zip(*columns, strict=True):
-        found[codes[level], codes[level] == model.access(cpu, address // LINE, store)] += 1
+    reach = Reach(sizes_of(seen))
+    for cpu, address, level, store, past in zip(*columns, strict=True):
+        line = address // LINE
+        missed = line not in model.threads[cpu].l1[line % l1[0]]
+        found[codes[level], codes[level] == model.access(cpu, line, store)] += 1
+        least, most = reach.access(seats[cpu][1], line, store, missed)
+        assert least <= past <= most
     assert sum(count for (_level, same), count in found.items() if not same) == 0, found
     assert found["remote_cache", True] > 0 and len(order) > 3000 * len(seats)

@@ -34,6 +34,7 @@ def block(rows: list[tuple[int, int, int, int, bool]]) -> SampleBlock:
         is_write=np.array(write, bool),
         level=np.full(count, LEVEL_CODE["l1"], np.uint8),
         latency=np.full(count, -1, np.int32),
+        reach=np.full(count, -1, np.int8),
     )
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from numaplan.common import UsageError
+from numaplan.machine import Machine
 from numaplan.profiler.backends.emulation.options import read_options
 
 
@@ -17,6 +18,25 @@ def test_given_options_replace_defaults() -> None:
     assert not options.cached and not options.drop_runtime
     assert {"cache=off", "l1=64:12", "turn=500"} <= set(options.plugin)
     assert not any(word.startswith("drop_runtime") for word in options.plugin)
+
+
+def test_sizes_are_halves_of_the_last_level_down_to_two_first_levels() -> None:
+    assert read_options({}).sizes == tuple(32 << 20 >> half for half in reversed(range(10)))
+    assert "llc_sizes=131072:262144" in read_options({"l3": "256K:8", "l1": "64K:8"}).plugin
+    assert read_options({"l3": "32K:1"}).sizes == (32 << 10,)
+    machine = Machine.load("2x4")
+    assert read_options({"l3_inclusive": "no", "l3": "4M:16"}, machine=machine).sizes[-1] == 8 << 20
+    for off in ({"cache": "off"}, {"reach": "off"}):
+        options = read_options(off)
+        assert options.sizes == () and not any("llc_sizes" in word for word in options.plugin)
+        with pytest.raises(UsageError, match="without a model of caches"):
+            read_options({**off, "for_footprint": "1G"})
+
+
+def test_the_footprint_is_a_size() -> None:
+    assert read_options({"for_footprint": "40G"}).footprint == 40 << 30
+    assert read_options({"for_footprint": "1tb"}).footprint == 1 << 40
+    assert not any("footprint" in word for word in read_options({"for_footprint": "40G"}).plugin)
 
 
 @pytest.mark.parametrize(
@@ -36,6 +56,9 @@ def test_given_options_replace_defaults() -> None:
         ("l1", "0:8"),
         ("l2", "64K:16"),
         ("l2", "3M:16"),
+        ("for_footprint", "0"),
+        ("for_footprint", "-1G"),
+        ("for_footprint", "9999999999999"),
         ("l3", "999999999G:16"),
         ("l3", "１M:16"),
     ],
@@ -43,5 +66,5 @@ def test_given_options_replace_defaults() -> None:
 def test_nonsense_is_refused_naming_the_option(name: str, value: str) -> None:
     with pytest.raises(UsageError) as error:
         read_options({name: value})
-    assert name in str(error.value)
+    assert name.replace("_", "-") in str(error.value)
     assert error.value.hint

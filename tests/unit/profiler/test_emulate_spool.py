@@ -1,6 +1,7 @@
 """Reading what the emulation plugin leaves, whole or damaged."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,8 @@ from hypothesis import given, strategies as st
 
 from numaplan.common import UsageError
 from numaplan.profiler.backends.emulation import spool as emulate_spool
+from numaplan.profiler.backends.emulation.footprint import Scale, footprint_of, scale_of
+from numaplan.profiler.backends.emulation.options import EmulateOptions
 from numaplan.profiler.backends.emulation.spool import (
     HEADER,
     MAGIC,
@@ -18,10 +21,10 @@ from numaplan.profiler.backends.emulation.spool import (
     sample_blocks,
 )
 from numaplan.profiler.sample_block import SampleBlock
-from numaplan.profiler.trace.schema import LEVEL_CODE
+from numaplan.profiler.trace.schema import LEVEL_CODE, LEVELS
 from tests.support.properties import examples
 
-STRIDE = 448
+STRIDE = 512
 SEATS = [(4, 0), (9, 3)]
 STORE = 1 << 62
 
@@ -37,7 +40,7 @@ def write_threads(
     header = np.zeros(1, HEADER)
     header[0] = (
         *(MAGIC, VERSION, 7, STRIDE, error, 100, len(tids) if claimed is None else claimed),
-        *(0, 0, 0, 0),
+        *(0, 0, 0, 0, 12_288),
     )
     records = np.zeros(len(tids), RECORD)
     records["tid"] = tids
@@ -57,8 +60,18 @@ def header(thread: int, time: int) -> tuple[int, int]:
     return (1 << 63 | thread, time)
 
 
-def sample(addr: int, ip: int, offset: int, *, store: bool = False, level: str = "l1") -> tuple[int, int]:
-    return (addr | LEVEL_CODE[level] << 58 | (STORE if store else 0), ip | offset << 48)
+def sample(
+    addr: int,
+    ip: int,
+    offset: int,
+    *,
+    store: bool = False,
+    level: str = "l1",
+    reach: int = 0,
+    remote: int = 0,
+) -> tuple[int, int]:
+    word = addr | reach << 48 | remote << 52 | LEVEL_CODE[level] << 58 | (STORE if store else 0)
+    return word, ip | offset << 48
 
 
 def blocks_of(folder: Path) -> list[SampleBlock]:
@@ -99,6 +112,68 @@ def test_samples_take_thread_and_time_from_the_header_before(
     assert whole["is_write"].tolist() == [False, True, False, False, False]
     assert whole["event"].tolist() == [0, 1, 0, 0, 0]
     assert whole["level"].tolist()[1] == LEVEL_CODE["remote_dram"]
+
+
+def test_samples_say_how_far_they_reach(tmp_path: Path) -> None:
+    write_threads(tmp_path, [70])
+    words = [
+        sample(0xA0, 1, 0, level="l2", reach=2),
+        sample(0xB0, 1, 1, level="remote_cache", reach=1, remote=1),
+        sample(0xC0, 1, 2, level="local_dram", reach=0),
+        sample(0xD0, 1, 3, level="l3", reach=2, remote=1),
+    ]
+    write_pairs(tmp_path, "samples", [header(0, 1), *words])
+    (process,) = read_processes(tmp_path)
+    assert process.footprint == 12_288
+    (plain,) = blocks_of(tmp_path)
+    assert plain.reach.tolist() == [-1] * 4
+    levels = {}
+    for chosen in (None, 0, 1):
+        scale = Scale(True, 12_288, 1 << 30, (4096, 8192), chosen)
+        (block,) = sample_blocks(
+            [process], SEATS, lambda _process, _ip, _addr: None, lambda _share: None, scale.levels
+        )
+        assert block.addr.tolist() == [0xA0, 0xB0, 0xC0, 0xD0] and block.reach.tolist() == [2, 1, 0, 2]
+        levels[chosen] = [LEVELS[code] for code in block.level.tolist()]
+    assert levels == {
+        None: ["l2", "remote_cache", "local_dram", "l3"],
+        0: ["local_dram", "remote_dram", "l3", "remote_dram"],
+        1: ["local_dram", "remote_cache", "l3", "remote_dram"],
+    }
+
+
+def test_counters_are_those_of_the_cache_that_stands_for_the_input(tmp_path: Path) -> None:
+    write_threads(tmp_path, [70])
+    (process,) = read_processes(tmp_path)
+    thread = process.threads[0].copy()
+    thread["past"][:, :2] = [[10, 1], [200, 20]]
+    thread["llc_misses_local"], thread["llc_misses_remote"] = 7, 8
+    for chosen, local, remote in ((None, 7, 8), (0, 11, 220), (1, 1, 20)):
+        counts = dict(Scale(True, 1, 2, (1 << 20, 2 << 20), chosen).counts(thread))
+        assert (counts["llc_misses_local"], counts["llc_misses_remote"]) == (local, remote)
+        assert (counts["llc_misses_at_1M"], counts["llc_misses_at_2M"]) == (231, 21)
+    assert [name for name, _ in Scale(False, 0, 0, (), None).counts(thread)] == ["loads", "stores"]
+
+
+@pytest.mark.parametrize(
+    ("stated", "chosen"),
+    [(0, None), (12_288, 2), (1, 2), (16_000, 2), (18_000, 1), (30_000, 1), (1 << 40, 0)],
+)
+def test_the_nearest_cache_stands_for_the_input(tmp_path: Path, stated: int, chosen: int | None) -> None:
+    write_threads(tmp_path, [70])
+    sizes = (1 << 18, 1 << 19, 1 << 20)
+    options = EmulateOptions(True, True, True, 1, (), sizes, stated)
+    scale = scale_of(read_processes(tmp_path), options)
+    assert (scale.footprint, scale.chosen) == (12_288, chosen)
+    assert ("for_llc" in scale.facts()) == (chosen is not None)
+
+
+def test_processes_that_live_together_are_one_footprint(tmp_path: Path) -> None:
+    write_threads(tmp_path, [70])
+    (one,) = read_processes(tmp_path)
+    spans = [(0, 10, 5), (10, 20, 4), (15, 30, 3), (29, 40, 1)]
+    processes = [replace(one, first_ns=0, last_ns=e - s, shift_ns=s, footprint=n) for s, e, n in spans]
+    assert footprint_of(processes) == 7
 
 
 def test_a_filter_leaves_samples_out(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ def columns(count: int) -> dict[str, np.ndarray]:
         "level": rng.integers(0, len(LEVEL_CODE), count).astype(np.uint8),
         "latency": np.full(count, -1, np.int32),
         "region": np.zeros(count, np.int32),
+        "reach": rng.integers(-1, 12, count).astype(np.int8),
     }
 
 
@@ -145,7 +146,7 @@ def test_blocks_may_be_used_again_once_they_were_taken(tmp_path: Path) -> None:
     assert found == [(start, 1000) for start in range(5)]
 
 
-@pytest.mark.parametrize("found", ["0", "3", "", "1.0", "one"])
+@pytest.mark.parametrize("found", ["0", "4", "", "1.0", "one"])
 def test_schemas_before_and_after_are_refused(tmp_path: Path, found: str) -> None:
     write_trace(tmp_path / "t.db", 10)
     import duckdb
@@ -153,8 +154,39 @@ def test_schemas_before_and_after_are_refused(tmp_path: Path, found: str) -> Non
     database = duckdb.connect(str(tmp_path / "t.db"))
     database.execute("UPDATE meta SET value = ? WHERE key = 'schema'", [found])
     database.close()
-    with pytest.raises(UsageError, match="this version reads 1 and 2"):
+    with pytest.raises(UsageError, match="this version reads 1, 2, 3"):
         Trace.open(tmp_path / "t.db")
+
+
+@pytest.mark.parametrize("schema", ["1", "2"])
+def test_traces_from_before_a_column_do_not_know_it(tmp_path: Path, schema: str) -> None:
+    data = write_trace(tmp_path / "t.db", 10)
+    import duckdb
+
+    database = duckdb.connect(str(tmp_path / "t.db"))
+    database.execute("ALTER TABLE samples DROP reach")
+    database.close()
+    with pytest.raises(UsageError, match="reach"):
+        Trace.open(tmp_path / "t.db")
+    database = duckdb.connect(str(tmp_path / "t.db"))
+    database.execute("UPDATE meta SET value = ? WHERE key = 'schema'", [schema])
+    database.close()
+    with Trace.open(tmp_path / "t.db") as trace:
+        for found in (trace.all_samples(["reach", "addr"]), *trace.sample_blocks(["reach", "addr"], block=4)):
+            assert found["reach"].dtype == np.int8 and set(found["reach"].tolist()) == {-1}
+        assert np.array_equal(trace.all_samples(["addr"])["addr"], data["addr"])
+
+
+def test_columns_that_came_later_need_not_be_given(tmp_path: Path) -> None:
+    data = columns(10)
+    del data["reach"]
+    with TraceWriter(tmp_path / "t.db") as writer:
+        writer.add_rows("machine", [(Machine.load("2x2").to_json().decode(),)])
+        writer.add_samples(data)
+    with Trace.open(tmp_path / "t.db") as trace:
+        assert trace.rows("SELECT DISTINCT reach FROM samples") == [(-1,)]
+    with pytest.raises(KeyError), TraceWriter(tmp_path / "t.db") as writer:
+        writer.add_samples({name: values for name, values in data.items() if name != "latency"})
 
 
 @pytest.mark.parametrize(
