@@ -11,6 +11,7 @@ from .memory.page_counting import count_pages as count_pages, page_accesses as p
 from .memory.page_counts import PageCounts as PageCounts
 from .memory.regions import region_uses as region_uses
 from .misses import expected_misses as expected_misses
+from .notes import FEW_MISSES as FEW_MISSES
 from .phase_communication import communication_by_phase as communication_by_phase
 from .policy_inputs import (
     counter_totals as counter_totals,
@@ -29,6 +30,7 @@ from .report.page import write_report as write_report
 from .report.runs import runs_document as runs_document, runs_sentences as runs_sentences
 from .report.terminal import show_analysis as show_analysis
 from .report.units import in_bytes as in_bytes
+from .roles import Roles as Roles, thread_roles as thread_roles
 from .runs.merging import compare_traces as compare_traces, merge_analyses as merge_analyses
 from .runs.stability import (
     RunAgreement as RunAgreement,

@@ -13,6 +13,7 @@ from .timeline.timeline import Timeline
 
 DOUBTFUL = 0.5
 UNIFORM = 0.05
+FEW_MISSES = "loads count all accesses: too few of them missed the last cache"
 FEW_EVENTS = 20  # events a pair of threads that is needed to tell pairs apart
 
 
@@ -89,7 +90,7 @@ def recording_notes(
     if backwards:
         notes.append("times run backwards within a thread: samples were put in order of their times")
     if not use_dram:
-        notes.append("loads count all accesses: too few of them missed the last cache")
+        notes.append(FEW_MISSES)
     silent = int((samples_of_thread[0] == 0).sum())
     if silent:
         notes.append(f"{silent} of {samples_of_thread.shape[1]} threads have no sample")

@@ -1,3 +1,4 @@
+from .cache_domains import CacheDomains as CacheDomains, divided_by_caches as divided_by_caches
 from .cache_model import (
     MOST_SIZES as MOST_SIZES,
     USUAL_CACHES as USUAL_CACHES,
@@ -8,7 +9,14 @@ from .cache_model import (
     seat_arguments as seat_arguments,
     size_word as size_word,
 )
-from .cost import Cost as Cost, placement_cost as placement_cost
+from .cost import (
+    ACCESS_NS as ACCESS_NS,
+    OVERLAP as OVERLAP,
+    Cost as Cost,
+    latencies as latencies,
+    mean_transfers as mean_transfers,
+    placement_cost as placement_cost,
+)
 from .cpusets import format_list as format_list, parse_list as parse_list
 from .model import Machine as Machine
 from .topology import MAX_CPUS as MAX_CPUS, Cache as Cache, Core as Core, Node as Node

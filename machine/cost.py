@@ -1,11 +1,12 @@
 """What a placement costs: how long a program's threads wait because of where they and their memory are.
 
-Three things cost time, and one does not: what stays in a cpu's own caches costs the same anywhere.
+Four things cost time, and one does not: what stays in a cpu's own caches costs the same anywhere.
 
 - An access that misses the last cache waits for memory: the latency from its cpu's node to the page's node,
   and the longer the busier that node's controller and the link to it are.
 - A line that another cpu's cache has to give up waits for the way between the two.
 - A thread whose cpu another thread has at the same time waits for its turn.
+- A page that the kernel moves to another node is read from one memory and written to the other.
 
 With a machine of K nodes and rows r (threads, or cpus) on cpu c(r) of node n(r), M[r, j] memory accesses to
 node j, L[r, s] lines that r took from s, A[r] accesses in all:
@@ -19,13 +20,15 @@ node j, L[r, s] lines that r took from s, A[r] accesses in all:
     queue  = sum over memories and links of accesses x service x rho / (2 (1 - rho)) / OVERLAP
              + users x (busy / FULL - path) where that is more than nothing
     cpu    = sum own[r] shared[r]
-    cost   = memory + lines + queue + cpu
+    moves  = pages moved x 64 lines x (latency of a node's own memory + of another's) / OVERLAP
+    cost   = memory + lines + queue + cpu + moves
 
 rho / (2 (1 - rho)) is the mean wait, in service times, of a queue with one server of constant speed (M/D/1,
 Pollaczek-Khinchine). No program can be faster than the memory or link it uses most is at its full speed: what
 the path lacks of that, all its users wait, whose number is (sum x)^2 / sum x^2 of their accesses x.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -45,23 +48,30 @@ REMOTE_MB_S = 17_100.0
 SHARED_L3, OTHER_L3 = 0.5, 1.0
 ACCESS_NS = 0.5  # of an access that its own cache answers, and what the cpu does between it and the next
 OVERLAP = 4.0  # misses that a cpu waits for at a time, of the ten or so that it can have under way
+PAGE_LINES = 4096 // LINE
 FULL = 0.95  # of its bandwidth, what a memory or link can be used
 
 Floats = NDArray[np.float64]
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """Waiting in ns, summed over threads: for memory, in its queues, for lines of others, for cpus."""
+    """Waiting in ns, summed over threads: for memory, in its queues, for lines of others, for cpus, for pages
+    that are moved."""
 
     memory_ns: float
     queue_ns: float
     lines_ns: float
     cpu_ns: float
+    moves_ns: float = 0.0
 
     @property
     def total_ns(self) -> float:
         """The cost: less is better."""
-        return self.memory_ns + self.queue_ns + self.lines_ns + self.cpu_ns
+        return sum(self.parts().values())
+
+    def parts(self) -> dict[str, float]:
+        """The same by what is waited for."""
+        return msgspec.structs.asdict(self)
 
 
 def latencies(machine: Machine) -> Floats:
@@ -91,6 +101,18 @@ def transfers(machine: Machine, cpus: ArrayLike) -> Floats:
     return np.where(rows[:, None] == rows, 0.0, answer)
 
 
+def mean_transfers(machine: Machine, groups: Sequence[Sequence[int]]) -> Floats:
+    """(G, G) ns that a line takes between cpus of two groups, in the mean; 0 within a group of one cpu."""
+    cpus = np.array([cpu for group in groups for cpu in group])
+    of = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    member = np.eye(len(groups))[of]  # (cpus, G)
+    apart = cpus[:, None] != cpus[None, :]
+    pairs = member.T @ apart.astype(np.float64) @ member
+    sums = member.T @ transfers(machine, cpus) @ member
+    answer: Floats = np.divide(sums, pairs, out=np.zeros_like(sums), where=pairs > 0)
+    return answer
+
+
 def _node_rows(machine: Machine, cpus: NDArray[Any]) -> NDArray[np.int64]:
     row = {node: place for place, node in enumerate(machine.node_ids)}
     return np.array([row[machine.node_of_cpu[cpu]] for cpu in cpus.tolist()], np.int64)
@@ -104,12 +126,13 @@ def placement_cost(
     lines: ArrayLike | None = None,
     accesses: ArrayLike | None = None,
     shared: ArrayLike | None = None,
+    pages_moved: float = 0.0,
 ) -> Cost:
     """The cost of a run, or of a phase of it: see above.
 
     cpus: (R,) ids; memory: (R, K) accesses that missed the last cache, by the page's node in the machine's
     order; lines: (R, R) taken by the row from the column; accesses: (R,) of any kind; shared: (R,) how long a
-    row waits for its cpu, in its own time.
+    row waits for its cpu, in its own time; pages_moved: by the kernel, from node to node.
     """
     rows, missed = np.asarray(cpus), np.asarray(memory, np.float64)
     node, latency = _node_rows(machine, rows), latencies(machine)
@@ -126,7 +149,16 @@ def placement_cost(
         queue_ns=_queues(missed, node, bandwidths(machine), path),
         lines_ns=float(moved.sum()),
         cpu_ns=0.0 if shared is None else float((own * np.asarray(shared, np.float64)).sum()),
+        moves_ns=pages_moved * _page_move(latency),
     )
+
+
+def _page_move(latency: Floats) -> float:
+    """ns that it takes to copy a page to another node, in the mean."""
+    apart = ~np.eye(len(latency), dtype=bool)
+    if not apart.any():
+        return 0.0
+    return PAGE_LINES * float(np.diag(latency).mean() + latency[apart].mean()) / OVERLAP
 
 
 def _queues(missed: Floats, node: NDArray[np.int64], bandwidth: Floats, path: float) -> float:

@@ -8,21 +8,25 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from numaplan.profiler import RegionKey, Trace
 
 from ..communication.blocks import check_count, library
-from ..samples.trace_samples import TraceSamples
+from ..samples.trace_samples import IS_DRAM, LEVELS, TraceSamples
 from .page_counts import DATA_KINDS, PAGE, PageCounts
 
 MOST_BORDERS = 31  # of the native part
 _PLACED, _CODE = 1, 2
 _ROW = np.dtype(
     {
-        "names": ["page", "first_ns", "accesses", "before", "writes", "space", "thread", "phase", "toucher"],
-        "formats": ["<u8", "<i8", "<f8", "<f8", "<f8", "<u4", "<u2", "<u2", "<u4"],
-        "itemsize": 56,
+        "names": [
+            *("page", "first_ns", "accesses", "before", "writes", "missed", "missed_before"),
+            *("space", "thread", "phase", "toucher"),
+        ],
+        "formats": ["<u8", "<i8", "<f8", "<f8", "<f8", "<f8", "<f8", "<u4", "<u2", "<u2", "<u4"],
+        "itemsize": 72,
     }
 )
 
@@ -72,20 +76,31 @@ def _counted(trace: Trace, samples: TraceSamples, rules: "_Rules") -> PageCounts
         library().comm_pages_free(handle)
     regions = len(rules.kind)
     placed = rows["space"] < regions
-    elsewhere = None if rules.process is None else _elsewhere(rows[~placed], samples.threads)
-    return PageCounts(
+    found = PageCounts(
         regions=_keys(trace, regions),
         **_in_order(rows[placed]),
-        elsewhere=elsewhere,
         period=max(1, samples.period),
         lives=_lives(trace, regions),
     )
+    if rules.process is not None:
+        rest, size = rows[~placed], samples.threads
+        made = rest["accesses"] + rest["before"]
+        elsewhere, missed = (
+            _elsewhere(rest, made, size),
+            _elsewhere(rest, rest["missed"] + rest["missed_before"], size),
+        )
+        found = replace(found, elsewhere=elsewhere, elsewhere_missed=missed)
+    return (
+        found
+        if samples.dram_count
+        else replace(found, missed=None, missed_before=None, elsewhere_missed=None)
+    )
 
 
-def _elsewhere(rows: NDArray[Any], threads: int) -> NDArray[np.float64]:
-    """(N, N) accesses by thread and by the first to touch their page."""
+def _elsewhere(rows: NDArray[Any], counted: NDArray[np.float64], threads: int) -> NDArray[np.float64]:
+    """(N, N) what is counted in each row by thread and by the first to touch their page."""
     answer = np.zeros((threads, threads))
-    np.add.at(answer, (rows["thread"], rows["toucher"]), rows["accesses"] + rows["before"])
+    np.add.at(answer, (rows["thread"], rows["toucher"]), counted)
     return answer
 
 
@@ -130,13 +145,18 @@ class _Native(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("start", "kind", "process", "border")),
         ("started", ctypes.c_int64),
         ("weight", ctypes.c_void_p),
+        ("missed", ctypes.c_void_p),
+        ("levels", ctypes.c_uint32),
     )
 
 
 class _Samples(ctypes.Structure):
     _fields_ = (
         ("count", ctypes.c_size_t),
-        *((name, ctypes.c_void_p) for name in ("time", "addr", "thread", "region", "is_write", "event")),
+        *(
+            (name, ctypes.c_void_p)
+            for name in ("time", "addr", "thread", "region", "is_write", "event", "level")
+        ),
     )
 
 
@@ -169,14 +189,17 @@ class _Rules:
         """The same as the native part takes it."""
         self.weight = np.ones(1 << 8)
         self.weight[: len(samples.weights)] = samples.weights
+        self.missed = np.zeros((1 << 8) * LEVELS + (1 << 8), np.uint8)
+        self.missed[: len(IS_DRAM)] = IS_DRAM
         arrays = (self.start, self.kind, self.process, self.border)
         pointers = (None if array is None else array.ctypes.data for array in arrays)
-        return _Native(len(self.kind), len(self.border), *pointers, self.started, self.weight.ctypes.data)
+        counted = (self.started, self.weight.ctypes.data, self.missed.ctypes.data, LEVELS)
+        return _Native(len(self.kind), len(self.border), *pointers, *counted)
 
 
 def _samples(columns: dict[str, NDArray[Any]]) -> _Samples:
     words = {"time_ns": np.int64, "addr": np.uint64, "thread": np.int32, "region": np.int32}
-    names: dict[str, Any] = {**words, "is_write": np.bool_, "event": np.uint8}
+    names: dict[str, Any] = {**words, "is_write": np.bool_, "event": np.uint8, "level": np.uint8}
     arrays = [np.ascontiguousarray(columns[name], kind) for name, kind in names.items()]
     columns |= dict(zip(names, arrays, strict=True))  # kept alive by who holds them
     return _Samples(len(arrays[0]), *(array.ctypes.data for array in arrays))

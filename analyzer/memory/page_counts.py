@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from numaplan.profiler import RegionKey
 
 PAGE = 4096
+PRIOR = 4.0  # misses of a row below which its group tells more of its rate than the row itself
 DATA_KINDS = ("static", "heap", "mmap", "file", "small", "other")
 
 Ints = NDArray[np.int64]
@@ -29,7 +30,9 @@ class PageCounts(msgspec.Struct, frozen=True):
     phase: number of the phase of the run (None: one); teams: of each phase, the team of threads that it is
     of (None: one); elsewhere: (N, N) accesses of each thread to memory of other regions, by the thread that
     touched its page first; period: accesses that one count stands for; first_ns: time of the page's first
-    sample; lives: (regions, 2) ns when each was made and went, -1: it stayed (None: not known).
+    sample; lives: (regions, 2) ns when each was made and went, -1: it stayed (None: not known); missed,
+    missed_before: those of accesses and of before that no cache answered (None: not known);
+    elsewhere_missed: (N, N) those of elsewhere.
     """
 
     regions: Sequence[RegionKey]
@@ -46,6 +49,9 @@ class PageCounts(msgspec.Struct, frozen=True):
     period: int = 1
     first_ns: Ints | None = None
     lives: Ints | None = None
+    missed: Counts | None = None
+    missed_before: Counts | None = None
+    elsewhere_missed: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.region)
@@ -54,6 +60,30 @@ class PageCounts(msgspec.Struct, frozen=True):
     def all_accesses(self) -> Counts:
         """Accesses with those from before the threads start."""
         return self.accesses if self.before is None else self.accesses + self.before
+
+    @property
+    def memory_accesses(self) -> tuple[Floats, Floats] | None:
+        """(rows,) accesses to memory among `accesses`, and among `before`; None: not known.
+
+        Misses are few where samples are: of each row they are what its thread's accesses to its region are
+        expected to miss, as far as its own samples do not say otherwise.
+        """
+        if self.missed is None or self.missed_before is None:
+            return None
+        begun = 0 * self.accesses if self.before is None else self.before
+        return self._expected(self.accesses, self.missed), self._expected(begun, self.missed_before)
+
+    def _expected(self, made: Counts, missed: Counts) -> Floats:
+        """(rows,) misses by the rate of each (region, thread) and by the row's own (gamma-Poisson)."""
+        groups = int(self.thread.max(initial=-1)) + 2
+        cell = self.region * groups + self.thread + 1
+        all_made, all_missed = (np.bincount(cell, part).astype(np.float64) for part in (made, missed))
+        rate = np.divide(all_missed, all_made, out=np.zeros_like(all_made), where=all_made > 0)[cell]
+        answer: Floats = rate * (missed + PRIOR) / np.maximum(rate * made + PRIOR, 1e-300) * made
+        total = np.bincount(cell, answer).astype(np.float64)  # of no rows it counts in integers
+        scale = np.divide(all_missed, total, out=np.zeros_like(total), where=total > 0)
+        scaled: Floats = answer * scale[cell]
+        return scaled
 
     @property
     def team(self) -> Ints | None:

@@ -27,7 +27,7 @@ LEVELS = len(LEVEL_CODE)
 ACCESSES = tuple(EVENT_CODE[name] for name in ("load", "store"))
 # By kind, which is event times LEVELS plus level and takes a byte.
 _IS_ACCESS = np.array([event in ACCESSES for event in range(len(EVENTS)) for _ in range(LEVELS)])
-_IS_DRAM = np.array(
+IS_DRAM = np.array(
     [event in DRAM_EVENTS or level in DRAM_LEVELS for event in range(len(EVENTS)) for level in range(LEVELS)]
 )
 
@@ -228,14 +228,14 @@ class TraceSamples:
             key=key,
             is_write=columns["is_write"],
             shared=shared,
-            dram=_IS_DRAM[kind],
+            dram=IS_DRAM[kind],
             is_access=is_access,
             weight=None if (self.weights == 1).all() else self.weights[columns["event"]],
         )
 
 
 def _is_dram(event: int, level: int) -> bool:
-    return bool(_IS_DRAM[event * LEVELS + level])
+    return bool(IS_DRAM[event * LEVELS + level])
 
 
 def _kinds(columns: Columns) -> tuple[dict[tuple[int, int], int], int, int]:
@@ -244,7 +244,7 @@ def _kinds(columns: Columns) -> tuple[dict[tuple[int, int], int], int, int]:
     Raises UsageError for codes that stand for nothing, as a damaged file may have them.
     """
     counts = count_kinds(columns["event"], columns["level"], LEVELS)
-    if counts[len(_IS_DRAM) :].any():
+    if counts[len(IS_DRAM) :].any():
         raise UsageError("the trace has samples of no known event", "it is damaged: copy or record it again")
     events = {divmod(kind, LEVELS): int(counts[kind]) for kind in np.flatnonzero(counts).tolist()}
     return events, int(columns["time_ns"][0]), int(columns["time_ns"][-1])

@@ -205,7 +205,15 @@ def _with_lines(run: LabRun, counts: Counts, machine: Machine, owner: NDArray[np
     memory, lines, made = counts.memory, counts.lines, counts.accesses.sum(axis=1)
     total = int(memory.sum())
     shared = counts.waited / np.maximum(made, 1)
-    cost = placement_cost(machine, machine.cpus, memory, lines=lines, accesses=made, shared=shared)
+    cost = placement_cost(
+        machine,
+        machine.cpus,
+        memory,
+        lines=lines,
+        accesses=made,
+        shared=shared,
+        pages_moved=run.migrated,
+    )
     return msgspec.structs.replace(
         run,
         memory_accesses=memory.tolist(),

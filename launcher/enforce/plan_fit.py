@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import msgspec
+from msgspec import UNSET
 
 from numaplan.common import UsageError
 from numaplan.machine import Machine, format_list
@@ -146,13 +147,29 @@ def remap_plan(plan: Plan, machine: Machine) -> Plan:
             seats[thread.process, thread.path] = (node, seat)
     for position, old in enumerate(plan.machine.nodes):  # nodes of the plan that hold memory only
         node_of.setdefault(old.id, machine.node_ids[position % len(machine.node_ids)])
-    threads = tuple(_moved(thread, seats[thread.process, thread.path]) for thread in plan.threads)
+    moved = [_moved(thread, seats[thread.process, thread.path]) for thread in plan.threads]
     return msgspec.structs.replace(
         plan,
         machine=PlanMachine.of(machine),
-        threads=threads,
+        threads=_with_pools(moved, machine),
         memory=tuple(_moved_region(region, node_of) for region in plan.memory),
         predicted=msgspec.structs.replace(plan.predicted, node_loads=(), baselines={}),
+    )
+
+
+def _with_pools(threads: Sequence[PlanThread], machine: Machine) -> tuple[PlanThread, ...]:
+    """The same with all cpus of a pool's nodes for each of its threads."""
+    nodes: dict[int, set[int]] = defaultdict(set)
+    for thread in threads:
+        if thread.pool is not UNSET:
+            nodes[thread.pool].add(thread.node)
+    cpus = {
+        pool: tuple(cpu for node in machine.nodes if node.id in own for cpu in node.cpus)
+        for pool, own in nodes.items()
+    }
+    return tuple(
+        thread if thread.pool is UNSET else msgspec.structs.replace(thread, cpus=cpus[thread.pool])
+        for thread in threads
     )
 
 

@@ -4,6 +4,7 @@ import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
+from msgspec import UNSET
 
 from numaplan.common import native_part
 from numaplan.machine import Machine
@@ -74,7 +75,8 @@ def _floating(
         return {}
     floating: dict[str, Sequence[int]] = {"": everything}
     for process in {thread.process for thread in plan.threads}:
-        nodes = {thread.node for thread in plan.threads if thread.process == process}
+        own = {cpu for thread in plan.threads if thread.process == process for cpu in thread.cpus}
+        nodes = {machine.node_of_cpu.get(cpu) for cpu in own}
         near = tuple(cpu for cpu in everything if machine.node_of_cpu[cpu] in nodes)
         floating[process] = near if unplanned == "float" and near else everything
     return floating
@@ -141,7 +143,14 @@ def _place_cpus(which: Sequence[int], cpus: list[int]) -> tuple[int, int]:
 
 def _thread_row(thread: PlanThread, cpus: list[int]) -> tuple[int, ...]:
     first, count = _place_cpus(thread.cpus, cpus)
-    return (name_hash(thread.process), name_hash(thread.path), first, count, thread.node, 0)
+    return (
+        name_hash(thread.process),
+        name_hash(thread.path),
+        first,
+        count,
+        thread.node if thread.pool is UNSET else -1,
+        0,
+    )
 
 
 def _region_row(region: PlanRegion, locate: Locate, first_run: int) -> tuple[int, ...] | str:

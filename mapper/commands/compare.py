@@ -16,7 +16,7 @@ class CompareCommand(WorkloadCommand, frozen=True):
     trace: OneTrace = None
     machine: MachineName = None
     methods: Annotated[str, Option(help="all, or names separated by commas.")] = "all"
-    objective: Annotated[str, Option(help="balanced, remote, hop, phased or all.")] = "all"
+    objective: Annotated[str, Option(help="time, balanced, remote, hop, phased or all.")] = "all"
     as_json: Json = False
 
     def run(self) -> None:
@@ -24,7 +24,7 @@ class CompareCommand(WorkloadCommand, frozen=True):
 
         chosen_methods(self.methods)  # known, before a large trace is read
         workload, target = self.read_with_machine(
-            self.machine, self.trace, pages=False, objective=self.objective
+            self.machine, self.trace, pages=self.objective in ("time", "all"), objective=self.objective
         )
         say(workload.notes)
         rows = compare(workload, target, self.methods, self.objective, seed=self.seed, effort=self.effort)

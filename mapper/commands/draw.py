@@ -85,6 +85,7 @@ COMPARED: dict[str, Callable[["Comparison"], str]] = {
     "method": lambda row: row.method,
     "remote": lambda row: f"{row.remote_comm:.5g}",
     "share": lambda row: f"{row.remote_share:.1%}",
+    "cost": lambda row: f"{row.cost / 1e6:.4g}" if row.cost >= 0 else "–",
     "hop cost": lambda row: f"{row.hop_cost:.5g}",
     "load std": lambda row: f"{row.load_std:.4g}",
     "of means": lambda row: f"{row.load_std_mean:.4g}",
@@ -94,6 +95,7 @@ COMPARED: dict[str, Callable[["Comparison"], str]] = {
     "ms": lambda row: f"{row.seconds * 1e3:.2f}",
 }
 ABOUT = {
+    "cost": "expected waiting of all threads in ms",
     "load std": "standard deviation of the nodes' loads",
     "of means": "the same over the mean loads of their threads, as in CMLB",
     "off": "largest deviation of a node's load from its share",
@@ -108,6 +110,8 @@ def show_comparison(rows: "Sequence[Comparison]") -> None:
     """One table an objective; ratio is to the best row, `off` how far a node's load is from its share."""
     console = Console()
     columns = {name: [cell(row) for row in rows] for name, cell in COMPARED.items()}
+    if all(row.cost < 0 for row in rows):
+        del columns["cost"]
     dropped = []
     for name in DISPENSABLE:
         if sum(max(map(len, [head, *cells])) + 1 for head, cells in columns.items()) > console.width + 1:

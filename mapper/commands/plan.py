@@ -28,9 +28,13 @@ class PlanCommand(WorkloadCommand, frozen=True):
     ] = []
     machine: MachineName = None
     method: Annotated[str, Option(help="A method of 'nmap compare'.")] = "best"
-    objective: Annotated[str, Option(help="balanced, remote, hop or phased (balanced in every phase).")] = (
-        "balanced"
-    )
+    objective: Annotated[
+        str,
+        Option(
+            help="time (the least expected cost; usual for traces), balanced (for matrices), remote, hop or"
+            " phased (balanced in every phase)."
+        ),
+    ] = ""
     output: Annotated[Path, Option("-o", "--output", help="The plan to write.")] = Path("plan.json")
     tolerance: Annotated[
         float, Option(help="How far a node's load may be off its share (objective balanced, phased).")
@@ -72,7 +76,7 @@ class PlanCommand(WorkloadCommand, frozen=True):
         from ..threads.problem import check_words
 
         find_method(self.method)  # now rather than when a large trace has been read
-        check_words(self.objective, self.effort)
+        check_words(self.objective or "time", self.effort)
         workload, target = self.read_with_machine(
             self.machine, *self.traces, objective=self.objective, opening=opening
         )

@@ -23,9 +23,9 @@ from numaplan.profiler import RegionKey
 from ..plan_file.parts import PlanRegion, Policy, Run
 from .capacity import fit_capacity, spread_traffic
 from .next_touch import next_touch_gain
-from .run_table import PAGE, RunTable, counts_by_node, make_table
+from .run_table import PAGE, RunTable, Spread, counts_by_node, make_table
 from .site_rules import SiteRule, site_rules, table_of_block, tables_by_region, totals_by_entry
-from .traffic import planned_traffic
+from .traffic import between_nodes, planned_traffic
 
 MAX_RUNS = 4096  # of one region
 MAX_REGIONS = 1000
@@ -49,7 +49,8 @@ class PagePlan(msgspec.Struct, frozen=True):
     changing: regions that would gain from moving along with their users, and by what share of their accesses,
     where the launcher can see to it (`moving`), or the program alone;
     homes: (rows of the statistics,) position of the node of each row's page, -1 if spread or unplanned;
-    left: small regions of libraries that are as good where they are touched first.
+    left: small regions of libraries that are as good where they are touched first; tables: of each region
+    that is placed, by its number in the statistics.
     """
 
     memory: tuple[PlanRegion, ...]
@@ -59,6 +60,7 @@ class PagePlan(msgspec.Struct, frozen=True):
     moving: tuple[tuple[RegionKey, float], ...] = ()
     homes: Ints | None = None
     left: tuple[RegionKey, ...] = ()
+    tables: Mapping[int, RunTable] = msgspec.field(default_factory=dict)
 
 
 def place_pages(
@@ -68,6 +70,7 @@ def place_pages(
     *,
     max_runs: int = MAX_RUNS,
     next_touch: bool = False,
+    spread: Spread = "reads",
 ) -> PagePlan:
     """Place the pages of every counted region.
 
@@ -75,6 +78,7 @@ def place_pages(
     MAX_REGIONS. Nodes' memory is not overfilled: what does not fit goes to the next best node by accesses,
     then by distance; of faster memory without cpus the hottest pages get as much as there is. next_touch:
     regions whose users change from one team of threads to the next are left to who touches them next.
+    spread: as for `make_table`.
     """
     column = {node.id: place for place, node in enumerate(machine.nodes)}
     node_of = np.array([column[node] for node in np.asarray(thread_nodes).tolist()], dtype=np.int64)
@@ -101,7 +105,8 @@ def place_pages(
             continue
         pages, counts = counts_by_node(stats, rows, node_of, column)
         limit = min(max_runs, LEAST_RUNS + spare)
-        table = make_table(stats.regions[number], pages, counts, float(stats.writes[rows].sum()), limit)
+        writes = float(stats.writes[rows].sum())
+        table = make_table(stats.regions[number], pages, counts, writes, limit, spread)
         if not table.interleave:
             gain = next_touch_gain(stats, rows, node_of, table, stats.team)
             if gain > 0:
@@ -114,7 +119,9 @@ def place_pages(
     left = _leave_out(stats, tables, rules, node_of)
     fit_capacity(list(tables.values()), machine)
     spread_traffic(list(tables.values()), machine)
-    traffic, homes = planned_traffic(stats, tables_by_region(stats, tables, rules), node_of, len(column))
+    placed = tables_by_region(stats, tables, rules)
+    by_thread, homes = planned_traffic(stats, placed, node_of, len(column))
+    traffic = between_nodes(by_thread, node_of)
     counted = float(traffic.sum())
     return PagePlan(
         memory=tuple(
@@ -127,6 +134,7 @@ def place_pages(
         moving=tuple(moving),
         homes=homes,
         left=tuple(left),
+        tables=placed,
     )
 
 

@@ -1,6 +1,7 @@
 """One region cut into runs: which pages have one home, how many runs a region may have, who uses each."""
 
 from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -18,6 +19,7 @@ FEW_RUNS = 64  # that a region may have for whatever they gain
 MUCH = 0.05  # share of a region's accesses that must become local for more than that
 CHANCE = 2.0  # standard errors by which a page's home must beat the region's, or the page stays with it
 
+Spread = Literal["reads", "shared", "all"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -59,10 +61,16 @@ def counts_by_node(
     return pages, counts
 
 
-def make_table(key: RegionKey, pages: Ints, counts: Floats, writes: float, max_runs: int) -> RunTable:
-    """Runs of one region; pages: (P,) ascending; counts: (P, nodes) accesses; writes: of all of them."""
+def make_table(
+    key: RegionKey, pages: Ints, counts: Floats, writes: float, max_runs: int, spread: Spread = "reads"
+) -> RunTable:
+    """Runs of one region; pages: (P,) ascending; counts: (P, nodes) accesses; writes: of all of them.
+
+    spread: what is interleaved among the nodes that use it: what many read and hardly anyone writes, all
+    that many use alike, or everything.
+    """
     ends = -(-key.bytes // PAGE)
-    if _shared_reading(counts, writes):
+    if spread == "all" or _shared_reading(counts, 0.0 if spread == "shared" else writes):
         users = tuple(int(node) for node in np.flatnonzero(counts.sum(axis=0) > 0))
         return RunTable(
             key, np.array([0, ends]), counts.sum(axis=0, keepdims=True), np.array([users[0]]), users

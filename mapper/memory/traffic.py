@@ -23,13 +23,13 @@ Ints = NDArray[np.int64]
 def planned_traffic(
     stats: PageCounts, tables: Mapping[int, RunTable], node_of: Ints, nodes: int
 ) -> tuple[Floats, Ints]:
-    """(K, K) accesses from each node (row) to memory of each (column), and the home of each row's page.
+    """(N, K) accesses of each thread to memory of each node, and the home of each row's page.
 
     tables: by number of the region; node_of: (N,) position of each thread's node. What is not in a table is
     where it was first touched; it does not count when that is not known. Homes are -1 where a page has none.
     """
     homes = np.full(len(stats.region), -1)
-    traffic = np.zeros((nodes, nodes))
+    traffic = np.zeros((len(node_of), nodes))
     counted = stats.all_accesses.astype(np.float64)
     known = (stats.thread >= 0) & (stats.thread < len(node_of))
     order = np.argsort(stats.region, kind="stable")
@@ -39,38 +39,40 @@ def planned_traffic(
         rows = order[borders[number] : borders[number + 1]]
         planned[rows] = True
         rows = rows[known[rows]]
-        source = node_of[stats.thread[rows]]
+        thread = stats.thread[rows]
         if table.interleave:
-            by_node = np.bincount(source, weights=counted[rows], minlength=nodes)
-            traffic[:, list(table.interleave)] += by_node[:, None] / len(table.interleave)
+            made = np.bincount(thread, weights=counted[rows], minlength=len(node_of))
+            traffic[:, list(table.interleave)] += made[:, None] / len(table.interleave)
         elif table.next_touch:
-            _add_moving(traffic, stats, rows, source, counted[rows])
+            np.add.at(traffic, (thread, _moving_homes(stats, rows, node_of, counted[rows])), counted[rows])
         else:
             homes[rows] = table.homes_of(stats.page[rows])
-            np.add.at(traffic, (source, homes[rows]), counted[rows])
+            np.add.at(traffic, (thread, homes[rows]), counted[rows])
     if stats.toucher is not None:
         toucher = stats.toucher
         rest = known & ~planned & (toucher >= 0) & (toucher < len(node_of))
-        np.add.at(traffic, (node_of[stats.thread[rest]], node_of[toucher[rest]]), counted[rest])
-    _add_elsewhere(traffic, stats, node_of)
+        np.add.at(traffic, (stats.thread[rest], node_of[toucher[rest]]), counted[rest])
+    if stats.elsewhere is not None:
+        traffic += stats.elsewhere @ one_hot(node_of, nodes)
     return traffic, homes
 
 
-def _add_moving(traffic: Floats, stats: PageCounts, rows: Ints, source: Ints, counted: Floats) -> None:
-    """Next-touch: from one team of threads to the next a page is on the node that uses it most."""
+def _moving_homes(stats: PageCounts, rows: Ints, node_of: Ints, counted: Floats) -> Ints:
+    """(rows,) with next-touch: from team to team a page is on the node that uses it most."""
     assert stats.team is not None
     keys = np.stack([stats.page[rows], stats.team[rows]])
     _, cell = np.unique(keys, axis=1, return_inverse=True)
     cell = cell.reshape(-1)
-    uses = np.zeros((int(cell.max(initial=-1)) + 1, len(traffic)))
-    np.add.at(uses, (cell, source), counted)
-    np.add.at(traffic.T, uses.argmax(axis=1), uses)
+    uses = np.zeros((int(cell.max(initial=-1)) + 1, int(node_of.max(initial=-1)) + 1))
+    np.add.at(uses, (cell, node_of[stats.thread[rows]]), counted)
+    answer: Ints = uses.argmax(axis=1)[cell]
+    return answer
 
 
-def _add_elsewhere(traffic: Floats, stats: PageCounts, node_of: Ints) -> None:
-    if stats.elsewhere is not None:
-        seated = one_hot(node_of, len(traffic))
-        traffic += seated.T @ stats.elsewhere @ seated
+def between_nodes(traffic: Floats, node_of: Ints) -> Floats:
+    """(K, K) accesses from each node (row) to memory of each, of those of its threads (N, K)."""
+    answer: Floats = one_hot(node_of, traffic.shape[1]).T @ traffic
+    return answer
 
 
 def first_touch_traffic(stats: PageCounts, thread_nodes: Sequence[int], machine: Machine) -> Floats | None:
@@ -83,7 +85,7 @@ def first_touch_traffic(stats: PageCounts, thread_nodes: Sequence[int], machine:
         return None
     column = {node.id: place for place, node in enumerate(machine.nodes)}
     node_of = np.array([column[node] for node in thread_nodes], dtype=np.int64)
-    return planned_traffic(stats, {}, node_of, len(machine.nodes))[0]
+    return between_nodes(planned_traffic(stats, {}, node_of, len(machine.nodes))[0], node_of)
 
 
 def first_touches(stats: PageCounts) -> PageCounts:

@@ -2,12 +2,23 @@
 
 from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
-from .parts import PlanRegion
+from .parts import PlanRegion, PlanThread
 from .plan import Plan
 
 MOST = 50  # lines of one kind
+_COSTS = (
+    "remote_share",
+    "hop_cost",
+    "load_std",
+    "local_share",
+    "memory_share",
+    "latency_ns",
+    "serving_ns",
+    "cost",
+)
 
 
 def differences(first: Plan, second: Plan) -> list[str]:
@@ -17,7 +28,19 @@ def differences(first: Plan, second: Plan) -> list[str]:
         lines.append(f"machine: {first.machine.name or 'unnamed'} -> {second.machine.name or 'unnamed'}")
     lines += _limited(_threads(first, second), "threads")
     lines += _limited(_memory(first, second), "regions")
-    for name in ("remote_share", "hop_cost", "load_std", "local_share", "latency_ns", "serving_ns"):
+    if bool(first.alone) != bool(second.alone):
+        placing = ("nothing is placed", "threads and memory are placed")
+        lines.append(" -> ".join(placing if first.alone else placing[::-1]))
+    for name in (
+        "remote_share",
+        "hop_cost",
+        "load_std",
+        "local_share",
+        "memory_share",
+        "latency_ns",
+        "serving_ns",
+        "cost",
+    ):
         before, after = getattr(first.predicted, name), getattr(second.predicted, name)
         if before != after:
             lines.append(f"{name}: {_known(before)} -> {_known(after)}")
@@ -43,11 +66,17 @@ def _threads(first: Plan, second: Plan) -> list[str]:
         name = f"thread {key[0]} {key[1]}"
         if old is None or new is None:
             lines.append(f"{name}: only in the {'second' if old is None else 'first'} plan")
-        elif old.node != new.node:
+        elif old.pool != new.pool:
+            lines.append(f"{name}: {_seat(old)} -> {_seat(new)}")
+        elif old.node != new.node and old.pool is UNSET:
             lines.append(f"{name}: node {old.node} -> {new.node}")
         elif old.cpus != new.cpus:
             lines.append(f"{name}: cpus {list(old.cpus)} -> {list(new.cpus)}")
     return lines
+
+
+def _seat(thread: PlanThread) -> str:
+    return f"node {thread.node}" if thread.pool is UNSET else f"pool {thread.pool}"
 
 
 def _memory(first: Plan, second: Plan) -> list[str]:

@@ -62,6 +62,16 @@ def _command(plan: Plan) -> str:
     return join(plan.app.argv) if plan.app.argv else "./app"
 
 
+def _single_cpus(threads: list[PlanThread]) -> list[int]:
+    """A cpu of each thread, for forms that take no sets; threads with the same cpus take them in turn."""
+    turns: dict[tuple[int, ...], int] = {}
+    answer = []
+    for thread in threads:
+        turn = turns[thread.cpus] = turns.get(thread.cpus, -1) + 1
+        answer.append(thread.cpus[turn % len(thread.cpus)])
+    return answer
+
+
 def _omp(plan: Plan) -> str:
     places = ",".join("{" + ",".join(map(str, t.cpus)) + "}" for t in _one_process(plan, "omp"))
     count = len(plan.threads)
@@ -69,12 +79,12 @@ def _omp(plan: Plan) -> str:
 
 
 def _gomp(plan: Plan) -> str:
-    cpus = " ".join(str(thread.cpus[0]) for thread in _one_process(plan, "gomp"))
+    cpus = " ".join(map(str, _single_cpus(_one_process(plan, "gomp"))))
     return f"export GOMP_CPU_AFFINITY={quote(cpus)}\nexport OMP_NUM_THREADS={len(plan.threads)}"
 
 
 def _kmp(plan: Plan) -> str:
-    cpus = ",".join(str(thread.cpus[0]) for thread in _one_process(plan, "kmp"))
+    cpus = ",".join(map(str, _single_cpus(_one_process(plan, "kmp"))))
     setting = quote(f"granularity=fine,proclist=[{cpus}],explicit")
     return f"export KMP_AFFINITY={setting}\nexport OMP_NUM_THREADS={len(plan.threads)}"
 

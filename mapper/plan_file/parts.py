@@ -63,7 +63,8 @@ class PlanMachine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 class PlanThread(msgspec.Struct, frozen=True, kw_only=True):
     """One thread: creation path, number in the matrix (-1: not in it), node, cpus it may run on, load.
 
-    process: creation path or rank of the process that the thread is in.
+    process: creation path or rank of the process that the thread is in; pool: number of the pool of
+    exchangeable threads that it is of, which have cpus in common, maybe of several nodes (`node` is one).
     """
 
     path: str
@@ -72,6 +73,7 @@ class PlanThread(msgspec.Struct, frozen=True, kw_only=True):
     cpus: tuple[Count, ...]
     load: Annotated[float, msgspec.Meta(ge=0)]
     process: str = "p0"
+    pool: Count | msgspec.UnsetType = msgspec.UNSET
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,7 +137,8 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     remote_comm: communication between threads on different nodes; remote_share: the same over all
     communication (0 when there is none); hop_cost: communication times distance, over all pairs;
     node_loads: (K,) load of each node that has cpus, in the machine's order; load_std: population deviation
-    of those sums; load_std_mean: the same of the mean load a thread on each node ([CMLB], Eq. 8-9).
+    of those sums; load_std_mean: the same of the mean load a thread on each node ([CMLB], Eq. 8-9); cost: ns
+    that threads wait, all together (machine/cost.py; -1: not known).
     """
 
     remote_comm: float
@@ -144,13 +147,15 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     load_std: float
     node_loads: tuple[float, ...] = ()
     load_std_mean: float = 0.0
+    cost: float = -1.0
 
 
 class CurrentPlacement(msgspec.Struct, frozen=True, kw_only=True):
     """Where threads and memory are without the plan, and what that costs.
 
-    threads: `recorded` as the recording saw them, `compact` in order of creation where it does not say; pages
-    are where they were touched first. local_share, latency_ns, serving_ns, node_shares: as in Predicted.
+    threads: `recorded` as the recording saw them, `compact` in order of creation where it does not say,
+    `kernel` (objective `time`) dealt to the nodes and then moved about; pages are where they were touched
+    first. local_share, memory_share, latency_ns, serving_ns, node_shares, cost: as in Predicted.
     """
 
     threads: str
@@ -158,6 +163,8 @@ class CurrentPlacement(msgspec.Struct, frozen=True, kw_only=True):
     latency_ns: float = -1.0
     node_shares: tuple[float, ...] = ()
     serving_ns: float = -1.0
+    memory_share: float = -1.0
+    cost: float = -1.0
 
 
 class Predicted(Metrics, frozen=True, kw_only=True):
@@ -171,6 +178,10 @@ class Predicted(Metrics, frozen=True, kw_only=True):
     recorded access (-1: the machine's latencies or the accesses are not known); first_touch_ns: the same for
     the baselines, with pages where they are touched first; serving_ns: mean time an access in which the
     busiest memory hands out its cache lines (-1: the machine's bandwidths or the accesses are not known).
+
+    Objective `time`: memory_share: as local_share, of the accesses that reach memory; counted: which ones
+    decided where pages go; cost_parts: what for threads wait, in ns; costs: of all placements that were
+    tried, and `alone`: the kernel's; doubt: ns by which the gain against that may be off.
     """
 
     local_share: float = -1.0
@@ -182,3 +193,8 @@ class Predicted(Metrics, frozen=True, kw_only=True):
     phase_imbalance: float = -1.0
     today: CurrentPlacement | None = None
     serving_ns: float = -1.0
+    memory_share: float = -1.0
+    counted: str = ""
+    cost_parts: dict[str, float] = msgspec.field(default_factory=dict)
+    costs: dict[str, float] = msgspec.field(default_factory=dict)
+    doubt: float = -1.0

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import UNSET
 
 from numaplan.common import UsageError, read_document, reviewable_json, write_document
 from numaplan.machine import Machine
@@ -26,7 +27,10 @@ PLAN_LIMIT = 64 << 20  # bytes; a plan for 100 GB of memory stays under 1 MB
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """A placement for one program on one machine: the content of a plan.json."""
+    """A placement for one program on one machine: the content of a plan.json.
+
+    alone: why nothing is placed, as the kernel is expected to do as well; empty where something is.
+    """
 
     schema: str = SCHEMA
     app: PlanApp
@@ -36,6 +40,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     threads: tuple[PlanThread, ...]
     memory: tuple[PlanRegion, ...] = ()
     predicted: Predicted
+    alone: str = ""
     provenance: dict[str, Any] = msgspec.field(default_factory=dict)
 
     def graph(self) -> "nx.Graph":
@@ -128,7 +133,10 @@ def _check_threads(app: PlanApp, threads: Sequence[PlanThread], machine: Machine
         seen.add((thread.process, thread.path))
         if thread.node not in machine.node_ids:
             raise UsageError(f"{where}: no node {thread.node} on the plan's machine", "correct its node")
-        strays = [cpu for cpu in thread.cpus if machine.node_of_cpu.get(cpu) != thread.node]
+        nodes = [machine.node_of_cpu.get(cpu) for cpu in thread.cpus]
+        strays = [cpu for cpu, node in zip(thread.cpus, nodes, strict=True) if node != thread.node]
+        if thread.pool is not UNSET and thread.node in nodes:
+            strays = [cpu for cpu, node in zip(thread.cpus, nodes, strict=True) if node is None]
         if strays or not thread.cpus:
             what = f"cpu {strays[0]} is not on node {thread.node}" if strays else "no cpus"
             raise UsageError(f"{where}: {what}", "correct its cpus")

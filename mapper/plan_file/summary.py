@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from msgspec import UNSET
+
 from .parts import PlanThread, Predicted
 from .plan import Plan
 
@@ -12,10 +14,14 @@ DIFFERENT = 0.02
 def summary(plan: Plan, path: Path | None = None) -> list[str]:
     """Lines for a terminal."""
     predicted = plan.predicted
+    if plan.alone:
+        lines = [f"leave it alone: {plan.alone}", *_costs(predicted), "the plan places nothing"]
+        return [*lines, f"plan written to {path}"] if path is not None else lines
     head = (
         f"{len(plan.threads)} threads on {len(plan.machine.nodes)} nodes ({plan.machine.name or 'machine'})"
     )
     lines = [
+        *_costs(predicted),
         *_change(predicted, _placed(plan)),
         f"{head}, method {plan.method}, objective {plan.objective}",
         f"remote communication  {predicted.remote_share:7.1%}{_against(predicted)}{_bound(plan)}",
@@ -27,21 +33,38 @@ def summary(plan: Plan, path: Path | None = None) -> list[str]:
     lines += _by_node(plan)
     lines += _identity(plan)
     lines += [f"  node {node}: threads {names}" for node, names in threads_by_node(plan)]
+    lines += _pools(plan)
     if path is not None:
         lines.append(f"plan written to {path}")
     return lines
 
 
 def threads_by_node(plan: Plan) -> list[tuple[int, str]]:
-    """Node id and its threads' names, nodes with threads only, in order."""
+    """Node id and the names of its threads that are of no pool, nodes with threads only, in order."""
     nodes: dict[int, list[PlanThread]] = {}
     for thread in plan.threads:
-        nodes.setdefault(thread.node, []).append(thread)
+        if thread.pool is UNSET:
+            nodes.setdefault(thread.node, []).append(thread)
     several = len({thread.process for thread in plan.threads}) > 1
     return [
         (node, ", ".join(f"{t.process}:{t.path}" if several else t.path for t in nodes[node]))
         for node in sorted(nodes)
     ]
+
+
+def _pools(plan: Plan) -> list[str]:
+    """A line for each pool: which nodes it is on."""
+    of_cpu = {cpu: node.id for node in plan.machine.nodes for cpu in node.cpus}
+    pools: dict[int, list[PlanThread]] = {}
+    for thread in plan.threads:
+        if thread.pool is not UNSET:
+            pools.setdefault(thread.pool, []).append(thread)
+    lines = []
+    for number, threads in sorted(pools.items()):
+        nodes = sorted({of_cpu[cpu] for thread in threads for cpu in thread.cpus})
+        where = f"nodes {', '.join(map(str, nodes))}" if len(nodes) > 1 else f"node {nodes[0]}"
+        lines.append(f"  pool {number} of {len(threads)} threads: all cpus of {where}")
+    return lines
 
 
 def _placed(plan: Plan) -> str:
@@ -53,6 +76,39 @@ def _placed(plan: Plan) -> str:
         seen = sum(rule.seen for rule in rules)
         parts.append(f"{len(rules)} rule{'s' * (len(rules) != 1)} (for {seen} blocks)")
     return f"{' and '.join(parts)} placed"
+
+
+def _costs(predicted: Predicted) -> list[str]:
+    """What the threads are expected to wait, with the plan and without (objective `time`)."""
+    if predicted.cost < 0 or predicted.today is None:
+        return []
+    before, parts = predicted.today.cost, predicted.cost_parts
+    change = (
+        f", {predicted.cost / before - 1:+.0%} against {_ms(before)} without a plan" if before > 0 else ""
+    )
+    main = ", ".join(
+        f"{_WAITED[name]} {_ms(value)}" for name, value in parts.items() if value >= predicted.cost / 100 > 0
+    )
+    lines = [f"expected waiting      {_ms(predicted.cost)}{change}" + (f" ({main})" if main else "")]
+    if predicted.memory_share >= 0 and predicted.counted == "memory accesses":
+        today = predicted.today.memory_share
+        lines.append(
+            f"of what reaches memory {predicted.memory_share:.1%} is local (without a plan {today:.1%})"
+        )
+    return lines
+
+
+_WAITED = {
+    "memory_ns": "memory",
+    "queue_ns": "busy memory",
+    "lines_ns": "lines of others",
+    "cpu_ns": "cpus",
+    "moves_ns": "pages moved",
+}
+
+
+def _ms(ns: float) -> str:
+    return f"{ns / 1e6:.3g} ms"
 
 
 def _change(predicted: Predicted, placed: str) -> list[str]:
@@ -69,11 +125,17 @@ def _change(predicted: Predicted, placed: str) -> list[str]:
         against = f"   (today {today.local_share:.1%})" if today and today.local_share >= 0 else ""
         lines.append(f"local memory accesses {predicted.local_share:7.1%}{against}   {placed}")
     if today is not None:
-        threads = "as recorded" if today.threads == "recorded" else "assumed in order of creation"
-        lines.append(f"today: threads {threads}, pages where they are first touched")
+        lines.append(f"today: threads {_TODAY[today.threads]}, pages where they are first touched")
     elif predicted.local_share >= 0:
         lines.append("today's share is not known: the samples do not show who touches pages first")
     return lines
+
+
+_TODAY = {
+    "recorded": "as recorded",
+    "compact": "assumed in order of creation",
+    "kernel": "assumed dealt to the nodes and moved about by the kernel",
+}
 
 
 def _change_of(planned: float, today: float, digits: str) -> str:

@@ -16,8 +16,10 @@ from ..threads.problem import Nodes, Problem
 from ..threads.sparse import by_entries
 from ..workload.workload import Workload
 from .options import options_of
-from .planner import make_plan, problem_for
+from .planner import make_plan, plan_task
 from .predict import predict
+from .task import PlanTask, problem_for
+from .timed_task import TimedTask
 
 SCHEMA = "numaplan/check/1"
 WORST_PAIRS = 10
@@ -74,27 +76,67 @@ def check_plan_today(
     Raises UsageError when the plan and today's run differ in their threads: there is nothing to compare.
     """
     options = options_of(plan, effort, seed, name)
-    usable = options.usable(machine)
-    places = node_indices(usable, _planned_nodes(plan, workload.threads, name), len(workload.threads))
-    problem = problem_for(workload, usable, options)
+    task, _ = plan_task(workload, machine, options)
     today = make_plan(workload, machine, options).plan
-    best_places = node_indices(usable, [thread.node for thread in today.threads], problem.threads)
-    regress = _regress(problem, places, best_places)
-    unbalanced = _unbalanced(problem, places, best_places)
-    ok = regress <= allowed and not unbalanced
-    reason = unbalanced or f"costs {regress:.1%} more than today's best placement, {allowed:.1%} allowed"
+    judged = (_by_time if task.timed else _by_threads)(plan, task, today, name)
+    ok = judged.regress <= allowed and not judged.fault
+    more = f"costs {judged.regress:.1%} more than today's best placement, {allowed:.1%} allowed"
+    reason = judged.fault or more
     verdict = f"{name}: {'still good' if ok else 'worse than necessary'}: {reason}"
     return Verdict(
         ok=ok,
         name=name,
-        regress=regress,
+        regress=judged.regress,
         allowed=allowed,
-        baseline=_metrics(predict(problem, places, usable, machine)),
+        baseline=judged.baseline,
         best=_metrics(today.predicted),
         reason=reason,
-        lines=[verdict, *_worst_pairs(problem, places, usable, workload)],
+        lines=[verdict, *judged.pairs],
         notes=_doubts(plan, workload.app, name),
         today=today,
+    )
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """How much dearer than today's best, what else is wrong, and the pairs of threads that cost most."""
+
+    regress: float
+    baseline: Metrics
+    pairs: Sequence[str]
+    fault: str = ""
+
+
+def _by_threads(plan: Plan, task: PlanTask, today: Plan, name: str) -> _Judged:
+    """By what the objective asks to be small."""
+    workload, usable = task.workload, task.usable
+    nodes = _planned_nodes(plan, workload.threads, name)
+    problem = problem_for(workload, usable, task.options, task.nodes)
+    places = node_indices(usable, nodes, problem.threads)
+    planned = {(thread.process, thread.path): thread.node for thread in today.threads}
+    best = node_indices(usable, [planned[key] for key in workload.threads], problem.threads)
+    return _Judged(
+        _regress(problem, places, best),
+        _metrics(predict(problem, places, usable, task.machine)),
+        _worst_pairs(problem, places, usable, workload),
+        _unbalanced(problem, places, best),
+    )
+
+
+def _by_time(plan: Plan, task: PlanTask, today: Plan, name: str) -> _Judged:
+    """By the expected cost: the plan's threads, with pages where they are best for them."""
+    workload, usable = task.workload, task.usable
+    timed = TimedTask(task)
+    if plan.alone:
+        placement = timed.alone()
+    else:
+        placement = timed.placed(name, timed.places_on(_planned_nodes(plan, workload.threads, name)))
+    cost, best = placement.cost.total_ns, today.predicted.cost
+    problem = problem_for(workload, usable, task.options, task.nodes)
+    places = node_indices(usable, timed.ids[placement.places], problem.threads)
+    metrics = msgspec.structs.replace(_metrics(predict(problem, places, usable, task.machine)), cost=cost)
+    return _Judged(
+        (cost - best) / best if best > 0 else 0.0, metrics, _worst_pairs(problem, places, usable, workload)
     )
 
 

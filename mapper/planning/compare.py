@@ -13,12 +13,15 @@ from numaplan.machine import Machine
 from ..plan_file.parts import Metrics
 from ..plan_file.plan import Plan
 from ..threads.bounds import lower_bound
-from ..threads.cost import costs_of, imbalance, objective_value
+from ..threads.cost import costs_of, evaluate, imbalance, load_deviation, objective_value
 from ..threads.mapping import place_threads
 from ..threads.methods import METHODS, Method, find_method
-from ..threads.problem import OBJECTIVES, TOLERANCE, Nodes, Problem, new_problem
+from ..threads.problem import OBJECTIVES, TOLERANCE, Problem, cpu_distances, new_problem
 from ..workload.workload import Workload
-from .options import options_of
+from .candidates import tried
+from .options import PlanOptions, options_of
+from .planner import plan_task
+from .timed_task import TimedTask
 
 if TYPE_CHECKING:
     from numaplan.analyzer import Analysis, MethodCost
@@ -59,7 +62,11 @@ def chosen_methods(methods: str) -> list[Method]:
 def compare(
     workload: Workload, machine: Machine, methods: str, objective: str, *, seed: int, effort: str
 ) -> list[Comparison]:
-    """Rows in the order of objectives and methods; raises UsageError for names not known or not able."""
+    """Rows in the order of objectives and methods; raises UsageError for names not known or not able.
+
+    Threads that do not live at the same time share a seat. Objective `time` of a trace is the whole cost,
+    with pages placed for each method's threads; of a matrix it is what lines take between the threads.
+    """
     everything = methods == "all"
     chosen = chosen_methods(methods)
     phased = workload.phases is not None and len(workload.phases) > 1
@@ -67,6 +74,8 @@ def compare(
     if objective == "all":
         objectives = tuple(goal for goal in OBJECTIVES if goal != "phased" or phased)
     rows: list[Comparison] = []
+    task, lane = plan_task(workload, machine, PlanOptions(objective="time", seed=seed, effort=effort))
+    workload = task.workload
     for goal in objectives:
         problem = new_problem(
             workload.comm,
@@ -78,12 +87,14 @@ def compare(
             phases=workload.phases,
             phase_rates=workload.phase_rates,
         )
-        ids = np.array([node.id for node in machine.cpu_nodes])
         bound = lower_bound(problem)
         able = [method for method in chosen if not everything or method.applies(problem)]
-        group = [_run(problem, ids, method, bound) for method in able]
+        timed = TimedTask(task) if goal == "time" and task.timed else None
+        group = [
+            _run_timed(timed, method) if timed else _run(problem, machine, method, bound) for method in able
+        ]
         rows += _with_ratios(group, problem)
-    return rows
+    return [msgspec.structs.replace(row, nodes=tuple(row.nodes[at] for at in lane.tolist())) for row in rows]
 
 
 def to_document(rows: list[Comparison]) -> str:
@@ -91,16 +102,36 @@ def to_document(rows: list[Comparison]) -> str:
     return msgspec.json.encode(_Document(SCHEMA, rows)).decode()
 
 
-def _run(problem: Problem, ids: Nodes, method: Method, bound: float) -> Comparison:
+def _run_timed(task: TimedTask, method: Method) -> Comparison:
+    """A method's threads with pages placed for them, by the expected cost; no bound is known."""
+    _load(method)
+    start = perf_counter()
+    found = tried(task, method.name)[0]
+    seconds = perf_counter() - start
+    nodes = task.ids[found.places]
+    costs = evaluate(task.use.lines, task.use.accesses, task.usable, nodes)
+    return Comparison(
+        method=method.name,
+        objective="time",
+        nodes=tuple(nodes.tolist()),
+        seconds=seconds,
+        value=found.cost.total_ns,
+        lower_bound=-1.0,
+        imbalance=load_deviation(task.use.accesses, task.problem.targets, found.places),
+        **{**msgspec.structs.asdict(costs), "cost": found.cost.total_ns},
+    )
+
+
+def _run(problem: Problem, machine: Machine, method: Method, bound: float) -> Comparison:
     _load(method)  # outside of the time that is measured
     start = perf_counter()
     places = place_threads(method, problem)
     seconds = perf_counter() - start
-    costs = costs_of(problem.matrix, problem.loads, problem.distances, places)
+    costs = costs_of(problem.matrix, problem.loads, cpu_distances(machine), places)
     return Comparison(
         method=method.name,
         objective=problem.objective,
-        nodes=tuple(ids[places].tolist()),
+        nodes=tuple(machine.cpu_nodes[place].id for place in places.tolist()),
         seconds=seconds,
         value=objective_value(problem, places),
         lower_bound=bound,

@@ -15,12 +15,13 @@ SMT_CHOICES = ("share", "avoid")
 
 
 class PlanOptions(msgspec.Struct, frozen=True):
-    """How to plan; nodes: only these (empty: all); smt: `avoid` leaves one hwthread a core; without_cpus:
-    reserved for others; pins: node, or `cpu:N`, by thread's path or process:path; next_touch: leave memory
-    whose users change between phases to who touches it next."""
+    """How to plan; objective: empty: `time` of a trace, `balanced` of a matrix; nodes: only these (empty:
+    all); smt: `avoid` leaves one hwthread a core; without_cpus: reserved for others; pins: node, or `cpu:N`,
+    by thread's path or process:path; next_touch: leave memory whose users change between phases to who
+    touches it next."""
 
     method: str = "best"
-    objective: str = "balanced"
+    objective: str = ""
     effort: str = "normal"
     seed: int = 0
     tolerance: float = TOLERANCE

@@ -66,21 +66,21 @@ def with_memory(
             threads="recorded" if seen_on else "compact",
             local_share=local_share(traffic),
             latency_ns=mean_latency(traffic, machine),
-            node_shares=_shares(traffic),
+            node_shares=node_shares(traffic),
             serving_ns=serving_time(traffic, machine),
         )
     return msgspec.structs.replace(
         predicted,
         local_share=pages.local_share,
         latency_ns=mean_latency(pages.traffic, machine),
-        node_shares=_shares(pages.traffic),
+        node_shares=node_shares(pages.traffic),
         first_touch_ns=first_touch,
         today=today,
         serving_ns=serving_time(pages.traffic, machine),
     )
 
 
-def _shares(traffic: "np.ndarray[Any, Any] | None") -> tuple[float, ...]:
+def node_shares(traffic: "np.ndarray[Any, Any] | None") -> tuple[float, ...]:
     """(K,) local share of the accesses of each node's threads; -1 for a node without accesses."""
     if traffic is None:
         return ()

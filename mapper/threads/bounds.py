@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .problem import Floats, Problem
+from .problem import PRICED, Floats, Problem
 from .sparse import SparseMatrix
 
 SPECTRAL_LIMIT = 512  # threads; the eigenvalues of a dense matrix take O(N^3)
@@ -16,7 +16,7 @@ def lower_bound(problem: Problem) -> float:
     the smallest eigenvalues of the Laplacian ([DH]). Balance is not used.
     """
     remote = max(_degree_bound(problem), _spectral_bound(problem))
-    if problem.objective != "hop":
+    if problem.objective not in PRICED:
         return remote
     local = float(np.diag(problem.costs).min())
     apart = problem.costs[~np.eye(problem.nodes, dtype=bool)]

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from numaplan.common import UsageError
-from numaplan.machine import Machine
+from numaplan.machine import Machine, mean_transfers
 
 from .sparse import SYMMETRY, SparseMatrix, sparse_matrix
 
-OBJECTIVES = ("balanced", "remote", "hop", "phased")
+OBJECTIVES = ("time", "balanced", "remote", "hop", "phased")
+PRICED = ("hop", "time")  # by the distance: of nodes, and what lines take between them
 EFFORTS = ("fast", "normal", "max")
 TOLERANCE = 0.05
 MAX_THREADS = 16384  # a dense matrix of that size takes 2 GiB
@@ -77,7 +78,7 @@ class Problem:
     @cached_property
     def costs(self) -> Floats:
         """(K, K) what one unit of communication between two nodes costs under the objective."""
-        return self.distances if self.objective == "hop" else 1.0 - np.eye(self.nodes)
+        return self.distances if self.objective in PRICED else 1.0 - np.eye(self.nodes)
 
 
 def check_words(objective: str, effort: str) -> None:
@@ -116,6 +117,8 @@ def new_problem(
     _check_sums(matrix, load)
     pins = check_pins(pinned or {}, len(matrix), machine)
     distances = cpu_distances(machine)
+    if objective == "time":
+        distances = mean_transfers(machine, [node.cpus for node in machine.cpu_nodes])
     return Problem(
         comm=np.zeros((0, 0)) if isinstance(matrix, SparseMatrix) else matrix,
         sparse=matrix if isinstance(matrix, SparseMatrix) else None,

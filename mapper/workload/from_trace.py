@@ -21,6 +21,7 @@ from .files import digest
 from .opening import TraceOpening
 from .pages import placed_pages
 from .part import WHOLE, Part, part_note
+from .use import thread_use
 from .workload import Workload
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def read_trace(
     part: Part = WHOLE,
 ) -> TraceWorkload:
     """The same, with what further runs are compared with. opening: of the trace, where it has begun."""
-    from numaplan.analyzer import TraceSamples, analyze_trace
+    from numaplan.analyzer import FEW_MISSES, TraceSamples, analyze_trace, thread_roles
 
     digested = BackgroundCall(digest, path)  # outside of Python's lock
     with opening.trace() if opening else Trace.open(path) as whole, part.of(whole) as trace:
@@ -74,6 +75,7 @@ def read_trace(
             comm = _weighted_communication(trace, analysis)
         crowded = crowded_time(trace)
         loads, by_phase_loads, note = shared_loads(analysis, crowded)
+        said = [note for note in analysis.notes if note != FEW_MISSES]  # what pages go by is said of the plan
         found = Workload(
             threads=[(thread.process, thread.path) for thread in analysis.threads],
             comm=comm,
@@ -84,10 +86,13 @@ def read_trace(
             executable=trace.meta.get("executable", ""),
             pages=counted[0] if pages else None,
             machine=trace.machine,
-            notes=(*part_note(whole, trace), *analysis.notes, *([note] if note else [])),
+            notes=(*part_note(whole, trace), *said, *([note] if note else [])),
             phases=by_phase_loads,
             phase_rates=np.array([phase.weight for phase in phases]) if phases else None,
             seen_on=_seen_on(trace, numbers),
+            keeps=tuple(thread_roles(trace, samples).keeps.tolist()),
+            use=thread_use(trace, analysis, counted=part == WHOLE),
+            lives=tuple((row.start_ns, row.end_ns) for row in trace.thread_rows),
         )
     return TraceWorkload(found, analysis, crowded)
 

@@ -48,7 +48,7 @@ def placed_pages(
     borders = sorted([*teams, *others[: MOST_BORDERS - len(teams)]])
     found = count_pages(trace, samples or TraceSamples(trace), PLACED_KINDS, borders, since_ns)
     assert found.toucher is not None and found.before is not None and found.elsewhere is not None
-    toucher = found.toucher
+    toucher, missed = found.toucher, found.elsewhere_missed
     if found.period > 1:  # else every access has been seen
         toucher = first_touchers(found.region, found.page, found.before, toucher)
     row_of = np.full(len(found.elsewhere) + 1, -1)
@@ -60,6 +60,7 @@ def placed_pages(
         phase=found.phase if borders else None,
         teams=np.searchsorted(teams, [-1, *borders], side="right") if teams else None,
         elsewhere=found.elsewhere[np.ix_(threads, threads)],
+        elsewhere_missed=None if missed is None else missed[np.ix_(threads, threads)],
     )
 
 

@@ -15,6 +15,7 @@ from .files import digest
 from .from_trace import TraceWorkload, part_pages, read_trace, shared_loads
 from .opening import TraceOpening
 from .part import WHOLE, Part
+from .use import merged_use, thread_use
 from .workload import Workload
 
 if TYPE_CHECKING:
@@ -42,20 +43,29 @@ def workload_of_traces(
 
 def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, pages: bool) -> Workload:
     """The workload of the first trace with what the others add to it."""
-    from numaplan.analyzer import analyze_trace, merge_analyses
+    from numaplan.analyzer import TraceSamples, analyze_trace, merge_analyses, thread_roles
 
     first, analysis, crowded = found
     analyses, agreements, stats = [analysis], [], [first.pages] if first.pages else []
     processes = {process for process, _ in first.threads}
     keys = list(first.threads)
+    lives = dict(zip(keys, first.lives, strict=True))
+    kept = dict(zip(keys, first.keeps, strict=True))
+    uses = [(keys[:], first.use)] if first.use else []
     for path in paths[1:]:
         with Trace.open(path) as whole, part.of(whole) as trace:
-            other = analyze_trace(trace, slice_ns=analysis.timeline.slice_ns)
+            samples = TraceSamples(trace)
+            other = analyze_trace(trace, slice_ns=analysis.timeline.slice_ns, samples=samples)
             own = [(thread.process, thread.path) for thread in other.threads]
+            uses.append((own, thread_use(trace, other, counted=part == WHOLE)))
+            for key, keeps in zip(own, thread_roles(trace, samples).keeps.tolist(), strict=True):
+                kept[key] = kept.get(key, True) and keeps
             agreement = _agreement(first, analysis, other, trace, path)
             analyses.append(other)
             agreements.append(agreement)
             keys += [key for key in own if key not in set(keys)]
+            for row in trace.thread_rows:
+                lives.setdefault((row.process, row.path), (row.start_ns, row.end_ns))
             if pages and not processes & {process for process, _ in own}:
                 numbers = [thread.thread for thread in other.threads]
                 counts = part_pages(whole, trace, numbers)
@@ -68,10 +78,11 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
     if identity is not None and not identity["stable"]:
         return replace(first, sources=sources, identity=identity, notes=(*notes, *first.notes))
     merged = merge_analyses(analyses)
+    threads = [(thread.process, thread.path) for thread in merged.threads]
     loads, by_phase_loads, note = shared_loads(merged, crowded if compared else (-1, -1))
     return replace(
         first,
-        threads=[(thread.process, thread.path) for thread in merged.threads],
+        threads=threads,
         comm=merged.comm,
         loads=loads,
         sources=sources,
@@ -81,6 +92,9 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
         phase_rates=np.array([phase.weight for phase in merged.phases]) if merged.phases else None,
         seen_on=first.seen_on if len(merged.threads) == len(first.threads) else (),
         identity=identity,
+        lives=tuple(lives[key] for key in threads),
+        keeps=tuple(kept[key] for key in threads),
+        use=merged_use(uses, threads, merged),
     )
 
 
@@ -118,26 +132,31 @@ def _identity(agreements: "Sequence[RunAgreement]") -> dict[str, Any] | None:
     }
 
 
+_APART = ("elsewhere", "elsewhere_missed")
+
+
 def _renumbered(stats: PageCounts, rows: Sequence[int]) -> PageCounts:
     """The same with thread i as thread rows[i]."""
     index = np.append(np.asarray(rows, dtype=np.int64), -1)  # the last is that of -1
     size = max(rows, default=-1) + 1
-    elsewhere = np.zeros((size, size))
-    if stats.elsewhere is not None:
-        elsewhere[np.ix_(rows, rows)] = stats.elsewhere
+    apart = {name: np.zeros((size, size)) for name in _APART}
+    for name, matrix in apart.items():
+        if getattr(stats, name) is not None:
+            matrix[np.ix_(rows, rows)] = getattr(stats, name)
     toucher = None if stats.toucher is None else index[stats.toucher]
-    return replace(stats, thread=index[stats.thread], toucher=toucher, elsewhere=elsewhere)
+    return replace(stats, thread=index[stats.thread], toucher=toucher, **apart)
 
 
 def _together(stats: Sequence[PageCounts], threads: int) -> PageCounts:
     """Memory of several recordings of other processes side by side; phases are those of a single one."""
-    elsewhere = np.zeros((threads, threads))
-    for part in stats:
-        if part.elsewhere is not None:
-            size = len(part.elsewhere)
-            elsewhere[:size, :size] += part.elsewhere
+    apart: dict[str, Any] = {name: np.zeros((threads, threads)) for name in _APART}
+    for name, matrix in apart.items():
+        for own in (getattr(part, name) for part in stats):
+            if own is not None:
+                matrix[: len(own), : len(own)] += own
     if len(stats) == 1:
-        return replace(stats[0], elsewhere=elsewhere)
+        return replace(stats[0], **apart)
+    missed = ("missed", "missed_before") if all(part.missed is not None for part in stats) else ()
     shifts = np.cumsum([0, *(len(part.regions) for part in stats)])
 
     def joined(name: str) -> Any:
@@ -152,7 +171,8 @@ def _together(stats: Sequence[PageCounts], threads: int) -> PageCounts:
         writes=joined("writes"),
         toucher=joined("toucher"),
         before=joined("before"),
-        elsewhere=elsewhere,
         period=stats[0].period,
         lives=joined("lives"),
+        **{name: joined(name) for name in missed},
+        **apart,
     )

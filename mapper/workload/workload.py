@@ -18,13 +18,16 @@ from ..plan_file.parts import PlanApp
 from ..threads.problem import Floats
 from ..threads.sparse import SparseMatrix
 from .files import digest, read_comm, read_loads, read_phases
+from .use import ThreadUse
 
 
 class Workload(msgspec.Struct, frozen=True):
     """threads: (process, creation path) of each row of comm (N, N) and loads (N,); sources: their digests;
     phases: (P, N) loads by phase of the run, and phase_rates: (P,) accesses a slice of time in each;
     seen_on: node of each thread in the recording, empty where some had none; identity: whether threads keep
-    their roles from run to run, where several runs were compared."""
+    their roles from run to run, where several runs were compared; lives: (start, end) of each thread in ns,
+    end -1: not seen; empty where not known; use: of a trace, how much they use;
+    keeps: whether each keeps to its memory (analyzer/roles.py), empty where not known."""
 
     threads: Sequence[tuple[str, str]]
     comm: Floats | SparseMatrix
@@ -40,6 +43,9 @@ class Workload(msgspec.Struct, frozen=True):
     phase_rates: Floats | None = None
     seen_on: tuple[int, ...] = ()
     identity: dict[str, Any] | None = None
+    lives: tuple[tuple[int, int], ...] = ()
+    use: ThreadUse | None = None
+    keeps: tuple[bool, ...] = ()
 
     @property
     def app(self) -> PlanApp:

@@ -16,7 +16,7 @@ struct page {
 
 struct cell {
     uint64_t key; /* number of the page | thread (11 bits) | phase (5 bits); NONE: a free slot */
-    double accesses, before, writes;
+    double accesses, before, writes, missed, missed_before;
 };
 
 struct comm_pages {
@@ -123,10 +123,13 @@ static void count(struct comm_pages *pages, const struct comm_page_rules *rules,
     pages->cell_count += cell->key == NONE;
     cell->key = key;
     double weight = rules->weight[samples->event[i]];
+    double missed = rules->missed[samples->event[i] * rules->levels + samples->level[i]] ? weight : 0;
     if (time < rules->started) {
         cell->before += weight;
+        cell->missed_before += missed;
     } else {
         cell->accesses += weight;
+        cell->missed += missed;
         cell->writes += samples->is_write[i] ? weight : 0;
     }
 }
@@ -157,6 +160,8 @@ int comm_pages_read(const struct comm_pages *pages, struct comm_page_row *rows) 
                                          .accesses = cell->accesses,
                                          .before = cell->before,
                                          .writes = cell->writes,
+                                         .missed = cell->missed,
+                                         .missed_before = cell->missed_before,
                                          .space = page->space,
                                          .thread = (uint16_t)(cell->key >> THREAD_AT & (PAGE_THREADS - 1)),
                                          .phase = (uint16_t)(cell->key & (MOST_PHASES - 1)),

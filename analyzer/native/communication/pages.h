@@ -14,7 +14,8 @@ enum comm_region_kind { OTHER_REGION, PLACED_REGION, FILE_CODE }; /* of code the
 /* start, kind: (regions,); process: (threads,) of each thread, or NULL: memory
  * outside these regions does not count; border: (borders,) ns at which a new phase begins,
  * ascending; started: ns before which accesses stand apart, as initialisation; weight: what a sample of each event
- * counts, by its code (any byte). */
+ * counts, by its code (any byte); missed: whether a sample of an event and level went to memory, by event * levels +
+ * level. */
 struct comm_page_rules {
     uint32_t regions, borders;
     const uint64_t *start;
@@ -23,6 +24,8 @@ struct comm_page_rules {
     const int64_t *border;
     int64_t started;
     const double *weight;
+    const uint8_t *missed;
+    uint32_t levels;
 };
 
 struct comm_page_samples {
@@ -30,15 +33,15 @@ struct comm_page_samples {
     const int64_t *time;
     const uint64_t *addr;
     const int32_t *thread, *region;
-    const uint8_t *is_write, *event;
+    const uint8_t *is_write, *event, *level;
 };
 
 /* One (space, page, thread, phase); before: accesses from before `started`, not among the others; toucher, first: who
- * touched the page first of all, and when. */
+ * touched the page first of all, and when; missed, missed_before: of accesses and before. */
 struct comm_page_row {
     uint64_t page;
     int64_t first;
-    double accesses, before, writes;
+    double accesses, before, writes, missed, missed_before;
     uint32_t space;
     uint16_t thread, phase;
     uint32_t toucher, unused;

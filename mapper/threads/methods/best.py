@@ -16,7 +16,7 @@ import numpy as np
 
 from ..cost import load_deviation, node_traffic, objective_value
 from ..pins import hold_pins
-from ..problem import Nodes, Problem
+from ..problem import PRICED, Nodes, Problem
 from ..solver import Solution, load_rows, solve
 from .choicemap import choicemap
 from .cmlb import cmlb
@@ -47,7 +47,7 @@ def best(problem: Problem) -> Nodes:
 def _nearest(problem: Problem, starts: list[Nodes], solution: Solution) -> Nodes:
     """Of equally good placements the one with the least hop cost, for objectives that do not ask for it."""
     far = problem.distances[~np.eye(problem.nodes, dtype=bool)]
-    if problem.objective == "hop" or problem.fixed is not None or (far == far[0]).all():
+    if problem.objective in PRICED or problem.fixed is not None or (far == far[0]).all():
         return solution.places
     equal = [solution.places]
     if problem.threads <= SLOW_LIMIT:  # beyond, nothing else comes near

@@ -51,6 +51,13 @@ def test_a_memory_that_all_use_at_its_full_speed_makes_them_wait() -> None:
     assert idle.queue_ns < crowded.queue_ns / 50
 
 
+def test_a_page_that_moves_is_read_here_and_written_there() -> None:
+    still, moved = (placement_cost(MACHINE, [0], [[8, 0]], pages_moved=pages) for pages in (0, 10))
+    assert moved.moves_ns == pytest.approx(10 * 64 * (84 + 143) / OVERLAP)
+    assert moved.total_ns == pytest.approx(still.total_ns + moved.moves_ns)
+    assert placement_cost(Machine.load("1x4"), [0], [[8]], pages_moved=10).moves_ns == 0
+
+
 counts = st.lists(st.floats(0, 1e9), min_size=8, max_size=8)
 
 

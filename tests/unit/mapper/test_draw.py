@@ -24,7 +24,9 @@ def test_comparison_fits(
     width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    workload = replace(WORKLOAD, comm=WORKLOAD.comm[:16, :16], loads=WORKLOAD.loads[:16])
+    workload = replace(
+        WORKLOAD, threads=WORKLOAD.threads[:16], comm=WORKLOAD.comm[:16, :16], loads=WORKLOAD.loads[:16]
+    )
     rows = compare(workload, Machine.load("4x4"), "all", "all", seed=0, effort="fast")
     show_comparison(rows)
     shown = capsys.readouterr().out

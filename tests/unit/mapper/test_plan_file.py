@@ -79,7 +79,7 @@ def test_file_round_trip_and_layout(tmp_path: Path) -> None:
     assert sum('"region"' in line for line in lines) == 2
     assert [key for line in lines if (key := line.split('"')[1:2]) and not line.startswith(" ")] == [
         ["schema"], ["app"], ["machine"], ["method"], ["objective"], ["threads"], ["memory"], ["predicted"],
-        ["provenance"],
+        ["alone"], ["provenance"],
     ]  # fmt: skip
     assert list(tmp_path.iterdir()) == [path]
 

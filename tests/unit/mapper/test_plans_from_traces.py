@@ -126,7 +126,7 @@ def test_today_is_where_threads_were_recorded(tmp_path: Path) -> None:
     assert here.today is not None and here.today.threads == "recorded"
     assert here.today.local_share < 0.5 < 0.95 < here.local_share
     elsewhere = make_plan(workload, Machine.load("2x4"), PlanOptions()).plan.predicted
-    assert elsewhere.today is not None and elsewhere.today.threads == "compact"
+    assert elsewhere.today is not None and elsewhere.today.threads == "kernel"
     unknown = workload_of_traces([record(tmp_path / "b.db")])
     assert unknown.seen_on == ()
 

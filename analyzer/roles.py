@@ -1,0 +1,87 @@
+"""Whether threads keep to their memory through a run, or are exchangeable.
+
+A worker of a pool takes what comes next: what it touched in one part of the run says nothing of what it
+touches in another. Each thread's accesses are counted by place in memory in two parts of its life that
+alternate, so that both see all phases of the run. What two parts of one thread have in common beyond what
+parts of two threads have in common is what is the thread's own.
+"""
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.profiler import Trace
+
+from .samples.trace_samples import TraceSamples
+
+PLACED_KINDS = ("static", "heap", "mmap", "file", "small", "other")
+PARTS = 64  # places that a region is divided into
+STRETCHES = 16  # of a thread's life; even ones are one part, odd ones the other
+FEW = 50  # samples of a thread, below which nothing is said of it
+OWN = 0.25  # share of its places that must be its own for a thread to have a role
+
+Floats = NDArray[np.float64]
+
+
+class Roles(msgspec.Struct, frozen=True):
+    """own: (N,) share 0..1 of where each thread's accesses go that is its own, -1 where too few are seen;
+    alike: (N, N) how much of the row's places the column's are."""
+
+    own: Floats
+    alike: Floats
+
+    @property
+    def keeps(self) -> NDArray[np.bool_]:
+        """(N,) whether a thread has a role; threads of which too little is seen count as having one."""
+        answer: NDArray[np.bool_] = (self.own < 0) | (self.own >= OWN)
+        return answer
+
+
+def thread_roles(trace: Trace, samples: TraceSamples) -> Roles:
+    """Of a trace, by the regions that hold data."""
+    place_of, shift = _places(trace)
+    count = samples.threads
+    bins = int(place_of.max(initial=0)) + PARTS
+    seen, total = np.zeros((2, count, bins)), np.zeros(count)
+    for columns in samples.columns():
+        np.add.at(total, columns["thread"], 1.0)
+    number = np.zeros(count)
+    for columns in samples.columns():
+        thread, region = columns["thread"], columns["region"]
+        order = np.argsort(thread, kind="stable")
+        rank = np.empty(len(thread))
+        first = np.searchsorted(thread[order], np.arange(count))
+        rank[order] = np.arange(len(thread)) - first[thread[order]]
+        at = number[thread] + rank
+        half = (at * STRETCHES // np.maximum(total[thread], 1.0)).astype(np.int64) % 2
+        number += np.bincount(thread, minlength=count)
+        known = (
+            (region >= 0) & (region < len(place_of)) & (place_of[np.clip(region, 0, len(place_of) - 1)] >= 0)
+        )
+        own, start = region[known], shift[region[known]]
+        offset = (columns["addr"][known].astype(np.int64) - start[:, 0]) // np.maximum(start[:, 1], 1)
+        place = place_of[own] + np.clip(offset, 0, PARTS - 1)
+        np.add.at(seen, (half[known], thread[known], place), 1.0)
+    return roles_of(seen[0], seen[1])
+
+
+def roles_of(one: Floats, other: Floats) -> Roles:
+    """Of accesses by place (N, places) in two parts of each thread's life."""
+    first, second = (part / np.maximum(part.sum(axis=1, keepdims=True), 1.0) for part in (one, other))
+    common = (first @ second.T + second @ first.T) / 2
+    same = np.diag(common)
+    alike = np.divide(common, same[:, None], out=np.zeros_like(common), where=same[:, None] > 0)
+    others = (alike.sum(axis=1) - 1) / max(len(alike) - 1, 1)
+    enough = np.minimum(one.sum(axis=1), other.sum(axis=1)) >= FEW / 2
+    return Roles(np.where(enough & (same > 0), np.clip(1 - others, 0.0, 1.0), -1.0), np.clip(alike, 0.0, 1.0))
+
+
+def _places(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First place of each region (-1: does not count), and its start and bytes a place."""
+    size = 1 + max((row.region for row in trace.region_rows), default=-1)
+    place, shift = np.full(max(size, 1), -1, np.int64), np.zeros((max(size, 1), 2), np.int64)
+    counted = [row for row in trace.region_rows if row.kind in PLACED_KINDS]
+    for number, row in enumerate(counted):
+        place[row.region] = number * PARTS
+        shift[row.region] = row.start_addr, -(-row.bytes // PARTS)
+    return place, shift

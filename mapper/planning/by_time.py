@@ -1,0 +1,99 @@
+"""Threads and pages placed together so that the expected cost is least: the objective `time`."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from ..memory.pages import PagePlan
+from ..plan_file.parts import CurrentPlacement, Predicted
+from ..threads.cost import node_indices
+from .by_threads import crowded
+from .candidates import Choice, choose
+from .page_notes import page_notes
+from .predict import mean_latency, predict, serving_time
+from .task import Placed, PlanTask, problem_for
+from .timed_task import TimedTask
+
+MOST_NAMES = 8  # of a pool
+SMALL = 0.01  # of the threads' time, below which a gain is worth a word
+
+
+def place_for_time(task: PlanTask) -> Placed:
+    """By the least expected cost; nothing is placed where none is expected to be less than the kernel's."""
+    timed = TimedTask(task)
+    found = choose(timed, task.options.method)
+    chosen, pages = found.chosen, found.chosen.pages or PagePlan((), -1.0)
+    return Placed(
+        nodes=timed.ids[chosen.places].tolist(),
+        cpus=chosen.cpus,
+        pages=pages,
+        pools=timed.pool_numbers(),
+        predicted=_predicted(task, timed, found),
+        notes=(
+            *crowded(timed.problem.threads, task.usable),
+            *_worth(timed, found),
+            *_pools(timed, task.workload.threads),
+            *page_notes(pages, task.machine, next_touch=task.options.next_touch),
+        ),
+        alone=found.reason,
+    )
+
+
+def _predicted(task: PlanTask, timed: TimedTask, found: Choice) -> Predicted:
+    chosen, machine = found.chosen, task.machine
+    problem = problem_for(task.workload, task.usable, task.options, task.nodes)
+    places = node_indices(task.usable, timed.ids[chosen.places], problem.threads)
+    local, memory = timed.local_shares(chosen)
+    traffic, before = timed.between_nodes(chosen), timed.between_nodes(found.alone)
+    return replace(
+        predict(problem, places, task.usable, machine),
+        lower_bound=-1.0,
+        local_share=local,
+        memory_share=memory,
+        counted="memory accesses" if timed.by_memory else "accesses",
+        latency_ns=mean_latency(traffic, machine),
+        node_shares=timed.node_shares(chosen),
+        serving_ns=serving_time(traffic, machine),
+        cost=chosen.cost.total_ns,
+        cost_parts=chosen.cost.parts(),
+        costs={one.name: one.cost.total_ns for one in (found.alone, *found.tried)},
+        doubt=found.doubt,
+        today=CurrentPlacement(
+            threads="recorded" if task.seen_on else "kernel",
+            local_share=timed.local_shares(found.alone)[0],
+            memory_share=timed.local_shares(found.alone)[1],
+            latency_ns=mean_latency(before, machine),
+            node_shares=timed.node_shares(found.alone),
+            serving_ns=serving_time(before, machine),
+            cost=found.alone.cost.total_ns,
+        ),
+    )
+
+
+def _pools(timed: TimedTask, threads: Sequence[tuple[str, str]]) -> list[str]:
+    """Which threads are exchangeable."""
+    several = len({process for process, _ in threads}) > 1
+    lines = []
+    for pool in timed.pools:
+        names = [f"{threads[t][0]}:{threads[t][1]}" if several else threads[t][1] for t in pool.tolist()]
+        shown = ", ".join(names[:MOST_NAMES]) + (", …" if len(names) > MOST_NAMES else "")
+        lines.append(
+            f"{len(names)} threads are exchangeable, a pool ({shown}): they have cpus in common, and what is"
+            " predicted is the mean of what each may do"
+        )
+    return lines
+
+
+def _worth(timed: TimedTask, found: Choice) -> list[str]:
+    """What the plan is worth, where that is little or not sure."""
+    if not found.chosen.bound:
+        return []
+    share = found.gain / timed.busy_ns(found.alone)
+    if found.gain <= found.doubt:
+        return [
+            f"what the plan should save ({found.gain / 1e6:.3g} ms of waiting) is within what is unsure about"
+            f" it ({found.doubt / 1e6:.2g} ms)"
+        ]
+    if share < SMALL:
+        return [f"the program hardly waits for memory: the plan saves {share:.2%} of its threads' time"]
+    return []

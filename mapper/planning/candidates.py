@@ -1,0 +1,135 @@
+"""What the objective `time` chooses from, and whether the best of it is worth having."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..threads.problem import Floats, Nodes, node_sizes
+from .timed_task import Placement, TimedTask
+
+NEAR = 2  # of the cheapest, that are tried to be improved
+EQUAL = 5e-3  # of the cost, up to which placements are equally cheap
+
+
+@dataclass(frozen=True)
+class Choice:
+    """chosen: the cheapest of all that were tried, cheapest first; alone: what the kernel would do; doubt: ns
+    by which the gain may be off; reason: why nothing should be placed; empty: the plan is worth having."""
+
+    chosen: Placement
+    tried: tuple[Placement, ...]
+    alone: Placement
+    doubt: float
+    reason: str = ""
+
+    @property
+    def gain(self) -> float:
+        """ns that the placement should save of what the program costs without it."""
+        return self.alone.cost.total_ns - self.chosen.cost.total_ns
+
+
+def choose(task: TimedTask, method: str = "best") -> Choice:
+    """The cheapest placement; that nothing is placed, where none is expected to be cheaper than the kernel's.
+
+    A method other than `best` gives the threads' places, and the choice is among the places of pages. Threads
+    keep to cpus of their own where there is one place only: there is nothing to choose.
+    """
+    found, alone = tried(task, method), task.alone()
+    doubt = task.doubt(alone, found[0])
+    answer = Choice(found[0], tuple(found), alone, doubt)
+    asked = method != "best" or task.problem.fixed is not None
+    if asked or len(task.rows) == 1 or answer.gain > doubt:
+        return answer
+    return replace(answer, chosen=alone, reason=_reason(answer))
+
+
+def tried(task: TimedTask, method: str = "best") -> list[Placement]:
+    """All that is tried, cheapest first; of equally cheap ones first what makes most accesses local, be they
+    answered by a cache or not."""
+    every = _of_all(task) if method == "best" else _of_method(task, method)
+    found = sorted(every, key=lambda one: one.cost.total_ns)
+    limit = found[0].cost.total_ns * (1 + EQUAL)
+    equal = [one for one in found if one.cost.total_ns <= limit]
+    equal.sort(key=lambda one: (-round(task.local_shares(one)[0], 3), one.pages is None))
+    return equal + found[len(equal) :]
+
+
+def _reason(found: Choice) -> str:
+    before, after = found.alone.cost.total_ns / 1e6, found.chosen.cost.total_ns / 1e6
+    if found.gain <= 0:
+        return (
+            f"no placement is expected to be better than the kernel's: the best found costs {after:.3g} ms of"
+            f" waiting, the kernel's {before:.3g}"
+        )
+    return (
+        f"the best placement found is expected to cost {after:.3g} ms of waiting, the kernel's {before:.3g}:"
+        f" less apart than what is unsure about it ({found.doubt / 1e6:.2g} ms)"
+    )
+
+
+def _of_method(task: TimedTask, method: str) -> list[Placement]:
+    places = task.mapped(method)
+    return [task.placed(method, places), task.first_touched(f"{method}, first touch", places)]
+
+
+def _of_all(task: TimedTask) -> list[Placement]:
+    starts = _starts(task)
+    found = [task.placed(name, places) for name, places in starts.items()]
+    found.sort(key=lambda one: one.cost.total_ns)
+    near = [one.name for one in found[:NEAR]]
+    found += [task.first_touched(f"{name}, first touch", places) for name, places in starts.items()]
+    found.append(task.placed("compact, interleaved", starts["compact"], "all"))
+    if task.pools:
+        found += [task.placed(f"{name}, shared spread", starts[name], "shared") for name in near]
+    else:
+        found += [task.improved(f"{name}, improved", starts[name]) for name in near]
+    return found
+
+
+def _starts(task: TimedTask) -> dict[str, Nodes]:
+    """Where threads may be, by name; each placement once."""
+    methods = {name: task.mapped(name) for name in ("compact", "scatter", "best")}
+    seen: set[bytes] = set()
+    answer: dict[str, Nodes] = {}
+    for name, places in {**methods, **_filled(task)}.items():
+        if places.tobytes() not in seen:
+            seen.add(places.tobytes())
+            answer[name] = places
+    return answer
+
+
+def _filled(task: TimedTask) -> dict[str, Nodes]:
+    """Threads on the nearest places, for every number of these that has cpus for those that run at a time: in
+    order of creation, and as they communicate least between them."""
+    problem = task.problem
+    seats = np.array([len(node.cpus) for node in task.domains.machine.nodes])
+    answers: dict[str, Nodes] = {}
+    for size in range(1, len(seats)):
+        near = _nearest(problem.distances, seats, size)
+        if seats[near].sum() < task.running or problem.fixed is not None:
+            continue
+        sizes = node_sizes(problem.threads, seats[near])
+        answers[f"{size} nodes in order"] = near[_in_order(seats[near], problem.threads)]
+        if size > 1:
+            part = replace(
+                problem,
+                sizes=sizes,
+                effort="fast",
+                distances=problem.distances[np.ix_(near, near)],
+                targets=problem.targets[near],
+            )
+            answers[f"{size} nodes"] = near[task.mapped("best", part)]
+    return answers
+
+
+def _nearest(distances: Floats, seats: Nodes, size: int) -> Nodes:
+    """The places that are nearest to each other, of those with most cpus."""
+    groups = [np.sort(np.lexsort((-seats, row))[:size]) for row in distances]
+    inner = [float(distances[np.ix_(group, group)].sum()) for group in groups]
+    most = [-int(seats[group].sum()) for group in groups]
+    return groups[min(range(len(groups)), key=lambda number: (most[number], inner[number]))]
+
+
+def _in_order(seats: Nodes, threads: int) -> Nodes:
+    """(N,) one place filled after the other."""
+    return np.repeat(np.arange(len(seats)), np.maximum(seats, node_sizes(threads, seats)))[:threads]

@@ -1,0 +1,36 @@
+"""What is worth saying of where a plan puts pages."""
+
+from numaplan.machine import Machine
+
+from ..memory.capacity import faster_memory_note
+from ..memory.pages import PagePlan
+
+
+def page_notes(pages: PagePlan, machine: Machine, *, next_touch: bool) -> list[str]:
+    """Sentences for people; next_touch: whether memory is left to who touches it next."""
+    return [*_changing(pages, next_touch), *faster_memory_note(pages.traffic, machine), *_left_out(pages)]
+
+
+def _changing(pages: PagePlan, next_touch: bool) -> list[str]:
+    """Memory whose users change during the run: what moving it along is worth, and who can."""
+    along = "moving it with them makes" if next_touch else "--next-touch would make"
+    own = "marking it for next touch as they do (numaplan.h) would make"
+    return [
+        f"{key.kind} {key.name}: its users change from {at}; {words} {gain:.0%} more of its accesses local"
+        for found, at, words in (
+            (pages.moving, "one team of threads to the next", along),
+            (pages.changing, "phase to phase", own),
+        )
+        for key, gain in found[:3]
+    ]
+
+
+def _left_out(pages: PagePlan) -> list[str]:
+    """What the plan does not list."""
+    if not pages.left:
+        return []
+    size = sum(key.bytes for key in pages.left)
+    return [
+        f"{len(pages.left)} small regions of libraries, {size / (1 << 20):.1f} MiB, are as good where they"
+        " are touched first: not in the plan"
+    ]

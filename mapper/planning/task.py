@@ -1,0 +1,82 @@
+"""What is planned: a workload by lanes, the machine, and the options; and where it was put."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from numaplan.machine import Machine
+
+from ..memory.pages import PagePlan
+from ..plan_file.parts import Predicted
+from ..threads.problem import Problem, new_problem
+from ..workload.workload import Workload
+from .options import PlanOptions
+
+
+@dataclass(frozen=True)
+class PlanTask:
+    """usable: the part of the machine that threads may use; nodes: pinned, by number of the thread (cpus: the
+    same); both are held by any method."""
+
+    workload: Workload
+    usable: Machine
+    machine: Machine
+    options: PlanOptions
+    nodes: Mapping[int, int]
+    cpus: Mapping[int, int]
+
+    @property
+    def timed(self) -> bool:
+        """Whether the cost in time can be told: memory and what threads use are known."""
+        return self.options.objective == "time" and has_use(self.workload)
+
+    @property
+    def seen_on(self) -> tuple[int, ...]:
+        """Node of each thread in the recording, where that was made on this machine and it has several."""
+        workload, machine = self.workload, self.machine
+        if workload.machine is None or len(machine.cpu_nodes) < 2:
+            return ()
+        known = {node.id for node in machine.nodes}
+        here = workload.machine.fingerprint == machine.fingerprint and set(workload.seen_on) <= known
+        return workload.seen_on if here else ()
+
+
+@dataclass(frozen=True)
+class Placed:
+    """nodes: (N,) ids, cpus: of each thread; pools: (N,) number of each one's pool, 0: none; alone: why
+    nothing is placed, empty where something is."""
+
+    nodes: Sequence[int]
+    cpus: Sequence[tuple[int, ...]]
+    pages: PagePlan
+    predicted: Predicted
+    notes: tuple[str, ...] = ()
+    pools: Sequence[int] = ()
+    alone: str = ""
+
+
+def has_use(workload: Workload) -> bool:
+    """Whether a workload is of traces that tell of memory and of what threads use."""
+    return workload.pages is not None and workload.use is not None
+
+
+def usual_objective(workload: Workload, wanted: str) -> str:
+    """The objective asked for; where none is, what a placement costs in time, or `balanced` of a matrix."""
+    return wanted or ("time" if has_use(workload) else "balanced")
+
+
+def problem_for(
+    workload: Workload, machine: Machine, options: PlanOptions, pinned: Mapping[int, int]
+) -> Problem:
+    """The mapping task of a workload; pinned: node id by number of the thread."""
+    return new_problem(
+        workload.comm,
+        workload.loads,
+        machine,
+        objective=options.objective,
+        seed=options.seed,
+        effort=options.effort,
+        tolerance=options.tolerance,
+        phases=workload.phases,
+        phase_rates=workload.phase_rates,
+        pinned=pinned,
+    )

@@ -1,0 +1,128 @@
+"""Threads that do not live at the same time share a lane: they are no rivals for a cpu.
+
+A program that makes a pool of eight threads, ends it and makes the next needs eight cpus, however many pools
+there are; what the second pool's third thread does is most likely what the first one's did. A lane is a seat
+through time: the threads in it follow one another, and are planned as one.
+"""
+
+from bisect import bisect_left, insort
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+
+import numpy as np
+from msgspec.structs import replace
+
+from numaplan.analyzer import PageCounts
+
+from ..threads.problem import Floats, Nodes
+from .workload import Workload
+
+FOREVER = (1 << 63) - 1
+
+
+def lanes_of(
+    threads: Sequence[tuple[str, str]],
+    lives: Sequence[tuple[int, int]],
+    apart: Mapping[int, Hashable] | None = None,
+) -> Nodes:
+    """(N,) lane of each thread, numbered in order of their first thread.
+
+    threads: (process, creation path); lives: (start, end) in ns, end -1: to the end of the run; apart: what
+    threads with another value may not share a lane for (a pin). A thread follows one of the same creator that
+    has ended: of several, the one whose lane began first. They are taken in the order in which they were made
+    and not began to run, so that the k-th of a pool follows the k-th of the pool before.
+    """
+    lane = np.full(len(threads), -1, np.int64)
+    lanes: dict[tuple[str, str, Hashable], list[tuple[int, list[tuple[int, int]]]]] = defaultdict(list)
+    count = 0
+    for thread in sorted(range(len(threads)), key=lambda number: _made(threads[number], number)):
+        start, end = lives[thread]
+        life = (start, end if end >= 0 else FOREVER)
+        own = lanes[_family(threads[thread], thread, apart)]
+        found = next((one for one in own if not _meets(one[1], life)), None)
+        if found is None:
+            found, count = (count, []), count + 1
+            own.append(found)
+        insort(found[1], life)
+        lane[thread] = found[0]
+    return _by_first_thread(lane)
+
+
+def _made(thread: tuple[str, str], number: int) -> tuple[int, ...]:
+    """The order in which a creator made its threads: by number, as a path tells it."""
+    last = thread[1].rpartition(".")[2]
+    return (int(last), number) if last.isdecimal() else (0, number)
+
+
+def _meets(lives: Sequence[tuple[int, int]], life: tuple[int, int]) -> bool:
+    """Whether one of the lives, which do not overlap and ascend, has a moment in common with another."""
+    at = bisect_left(lives, (life[1], 0))
+    return at > 0 and lives[at - 1][1] > life[0]
+
+
+def _family(
+    thread: tuple[str, str], number: int, apart: Mapping[int, Hashable] | None
+) -> tuple[str, str, Hashable]:
+    """Who may follow whom: threads of one creator in one process."""
+    process, path = thread
+    return process, path.rpartition(".")[0], (apart or {}).get(number)
+
+
+def _by_first_thread(lane: Nodes) -> Nodes:
+    """The same lanes, numbered in the order in which their threads first stand in the list."""
+    _, first = np.unique(lane, return_index=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[lane]
+
+
+def by_lane(workload: Workload, lane: Nodes) -> Workload:
+    """The workload of lanes instead of threads; a lane has the name of its first thread."""
+    count = int(lane.max(initial=-1)) + 1
+    if count == len(lane):
+        return workload
+    assert isinstance(workload.comm, np.ndarray)  # of a trace
+    first = np.unique(lane, return_index=True)[1]
+    comm, phases = _among(workload.comm, lane, count), workload.phases
+    np.fill_diagonal(comm, 0.0)  # within a lane threads do not meet
+    seen = workload.seen_on
+    return replace(
+        workload,
+        threads=[workload.threads[thread] for thread in first],
+        comm=comm,
+        loads=np.bincount(lane, workload.loads, count),
+        phases=None if phases is None else np.stack([np.bincount(lane, row, count) for row in phases]),
+        seen_on=tuple(seen[thread] for thread in first) if seen else (),
+        lives=(),
+        keeps=_kept(workload, lane, count),
+        use=None if workload.use is None else workload.use.by_lane(lane, count),
+        pages=None if workload.pages is None else _pages(workload.pages, lane, count),
+    )
+
+
+def _kept(workload: Workload, lane: Nodes, count: int) -> tuple[bool, ...]:
+    """Whether most of a lane's accesses are of threads that keep to their memory."""
+    if not workload.keeps or workload.use is None:
+        return ()
+    made = workload.use.accesses + 1.0
+    kept = np.bincount(lane, made * np.array(workload.keeps), count)
+    return tuple((2 * kept >= np.bincount(lane, made, count)).tolist())
+
+
+def _pages(pages: PageCounts, lane: Nodes, count: int) -> PageCounts:
+    index = np.append(lane, -1)  # the last is that of -1
+    missed = pages.elsewhere_missed
+    return replace(
+        pages,
+        thread=index[pages.thread],
+        toucher=None if pages.toucher is None else index[pages.toucher],
+        elsewhere=None if pages.elsewhere is None else _among(pages.elsewhere, lane, count),
+        elsewhere_missed=None if missed is None else _among(missed, lane, count),
+    )
+
+
+def _among(matrix: Floats, lane: Nodes, count: int) -> Floats:
+    """(L, L) the sums of a matrix of threads over lanes."""
+    answer = np.zeros((count, count))
+    np.add.at(answer, (lane[:, None], lane[None, :]), matrix)
+    return answer

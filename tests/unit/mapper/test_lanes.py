@@ -1,0 +1,60 @@
+"""Threads that follow one another share a seat."""
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given, strategies as st
+
+from numaplan.mapper.workload.lanes import lanes_of
+
+times = st.integers(0, 40)
+
+
+def pool(count: int) -> list[tuple[str, str]]:
+    return [("p0", "0"), *(("p0", f"0.{number}") for number in range(1, count))]
+
+
+def test_pools_after_one_another_take_the_same_seats_in_order() -> None:
+    lives = [(0, -1), *[(10, 20)] * 3, *[(20, 30)] * 3, *[(31, -1)] * 3]
+    assert lanes_of(pool(10), lives).tolist() == [0, 1, 2, 3, 1, 2, 3, 1, 2, 3]
+
+
+def test_who_comes_takes_the_seat_that_became_free() -> None:
+    lives = [(0, -1), (1, 50), (1, 10), (1, 50), (12, 50), (13, 50)]
+    assert lanes_of(pool(6), lives).tolist() == [0, 1, 2, 3, 2, 4]
+
+
+def test_another_creator_or_process_has_seats_of_its_own() -> None:
+    threads = [("p0", "0"), ("p0", "0.1"), ("p0", "0.1.1"), ("p1", "0"), ("p1", "0.1"), ("p0", "0.2")]
+    lives = [(0, -1), (1, 10), (2, 9), (0, -1), (20, 30), (20, 30)]
+    assert lanes_of(threads, lives).tolist() == [0, 1, 2, 3, 4, 1]
+
+
+def test_pins_that_differ_keep_threads_apart() -> None:
+    lives = [(0, -1), (1, 10), (11, 20), (21, 30)]
+    assert lanes_of(pool(4), lives, {2: "node 1"}).tolist() == [0, 1, 2, 1]
+
+
+@given(st.lists(st.tuples(times, times), min_size=1, max_size=30))
+def test_threads_of_a_lane_never_meet(spans: list[tuple[int, int]]) -> None:
+    lives = [(start, start + 1 + length) for start, length in spans]
+    threads = [("p0", f"0.{number}") for number in range(len(lives))]
+    lane = lanes_of(threads, lives)
+    for number in range(int(lane.max()) + 1):
+        own = sorted(lives[thread] for thread in np.flatnonzero(lane == number))
+        assert all(end <= start for (_, end), (start, _) in pairwise(own))
+
+
+@given(st.lists(st.tuples(times, times), min_size=1, max_size=30))
+def test_lanes_are_no_more_than_threads_at_once_where_they_begin_as_they_are_made(
+    spans: list[tuple[int, int]],
+) -> None:
+    lives = sorted((start, start + 1 + length) for start, length in spans)
+    threads = [("p0", f"0.{number}") for number in range(len(lives))]
+    at_once = max(sum(start <= at < end for start, end in lives) for at in range(90))
+    assert int(lanes_of(threads, lives).max()) + 1 == at_once
+
+
+def test_a_pool_whose_threads_begin_in_any_order_is_followed_in_the_order_of_making() -> None:
+    lives = [(0, -1), (3, 20), (1, 20), (2, 20), (22, 30), (23, 30), (21, 30)]
+    assert lanes_of(pool(7), lives).tolist() == [0, 1, 2, 3, 1, 2, 3]

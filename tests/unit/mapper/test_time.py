@@ -1,0 +1,183 @@
+"""The objective `time`: what is chosen where lines, memory, cpus and pools ask for it."""
+
+import numpy as np
+import pytest
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from numaplan.analyzer import PageCounts
+from numaplan.mapper import Plan, PlanOptions, RegionKey, Workload, make_plan
+from numaplan.mapper.plan_file.export import export_plan
+from numaplan.mapper.plan_file.summary import summary
+from numaplan.mapper.planning.candidates import choose
+from numaplan.mapper.planning.planner import plan_task
+from numaplan.mapper.planning.timed_task import TimedTask
+from numaplan.mapper.workload.use import ThreadUse, running_together
+from numaplan.profiler import Machine
+
+PAGE, PAGES = 4096, 40
+PAIRS = {(0, 3): 1e6, (1, 2): 1e6}
+
+
+def workload(
+    threads: int = 4,
+    lines: dict[tuple[int, int], float] | None = None,
+    users: list[list[int]] | None = None,
+    *,
+    keeps: bool = True,
+    together: float = 1.0,
+    missed: bool = True,
+) -> Workload:
+    """users: of each region, the threads that use its pages in turns; main touches all of them first."""
+    comm = np.zeros((threads, threads))
+    for (one, other), count in (lines or {}).items():
+        comm[one, other] = comm[other, one] = count
+    rows = np.array(
+        [
+            (region, page, thread)
+            for region, own in enumerate(users or [])
+            for page in range(PAGES)
+            for thread in ([own[page % len(own)]] if keeps else sorted(own))
+        ],
+        np.int64,
+    ).reshape(-1, 3)
+    counts = np.full(len(rows), 500)
+    pages = PageCounts(
+        [RegionKey(kind="heap", name=f"r{i}", bytes=PAGES * PAGE) for i in range(len(users or []))],
+        *rows.T,
+        counts,
+        counts // 2,
+        toucher=np.zeros(len(rows), np.int64),
+        before=np.where(np.append(True, np.diff(rows[:, 1]) != 0)[: len(rows)], 1, 0),
+        missed=counts // 5 if missed else 0 * counts,
+        missed_before=0 * counts,
+        elsewhere=np.zeros((threads, threads)),
+        elsewhere_missed=np.zeros((threads, threads)),
+    )
+    apart = together * (1 - np.eye(threads))
+    return Workload(
+        [("p0", f"0.{i}" if i else "0") for i in range(threads)],
+        comm,
+        np.ones(threads),
+        {},
+        pages=pages,
+        use=ThreadUse(np.full(threads, 1e7), comm / 2, apart, exact=True),
+        keeps=(keeps,) * threads,
+    )
+
+
+def plan_of(work: Workload, machine: str = "2x2", **options: object) -> Plan:
+    return make_plan(work, Machine.load(machine), PlanOptions(**options)).plan  # type: ignore[arg-type]
+
+
+def nodes_of(plan: Plan) -> list[int]:
+    return [thread.node for thread in plan.threads]
+
+
+def test_threads_that_take_lines_from_each_other_sit_together() -> None:
+    plan = plan_of(workload(lines=PAIRS))
+    assert plan.objective == "time"
+    nodes = nodes_of(plan)
+    assert nodes[0] == nodes[3] != nodes[1] == nodes[2]
+    assert plan.predicted.cost == pytest.approx(plan.predicted.cost_parts["lines_ns"], rel=0.01)
+    assert plan.predicted.today is not None and plan.predicted.cost < plan.predicted.today.cost
+
+
+def test_pages_go_to_who_misses_on_them() -> None:
+    plan = plan_of(workload(lines=PAIRS, users=[[1], [3]]))
+    home = {region.region.name: {run.node for run in region.runs} for region in plan.memory}
+    nodes = nodes_of(plan)
+    assert home == {"r0": {nodes[1]}, "r1": {nodes[3]}}
+    assert plan.predicted.memory_share == 1.0 and plan.predicted.counted == "memory accesses"
+    assert plan.predicted.local_share > 0.95
+
+
+def test_what_stays_in_caches_has_a_home_by_its_accesses() -> None:
+    plan = plan_of(workload(lines=PAIRS, users=[[1]], missed=False))
+    assert {run.node for run in plan.memory[0].runs} == {nodes_of(plan)[1]}
+    assert plan.predicted.local_share > 0.95
+
+
+def test_few_threads_that_share_take_few_nodes() -> None:
+    everyone = {(one, other): 1e6 for one in range(4) for other in range(one)}
+    assert len(set(nodes_of(plan_of(workload(lines=everyone), "4x4")))) == 1
+    assert len(set(nodes_of(plan_of(workload(lines=everyone), "4x2")))) == 2
+
+
+def test_threads_that_seldom_run_together_need_no_cpus_of_their_own() -> None:
+    everyone = {(one, other): 1e6 for one in range(4) for other in range(one)}
+    plan = plan_of(workload(lines=everyone, together=0.0), "4x2")
+    assert len(set(nodes_of(plan))) == 1
+
+
+def test_nothing_is_placed_where_nothing_is_gained() -> None:
+    made = make_plan(workload(), Machine.load("2x2"), PlanOptions())
+    assert made.plan.threads == () and made.plan.memory == ()
+    assert "kernel" in made.plan.alone
+    assert summary(made.plan)[0].startswith("leave it alone: ")
+    assert Plan.from_json(made.plan.to_json()) == made.plan
+    # Asked for by name, a method or a pin is followed.
+    assert len(plan_of(workload(), method="compact").threads) == 4
+    assert plan_of(workload(), pins={"0.1": "1"}).threads[1].node == 1
+
+
+def test_a_machine_with_one_node_gives_each_thread_a_cpu() -> None:
+    assert [thread.cpus for thread in plan_of(workload(), "1x4").threads] == [(0,), (1,), (2,), (3,)]
+
+
+def test_threads_of_a_pool_have_cpus_in_common_and_the_mean_is_predicted() -> None:
+    work = workload(lines=PAIRS, users=[[0, 1, 2, 3]], keeps=False)
+    plan = plan_of(work, "4x2")
+    assert {thread.pool for thread in plan.threads} == {1}
+    cpus = {thread.cpus for thread in plan.threads}
+    assert len(cpus) == 1 and len(next(iter(cpus))) == 4  # two nodes hold it
+    assert any(line.startswith("  pool 1 of 4 threads") for line in summary(plan))
+    assert Plan.from_json(plan.to_json()) == plan
+    assert plan.predicted.memory_share == pytest.approx(0.5, abs=0.02)
+    alone = {thread.pool for thread in plan_of(workload(lines=PAIRS), "4x2").threads}
+    assert alone == {UNSET}
+
+
+def test_a_node_with_several_caches_is_planned_by_cache() -> None:
+    content = {
+        "schema": "numaplan/machine/1",
+        "nodes": [{"id": 0, "cpus": list(range(8))}],
+        "cores": [{"cpus": [cpu], "node": 0, "l3": cpu // 2} for cpu in range(8)],
+    }
+    plan = make_plan(workload(lines=PAIRS), Machine.from_dict(content), PlanOptions()).plan
+    cache = [thread.cpus[0] // 2 for thread in plan.threads]
+    assert cache[0] == cache[3] != cache[1] == cache[2]
+
+
+def test_the_choice_is_the_cheapest_of_what_was_tried() -> None:
+    task, _ = plan_task(
+        workload(lines=PAIRS, users=[[0], [1, 2]]), Machine.load("4x2"), PlanOptions(objective="time")
+    )
+    found = choose(TimedTask(task))
+    least = min(one.cost.total_ns for one in found.tried)
+    assert found.chosen.cost.total_ns <= 1.005 * least
+    assert {"compact", "compact, interleaved", "compact, first touch"} <= {one.name for one in found.tried}
+
+
+def test_more_threads_than_cpus_share_those_of_a_node() -> None:
+    work = workload(6, {(0, 1): 1e6, (2, 3): 1e6, (4, 5): 1e6})
+    plan = plan_of(work, "2x2", method="compact")
+    assert all(len(thread.cpus) == 2 for thread in plan.threads)
+    gomp = export_plan(plan, "gomp").partition("\n")[0]
+    assert sorted(set(gomp.partition("=")[2].strip("'").split())) == ["0", "1", "2", "3"]
+
+
+def test_threads_run_together_as_far_as_their_accesses_fall_into_the_same_time() -> None:
+    line = np.zeros((100, 3))
+    line[:50, 0] = line[50:, 1] = line[:, 2] = 10.0
+    found = running_together(line)
+    assert found[0, 1] == found[1, 0] == 0
+    assert found[0, 2] == found[1, 2] == 1
+    assert found[2, 0] == found[2, 1] == 0.5
+
+
+def test_a_trace_s_usual_objective_is_time_and_a_matrix_s_balance() -> None:
+    work = workload(lines=PAIRS)
+    assert plan_of(work).objective == "time"
+    assert plan_of(replace(work, pages=None)).objective == "balanced"
+    assert plan_of(work, objective="hop").predicted.cost == -1
