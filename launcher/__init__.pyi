@@ -1,3 +1,4 @@
+from .commands.main import LaunchCommand as LaunchCommand
 from .enforce.next_touch import (
     How as How,
     include_folder as include_folder,
@@ -8,6 +9,8 @@ from .enforce.plan_fit import fit_plan as fit_plan, remap_plan as remap_plan
 from .enforce.plan_table import LIBRARY as LIBRARY, make_plan_table as make_plan_table
 from .launch.launch import launch_program as launch_program
 from .launch.request import LaunchRequest as LaunchRequest
+from .online.session import OnlineSession as OnlineSession
+from .process.procfs import ThreadTimes as ThreadTimes, count_resident_pages as count_resident_pages
 from .verify.applied import Applied as Applied
 from .verify.logged_run import read_logged_run as read_logged_run
 from .verify.report import make_report as make_report

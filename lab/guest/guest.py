@@ -26,7 +26,7 @@ from .streams import Outlet, pass_on
 
 BOOT_LIMIT = 180.0  # seconds; a boot takes about three on an idle host
 GRACE = 30.0  # seconds beyond a job's own time limit before the guest is given up
-PORTS = ("control", "stdin", "stdout", "stderr")
+PORTS = ("control", "stdin", "stdout", "stderr", "online")
 TIMED_OUT = 124  # as timeout(1) has it
 VMSTAT = (
     "numa_pages_migrated",
@@ -89,6 +89,16 @@ class Guest:
         if kind is None and not self._lost:
             self._shut_down()
         self._destroy()
+
+    @property
+    def folder(self) -> Path:
+        """Where its files are."""
+        return self._folder
+
+    @property
+    def online_port(self) -> socket.socket:
+        """Where the agent serves a loop on the host while a job runs."""
+        return self._sockets["online"]
 
     @property
     def pid(self) -> int:

@@ -14,7 +14,7 @@ from struct import unpack_from
 
 _STARVED_FOR = 15_000  # jiffies, of which a second has 250
 _STARVED = re.compile(rb"(?:timer wakeup didn't happen|kthread starved) for (\d{1,12}) jiffies")
-_HEAD, _RING, _SWITCHES = 64, 128, 16  # bytes: lab/native/plugin/samples.h
+HEAD_BYTES, RING_BYTES, _SWITCHES = 64, 128, 16  #: lab/native/plugin/samples.h
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Heartbeat:
         self.patience = patience
         self._console = folder / "console"
         self._samples = folder / "samples" if counted else None
-        self._bytes = _HEAD + cpus * _RING
+        self._bytes = HEAD_BYTES + cpus * RING_BYTES
         self.booted = False
         self._console_read = 0  # bytes of the console: what they tell of is over
         self._switches, self._missed = -1, 0  # when last asked, and how often since they changed
@@ -56,7 +56,8 @@ class Heartbeat:
             return False
         with self._samples.open("rb") as samples:
             head = samples.read(self._bytes)
-        switches = sum(unpack_from("<Q", head, at)[0] for at in range(_HEAD + _SWITCHES, len(head), _RING))
+        places = range(HEAD_BYTES + _SWITCHES, len(head), RING_BYTES)
+        switches = sum(unpack_from("<Q", head, at)[0] for at in places)
         self._missed = self._missed + 1 if switches == self._switches else 0
         self._switches = switches
         booting = switches and not self.booted

@@ -1,9 +1,7 @@
 """The configurations the lab can run a program under: what differs is only who places threads and memory."""
 
-import shlex
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +13,6 @@ from numaplan.machine import Machine
 from numaplan.profiler import prepare
 
 from ..guest.job import Job
-
-_NLAUNCH = (
-    "import sys; from numaplan.launcher.commands.main import main; sys.argv[0] = 'nlaunch'; sys.exit(main())"
-)
 
 
 class PlannedLaunch:
@@ -37,6 +31,7 @@ class PlannedLaunch:
         self._folder = folder
         place = folder / "plan.bin"
         place.write_bytes(self._table.data)
+        self.masks = [frozenset(thread.cpus) for thread in self._plan.threads]
         self.environment = {**prepare(folder, environment, LIBRARY), "NUMAPLAN_PLAN": str(place)}
 
     def report(self, exit_code: int) -> dict[str, Any]:
@@ -48,11 +43,10 @@ class PlannedLaunch:
 
 @dataclass(frozen=True)
 class Options:
-    """What configurations may need: a launch prepared with the plan, the online policy, nlaunch's report."""
+    """What configurations may need: a launch prepared with the plan, the environment that identities need."""
 
     launch: PlannedLaunch | None = None
-    online: str = ""
-    report: Path = Path("applied.json")
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def _compact(machine: Machine) -> list[int]:
@@ -72,9 +66,9 @@ def _planned(job: Job, options: Options) -> Job:
 
 
 def _online(job: Job, options: Options, *, balancing: bool) -> Job:
-    """The same program started and attended by nlaunch, which runs in the guest."""
-    argv = [sys.executable, "-c", _NLAUNCH, "--online", *shlex.split(options.online), "--", *job.argv]
-    return replace(job, program=sys.executable, argv=argv, exclude=True, balancing=balancing)
+    """The same program, planned if there is a plan; the loop that attends it runs on the host."""
+    job = _planned(job, options) if options.launch else job
+    return replace(job, environment={**job.environment, **options.environment}, balancing=balancing)
 
 
 CONFIGS: dict[str, Callable[[Job, Machine, Options], Job]] = {
@@ -87,6 +81,8 @@ CONFIGS: dict[str, Callable[[Job, Machine, Options], Job]] = {
     "online": lambda job, _machine, options: _online(job, options, balancing=True),
     "online-alone": lambda job, _machine, options: _online(job, options, balancing=False),
 }
+
+ONLINE = ("online", "online-alone")  # AutoNUMA on beside the loop, or off
 
 
 def parse_configs(text: str, plan: str, online: str) -> list[str]:

@@ -10,12 +10,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import msgspec
 
 from numaplan.common import UsageError, find_program, interruptible
 from numaplan.machine import Machine
+from numaplan.profiler import prepare
 
 from ..guest.control import GuestHungError
 from ..guest.guest import Guest, Outcome
@@ -33,12 +33,12 @@ from ..guest.shape import (
     with_cpus_per_node,
 )
 from ..places import own_folder
-from .configs import CONFIGS, Options, PlannedLaunch, is_launcher
+from .configs import CONFIGS, ONLINE, Options, PlannedLaunch, is_launcher
 from .counts import parse_counts
 from .results import LabRun, lab_run
 from .threads import program_threads
 
-_REPORT_LIMIT = 64 << 20
+STDERR = 2
 _BOOTS = 3  # after so many the fault is not one of chance
 _AGAIN = "the virtual machine does not answer, most likely because of a bug in QEMU: booting another"
 
@@ -136,17 +136,44 @@ class Session:
             job = Job(self._program, argv, os.environ, str(Path.cwd()), limit, exclude=is_launcher(argv))
             job = CONFIGS[config](job, self.guest.shape.machine, options)
             trace = folder / "trace" if self.request.by_thread or job.exclude else None
-            outcome = self.guest.run(job, stdin, stdout, stderr, trace)
+            if config in ONLINE:
+                outcome = self._attended(job, (stdin, stdout, stderr), trace, options, folder)
+            else:
+                outcome = self.guest.run(job, stdin, stdout, stderr, trace)
             run = self._result(config, outcome, trace, job.exclude)
-            run.applied = _applied(options, outcome.exit_code)
+            if options.launch is not None:
+                run.applied = options.launch.report(outcome.exit_code)
         return run
 
+    def _attended(
+        self, job: Job, streams: tuple[int, int, int], trace: Path | None, options: Options, folder: Path
+    ) -> Outcome:
+        """Run a job with a loop on the host; what it says goes where the program's stderr goes to ours."""
+        from ..online.attending import attending, read_online
+
+        command = read_online(self.request.online)
+        if streams[2] != STDERR:
+            command = msgspec.structs.replace(command, quiet=True)
+        planned = options.launch.masks if options.launch else ()
+        with attending(command, self.guest, planned) as loop:
+            outcome = self.guest.run(job, *streams, trace)
+        loop.save(self.request.argv, folder)
+        return outcome
+
     def _options(self, config: str, folder: Path) -> Options:
-        launch = None
-        if config == "plan":
-            machine = self.guest.shape.machine
-            launch = PlannedLaunch(self.request.plan, self._program, machine, os.environ, folder)
-        return Options(launch, self.request.online, folder / "applied.json")
+        """What the configuration needs, made in the run's folder."""
+        plan, environment = self.request.plan if config == "plan" else "", {}
+        if config in ONLINE:
+            from ..online.attending import read_online
+
+            command = read_online(self.request.online)
+            plan = command.plan
+            if command.save and not plan:
+                environment = prepare(folder, os.environ)
+        if not plan:
+            return Options(environment=environment)
+        machine = self.guest.shape.machine
+        return Options(PlannedLaunch(plan, self._program, machine, os.environ, folder))
 
     def _result(self, config: str, outcome: Outcome, trace: Path | None, launched: bool) -> LabRun:
         machine = self.guest.shape.machine
@@ -173,19 +200,6 @@ class Session:
         return run
 
 
-def _applied(options: Options, exit_code: int) -> dict[str, Any] | None:
-    """nlaunch's report, where this configuration makes one."""
-    if options.launch is not None:
-        return options.launch.report(exit_code)
-    try:
-        if options.report.stat().st_size > _REPORT_LIMIT:
-            return None
-        content: dict[str, Any] = msgspec.json.decode(options.report.read_bytes())
-    except (OSError, msgspec.MsgspecError):
-        return None
-    return content
-
-
 @contextmanager
 def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Session]:
     """Check the request, boot its guest, and take it down at the end, whatever happens."""
@@ -195,9 +209,9 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
 
         Plan.load(request.plan)  # tell of what is wrong before a boot, not after
     if request.online:
-        from numaplan.mapper import make_policy
+        from ..online.attending import read_online
 
-        make_policy(request.online.split(maxsplit=1)[0])  # nlaunch's own options may follow
+        read_online(request.online)
     if not math.isfinite(request.timeout):
         raise UsageError(f"--timeout {request.timeout}: not a number of seconds", "give 0 for no limit")
     shape = guest_shape(request)

@@ -9,7 +9,8 @@ import numpy as np
 from numaplan.mapper import CROWDED, Action, Ints, MovePages, MoveThread, Observation
 
 from ..process import page_moves as kernel
-from .bindings import Bindings, Cpus
+from .bindings import Bindings
+from .system import Cpus
 
 _SAVED_SECONDS = 4.0  # of the budget
 _PROBLEMS = {
@@ -194,10 +195,10 @@ class Actuator:
         pages = action.pages[:granted]
         short = f"{len(action.pages) - granted} pages over the budget" if granted < len(action.pages) else ""
         try:
-            nodes = kernel.page_nodes(action.pid, pages)
+            nodes = self.bindings.system.page_nodes(action.pid, pages)
             away = (nodes >= 0) & (nodes != action.node)
             pages, nodes = pages[away], nodes[away]
-            arrived = kernel.move_pages(action.pid, pages, action.node) == action.node
+            arrived = self.bindings.system.move_pages(action.pid, pages, action.node) == action.node
         except OSError as error:
             self.budget.give_back_bytes(granted * kernel.PAGE_BYTES)
             return ActionResult(action, problem=_PROBLEMS.get(error.errno or 0, error.strerror or "failed"))
@@ -211,7 +212,7 @@ class Actuator:
         back = 0
         for node in np.unique(nodes).tolist():
             try:
-                where = kernel.move_pages(pid, pages[nodes == node], node)
+                where = self.bindings.system.move_pages(pid, pages[nodes == node], node)
             except OSError:
                 return back
             back += int(np.count_nonzero(where == node))

@@ -4,11 +4,10 @@ A thread that others bound (by taskset, by itself, by another tool) is left alon
 later: the mask that it has is then not the one that we gave it.
 """
 
-import os
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-Cpus = frozenset[int]
+from .system import Cpus, LocalSystem, System
 
 
 @dataclass
@@ -16,6 +15,7 @@ class Bindings:
     """Masks by tid. planned: masks that a plan gave, which are ours to change."""
 
     planned: frozenset[Cpus] = frozenset()
+    system: System = field(default_factory=LocalSystem)
     _original: dict[int, Cpus] = field(default_factory=dict)
     _bound: dict[int, Cpus] = field(default_factory=dict)
     _masks_given: set[Cpus] = field(default_factory=set)  # at any time: children of threads let go have them
@@ -26,7 +26,7 @@ class Bindings:
 
     def movable(self, pid: int, tids: list[int]) -> dict[int, bool]:
         """Whether each thread of a process may be moved."""
-        masks = {tid: mask for tid in tids if (mask := allowed_cpus(tid)) is not None}
+        masks = {tid: mask for tid in tids if (mask := self.system.allowed_cpus(tid)) is not None}
         for tid, mask in masks.items():
             self._original.setdefault(tid, mask)
         if pid not in self._process_cpus and masks:
@@ -62,7 +62,7 @@ class Bindings:
 
     def bind(self, tid: int, cpus: Cpus) -> None:
         """Bind a thread; raises OSError (ended, not ours, no such cpus here)."""
-        os.sched_setaffinity(tid, cpus)
+        self.system.bind(tid, cpus)
         self._bound[tid] = cpus
         self._masks_given.add(frozenset(cpus))
 
@@ -76,9 +76,9 @@ class Bindings:
     def release(self, tid: int) -> bool:
         """Give a thread its first mask back, if we bound it and nobody else did since; whether it has it."""
         bound, original = self._bound.get(tid), self._original.get(tid)
-        if bound is not None and original is not None and allowed_cpus(tid) == bound:
+        if bound is not None and original is not None and self.system.allowed_cpus(tid) == bound:
             with suppress(OSError):
-                os.sched_setaffinity(tid, original)
+                self.system.bind(tid, original)
                 del self._bound[tid]
                 return True
         return False
@@ -88,11 +88,3 @@ class Bindings:
         restored = sum([self.release(tid) for tid in [*self._bound]])
         self._bound.clear()
         return restored
-
-
-def allowed_cpus(tid: int) -> Cpus | None:
-    """The cpus that a thread may run on, None when it has ended or is not to be asked."""
-    try:
-        return frozenset(os.sched_getaffinity(tid))
-    except OSError:
-        return None

@@ -55,6 +55,7 @@ class Loop:
     tally: Tally = field(default_factory=Tally)
 
     def __post_init__(self) -> None:
+        self._system = self.observer.bindings.system
         self._state: Any = None
         self._pending: PendingMoves | None = None
         self._cost: Cost | None = None  # of the last interval
@@ -123,7 +124,9 @@ class Loop:
             if self._restarted or self.restart is None:
                 raise
             self._restarted = True
-            self.journal.write(time_s=time.monotonic(), policy=self.name, note=f"{error.what}; started again")
+            self.journal.write(
+                time_s=self._system.now(), policy=self.name, note=f"{error.what}; started again"
+            )
             self.sampler.close()
             self.sampler = self.restart()
             return no_samples()
@@ -205,10 +208,10 @@ class Loop:
     def _wait(self, seconds: float) -> bool:
         """Until the next step, making touches visible on the way; True when the loop is to stop."""
         for _ in range(_PROTECTIONS - 1):
-            if self.stop.wait(seconds / _PROTECTIONS):
+            if self._system.wait(self.stop, seconds / _PROTECTIONS):
                 return True
             self._write_protect()
-        return self.stop.wait(seconds / _PROTECTIONS)
+        return self._system.wait(self.stop, seconds / _PROTECTIONS)
 
     def _write_protect(self) -> None:
         if self.sampler is not None and self.sampler.what.backend == "faults":
@@ -222,4 +225,4 @@ class Loop:
 
     def _end(self, reason: str) -> None:
         self.tally.ended = reason
-        self.journal.write(time_s=time.monotonic(), policy=self.name, note=f"stopped: {reason}")
+        self.journal.write(time_s=self._system.now(), policy=self.name, note=f"stopped: {reason}")

@@ -1,6 +1,5 @@
 """From samples and /proc to the observation that a policy decides on."""
 
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -74,10 +73,10 @@ class Observer:
     timed: bool = True
 
     def __post_init__(self) -> None:
+        self._system = self.bindings.system
         self._window = Window(self.window_s)
         self._times: dict[int, procfs.ThreadTimes] = {}
-        self._last = time.monotonic()
-        self._families = procfs.Families()
+        self._last = self._system.now()
         self._page_nodes_before = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
         table = np.full(int(self.machine.cpu_ids.max()) + 2, -1, dtype=np.int64)
         table[self.machine.cpu_ids] = self.machine.cpu_node
@@ -86,9 +85,9 @@ class Observer:
 
     def observe(self, samples: LiveSamples, roots: Sequence[int]) -> Interval:
         """Observe the processes `roots` and their descendants at this moment."""
-        now = time.monotonic()
+        now = self._system.now()
         interval, self._last = max(now - self._last, 1e-3), now
-        pids = np.array(self._families.members(roots, now), dtype=np.int64)
+        pids = np.array(self._system.members(roots, now), dtype=np.int64)
         current = sample_table(samples, self._node_of_cpu, pids, self.timed)
         readings = self._read_threads(pids)
         if self.memory_share:
@@ -119,10 +118,10 @@ class Observer:
     def _read_threads(self, pids: Ints) -> _ThreadReadings:
         rows: list[tuple[int, int, procfs.ThreadTimes, bool]] = []
         for number, pid in enumerate(pids.tolist()):
-            living = procfs.thread_ids(pid)
+            living = self._system.thread_ids(pid)
             movable = self.bindings.movable(pid, living)
             for tid in living:
-                times = procfs.thread_times(pid, tid)
+                times = self._system.thread_times(pid, tid)
                 if times is not None and times.cpu in self._row_of_cpu:
                     rows.append((number, tid, times, movable[tid]))
         pairs = [(times, self._times.get(tid, times)) for _number, tid, times, _movable in rows]
@@ -152,7 +151,7 @@ class Observer:
         for index, pid in enumerate(pids.tolist()):
             mine = rows[where[rows] == index]
             with suppress(OSError):  # it may have ended
-                node[mine] = self._node_rows(kernel.page_nodes(pid, number[mine]))
+                node[mine] = self._node_rows(self._system.page_nodes(pid, number[mine]))
         node = self._with_remembered(page_keys(pids[where], number), node)
         return Pages(where, number, node, kernel.PAGE_BYTES), page_row
 
@@ -224,7 +223,7 @@ class Observer:
         if self.resident:
             ids = self.machine.node_ids.tolist()
             for row, pid in enumerate(pids.tolist()):
-                pages[row] = procfs.resident_pages(pid, ids, kernel.PAGE_BYTES)
+                pages[row] = self._system.resident_pages(pid, ids, kernel.PAGE_BYTES)
         return Processes(pids, pages)
 
     def _page_nodes(self, current: SampleTable, pages: Pages, pids: Ints) -> Ints:

@@ -8,16 +8,16 @@ from pathlib import Path
 from numaplan.common import MachineLacksError, check_output
 from numaplan.machine import Machine
 from numaplan.mapper import MachineView, Policy, make_policy
-from numaplan.profiler import LiveEvents, live_events, start_sampler
+from numaplan.profiler import LiveEvents, Sampler, live_events, start_sampler
 
-from ..process import procfs
 from ..process.soft_dirty import SoftDirtyProbe
 from .actuator import Actuator, Budget
-from .bindings import Bindings, Cpus
+from .bindings import Bindings
 from .loop import Loop
 from .observer import Observer
 from .options import SAMPLE_PERIOD, OnlineOptions
 from .reporting import Journal, Status, summary
+from .system import Cpus, LocalSystem, System
 
 _FAULT_WINDOW = 2.5  # periods that a fault counts, as they are few; of other samples those of one interval do
 _MEMORY_SHARE = 0.3  # of its time that a thread is taken to wait for memory where nothing tells
@@ -29,7 +29,8 @@ class OnlineSession:
     """One loop on some processes, in a thread of its own.
 
     pids: what to sample from now on: processes that run, or ourselves, who start the program later; planned:
-    masks that a plan gave. Raises UsageError, MachineLacksError for all that can be wrong before that.
+    masks that a plan gave; system, sampler: of another machine than this. Raises UsageError and
+    MachineLacksError for all that can be wrong before that.
     """
 
     def __init__(
@@ -40,18 +41,21 @@ class OnlineSession:
         planned: Sequence[Cpus] = (),
         *,
         live: bool = False,
+        system: System | None = None,
+        sampler: Sampler | None = None,
     ) -> None:
         if options.save:
             check_output(options.save)
         self.options = options
         self._machine = machine
         policy = make_policy(options.policy, options.settings)
-        events = _events_for(policy, options.backend)
+        self._system = system or LocalSystem()
+        events = sampler.what if sampler else _events_for(policy, options.backend)
         self._journal = Journal(options.journal)
         self._roots: Callable[[], Sequence[int]] = tuple
         self._thread: threading.Thread | None = None
         self._status = Status(options.quiet, live)
-        view, bindings = MachineView.of(machine), Bindings(frozenset(planned))
+        view, bindings = MachineView.of(machine), Bindings(frozenset(planned), self._system)
         faults = events is not None and events.backend == "faults"
         observer = Observer(
             view,
@@ -70,16 +74,16 @@ class OnlineSession:
             Actuator(cpus_of, bindings, Budget(options.moves, options.megabytes)),
             self._journal,
             SoftDirtyProbe(_FAULT_SHARE, len(view.cpu_ids)),
-            lambda: [pid for pid in self._roots() if procfs.is_alive(pid)],
-            start_sampler(events, pids) if events else None,
-            (lambda: start_sampler(events, self._roots())) if events else None,
+            lambda: [pid for pid in self._roots() if self._system.is_alive(pid)],
+            sampler or (start_sampler(events, pids) if events else None),
+            (lambda: start_sampler(events, self._roots())) if events and not sampler else None,
             own_share=options.overhead,
             waiting_only=policy.trades_distance,
             confines=not policy.trades_distance,
             on_interval=self._status.show,
         )
         self._loop.warm_up(os.getpid())
-        for warning in warnings(machine, self._loop):
+        for warning in warnings(machine, self._loop, self._system):
             self._status.say(warning)
 
     def start(self, roots: Callable[[], Sequence[int]]) -> None:
@@ -140,14 +144,14 @@ def _events_for(policy: Policy, backend: str) -> LiveEvents | None:
         return None
 
 
-def warnings(machine: Machine, loop: Loop) -> list[str]:
+def warnings(machine: Machine, loop: Loop, system: System) -> list[str]:
     """What a user should know before it begins."""
     found = []
     if len(machine.cpu_nodes) < 2:
         found.append("this machine has one node with cpus: there is nothing to move between nodes")
     if loop.policy.balances:
         found.append(f"{loop.name} replaces the kernel's balancing between nodes, which continues beside it")
-    if procfs.numa_balancing() & 1:
+    if system.numa_balancing() & 1:
         found.append(
             "the kernel's own NUMA balancing is on and moves pages and threads, too; to leave them to "
             f"{loop.name}: sudo sysctl kernel.numa_balancing=0"

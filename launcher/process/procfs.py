@@ -143,15 +143,21 @@ def thread_times(pid: int, tid: int) -> ThreadTimes | None:
 
 def resident_pages(pid: int, node_ids: Sequence[int], page_bytes: int) -> list[float]:
     """Resident pages of a process on each of the nodes (in pages of page_bytes), zeros when not readable."""
+    with suppress(OSError), open(f"/proc/{pid}/numa_maps", "rb") as lines:  # noqa: PTH123
+        return count_resident_pages(lines, node_ids, page_bytes)
+    return [0.0] * len(node_ids)
+
+
+def count_resident_pages(lines: Iterable[bytes], node_ids: Sequence[int], page_bytes: int) -> list[float]:
+    """The same from the lines of numa_maps."""
     row = {node: index for index, node in enumerate(node_ids)}
     pages = [0.0] * len(node_ids)
-    with suppress(OSError), open(f"/proc/{pid}/numa_maps", "rb") as lines:  # noqa: PTH123
-        for line in lines:
-            size = _PAGE_KIB.search(line)
-            scale = int(size[1]) * 1024 / page_bytes if size else 1.0
-            for node, count in _NODE_PAGES.findall(line):
-                if int(node) in row:
-                    pages[row[int(node)]] += int(count) * scale
+    for line in lines:
+        size = _PAGE_KIB.search(line)
+        scale = int(size[1]) * 1024 / page_bytes if size else 1.0
+        for node, count in _NODE_PAGES.findall(line):
+            if int(node) in row:
+                pages[row[int(node)]] += int(count) * scale
     return pages
 
 

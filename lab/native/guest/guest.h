@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 /* Ports of the virtio serial device, as the host numbers them. */
-enum guest_port { PORT_CONTROL = 1, PORT_STDIN, PORT_STDOUT, PORT_STDERR };
+enum guest_port { PORT_CONTROL = 1, PORT_STDIN, PORT_STDOUT, PORT_STDERR, PORT_ONLINE };
 
 /* die.c: print to the console and power off; the host shows the console's end. */
 _Noreturn void guest_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -119,10 +119,15 @@ struct guest_bytes {
     size_t used, room;
 };
 struct lab_sample;
+bool guest_bytes_add(struct guest_bytes *, const void *data, size_t count);
 void guest_stream_learn_nodes(void);
 bool guest_stream_begin(struct guest_bytes *);
 bool guest_stream_sample(struct guest_bytes *, const struct lab_sample *, struct guest_task_ids, int64_t clock_shift);
 bool guest_stream_lost(struct guest_bytes *, uint64_t count);
+
+/* remote.c: serves the host's loop, if there is one */
+int guest_remote_open(void); /* the port to wait at */
+void guest_remote_serve(void);
 
 /* vmstat.c */
 struct guest_vmstat {

@@ -1,5 +1,5 @@
 /*
- * Serves the virtual machine's memory samples to a program in the guest, one at a time.
+ * Serves the virtual machine's memory samples to a program in the guest, one at a time (and the host's loop: remote.c).
  *
  * It connects to SAMPLER_SOCKET and sends requests of two 32-bit numbers, what and how. Each is answered by a 32-bit
  * length and so many bytes, which put together are what `perf record -o -` would write: START (period) by the head,
@@ -164,9 +164,12 @@ static void dismiss(void) {
 }
 
 _Noreturn static void attend(int listener) {
+    int remote = guest_remote_open();
     for (;;) {
-        struct pollfd wants[] = {{.fd = listener, .events = POLLIN}, {.fd = client, .events = POLLIN}};
-        poll(wants, 2, client >= 0 ? DRAIN_MS : -1);
+        struct pollfd wants[] = {
+            {.fd = listener, .events = POLLIN}, {.fd = client, .events = POLLIN}, {.fd = remote, .events = POLLIN}};
+        poll(wants, 3, client >= 0 ? DRAIN_MS : -1);
+        if (wants[2].revents & POLLIN) guest_remote_serve();
         if (client >= 0 && wants[1].revents) {
             if (!serve()) dismiss();
         } else if (client >= 0) {

@@ -56,7 +56,7 @@ void guest_stream_learn_nodes(void) {
     }
 }
 
-static bool add(struct guest_bytes *bytes, const void *data, size_t count) {
+bool guest_bytes_add(struct guest_bytes *bytes, const void *data, size_t count) {
     if (bytes->used + count > bytes->room) {
         size_t room = 2 * (bytes->used + count);
         char *grown = bytes->used + count <= MOST_BYTES ? realloc(bytes->data, room) : NULL;
@@ -86,12 +86,12 @@ static bool add_event(struct guest_bytes *bytes, uint64_t id, const char *name) 
                              PERF_SAMPLE_ADDR | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_WEIGHT |
                              PERF_SAMPLE_DATA_SRC;
     snprintf(update.name, sizeof update.name, "%s", name);
-    return add(bytes, &event, sizeof event) && add(bytes, &update, sizeof update);
+    return guest_bytes_add(bytes, &event, sizeof event) && guest_bytes_add(bytes, &update, sizeof update);
 }
 
 bool guest_stream_begin(struct guest_bytes *bytes) {
     const uint64_t head[2] = {PIPE_MAGIC, sizeof head};
-    return add(bytes, head, sizeof head) && add_event(bytes, LOADS, "lab/mem-loads/") &&
+    return guest_bytes_add(bytes, head, sizeof head) && add_event(bytes, LOADS, "lab/mem-loads/") &&
            add_event(bytes, STORES, "lab/mem-stores/");
 }
 
@@ -123,7 +123,7 @@ bool guest_stream_sample(struct guest_bytes *bytes, const struct lab_sample *sam
                 .period = sample->period,
                 .weight = LOCAL_NS * distance / LOCAL_DISTANCE,
                 .source = source_of(is_store, distance)};
-    return add(bytes, &record, sizeof record);
+    return guest_bytes_add(bytes, &record, sizeof record);
 }
 
 bool guest_stream_lost(struct guest_bytes *bytes, uint64_t count) {
@@ -131,5 +131,5 @@ bool guest_stream_lost(struct guest_bytes *bytes, uint64_t count) {
         struct perf_event_header header;
         uint64_t id, lost;
     } record = {{PERF_RECORD_LOST, 0, sizeof record}, LOADS, count};
-    return count == 0 || add(bytes, &record, sizeof record);
+    return count == 0 || guest_bytes_add(bytes, &record, sizeof record);
 }
