@@ -1,8 +1,8 @@
 """Online policies on a booted kernel: the local share of a program, counted, beside what the kernel does.
 
 All runs of a program are made in one boot, in turns. NUMAPLAN_MACHINE: which machine (2x2); NUMAPLAN_REPEAT:
-runs each (3); NUMAPLAN_ROUNDS: how long (8000); NUMAPLAN_PERIOD: the policies' T in seconds (1; more on a
-crowded host, where a second holds less work); NUMAPLAN_PROGRAMS, NUMAPLAN_POLICIES: which, by comma (policies
+runs each (3); NUMAPLAN_ROUNDS: how long (8000); NUMAPLAN_PERIOD: the policies' T in seconds (1), each 50
+million accesses; NUMAPLAN_PROGRAMS, NUMAPLAN_POLICIES: which, by comma (policies
 and `default`, `no-autonuma`, `plan`); NUMAPLAN_KEEP: a folder for the loops' journals; NUMAPLAN_BESIDE: 1
 leaves AutoNUMA on beside the loops.
 """
@@ -41,7 +41,7 @@ class Program(NamedTuple):
 @dataclass
 class Moves:
     """What a loop did in one run, by its journal; allowed: thread moves that the budget had for that time;
-    seconds: of the guest's processor time, of each look.
+    seconds: of processor time, of each look.
     """
 
     threads: int = 0
