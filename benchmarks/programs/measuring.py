@@ -18,6 +18,7 @@ from .program import Program, Ready, make_ready
 BASELINES = ("default", "compact", "interleave")
 _LIMIT = 300  # seconds of a counted run
 _RECORD_LIMIT = 900
+_SAID = ("predicted", "provenance", "method", "objective")  # parts of a plan that place nothing
 _BIN = Path(sys.executable).parent
 
 
@@ -116,8 +117,8 @@ def _failure(runs: Sequence[dict[str, Any]]) -> str:
 
 
 def digest_of(plan: dict[str, Any]) -> str:
-    """Of what a plan does, whatever it predicts."""
-    placed = [plan.get(key) for key in ("threads", "memory", "rules", "pools")]
+    """Of what a plan does, whatever it predicts and however it was found."""
+    placed = {key: value for key, value in plan.items() if key not in _SAID}
     return sha256(json.dumps(placed, sort_keys=True).encode()).hexdigest()
 
 
