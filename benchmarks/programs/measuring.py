@@ -57,16 +57,21 @@ class Place:
 def measure(program: Program, keep: Path, machine: str, *, count: bool, configs: Sequence[str]) -> None:
     """Do what is missing: the recording, a plan from it, and what it comes to in the lab.
 
-    configs: what is counted beside the plan. Raises NumaplanError where a step fails.
+    configs: what is counted beside the plan, or without one. Raises NumaplanError where a step fails.
     """
     place = Place(keep / program.name, machine)
     place.folder.mkdir(parents=True, exist_ok=True)
     ready = make_ready(program, keep / "build", len(Machine.load(machine).cpus))
-    if not place.trace.exists():
-        _record(ready, place)
-    _run(["nmap", "plan", str(place.trace), "--machine", machine, "-o", str(place.plan)], ready, 300)
-    if count:
-        _count(ready, place, configs)
+    try:
+        if not place.trace.exists():
+            _record(ready, place)
+        _run(["nmap", "plan", str(place.trace), "--machine", machine, "-o", str(place.plan)], ready, 300)
+    except NumaplanError:
+        place.plan.unlink(missing_ok=True)  # of another recording or planner
+        raise
+    finally:
+        if count:
+            _count(ready, place, configs)
 
 
 def _record(ready: Ready, place: Place) -> None:
@@ -90,14 +95,16 @@ def _record(ready: Ready, place: Place) -> None:
 def _count(ready: Ready, place: Place, configs: Sequence[str]) -> None:
     """Count in one boot what has not been counted: configurations, and the plan where it is another."""
     kept = load(place.counts)
-    digest = digest_of(json.loads(place.plan.read_text()))
+    planned = load(place.plan)
+    digest = digest_of(planned)
     missing = [name for name in configs if name not in kept.get("configs", {})]
-    if kept.get("plan") != digest:
+    if planned and kept.get("plan") != digest:
         missing.append("plan")
     if not missing:
         return
     command = ["nlab", "compare", "--cache", "--json", "--machine", place.machine, "--repeat", "1"]
-    command += ["--timeout", str(_LIMIT), "--configs", ",".join(missing), "--plan", str(place.plan)]
+    command += ["--timeout", str(_LIMIT), "--configs", ",".join(missing)]
+    command += ["--plan", str(place.plan)] * ("plan" in missing)
     command += ["--online", "numaplan"] * ("online" in missing)
     done = _run([*command, "--", *ready.argv], ready, 2 * _LIMIT * len(missing), codes=(0, 1))
     found = json.loads(done.stdout)["configs"]
@@ -149,7 +156,6 @@ def _run(
         raise ProgramFailedError(f"{command[0]} {command[1]}: not done after {limit:.0f} s") from error
     if done.returncode not in codes or (done.returncode and not done.stdout):
         said = (done.stderr or done.stdout).strip().splitlines()
-        raise ProgramFailedError(
-            f"{command[0]} {command[1]} ended with {done.returncode}: {said[-1] if said else ''}"
-        )
+        its_own = [line for line in said if not line.startswith("nprof:")] or said or [""]
+        raise ProgramFailedError(f"{command[0]} {command[1]} ended with {done.returncode}: {its_own[-1]}")
     return done

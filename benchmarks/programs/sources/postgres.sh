@@ -9,7 +9,7 @@ start() {
     $as "$1/postgres" -D "$2" -k /tmp -c listen_addresses= -c fsync=off -c shared_buffers=128MB -c log_min_messages=fatal &
     server=$!
     until "$1/pg_isready" -q; do
-        kill -0 $server || exit 1
+        kill -0 $server 2>/dev/null || { echo "the server ended at once" >&2; exit 1; }
         sleep 0.2
     done
 }
