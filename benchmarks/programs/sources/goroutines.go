@@ -25,7 +25,7 @@ func work(values []uint64, places <-chan int, counts []uint32, found map[uint64]
 		part := values[place:min(place+block, len(values))]
 		for k := range part {
 			part[k] = part[k]*2862933555777941757 + 3037000493
-			counts[part[k]>>42]++
+			counts[part[k]>>48]++
 		}
 		found[part[0]%4096] += len(part)
 	}
@@ -39,7 +39,7 @@ func min(a, b int) int {
 }
 
 func main() {
-	length, workers, rounds := 12_000_000, 8, 3
+	length, workers, rounds := 10_000_000, 8, 3
 	if len(os.Args) > 1 {
 		workers, _ = strconv.Atoi(os.Args[1])
 	}
@@ -55,7 +55,7 @@ func main() {
 			all.Add(1)
 			go func(found map[uint64]int) {
 				defer all.Done()
-				work(values, places, make([]uint32, 1<<22), found)
+				work(values, places, make([]uint32, 1<<16), found)
 			}(results[k])
 		}
 		for place := 0; place < length; place += block {
