@@ -181,7 +181,9 @@ class _Rules:
         self.kind, self.start = np.zeros(size, np.uint8), np.zeros(size, np.uint64)
         for region in trace.region_rows:
             placed = region.kind in kinds and region.bytes >= least
-            self.start[region.region] = region.start_addr
+            # Small blocks share pages: these are counted as the system has them.
+            inside = region.start_addr % PAGE if region.kind == "small" else 0
+            self.start[region.region] = region.start_addr - inside
             self.kind[region.region] = _PLACED if placed else _CODE * (region.kind == "text")
         self.border, self.started, self.process = np.array(borders, np.int64), started, process
 

@@ -32,7 +32,7 @@ class PageCounts(msgspec.Struct, frozen=True):
     touched its page first; period: accesses that one count stands for; first_ns: time of the page's first
     sample; lives: (regions, 2) ns when each was made and went, -1: it stayed (None: not known); missed,
     missed_before: those of accesses and of before that no cache answered (None: not known);
-    elsewhere_missed: (N, N) those of elsewhere.
+    elsewhere_missed: (N, N) those of elsewhere; small: of elsewhere, what is to small blocks of the heap.
     """
 
     regions: Sequence[RegionKey]
@@ -52,6 +52,7 @@ class PageCounts(msgspec.Struct, frozen=True):
     missed: Counts | None = None
     missed_before: Counts | None = None
     elsewhere_missed: Floats | None = None
+    small: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.region)

@@ -9,6 +9,8 @@ from .plan import Plan
 
 MOST_NODES = 16  # in one line
 DIFFERENT = 0.02
+MUCH = 0.05  # of the accesses: worth a line
+MOSTLY = 0.5
 
 
 def summary(plan: Plan, path: Path | None = None) -> list[str]:
@@ -31,6 +33,7 @@ def summary(plan: Plan, path: Path | None = None) -> list[str]:
         off = f"{predicted.phase_imbalance:.1%} beyond what cannot be avoided"
         lines.append(f"load in every phase   at worst {off}")
     lines += _by_node(plan)
+    lines += _small_blocks(plan)
     lines += _identity(plan)
     lines += [f"  node {node}: threads {names}" for node, names in threads_by_node(plan)]
     lines += _pools(plan)
@@ -158,6 +161,17 @@ def _by_node(plan: Plan) -> list[str]:
         return []
     listed = " ".join(f"{share:.1%}" if share >= 0 else "–" for share in shares)
     return [f"local share by node   {listed}"]
+
+
+def _small_blocks(plan: Plan) -> list[str]:
+    """How small blocks of the heap, which no plan places, fare by first touch; where they matter."""
+    share, local = plan.predicted.small_share, plan.predicted.small_local
+    if share < MUCH or len(plan.machine.nodes) < 2:
+        return []
+    head = f"small blocks          {share:7.1%} of the accesses, {local:.0%} of these local by first touch"
+    if local >= MOSTLY:
+        return [f"{head}: bound threads fill and use their own"]
+    return [f"{head}: other nodes use what one thread fills; let those who use small blocks fill them"]
 
 
 def _against(predicted: Predicted) -> str:

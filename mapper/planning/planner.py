@@ -18,6 +18,7 @@ from ..workload.workload import Workload
 from .by_threads import place_for_threads
 from .by_time import place_for_time
 from .options import PlanOptions
+from .predict import with_small_blocks
 from .task import PlanTask, usual_objective
 
 
@@ -52,6 +53,9 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
             zip(workload.threads, loads, lane.tolist(), strict=True)
         )
     )
+    predicted = found.predicted
+    if workload.pages and not found.alone and not found.pools:  # what has no node has nothing to say of that
+        predicted = with_small_blocks(predicted, workload.pages, [thread.node for thread in threads])
     plan = Plan(
         app=workload.app,
         machine=PlanMachine.of(machine),
@@ -59,7 +63,7 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
         objective=options.objective,
         threads=() if found.alone else threads,
         memory=found.pages.memory,
-        predicted=found.predicted,
+        predicted=predicted,
         alone=found.alone,
         provenance={
             **workload.sources,

@@ -1,5 +1,6 @@
 """What a placement should cost, beside the baselines and today's placement."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -77,6 +78,19 @@ def with_memory(
         first_touch_ns=first_touch,
         today=today,
         serving_ns=serving_time(pages.traffic, machine),
+    )
+
+
+def with_small_blocks(predicted: Predicted, stats: PageCounts, nodes: Sequence[int]) -> Predicted:
+    """The same with how much small blocks of the heap matter; nodes: (N,) of each thread."""
+    if stats.small is None or stats.elsewhere is None or not stats.small.any():
+        return predicted
+    every = float(stats.all_accesses.sum()) + float(stats.elsewhere.sum())
+    own = np.equal.outer(nodes, nodes)
+    return msgspec.structs.replace(
+        predicted,
+        small_share=float(stats.small.sum()) / every,
+        small_local=float(stats.small[own].sum() / stats.small.sum()),
     )
 
 

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 MOST_BORDERS = 16  # between phases; beyond that memory moved along would hardly ever be at rest
 PLACED_KINDS = ("static", "heap", "mmap")  # stacks and tls follow their thread, the rest is not the program's
+SMALL = "small"
+BY_ROW = (
+    *("region", "page", "thread", "accesses", "writes", "toucher", "before", "phase", "first_ns"),
+    *("missed", "missed_before"),
+)
 EVEN = 0.7  # of the pages that as many samples show when they fall evenly
 
 Ints = NDArray[np.int64]
@@ -46,7 +51,8 @@ def placed_pages(
     teams = teams if len(teams) <= MOST_BORDERS else []
     others = [border for border in borders if border not in teams]
     borders = sorted([*teams, *others[: MOST_BORDERS - len(teams)]])
-    found = count_pages(trace, samples or TraceSamples(trace), PLACED_KINDS, borders, since_ns)
+    kinds = (*PLACED_KINDS, SMALL)
+    found = small_apart(count_pages(trace, samples or TraceSamples(trace), kinds, borders, since_ns))
     assert found.toucher is not None and found.before is not None and found.elsewhere is not None
     toucher, missed = found.toucher, found.elsewhere_missed
     if found.period > 1:  # else every access has been seen
@@ -61,7 +67,31 @@ def placed_pages(
         teams=np.searchsorted(teams, [-1, *borders], side="right") if teams else None,
         elsewhere=found.elsewhere[np.ix_(threads, threads)],
         elsewhere_missed=None if missed is None else missed[np.ix_(threads, threads)],
+        small=None if found.small is None else found.small[np.ix_(threads, threads)],
     )
+
+
+def small_apart(counts: PageCounts) -> PageCounts:
+    """The same without the pages of small blocks: what these have is in `elsewhere` and, of that, in `small`.
+
+    Where accesses are sampled, the first sample of a page shows who touched it first, and would be local by
+    that: in `small` the others stand for all.
+    """
+    assert counts.toucher is not None and counts.elsewhere is not None
+    of_small = np.array([key.kind == SMALL for key in counts.regions], bool)[counts.region]
+    toucher, pairs = counts.toucher[of_small], (counts.thread[of_small], counts.toucher[of_small])
+    small, missed = np.zeros_like(counts.elsewhere), counts.elsewhere_missed
+    np.add.at(small, pairs, counts.all_accesses[of_small])
+    if missed is not None and counts.missed is not None and counts.missed_before is not None:
+        missed = missed.copy()
+        np.add.at(missed, pairs, (counts.missed + counts.missed_before)[of_small])
+    elsewhere = counts.elsewhere + small
+    if counts.period > 1 and small.any():
+        pages = np.unique(counts.page_number[of_small], return_index=True)[1]
+        seen = np.maximum(small - np.diag(np.bincount(toucher[pages], minlength=len(small))), 0.0)
+        small = seen * (small.sum() / seen.sum()) if seen.any() else small
+    rest = {name: None if (rows := getattr(counts, name)) is None else rows[~of_small] for name in BY_ROW}
+    return replace(counts, **rest, elsewhere=elsewhere, elsewhere_missed=missed, small=small)
 
 
 def team_starts(trace: Trace) -> list[int]:

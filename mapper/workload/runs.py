@@ -132,7 +132,7 @@ def _identity(agreements: "Sequence[RunAgreement]") -> dict[str, Any] | None:
     }
 
 
-_APART = ("elsewhere", "elsewhere_missed")
+_APART = ("elsewhere", "elsewhere_missed", "small")
 
 
 def _renumbered(stats: PageCounts, rows: Sequence[int]) -> PageCounts:
