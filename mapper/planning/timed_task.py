@@ -24,6 +24,7 @@ from numaplan.machine import (
     placement_cost,
 )
 
+from ..memory.page_moves import pages_moved
 from ..memory.pages import PagePlan, place_pages
 from ..memory.run_table import Spread
 from ..memory.traffic import first_touches, planned_traffic
@@ -157,23 +158,30 @@ class TimedTask:
 
     def first_touched(self, name: str, places: Nodes) -> Placement:
         """With pages where the kernel puts them."""
-        return self._costed(name, places, None, self._first_touch(places))
+        moved = pages_moved(self._first_touches, self.rows[places])
+        return self._costed(name, places, None, self._first_touch(places), moved)
 
     def _first_touch(self, places: Nodes) -> Floats:
         """(N, K) what each thread accesses of each node's memory where it is touched first."""
         return planned_traffic(self._touched, {}, self.rows[places], len(self.machine.nodes))[0]
 
     @cached_property
+    def _first_touches(self) -> PageCounts:
+        return first_touches(self.accesses)
+
+    @cached_property
     def _touched(self) -> PageCounts:
         """What counts, of pages whose first touch is known."""
-        known, stats = first_touches(self.accesses), self.stats
+        known, stats = self._first_touches, self.stats
         every = self.accesses.all_accesses
         kept = np.divide(known.all_accesses, every, out=np.zeros(len(every)), where=every > 0)
         return msgspec.structs.replace(
             stats, accesses=stats.all_accesses * kept, before=None, toucher=known.toucher
         )
 
-    def _costed(self, name: str, places: Nodes, pages: PagePlan | None, traffic: Floats) -> Placement:
+    def _costed(
+        self, name: str, places: Nodes, pages: PagePlan | None, traffic: Floats, moved: float = 0.0
+    ) -> Placement:
         seated, traffic = self.seated(places), self._whole(traffic)
         seats = [own[0] for own in seated]
         cpus = self._in_pools(places, seated)
@@ -184,7 +192,7 @@ class TimedTask:
             shared = self._on_places(places, seated)
             if (fewer := self._waits(shared)).sum() < waits.sum():
                 cpus, waits = shared, fewer
-        return Placement(name, places, cpus, pages, traffic, self._cost(seats, traffic, waits))
+        return Placement(name, places, cpus, pages, traffic, self._cost(seats, traffic, waits, moved))
 
     def seated(self, places: Nodes) -> list[tuple[int, ...]]:
         """A cpu of its own for each thread, as far as there are any."""
@@ -220,9 +228,15 @@ class TimedTask:
         answer: list[int] = numbers.tolist()
         return answer
 
-    def _cost(self, seats: Sequence[int], traffic: Floats, waits: Floats) -> Cost:
+    def _cost(self, seats: Sequence[int], traffic: Floats, waits: Floats, moved: float) -> Cost:
         return placement_cost(
-            self.machine, seats, traffic, lines=self.use.lines, accesses=self.use.accesses, shared=waits
+            self.machine,
+            seats,
+            traffic,
+            lines=self.use.lines,
+            accesses=self.use.accesses,
+            shared=waits,
+            pages_moved=moved,
         )
 
     def _waits(self, cpus: Sequence[tuple[int, ...]]) -> Floats:
@@ -263,7 +277,8 @@ class TimedTask:
         waits = self._waits(cpus)
         shifts = np.unique(np.linspace(0, len(turn), MOST_SHIFTS, endpoint=False).astype(int))
         seats = [everywhere[(first + shift) % len(turn)] for shift in shifts]
-        costs = [self._cost(seat.tolist(), traffic, waits) for seat in seats]
+        moved = pages_moved(self._first_touches, self.rows[start])
+        costs = [self._cost(seat.tolist(), traffic, waits, moved) for seat in seats]
         weights = np.append(STAYS, np.full(len(costs) - 1, (1 - STAYS) / max(len(costs) - 1, 1)))
         parts = [[getattr(cost, field) for field in Cost.__struct_fields__] for cost in costs]
         mean = Cost(*(weights @ np.array(parts) / weights.sum()).tolist())
@@ -279,7 +294,7 @@ class TimedTask:
 
     def _all_traffic(self, chosen: Placement) -> Floats:
         """(N, K) accesses of any kind of each thread to memory of each node."""
-        counted = self.accesses if chosen.pages else first_touches(self.accesses)
+        counted = self.accesses if chosen.pages else self._first_touches
         tables = chosen.pages.tables if chosen.pages else {}
         return planned_traffic(counted, tables, self.rows[chosen.places], len(self.machine.nodes))[0]
 

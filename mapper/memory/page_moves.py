@@ -1,0 +1,48 @@
+"""How many pages the kernel will move between nodes (AutoNUMA) where a plan leaves them to it."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.analyzer import PageCounts
+
+from ..threads.problem import Floats
+
+PAGE = 4096
+# Of a page whose accesses are all remote, as the lab counted of OpenMP codes (docs/results/programs.md).
+MOVED = 1.2  # moves
+ROUNDS = 40  # of halving an interval
+
+
+def pages_moved(stats: PageCounts, node_of: NDArray[np.int64]) -> float:
+    """Expected moves when pages begin where they are touched first; node_of: (N,) position of thread's node.
+
+    Of each region: its pages times the share of its accesses that are remote. None where nothing is known of
+    first touches.
+    """
+    if stats.toucher is None or not len(stats.region):
+        return 0.0
+    known = (stats.thread >= 0) & (stats.toucher >= 0)
+    known &= (stats.thread < len(node_of)) & (stats.toucher < len(node_of))
+    count, made = len(stats.regions), stats.accesses
+    remote = np.zeros(len(made), dtype=bool)
+    remote[known] = node_of[stats.thread[known]] != node_of[stats.toucher[known]]
+    parts = (np.bincount(stats.region, part, count).astype(np.float64) for part in (made, made * remote))
+    total, away = parts
+    share = np.divide(away, total, out=np.zeros(count), where=total > 0)
+    return MOVED * float((share * _pages(stats, total)).sum())
+
+
+def _pages(stats: PageCounts, samples: Floats) -> Floats:
+    """(regions,) pages that are in use: those seen, and as many more as so few samples leave unseen.
+
+    Of P pages n samples show P (1 - e^(-n/P)) where all are used alike.
+    """
+    new = np.diff(stats.page_number, prepend=-1) != 0
+    seen = np.bincount(stats.region[new], minlength=len(stats.regions)).astype(np.float64)
+    most = np.maximum(np.array([-(-key.bytes // PAGE) for key in stats.regions], np.float64), seen)
+    low, high = seen, most
+    for _ in range(ROUNDS):
+        middle = (low + high) / 2
+        shown = middle * -np.expm1(-samples / np.maximum(middle, 1.0))
+        low, high = np.where(shown < seen, middle, low), np.where(shown < seen, high, middle)
+    return high
