@@ -19,7 +19,7 @@ def test_recorded_with_few_steps_and_launched_with_more(tmp_path: Path) -> None:
     program, trace, plan = build("temporaries"), tmp_path / "trace.db", tmp_path / "plan.json"
     record = ("nprof", "record", "--backend", "emulate", "--period", "20", "-o", trace, "--")
     succeed(*record, program, str(THREADS), "6")
-    succeed("nmap", "plan", trace, "--machine", "2x2", "-o", plan)
+    succeed("nmap", "plan", trace, "--machine", "2x2", "--objective", "balanced", "-o", plan)
     made = Plan.load(plan)
     rules = [entry for entry in made.memory if entry.rule]
     assert len(rules) == THREADS + 1  # one for what all share, and one for each thread's own
