@@ -209,6 +209,8 @@ def _summary(
     misplaced_bytes: Misplaced,
     full: set[int],
 ) -> str:
+    if not threads and not memory:
+        return "the plan places nothing"
     text = f"{as_planned}/{threads} threads"
     touched = sum(sum(region.actual.values()) for region in memory)
     if not memory:

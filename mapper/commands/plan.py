@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from numaplan.common import Argument, Option, UsageError
+from numaplan.common import Argument, Json, Option, UsageError
 
 from .workload import MachineName, WorkloadCommand, say
 
@@ -57,6 +57,7 @@ class PlanCommand(WorkloadCommand, frozen=True):
     next_touch: Annotated[
         bool, Option(help="Let memory whose users change between phases move with them.")
     ] = False
+    as_json: Json = False
 
     def run(self) -> None:
         from ..workload.opening import TraceOpening
@@ -70,7 +71,7 @@ class PlanCommand(WorkloadCommand, frozen=True):
     def _plan(self, opening: "TraceOpening | None") -> None:
         from ..plan_file.summary import summary
         from ..planning.options import PlanOptions
-        from ..planning.planner import make_plan
+        from ..planning.planner import answer, make_plan
         from ..threads.methods import find_method
         from ..threads.pins import read_pins
         from ..threads.problem import check_words
@@ -94,6 +95,9 @@ class PlanCommand(WorkloadCommand, frozen=True):
         )
         planned = make_plan(workload, target, options)
         planned.plan.save(self.output)
+        if self.as_json:
+            print(answer(planned, self.output))
+            return
         say(planned.notes)
         print("\n".join(summary(planned.plan, self.output)))
 

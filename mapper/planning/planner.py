@@ -1,6 +1,7 @@
 """Make a plan: threads to nodes and cpus, pages to nodes, and its cost beside today's placement."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from numaplan.common import version
 from numaplan.machine import Machine
 
-from ..plan_file.parts import PlanMachine, PlanThread
+from ..plan_file.parts import PlanMachine, PlanThread, Predicted
 from ..plan_file.plan import Plan
 from ..threads.methods import find_method
 from ..threads.pins import resolve_pins
@@ -20,6 +21,8 @@ from .by_time import place_for_time
 from .options import PlanOptions
 from .predict import with_small_blocks
 from .task import PlanTask, usual_objective
+
+SCHEMA = "numaplan/planned/1"
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -73,6 +76,26 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
         },
     )
     return Planned(plan, (*workload.notes, *found.notes))
+
+
+class _Answer(msgspec.Struct):
+    schema: str
+    output: str
+    method: str
+    objective: str
+    alone: str
+    threads: int
+    regions: int
+    predicted: Predicted
+    notes: tuple[str, ...]
+
+
+def answer(planned: Planned, output: Path) -> str:
+    """The answer of `nmap plan --json`, for a plan written to `output`."""
+    plan = planned.plan
+    words = str(output), plan.method, plan.objective, plan.alone
+    found = _Answer(SCHEMA, *words, len(plan.threads), len(plan.memory), plan.predicted, planned.notes)
+    return msgspec.json.encode(found).decode()
 
 
 def plan_task(workload: Workload, machine: Machine, options: PlanOptions) -> tuple[PlanTask, Nodes]:

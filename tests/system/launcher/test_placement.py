@@ -225,3 +225,27 @@ def test_a_plan_cannot_reach_beyond_the_data_of_a_module(tmp_path: Path, policy:
         result, applied = nlaunch(attacked, tmp_path, [program], NUMAPLAN_NEXT_TOUCH="user")
         assert result.returncode == 0, result.stderr
         assert not applied["memory"][0]["appeared"] and not applied["memory"][0]["actual"]
+
+
+def test_a_plan_that_places_nothing_runs_the_program_as_it_is(tmp_path: Path) -> None:
+    argv = [build("memory")]
+    plan = msgspec.structs.replace(plan_for(argv), threads=(), memory=(), alone="nothing to gain")
+    result, applied = nlaunch(plan, tmp_path, argv, "--strict")
+    assert (result.returncode, result.stderr) == (0, b"nlaunch: the plan places nothing\n")
+    assert applied["ok"] is True and applied["threads"] == []
+
+
+def test_threads_of_a_pool_have_all_its_cpus(tmp_path: Path) -> None:
+    cpus = Machine.load("local").cpus
+    if len(cpus) < 2:
+        pytest.skip("needs two cpus")
+    argv = [build("tree"), "3", "1"]
+    plan = plan_for(argv)
+    threads = [plan.threads[0], *(msgspec.structs.replace(t, cpus=cpus, pool=1) for t in plan.threads[1:])]
+    result, applied = nlaunch(
+        msgspec.structs.replace(plan, threads=tuple(threads)), tmp_path, argv, "--strict"
+    )
+    assert result.returncode == 0, result.stderr
+    found = {thread["path"]: thread["applied"] for thread in applied["threads"]}
+    assert found.pop("0") == list(plan.threads[0].cpus)
+    assert found and all(own == list(cpus) for own in found.values())

@@ -55,6 +55,9 @@ def test_plan_show_diff_export(folder: Path) -> None:
     before = (folder / "plan.json").read_bytes()
     nmap(folder, "plan", *MATRICES, "--machine", "4x2")
     assert (folder / "plan.json").read_bytes() == before  # nothing changes without cause
+    said = json.loads(nmap(folder, "plan", *MATRICES, "--machine", "4x2", "--json").stdout)
+    assert said["schema"] == "numaplan/planned/1" and said["output"] == "plan.json"
+    assert said["predicted"]["remote_comm"] == 24 and said["threads"] == 8
     shown = nmap(folder, "show", "plan.json")
     assert shown.returncode == 0 and "node 3" in shown.stdout
     nmap(folder, "plan", *MATRICES, "--machine", "4x2", "--method", "compact", "-o", "other.json")

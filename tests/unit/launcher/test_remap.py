@@ -116,3 +116,11 @@ def test_cores_before_their_second_hwthreads() -> None:
         nodes=(Node(id=0, cpus=(0, 1, 2, 3)),), cores=(Core(cpus=(0, 1), node=0), Core(cpus=(2, 3), node=0))
     )
     assert cpus_in_turn(machine, 0) == [0, 2, 1, 3]
+
+
+def test_a_pool_gets_all_cpus_of_the_nodes_that_its_threads_come_to() -> None:
+    plan = plan_of([0, 0, 1, 1], Machine.load("4x2"))
+    pool = tuple(msgspec.structs.replace(thread, cpus=(0, 1, 2, 3), pool=1) for thread in plan.threads)
+    moved = remap_plan(msgspec.structs.replace(plan, threads=pool), Machine.load("4x1"))
+    assert {thread.cpus for thread in moved.threads} == {tuple(sorted({t.node for t in moved.threads}))}
+    assert {thread.pool for thread in moved.threads} == {1}
