@@ -10,10 +10,10 @@ import msgspec
 from .measuring import Place, digest_of, load
 from .program import Program
 
-_PLACEMENTS = {  # to names of what a plan tried
-    "default": "alone",
-    "compact": "compact, first touch",
-    "interleave": "scatter, interleaved",
+_PLACEMENTS = {  # to names of what a plan tried, the likest first
+    "default": ("alone",),
+    "compact": ("compact, first touch",),
+    "interleave": ("scatter, interleaved", "compact, interleaved"),
 }
 
 
@@ -85,10 +85,11 @@ def _counted(runs: list[dict[str, Any]]) -> Counted:
 
 def _predicted(plan: dict[str, Any]) -> Predicted:
     found = plan["predicted"]
+    tried = found.get("costs", {})
     costs = {}
     for ours, theirs in _PLACEMENTS.items():
-        if (cost := found.get("costs", {}).get(theirs, -1.0)) >= 0:
-            costs[ours] = cost
+        if known := [tried[name] for name in theirs if name in tried]:
+            costs[ours] = known[0]
     if found.get("cost", -1.0) >= 0:
         costs["plan"] = found["cost"]
     shares = {
