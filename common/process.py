@@ -39,18 +39,20 @@ def run_program(
     started: Callable[[int], None] | None = None,
     before_exec: Callable[[], None] | None = None,
     pass_interrupts: bool = False,
+    own: Mapping[int, Callable[[], None]] | None = None,
 ) -> int:
     """Run argv to its end and return its exit code, 128+signal when it died of one; signals reach it, not us.
 
     What the terminal sends (Ctrl-C) the program gets by itself; what a process sends to us is passed on,
     SIGINT with pass_interrupts only: a process that sent it to our group would interrupt the program twice.
     started: called with the child's pid once it runs; before_exec: called in the child, which becomes the
-    program when it returns. Raises UsageError when it cannot be started, and what `started` raises.
+    program when it returns; own: what is done with signals to us instead of passing them on. Raises
+    UsageError when it cannot be started, and what `started` raises.
     """
     with Signals((*_FORWARDED, *_STOPPING, signal.SIGCONT)) as signals:
         child = _start(argv, environment, before_exec)
         passed = [n for n in _FORWARDED if n != signal.SIGINT or pass_interrupts]
-        family = _Family(child.pid, signals, passed)
+        family = _Family(child.pid, signals, passed, own or {})
         if started is not None:
             started(child.pid)
         status = child.returncode = family.wait()
@@ -73,15 +75,19 @@ def _start(
 class _Family:
     """We and the program: signals that we pass on, and stops (Ctrl-Z) that we follow the program into."""
 
-    def __init__(self, pid: int, signals: Signals, passed: Sequence[int]) -> None:
-        self._pid, self._passed = pid, passed
+    def __init__(
+        self, pid: int, signals: Signals, passed: Sequence[int], own: Mapping[int, Callable[[], None]]
+    ) -> None:
+        self._pid, self._passed, self._own = pid, passed, own
         self._signals = signals
         self._asked_to_stop = False
         self._program_stopped = False
         # Before its exec it did not receive its own copies; one that it received since comes twice, so early.
         early = signals.received()
         for item in early:
-            if item.number in (*_FORWARDED, *_STOPPING, signal.SIGCONT):
+            if item.number in own:
+                own[item.number]()
+            elif item.number in (*_FORWARDED, *_STOPPING, signal.SIGCONT):
                 self._send(item.number)
         self._handle([item for item in early if item.number in _STOPPING])
 
@@ -114,6 +120,8 @@ class _Family:
                 self._asked_to_stop = False
                 if not any(later.number in _STOPPING for later in received[place:]):
                     self._go_on()
+            elif item.number in self._own:
+                self._own[item.number]()
             elif item.number in self._passed and self._is_for_us_alone(item):
                 self._send(item.number)
 

@@ -13,6 +13,7 @@ from numaplan.machine import Machine
 
 from ..identity.records import Identity
 from ..sample_block import SampleBlock, SeenThread
+from .part import RecordedPart
 
 IDENTITY = "identity"  # the folder for the preload library's logs, in that of a recording
 
@@ -74,6 +75,7 @@ class RecordRequest:
     options: Mapping[str, str] = field(default_factory=dict)
     choices: PerfChoices = field(default_factory=PerfChoices)
     run: int = 0
+    part: RecordedPart = field(default_factory=RecordedPart)
 
     @property
     def identity_dir(self) -> Path:
@@ -87,7 +89,8 @@ class Recording:
 
     start_ns: CLOCK_MONOTONIC when recording began; losses: (time_ns, events lost); counters: (time_ns, pid,
     tid, event, value); notes: further facts for the trace's meta table, by name; identity: where the preload
-    library could not be (processes that ran already), what the backend knows instead.
+    library could not be (processes that ran already), what the backend knows instead; spans: [from, to) by
+    CLOCK_MONOTONIC that were recorded, where that is not all and the times do not say it already.
     """
 
     exit_code: int
@@ -98,6 +101,7 @@ class Recording:
     counters: Sequence[tuple[int, int, int, str, float]] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
     identity: Identity | None = None
+    spans: Sequence[tuple[int, int]] | None = None
 
 
 # Called now and then while recording or converting: (what is being done, share done 0..1 or -1 when unknown;

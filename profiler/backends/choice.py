@@ -9,6 +9,7 @@ from numaplan.common import MachineLacksError, UsageError
 from numaplan.machine import Machine
 
 from .base import Backend, Capability, PerfChoices
+from .part import RecordedPart
 from .perf.kernel_files import ROOT
 
 HARDWARE = ("pebs", "ibs", "spe")
@@ -33,15 +34,23 @@ def backend_of(name: str, root: Path = ROOT) -> Backend:
 
 
 def choose_backend(
-    name: str, machine: Machine, choices: PerfChoices | None = None, root: Path = ROOT
+    name: str,
+    machine: Machine,
+    choices: PerfChoices | None = None,
+    root: Path = ROOT,
+    part: RecordedPart | None = None,
 ) -> tuple[Backend, str]:
     """The backend of that name, or the best that works here for `auto`, and why it was taken.
 
-    choices: what must be possible with it; root: another machine's recorded sysfs and procfs, by which
+    choices, part: what must be possible with it; root: another machine's recorded sysfs and procfs, by which
     hardware is looked for. Raises UsageError for an unknown name or what the backend cannot do,
     MachineLacksError (with how to fix it) when it cannot work here.
     """
     needs_perf = (choices or PerfChoices()).named()
+    if part and (part.skip_accesses or part.take_accesses):
+        if needs_perf or name not in ("auto", "emulate"):
+            raise UsageError("perf cannot count accesses", "give --skip and --take a time, such as 2s")
+        name = "emulate"
     if name == "auto":
         return _choose_automatically(machine, needs_perf, root)
     backend = backend_of(name, root)

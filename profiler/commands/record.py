@@ -1,27 +1,23 @@
 """`nprof record`: run a program, or watch what runs, and write a trace."""
 
 import os
-import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from numaplan.common import Argument, Command, Option, UsageError, check_output, write_document
 
+from .amounts import seconds, size, time_or_accesses
 from .doctor import recorded_tree
 from .progress import terminal_progress
 from .show import say, say_summary
 
 if TYPE_CHECKING:
     from ..backends.base import PerfChoices
+    from ..backends.part import RecordedPart
     from ..recording.record import RecordOptions
     from ..recording.runs import RecordedRun
 
-_SIZE = re.compile(r"([0-9]{1,12})([KMGT]?)B?", re.IGNORECASE)
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_SECONDS = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|s|m|h|)")
-_SECONDS_OF = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
-_LEAST_BYTES = 1 << 20  # perf overshoots by what its buffers hold
 _LARGEST_PID = 1 << 22
 
 
@@ -60,6 +56,18 @@ class RecordCommand(Command, frozen=True):
     duration: Annotated[
         str, Option(metavar="TIME", help="Record only for this time (10s, 2m); APP continues.")
     ] = ""
+    skip: Annotated[
+        str, Option(metavar="AMOUNT", help="Leave out the start: a time (2s) or accesses (20M, emulated).")
+    ] = ""
+    take: Annotated[
+        str, Option(metavar="AMOUNT", help="Record so much of what follows; APP continues unrecorded.")
+    ] = ""
+    on_signal: Annotated[
+        bool, Option(help="SIGUSR2 to nprof (not to APP) starts recording, and stops it again.")
+    ] = False
+    marked: Annotated[
+        bool, Option(help="Record between numaplan_begin() and numaplan_end() of numaplan.h only.")
+    ] = False
     pids: Annotated[
         list[str], Option("--pid", "--attach", metavar="PID", help="Record running processes.")
     ] = []
@@ -122,6 +130,24 @@ class RecordCommand(Command, frozen=True):
             backend_options=self._backend_options(),
             choices=self.choices(),
             ranks_only=self.multiprocess,
+            part=self.part(),
+        )
+
+    def part(self) -> "RecordedPart":
+        """The part of the run to record; raises UsageError for what does not go together."""
+        from ..backends.part import RecordedPart
+
+        if self.on_signal and self.skip:
+            raise UsageError("--skip with --on-signal", "the first signal says when to start")
+        if self.take and self.duration:
+            raise UsageError("--take and --duration", "give one of them")
+        if self.marked and self.pids:
+            raise UsageError("--marked with --pid", "marks are seen in programs that are started here")
+        return RecordedPart(
+            *time_or_accesses("--skip", self.skip),
+            *time_or_accesses("--take", self.take),
+            on_signal=self.on_signal,
+            marked=self.marked,
         )
 
     def _backend(self) -> str:
@@ -148,29 +174,13 @@ class RecordCommand(Command, frozen=True):
 
         return PerfChoices(
             freq=self.freq,
-            duration=_seconds(self.duration) if self.duration else 0.0,
+            duration=seconds("--duration", self.duration) if self.duration else 0.0,
             pids=tuple(_pid(word) for words in self.pids for word in words.split(",")),
             all_cpus=self.all_cpus,
-            max_bytes=_bytes(self.max_size) if self.max_size else 0,
+            max_bytes=size("--max-size", self.max_size) if self.max_size else 0,
             events=tuple(_event(event) for event in self.events),
             phys=self.phys,
         )
-
-
-def _seconds(text: str) -> float:
-    match = _SECONDS.fullmatch(text)
-    seconds = float(match[1]) * _SECONDS_OF[match[2]] if match else 0.0
-    if seconds <= 0:
-        raise UsageError(f"--duration {text}: not a time", "give seconds, or for example 500ms, 10s, 2m")
-    return seconds
-
-
-def _bytes(text: str) -> int:
-    match = _SIZE.fullmatch(text)
-    size = int(match[1]) * _UNITS[match[2].upper()] if match else 0
-    if not _LEAST_BYTES <= size < 1 << 62:
-        raise UsageError(f"--max-size {text}: not a size of at least 1M", "give for example 64M or 2G")
-    return size
 
 
 def _pid(word: str) -> int:

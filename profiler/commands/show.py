@@ -30,6 +30,8 @@ def show_info(facts: dict[str, Any]) -> None:
     grid.add_row("duration", f"{_duration(facts)}, exit code {facts['exit_code']}")
     if facts["footprint"]:
         grid.add_row("memory", _footprint(facts))
+    if facts["part"]:
+        grid.add_row("part", _part(facts["part"]))
     grid.add_row("samples", f"{total:,} of {facts['threads']} threads, {facts['losses']:,} lost")
     grid.add_row("events", _counts(facts["samples"], total))
     grid.add_row("levels", _counts(facts["levels"], total))
@@ -44,6 +46,16 @@ def show_info(facts: dict[str, Any]) -> None:
     console.print(threads, highlight=False)
     if len(facts["per_thread"]) > MOST_THREADS:
         console.print(f"… and {len(facts['per_thread']) - MOST_THREADS} more threads (--json lists all)")
+
+
+def _part(part: dict[str, str]) -> str:
+    words = {
+        "skipped": "{} skipped at the start",
+        "taken": "{} taken",
+        "on_signal": "between signals",
+        "marked": "between numaplan_begin() and numaplan_end()",
+    }
+    return ", ".join(text.format(part[name]) for name, text in words.items() if name in part)
 
 
 def _duration(facts: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from .control import ProcessEntry, read_control
 from .image import Image, read_image
 from .log import read_logs
+from .marks import marked_spans
 from .records import Identity, ProcessRecord, RegionRecord, ThreadRecord, inherited_regions
 from .regions import inherited, regions_of
 
@@ -36,6 +37,7 @@ def read_identity(workdir: Path) -> Identity:
         tuple(regions),
         tuple(module for image in images.values() for module in image.modules),
         sum(image.log.lost for image in images.values()),
+        marked_spans(entries, lines),
     )
 
 

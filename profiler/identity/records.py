@@ -1,6 +1,6 @@
 """A run's processes, threads, memory regions and modules. Times: CLOCK_MONOTONIC ns; end -1: to the end."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 
@@ -106,10 +106,15 @@ class ModuleRecord:
 
 @dataclass(frozen=True)
 class Identity:
-    """All of a run. lost: events that had no room in a log (full disk, too many)."""
+    """All of a run.
+
+    lost: events that had no room in a log (full disk, too many); marked: [from, to) by pid that the program
+    marked by numaplan_begin() and numaplan_end().
+    """
 
     processes: tuple[ProcessRecord, ...] = ()
     threads: tuple[ThreadRecord, ...] = ()
     regions: tuple[RegionRecord, ...] = ()
     modules: tuple[ModuleRecord, ...] = field(default=(), repr=False)
     lost: int = 0
+    marked: Mapping[int, Sequence[tuple[int, int]]] = field(default_factory=dict)

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,11 +13,13 @@ from pathlib import Path
 from numaplan.common import UsageError, check_output, find_program
 from numaplan.machine import Machine
 
-from ..backends.base import IDENTITY, PerfChoices, Progress, RecordRequest
+from ..backends.base import IDENTITY, PerfChoices, Progress, Recording, RecordRequest
 from ..backends.choice import choose_backend
+from ..backends.part import RecordedPart
 from ..backends.perf.kernel_files import ROOT
 from ..identity.environment import prepare
 from ..identity.read import read_identity
+from ..identity.records import Identity
 from .assemble import write_trace
 
 
@@ -37,7 +40,7 @@ class RecordOptions:
     """How to record: see `nprof record --help`. `backend_options` are the backend's own, by name.
 
     choices: for backends that use perf; ranks_only: leave out a job's processes that are no rank (its
-    launcher); run: which of several runs this is, from 0.
+    launcher); run: which of several runs this is, from 0; part: of the run that is recorded.
     """
 
     output: Path = Path("trace.db")
@@ -48,6 +51,7 @@ class RecordOptions:
     choices: PerfChoices = field(default_factory=PerfChoices)
     ranks_only: bool = False
     run: int = 0
+    part: RecordedPart = field(default_factory=RecordedPart)
 
 
 def _silent(_what: str, _share: float) -> None:
@@ -75,12 +79,15 @@ def record(
     if argv:
         find_program(argv)
     machine = Machine.load(options.machine)
-    backend, reason = choose_backend(options.backend, machine, options.choices)
+    backend, reason = choose_backend(options.backend, machine, options.choices, part=options.part)
     chosen(backend.name, reason)
     shown = list(argv) or _arguments_of(options.choices.pids)
     with prepared(argv, options, machine) as request:
+        started = time.monotonic()
         recording = backend.record(request, progress)
         identity = recording.identity or read_identity(request.identity_dir)
+        if backend.name != "emulate" and options.part != RecordedPart():
+            recording, identity = _part_of(recording, identity, options.part, shown, started)
         meta = {
             "argv": json.dumps(shown),
             "backend": backend.name,
@@ -89,6 +96,7 @@ def record(
             "exit_code": recording.exit_code,
             "run": options.run + 1,
             **recording.notes,
+            **options.part.facts(),
         }
         samples, threads = write_trace(
             options.output, machine, recording, identity, meta, progress, options.ranks_only
@@ -101,6 +109,22 @@ def record(
         backend=backend.name,
         reason=reason,
     )
+
+
+def _part_of(
+    recording: Recording, identity: Identity, part: RecordedPart, argv: Sequence[str], started: float
+) -> tuple[Recording, Identity]:
+    """What was recorded within the part; raises UsageError when it never began."""
+    from .spans import common, cut, union
+
+    spans = recording.spans
+    marked = {pid: union(own) for pid, own in identity.marked.items()} if part.marked else None
+    if marked is not None:
+        every = union([span for own in marked.values() for span in own])
+        spans = every if spans is None else common(spans, every)
+    if not spans:
+        raise part.nothing(argv[0] if argv else "nothing", time.monotonic() - started)
+    return cut(recording, identity, spans, marked)
 
 
 def check_target(argv: Sequence[str], options: RecordOptions) -> None:
@@ -131,6 +155,7 @@ def prepared(argv: Sequence[str], options: RecordOptions, machine: Machine) -> I
             options=options.backend_options,
             choices=options.choices,
             run=options.run,
+            part=options.part,
         )
 
 
@@ -155,7 +180,7 @@ def command_line(
     """
     check_target(argv, options)
     machine = Machine.load(str(root) if root and options.machine == "local" else options.machine)
-    backend, reason = choose_backend(options.backend, machine, options.choices, root or ROOT)
+    backend, reason = choose_backend(options.backend, machine, options.choices, root or ROOT, options.part)
     chosen(backend.name, reason)
     with prepared(argv, options, machine) as request:
         return backend.command(request)

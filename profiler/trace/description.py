@@ -9,6 +9,7 @@ from .reader import Trace
 from .schema import TABLES
 
 SCHEMA = "numaplan/info/1"
+PART_FACTS = ("skipped", "taken", "on_signal", "marked")
 
 
 def describe(trace: Trace) -> dict[str, Any]:
@@ -40,6 +41,7 @@ def describe(trace: Trace) -> dict[str, Any]:
         "for_footprint": int(meta.get("for_footprint", "0")),
         "llc_sizes": meta.get("llc_sizes", ""),
         "for_llc": int(meta.get("for_llc", "0")),
+        "part": {name: meta[name] for name in PART_FACTS if name in meta},
         "exit_code": int(meta.get("exit_code", "0")),
         "version": meta.get("version", ""),
         "machine": {

@@ -1,10 +1,15 @@
-/* numaplan for programs: memory that moves to the node of the thread that touches it next.
+/* numaplan for programs: memory that moves to the node of the thread that touches it next, and marks around the work
+ * that a recording is about.
  *
  *     #include <numaplan.h>
  *     numaplan_next_touch(field, bytes);   // before a phase in which other threads use it
  *
- * Works where the program was started by nlaunch; elsewhere the calls do nothing, return -1 and set errno to ENOSYS.
- * Nothing needs to be linked. Find the folder of this file with:
+ *     numaplan_begin();                    // nprof record --marked: what is recorded begins here
+ *     work();
+ *     numaplan_end();                      // and ends here
+ *
+ * The first works where the program was started by nlaunch, marks under nprof record; elsewhere the calls do nothing,
+ * return -1 and set errno to ENOSYS. Nothing needs to be linked. Find the folder of this file with:
  *
  *     python -c "from numaplan.launcher import include_folder; print(include_folder())"
  */
@@ -44,6 +49,35 @@ static inline int numaplan_next_touch_how(void *address, size_t bytes, size_t gr
 
 static inline int numaplan_next_touch(void *address, size_t bytes) {
     return numaplan_next_touch_how(address, bytes, 0, NUMAPLAN_AUTO);
+}
+
+/* The work begins, and ends. Any thread may say so for the whole process, any number of times; between a first begin
+ * and as many ends, `nprof record --marked` records. 0, or -1 and errno ENOSYS: not started by nprof. It is looked up
+ * once in each source file; later calls without nprof cost a load and a branch.
+ */
+static inline int numaplan_say(const char *name, int (**kept)(void), char *known) {
+    char ready = __atomic_load_n(known, __ATOMIC_ACQUIRE);
+    int (*call)(void) = __atomic_load_n(kept, __ATOMIC_RELAXED);
+    if (!ready) {
+        *(void **)(&call) = dlsym((void *)0, name);
+        __atomic_store_n(kept, call, __ATOMIC_RELAXED);
+        __atomic_store_n(known, 1, __ATOMIC_RELEASE);
+    }
+    if (call) return call();
+    errno = ENOSYS;
+    return -1;
+}
+
+static inline int numaplan_begin(void) {
+    static int (*call)(void);
+    static char known;
+    return numaplan_say("numaplan_mark_begin", &call, &known);
+}
+
+static inline int numaplan_end(void) {
+    static int (*call)(void);
+    static char known;
+    return numaplan_say("numaplan_mark_end", &call, &known);
 }
 
 /* Forget the marks: pages stay where they are. */

@@ -24,6 +24,7 @@ from numaplan.machine import Machine, seat_arguments
 from ...identity.read import read_identity
 from ...sample_block import SeenThread
 from ..base import WATCHING, Capability, Progress, Recording, RecordRequest
+from ..part import RecordedPart, Switch
 from .clock import JobClock, on_one_line, translated
 from .filter import runtime_filter
 from .footprint import Scale, scale_of
@@ -31,6 +32,7 @@ from .guest import architecture_of, find_qemu, resolve_program, split_environmen
 from .options import EmulateOptions, read_options
 from .progress import SpoolMeter, ticking
 from .spool import ProcessSpool, read_processes, sample_blocks
+from .word import SharedWord
 
 PREFIX_VARIABLE = "NUMAPLAN_EMULATE_PREFIX"
 PLUGIN = native_part("profiler", "emulate.so")
@@ -63,7 +65,18 @@ def plugin_arguments(request: RecordRequest, options: EmulateOptions) -> str:
     """The value of QEMU's -plugin; commas in paths are doubled, as its option parser wants."""
     arguments = [str(PLUGIN), f"dir={request.workdir.resolve()}", f"period={request.period}"]
     arguments += seat_arguments(request.machine)
-    return ",".join(argument.replace(",", ",,") for argument in (*arguments, *options.plugin))
+    arguments += [*options.plugin, *_part_arguments(request.part)]
+    return ",".join(argument.replace(",", ",,") for argument in arguments)
+
+
+def _part_arguments(part: RecordedPart) -> list[str]:
+    given = {
+        "part=yes": part.by_switch,
+        f"skip={part.skip_accesses}": part.skip_accesses,
+        f"take={part.take_accesses}": part.take_accesses,
+        "marked=yes": part.marked,
+    }
+    return [word for word, wanted in given.items() if wanted]
 
 
 def command_of(request: RecordRequest, options: EmulateOptions) -> tuple[list[str], dict[str, str]]:
@@ -113,11 +126,18 @@ class EmulateBackend:
         options = read_options(request.options, request.run, request.machine)
         check_plugin()
         command, environment = command_of(request, options)
+        switch = Switch(request.part, SharedWord(request.workdir).set)
         start = time.monotonic_ns()
         with ticking(partial(_tell, SpoolMeter(request.workdir), progress)):
-            exit_code = run_program(command, environment)
+            switch.begin()
+            try:
+                exit_code = run_program(command, environment, own=switch.signals)
+            finally:
+                switch.end()
         seconds = (time.monotonic_ns() - start) / 1e9
         processes = read_processes(request.workdir)
+        if not processes and request.part != RecordedPart():
+            raise request.part.nothing(request.argv[0], seconds)
         if not processes:
             raise UsageError(
                 f"{request.argv[0]}: QEMU did not run it (exit code {exit_code})", "see its message above"

@@ -10,12 +10,14 @@ from contextlib import suppress
 
 from numaplan.common import MachineLacksError
 
+from ..part import Turn
 from .command import recording_perf
 
 INTERRUPTED = 128 + signal.SIGINT
 TICK_SECONDS = 0.5
 TO_PIPE = "-"
 _FLUSH_SECONDS = 120.0
+_ANSWER_SECONDS = 60.0  # of one that is about to end there is none
 
 
 class PerfProcess:
@@ -67,6 +69,10 @@ class PerfProcess:
         if not self.command("enable"):
             self._perf.wait()
             raise MachineLacksError(self.last_words() or "it ended at once")
+
+    def turn(self, turn: Turn) -> None:
+        """Have it count or not."""
+        self.command("enable" if turn is Turn.NOW else "disable", _ANSWER_SECONDS)
 
     def command(self, word: str, seconds: float | None = None) -> bool:
         """Give it a command and wait for the answer; False when it is gone or does not answer in time."""

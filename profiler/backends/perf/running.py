@@ -9,28 +9,34 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from numaplan.common import MachineLacksError, UsageError, find_program, interruptible, run_program
 
+from ..part import RecordedPart, Switch, Turn
 from .command import recording_perf, target_of
 from .process import INTERRUPTED, TICK_SECONDS, PerfProcess
 
+WHOLE_RUN = RecordedPart()
 _NOT_STARTED = 127
 _LEAST_SPACE = 64 << 10
 
 
 @dataclass(frozen=True)
 class PerfRun:
-    """One program recorded: its exit code, its pid, CLOCK_MONOTONIC when it was let go, what perf said."""
+    """One program recorded: its exit code, its pid, CLOCK_MONOTONIC when it was let go, what perf said.
+
+    spans: [from, to) in which perf counted, where only a part of the run is recorded.
+    """
 
     exit_code: int
     pid: int
     start_ns: int
     messages: str
+    spans: Sequence[tuple[int, int]] | None = None
 
 
 def run_recorded(
@@ -41,22 +47,24 @@ def run_recorded(
     *,
     machine_wide: bool = False,
     duration: float = 0.0,
+    part: RecordedPart = WHOLE_RUN,
     tick: Callable[[int], None] = lambda _pid: None,
 ) -> PerfRun:
     """Run a program to its end (or Ctrl-C) under `perf record perf_options` and return how it went.
 
     machine_wide: record everything that runs meanwhile; duration: stop recording after so many seconds (0:
-    never), while the program runs on; tick: called now and then with the program's pid. Raises UsageError
-    when the program cannot be started or the disk fills up, MachineLacksError when perf cannot record it (the
-    program is not run then), KeyboardInterrupt when Ctrl-C comes before its start.
+    never), while the program runs on; part: of the run that is recorded; tick: called now and then with the
+    program's pid. Raises UsageError when the program cannot be started or the disk fills up,
+    MachineLacksError when perf cannot record it (the program is not run then), KeyboardInterrupt when Ctrl-C
+    comes before its start.
     """
     find_program(argv, environment.get("PATH"))
     recording_perf()  # raises before anything is started
-    with _Watch(perf_options, output, machine_wide) as watch:
+    with _Watch(perf_options, output, machine_wide, part) as watch:
         watcher = threading.Thread(target=watch.attach, name="perf attach", args=(duration, tick))
         watcher.start()
         try:
-            code = run_program(argv, environment, before_exec=watch.hold)
+            code = run_program(argv, environment, before_exec=watch.hold, own=watch.switch.signals)
         finally:
             watch.hurry()
             watcher.join()
@@ -66,7 +74,9 @@ def run_recorded(
             raise KeyboardInterrupt
         if watch.problem:
             raise MachineLacksError(f"perf cannot record: {watch.problem}", "see 'nprof doctor'")
-        return PerfRun(code, watch.pid, watch.start_ns, messages)
+        return PerfRun(
+            code, watch.pid, watch.start_ns, messages, watch.switch.spans if part.by_switch else None
+        )
 
 
 def run_attached(
@@ -75,6 +85,7 @@ def run_attached(
     output: Path,
     *,
     duration: float = 0.0,
+    part: RecordedPart = WHOLE_RUN,
     tick: Callable[[], None] = lambda: None,
 ) -> PerfRun:
     """Record running processes (all of the machine's without pids) until they end, Ctrl-C or the duration.
@@ -89,10 +100,30 @@ def run_attached(
         except MachineLacksError as error:
             raise MachineLacksError(f"perf cannot record: {error}", "see 'nprof doctor'") from error
         start_ns = time.monotonic_ns()
-        code = perf.wait(duration, tick)
+        switch = Switch(part, perf.turn)
+        with _switching(switch, perf, part):
+            code = perf.wait(duration, tick)
         messages = perf.stop()
         check_space(output.parent)
-        return PerfRun(code, -1, start_ns, messages)
+        return PerfRun(code, -1, start_ns, messages, switch.spans if part.by_switch else None)
+
+
+@contextmanager
+def _switching(switch: Switch, perf: PerfProcess, part: RecordedPart) -> Iterator[None]:
+    """perf, which counts, does so in the part only, as long as the block lasts."""
+    if not part.by_switch:
+        yield
+        return
+    perf.turn(Turn.NOT_NOW)
+    handlers = {number: lambda *_, call=call: call() for number, call in switch.signals.items()}
+    previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    switch.begin()
+    try:
+        yield
+    finally:
+        switch.end()
+        for number, before in previous.items():
+            signal.signal(number, before)
 
 
 def check_space(folder: Path) -> None:
@@ -106,8 +137,10 @@ def check_space(folder: Path) -> None:
 class _Watch:
     """perf attached to one program, which tells its pid through one pipe and waits for a go at another."""
 
-    def __init__(self, options: Sequence[str], output: Path, machine_wide: bool) -> None:
+    def __init__(self, options: Sequence[str], output: Path, machine_wide: bool, part: RecordedPart) -> None:
         self.perf: PerfProcess | None = None
+        self.switch = Switch(part, self._turn)
+        self._part = part
         self.pid = -1
         self.start_ns = -1
         self.problem = ""
@@ -158,13 +191,22 @@ class _Watch:
                 target = target_of(() if self._machine_wide else (self.pid,))
                 self.perf = PerfProcess(self._options, target, self._output)
                 self.perf.enable()
+                if self._part.by_switch:
+                    self.perf.turn(Turn.NOT_NOW)
                 self.start_ns = time.monotonic_ns()
                 os.write(self._go_in, b"g")
+                if self._part.by_switch:
+                    self.switch.begin()
                 self._until_end(self.perf, duration, tick)
         except (OSError, MachineLacksError) as error:
             self.problem = str(error)
         finally:
+            self.switch.end()
             self._close(self._go_in)
+
+    def _turn(self, turn: Turn) -> None:
+        if self.perf:
+            self.perf.turn(turn)
 
     def _until_end(self, perf: PerfProcess, duration: float, tick: Callable[[int], None]) -> None:
         until = time.monotonic() + duration if duration else float("inf")

@@ -60,6 +60,7 @@ def run_perf(
             output,
             machine_wide=machine_wide or choices.all_cpus,
             duration=choices.duration,
+            part=request.part,
             tick=lambda pid: progress(meter.line([pid]), WATCHING),
         )
     for pid in choices.pids:
@@ -73,6 +74,7 @@ def run_perf(
         arguments,
         output,
         duration=choices.duration,
+        part=request.part,
         tick=lambda: progress(f"{target}: {meter.line(choices.pids)}; Ctrl-C ends it", -1.0),
     )
 
@@ -146,7 +148,13 @@ def recording_of(
     before the program's start.
     """
     facts = found.facts
-    if run.exit_code == INTERRUPTED and run.pid >= 0 and run.pid not in {pid for _time, pid in facts.execs}:
+    unseen = run.spans is not None  # the start of the program need not have been recorded
+    if (
+        run.exit_code == INTERRUPTED
+        and run.pid >= 0
+        and not unseen
+        and run.pid not in {pid for _time, pid in facts.execs}
+    ):
         raise KeyboardInterrupt
     members = family(facts, run.pid) if only_family and run.pid >= 0 else None
     blocks = OwnBlocks(found, request.machine, run, members)
@@ -164,6 +172,7 @@ def recording_of(
         losses=facts.losses_from(run.start_ns),
         notes=_notes(request, run, found, period, notes),
         identity=None if request.argv else identity_of(records, pids)[0],
+        spans=run.spans,
     )
 
 

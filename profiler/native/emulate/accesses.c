@@ -89,6 +89,8 @@ static __attribute__((noinline)) void slow_access(unsigned vcpu, uint32_t info, 
     t->budget = t->budget < 0 ? 0 : t->budget;
     em_settle(t);
     if (unlikely(!t->holding || t->turn_left <= 0)) {
+        em_part_check();
+        if (unlikely(em_part_over())) return;
         if (!(t->holding ? em_turn_pass(t) : em_turn_take(t, false))) {
             put_aside(t, RW(info), addr, (uint64_t)ip);
             return;

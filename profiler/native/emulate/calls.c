@@ -37,10 +37,12 @@ void em_on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t 
     enum em_syscall_kind kind = em_guest_syscall(number);
     (void)id, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
     em_settle(t);
+    if (em_part_marked(number, a1)) return;
     if (em_options.fair || kind == CALL_UNMAP || t->late_count) {
-        while (!t->holding && !em_turn_take(t, true)) {
+        while (!t->holding && em_recording && !em_turn_take(t, true)) {
             /* QEMU does not wait for threads in system calls: what stalls will move on. */
         }
+        if (!t->holding) return; /* it is not recorded any more */
         em_catch_up(t);
         if (kind == CALL_UNMAP && em_options.cached) {
             em_pages_forget(a1, a2);
@@ -62,7 +64,7 @@ void em_on_syscall_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number, in
     if (t->asked_at) em_clock_answered(t);
     if (t->futex_state == FUTEX_ASLEEP || t->futex_state == FUTEX_WAKING) em_futex_answered(t, result);
     em_thread_pin_if_many(t);
-    while (em_options.fair && !t->ended && !t->holding && !em_turn_take(t, true)) {
+    while (em_options.fair && em_recording && !t->ended && !t->holding && !em_turn_take(t, true)) {
         /* as above */
     }
     if (t->late_count && t->holding) em_catch_up(t);

@@ -13,6 +13,7 @@
  * threads.c  guest threads: attach, exit, fork
  * accesses.c what an access runs through
  * calls.c    the guest's system calls
+ * part.c     the part of the run that is recorded
  * plugin.c   QEMU's side: translation
  *
  * From the lowest up: each uses those above it in this list.
@@ -98,6 +99,7 @@ struct em_thread {
     int64_t granted;   /* what budget was set to */
     struct cache_core core;
     int64_t turn_left; /* accesses left in this turn */
+    int64_t turn_given; /* what is not yet counted of it: turn_left when it was last (part.c) */
     int64_t gap_left;  /* accesses until the next sample */
     int64_t turn_base; /* ns: time of the turn's start, 0 before the first */
     int64_t position;  /* accesses since then: the time within the turn */
@@ -127,9 +129,11 @@ struct em_thread {
 struct em_options {
     char dir[4096];
     uint64_t period, turn, seed;
+    uint64_t skip, take; /* accesses to leave out, and to record (0: all) */
     bool cached, fair;
     uint64_t size[EM_SIZES]; /* bytes of last-level caches, ascending */
     uint32_t sizes;
+    bool part, marked; /* a shared word says when to record; so do the program's marks */
 };
 
 extern struct em_options em_options;
@@ -150,6 +154,20 @@ void em_on_spin(unsigned vcpu, void *unused);
 void em_on_syscall(uint64_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4,
                    uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8);
 void em_on_syscall_return(uint64_t id, unsigned vcpu, int64_t number, int64_t result);
+
+/* part.c */
+extern bool em_recording; /* changes when no guest thread runs */
+bool em_part_init(uint64_t id);
+void em_part_register(uint64_t id);
+void em_part_check(void);
+bool em_part_marked(int64_t number, uint64_t begins);
+void em_part_took(int64_t accesses);
+int64_t em_part_room(void);
+bool em_part_over(void);
+void em_part_forked(void);
+
+/* plugin.c */
+void em_register(uint64_t id);
 
 /* guest.c */
 enum em_syscall_kind {
@@ -176,6 +194,9 @@ bool em_guest_spins(const uint8_t *code, size_t bytes);
 bool em_threads_init(void);
 struct em_thread *em_thread_self(unsigned vcpu);
 void em_thread_born(unsigned vcpu);
+unsigned em_thread_vcpus(void);
+void em_threads_pause(void);
+void em_threads_resume(void);
 void em_thread_end(struct em_thread *t);
 void em_thread_last_access(struct em_thread *t);
 void em_thread_pin_if_many(struct em_thread *t);
@@ -196,6 +217,7 @@ bool em_thread_asleep(const struct em_thread *t);
 
 /* turns.c */
 void em_turns_reset(void);
+void em_turns_stop(void);
 bool em_turn_take(struct em_thread *t, bool patient);
 bool em_turn_pass(struct em_thread *t);
 void em_turn_release(struct em_thread *t, bool entering);

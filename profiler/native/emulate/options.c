@@ -29,6 +29,10 @@ static bool read_option(char *text) {
     if (!strcmp(text, "cache")) return em_options.cached = !strcmp(value, "on"), true;
     if (!strcmp(text, "schedule")) return em_options.fair = !strcmp(value, "fair"), true;
     if (!strcmp(text, "llc_sizes")) return read_sizes(value);
+    if (!strcmp(text, "skip")) return em_options.skip = strtoull(value, NULL, 10), true;
+    if (!strcmp(text, "take")) return em_options.take = strtoull(value, NULL, 10), true;
+    if (!strcmp(text, "part")) return em_options.part = !strcmp(value, "yes"), true;
+    if (!strcmp(text, "marked")) return em_options.marked = !strcmp(value, "yes"), true;
     return caches_option(text, value);
 }
 

@@ -33,6 +33,18 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
         qemu_plugin_register_vcpu_tb_exec_cb(tb, em_on_idle_block, QEMU_PLUGIN_CB_NO_REGS, (void *)(intptr_t)count);
 }
 
+/* What is to be called from now on. */
+void em_register(qemu_plugin_id_t id) {
+    qemu_plugin_register_vcpu_init_cb(id, on_birth);
+    if (!em_recording) {
+        em_part_register(id);
+        return;
+    }
+    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
+    qemu_plugin_register_vcpu_syscall_cb(id, em_on_syscall);
+    qemu_plugin_register_vcpu_syscall_ret_cb(id, em_on_syscall_return);
+}
+
 PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv) {
     const uint32_t r = QEMU_PLUGIN_MEM_R << 16, w = QEMU_PLUGIN_MEM_W << 16;
     api = info->version.cur;
@@ -44,11 +56,12 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_inf
     if (!em_options_read(argc, argv)) return 1;
     em_guest_select(info->target_name);
     em_turns_reset();
+    if (!em_part_init(id)) {
+        fprintf(stderr, "numaplan: the recorder's word on when to record is not there\n");
+        return 1;
+    }
     if (!em_threads_init() || (em_options.cached && !(em_pages_init() && caches_init()))) return 1;
     if (em_options.sizes && !em_reach_init()) return 1;
-    qemu_plugin_register_vcpu_init_cb(id, on_birth);
-    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
-    qemu_plugin_register_vcpu_syscall_cb(id, em_on_syscall);
-    qemu_plugin_register_vcpu_syscall_ret_cb(id, em_on_syscall_return);
+    em_register(id);
     return 0;
 }

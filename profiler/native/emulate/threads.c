@@ -2,6 +2,7 @@
 #include "emulate.h"
 
 #include <pthread.h>
+#include <string.h>
 #include <unistd.h>
 
 /* What a thread is before we have met it: a budget that is always spent leads to em_thread_self(). */
@@ -11,6 +12,8 @@ __thread struct em_thread *em_self __attribute__((tls_model("initial-exec"))) = 
 static pthread_mutex_t birth = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t at_end;
 static uint32_t births, birth_of[MAX_THREADS]; /* by vcpu */
+static unsigned vcpus;
+static bool awaited[MAX_THREADS]; /* by vcpu: whether the draw of turns waits for it */
 static bool open_files, many;
 static int process_cpu = -1;
 
@@ -23,8 +26,14 @@ static void no_memory(void) {
 /* QEMU makes a vcpu when the parent makes the thread: the order of births, whoever runs first. */
 void em_thread_born(unsigned vcpu) {
     birth_of[vcpu % MAX_THREADS] = __atomic_fetch_add(&births, 1, __ATOMIC_RELAXED);
-    em_turns_await(1);
+    awaited[vcpu % MAX_THREADS] = em_recording;
+    for (unsigned seen = vcpus; seen <= vcpu; seen = vcpus)
+        __atomic_compare_exchange_n(&vcpus, &seen, vcpu + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    if (em_recording) em_turns_await(1);
 }
+
+/* One more than the highest number of a vcpu that was ever made. */
+unsigned em_thread_vcpus(void) { return vcpus; }
 
 static struct em_thread *attach(unsigned vcpu) {
     pthread_mutex_lock(&birth);
@@ -37,7 +46,7 @@ static struct em_thread *attach(unsigned vcpu) {
     t->core.slot = em_slot_free();
     t->record.start_ns = -1;
     t->record.end_ns = -1;
-    t->to_come = true;
+    t->to_come = awaited[vcpu % MAX_THREADS];
     t->core.node = caches.cpu_nodes[t->record.birth % caches.cpus];
     t->core.counts = &t->record.caches;
     t->core.domain = caches.cpu_domains[t->record.birth % caches.cpus];
@@ -69,11 +78,44 @@ void em_thread_last_access(struct em_thread *t) {
 void em_thread_end(struct em_thread *t) {
     if (t->ended) return;
     pthread_mutex_lock(&birth);
-    em_thread_last_access(t);
+    if (em_recording) em_thread_last_access(t);
+    else t->record.end_ns = em_clock_last();
     em_slot_leave(t);
     pthread_mutex_unlock(&birth);
-    em_futex_ends(t);
+    if (em_recording) em_futex_ends(t);
     em_turn_release(t, true);
+}
+
+/* ---- the recording is paused, and goes on: no guest thread runs, but for some in system calls ---- */
+
+static void at_rest(struct em_thread *t) {
+    t->granted = t->budget = t->idle = 0;
+    t->holding = t->block_open = t->spinning = t->to_come = false;
+    t->futex_state = FUTEX_NONE;
+    t->asked_at = 0;
+    t->late_count = 0;
+}
+
+void em_threads_pause(void) {
+    for (uint32_t slot = 0; slot < em_thread_slots(); slot++) {
+        struct em_thread *t = em_thread_at(slot);
+        if (!t || t->ended) continue;
+        em_settle(t);
+        em_thread_unpin(t);
+    }
+    em_turns_stop();
+    if (open_files && em_options.fair) em_spool_clock(em_host_ns(), em_clock_last());
+}
+
+void em_threads_resume(void) {
+    memset(awaited, 0, sizeof awaited);
+    em_turns_stop();
+    em_futex_forked();
+    for (uint32_t slot = 0; slot < em_thread_slots(); slot++) {
+        struct em_thread *t = em_thread_at(slot);
+        if (t && !t->ended) at_rest(t);
+    }
+    if (open_files && em_options.fair) em_spool_clock(em_host_ns(), em_clock_last());
 }
 
 static void host_thread_ends(void *t) { em_thread_end(t); }
@@ -110,6 +152,7 @@ static void forked(void) {
     struct em_thread *parent = em_self;
     pthread_mutex_init(&birth, NULL);
     em_slots_forked();
+    em_part_forked();
     open_files = many = false;
     process_cpu = -1;
     em_turns_reset();
@@ -118,9 +161,11 @@ static void forked(void) {
     em_clock_forked();
     em_futex_forked();
     em_self = &nobody;
-    if (parent != &nobody) {
-        birth_of[0] = 0;
-        births = 1;
+    memset(birth_of, 0, sizeof birth_of);
+    memset(awaited, 0, sizeof awaited);
+    births = 1;
+    pthread_setspecific(at_end, NULL);
+    if (parent != &nobody && em_recording) {
         struct em_thread *t = attach(0);
         t->to_come = false;
         t->turn_base = parent->turn_base + parent->position;

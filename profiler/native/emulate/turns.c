@@ -38,6 +38,7 @@ static struct {
     struct em_thread *entering; /* in a system call, and not yet seen asleep in it */
     struct em_thread *passer;   /* gave its turn to another: is not drawn if anybody else can be */
     uint64_t turns, random;
+    uint32_t recordings; /* that were begun or ended: who waits since before waits in vain */
 } token;
 
 static long futex(int32_t *word, int operation, int32_t value, const struct timespec *timeout) {
@@ -63,9 +64,27 @@ void em_turns_reset(void) {
     token.random = em_options.seed * UINT64_C(0x9e3779b97f4a7c15) + UINT64_C(0x1234567);
 }
 
+/* Nobody has the turn or waits for one, as a recording is paused or goes on; no guest thread runs, but some may be
+ * here on their way into or out of a system call. */
+void em_turns_stop(void) {
+    lock();
+    if (token.holder != NULL) em_clock_advance(token.holder->turn_base + token.holder->position);
+    token.holder = token.entering = token.passer = NULL;
+    token.count = 0;
+    token.coming = 0;
+    __atomic_fetch_add(&token.recordings, 1, __ATOMIC_RELAXED);
+    unlock();
+}
+
 /* Whether another thread waits, or is about to. */
 bool em_turn_wanted(void) {
     return __atomic_load_n(&token.count, __ATOMIC_RELAXED) || __atomic_load_n(&token.coming, __ATOMIC_RELAXED) > 0;
+}
+
+/* What was done of the turn is told; the next time only what comes after. */
+static void count_turn(struct em_thread *t) {
+    em_part_took(t->turn_given - t->turn_left);
+    t->turn_given = t->turn_left;
 }
 
 static void begin(struct em_thread *t) {
@@ -77,10 +96,13 @@ static void begin(struct em_thread *t) {
     t->holding = true;
     /* Turns of equal length would fall into step with the program's own rhythm. */
     t->turn_left = (int64_t)(em_options.turn / 2 + em_next_random(&t->random) % (em_options.turn + 1)) + 1;
+    if (t->turn_left > em_part_room()) t->turn_left = em_part_room();
+    t->turn_given = t->turn_left;
 }
 
 static void finish(struct em_thread *t) {
     t->holding = false;
+    count_turn(t);
     em_clock_advance(t->turn_base + t->position);
 }
 
@@ -158,11 +180,12 @@ static bool stalled(struct em_thread *t, uint64_t turns, int64_t waited_ns) {
 }
 
 /* Wait to be given the turn; false when nothing has moved for STALLED_NS. */
-static bool wait_for_turn(struct em_thread *t) {
+static bool wait_for_turn(struct em_thread *t, uint32_t recording) {
     const struct timespec slice = {0, STALLED_NS}, moment = {0, WATCH_NS};
     uint64_t turns = __atomic_load_n(&token.turns, __ATOMIC_RELAXED);
     int64_t since = em_host_ns();
     for (int32_t go; (go = __atomic_load_n(&t->go, __ATOMIC_ACQUIRE)) != GO_RUN;) {
+        if (__atomic_load_n(&token.recordings, __ATOMIC_RELAXED) != recording) return false;
         struct em_thread *watched = __atomic_load_n(&token.entering, __ATOMIC_RELAXED);
         if (go == GO_WATCH && watched != NULL) watch();
         else if (go == GO_WATCH)
@@ -179,6 +202,7 @@ static bool wait_for_turn(struct em_thread *t) {
     }
     __atomic_store_n(&t->go, GO_WAIT, __ATOMIC_RELAXED);
     t->spinning = false;
+    if (__atomic_load_n(&token.recordings, __ATOMIC_RELAXED) != recording) return false;
     begin(t);
     return true;
 }
@@ -200,11 +224,12 @@ static bool turn_get(struct em_thread *t, bool came) {
     token.coming -= came && token.coming > 0;
     get_in_line(t);
     struct em_thread *next = draw(), *looks = next ? NULL : watcher();
+    uint32_t recording = token.recordings;
     unlock();
     if (next != t) tell_drawn(next);
     else __atomic_store_n(&t->go, GO_RUN, __ATOMIC_RELAXED);
     tell_watcher(looks);
-    return wait_for_turn(t);
+    return wait_for_turn(t, recording);
 }
 
 /* Get the turn; false when the access must be put aside: after a stall, or soon after one unless `patient`. */
@@ -223,6 +248,7 @@ bool em_turn_take(struct em_thread *t, bool patient) {
 /* The turn is used up: let another thread go first if one waits. False as for em_turn_take. */
 bool em_turn_pass(struct em_thread *t) {
     if (!em_options.fair) {
+        count_turn(t);
         begin(t);
         return true;
     }
@@ -247,6 +273,7 @@ bool em_turn_pass(struct em_thread *t) {
 void em_turn_release(struct em_thread *t, bool entering) {
     if (!t->holding) return;
     if (!em_options.fair) {
+        count_turn(t);
         t->holding = false;
         return;
     }

@@ -61,6 +61,7 @@ enum np_kind {
     NP_SEGMENT, /* a: flags, b: load bias, c: address, d: bytes, e: file offset */
     NP_MODULE_END, /* b: load bias */
     NP_AREA, /* b: address, c: bytes: anonymous memory found at the end */
+    NP_MARK, /* a: 1 the program says that its work begins, 0 that it ends */
     NP_OTHERS = 32, /* and up: records of who uses this library, which it does not know */
 };
 

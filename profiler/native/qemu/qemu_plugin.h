@@ -42,6 +42,7 @@ struct qemu_info {
 enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
 enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_R = 1, QEMU_PLUGIN_MEM_W, QEMU_PLUGIN_MEM_RW };
 
+typedef void (*qemu_simple_cb)(qemu_plugin_id_t id);
 typedef void (*qemu_vcpu_cb)(qemu_plugin_id_t id, unsigned vcpu);
 typedef void (*qemu_vcpu_udata_cb)(unsigned vcpu, void *userdata);
 typedef void (*qemu_mem_cb)(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *userdata);
@@ -50,6 +51,8 @@ typedef void (*qemu_syscall_cb)(qemu_plugin_id_t id, unsigned vcpu, int64_t numb
                                 uint64_t a3, uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8);
 typedef void (*qemu_syscall_ret_cb)(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_t result);
 
+/* Drop all that is registered and translated, and call cb, when no vcpu runs; asked for by one that does. */
+void qemu_plugin_reset(qemu_plugin_id_t id, qemu_simple_cb cb);
 void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id, qemu_vcpu_cb cb);
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, qemu_tb_trans_cb cb);
 void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, qemu_vcpu_udata_cb cb,

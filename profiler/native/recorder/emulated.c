@@ -43,6 +43,9 @@ void np_emulated_start(void) {
     }
 }
 
+/* Of a native shell in between, too, where it does no harm. */
+bool np_is_emulated(void) { return carried[0] != NULL; }
+
 static size_t cut_words(char *text, char **words) {
     size_t n = 0;
     for (char *word = text; word && n < WORDS; n++) {

@@ -3,9 +3,12 @@
 
 #include "preload.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { LOG_BYTES = 128 << 20, PROCESS_TEXT = 32 * 1024 };
@@ -63,6 +66,33 @@ static void module_loaded(const struct np_module *module) {
 
 static void module_gone(uintptr_t bias) { np_log(NP_MODULE_END, NP_NO_THREAD, 0, bias, 0, 0, 0); }
 
+/* ---- what the program marks (launcher/native/include/numaplan.h) ---- */
+
+enum { MARK_CALL = 0x6e756d61 }; /* no system call; the emulation sees it (profiler/native/emulate/part.c) */
+
+static _Atomic int marks; /* begun and not ended */
+
+static int mark(bool begins) {
+    if (!np_active()) return -1;
+    int seen = atomic_load(&marks);
+    while ((begins || seen > 0) && !atomic_compare_exchange_weak(&marks, &seen, seen + (begins ? 1 : -1))) {
+        /* another thread was sooner */
+    }
+    np_log(NP_MARK, np_thread_number(), begins, 0, 0, 0, 0);
+    int saved = errno;
+    if (np_is_emulated()) syscall(MARK_CALL, (long)begins);
+    errno = saved;
+    return 0;
+}
+
+__attribute__((visibility("default"))) int numaplan_mark_begin(void) { return mark(true); }
+__attribute__((visibility("default"))) int numaplan_mark_end(void) { return mark(false); }
+
+/* In a forked child: what began before goes on in it. */
+static void forked(void) {
+    for (int left = atomic_load(&marks); left > 0; left--) np_log(NP_MARK, np_thread_number(), true, 0, 0, 0, 0);
+}
+
 /* ---- the end ---- */
 
 /* Anonymous memory at the end of the process: the heaps of small blocks, and whatever no hook saw made. */
@@ -99,6 +129,7 @@ static void end(void) {
 const struct np_hooks np_hooks = {
     .library = "preload.so",
     .start = start,
+    .forked = forked,
     .end = end,
     .region_made = region_made,
     .region_gone = region_gone,

@@ -6,7 +6,8 @@
 
 #pragma GCC visibility push(hidden)
 
-void np_emulated_start(void); /* remembers how this process was started */
+void np_emulated_start(void);
+bool np_is_emulated(void); /* remembers how this process was started */
 size_t np_emulated_room(struct np_exec *call);
 void np_emulated_change(struct np_exec *call, void *room);
 
