@@ -32,6 +32,11 @@ class RecordedPart:
         """Whether a `Switch` has something to do."""
         return bool(self.skip_seconds or self.take_seconds or self.on_signal)
 
+    @property
+    def by_part(self) -> bool:
+        """Whether it is less than all."""
+        return self != RecordedPart()
+
     def facts(self) -> dict[str, str]:
         """The same for the trace's meta table."""
         given = {

@@ -3,6 +3,7 @@
 import os
 import sys
 import termios
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -13,14 +14,16 @@ if TYPE_CHECKING:
     from ..backends.base import Progress
 
 _LEAST_ROWS, _LEAST_COLUMNS = 4, 20
+_PLAIN_SECONDS = 10.0  # between lines on a terminal without rows
 _SAVE, _RESTORE, _DOWN, _UP, _CLEAR = "\0337", "\0338", "\033D", "\033[1A", "\033[K"
 
 
 @contextmanager
-def terminal_progress() -> "Iterator[Progress]":
+def terminal_progress(expected: str = "") -> "Iterator[Progress]":
     """A progress bar on a terminal's stderr, which comes to be with the first thing that it has to say.
 
     While a program runs that was started from here, a line at the bottom instead: the rest is the program's.
+    expected: how long that will be, which the line then says beside how long it has been.
     """
     if not sys.stderr.isatty():
         yield lambda _what, _share: None
@@ -29,10 +32,12 @@ def terminal_progress() -> "Iterator[Progress]":
         row = StatusRow(sys.stderr.fileno())
         stack.callback(row.close)
         shown: list[Progress] = []
+        began = time.monotonic()
 
         def advance(what: str, share: float) -> None:
             if share == WATCHING:
-                row.show(what)
+                passed = f"{time.monotonic() - began:.0f} s of about {expected}: " if expected else ""
+                row.show(passed + what)
                 return
             row.close()
             if not shown:
@@ -59,19 +64,24 @@ def _bar(stack: ExitStack) -> "Progress":
 class StatusRow:
     """Takes the last row of the terminal behind a descriptor with the first `show`, gives it back at `close`.
 
-    Nothing is drawn where it would disturb: in the background, on terminals that cannot (TERM=dumb) or are
-    tiny, and while a full-screen program has switched off the terminal's line mode.
+    Nothing is drawn where it would disturb: in the background, and while a full-screen program has switched
+    off the terminal's line mode. Terminals that cannot (TERM=dumb) or are tiny get a plain line now and then.
     """
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, plain_seconds: float = _PLAIN_SECONDS) -> None:
         self._descriptor = descriptor
+        self._plain_seconds = plain_seconds
+        self._told = time.monotonic()
         self._size: tuple[int, int] | None = None  # (columns, rows) when the row was taken
 
     def show(self, text: str) -> None:
         """Put a text into the row, cut to its width."""
         with suppress(OSError, termios.error):
             size = tuple(os.get_terminal_size(self._descriptor))
-            if not self._may_draw(*size):
+            if not self._may_write():
+                return
+            if not _can_draw(*size):
+                self._show_plainly(text)
                 return
             if size != self._size:
                 self._take(*size)
@@ -87,9 +97,12 @@ class StatusRow:
             rows = os.get_terminal_size(self._descriptor).lines
             self._write(f"{_SAVE}\033[r\033[{rows};1H{_CLEAR}{_RESTORE}")
 
-    def _may_draw(self, columns: int, rows: int) -> bool:
-        if columns < _LEAST_COLUMNS or rows < _LEAST_ROWS or os.environ.get("TERM", "dumb") == "dumb":
-            return False
+    def _show_plainly(self, text: str) -> None:
+        if time.monotonic() - self._told >= self._plain_seconds:
+            self._told = time.monotonic()
+            self._write(f"nprof: {text}\r\n")
+
+    def _may_write(self) -> bool:
         local_modes = termios.tcgetattr(self._descriptor)[3]
         return bool(local_modes & termios.ICANON) and os.tcgetpgrp(self._descriptor) == os.getpgrp()
 
@@ -100,3 +113,7 @@ class StatusRow:
 
     def _write(self, text: str) -> None:
         os.write(self._descriptor, text.encode())
+
+
+def _can_draw(columns: int, rows: int) -> bool:
+    return columns >= _LEAST_COLUMNS and rows >= _LEAST_ROWS and os.environ.get("TERM", "dumb") != "dumb"

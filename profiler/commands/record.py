@@ -2,6 +2,7 @@
 
 import os
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,6 +78,9 @@ class RecordCommand(Command, frozen=True):
         list[str], Option(metavar="EVENT", help="Record these perf events instead; may be repeated.")
     ] = []
     phys: Annotated[bool, Option(help="Record physical addresses (root).")] = False
+    estimate: Annotated[
+        bool, Option(help="Run APP once without recording, and say how long recording will take.")
+    ] = False
     dry_run: Annotated[bool, Option(help="Print the command line, run nothing.")] = False
     sysfs: Annotated[
         Path | None, Option(metavar="DIR", help="With --dry-run: a recorded tree of /sys and /proc.")
@@ -102,8 +106,14 @@ class RecordCommand(Command, frozen=True):
             )
         if self.summary:
             check_output(self.summary)
+        expected = self._estimate(options) if self.estimate else ""
         recorded = record_runs(
-            self.argv, options, self.runs, watch=terminal_progress, chosen=_say_choice, done=_say_run
+            self.argv,
+            options,
+            self.runs,
+            watch=partial(terminal_progress, expected),
+            chosen=_say_choice,
+            done=_say_run,
         )
         code = recorded[-1].summary.exit_code
         if len(recorded) < self.runs:
@@ -113,6 +123,20 @@ class RecordCommand(Command, frozen=True):
 
             write_document(self.summary, msgspec.json.encode(summary_document(recorded)))
         return code
+
+    def _estimate(self, options: "RecordOptions") -> str:
+        """Say how long the recording will take, and return it."""
+        from ..recording.estimate import estimate
+        from ..recording.record import choose
+
+        if not self.argv:
+            raise UsageError("--estimate without a program to start", "end the command with the program")
+        backend = choose(options)[1].name
+        found = estimate(self.argv, backend)
+        how = "under emulation" if backend == "emulate" else f"recorded with {backend}"
+        most = "at most " if options.part.by_part else ""
+        say(f"native {found.seconds:.2g} s; {how} {most}about {found.span}")
+        return found.span
 
     def _options(self) -> "RecordOptions":
         from ..identity.rank import rank_of

@@ -13,7 +13,7 @@ from pathlib import Path
 from numaplan.common import UsageError, check_output, find_program
 from numaplan.machine import Machine
 
-from ..backends.base import IDENTITY, PerfChoices, Progress, Recording, RecordRequest
+from ..backends.base import IDENTITY, Backend, PerfChoices, Progress, Recording, RecordRequest
 from ..backends.choice import choose_backend
 from ..backends.part import RecordedPart
 from ..backends.perf.kernel_files import ROOT
@@ -78,8 +78,7 @@ def record(
     check_target(argv, options)
     if argv:
         find_program(argv)
-    machine = Machine.load(options.machine)
-    backend, reason = choose_backend(options.backend, machine, options.choices, part=options.part)
+    machine, backend, reason = choose(options)
     chosen(backend.name, reason)
     shown = list(argv) or _arguments_of(options.choices.pids)
     with prepared(argv, options, machine) as request:
@@ -109,6 +108,12 @@ def record(
         backend=backend.name,
         reason=reason,
     )
+
+
+def choose(options: RecordOptions) -> tuple[Machine, Backend, str]:
+    """The machine and the backend that the options ask for, and why it was taken; raises as record()."""
+    machine = Machine.load(options.machine)
+    return machine, *choose_backend(options.backend, machine, options.choices, part=options.part)
 
 
 def _part_of(

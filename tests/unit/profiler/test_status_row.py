@@ -77,3 +77,17 @@ def test_nothing_is_drawn_where_it_would_disturb(
     row.show("no")
     row.close()
     assert seen(terminal) == ""
+
+
+def test_a_terminal_without_rows_gets_plain_lines(
+    terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _ours, theirs = terminal
+    monkeypatch.setenv("TERM", "dumb")
+    row = StatusRow(theirs, plain_seconds=0.0)
+    row.show("much")
+    row.close()
+    assert seen(terminal).strip() == "nprof: much"
+    seldom = StatusRow(theirs, plain_seconds=3600.0)
+    seldom.show("more")
+    assert seen(terminal) == ""
