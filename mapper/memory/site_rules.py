@@ -113,7 +113,10 @@ def tables_by_region(
 
 
 class _Cells(msgspec.Struct):
-    """Pages of several blocks: (C,) block, page, and page of the largest block; (C, nodes) accesses."""
+    """Pages of several blocks: (C,) block, page, and page of the largest block; (C, nodes) accesses.
+
+    In order of blocks and pages.
+    """
 
     block: Ints
     page: Ints
@@ -139,12 +142,14 @@ class _Cells(msgspec.Struct):
         usual = np.zeros((int(self.block.max()) + 1, self.counts.shape[1]))
         np.add.at(usual, self.block, self.counts)
         most: Floats = usual.max(axis=1)
-        for shift in range(int(self.page.max()).bit_length()):
-            cell, place = np.unique(np.stack([self.block, self.page >> shift]), axis=1, return_inverse=True)
-            sums = np.zeros((cell.shape[1], self.counts.shape[1]))
-            np.add.at(sums, place.reshape(-1), self.counts)
-            home = homes(sums, usual[cell[0]].argmax(axis=1))
-            most = np.maximum(most, self._by_block(cell[0], sums[np.arange(len(sums)), home]))
+        block, granule, sums = self.block, self.page, self.counts
+        for _ in range(int(self.page.max()).bit_length()):
+            home = homes(sums, usual[block].argmax(axis=1))
+            most = np.maximum(most, self._by_block(block, sums[np.arange(len(sums)), home]))
+            granule = granule >> 1
+            new = np.append(True, (np.diff(block) != 0) | (np.diff(granule) != 0))
+            edges = np.flatnonzero(new)
+            block, granule, sums = block[edges], granule[edges], np.add.reduceat(sums, edges, axis=0)
         return most
 
 
