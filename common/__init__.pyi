@@ -20,6 +20,7 @@ from .frame import (
     interruptible as interruptible,
     leave as leave,
     printable as printable,
+    tell as tell,
 )
 from .junit import JUnitCase as JUnitCase, junit_xml as junit_xml
 from .loading import load_native as load_native, load_numpy as load_numpy, native_part as native_part

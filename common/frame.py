@@ -80,9 +80,17 @@ def fail(prog: str, text: str, code: int) -> int:
 
         traceback.print_exc()
     with suppress(OSError):
-        if sys.stderr is not None:
-            print(f"{prog}: error: {printable(' '.join(text.split()))}", file=sys.stderr)
+        tell(f"{prog}: error: {printable(' '.join(text.split()))}")
     return code
+
+
+def tell(*lines: str) -> None:
+    """Lines for people on stderr, if there is one: in one write, for the ranks of a job share it.
+
+    Not by print(), which writes a line and its end one after the other where stderr has no buffer.
+    """
+    if sys.stderr is not None and lines:
+        sys.stderr.write("".join(f"{line}\n" for line in lines))
 
 
 def printable(text: str) -> str:

@@ -1,13 +1,12 @@
 """After the program's end: what was applied, compared with the plan, written and said."""
 
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from numaplan.common import printable, write_document
+from numaplan.common import printable, tell, write_document
 from numaplan.mapper import Plan
 
 from ..enforce.plan_fit import what_differs
@@ -53,21 +52,18 @@ def finish(launch: CheckedLaunch, table: PlanTable, workdir: Path, code: int, at
     if not request.quiet:
         warning = warning_of(applied, plan)
         match = f"match: {applied.match}" if applied.match else ""
-        for text in (f"warning: {warning}" if warning else "", match, applied.summary):
-            if text:
-                say(launch, text)
+        say(launch, f"warning: {warning}" if warning else "", match, applied.summary)
     if launch.report_path:
         write_document(launch.report_path, applied.to_json())
     return 1 if request.strict and not applied.ok and code == 0 else code
 
 
-def say(launch: CheckedLaunch, text: str) -> None:
-    """A line on stderr, if there is one that is read."""
+def say(launch: CheckedLaunch, *texts: str) -> None:
+    """Lines on stderr, if there is one that is read; nothing for an empty text."""
     who = "nlaunch" if launch.root == "p0" else f"nlaunch: {launch.root}"
-    text = text if len(text) <= LONGEST else text[:LONGEST] + " …"
+    cut = (text if len(text) <= LONGEST else text[:LONGEST] + " …" for text in texts if text)
     with suppress(OSError):
-        if sys.stderr is not None:
-            print(f"{who}: {printable(text)}", file=sys.stderr, flush=True)
+        tell(*(f"{who}: {printable(text)}" for text in cut))
 
 
 def _left_to_first_touch(launch: CheckedLaunch, logged: LoggedRun) -> list[str]:

@@ -8,7 +8,7 @@ from typing import IO, Any
 import msgspec
 import numpy as np
 
-from numaplan.common import UsageError
+from numaplan.common import UsageError, tell
 from numaplan.mapper import MoveThread
 
 from ..process.page_moves import PAGE_BYTES
@@ -101,7 +101,7 @@ class Status:
     def say(self, text: str) -> None:
         """One line."""
         if not self._quiet:
-            print(f"nlaunch: online: {text}", file=sys.stderr)
+            tell(f"nlaunch: online: {text}")
 
     def show(self, interval: Interval, tally: Tally) -> None:
         """The state after an interval."""

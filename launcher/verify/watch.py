@@ -1,7 +1,6 @@
 """`--watch`: look at the running program from outside, and say when something is not as planned."""
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from numaplan.common import tell
 from numaplan.mapper import Plan, PlanRegion
 
 from ..enforce.plan_table import PlanTable
@@ -80,7 +80,7 @@ class Watch:
                 self._misplaced_threads.setdefault(name, time.monotonic() - self._began)
             line = check.line()
             if check.threads and line != last and not self._quiet:
-                print(f"nlaunch: watch: {line}", file=sys.stderr)
+                tell(f"nlaunch: watch: {line}")
             last = line
 
 

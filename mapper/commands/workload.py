@@ -1,11 +1,10 @@
 """What the commands that place a workload share: the options that name it, and words to people."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from numaplan.common import Argument, Command, Option, UsageError
+from numaplan.common import Argument, Command, Option, UsageError, tell
 
 if TYPE_CHECKING:
     from numaplan.machine import Machine
@@ -105,5 +104,4 @@ class WorkloadCommand(PartCommand, frozen=True, kw_only=True):
 
 def say(notes: Sequence[str]) -> None:
     """Words to people, on stderr."""
-    for note in notes:
-        print(f"nmap: {note}", file=sys.stderr)
+    tell(*(f"nmap: {note}" for note in notes))

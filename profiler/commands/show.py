@@ -1,10 +1,11 @@
 """How `nprof` draws its answers on a terminal."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING, Any
+
+from numaplan.common import tell
 
 if TYPE_CHECKING:
     from ..doctor import Check
@@ -93,9 +94,9 @@ def show_checks(checks: Sequence["Check"]) -> None:
             console.print(f"      fix: [cyan]{check.hint}[/cyan]", highlight=False, soft_wrap=True)
 
 
-def say(text: str) -> None:
-    """A word to people, on stderr."""
-    print(f"nprof: {text}", file=sys.stderr)
+def say(*texts: str) -> None:
+    """Lines for people, on stderr."""
+    tell(*(f"nprof: {text}" for text in texts))
 
 
 def say_summary(summary: "RecordSummary | ImportSummary", trace: Path) -> None:
@@ -103,6 +104,5 @@ def say_summary(summary: "RecordSummary | ImportSummary", trace: Path) -> None:
     from ..recording.outcome import summarise
 
     lost = f", {summary.losses:,} lost" if summary.losses else ""
-    say(f"{summary.samples:,} samples of {summary.threads} threads{lost} in {trace}")
-    for line in summarise(trace):
-        say(line)
+    held = f"{summary.samples:,} samples of {summary.threads} threads{lost} in {trace}"
+    say(held, *summarise(trace))
