@@ -81,6 +81,12 @@ class Analysis(msgspec.Struct, frozen=True):
         ends = sorted({*self.changes, *self.partner_changes, len(self.timeline.per_thread)} - {0})
         return list(pairwise([0, *ends]))
 
+    @property
+    def names(self) -> list[str]:
+        """The threads' creation paths, after the process where there are several."""
+        several = len({thread.process for thread in self.threads}) > 1
+        return [f"{thread.process}:{thread.path}" if several else thread.path for thread in self.threads]
+
     def graph(self, comm: NDArray[np.float64] | None = None) -> "nx.Graph":
         """Who communicates with whom as a networkx graph: a vertex a thread, an edge a pair that does.
 

@@ -42,24 +42,26 @@ def _partners(analysis: Analysis, regions: Sequence[RegionUse], pages: PageCount
     if total <= 0 or len(comm) < 3:
         return []
     sentences = []
+    names = analysis.names
     groups = close_groups(analysis)[:MOST_GROUPS]
     where = [main_region(group, regions, pages) for group in groups]
     if len(groups) > 1 and len(set(where)) == 1:
         where = [""] * len(groups)  # said once, with the memory
     for group, place in zip(groups, where, strict=True):
         inside = float(comm[np.ix_(group, group)].sum()) / 2
-        names = thread_list([analysis.threads[index].path for index in group])
+        listed = thread_list([names[index] for index in group])
         closer = place + main_times(group, analysis)
         sentences.append(
-            f"threads {names} exchange {inside / total:.0%} of all communication among themselves{closer}"
+            f"threads {listed} exchange {inside / total:.0%} of all communication among themselves{closer}"
         )
     if not sentences:
         sentences += _strongest_pairs(analysis, total)
     strongest = comm.sum(axis=1)
     first = int(np.argmax(strongest))
     if strongest[first] > 2 * float(np.median(strongest)) > 0:
-        path = analysis.threads[first].path
-        sentences.append(f"thread {path} takes part in {strongest[first] / total:.0%} of all communication")
+        sentences.append(
+            f"thread {names[first]} takes part in {strongest[first] / total:.0%} of all communication"
+        )
     return sentences
 
 
@@ -71,8 +73,8 @@ def _strongest_pairs(analysis: Analysis, total: float) -> list[str]:
     needed = int(np.searchsorted(np.cumsum(pairs[order]), total / 2)) + 1
     if needed > len(pairs) / 4 or needed > MOST_PAIRS:
         return []
-    paths = [thread.path for thread in analysis.threads]
-    named = (f"{paths[rows[pair]]}–{paths[columns[pair]]}" for pair in order[:needed].tolist())
+    names = analysis.names
+    named = (f"{names[rows[pair]]}–{names[columns[pair]]}" for pair in order[:needed].tolist())
     share = float(pairs[order[:needed]].sum()) / total
     return [f"{share:.0%} of all communication is between {needed} pairs of threads: {', '.join(named)}"]
 
@@ -96,8 +98,9 @@ def _load(analysis: Analysis) -> list[str]:
     if excess < UNEVEN or excess < chance:
         what = "miss the last cache" if analysis.load_source == "dram" else "access memory"
         return [f"the threads {what} about equally often"]
-    path = analysis.threads[highest].path
-    return [f"load is uneven: thread {path} has {loads[highest] / mean:.1f} times the mean"]
+    return [
+        f"load is uneven: thread {analysis.names[highest]} has {loads[highest] / mean:.1f} times the mean"
+    ]
 
 
 def _changes(analysis: Analysis) -> list[str]:
@@ -137,7 +140,7 @@ def _memory(analysis: Analysis, regions: Sequence[RegionUse]) -> list[str]:
         worst = regions[int(np.argmax(foreign))]
         sentences.append(
             f"{foreign.sum() / total:.0%} of accesses go to pages that another thread touched first, mostly "
-            f"in {worst.title} (first touched by thread {analysis.threads[worst.first_toucher].path}): "
+            f"in {worst.title} (first touched by thread {analysis.names[worst.first_toucher]}): "
             "first touch would place them on the wrong node"
         )
     return sentences

@@ -14,7 +14,6 @@ from numaplan.common import UsageError, atomic_output, write_document
 from ..analysis import Analysis
 from ..timeline.phases import Phase
 from .document import phase_times, stretches as stretch_times
-from .units import thread_names
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -74,7 +73,7 @@ def write_files(
 
 
 def _tables(analysis: Analysis, parts: dict[str, Matrix], *, stretches: bool) -> dict[str, Table]:
-    names = thread_names(analysis)
+    names = analysis.names
     line = analysis.timeline
     tables = {
         "comm": _matrix(names, analysis.comm),

@@ -29,7 +29,6 @@ from .method_figures import MethodCost, method_figure
 from .plan_view import PlanView, first_touch_homes, node_accesses, planned_homes, program_mismatch, view_plan
 from .tables import key_figures, lines_table, methods_table, regions_table, sentence_list
 from .timeline_figures import timeline_figure
-from .units import thread_names
 
 Figure = dict[str, Any]
 Methods = Callable[[Analysis], Sequence[MethodCost]]
@@ -78,7 +77,7 @@ def _mismatch(trace: Trace, view: PlanView | None) -> list[str]:
 def _figures(
     analysis: Analysis, pages: PageCounts, view: PlanView | None, methods: Methods | None
 ) -> list[Figure]:
-    names = thread_names(analysis)
+    names = analysis.names
     figures = communication_figures(analysis.comm, analysis.standard_error, names, view)
     if view is not None:
         figures += _traffic_figures(analysis, pages, view)

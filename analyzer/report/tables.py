@@ -84,15 +84,16 @@ def lines_table(lines: Sequence[FalseSharing], regions: Sequence[RegionUse], ana
     """The lines that threads share although each keeps to bytes of its own; nothing when there are none."""
     if not lines:
         return ""
-    names = {use.region: use.title for use in regions}
+    titles = {use.region: use.title for use in regions}
+    names = analysis.names
     rows = [
         [
-            names.get(line.region, "a region"),
+            titles.get(line.region, "a region"),
             f"{line.offset:,}",
             str(line.lines),
             in_count(line.samples),
             in_count(line.writes),
-            thread_list([analysis.threads[thread].path for thread in line.threads]),
+            thread_list([names[thread] for thread in line.threads]),
         ]
         for line in lines[:MOST_LINES]
     ]

@@ -79,8 +79,8 @@ def _show_threads(console: "Console", analysis: Analysis) -> None:
     for name in ("thread", "name", "load", "", "samples"):
         table.add_column(name, justify="right" if name in ("load", "samples") else "left")
     most = float(analysis.loads.max(initial=0.0)) or 1.0
-    for thread, load in list(zip(analysis.threads, analysis.loads.tolist(), strict=True))[:MOST_ROWS]:
-        path = thread.path if thread.process == "p0" else f"{thread.process} {thread.path}"
+    rows = list(zip(analysis.names, analysis.threads, analysis.loads.tolist(), strict=True))
+    for path, thread, load in rows[:MOST_ROWS]:
         bar = "█" * round(24 * load / most)
         table.add_row(path, thread.name, in_count(load), bar, in_count(thread.samples))
     console.print()

@@ -46,19 +46,14 @@ def rounded(values: NDArray[np.float64]) -> list[Any]:
     return answer
 
 
-def thread_names(analysis: Analysis) -> list[str]:
-    """Creation paths, after the process where there are several."""
-    several = len({thread.process for thread in analysis.threads}) > 1
-    return [f"{thread.process}:{thread.path}" if several else thread.path for thread in analysis.threads]
-
-
 def use_cells(use: RegionUse, analysis: Analysis) -> list[str]:
     """A region's size, samples, threads, writers, and the threads that touched it first and use it most."""
+    names = analysis.names
     return [
         in_bytes(use.bytes),
         in_count(use.samples),
         str(use.sharers),
         str(use.writers),
-        analysis.threads[use.first_toucher].path,
-        f"{analysis.threads[use.main_thread].path} ({use.main_share:.0%})",
+        names[use.first_toucher],
+        f"{names[use.main_thread]} ({use.main_share:.0%})",
     ]

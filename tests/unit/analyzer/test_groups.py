@@ -7,8 +7,9 @@ import pytest
 
 from numaplan.analyzer import analyze_trace, merge_analyses, page_accesses, placement_summary, region_uses
 from numaplan.analyzer.groups import main_region, main_times
+from numaplan.analyzer.report.units import use_cells
 from numaplan.profiler import Trace
-from tests.unit.analyzer.test_trace_analysis import FILE_A, HEAP, Row, write
+from tests.unit.analyzer.test_trace_analysis import FILE_A, HEAP, Row, exchange, write
 
 PATHS = [("p0", "0"), *(("p0", f"0.{number}") for number in range(1, 8))]
 MS = 1_000_000
@@ -70,3 +71,21 @@ def test_what_a_group_exchanges_at_one_time_only_is_told_with_it(changing: Path)
     merged = merge_analyses([analysis, analysis])
     assert main_times([0, 1], merged) == ""
     assert any("among themselves" in one for one in placement_summary(merged, [], (), pages))
+
+
+def test_threads_of_several_processes_are_named_with_theirs(tmp_path: Path) -> None:
+    """Each process of a job has a thread 0."""
+    rows = [
+        row
+        for one, other, lines in ((0, 1, 60), (2, 3, 40))
+        for row in exchange(HEAP + (one << 12), 0, one, other, lines)
+    ]
+    threads = [("r0", "0"), ("r0", "0.1"), ("r1", "0"), ("r1", "0.1")]
+    with Trace.open(write(tmp_path / "t.db", rows, threads)) as trace:
+        analysis = analyze_trace(trace)
+        pages = page_accesses(trace)
+        regions = region_uses(trace, pages)
+    assert analysis.names == ["r0:0", "r0:0.1", "r1:0", "r1:0.1"]
+    said = " ".join(placement_summary(analysis, regions))
+    assert "threads r0:0, r0:0.1 exchange 60%" in said and "threads r1:0, r1:0.1 exchange 40%" in said
+    assert use_cells(regions[0], analysis)[-2:] == ["r0:0", "r0:0 (30%)"]
