@@ -27,6 +27,7 @@ from .report.document import analysis_document as analysis_document, policy_docu
 from .report.files import write_files as write_files
 from .report.method_figures import MethodCost as MethodCost
 from .report.page import write_report as write_report
+from .report.plan_view import ANOTHER_PROGRAM as ANOTHER_PROGRAM
 from .report.runs import runs_document as runs_document, runs_sentences as runs_sentences
 from .report.terminal import show_analysis as show_analysis
 from .report.units import in_bytes as in_bytes

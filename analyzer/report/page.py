@@ -41,9 +41,10 @@ def write_report(
     plan: dict[str, Any] | None = None,
     slice_ns: int = 0,
     methods: Methods | None = None,
-) -> None:
+) -> list[str]:
     """Write the page of a trace, and of a plan for it (the content of a checked plan.json).
 
+    Returns what tells that the plan is not for this trace, which the page warns of too.
     methods: with a plan, what finds the cost of each mapping method for the plan's objective.
     Raises UsageError when the trace has no samples, the plan fits none of its threads, or the file cannot
     be written.
@@ -53,12 +54,13 @@ def write_report(
     regions = region_uses(trace, pages)
     lines = false_sharing(trace)
     view = view_plan(plan, analysis.threads, regions) if plan is not None else None
+    mismatch = _mismatch(trace, view)
     values = {
         "title": escape(_command(trace)),
         "subtitle": escape(_subtitle(trace, view)),
         "key_figures": key_figures(analysis, trace.meta, view),
         "summary": sentence_list(placement_summary(analysis, regions, lines, pages), "summary"),
-        "warnings": sentence_list([*_mismatch(trace, view), *analysis.notes], "warnings"),
+        "warnings": sentence_list([*mismatch, *analysis.notes], "warnings"),
         "methods": methods_table(view),
         "regions": regions_table(regions, analysis, view) + lines_table(lines, regions, analysis),
         "version": escape(version()),
@@ -68,6 +70,7 @@ def write_report(
         "plotly": _packed_plotly(),
     }
     write_document(output, Template(_part("page.html")).substitute(values).encode())
+    return mismatch
 
 
 def _mismatch(trace: Trace, view: PlanView | None) -> list[str]:

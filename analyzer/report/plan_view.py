@@ -15,6 +15,7 @@ from ..memory.page_counts import PAGE, PageCounts
 from ..memory.regions import RegionUse
 
 Nodes = NDArray[np.int64]
+ANOTHER_PROGRAM = "the plan is for another program"
 
 
 @dataclass(frozen=True)
@@ -119,9 +120,7 @@ def program_mismatch(content: Mapping[str, Any], trace: Trace) -> list[str]:
     one, other = _program(app.get("argv", ())), _program(trace.argv)
     if one and one == other:
         return [f"the plan is for another build of {one}: its memory layout may differ"]
-    return [
-        f"the plan is for another program ({one or planned[:12]}) than the trace ({other or recorded[:12]})"
-    ]
+    return [f"{ANOTHER_PROGRAM} ({one or planned[:12]}) than the trace ({other or recorded[:12]})"]
 
 
 def _program(argv: Sequence[str]) -> str:

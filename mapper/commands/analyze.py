@@ -4,12 +4,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from numaplan.common import Argument, Json, Option, UsageError
+from numaplan.common import Argument, Json, NotSoError, Option, UsageError
 
 from .workload import PartCommand, say
 
 if TYPE_CHECKING:
     from numaplan.analyzer import Analysis, RunAgreement
+    from numaplan.profiler import Trace
 
 _FORMATS = ("csv", "parquet", "graphml")
 _MOST_MS = 1e9  # eleven days
@@ -85,7 +86,7 @@ class AnalyzeCommand(PartCommand, frozen=True, kw_only=True):
         part = self.part
         with Trace.open(self.traces[0]) as whole, part.of(whole) as opened:
             say(part_note(whole, opened))
-            first = analyze_trace(opened, slice_ns=round(self.slice_ms * 1e6))
+            facts, first = opened.meta, analyze_trace(opened, slice_ns=round(self.slice_ms * 1e6))
             pages = page_accesses(opened)
             regions = region_uses(opened, pages)
             lines = false_sharing(opened)
@@ -97,6 +98,7 @@ class AnalyzeCommand(PartCommand, frozen=True, kw_only=True):
         analyses = [first]
         for path in self.traces[1:]:
             with Trace.open(path) as whole, part.of(whole) as opened:
+                _check_same_program(path, opened, first, facts)
                 analyses.append(analyze_trace(opened, slice_ns=first.timeline.slice_ns))
         agreements = _agreements(analyses)
         stable = all(agreement is None or agreement.verdict != "roles" for agreement in agreements)
@@ -111,6 +113,18 @@ class AnalyzeCommand(PartCommand, frozen=True, kw_only=True):
             sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
         else:
             show_analysis(analysis, regions, sentences)
+
+
+def _check_same_program(path: Path, trace: "Trace", first: "Analysis", facts: dict[str, str]) -> None:
+    """Raises UsageError for a trace of threads as the first one's, which has these facts, but of another
+    program; ranks of a job may be of several."""
+    from ..workload.runs import other_program
+
+    own = {(row.process, row.path) for row in trace.thread_rows}
+    if own & {(thread.process, thread.path) for thread in first.threads} and other_program(facts, trace.meta):
+        raise UsageError(
+            f"{path}: of another program, or another build of it", "analyze each program by itself"
+        )
 
 
 def _agreements(analyses: "list[Analysis]") -> "list[RunAgreement | None]":
@@ -132,6 +146,8 @@ def _agreements(analyses: "list[Analysis]") -> "list[RunAgreement | None]":
 class ReportCommand(PartCommand, frozen=True):
     """Write one self-contained HTML page about a trace, and about a plan for it.
 
+    A plan that was made for another program than the trace's is shown too, but the command ends with 1.
+
     Example: nmap report trace.db --plan plan.json -o report.html
     """
 
@@ -143,7 +159,7 @@ class ReportCommand(PartCommand, frozen=True):
     def run(self) -> None:
         import msgspec
 
-        from numaplan.analyzer import write_report
+        from numaplan.analyzer import ANOTHER_PROGRAM, write_report
         from numaplan.profiler import Trace
 
         from ..plan_file.plan import Plan
@@ -158,7 +174,13 @@ class ReportCommand(PartCommand, frozen=True):
             methods = method_costs(loaded, str(self.plan))
         with Trace.open(self.trace) as whole, self.part.of(whole) as opened:
             say(part_note(whole, opened))
-            write_report(
+            mismatch = write_report(
                 opened, self.output, plan=content, slice_ns=round(self.slice_ms * 1e6), methods=methods
             )
         print(f"nmap: wrote {self.output}", file=sys.stderr)
+        for told in mismatch:
+            if told.startswith(ANOTHER_PROGRAM):
+                raise NotSoError(
+                    told, "give the plan made from this trace, or from another run of its program"
+                )
+            say([f"warning: {told}"])

@@ -1,6 +1,6 @@
 """What a plan is made for, read from several traces: runs of one program, or a job's ranks recorded apart."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,8 +105,7 @@ def _agreement(
     from numaplan.analyzer import compare_runs
 
     shared = set(first.threads) & {(thread.process, thread.path) for thread in other.threads}
-    build = trace.meta.get("build_id", "")
-    if shared and first.build_id and build and build != first.build_id:
+    if shared and other_program({"build_id": first.build_id, "executable": first.executable}, trace.meta):
         raise UsageError(
             f"{path}: of another program, or another build of it",
             "plan each program by itself, the second with --beside the first one's plan",
@@ -116,6 +115,15 @@ def _agreement(
             f"{path}: one thread in common with the first", "give runs of one program, run in the same way"
         )
     return compare_runs(analysis, other) if len(shared) > 1 else None
+
+
+def other_program(first: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Whether two traces' facts (`build_id`, else `executable`) are of different programs; not if unknown."""
+    for fact in ("build_id", "executable"):
+        one, two = first.get(fact, ""), other.get(fact, "")
+        if one and two:
+            return one != two
+    return False
 
 
 def _identity(agreements: "Sequence[RunAgreement]") -> dict[str, Any] | None:

@@ -79,3 +79,48 @@ def test_the_summary_names_who_belongs_together(tmp_path: Path) -> None:
     assert any("threads 0.2, 0.3 exchange 33% of all communication" in sentence for sentence in said)
     assert any("heap app+0x10" in sentence for sentence in said)
     assert analysis_document(analysis, regions, [], said)["summary"] == said
+
+
+def test_two_programs_are_not_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    facts = [
+        {"build_id": "b1"},
+        {"build_id": "b2"},
+        {"executable": "heat"},
+        {"executable": "ring"},
+    ]
+    one, two, three, four = (
+        str(write(tmp_path / f"{number}.db", exchange(HEAP, 0), meta=dict(meta)))
+        for number, meta in enumerate(facts)
+    )
+    for other, first in ((two, one), (four, three)):
+        assert nmap("analyze", first, other) == 2
+        said = capsys.readouterr()
+        assert said.out == "" and len(said.err.strip().splitlines()) == 1
+        assert f"{other}: of another program, or another build of it" in said.err
+    assert nmap("analyze", one, one, "--json") == 0
+    assert nmap("analyze", one, three, "--json") == 0, "nothing tells that they differ"
+    rank = write(tmp_path / "r1.db", exchange(HEAP, 0), [("r1", "0"), ("r1", "0.1")], meta={"build_id": "b2"})
+    assert nmap("analyze", one, str(rank), "--json") == 0, "a job may be of several programs"
+
+
+def test_a_report_with_another_programs_plan_is_not_a_success(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def trace(build: str, program: str) -> str:
+        meta = {"build_id": build, "argv": f'["./{program}"]'}
+        return str(write(tmp_path / f"{build}.db", exchange(HEAP, 0), meta=dict(meta)))
+
+    plan, page = tmp_path / "plan.json", tmp_path / "r.html"
+    heat, rebuilt, ring = trace("b1", "heat"), trace("b2", "heat"), trace("b3", "ring")
+    assert nmap("plan", heat, "--machine", "2x2", "-o", str(plan)) == 0
+    for path, code, said in (
+        (heat, 0, ""),
+        (rebuilt, 0, "warning: the plan is for another build of heat"),
+        (ring, 1, "error: the plan is for another program (heat) than the trace (ring)"),
+    ):
+        page.unlink(missing_ok=True)
+        capsys.readouterr()
+        assert nmap("report", path, "--plan", str(plan), "-o", str(page)) == code
+        told = capsys.readouterr().err
+        assert said in told and page.exists()
+        assert bool(said) == ("the plan is for" in told)
