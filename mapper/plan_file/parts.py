@@ -16,8 +16,8 @@ Policy = Literal["bind", "interleave", "preferred", "next-touch"]
 class PlanApp(msgspec.Struct, frozen=True, kw_only=True):
     """The program the plan is for: command line, build id of its executable, how many threads were seen.
 
-    executable: name of the file that the build id is of, which argv need not name (a script, mpirun); empty:
-    not known.
+    executable: name of the file that the build id is of, or of the link that it was called by; argv need not
+    name it (a script, mpirun). Empty: not known.
     """
 
     argv: tuple[str, ...] = ()

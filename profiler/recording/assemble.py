@@ -1,5 +1,7 @@
 """Make a trace from a recording: give every sample its thread and region, times from the start of the run."""
 
+import os
+import shutil
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from numaplan.common import UsageError
 from numaplan.machine import Machine
 
 from ..backends.base import Progress, Recording
-from ..identity.records import Identity, RegionRecord, ThreadRecord
+from ..identity.records import Identity, ProcessRecord, RegionRecord, ThreadRecord
 from ..sample_block import SampleBlock
 from ..trace.writer import TraceWriter
 from .attribution import IntervalIndex
@@ -128,8 +130,16 @@ def _since(time: int, start: int) -> int:
 
 
 def _images(identity: Identity) -> dict[str, str]:
-    """The name of each process's executable."""
-    return {process.process: Path(process.executable).name for process in identity.processes}
+    """The name of each process's program."""
+    return {process.process: _program(process) for process in identity.processes}
+
+
+def _program(process: ProcessRecord) -> str:
+    """The name that a program was called by where that is a link to its executable, else the latter's."""
+    called = process.argv[0] if process.argv else ""
+    found = shutil.which(called) if called else None
+    is_link = found is not None and os.path.realpath(found) == process.executable
+    return Path(called if is_link else process.executable).name
 
 
 def _name(record: ThreadRecord, images: Mapping[str, str]) -> str:
@@ -193,5 +203,5 @@ def _build_facts(identity: Identity, named: Collection[str]) -> dict[str, str]:
     """
     kept = [process for process in identity.processes if process.process in named] or identity.processes
     for process in kept:
-        return {"build_id": process.build_id, "executable": Path(process.executable).name}
+        return {"build_id": process.build_id, "executable": _program(process)}
     return {"build_id": ""}

@@ -1,5 +1,6 @@
 """A recording becomes a trace: threads, regions and times where they belong, `nprof info` counts them."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +99,29 @@ def test_samples_get_thread_region_and_time(tmp_path: Path) -> None:
     assert facts["duration_ns"] == 95
     assert facts["app"] == {"argv": ["app", "x"], "build_id": "abcd"}
     assert [row["samples"] for row in facts["per_thread"]] == [1, 2, 1]
+
+
+def test_a_program_has_the_name_it_was_called_by(tmp_path: Path) -> None:
+    """Of a file with several names; a word that leads elsewhere, or nowhere, is none of them."""
+    file, link = tmp_path / "check-rdb", tmp_path / "server"
+    file.write_bytes(b"")
+    file.chmod(0o755)
+    link.symlink_to(file)
+    recording = Recording(exit_code=0, start_ns=START, blocks=[block([(10, 10, 10, 0x1000, False)])])
+    for argv, name in (
+        ((str(link), "x"), "server"),
+        ((str(file),), "check-rdb"),
+        (("sh",), "check-rdb"),
+        (("no such program",), "check-rdb"),
+        ((), "check-rdb"),
+    ):
+        process = ProcessRecord("p0", 10, "", argv, os.path.realpath(file), "abcd", START, -1)
+        thread = ThreadRecord("p0", "0", 10, 10, "qemu-x86_64", START, -1)
+        path = tmp_path / "t.db"
+        identity = Identity(processes=[process], threads=[thread], regions=[], modules=[])
+        write_trace(path, Machine.load("2x2"), recording, identity, {}, lambda _what, _share: None)
+        with Trace.open(path) as trace:
+            assert (trace.meta["executable"], trace.thread_rows[0].name) == (name, name)
 
 
 def test_no_sample_is_an_error_and_leaves_no_file(tmp_path: Path) -> None:
