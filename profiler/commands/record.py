@@ -1,8 +1,10 @@
 """`nprof record`: run a program, or watch what runs, and write a trace."""
 
 import os
+import re
 import shlex
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from ..recording.record import RecordOptions
     from ..recording.runs import RecordedRun
 
+_BACKENDS = "auto|pebs|ibs|spe|faults|emulate"
 _LARGEST_PID = 1 << 22
 
 
@@ -106,6 +109,7 @@ class RecordCommand(Command, frozen=True):
             )
         if self.summary:
             check_output(self.summary)
+        say(*self.misplaced())
         expected = self._estimate(options) if self.estimate else ""
         recorded = record_runs(
             self.argv,
@@ -123,6 +127,17 @@ class RecordCommand(Command, frozen=True):
 
             write_document(self.summary, msgspec.json.encode(summary_document(recorded)))
         return code
+
+    def misplaced(self) -> list[str]:
+        """Notes on words after the program that look like options of ours, which were not given before it."""
+        of_us = RecordCommand()
+        forms = {"--backend": _BACKENDS} if self.backend == of_us.backend else {}
+        forms |= {"-o": r".+\.db", "--output": r".+\.db"} if self.output == of_us.output else {}
+        return [
+            f"note: {word} {value} comes after the program and is passed to it: nprof's options go before it"
+            for word, value in pairwise(self.argv[1:])
+            if re.fullmatch(forms.get(word, "(?!)"), value)
+        ]
 
     def _estimate(self, options: "RecordOptions") -> str:
         """Say how long the recording will take, and return it."""

@@ -56,9 +56,7 @@ def write_trace(
                 thread = thread[kept]
             writer.add_samples(_columns(block, thread, finder.find(block), start))
         if writer.sample_count == 0:
-            raise UsageError(
-                "no sample was recorded", "the program was too short for this --period, or this backend"
-            )
+            raise _nothing(meta, ran_already=recording.identity is not None)
         progress("writing the trace", -1)
         ends = [record.end_ns for record in table.records]
         last = max([last, *ends, *(time for time, *_ in recording.counters)])
@@ -127,6 +125,22 @@ def _columns(
 
 def _since(time: int, start: int) -> int:
     return time - start if time >= 0 else -1
+
+
+def _nothing(meta: Mapping[str, object], *, ran_already: bool) -> UsageError:
+    """What to say of a recording without samples; ran_already: its processes did before it began."""
+    if not ran_already:
+        hint = "the program was too short for this --period, or this backend"
+    elif meta.get("backend") == "faults":
+        hint = (
+            "the processes touched no page for the first time meanwhile, and this backend sees nothing else: "
+            "record from the program's start, or by a processor's sampling ('nprof doctor')"
+        )
+    else:
+        hint = (
+            "the processes were idle meanwhile, or too little so for this --period: record longer under load"
+        )
+    return UsageError("no sample was recorded", hint)
 
 
 def _images(identity: Identity) -> dict[str, str]:

@@ -130,6 +130,17 @@ def test_no_sample_is_an_error_and_leaves_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_recording_of_what_ran_already_says_why_it_saw_nothing(tmp_path: Path) -> None:
+    """A warm server is no short program."""
+    for backend, said in (("faults", "touched no page for the first time"), ("pebs", "idle")):
+        recording = Recording(exit_code=0, start_ns=START, blocks=[], identity=IDENTITY)
+        meta = {"backend": backend}
+        with pytest.raises(UsageError, match=said):
+            write_trace(
+                tmp_path / "t.db", Machine.load("2x2"), recording, IDENTITY, meta, lambda _what, _share: None
+            )
+
+
 def test_export_writes_every_table(tmp_path: Path) -> None:
     import pyarrow.parquet as parquet
 

@@ -1,5 +1,7 @@
 """The options of `nprof record`, and what it says after the run."""
 
+from pathlib import Path
+
 import pytest
 
 from numaplan.common import UsageError
@@ -97,3 +99,12 @@ def test_a_warning_says_what_would_give_enough(
 def test_the_period_advised_gives_enough(samples: int) -> None:
     period = int(too_few(samples, 8, {"period": "1000"}).rpartition(" ")[2])
     assert samples * 1000 // period >= 100_000
+
+
+def test_our_options_behind_the_program_are_told() -> None:
+    (note,) = RecordCommand(argv=["../app", "8", "-o", "foo.db"]).misplaced()
+    assert "-o foo.db comes after the program" in note
+    assert len(RecordCommand(argv=["app", "--output", "a/b.db", "--backend", "faults"]).misplaced()) == 2
+    for argv in (["-o", "foo.db"], ["cc", "-o", "foo.o"], ["app", "--backend", "gtk"], ["app", "-o"], []):
+        assert not RecordCommand(argv=argv).misplaced()
+    assert not RecordCommand(argv=["app", "-o", "foo.db"], output=Path("own.db")).misplaced()
