@@ -170,8 +170,11 @@ class ReportCommand(PartCommand, frozen=True):
         methods = None
         if self.plan is not None:
             loaded = Plan.load(self.plan)
-            content = msgspec.to_builtins(loaded)
-            methods = method_costs(loaded, str(self.plan))
+            if loaded.alone:
+                say([f"{self.plan} places nothing ({loaded.alone}): the page is about the trace"])
+            else:
+                content = msgspec.to_builtins(loaded)
+                methods = method_costs(loaded, str(self.plan))
         with Trace.open(self.trace) as whole, self.part.of(whole) as opened:
             say(part_note(whole, opened))
             mismatch = write_report(

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
 from rich.columns import Columns
 from rich.console import Console, Group
 from rich.measure import Measurement
@@ -12,6 +13,7 @@ from rich.table import Table
 from numaplan.analyzer import in_bytes
 from numaplan.machine import Machine, Node, format_list
 
+from ..plan_file.parts import PlanThread
 from ..plan_file.plan import Plan
 from ..plan_file.summary import summary
 
@@ -52,7 +54,12 @@ def show_plan(plan: Plan) -> None:
     console = Console()
     lines = [line for line in summary(plan) if not line.startswith("  node")]
     console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
-    console.print(Columns([_threads_box(plan, node) for node in plan.machine.nodes]), highlight=False)
+    boxes = [_threads_of_node(plan, node) for node in plan.machine.nodes]
+    pools = sorted({thread.pool for thread in plan.threads if thread.pool is not UNSET})
+    boxes += [
+        _threads_box(plan, [t for t in plan.threads if t.pool == pool], f"pool {pool}") for pool in pools
+    ]
+    console.print(Columns(boxes), highlight=False)
     if plan.memory:
         table = Table(box=None, pad_edge=False)
         for name in ("memory", "bytes", "policy", "nodes", "accesses"):
@@ -67,17 +74,20 @@ def show_plan(plan: Plan) -> None:
         console.print(table, highlight=False)
 
 
-def _threads_box(plan: Plan, node: Node) -> Panel:
+def _threads_of_node(plan: Plan, node: Node) -> Panel:
+    own = [thread for thread in plan.threads if thread.node == node.id and thread.pool is UNSET]
+    return _threads_box(plan, own, f"node {node.id}" if node.cpus else f"node {node.id} (memory only)")
+
+
+def _threads_box(plan: Plan, threads: Sequence[PlanThread], title: str) -> Panel:
     table = Table(box=None)
     for name in ("thread", "cpus", "load"):
         table.add_column(name, overflow="fold", no_wrap=name == "load")
     total = sum(thread.load for thread in plan.threads)
-    for thread in plan.threads:
-        if thread.node == node.id:
-            name = thread.path if thread.process == "p0" else f"{thread.process}:{thread.path}"
-            share = f"{thread.load / total:.1%}" if total else "–"
-            table.add_row(name, format_list(thread.cpus), share)
-    title = f"node {node.id}" if node.cpus else f"node {node.id} (memory only)"
+    for thread in threads:
+        name = thread.path if thread.process == "p0" else f"{thread.process}:{thread.path}"
+        share = f"{thread.load / total:.1%}" if total else "–"
+        table.add_row(name, format_list(thread.cpus), share)
     return Panel(Group(table) if table.row_count else "no threads", title=title, expand=False)
 
 

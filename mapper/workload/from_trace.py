@@ -91,7 +91,7 @@ def read_trace(
             phase_rates=np.array([phase.weight for phase in phases]) if phases else None,
             seen_on=_seen_on(trace, numbers),
             keeps=tuple(thread_roles(trace, samples).keeps.tolist()),
-            use=thread_use(trace, analysis, counted=part == WHOLE),
+            use=thread_use(trace, samples, analysis, counted=part == WHOLE),
             lives=tuple((row.start_ns, row.end_ns) for row in trace.thread_rows),
         )
     return TraceWorkload(found, analysis, crowded)

@@ -57,7 +57,7 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
             samples = TraceSamples(trace)
             other = analyze_trace(trace, slice_ns=analysis.timeline.slice_ns, samples=samples)
             own = [(thread.process, thread.path) for thread in other.threads]
-            uses.append((own, thread_use(trace, other, counted=part == WHOLE)))
+            uses.append((own, thread_use(trace, samples, other, counted=part == WHOLE)))
             for key, keeps in zip(own, thread_roles(trace, samples).keeps.tolist(), strict=True):
                 kept[key] = kept.get(key, True) and keeps
             agreement = _agreement(first, analysis, other, trace, path)

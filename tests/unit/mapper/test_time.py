@@ -12,7 +12,7 @@ from numaplan.mapper.plan_file.summary import summary
 from numaplan.mapper.planning.candidates import choose
 from numaplan.mapper.planning.planner import plan_task
 from numaplan.mapper.planning.timed_task import TimedTask
-from numaplan.mapper.workload.use import ThreadUse, running_together
+from numaplan.mapper.workload.use import ThreadUse
 from numaplan.profiler import Machine
 
 PAGE, PAGES = 4096, 40
@@ -165,15 +165,6 @@ def test_more_threads_than_cpus_share_those_of_a_node() -> None:
     assert all(len(thread.cpus) == 2 for thread in plan.threads)
     gomp = export_plan(plan, "gomp").partition("\n")[0]
     assert sorted(set(gomp.partition("=")[2].strip("'").split())) == ["0", "1", "2", "3"]
-
-
-def test_threads_run_together_as_far_as_their_accesses_fall_into_the_same_time() -> None:
-    line = np.zeros((100, 3))
-    line[:50, 0] = line[50:, 1] = line[:, 2] = 10.0
-    found = running_together(line)
-    assert found[0, 1] == found[1, 0] == 0
-    assert found[0, 2] == found[1, 2] == 1
-    assert found[2, 0] == found[2, 1] == 0.5
 
 
 def test_a_trace_s_usual_objective_is_time_and_a_matrix_s_balance() -> None:
