@@ -45,6 +45,7 @@ WORTH = 1e-3  # of the cost, that a round must save
 STAYS = 0.5  # of the time, that a thread nobody binds is where it first was
 MOST_SHIFTS = 16  # placements that stand for all that the kernel may choose
 LITTLE = 1e-3  # of what decides where pages go
+LIGHT = 0.05  # of the mean thread's accesses, below which one needs no cpu of its own
 SURE = 2.0  # standard errors
 
 
@@ -183,16 +184,26 @@ class TimedTask:
         self, name: str, places: Nodes, pages: PagePlan | None, traffic: Floats, moved: float = 0.0
     ) -> Placement:
         seated, traffic = self.seated(places), self._whole(traffic)
-        seats = [own[0] for own in seated]
-        cpus = self._in_pools(places, seated)
-        waits = self._waits(cpus)
-        if (
-            waits.any()
-        ):  # the kernel shares out the cpus of a node better than a plan can, if they are too few
-            shared = self._on_places(places, seated)
-            if (fewer := self._waits(shared)).sum() < waits.sum():
-                cpus, waits = shared, fewer
-        return Placement(name, places, cpus, pages, traffic, self._cost(seats, traffic, waits, moved))
+        tried = [self._seated(places, seated, seated, traffic, moved)]
+        if tried[0][1].cpu_ns > 0:  # too few cpus: the kernel shares out those of a node best
+            wider = (self._light_on_places(places), self._on_places(places))
+            tried += [self._seated(places, seated, cpus, traffic, moved) for cpus in wider]
+        cpus, cost = min(tried, key=lambda one: one[1].total_ns)
+        return Placement(name, places, cpus, pages, traffic, cost)
+
+    def _seated(
+        self,
+        places: Nodes,
+        seated: Sequence[tuple[int, ...]],
+        cpus: Sequence[tuple[int, ...]],
+        traffic: Floats,
+        moved: float,
+    ) -> tuple[list[tuple[int, ...]], Cost]:
+        """The cpus with those of pools and pins, and what having them costs; seated: one of each thread."""
+        held = [seated[t] if t in self.pinned_cpus else own for t, own in enumerate(cpus)]
+        found = self._in_pools(places, held)
+        seats = [own[0] if len(own) == 1 else seat[0] for own, seat in zip(found, seated, strict=True)]
+        return found, self._cost(seats, traffic, self._waits(found), moved)
 
     def seated(self, places: Nodes) -> list[tuple[int, ...]]:
         """A cpu of its own for each thread, as far as there are any."""
@@ -200,14 +211,20 @@ class TimedTask:
             self.use.lines, self.domains.machine, places.tolist(), self.pinned_cpus, self.use.accesses
         )
 
-    def _on_places(self, places: Nodes, seated: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-        """All cpus of each thread's place; its own where it is pinned to one."""
-        nodes, held = self.domains.machine.nodes, self.pinned_cpus
-        cpus = [
-            seat if thread in held else nodes[place].cpus
-            for thread, (seat, place) in enumerate(zip(seated, places.tolist(), strict=True))
-        ]
-        return self._in_pools(places, cpus)
+    def _on_places(self, places: Nodes) -> list[tuple[int, ...]]:
+        """All cpus of each thread's place."""
+        nodes = self.domains.machine.nodes
+        return [nodes[place].cpus for place in places.tolist()]
+
+    def _light_on_places(self, places: Nodes) -> list[tuple[int, ...]]:
+        """Cpus of their own for the threads that have most to do, all of their place for the others."""
+        busy = np.flatnonzero(self.use.accesses >= LIGHT * self.use.accesses.mean())
+        answer = self._on_places(places)
+        lines, made = self.use.lines[np.ix_(busy, busy)], self.use.accesses[busy]
+        own = assign_cpus(lines, self.domains.machine, places[busy].tolist(), None, made)
+        for thread, cpus in zip(busy.tolist(), own, strict=True):
+            answer[thread] = cpus
+        return answer
 
     def _in_pools(self, places: Nodes, cpus: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
         """The cpus of each thread: its own, or for a pool's all of the places that the pool is on."""
@@ -245,7 +262,8 @@ class TimedTask:
         On one cpu it is in turns with all others there; on several the kernel finds it an idle one.
         """
         sets = {own: number for number, own in enumerate(dict.fromkeys(cpus))}
-        meet = np.array([[bool(set(a) & set(b)) for b in sets] for a in sets], dtype=np.float64)
+        # What part of its time the one (row) is on cpus of the other.
+        meet = np.array([[len(set(a) & set(b)) / len(a) for b in sets] for a in sets])
         of = np.array([sets[own] for own in cpus])
         running = self.use.together @ one_hot(of, len(sets)) @ meet  # (N, sets) beside each thread, there
         seats = np.array([len(own) for own in sets])

@@ -160,11 +160,24 @@ def test_the_choice_is_the_cheapest_of_what_was_tried() -> None:
 
 
 def test_more_threads_than_cpus_share_those_of_a_node() -> None:
-    work = workload(6, {(0, 1): 1e6, (2, 3): 1e6, (4, 5): 1e6})
-    plan = plan_of(work, "2x2", method="compact")
+    plan = plan_of(workload(6), "2x2", method="compact")
     assert all(len(thread.cpus) == 2 for thread in plan.threads)
     gomp = export_plan(plan, "gomp").partition("\n")[0]
     assert sorted(set(gomp.partition("=")[2].strip("'").split())) == ["0", "1", "2", "3"]
+
+
+def test_threads_with_little_to_do_take_no_cpu_from_those_that_work() -> None:
+    work = workload(6)
+    assert work.use is not None
+    work = replace(work, use=replace(work.use, accesses=np.array([1e7, 1e7, 1e5, 1e7, 1e7, 1e5])))
+    threads = plan_of(work, "2x2", method="compact").threads
+    assert sorted(thread.cpus for i, thread in enumerate(threads) if i not in (2, 5)) == [
+        (0,),
+        (1,),
+        (2,),
+        (3,),
+    ]
+    assert all(len(threads[light].cpus) == 2 for light in (2, 5))
 
 
 def test_a_trace_s_usual_objective_is_time_and_a_matrix_s_balance() -> None:
