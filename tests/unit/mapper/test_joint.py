@@ -8,6 +8,7 @@ from numaplan.analyzer import PageCounts
 from numaplan.mapper import PlanOptions, RegionKey, Workload, make_plan, place_pages
 from numaplan.mapper.memory.capacity import faster_memory_note
 from numaplan.mapper.memory.traffic import first_touch_traffic
+from numaplan.mapper.planning.page_notes import page_notes
 from numaplan.profiler import Machine
 
 PAGE = 4096
@@ -134,6 +135,13 @@ def test_phases_of_one_team_are_the_program_s_to_mark() -> None:
     plan = place_pages(stats_of(rows, [8], period=100), [0, 1], Machine.load("2x1"), next_touch=True)
     assert plan.memory[0].policy == "bind" and plan.local_share == 0.5
     assert not plan.moving and [key.name for key, _ in plan.changing] == ["r0"]
+    ((key, gain),) = plan.changing
+    for name, told in (("app+0x1f", 1), ("libapp.so:grid", 1), ("libjvm.so:.data", 0), ("libc.so.6+0x1", 0)):
+        named = replace(plan, changing=((replace(key, name=name), gain),))
+        notes = page_notes(named, Machine.load("2x1"), next_touch=True)
+        assert sum("numaplan.h" in note for note in notes) == told, (
+            "a runtime's memory is not the program's to mark"
+        )
 
 
 def test_a_page_of_two_equal_users_stays_with_the_region() -> None:
