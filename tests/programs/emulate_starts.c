@@ -4,11 +4,13 @@
  */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,6 +50,20 @@ static int big(void) {
     return 0;
 }
 
+/* One child dies of a signal, one ends as programs without a C library do. */
+static int killed(void) {
+    for (int i = 0; i < 2; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            child();
+            if (i == 0) raise(SIGKILL);
+            syscall(SYS_exit_group, 0);
+        }
+        waitpid(pid, NULL, 0);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv) {
     pid_t pid = 0;
     int status = 0;
@@ -55,6 +71,7 @@ int main(int argc, char **argv) {
     const char *way = argc > 1 ? argv[1] : "";
     if (!strcmp(way, "library")) return library(argv[2]);
     if (!strcmp(way, "big")) return big();
+    if (!strcmp(way, "killed")) return killed();
     if (argc > 2) {
         child();
         return getenv("WANTED") && !dlsym(RTLD_DEFAULT, "work"); /* its LD_PRELOAD did not hold */

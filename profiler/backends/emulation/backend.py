@@ -15,6 +15,8 @@ import sys
 import time
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
+from signal import SIGINT, SIGKILL, SIGTERM
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from numaplan.common import MachineLacksError, NumaplanError, UsageError, native
 from numaplan.machine import Machine, seat_arguments
 
 from ...identity.read import read_identity
+from ...identity.records import Identity
 from ...sample_block import SeenThread
 from ..base import WATCHING, Capability, Progress, Recording, RecordRequest
 from ..part import RecordedPart, Switch
@@ -136,7 +139,8 @@ class EmulateBackend:
                 switch.end()
         seconds = (time.monotonic_ns() - start) / 1e9
         processes = read_processes(request.workdir)
-        if not processes and request.part != RecordedPart():
+        whole = request.part == RecordedPart()
+        if not processes and not whole:
             raise request.part.nothing(request.argv[0], seconds)
         if not processes:
             raise UsageError(
@@ -166,6 +170,7 @@ class EmulateBackend:
                 **{f"emulate.{key}": value for key, _, value in (w.partition("=") for w in options.plugin)},
                 "emulate.host_seconds": f"{seconds:.3f}",
                 "clock": "accesses" if options.fair else "host",
+                **(killed_children(processes, identity, exit_code) if whole else {}),
             },
             identity=identity,
         )
@@ -186,6 +191,29 @@ def _threads(processes: Sequence[ProcessSpool]) -> list[SeenThread]:
         for process in processes
         for row in np.sort(process.threads, order="birth")
     ]
+
+
+def killed_children(processes: Sequence[ProcessSpool], identity: Identity, exit_code: int) -> dict[str, str]:
+    """A warning of children that a signal ended, which QEMU may be to blame for; none where all got one."""
+    if exit_code in (128 + number for number in (SIGINT, SIGTERM, SIGKILL)):
+        return {}
+    last = {process.pid: process for process in processes}  # of several programs in turn
+    names = [
+        f"{one.process} ({one.executable.rpartition('/')[2]})"
+        for one in identity.processes
+        if one.parent and one.pid in last and not last[one.pid].exits and not _is_alive(one.pid)
+    ]
+    if not names:
+        return {}
+    listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    return {
+        "warnings": f"a signal ended {listed}: if none does without nprof, this program cannot be emulated; "
+        "record it with --backend faults, or by a processor's sampling ('nprof doctor')"
+    }
+
+
+def _is_alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
 
 
 def _losses(processes: Sequence[ProcessSpool]) -> list[tuple[int, int]]:

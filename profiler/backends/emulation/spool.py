@@ -42,6 +42,7 @@ HEADER = np.dtype(
         ("origin_pid", "<i8"),
         ("origin_start_ns", "<i8"),
         ("footprint", "<u8"),
+        ("exits", "<u8"),
     ]
 )
 VERSION = 3
@@ -72,7 +73,7 @@ class ProcessSpool:
 
     start_ns: CLOCK_MONOTONIC; first_ns, last_ns and all other times: by the process's own clock, to which
     shift_ns is added; footprint: bytes of touched pages, at their most; origin: (pid, start_ns) of the image
-    that it was forked from, (0, 0) if none.
+    that it was forked from, (0, 0) if none; exits: whether it ended itself, by no signal.
     """
 
     stem: Path
@@ -85,6 +86,7 @@ class ProcessSpool:
     origin: tuple[int, int] = (0, 0)
     shift_ns: int = 0
     footprint: int = 0
+    exits: bool = True
 
     def clock(self) -> NDArray[np.int64]:
         """Moments by the host's clock and by the process's own, (n, 2) int64, in the order of writing."""
@@ -138,6 +140,7 @@ def read_process(path: Path) -> ProcessSpool:
         max(int(header["last_ns"]), int(threads["end_ns"].max(initial=-1))),
         (int(header["origin_pid"]), int(header["origin_start_ns"])),
         footprint=int(header["footprint"]),
+        exits=bool(header["exits"]) or bool(threads["end_ns"].min(initial=0) >= 0),
     )
 
 

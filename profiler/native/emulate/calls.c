@@ -37,6 +37,7 @@ void em_on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t 
     enum em_syscall_kind kind = em_guest_syscall(number);
     (void)id, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
     em_settle(t);
+    if (kind == CALL_EXIT_ALL) em_spool_exits();
     if (em_part_marked(number, a1)) return;
     if (em_options.fair || kind == CALL_UNMAP || t->late_count) {
         while (!t->holding && em_recording && !em_turn_take(t, true)) {

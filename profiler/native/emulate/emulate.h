@@ -62,6 +62,7 @@ struct em_process_header {
     int64_t first_ns, last_ns;       /* by the recording's clock */
     int64_t origin_pid, origin_start_ns; /* the process that it was forked from, 0 if none: its clock goes on here */
     uint64_t footprint; /* bytes of the pages it had touched and not unmapped, at their most */
+    uint64_t exits;     /* 1: it ended itself, no signal did */
 };
 
 /* An access that could not wait for its thread's turn (turns.c says when). */
@@ -257,6 +258,7 @@ struct em_reach em_reach(struct em_thread *t, uint64_t line, bool store, bool mi
 
 /* spool.c */
 void em_spool_footprint(uint64_t bytes);
+void em_spool_exits(void);
 void em_spool_open(int64_t now, int64_t first);
 void em_spool_time(int64_t now);
 void em_spool_clock(int64_t host, int64_t ours);

@@ -58,6 +58,14 @@ def test_what_a_program_starts_is_recorded(run: Recorder, way: str) -> None:
     assert all(0 <= p.start_ns < p.end_ns for p in identity_of(seen).processes)
 
 
+def test_a_child_that_a_signal_ended_is_told(run: Recorder) -> None:
+    """Some programs' processes die under QEMU alone, and only their parents say so, if at all."""
+    seen = run("killed", identity=True)
+    assert [process.process for process in identity_of(seen).processes] == ["p0", "p0.1", "p0.2"]
+    told = seen.recording.notes["warnings"]
+    assert told.startswith("a signal ended p0.1 (emulate_starts): ") and "p0.2" not in told
+
+
 def test_a_library_that_the_program_preloads_is_loaded_with_ours(
     run: Recorder, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

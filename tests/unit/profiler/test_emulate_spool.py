@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 
 from numaplan.common import UsageError
 from numaplan.profiler.backends.emulation import spool as emulate_spool
+from numaplan.profiler.backends.emulation.backend import killed_children
 from numaplan.profiler.backends.emulation.footprint import Scale, footprint_of, scale_of
 from numaplan.profiler.backends.emulation.options import EmulateOptions
 from numaplan.profiler.backends.emulation.spool import (
@@ -17,9 +18,11 @@ from numaplan.profiler.backends.emulation.spool import (
     MAGIC,
     RECORD,
     VERSION,
+    read_process,
     read_processes,
     sample_blocks,
 )
+from numaplan.profiler.identity.records import Identity, ProcessRecord
 from numaplan.profiler.sample_block import SampleBlock
 from numaplan.profiler.trace.schema import LEVEL_CODE, LEVELS
 from tests.support.properties import examples
@@ -40,7 +43,7 @@ def write_threads(
     header = np.zeros(1, HEADER)
     header[0] = (
         *(MAGIC, VERSION, 7, STRIDE, error, 100, len(tids) if claimed is None else claimed),
-        *(0, 0, 0, 0, 12_288),
+        *(0, 0, 0, 0, 12_288, 0),
     )
     records = np.zeros(len(tids), RECORD)
     records["tid"] = tids
@@ -242,3 +245,23 @@ def test_damaged_files_give_an_error_or_samples_of_known_threads(
         assert len(block) <= len(samples) // 16
         if good:
             assert set(block.tid.tolist()) <= {70, 71}
+
+
+def test_children_that_a_signal_ended_are_told(tmp_path: Path) -> None:
+    gone = 1 << 22  # no process has this id
+    children = [
+        ProcessRecord(f"p0.{number}", gone + number, "p0", ("app",), "/bin/app", "", 0, -1)
+        for number in range(1, 3)
+    ]
+    identity = Identity((ProcessRecord("p0", gone, "", ("sh",), "/bin/sh", "", 0, -1), *children))
+    whole = read_process(write_threads(tmp_path, [1]))
+    assert whole.exits, "its only thread ended"
+
+    def told(*exits: bool, exit_code: int = 0) -> str:
+        spools = [replace(whole, pid=gone + number, exits=one) for number, one in enumerate(exits)]
+        return killed_children(spools, identity, exit_code).get("warnings", "")
+
+    assert told(True, True, True) == ""
+    assert told(False, True, True) == "", "the program's own death is its exit code"
+    assert "a signal ended p0.2 (app): if none does without nprof" in told(True, True, False)
+    assert told(True, False, False, exit_code=130) == "", "Ctrl-C ends all"
