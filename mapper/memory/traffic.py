@@ -94,7 +94,7 @@ def first_touches(stats: PageCounts) -> PageCounts:
     Where nothing is seen of a region's initialisation, a page's first sample is taken to show who touched it
     first. It is local by that, and all there is of many a page: it is left out, and what the region has left
     stands for the whole. A region so small that its initialisation was likely missed does not count. Nothing
-    is known where that leaves less than half of all accesses.
+    is known where that leaves less than half of all accesses, which are also those to memory in no region.
     """
     if stats.period <= 1 or stats.toucher is None:
         return stats
@@ -107,7 +107,8 @@ def first_touches(stats: PageCounts) -> PageCounts:
     scale = np.divide(whole, rest, out=np.zeros(regions), where=rest > 0)
     scale[~(begun | _would_show(stats))] = 0
     left *= scale[stats.region]
-    known = left.sum() >= MOST * counted.sum()
+    apart = 0.0 if stats.elsewhere is None else float(stats.elsewhere.sum())
+    known = left.sum() + apart >= MOST * (counted.sum() + apart)
     return msgspec.structs.replace(
         stats, accesses=left, before=None, toucher=stats.toucher if known else None
     )

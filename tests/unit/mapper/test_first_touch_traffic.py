@@ -86,3 +86,16 @@ def test_a_sample_of_the_beginning_is_enough() -> None:
     before[0] = 1
     stats = replace(sampled(period=500_000, rate=3, begun=False), before=before)
     assert first_touch_traffic(first_touches(stats), [0, 1], Machine.load("2x1")) is not None
+
+
+@pytest.mark.parametrize(("apart", "known"), [(3, True), (0.5, False)])
+def test_what_is_in_no_region_is_most_of_all(apart: float, known: bool) -> None:
+    """Task queues in small blocks, and of the regions only the C library's own: half of all is what tells."""
+    stats = sampled(period=500_000, rate=3, begun=False)
+    elsewhere = np.array([[0.75, 0.0], [0.25, 0.0]]) * apart * stats.all_accesses.sum()
+    found = first_touch_traffic(
+        first_touches(replace(stats, elsewhere=elsewhere)), [0, 1], Machine.load("2x1")
+    )
+    assert (found is not None) == known
+    if found is not None:
+        assert np.trace(found) / found.sum() == pytest.approx(0.75)
