@@ -27,7 +27,7 @@ def place_for_time(task: PlanTask) -> Placed:
         nodes=timed.ids[chosen.places].tolist(),
         cpus=chosen.cpus,
         pages=pages,
-        pools=timed.pool_numbers(),
+        pools=timed.cpus.pool_numbers(),
         predicted=_predicted(task, timed, found),
         notes=(
             *crowded(timed.problem.threads, task.usable),
@@ -50,7 +50,7 @@ def _predicted(task: PlanTask, timed: TimedTask, found: Choice) -> Predicted:
         lower_bound=-1.0,
         local_share=local,
         memory_share=memory,
-        counted="memory accesses" if timed.by_memory else "accesses",
+        counted="memory accesses" if timed.pages.by_memory else "accesses",
         latency_ns=mean_latency(traffic, machine),
         node_shares=timed.node_shares(chosen),
         serving_ns=serving_time(traffic, machine),

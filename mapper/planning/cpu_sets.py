@@ -1,0 +1,82 @@
+"""Which cpus each thread may run on, when it is known where it is, and how long it waits for one of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from numaplan.machine import Machine
+
+from ..threads.cost import one_hot
+from ..threads.problem import Floats, Nodes
+from ..threads.seats import assign_cpus
+from ..workload.use import ThreadUse
+
+LIGHT = 0.05  # of the mean thread's accesses, below which one needs no cpu of its own
+
+Sets = list[tuple[int, ...]]
+
+
+class CpuSets:
+    """machine: its nodes are the places; pools: of threads with cpus in common; pinned: cpu by thread."""
+
+    def __init__(
+        self, machine: Machine, use: ThreadUse, pools: Sequence[Nodes], pinned: Mapping[int, int]
+    ) -> None:
+        self._machine, self._use, self._pools, self._pinned = machine, use, pools, pinned
+
+    def seats(self, places: Nodes) -> Sets:
+        """A cpu of its own for each thread, as far as there are any; places: (N,)."""
+        use = self._use
+        return assign_cpus(use.lines, self._machine, places.tolist(), self._pinned, use.accesses)
+
+    def of_pools(self, places: Nodes, seats: Sets) -> Sets:
+        """The same with all cpus of its places for each pool."""
+        return self._held(places, seats, seats)
+
+    def wider(self, places: Nodes, seats: Sets) -> Iterator[Sets]:
+        """Where cpus are too few for that: all of a place for the threads with little to do, or for each."""
+        nodes = self._machine.nodes
+        shared = [nodes[place].cpus for place in places.tolist()]
+        busy = np.flatnonzero(self._use.accesses >= LIGHT * self._use.accesses.mean())
+        lines, made = self._use.lines[np.ix_(busy, busy)], self._use.accesses[busy]
+        own = assign_cpus(lines, self._machine, places[busy].tolist(), None, made)
+        light = list(shared)
+        for thread, cpus in zip(busy.tolist(), own, strict=True):
+            light[thread] = cpus
+        yield self._held(places, light, seats)
+        yield self._held(places, shared, seats)
+
+    def _held(self, places: Nodes, cpus: Sets, seats: Sets) -> Sets:
+        """The cpus, but for those of pools and of pinned threads."""
+        answer = list(cpus)
+        for pool in self._pools:
+            own = [self._machine.nodes[place].cpus for place in np.unique(places[pool]).tolist()]
+            for thread in pool.tolist():
+                answer[thread] = tuple(cpu for part in own for cpu in part)
+        for thread in self._pinned:
+            answer[thread] = seats[thread]
+        return answer
+
+    def pool_numbers(self) -> list[int]:
+        """(N,) number of each thread's pool, from 1 on; 0: it is of none."""
+        numbers = np.zeros(len(self._use.accesses), np.int64)
+        for number, pool in enumerate(self._pools, 1):
+            numbers[pool] = number
+        numbers[list(self._pinned)] = 0
+        answer: list[int] = numbers.tolist()
+        return answer
+
+    def waits(self, cpus: Sets) -> Floats:
+        """(N,) how long each thread waits for a cpu, in its own time, when it may run on these.
+
+        On one cpu it is in turns with all others there; on several the kernel finds it an idle one.
+        """
+        sets = {own: number for number, own in enumerate(dict.fromkeys(cpus))}
+        # What part of its time the one (row) is on cpus of the other.
+        meet = np.array([[len(set(a) & set(b)) / len(a) for b in sets] for a in sets])
+        of = np.array([sets[own] for own in cpus])
+        running = self._use.together @ one_hot(of, len(sets)) @ meet  # (N, sets) beside each thread, there
+        seats = np.array([len(own) for own in sets])
+        mine = running[np.arange(len(of)), of]
+        answer: Floats = np.maximum((1.0 + mine) / seats[of] - 1.0, 0.0)
+        return answer
