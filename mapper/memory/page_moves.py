@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 from numaplan.analyzer import PageCounts
 
 from ..threads.problem import Floats
+from .run_table import PAGE
 
-PAGE = 4096
 # Of a page whose accesses are all remote, as the lab counted of OpenMP codes (docs/results/programs.md).
 MOVED = 1.2  # moves
 ROUNDS = 40  # of halving an interval

@@ -31,16 +31,7 @@ def differences(first: Plan, second: Plan) -> list[str]:
     if bool(first.alone) != bool(second.alone):
         placing = ("nothing is placed", "threads and memory are placed")
         lines.append(" -> ".join(placing if first.alone else placing[::-1]))
-    for name in (
-        "remote_share",
-        "hop_cost",
-        "load_std",
-        "local_share",
-        "memory_share",
-        "latency_ns",
-        "serving_ns",
-        "cost",
-    ):
+    for name in _COSTS:
         before, after = getattr(first.predicted, name), getattr(second.predicted, name)
         if before != after:
             lines.append(f"{name}: {_known(before)} -> {_known(after)}")

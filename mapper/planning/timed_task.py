@@ -37,7 +37,7 @@ from ..workload.pools import exchanged_matrix, exchanged_pages, exchanged_vector
 from ..workload.use import ThreadUse
 from .counted_pages import CountedPages, samples_that_count
 from .cpu_sets import CpuSets, Sets
-from .predict import node_shares
+from .predict import local_share, node_shares
 from .task import PlanTask
 
 MOST_ROUNDS = 4
@@ -198,7 +198,8 @@ class TimedTask:
 
     def local_shares(self, chosen: Placement) -> tuple[float, float]:
         """Share of all accesses to memory of the thread's own node, and of those that count; -1: none."""
-        return self._local(chosen, self._all_traffic(chosen)), self._local(chosen, chosen.traffic)
+        on = self._on(chosen).T
+        return local_share(on @ self._all_traffic(chosen)), local_share(on @ chosen.traffic)
 
     def node_shares(self, chosen: Placement) -> tuple[float, ...]:
         """(K,) share of all accesses of each node's threads to its own memory; -1 where there are none."""
@@ -227,12 +228,6 @@ class TimedTask:
         sizes = np.array([len(node.cpus) for node in self.machine.nodes])
         answer: Floats = STAYS * here + (1 - STAYS) * sizes / sizes.sum()
         return answer
-
-    def _local(self, chosen: Placement, traffic: Floats) -> float:
-        total = float(traffic.sum())
-        if total <= 0:
-            return -1.0
-        return float((traffic * self._on(chosen)).sum()) / total
 
     def _begun(self) -> Nodes:
         """(N,) place of each thread as it begins."""

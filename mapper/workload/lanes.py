@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from numaplan.analyzer import PageCounts
 
-from ..threads.problem import Floats, Nodes
+from ..threads.problem import Nodes
+from .use import among
 from .workload import Workload
 
 FOREVER = (1 << 63) - 1
@@ -83,7 +84,7 @@ def by_lane(workload: Workload, lane: Nodes) -> Workload:
         return workload
     assert isinstance(workload.comm, np.ndarray)  # of a trace
     first = np.unique(lane, return_index=True)[1]
-    comm, phases = _among(workload.comm, lane, count), workload.phases
+    comm, phases = among(workload.comm, lane, count), workload.phases
     np.fill_diagonal(comm, 0.0)  # within a lane threads do not meet
     seen = workload.seen_on
     return replace(
@@ -116,13 +117,6 @@ def _pages(pages: PageCounts, lane: Nodes, count: int) -> PageCounts:
         pages,
         thread=index[pages.thread],
         toucher=None if pages.toucher is None else index[pages.toucher],
-        elsewhere=None if pages.elsewhere is None else _among(pages.elsewhere, lane, count),
-        elsewhere_missed=None if missed is None else _among(missed, lane, count),
+        elsewhere=None if pages.elsewhere is None else among(pages.elsewhere, lane, count),
+        elsewhere_missed=None if missed is None else among(missed, lane, count),
     )
-
-
-def _among(matrix: Floats, lane: Nodes, count: int) -> Floats:
-    """(L, L) the sums of a matrix of threads over lanes."""
-    answer = np.zeros((count, count))
-    np.add.at(answer, (lane[:, None], lane[None, :]), matrix)
-    return answer

@@ -25,14 +25,19 @@ class ThreadUse(msgspec.Struct, frozen=True):
 
     def by_lane(self, lane: Nodes, count: int) -> "ThreadUse":
         """The same of lanes: threads one after another."""
-        lines, together = np.zeros((count, count)), np.zeros((count, count))
-        np.add.at(lines, (lane[:, None], lane[None, :]), self.lines)
-        weight = self.accesses[:, None] * self.together
-        np.add.at(together, (lane[:, None], lane[None, :]), weight)
+        lines = among(self.lines, lane, count)
+        together = among(self.accesses[:, None] * self.together, lane, count)
         accesses = np.bincount(lane, self.accesses, count).astype(np.float64)
         np.fill_diagonal(lines, 0.0)
         together /= np.maximum(accesses, 1e-300)[:, None]
         return ThreadUse(accesses, lines, np.minimum(together, 1.0), self.exact)
+
+
+def among(matrix: Floats, lane: Nodes, count: int) -> Floats:
+    """(L, L) the sums of a matrix of threads over lanes."""
+    answer = np.zeros((count, count))
+    np.add.at(answer, (lane[:, None], lane[None, :]), matrix)
+    return answer
 
 
 def merged_use(
