@@ -13,8 +13,8 @@ EQUAL = 5e-3  # of the cost, up to which placements are equally cheap
 
 @dataclass(frozen=True)
 class Choice:
-    """chosen: the cheapest of all that were tried, cheapest first; alone: what the kernel would do; doubt: ns
-    by which the gain may be off; reason: why nothing should be placed; empty: the plan is worth having."""
+    """chosen: what to do; tried: all that was, cheapest first; alone: what the kernel would do; doubt: ns by
+    which the gain may be off; reason: why nothing should be placed; empty: the plan is worth having."""
 
     chosen: Placement
     tried: tuple[Placement, ...]

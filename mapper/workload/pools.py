@@ -31,11 +31,12 @@ def pools_of(threads: Sequence[tuple[str, str]], keeps: Sequence[bool]) -> list[
 
 
 def exchanged_matrix(matrix: Floats, pools: Sequence[Nodes]) -> Floats:
-    """(N, N) what is expected between any two threads when those of a pool may be exchanged."""
+    """(N, N) what is expected between two threads when those of a pool may be exchanged; diagonal 0."""
     answer = matrix.copy()
     for pool in pools:
         others = np.setdiff1d(np.arange(len(matrix)), pool)
-        within = float(answer[np.ix_(pool, pool)].sum()) / (len(pool) * (len(pool) - 1))
+        own = answer[np.ix_(pool, pool)]
+        within = float(own.sum() - np.trace(own)) / (len(pool) * (len(pool) - 1))
         answer[np.ix_(pool, others)] = answer[np.ix_(pool, others)].mean(axis=0)
         answer[np.ix_(others, pool)] = answer[np.ix_(others, pool)].mean(axis=1, keepdims=True)
         answer[np.ix_(pool, pool)] = within
