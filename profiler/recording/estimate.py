@@ -51,7 +51,8 @@ def estimate(argv: Sequence[str], backend: str) -> Estimate:
             "leave --estimate out, or give a command line that works without",
         )
     after, seconds = os.times(), time.monotonic() - began
-    used = after.children_user + after.children_system - before.children_user - before.children_system
+    # Each difference by itself: of their sum rounding can leave less than nothing.
+    used = (after.children_user - before.children_user) + (after.children_system - before.children_system)
     return judged(seconds, used, backend)
 
 
