@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import msgspec
 import numpy as np
@@ -17,7 +16,6 @@ from .preparing import choose, count_kinds
 from .region_rules import Columns, RegionRules
 
 PIECE = 1 << 20  # samples held at once
-CACHED_MIB = 256
 HISTOGRAM = 1 << 14
 MOST_WEIGHT = 1000  # of loads against stores, in steps of one in FINEST
 FINEST = 8
@@ -133,27 +131,15 @@ class TraceSamples:
         if self._held is not None:
             yield self._held
             return
-        with self._little_cached():
-            for low, high in self._spans():
-                blocks = list(
-                    self._trace.sample_blocks(
-                        self._columns, where=f"{self._condition} AND time_ns >= {low} AND time_ns < {high}"
-                    )
+        for low, high in self._spans():
+            blocks = list(
+                self._trace.sample_blocks(
+                    self._columns, where=f"{self._condition} AND time_ns >= {low} AND time_ns < {high}"
                 )
-                if blocks:
-                    whole = {
-                        name: np.concatenate([block[name] for block in blocks]) for name in self._columns
-                    }
-                    yield self._in_order(whole)
-
-    @contextmanager
-    def _little_cached(self) -> Iterator[None]:
-        """DuckDB keeps what it has read, up to a limit; a walk reads every part of the file only once."""
-        self._trace.rows(f"SET memory_limit = '{CACHED_MIB}MiB'")
-        try:
-            yield
-        finally:
-            self._trace.rows("RESET memory_limit")
+            )
+            if blocks:
+                whole = {name: np.concatenate([block[name] for block in blocks]) for name in self._columns}
+                yield self._in_order(whole)
 
     def _few(self) -> Columns | None:
         """All samples with a thread, if they are few enough to hold; read once, since a query costs more."""
@@ -181,12 +167,11 @@ class TraceSamples:
 
     def _kinds(self) -> tuple[dict[tuple[int, int], int], int, int]:
         """Samples by (event, level), and the first and last time, by a query."""
-        with self._little_cached():
-            reach = "-1" if self._place is None else "reach"
-            rows = self._trace.rows(
-                f"SELECT count(*), min(time_ns), max(time_ns), enum_code(event), enum_code(level), {reach} "
-                f"FROM samples WHERE {self._condition} GROUP BY ALL"
-            )
+        reach = "-1" if self._place is None else "reach"
+        rows = self._trace.rows(
+            f"SELECT count(*), min(time_ns), max(time_ns), enum_code(event), enum_code(level), {reach} "
+            f"FROM samples WHERE {self._condition} GROUP BY ALL"
+        )
         first, last = min((row[1] for row in rows), default=0), max((row[2] for row in rows), default=0)
         kinds = Counter[tuple[int, int]]()
         for number, _first, _last, event, level, past in rows:

@@ -46,6 +46,6 @@ class ExportCommand(Command, frozen=True):
         from ..trace.description import export_parquet
         from ..trace.reader import Trace
 
-        with Trace.open(self.trace) as opened:
+        with Trace.open(self.trace, exporting_to=self.to) as opened:
             for path in export_parquet(opened, self.to):
                 print(path)

@@ -1,13 +1,23 @@
-"""DuckDB, as far as it is needed, and opening the database of a trace."""
+"""DuckDB, as far as it is needed, and opening the database of a trace, which may be anybody's."""
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from numaplan.common import UsageError
 
+from .catalog import FILE, check_catalog
+from .schema import TABLES
+
 QUIET = "SET enable_progress_bar = false"  # else a long query draws one on stdout, amid the answer
 _HEADERS = 3 * 4096  # the file header and two database headers before the first block
 _MAGIC = b"DUCK"
+# What is read once need not stay in memory; what needs more, such as a sort, goes through the disk.
+_MEMORY = "512MiB"
+_SMALL = 64 << 20  # bytes: of such a file several threads hand each other what takes longer than reading
+_PATIENCE = (60.0, 1e-6)  # seconds that a query may take, and more for each byte of the file
 
 
 def driver() -> Any:
@@ -26,30 +36,67 @@ def driver() -> Any:
         return duckdb
 
 
-def open_database(path: Path) -> Any:
-    """A connection that reads the file; raises UsageError when it is missing, cut short or no database."""
+def open_database(path: Path, exporting_to: Path | None = None) -> Any:
+    """A connection whose tables are those of the file, of which nothing but tables is read.
+
+    The file is attached beside an empty database: so its macros stand for no function that a query names.
+    Nothing can be reached from it: other files (but for `exporting_to`, where a query may write), extensions,
+    settings. Raises UsageError when it is missing, cut short or no trace.
+    """
     _check_start(path)
+    connection = None
     try:
-        return _connect(path)
+        connection = driver().connect()
+        for setting in _settings(path, exporting_to):
+            connection.execute(setting)
+        _check_whole(connection, path)
+        check_catalog(connection, path)
+        show_tables(connection)
+    except BaseException as error:
+        if connection is not None:
+            connection.close()
+        if isinstance(error, UsageError) or not isinstance(error, Exception):
+            raise
+        raise unreadable(path, error) from error
+    return connection
+
+
+def show_tables(connection: Any, part: tuple[int, int] | None = None) -> None:
+    """Let a connection, whose own these names are, see the tables of the trace.
+
+    Of a part, `samples` and `losses` are those of [start, end) in ns, and `counters`, whose totals are of the
+    whole run, has no rows.
+    """
+    conditions = dict.fromkeys(TABLES, "")
+    if part:
+        within = f"WHERE time_ns >= {part[0]} AND time_ns < {part[1]}"
+        conditions |= {"samples": within, "losses": within, "counters": "WHERE false"}
+    for table, condition in conditions.items():
+        connection.execute(f"CREATE TEMP VIEW {table} AS SELECT * FROM {FILE}.{table} {condition}")
+
+
+@contextmanager
+def limited(connection: Any, path: Path) -> Iterator[None]:
+    """A query, ended when it takes far longer than any of a trace of this size; raises UsageError then, or
+    when the database cannot answer it.
+    """
+    least, each = _PATIENCE
+    patience = least + each * path.stat().st_size
+    alarm = threading.Timer(patience, connection.interrupt)
+    alarm.daemon = True
+    alarm.start()
+    try:
+        yield
     except UsageError:
         raise
+    except driver().InterruptException as error:
+        raise UsageError(
+            f"{path}: a question took more than {patience:.0f} s", "no trace takes that long: record it again"
+        ) from error
     except Exception as error:
         raise unreadable(path, error) from error
-
-
-def part_of_database(connection: Any, start_ns: int, end_ns: int) -> Any:
-    """Another connection to the same file, whose `samples` and `losses` are those of [start_ns, end_ns).
-
-    `counters` has no rows: its totals are of the whole run.
-    """
-    part = connection.cursor()
-    (name,) = part.execute("SELECT current_database()").fetchone()
-    file = '"' + name.replace('"', '""') + '".main'
-    within = f"time_ns >= {start_ns} AND time_ns < {end_ns}"
-    for table, condition in (("samples", within), ("losses", within), ("counters", "false")):
-        part.execute(f"CREATE TEMP VIEW {table} AS SELECT * FROM {file}.{table} WHERE {condition}")
-    part.execute(QUIET)
-    return part
+    finally:
+        alarm.cancel()
 
 
 def unreadable(path: Path, error: Exception) -> UsageError:
@@ -68,17 +115,34 @@ def _check_start(path: Path) -> None:
         raise UsageError(f"{path}: not a trace (no DuckDB file)", "give one that 'nprof record' wrote")
 
 
-def _connect(path: Path) -> Any:
-    connection = driver().connect(str(path), read_only=True)
-    try:
-        connection.execute(QUIET)
-        # The header says how many blocks there are; a file cut short would fail only when they are read.
-        row = connection.execute("SELECT block_size, total_blocks FROM pragma_database_size()").fetchone()
-        expected = _HEADERS + int(row[0]) * int(row[1]) if row else 0
-        found = path.stat().st_size
-        if found < expected:
-            raise UsageError(f"{path}: cut short ({found} of {expected} bytes)", "copy or record it again")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+def _settings(path: Path, exporting_to: Path | None) -> Iterator[str]:
+    """What makes a new connection read one file, and nothing else."""
+    yield QUIET
+    yield f"ATTACH {quoted(path)} AS trace (READ_ONLY)"
+    yield f"SET temp_directory = {quoted(f'{path}.tmp')}"
+    yield f"SET memory_limit = '{_MEMORY}'"
+    if path.stat().st_size < _SMALL:
+        yield "SET threads = 1"
+    if exporting_to:
+        yield f"SET allowed_directories = [{quoted(exporting_to)}]"
+    yield "SET autoinstall_known_extensions = false"
+    yield "SET autoload_known_extensions = false"
+    yield "SET enable_external_access = false"
+    yield "SET allowed_configs = ['enable_progress_bar']"  # which each further connection has for itself
+    yield "SET lock_configuration = true"
+
+
+def _check_whole(connection: Any, path: Path) -> None:
+    """The header says how many blocks there are; a file cut short would fail only when they are read."""
+    row = connection.execute(
+        "SELECT block_size, total_blocks FROM pragma_database_size() WHERE database_name = 'trace'"
+    ).fetchone()
+    expected = _HEADERS + int(row[0]) * int(row[1]) if row else 0
+    found = path.stat().st_size
+    if found < expected:
+        raise UsageError(f"{path}: cut short ({found} of {expected} bytes)", "copy or record it again")
+
+
+def quoted(text: object) -> str:
+    """A text, such as a file's name, in SQL."""
+    return "'" + str(text).replace("'", "''") + "'"

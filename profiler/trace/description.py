@@ -5,6 +5,7 @@ from typing import Any
 
 from numaplan.common import UsageError
 
+from .database import quoted
 from .reader import Trace
 from .schema import TABLES
 
@@ -67,9 +68,10 @@ def sample_counts(trace: Trace, column: str) -> dict[str, int]:
 
 
 def export_parquet(trace: Trace, folder: Path) -> list[Path]:
-    """Write one Parquet file a table into `folder` (made when missing); returns the files.
+    """Write one Parquet file a table into `folder` (made when missing), for which the trace was opened.
 
-    Raises UsageError when the folder cannot be written. Each file appears whole or not at all.
+    Returns the files; raises UsageError when the folder cannot be written. Each file appears whole
+    or not at all.
     """
     from numaplan.common import atomic_output
 
@@ -81,7 +83,6 @@ def export_parquet(trace: Trace, folder: Path) -> list[Path]:
     for table in TABLES:
         target = folder / f"{table}.parquet"
         with atomic_output(target) as temporary:
-            quoted = str(temporary).replace("'", "''")
-            trace.rows(f"COPY {table} TO '{quoted}' (FORMAT parquet, COMPRESSION zstd)")
+            trace.rows(f"COPY {table} TO {quoted(temporary)} (FORMAT parquet, COMPRESSION zstd)")
         written.append(target)
     return written

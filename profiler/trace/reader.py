@@ -16,7 +16,7 @@ import msgspec
 from numaplan.common import UsageError
 from numaplan.machine import Machine
 
-from .database import QUIET, driver, open_database, part_of_database, unreadable
+from .database import QUIET, limited, open_database, show_tables
 from .rows import RegionRow, ThreadRow
 from .schema import ADDED, COLUMNS, ENUMS, READABLE_VERSIONS, TABLES, array_type
 
@@ -51,9 +51,12 @@ class Trace:
         self.meta: dict[str, str] = {str(key): str(value) for key, value in rows}
 
     @staticmethod
-    def open(path: str | os.PathLike[str]) -> "Trace":
-        """Open a trace; raises UsageError when it is missing, cut short, of another schema or no trace."""
-        connection = open_database(Path(path))
+    def open(path: str | os.PathLike[str], exporting_to: Path | None = None) -> "Trace":
+        """Open a trace; raises UsageError when it is missing, cut short, of another schema or no trace.
+
+        Whatever it holds, queries reach no other file, but for one folder where that is asked for.
+        """
+        connection = open_database(Path(path), exporting_to)
         try:
             trace = Trace(Path(path), connection)
             trace._check()
@@ -79,7 +82,7 @@ class Trace:
 
         Without counters, which are of the whole run. `duration_ns` is that of the part.
         """
-        connection = part_of_database(self._db, start_ns, end_ns)
+        connection = self._cursor((start_ns, end_ns))
         try:
             part = Trace(self.path, connection, (start_ns, end_ns))
         except BaseException:
@@ -150,26 +153,20 @@ class Trace:
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> "pd.DataFrame":
         """The answer to a query as a DataFrame; raises UsageError when the file is damaged."""
-        try:
+        with limited(self._db, self.path):
             frame: pd.DataFrame = self._db.execute(sql, list(parameters)).df()
-        except Exception as error:
-            raise unreadable(self.path, error) from error
-        return frame
+            return frame
 
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The answer to a query as tuples (cheaper to start than `query`: no pandas)."""
-        try:
+        with limited(self._db, self.path):
             answer: list[tuple[Any, ...]] = self._db.execute(sql, list(parameters)).fetchall()
-        except Exception as error:
-            raise unreadable(self.path, error) from error
-        return answer
+            return answer
 
     def arrays(self, sql: str, parameters: Sequence[object] = ()) -> "dict[str, Array]":
         """The answer to a query as one numpy array a column (no pandas)."""
-        try:
+        with limited(self._db, self.path):
             found: dict[str, Any] = self._db.execute(sql, list(parameters)).fetchnumpy()
-        except Exception as error:
-            raise unreadable(self.path, error) from error
         # Gaps make an array a masked one; a plain one needs no numpy.ma, which is slow to load.
         return {
             name: values.filled(0) if hasattr(values, "filled") else values for name, values in found.items()
@@ -180,11 +177,7 @@ class Trace:
 
         For traces whose samples are known to fit into memory.
         """
-        self.rows("SET threads = 1")  # several hand each other what takes a third longer then
-        try:
-            return self._samples(columns, f"SELECT {self._listed(columns)} FROM samples")
-        finally:
-            self.rows("RESET threads")
+        return self._samples(columns, f"SELECT {self._listed(columns)} FROM samples")
 
     def sample_blocks(
         self, columns: Sequence[str], where: str = "", order: str = "", block: int = BLOCK
@@ -208,16 +201,36 @@ class Trace:
             if len(found[columns[0]]):
                 yield found
             return
-        cursor = _cursor(self._db, self.part)
+        cursor = self._arrow_cursor()
         try:
-            for batch in cursor.sql(sql).to_arrow_reader(block):
+            with limited(cursor, self.path):
+                batches = cursor.sql(sql).to_arrow_reader(block)
+            while True:
+                # Each by itself: whoever takes them may take as long as he likes.
+                with limited(cursor, self.path):
+                    batch = next(batches, None)
+                if batch is None:
+                    return
                 yield {name: _array(batch.column(name), COLUMNS[name]) for name in columns}
-        except UsageError:
-            raise
-        except Exception as error:
-            raise unreadable(self.path, error) from error
         finally:
             cursor.close()
+
+    def _arrow_cursor(self) -> Any:
+        """A cursor that answers in Arrow batches, which takes DuckDB's Python part."""
+        import duckdb  # noqa: F401  (its Python part adds those methods to the native one)
+
+        return self._cursor(self.part)
+
+    def _cursor(self, part: tuple[int, int] | None) -> Any:
+        """Another connection to the same file."""
+        cursor = self._db.cursor()
+        try:
+            show_tables(cursor, part)
+            cursor.execute(QUIET)
+        except BaseException:
+            cursor.close()
+            raise
+        return cursor
 
     def _lacks(self, column: str) -> bool:
         """Whether the trace is of a schema that had no such column of samples."""
@@ -248,27 +261,9 @@ class Trace:
                 raise UsageError(
                     f"{self.path}: {name} is {text[:40]!r}, which is impossible", "record it again"
                 )
-        self._check_tables()
-
-    def _check_tables(self) -> None:
-        """Refuse a file where a table or column is missing, by a query that reads none of them.
-
-        The catalog's own listing is slow.
-        """
-        listed = (
-            f"{table}.{column}"
-            for table, columns in TABLES.items()
-            for column in columns
-            if table != "samples" or not self._lacks(column)
-        )
-        errors = driver()
-        try:
-            self._db.execute(f"SELECT {', '.join(listed)} FROM {', '.join(TABLES)} WHERE false")
-        except (errors.BinderException, errors.CatalogException) as error:
-            text = str(error).partition("\n")[0]
-            raise UsageError(f"{self.path}: not a trace of numaplan: {text}", "record it again") from error
-        except Exception as error:
-            raise unreadable(self.path, error) from error
+        for column in ADDED:
+            if not self._lacks(column):
+                self.rows(f"SELECT {column} FROM samples WHERE false")
 
 
 def _as_numbers(column: str, kind: str) -> str:
@@ -293,12 +288,3 @@ def _array(column: Any, kind: str) -> "Array":
     numbers = np.dtype("uint8" if kind == "BOOLEAN" else array_type(kind))
     start = column.offset * numbers.itemsize
     return _as_type(np.frombuffer(column.buffers()[1], numbers, len(column), start), kind)
-
-
-def _cursor(connection: Any, part: tuple[int, int] | None) -> Any:
-    """A cursor that answers in Arrow batches, which takes DuckDB's Python part."""
-    import duckdb  # noqa: F401  (its Python part adds those methods to the native one)
-
-    cursor = part_of_database(connection, *part) if part else connection.cursor()
-    cursor.execute(QUIET)
-    return cursor

@@ -33,7 +33,7 @@ def test_packed_samples_are_read_through_their_view(tmp_path: Path) -> None:
         "reach": -1 + 0 * row,
     }
     with Trace.open(path) as trace:
-        assert trace.rows("SELECT count(*) FROM duckdb_views() WHERE view_name = 'samples'") == [(1,)]
+        assert trace.rows("SELECT count(*) FROM duckdb_views() WHERE database_name = 'trace'") == [(2,)]
         assert trace.sample_count == 300
         whole = trace.all_samples(list(COLUMNS))
         blocks = list(trace.sample_blocks(list(COLUMNS), block=100))

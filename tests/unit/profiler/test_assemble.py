@@ -80,7 +80,7 @@ def test_samples_get_thread_region_and_time(tmp_path: Path) -> None:
     ]
     write(tmp_path / "t.db", [block(rows[:2]), block([]), block(rows[2:])])
     with Trace.open(tmp_path / "t.db") as trace:
-        found = trace.arrays("SELECT time_ns, thread, region FROM samples ORDER BY rowid")
+        found = trace.arrays("SELECT time_ns, thread, region FROM samples")
         assert found["time_ns"].tolist() == [10, 70, 70, 70, 70]
         assert found["thread"].tolist() == [0, 1, 1, 2, -1]
         assert found["region"].tolist() == [0, 1, -1, 2, 1]
@@ -145,8 +145,9 @@ def test_export_writes_every_table(tmp_path: Path) -> None:
     import pyarrow.parquet as parquet
 
     write(tmp_path / "t.db", [block([(1, 10, 10, 0x1000, False)])])
-    with Trace.open(tmp_path / "t.db") as trace:
-        files = export_parquet(trace, tmp_path / "it's here")
+    folder = tmp_path / "it's here"
+    with Trace.open(tmp_path / "t.db", exporting_to=folder) as trace:
+        files = export_parquet(trace, folder)
     sizes = {path.stem: parquet.read_table(path).num_rows for path in files}
     assert sizes == {
         "meta": sizes["meta"],

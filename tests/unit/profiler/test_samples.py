@@ -68,7 +68,9 @@ def test_few_and_many_stand_in_one_table(counts: list[int], tmp_path: Path) -> N
     with Trace.open(write(tmp_path / "t.db", *blocks)) as trace:
         tables = [name for (name,) in trace.rows("SELECT table_name FROM duckdb_tables()")]
         assert [name for name in tables if name.startswith("samples")] == ["samples"]
-        assert trace.rows("SELECT count(*) FROM duckdb_views() WHERE NOT internal") == [(0,)]
+        assert trace.rows(
+            "SELECT count(*) FROM duckdb_views() WHERE database_name = 'trace' AND NOT internal"
+        ) == [(0,)]
         assert_same(trace, blocks)
 
 
@@ -105,7 +107,8 @@ def test_no_more_is_compressed_than_makes_samples_small(
         )
     with Trace.open(write(tmp_path / "t.db", one)) as trace:
         found = trace.rows(
-            "SELECT DISTINCT column_name FROM pragma_storage_info('samples') WHERE compression = 'BitPacking'"
+            "SELECT DISTINCT column_name FROM pragma_storage_info('trace.samples') "
+            "WHERE compression = 'BitPacking'"
         )
         assert {name for (name,) in found} == packed
         assert_same(trace, [one])
@@ -149,20 +152,6 @@ def recordings(draw: st.DrawFn) -> list[Block]:
 def test_what_goes_in_comes_out(blocks: list[Block], tmp_path: Path) -> None:
     with Trace.open(write(tmp_path / "t.db", *blocks)) as trace:
         assert_same(trace, blocks)
-
-
-def test_what_is_broken_is_not_called_missing(tmp_path: Path) -> None:
-    import duckdb
-
-    write(tmp_path / "t.db", block(5))
-    database = duckdb.connect(str(tmp_path / "t.db"))
-    database.execute("DROP TABLE losses")
-    (tmp_path / "gone.csv").write_text("time_ns,events\n1,2\n")
-    database.execute(f"CREATE VIEW losses AS SELECT * FROM read_csv('{tmp_path}/gone.csv')")
-    database.close()
-    (tmp_path / "gone.csv").unlink()
-    with pytest.raises(UsageError, match="the trace cannot be read: IO Error"):
-        Trace.open(tmp_path / "t.db")
 
 
 @pytest.mark.parametrize("statement", ["ALTER TABLE losses DROP time_ns", "DROP TABLE losses"])

@@ -90,7 +90,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     import duckdb
 
     duckdb.connect(str(tmp_path / "other.db")).execute("CREATE TABLE a (b INT)").close()
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="not a trace of numaplan: it has a base table 'a'"):
         Trace.open(tmp_path / "other.db")
 
 

@@ -1,0 +1,89 @@
+"""What the database of a trace may hold: its tables, and nothing that runs what its writer wrote."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from numaplan.common import UsageError
+
+from .schema import ADDED, ENUMS, NUMBERS, TABLES
+
+FILE = "trace.main"  # under which name its own tables are found
+_WHOLE_NUMBERS = ("UTINYINT", "TINYINT", "USMALLINT", "SMALLINT", "UINTEGER", "INTEGER", "UBIGINT", "BIGINT")
+_PACKED = re.compile("samples_[0-9]{1,9}")
+_VIEWS = ("samples", "sample_codes")
+_WORDS = (
+    *("SELECT", "CAST", "AS", "UNION ALL", "list_value", "FROM samples_[0-9]{1,9}", "word_[0-9]{1,2}"),
+    *("[0-9]{1,20}", *_WHOLE_NUMBERS, *ENUMS, *TABLES["samples"]),
+)
+_LABELS = [name for names in ENUMS.values() for name in names]
+_PACKED_VIEW = re.compile(
+    rf"CREATE VIEW (?:{'|'.join(_VIEWS)}) AS "
+    rf"(?:(?:{'|'.join(_WORDS)})\b|'(?:{'|'.join(_LABELS)})'|[][ ()&>!=+,\"-])+;"
+)
+
+
+def check_catalog(connection: Any, path: Path) -> None:
+    """Raise UsageError for anything in the attached file that is no table of a trace.
+
+    Macros do no harm, as no query finds them; but for the views of 0.2.0, with which they are refused.
+    """
+    listed = "SELECT table_name, table_type FROM information_schema.tables WHERE table_catalog = 'trace'"
+    found = dict(connection.execute(listed).fetchall())
+    packed = found.get("samples") == "VIEW"
+    for name, kind in found.items():
+        expected = name in TABLES or (packed and _PACKED.fullmatch(name) is not None)
+        if not (expected and kind == "BASE TABLE") and not (packed and name in _VIEWS and kind == "VIEW"):
+            raise _no_trace(path, f"it has a {kind.lower()} {name[:40]!r}")
+    for name in TABLES:
+        if name not in found:
+            raise _no_trace(path, f"it has no table {name!r}")
+    if packed:
+        _check_views(connection, path)
+    for name in found:
+        if name != "sample_codes":  # which is no longer read
+            _check_columns(connection, path, name)
+
+
+def _check_columns(connection: Any, path: Path, table: str) -> None:
+    """Refuse columns of other types, computed ones, and a table that lacks some."""
+    expected, found = TABLES.get(table, {}), set()
+    for name, kind, computed in _columns(connection, table):
+        found.add(name)
+        known = expected.get(name, kind if kind in _WHOLE_NUMBERS and table not in TABLES else "")
+        if computed is not None or not _is_kind(kind, known):
+            raise _no_trace(path, f"its table {table!r} has a column {name[:40]!r} of {kind[:40]}")
+    for name in expected:
+        if name not in found and name not in ADDED:
+            raise _no_trace(path, f"its table {table!r} has no column {name!r}")
+
+
+def _columns(connection: Any, table: str) -> Iterator[tuple[str, str, str | None]]:
+    """Name, type, and how it is computed, if it is; the name of a table is one of those expected."""
+    listed = f"SELECT name, type, dflt_value FROM pragma_table_info('{FILE}.{table}')"
+    yield from connection.execute(listed).fetchall()
+
+
+def _is_kind(found: str, expected: str) -> bool:
+    """Whether a column has the expected type: the same enumerators, or any whole numbers for such."""
+    if expected in ENUMS:
+        # Earlier versions may have had fewer; a code is a position.
+        listed = ", ".join(f"'{name}'" for name in ENUMS[expected])
+        return found.startswith("ENUM(") and f"{listed}, ".startswith(f"{found[5:-1]}, ")
+    return found == expected or (found in _WHOLE_NUMBERS and expected in NUMBERS)
+
+
+def _check_views(connection: Any, path: Path) -> None:
+    """Some traces of 0.2.0 packed many samples into words, which views take apart: only such are run."""
+    rows = connection.execute(
+        "SELECT sql FROM duckdb_views() WHERE database_name = 'trace' AND NOT internal UNION ALL "
+        "SELECT 'a macro' FROM duckdb_functions() WHERE database_name = 'trace' AND NOT internal"
+    )
+    for (text,) in rows.fetchall():
+        if not _PACKED_VIEW.fullmatch(text):
+            raise _no_trace(path, "its samples are a view that numaplan did not write")
+
+
+def _no_trace(path: Path, why: str) -> UsageError:
+    return UsageError(f"{path}: not a trace of numaplan: {why}", "record it again")
