@@ -8,9 +8,15 @@ from typing import Any
 import msgspec
 
 from numaplan.common import UsageError
-from numaplan.launcher import LIBRARY, fit_plan, make_plan_table, make_report, read_logged_run
+from numaplan.launcher import (
+    fit_plan,
+    make_plan_table,
+    make_report,
+    memory_notes,
+    planned_start,
+    read_logged_run,
+)
 from numaplan.machine import Machine
-from numaplan.profiler import prepare
 
 from ..guest.job import Job
 
@@ -19,8 +25,8 @@ class PlannedLaunch:
     """A launch of `program` with a plan in the guest.
 
     What nlaunch does before and after a program is done on this side, where Python is some forty times as
-    fast as in the guest; the library enforces and logs there. Raises UsageError when the plan cannot be used.
-    folder: for the library's files; empty, and the program's user must be able to write there.
+    fast as in the guest; the library, or the tracer, enforces and logs there. Raises UsageError when the plan
+    cannot be used. folder: for their files; empty, and the program's user must be able to write there.
     """
 
     def __init__(
@@ -32,11 +38,26 @@ class PlannedLaunch:
         place = folder / "plan.bin"
         place.write_bytes(self._table.data)
         self.masks = [frozenset(thread.cpus) for thread in self._plan.threads]
-        self.environment = {**prepare(folder, environment, LIBRARY), "NUMAPLAN_PLAN": str(place)}
+        self._start = planned_start(place, program, environment)
+
+    @property
+    def from_outside(self) -> bool:
+        """Whether a tracer binds the program's threads: nothing can be loaded into it."""
+        return bool(self._start.before)
+
+    def started(self, job: Job) -> Job:
+        """The job with the plan enforced."""
+        before = self._start.before
+        program, argv = (before[0], [*before, *job.argv]) if before else (job.program, job.argv)
+        return replace(job, program=program, argv=argv, environment=self._start.environment)
 
     def report(self, exit_code: int) -> dict[str, Any]:
-        """What was applied (`numaplan/applied/1`), from the library's log."""
-        applied = make_report(self._plan, self._table, read_logged_run(self._folder), exit_code, ())
+        """What was applied (`numaplan/applied/1`), from the log of the library or the tracer."""
+        notes: Sequence[str] = ()
+        if self.from_outside:
+            nodes = self._table.spread.get("p0", ())
+            notes = memory_notes(self._plan, nodes, self._start.obstacle)
+        applied = make_report(self._plan, self._table, read_logged_run(self._folder), exit_code, tuple(notes))
         content: dict[str, Any] = msgspec.to_builtins(applied)
         return content
 
@@ -62,7 +83,7 @@ def _scattered(machine: Machine) -> list[int]:
 
 def _planned(job: Job, options: Options) -> Job:
     assert options.launch is not None
-    return replace(job, environment=options.launch.environment)
+    return options.launch.started(job)
 
 
 def _online(job: Job, options: Options, *, balancing: bool) -> Job:

@@ -36,7 +36,7 @@ from ..places import own_folder
 from .configs import CONFIGS, ONLINE, Options, PlannedLaunch, is_launcher
 from .counts import parse_counts
 from .results import LabRun, lab_run
-from .threads import program_threads
+from .threads import Starter, program_threads
 
 STDERR = 2
 _BOOTS = 3  # after so many the fault is not one of chance
@@ -135,12 +135,16 @@ class Session:
             argv, limit = self.request.argv, self.request.timeout
             job = Job(self._program, argv, os.environ, str(Path.cwd()), limit, exclude=is_launcher(argv))
             job = CONFIGS[config](job, self.guest.shape.machine, options)
-            trace = folder / "trace" if self.request.by_thread or job.exclude else None
+            starter = Starter.LAUNCHER if job.exclude else Starter.PROGRAM
+            if options.launch is not None and options.launch.from_outside:
+                starter = Starter.BECOMES
+            apart = self.request.by_thread or starter is not Starter.PROGRAM
+            trace = folder / "trace" if apart else None
             if config in ONLINE:
                 outcome = self._attended(job, (stdin, stdout, stderr), trace, options, folder)
             else:
                 outcome = self.guest.run(job, stdin, stdout, stderr, trace)
-            run = self._result(config, outcome, trace, job.exclude)
+            run = self._result(config, outcome, trace, starter)
             if options.launch is not None:
                 run.applied = options.launch.report(outcome.exit_code)
         return run
@@ -175,12 +179,12 @@ class Session:
         machine = self.guest.shape.machine
         return Options(PlannedLaunch(plan, self._program, machine, os.environ, folder))
 
-    def _result(self, config: str, outcome: Outcome, trace: Path | None, launched: bool) -> LabRun:
+    def _result(self, config: str, outcome: Outcome, trace: Path | None, starter: Starter) -> LabRun:
         machine = self.guest.shape.machine
         counts = parse_counts(outcome.counts, len(machine.cpus), len(machine.nodes))
         threads = None
         if trace is not None:
-            counted, threads = program_threads(trace, counts, launched)
+            counted, threads = program_threads(trace, counts, starter)
             ours = counts._replace(counted=counted)
             left_out = int(counts.accesses.sum() - ours.accesses.sum())
             counts = ours._replace(excluded=counts.excluded + left_out)

@@ -8,7 +8,8 @@ stage of its counts, so that tasks which had one address after the other are tol
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 
 import numpy as np
@@ -25,10 +26,21 @@ _WAKE = re.compile(r"\(.*\) task=0x([0-9a-f]+)")
 _RENAME = re.compile(r"pid=(\d+) oldcomm=.* newcomm=(.*) oom_score_adj")
 
 
+class Starter(Enum):
+    """What the first process is: the program; a launcher, whose child is the program; or one that becomes it.
+
+    The values: how many times the program's first process execs until it is the program, where that matters.
+    """
+
+    PROGRAM = 0
+    LAUNCHER = 1
+    BECOMES = 2
+
+
 @dataclass
 class _Task:
-    """first_stage, exec_stage, end_stage: of its address, at its birth, after its first exec (0: none) and at
-    its end.
+    """first_stage, exec_stages, end_stage: of its address, at its birth, after each exec and at its end;
+    parent_execs: how often its parent had become another program when it was born.
     """
 
     tid: int
@@ -37,8 +49,9 @@ class _Task:
     name: str
     address: int = 0
     first_stage: int = 0
-    exec_stage: int = 0
+    exec_stages: list[int] = field(default_factory=list)
     end_stage: int | None = None
+    parent_execs: int = 0
     made_threads: int = 0
     made_processes: int = 0
     process: str = ""
@@ -52,23 +65,26 @@ class _Task:
         return counts.tasks.get(self.address, none)
 
 
-def program_threads(trace: Path, counts: Counts, launched: bool) -> tuple[Counted, list[ThreadCounts]]:
+def program_threads(trace: Path, counts: Counts, starter: Starter) -> tuple[Counted, list[ThreadCounts]]:
     """What was counted of the program, and the accesses of each of its threads in order of creation.
 
-    launched: the first process is a launcher. Then only its child that accesses most is the program, from
-    when it becomes it; else all that was counted is. A thread's path is as in a trace, with the process in
-    front where it is not the first (`p0.1:0.2`).
+    Of a launcher's children the one that accesses most is the program, from when it becomes it; what a first
+    process did, or started, before it became the program is left out likewise; else all that was counted is
+    the program's. A thread's path is as in a trace, with the process in front where it is not the first
+    (`p0.1:0.2`).
     """
-    family = _name(_read(trace, counts), counts, launched)
-    if launched and family:
-        family[0].first_stage = max(family[0].first_stage, family[0].exec_stage)
+    family = _name(_read(trace, counts), counts, starter)
+    if family and starter is not Starter.PROGRAM:
+        family[0].first_stage = max([family[0].first_stage, *family[0].exec_stages[: starter.value]])
     by_task = [task.counted(counts) for task in family]
     threads = [
         _counts(task, counted[:, : counts.nodes])
         for task, counted in zip(family, by_task, strict=True)
         if counted.any()
     ]
-    return sum(by_task, np.zeros_like(counts.counted)) if launched else counts.counted, threads
+    if starter is Starter.PROGRAM:
+        return counts.counted, threads
+    return sum(by_task, np.zeros_like(counts.counted)), threads
 
 
 def _read(trace: Path, counts: Counts) -> list[_Task]:
@@ -89,14 +105,15 @@ def _read(trace: Path, counts: Counts) -> list[_Task]:
             child = newest.pop(creator)
             child.address = int(wake[1], 16)
             child.first_stage = stages.get(child.address, 0)
+            child.parent_execs = len(task.exec_stages) if task else 0
             living[child.tid] = child
             born.append(child)
         elif event in ("exec", "exit") and task:
             stages[task.address] = stages.get(task.address, 0) + 1
             if event == "exit":
                 task.end_stage = stages[task.address]
-            elif not task.exec_stage:
-                task.exec_stage = stages[task.address]
+            else:
+                task.exec_stages.append(stages[task.address])
         elif event == "task_rename" and (rename := _RENAME.match(rest)) and int(rename[1]) in living:
             living[int(rename[1])].name = rename[2]
     for one in born:
@@ -109,7 +126,7 @@ def _without_older(task: _Task, traced: int, counted: int) -> None:
     """Stages that ended at its place beyond those traced are of a task from before: the first ones."""
     older = max(counted - traced, 0)
     task.first_stage += older
-    task.exec_stage += older if task.exec_stage else 0
+    task.exec_stages = [stage + older for stage in task.exec_stages]
     task.end_stage = None if task.end_stage is None else task.end_stage + older
 
 
@@ -120,11 +137,11 @@ def _events(text: str) -> Iterable[tuple[int, str, str]]:
             yield int(found[1]), found[2], found[3]
 
 
-def _name(tasks: list[_Task], counts: Counts, launched: bool) -> list[_Task]:
+def _name(tasks: list[_Task], counts: Counts, starter: Starter) -> list[_Task]:
     """Give the program's tasks their paths, in order of creation; returns those that have one."""
     # The agent's other child, its sampler, does not become another program.
-    root = next((task for task in tasks if task.parent == AGENT and task.exec_stage), None)
-    if launched and root:
+    root = next((task for task in tasks if task.parent == AGENT and task.exec_stages), None)
+    if starter is Starter.LAUNCHER and root:
         children = [task for task in tasks if task.parent == root.tid and not task.is_thread]
         root = max(
             children,
@@ -137,7 +154,9 @@ def _name(tasks: list[_Task], counts: Counts, launched: bool) -> list[_Task]:
         parent = named.get(task.parent)
         if task is root:
             task.process, task.path = "p0", "0"
-        elif parent is None:
+        elif parent is None or (
+            starter is Starter.BECOMES and parent is root and task.parent_execs < starter.value
+        ):
             continue
         elif task.is_thread:
             parent.made_threads += 1

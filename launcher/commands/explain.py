@@ -6,6 +6,7 @@ from collections import defaultdict
 from numaplan.machine import format_list
 from numaplan.mapper import Plan, PlanRegion
 
+from ..enforce.process_memory import memory_nodes, where_memory_is
 from ..launch.request import CheckedLaunch
 from ..verify.applied import human_bytes, thread_name
 
@@ -52,7 +53,8 @@ def explain(launch: CheckedLaunch) -> str:
 def _binding(launch: CheckedLaunch) -> str:
     if launch.from_outside:
         reason = launch.obstacle or "asked for"
-        return f"threads bound from outside by ptrace ({reason}); memory is left to first touch"
+        where = where_memory_is(memory_nodes(launch.plan, launch.root, launch.machine))
+        return f"threads bound from outside by ptrace ({reason}); memory is {where}"
     return "threads bound and memory placed by a library that is loaded into the program"
 
 

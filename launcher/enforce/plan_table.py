@@ -10,6 +10,8 @@ from numaplan.common import native_part
 from numaplan.machine import Machine
 from numaplan.mapper import Plan, PlanRegion, PlanThread
 
+from .process_memory import memory_nodes
+
 LIBRARY = native_part("launcher", "enforce.so")
 
 MAGIC = b"NUMAPLPF"
@@ -32,11 +34,15 @@ Locate = Callable[[str, str], tuple[int, str] | None]
 
 
 class PlanTable(msgspec.Struct, frozen=True):
-    """Its bytes; regions[i]: the plan's region of row i, rules last; skipped: those without a row."""
+    """Its bytes; regions[i]: the plan's region of row i, rules last; skipped: those without a row.
+
+    spread: of processes into which nothing can be loaded, the nodes for all their memory.
+    """
 
     data: bytes
     regions: tuple[PlanRegion, ...]
     skipped: tuple[tuple[PlanRegion, str], ...]
+    spread: Mapping[str, tuple[int, ...]] = {}
 
 
 def name_hash(text: str) -> int:
@@ -60,11 +66,17 @@ def make_plan_table(
     allowed: cpus that threads outside the plan may have, all of the machine's by default.
     """
     floating = _floating(plan, machine, unplanned, allowed or machine.cpus)
+    nodes = {process: memory_nodes(plan, process, machine) for process in _processes(plan)}
+    spread = {process: found for process, found in nodes.items() if found}
     if not any(region.region.kind == "static" for region in plan.memory):
-        return encode(plan, floating, lambda _module, _symbol: None)
+        return encode(plan, floating, lambda _module, _symbol: None, spread)
     from .static_data import StaticData
 
-    return encode(plan, floating, StaticData(program, environment).locate)
+    return encode(plan, floating, StaticData(program, environment).locate, spread)
+
+
+def _processes(plan: Plan) -> set[str]:
+    return {thread.process for thread in plan.threads}
 
 
 def _floating(
@@ -74,7 +86,7 @@ def _floating(
     if unplanned == "inherit":
         return {}
     floating: dict[str, Sequence[int]] = {"": everything}
-    for process in {thread.process for thread in plan.threads}:
+    for process in _processes(plan):
         own = {cpu for thread in plan.threads if thread.process == process for cpu in thread.cpus}
         nodes = {machine.node_of_cpu.get(cpu) for cpu in own}
         near = tuple(cpu for cpu in everything if machine.node_of_cpu[cpu] in nodes)
@@ -82,15 +94,20 @@ def _floating(
     return floating
 
 
-def encode(plan: Plan, floating: dict[str, Sequence[int]], locate: Locate) -> PlanTable:
+def encode(
+    plan: Plan,
+    floating: Mapping[str, Sequence[int]],
+    locate: Locate,
+    spread: Mapping[str, tuple[int, ...]] = {},
+) -> PlanTable:
     """The plan as a table.
 
     floating: cpus for threads that the plan does not name, by process, "" for processes not in it; locate:
-    finds static data.
+    finds static data; spread: see PlanTable.
     """
     cpus: list[int] = []
     threads = sorted(
-        [_thread_row(thread, cpus) for thread in plan.threads]
+        [_thread_row(thread, cpus, spread.get(thread.process, ())) for thread in plan.threads]
         + [
             (name_hash(process) if process else 0, 0, *_place_cpus(which, cpus), -1, 0)
             for process, which in floating.items()
@@ -121,7 +138,7 @@ def encode(plan: Plan, floating: dict[str, Sequence[int]], locate: Locate) -> Pl
     nodes = len(plan.machine.nodes)
     counts = len(threads), len(cpus), len(rows), len(runs), nodes
     header = _HEADER.pack(MAGIC, VERSION, *counts, size, len(rules))
-    return PlanTable(header + body, tuple(region for _, region in rows), tuple(skipped))
+    return PlanTable(header + body, tuple(region for _, region in rows), tuple(skipped), spread)
 
 
 def _order(pair: tuple[tuple[int, ...], PlanRegion]) -> tuple[int, ...]:
@@ -141,15 +158,19 @@ def _place_cpus(which: Sequence[int], cpus: list[int]) -> tuple[int, int]:
     return len(cpus) - len(which), len(which)
 
 
-def _thread_row(thread: PlanThread, cpus: list[int]) -> tuple[int, ...]:
+def _thread_row(thread: PlanThread, cpus: list[int], spread: Sequence[int]) -> tuple[int, ...]:
     first, count = _place_cpus(thread.cpus, cpus)
+    memory = 0
+    if spread and thread.path == "0":
+        at, _ = _place_cpus((len(spread), *spread), cpus)
+        memory = at + 1
     return (
         name_hash(thread.process),
         name_hash(thread.path),
         first,
         count,
         thread.node if thread.pool is UNSET else -1,
-        0,
+        memory,
     )
 
 

@@ -3,10 +3,13 @@
 import os
 import struct
 import subprocess
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from numaplan.common import MachineLacksError, native_part
+
+from .process_memory import set_memory_policy
 
 TRACER = native_part("launcher", "trace.elf")
 LOG = "trace.log"
@@ -29,13 +32,15 @@ def start_tracer(*arguments: str) -> "subprocess.Popen[bytes]":
 class Tracer:
     """A tracer that waits for its program.
 
-    `attach` runs in the program's process before its exec. The tracer ends with the last process that it
-    follows; it is never waited for, and the program goes on without it when it dies.
+    spread: nodes for all memory of the program. `attach` runs in its process before its exec. The tracer ends
+    with the last process that it follows; it is never waited for, and the program goes on without it when it
+    dies.
     """
 
-    def __init__(self, workdir: Path, table: Path, name: str, hold: bool) -> None:
+    def __init__(self, workdir: Path, table: Path, name: str, hold: bool, spread: Sequence[int] = ()) -> None:
         import ctypes  # here and not above: only programs that are traced wait for it
 
+        self._spread = spread
         self._libc, self._unsigned = ctypes.CDLL(None), ctypes.c_ulong
         self._process = start_tracer("trace", str(table), str(workdir), name, "hold" if hold else "yield")
 
@@ -46,6 +51,7 @@ class Tracer:
         with suppress(OSError):
             os.write(self._process.stdin.fileno(), struct.pack("=i", os.getpid()))
             os.read(self._process.stdout.fileno(), 1)
+        set_memory_policy(self._spread)
 
     def started(self) -> None:
         """The program runs: nothing more is to be said to the tracer."""

@@ -11,6 +11,7 @@ from numaplan.mapper import Plan
 
 from ..enforce.plan_fit import what_differs
 from ..enforce.plan_table import PlanTable
+from ..enforce.process_memory import where_memory_is
 from ..enforce.program import elf_facts, executable_of
 from ..verify.applied import warning_of
 from ..verify.logged_run import LoggedRun, read_logged_run
@@ -42,7 +43,7 @@ def finish(launch: CheckedLaunch, table: PlanTable, workdir: Path, code: int, at
     notes = (
         *attended.notes,
         *_notes(launch, logged),
-        *_left_to_first_touch(launch, logged),
+        *_memory_from_outside(launch, table, logged),
         *attended.misplaced_threads,
     )
     applied = make_report(plan, table, logged, code, notes)
@@ -66,14 +67,15 @@ def say(launch: CheckedLaunch, *texts: str) -> None:
         tell(*(f"{who}: {printable(text)}" for text in cut))
 
 
-def _left_to_first_touch(launch: CheckedLaunch, logged: LoggedRun) -> list[str]:
+def _memory_from_outside(launch: CheckedLaunch, table: PlanTable, logged: LoggedRun) -> list[str]:
     """Processes with planned memory that were followed from outside, as children of one that was not."""
     if launch.from_outside:
         return []
-    planned = {region.region.process for region in launch.plan.memory}
+    planned = {region.region.process for region in launch.plan.memory} | set(table.spread)
     return [
-        f"memory of {process} was left to first touch: nothing can be loaded into it"
+        f"memory of {process} was {where_memory_is(nodes)}: nothing can be loaded into it"
         for process in sorted(planned & logged.outside)
+        for nodes in [table.spread.get(process, ())]
     ]
 
 

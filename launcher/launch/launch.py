@@ -16,6 +16,7 @@ from numaplan.profiler import prepare
 
 from ..enforce.folder import launch_folder
 from ..enforce.plan_table import LIBRARY, PlanTable, make_plan_table
+from ..enforce.process_memory import memory_notes
 from ..enforce.tracer import TRACER, Tracer
 from .request import CheckedLaunch, LaunchRequest, check
 
@@ -53,14 +54,14 @@ class Attendants(msgspec.Struct, frozen=True):
         if self.online:
             self.online.stop(restore=False)
 
-    def notes(self, launch: CheckedLaunch) -> list[str]:
+    def notes(self, launch: CheckedLaunch, table: PlanTable) -> list[str]:
         """What there is to say of the run."""
         notes = []
         if self.tracer and self.tracer.failed:
             notes.append("the tracer could not attach (a container without ptrace?): nothing was bound")
-        elif self.tracer and launch.plan.memory:
-            reason = launch.obstacle or "--by ptrace"
-            notes.append(f"memory was left to first touch: the program was followed from outside ({reason})")
+        elif self.tracer:
+            nodes = table.spread.get(launch.root, ())
+            notes += memory_notes(launch.plan, nodes, launch.obstacle or "--by ptrace")
         if self.online:
             notes.append(f"--online continued from the plan: {self.online.moves()}")
         return notes
@@ -91,7 +92,7 @@ def launch_program(request: LaunchRequest, environment: Mapping[str, str] | None
                 matcher.plan if matcher else launch.plan,
                 matcher.outcome() if matcher else "",
                 watch.reasons() if watch else (),
-                attendants.notes(launch),
+                attendants.notes(launch, table),
             )
             return finish(launch, table, workdir, code, attended)
         except (NumaplanError, MemoryError) as error:
@@ -116,7 +117,10 @@ def _prepare(launch: CheckedLaunch, workdir: Path, table: PlanTable) -> Attendan
 
         current = (lambda: matcher.plan) if matcher else (lambda: launch.plan)
         watch = Watch(current, table, workdir, request.watch, request.quiet)
-    tracer = Tracer(workdir, workdir / TABLE, launch.root, request.override) if launch.from_outside else None
+    tracer = None
+    if launch.from_outside:
+        spread = table.spread.get(launch.root, ())
+        tracer = Tracer(workdir, workdir / TABLE, launch.root, request.override, spread)
     if request.online:
         from ..online.session import OnlineSession
 

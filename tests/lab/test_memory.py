@@ -9,12 +9,14 @@ import msgspec
 import pytest
 
 from numaplan.lab.guest.guest import Guest
+from numaplan.lab.guest.job import Job
 from numaplan.lab.runs.configs import PlannedLaunch
 from numaplan.launcher import LIBRARY
 from numaplan.machine import Machine
-from numaplan.mapper import Plan, PlanRegion, Run
+from numaplan.mapper import Plan, PlanRegion, RegionKey, Run
 from tests.support.guests import guest_program, said_uncounted
 from tests.support.launching import plan_for
+from tests.support.outside import plan_of_threads
 from tests.support.programs import PROGRAMS, kept
 
 pytestmark = pytest.mark.lab
@@ -90,7 +92,8 @@ def launched(
     plan.save(tmp_path / "plan.json")
     program = str(folder / "placed")
     launch = PlannedLaunch(str(tmp_path / "plan.json"), program, MACHINE, os.environ, work)
-    text = said_uncounted(uncounted, [program, *words], launch.environment)
+    job = launch.started(Job(program, [program, *words], os.environ, str(work)))
+    text = said_uncounted(uncounted, [program, *words], {**job.environment})
     lines = {line.split()[0]: line.split()[1:] for line in text.splitlines()}
     found = {
         name: [(int(node), int(pages)) for node, pages in (word.split("*") for word in parts)]
@@ -168,6 +171,24 @@ def test_a_full_node_is_said_and_survived(uncounted: Guest, plan: Plan, folder: 
     assert "on node 0 instead of 1: node 1 was full" in report["summary"]
     assert any(reason.endswith("on other nodes: node 1 was full") for reason in report["reasons"])
     assert not report["ok"]
+
+
+def test_a_static_program_is_bound_and_its_memory_spread_as_a_whole(uncounted: Guest, tmp_path: Path) -> None:
+    program = guest_program("launch_policy", "-static")
+    key = RegionKey(kind="mmap", name="policy+0x10", bytes=2 * MIB)
+    spread = PlanRegion(region=key, policy="interleave", runs=runs((MIB, 0), (MIB, 1)))
+    plan = msgspec.structs.replace(plan_of_threads([("p0", "0")], machine=MACHINE), memory=(spread,))
+    plan.save(tmp_path / "plan.json")
+    work = tmp_path / "work"
+    work.mkdir()
+    launch = PlannedLaunch(str(tmp_path / "plan.json"), str(program), MACHINE, os.environ, work)
+    job = launch.started(Job(str(program), [str(program)], os.environ, str(tmp_path), timeout=600))
+    with (tmp_path / "said").open("wb+") as output:
+        outcome = uncounted.run(job, -1, output.fileno(), output.fileno())
+    assert (outcome.exit_code, (tmp_path / "said").read_text()) == (0, "3 3\n")
+    report = launch.report(0)
+    assert [thread["applied"] for thread in report["threads"]] == [plan.threads[0].cpus]
+    assert any("memory was spread over nodes 0-1 as a whole" in reason for reason in report["reasons"])
 
 
 def test_the_kernel_moves_marked_pages_to_who_touches_them(uncounted: Guest) -> None:

@@ -18,12 +18,22 @@ uint64_t pt_hash(const char *name) {
     return hash;
 }
 
+static bool check_memory(const struct pt_table *table, const struct pt_thread *thread) {
+    if (!thread->memory) return true;
+    if (thread->memory > table->header->cpus) return false;
+    const uint32_t *count = &table->cpus[thread->memory - 1];
+    if (*count > table->header->cpus - thread->memory) return false;
+    for (uint32_t i = 1; i <= *count; i++)
+        if (count[i] > PT_MAX_NODE) return false;
+    return true;
+}
+
 static bool check_threads(const struct pt_table *table) {
     for (uint32_t i = 0; i < table->header->threads; i++) {
         const struct pt_thread *thread = &table->threads[i];
         if (thread->first_cpu > table->header->cpus || thread->cpus > table->header->cpus - thread->first_cpu)
             return false;
-        if (thread->node < -1 || thread->node > PT_MAX_NODE) return false;
+        if (thread->node < -1 || thread->node > PT_MAX_NODE || !check_memory(table, thread)) return false;
     }
     for (uint32_t i = 0; i < table->header->cpus; i++)
         if (table->cpus[i] > PT_MAX_CPU) return false;
@@ -121,6 +131,13 @@ const struct pt_thread *pt_find_thread(const struct pt_table *table, uint64_t pr
 const struct pt_thread *pt_find_unplanned(const struct pt_table *table, uint64_t process) {
     const struct pt_thread *row = pt_find_thread(table, process, 0);
     return row ? row : pt_find_thread(table, 0, 0);
+}
+
+uint32_t pt_memory_nodes(const struct pt_table *table, uint64_t process, const uint32_t **nodes) {
+    const struct pt_thread *main_thread = pt_find_thread(table, process, pt_hash("0"));
+    if (!main_thread || !main_thread->memory) return 0;
+    *nodes = &table->cpus[main_thread->memory];
+    return table->cpus[main_thread->memory - 1];
 }
 
 void pt_fill_mask(const uint32_t *cpus, uint32_t count, unsigned char mask[PT_MASK]) {

@@ -21,7 +21,7 @@ struct pt_thread { /* ascending by process, path; path 0: threads that the plan 
     uint64_t process, path;
     uint32_t first_cpu, cpus;
     int32_t node; /* -1: leave the stack alone */
-    uint32_t spare;
+    uint32_t memory; /* of a main thread: 1 + where `cpus` has how many nodes, and these; 0: none (pt_memory_nodes) */
 };
 _Static_assert(sizeof(struct pt_thread) == 32, "the writer relies on it");
 
@@ -69,6 +69,8 @@ bool pt_load(const char *path, struct pt_table *table);
 const struct pt_thread *pt_find_thread(const struct pt_table *table, uint64_t process, uint64_t path);
 /* What a thread gets that the plan does not name: what its process, or else any process, says of such. */
 const struct pt_thread *pt_find_unplanned(const struct pt_table *table, uint64_t process);
+/* Among which nodes all memory of a process belongs into which nothing can be loaded; how many, 0: first touch. */
+uint32_t pt_memory_nodes(const struct pt_table *table, uint64_t process, const uint32_t **nodes);
 void pt_fill_mask(const uint32_t *cpus, uint32_t count, unsigned char mask[PT_MASK]); /* for the kernel */
 const struct pt_region *pt_find_region(const struct pt_table *table, uint64_t process, uint64_t thread,
                                        uint32_t sequence);

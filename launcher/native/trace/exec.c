@@ -8,6 +8,7 @@
 #include "processes.h"
 #include "trace.h"
 
+#include <linux/mempolicy.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,15 @@ static int unbind(const struct pt_table *table) {
     return (int)any->cpus;
 }
 
+/* Its memory by the kernel's policy of the process, which exec keeps. Where that is refused: first touch. */
+static void place_memory(const struct pt_table *table, uint64_t process) {
+    static unsigned long mask[(PT_MAX_NODE + 1) / (8 * sizeof(long))];
+    const uint32_t *nodes = NULL;
+    uint32_t count = pt_memory_nodes(table, process, &nodes);
+    for (uint32_t i = 0; i < count; i++) mask[nodes[i] / (8 * sizeof *mask)] |= 1ul << nodes[i] % (8 * sizeof *mask);
+    if (count) syscall(SYS_set_mempolicy, count > 1 ? MPOL_INTERLEAVE : MPOL_PREFERRED, mask, 8 * sizeof mask + 1);
+}
+
 static char **environment(char **envp, char *preloaded, int cpus) {
     static char count[32];
     size_t n = np_count(envp);
@@ -107,7 +117,10 @@ int tr_exec(int argc, char **argv, char **envp) {
         cpus = unbind(&table);
         /* the kernel would take privileges away that our tracer does not have */
         bool can = fit != NP_PRIVILEGED || geteuid() == 0;
-        if (can && is_planned(&table, pt_hash(name))) trace_from_outside(argv, name);
+        if (can && is_planned(&table, pt_hash(name))) {
+            trace_from_outside(argv, name);
+            place_memory(&table, pt_hash(name));
+        }
     }
     execve(argv[PROGRAM], argv + ARGV, environment(envp, argv[PRELOADED], fit == NP_GO ? cpus : 0));
     return NOT_RUN;

@@ -10,7 +10,7 @@ import pytest
 
 from numaplan.launcher.enforce.program import elf_facts, preload_obstacle
 from numaplan.machine import Machine
-from numaplan.mapper import Plan
+from numaplan.mapper import Plan, PlanRegion, RegionKey, Run
 from tests.support.launching import NLAUNCH, build, nlaunch, plan_for, privileged
 from tests.support.outside import Processes, children, plan_of_threads, run_seconds, state_of
 from tests.support.waiting import PATIENCE_S, until
@@ -212,6 +212,20 @@ def test_what_is_said_of_a_program() -> None:
     assert preload_obstacle(build("tree"), dynamic) == ""
     assert preload_obstacle(build("tree", "-static"), static) == "it is statically linked"
     assert elf_facts(__file__) is None and elf_facts("/no/such") is None
+
+
+@pytest.mark.parametrize("by_a_shell", [False, True])
+def test_memory_is_placed_by_the_policy_of_the_process(tmp_path: Path, by_a_shell: bool) -> None:
+    program = build("policy", "-static")
+    (node,) = {node.id for node in Machine.load("local").cpu_nodes[:1]}
+    key = RegionKey(kind="mmap", name="policy+0x10", bytes=1 << 20)
+    spread = PlanRegion(region=key, policy="interleave", runs=(Run(offset=0, bytes=1 << 20, node=node),))
+    plan = msgspec.structs.replace(plan_of_threads([("p0", "0")]), memory=(spread,))
+    argv = ["sh", "-c", f"exec {program}"] if by_a_shell else [program]
+    result, applied = nlaunch(plan, tmp_path, argv)
+    assert result.stdout.split() == [b"1", b"%x" % (1 << node)]  # preferred: there is one node only
+    assert any(f"put on node {node} as a whole" in reason for reason in applied["reasons"])
+    assert applied["threads"][0]["applied"] == applied["threads"][0]["planned"]
 
 
 def test_memory_is_left_and_said_so(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from numaplan.common import UsageError
 from numaplan.lab.runs.counts import HEAD, UNKNOWN_NODE, parse_counts
 from numaplan.lab.runs.results import LabRun, lab_run, summarize
-from numaplan.lab.runs.threads import program_threads
+from numaplan.lab.runs.threads import Starter, program_threads
 from numaplan.machine import Machine
 
 EXAMPLE = b"""numaplan-lab-counts 3
@@ -210,7 +210,7 @@ def test_threads_have_their_creation_paths(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     trace.write_text(TRACE)
     counts = parse_counts(COUNTED % (0, 0), 4, 2)
-    counted, threads = program_threads(trace, counts, launched=False)
+    counted, threads = program_threads(trace, counts, Starter.PROGRAM)
     found = {thread.path: thread for thread in threads}
     assert list(found) == ["0", "0.1", "0.1.1", "p0.1:0", "p0.1:0.1", "p0.2:0"]
     assert found["0"].name == "app"
@@ -228,7 +228,7 @@ def test_a_task_from_before_that_ends_where_another_is_born_is_not_taken_for_it(
     head, rows = (COUNTED % (launched, launched)).split(b"\n", 1)
     older = b"".join(b"1 %x 1 0:7\nstage %x\n" % (place, place) for place in (0x1000, 0x2000, 0x3000, 0x4000))
     plain, more = (
-        program_threads(trace, parse_counts(data, 4, 2), launched)
+        program_threads(trace, parse_counts(data, 4, 2), Starter(launched))
         for data in (head + b"\n" + rows, head + b"\n" + older + rows)
     )
     assert more[1] == plain[1]
@@ -238,13 +238,29 @@ def test_a_launchers_child_is_the_program_from_when_it_becomes_it(tmp_path: Path
     trace = tmp_path / "trace"
     trace.write_text(TRACE)
     counts = parse_counts(COUNTED % (1, 1), 4, 2)
-    counted, threads = program_threads(trace, counts, launched=True)
+    counted, threads = program_threads(trace, counts, Starter.LAUNCHER)
     assert [(thread.path, sum(thread.accesses)) for thread in threads] == [("0", 20), ("0.1", 6)]
     assert counted[:, :2].tolist() == [[0, 0], [0, 0], [26, 0], [0, 0]]
 
 
+def test_what_a_first_process_does_before_it_becomes_the_program_is_not_counted(tmp_path: Path) -> None:
+    """The wrapper, 100 until its second exec, starts 104 and its thread; later the program starts 106."""
+    lines = TRACE.splitlines(keepends=True)
+    becomes = " app-100     [001] .....     2.65: exec: (begin_new_exec+0x0/0xb40)\n"
+    without_threads = [line for line in lines if not any(f"{tid} " in line + " " for tid in ("102", "103"))]
+    trace = tmp_path / "trace"
+    at = next(number for number, line in enumerate(without_threads) if "pid=106" in line)
+    trace.write_text("".join([*without_threads[:at], becomes, *without_threads[at:]]))
+    counted = COUNTED.replace(
+        b"stage 2000\n2 4000 0 0:9000", b"stage 2000\n0 1000 0 0:77\nstage 1000\n2 4000 0 0:9000"
+    )
+    whole, threads = program_threads(trace, parse_counts(counted % (0, 0), 4, 2), Starter.BECOMES)
+    assert [(thread.path, sum(thread.accesses)) for thread in threads] == [("0", 1000), ("p0.1:0", 300)]
+    assert whole[:, :2].sum() == 1300
+
+
 def test_a_trace_that_is_not_there_tells_nothing(tmp_path: Path) -> None:
     counts = parse_counts(COUNTED % (0, 0), 4, 2)
-    counted, threads = program_threads(tmp_path / "none", counts, launched=False)
+    counted, threads = program_threads(tmp_path / "none", counts, Starter.PROGRAM)
     assert not threads
     assert counted is counts.counted

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from numaplan.launcher.enforce.plan_table import encode, name_hash
+from numaplan.launcher.enforce.process_memory import memory_nodes
 from numaplan.launcher.verify.applied import Applied, warning_of
 from numaplan.launcher.verify.logged_run import LoggedRegion, LoggedRun, LoggedThread
 from numaplan.launcher.verify.report import make_report
@@ -123,6 +124,37 @@ def test_rules_come_last_by_call_site_and_size() -> None:
         region.rule.least for region in table.regions[1:] if region.region.thread == "0.1" and region.rule
     ]
     assert by_thread == [0, 1 << 17]
+
+
+def pooled(plan: Plan, *numbers: int) -> Plan:
+    """The plan with these threads in a pool on all cpus."""
+    threads = (
+        msgspec.structs.replace(thread, pool=1, cpus=(0, 1, 2, 3)) if number in numbers else thread
+        for number, thread in enumerate(plan.threads)
+    )
+    return msgspec.structs.replace(plan, threads=tuple(threads))
+
+
+@pytest.mark.parametrize(
+    ("plan", "nodes"),
+    [
+        (plan_of(), ()),
+        (plan_of((HEAP, "bind")), ()),
+        (plan_of((HEAP, "interleave")), (0, 1)),
+        (plan_of((HEAP, "interleave"), (msgspec.structs.replace(HEAP, bytes=2 << 20), "bind")), ()),
+        (pooled(plan_of(threads=3), 1, 2), (0, 1)),
+        (pooled(plan_of(threads=3), 1), ()),
+        (pooled(plan_of((HEAP, "bind"), threads=3), 1, 2), ()),
+    ],
+)
+def test_memory_of_a_process_as_a_whole(plan: Plan, nodes: tuple[int, ...]) -> None:
+    assert memory_nodes(plan, "p0", Machine.load("2x2")) == nodes
+    table = encode(plan, {}, locate, {"p0": nodes})
+    threads, cpus = struct.unpack_from("<I", table.data, 12)[0], struct.unpack_from("<I", table.data, 16)[0]
+    rows = [struct.unpack_from("<QQIIiI", table.data, 64 + 32 * n) for n in range(threads)]
+    (at,) = [row[5] for row in rows if row[1] == name_hash("0")]
+    last = struct.unpack_from(f"<{cpus}I", table.data, len(table.data) - 4 * cpus)
+    assert at == 0 if not nodes else last[at - 1 : at + len(nodes)] == (len(nodes), *nodes)
 
 
 def table_row(regions: tuple[PlanRegion, ...], key: RegionKey) -> int:
