@@ -73,7 +73,7 @@ class TraceSamples:
     """
 
     def __init__(self, trace: Trace, cache_ratio: float | None = None) -> None:
-        self._trace = trace
+        self._trace, self.cache_ratio = trace, cache_ratio
         self._place = None if cache_ratio is None else place_of(trace, cache_ratio)
         self._columns = COLUMNS if self._place is None else (*COLUMNS, "reach")
         self.backwards = False

@@ -79,7 +79,11 @@ class PlanCommand(WorkloadCommand, frozen=True):
         find_method(self.method)  # now rather than when a large trace has been read
         check_words(self.objective or "time", self.effort)
         workload, target = self.read_with_machine(
-            self.machine, *self.traces, objective=self.objective, opening=opening
+            self.machine,
+            *self.traces,
+            objective=self.objective,
+            opening=opening,
+            larger=self.objective in ("", "time"),
         )
         options = PlanOptions(
             method=self.method,
@@ -99,7 +103,7 @@ class PlanCommand(WorkloadCommand, frozen=True):
             print(answer(planned, self.output))
             return
         say(planned.notes)
-        print("\n".join(summary(planned.plan, self.output)))
+        print("\n".join(summary(planned.plan, self.output, planned.larger)))
 
 
 def _kept_free(cpus: str, plans: Sequence[Path], machine: "Machine") -> tuple[int, ...]:

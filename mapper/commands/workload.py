@@ -56,11 +56,12 @@ class WorkloadCommand(PartCommand, frozen=True, kw_only=True):
         objective: str = "balanced",
         opening: "TraceOpening | None" = None,
         part: "Part | None" = None,
+        larger: bool = False,
     ) -> "Workload":
         """The workload that the options name; raises UsageError for none or too many.
 
         opening: of the first trace, where the command has begun that before it loaded what it needs; part:
-        of a trace, where it is not for the options to say.
+        of a trace, where it is not for the options to say; larger: also with larger inputs.
         """
         given = [path for path in traces if path is not None]
         if given and self.comm is not None:
@@ -79,7 +80,12 @@ class WorkloadCommand(PartCommand, frozen=True, kw_only=True):
         from ..workload.runs import workload_of_traces
 
         return workload_of_traces(
-            given, pages=pages, by_phase=objective == "phased", opening=opening, part=part or self.part
+            given,
+            pages=pages,
+            by_phase=objective == "phased",
+            opening=opening,
+            part=part or self.part,
+            larger=larger,
         )
 
     def read_with_machine(
@@ -89,6 +95,7 @@ class WorkloadCommand(PartCommand, frozen=True, kw_only=True):
         objective: str = "balanced",
         opening: "TraceOpening | None" = None,
         pages: bool = True,
+        larger: bool = False,
     ) -> "tuple[Workload, Machine]":
         """The same, and the machine to place it on: the one named, else the one in the trace."""
         from numaplan.machine import Machine
@@ -96,7 +103,9 @@ class WorkloadCommand(PartCommand, frozen=True, kw_only=True):
         if not any(traces) and self.comm is not None and machine is None:
             raise UsageError("a matrix does not say for which machine", "add --machine, such as 4x2 or local")
         target = Machine.load(machine) if machine else None
-        workload = self.read_workload(*traces, pages=pages, objective=objective, opening=opening)
+        workload = self.read_workload(
+            *traces, pages=pages, objective=objective, opening=opening, larger=larger
+        )
         target = target or workload.machine
         assert target is not None
         return workload, target

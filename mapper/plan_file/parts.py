@@ -203,3 +203,22 @@ class Predicted(Metrics, frozen=True, kw_only=True):
     doubt: float = -1.0
     small_share: float = -1.0
     small_local: float = -1.0
+
+
+class AtInput(msgspec.Struct, frozen=True, kw_only=True):
+    """What the plan comes to with a larger input, beside what would be chosen for that.
+
+    times: as large as the recorded one; bytes: of memory that the program uses then, 0: not known; cost: of
+    the plan, in ns for as many accesses as were recorded; alone: of nothing placed; best: what would be
+    chosen (named as in the predicted `costs`), best_cost: its cost; best_here: what that costs with the
+    recorded input; changes: whether it is worth having instead of the plan.
+    """
+
+    times: int
+    bytes: int
+    cost: float
+    alone: float
+    best: str
+    best_cost: float
+    best_here: float
+    changes: bool

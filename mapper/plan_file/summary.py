@@ -1,10 +1,11 @@
 """A plan in a few lines for people: what it saves, and which threads go where."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import UNSET
 
-from .parts import PlanThread, Predicted
+from .parts import AtInput, PlanThread, Predicted
 from .plan import Plan
 
 MOST_NODES = 16  # in one line
@@ -13,17 +14,19 @@ MUCH = 0.05  # of the accesses: worth a line
 MOSTLY = 0.5
 
 
-def summary(plan: Plan, path: Path | None = None) -> list[str]:
-    """Lines for a terminal."""
+def summary(plan: Plan, path: Path | None = None, larger: Sequence[AtInput] = ()) -> list[str]:
+    """Lines for a terminal; larger: what the plan comes to with larger inputs, ascending."""
     predicted = plan.predicted
     if plan.alone:
-        lines = [f"leave it alone: {plan.alone}", *_costs(predicted), "the plan places nothing"]
+        lines = [f"leave it alone: {plan.alone}", *_costs(predicted), *_larger(plan, larger)]
+        lines += ["the plan places nothing"]
         return [*lines, f"plan written to {path}"] if path is not None else lines
     head = (
         f"{len(plan.threads)} threads on {len(plan.machine.nodes)} nodes ({plan.machine.name or 'machine'})"
     )
     lines = [
         *_costs(predicted),
+        *_larger(plan, larger),
         *_change(predicted, _placed(plan)),
         f"{head}, method {plan.method}, objective {plan.objective}",
         f"remote communication  {predicted.remote_share:7.1%}{_against(predicted)}{_bound(plan)}",
@@ -99,6 +102,30 @@ def _costs(predicted: Predicted) -> list[str]:
             f"of what reaches memory {predicted.memory_share:.1%} is local (without a plan {today:.1%})"
         )
     return lines
+
+
+def _larger(plan: Plan, found: Sequence[AtInput]) -> list[str]:
+    """Whether the plan is right for larger inputs; where not, from which on, and what each loses."""
+    if not found:
+        return []
+    change = next((one for one in found if one.changes), None)
+    if change is None:
+        what = "leaving it alone is right" if plan.alone else "the plan is right"
+        return [f"larger inputs         {what} up to {_size(found[-1])}"]
+    saved = f"saves {1 - change.best_cost / change.cost:.0%} there"
+    head = f"larger inputs         from {_size(change)} on"
+    if change.best == "alone":
+        return [f"{head} leaving it alone {saved}"]
+    if plan.alone:
+        return [f"{head} a plan {saved}: record with --for-footprint"]
+    lost = change.best_here / plan.predicted.cost - 1 if plan.predicted.cost > 0 else 0.0
+    return [f"{head} another plan {saved} and costs {lost:.0%} more here: record with --for-footprint"]
+
+
+def _size(found: AtInput) -> str:
+    from numaplan.analyzer import in_bytes
+
+    return f"{found.times} times as large" + (f" ({in_bytes(found.bytes)})" if found.bytes else "")
 
 
 _WAITED = {

@@ -9,8 +9,10 @@ from ..plan_file.parts import CurrentPlacement, Predicted
 from ..threads.cost import node_indices
 from .by_threads import crowded
 from .candidates import Choice, choose
+from .larger import at_larger_inputs
 from .page_notes import page_notes
 from .predict import mean_latency, predict, serving_time
+from .shares import between_nodes, local_shares, shares_by_node
 from .task import Placed, PlanTask, problem_for
 from .timed_task import TimedTask
 
@@ -36,6 +38,7 @@ def place_for_time(task: PlanTask) -> Placed:
             *page_notes(pages, task.machine, next_touch=task.options.next_touch),
         ),
         alone=found.reason,
+        larger=at_larger_inputs(timed, found, task.workload.larger, task.options.method),
     )
 
 
@@ -43,8 +46,9 @@ def _predicted(task: PlanTask, timed: TimedTask, found: Choice) -> Predicted:
     chosen, machine = found.chosen, task.machine
     problem = problem_for(task.workload, task.usable, task.options, task.nodes)
     places = node_indices(task.usable, timed.ids[chosen.places], problem.threads)
-    local, memory = timed.local_shares(chosen)
-    traffic, before = timed.between_nodes(chosen), timed.between_nodes(found.alone)
+    local, memory = local_shares(timed, chosen)
+    local_before, memory_before = local_shares(timed, found.alone)
+    traffic, before = between_nodes(timed, chosen), between_nodes(timed, found.alone)
     return replace(
         predict(problem, places, task.usable, machine),
         lower_bound=-1.0,
@@ -52,7 +56,7 @@ def _predicted(task: PlanTask, timed: TimedTask, found: Choice) -> Predicted:
         memory_share=memory,
         counted="memory accesses" if timed.pages.by_memory else "accesses",
         latency_ns=mean_latency(traffic, machine),
-        node_shares=timed.node_shares(chosen),
+        node_shares=shares_by_node(timed, chosen),
         serving_ns=serving_time(traffic, machine),
         cost=chosen.cost.total_ns,
         cost_parts=chosen.cost.parts(),
@@ -60,10 +64,10 @@ def _predicted(task: PlanTask, timed: TimedTask, found: Choice) -> Predicted:
         doubt=found.doubt,
         today=CurrentPlacement(
             threads="recorded" if task.seen_on else "kernel",
-            local_share=timed.local_shares(found.alone)[0],
-            memory_share=timed.local_shares(found.alone)[1],
+            local_share=local_before,
+            memory_share=memory_before,
             latency_ns=mean_latency(before, machine),
-            node_shares=timed.node_shares(found.alone),
+            node_shares=shares_by_node(timed, found.alone),
             serving_ns=serving_time(before, machine),
             cost=found.alone.cost.total_ns,
         ),

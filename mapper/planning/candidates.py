@@ -1,10 +1,13 @@
 """What the objective `time` chooses from, and whether the best of it is worth having."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..threads.problem import Floats, Nodes, node_sizes
+from .improving import improved
+from .shares import local_shares
 from .timed_task import Placement, TimedTask
 
 NEAR = 2  # of the cheapest, that are tried to be improved
@@ -34,7 +37,12 @@ def choose(task: TimedTask, method: str = "best") -> Choice:
     A method other than `best` gives the threads' places, and the choice is among the places of pages. Threads
     keep to cpus of their own where there is one place only: there is nothing to choose.
     """
-    found, alone = tried(task, method), task.alone()
+    return judged(task, tried(task, method), method)
+
+
+def judged(task: TimedTask, placements: Sequence[Placement], method: str = "best") -> Choice:
+    """The same of placements that have a cost already."""
+    found, alone = _cheapest_first(task, placements), task.alone()
     doubt = task.doubt(alone, found[0])
     answer = Choice(found[0], tuple(found), alone, doubt)
     asked = method != "best" or task.problem.fixed is not None
@@ -46,11 +54,14 @@ def choose(task: TimedTask, method: str = "best") -> Choice:
 def tried(task: TimedTask, method: str = "best") -> list[Placement]:
     """All that is tried, cheapest first; of equally cheap ones first what makes most accesses local, be they
     answered by a cache or not."""
-    every = _of_all(task) if method == "best" else _of_method(task, method)
+    return _cheapest_first(task, _of_all(task) if method == "best" else _of_method(task, method))
+
+
+def _cheapest_first(task: TimedTask, every: Sequence[Placement]) -> list[Placement]:
     found = sorted(every, key=lambda one: one.cost.total_ns)
     limit = found[0].cost.total_ns * (1 + EQUAL)
     equal = [one for one in found if one.cost.total_ns <= limit]
-    equal.sort(key=lambda one: (-round(task.local_shares(one)[0], 3), one.pages is None))
+    equal.sort(key=lambda one: (-round(local_shares(task, one)[0], 3), one.pages is None))
     return equal + found[len(equal) :]
 
 
@@ -82,7 +93,7 @@ def _of_all(task: TimedTask) -> list[Placement]:
     if task.pools:
         found += [task.placed(f"{name}, shared spread", starts[name], "shared") for name in near]
     else:
-        found += [task.improved(f"{name}, improved", starts[name]) for name in near]
+        found += [improved(task, f"{name}, improved", starts[name]) for name in near]
     return found
 
 

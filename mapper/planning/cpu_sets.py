@@ -23,11 +23,16 @@ class CpuSets:
         self, machine: Machine, use: ThreadUse, pools: Sequence[Nodes], pinned: Mapping[int, int]
     ) -> None:
         self._machine, self._use, self._pools, self._pinned = machine, use, pools, pinned
+        self._seats: dict[bytes, Sets] = {}
 
     def seats(self, places: Nodes) -> Sets:
         """A cpu of its own for each thread, as far as there are any; places: (N,)."""
-        use = self._use
-        return assign_cpus(use.lines, self._machine, places.tolist(), self._pinned, use.accesses)
+        use, key = self._use, places.tobytes()
+        if key not in self._seats:
+            self._seats[key] = assign_cpus(
+                use.lines, self._machine, places.tolist(), self._pinned, use.accesses
+            )
+        return self._seats[key]
 
     def of_pools(self, places: Nodes, seats: Sets) -> Sets:
         """The same with all cpus of its places for each pool."""

@@ -9,7 +9,7 @@ import numpy as np
 from numaplan.common import version
 from numaplan.machine import Machine
 
-from ..plan_file.parts import PlanMachine, PlanThread, Predicted
+from ..plan_file.parts import AtInput, PlanMachine, PlanThread, Predicted
 from ..plan_file.plan import Plan
 from ..threads.methods import find_method
 from ..threads.pins import resolve_pins
@@ -26,10 +26,11 @@ SCHEMA = "numaplan/planned/1"
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """A plan, and what is worth saying about it to people."""
+    """A plan, what is worth saying about it to people, and what it comes to with larger inputs."""
 
     plan: Plan
     notes: tuple[str, ...]
+    larger: tuple[AtInput, ...] = ()
 
 
 def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Planned:
@@ -75,7 +76,7 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
             "version": version(),
         },
     )
-    return Planned(plan, (*workload.notes, *found.notes))
+    return Planned(plan, (*workload.notes, *found.notes), found.larger)
 
 
 class _Answer(msgspec.Struct):
@@ -88,13 +89,15 @@ class _Answer(msgspec.Struct):
     regions: int
     predicted: Predicted
     notes: tuple[str, ...]
+    larger_inputs: tuple[AtInput, ...]
 
 
 def answer(planned: Planned, output: Path) -> str:
     """The answer of `nmap plan --json`, for a plan written to `output`."""
     plan = planned.plan
     words = str(output), plan.method, plan.objective, plan.alone
-    found = _Answer(SCHEMA, *words, len(plan.threads), len(plan.memory), plan.predicted, planned.notes)
+    counts = len(plan.threads), len(plan.memory)
+    found = _Answer(SCHEMA, *words, *counts, plan.predicted, planned.notes, planned.larger)
     return msgspec.json.encode(found).decode()
 
 

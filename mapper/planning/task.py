@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from numaplan.machine import Machine
 
 from ..memory.pages import PagePlan
-from ..plan_file.parts import Predicted
+from ..plan_file.parts import AtInput, Predicted
 from ..threads.problem import Problem, new_problem
 from ..workload.workload import Workload
 from .options import PlanOptions
@@ -43,7 +43,7 @@ class PlanTask:
 @dataclass(frozen=True)
 class Placed:
     """nodes: (N,) ids, cpus: of each thread; pools: (N,) number of each one's pool, 0: none; alone: why
-    nothing is placed, empty where something is."""
+    nothing is placed, empty where something is; larger: what it comes to with larger inputs."""
 
     nodes: Sequence[int]
     cpus: Sequence[tuple[int, ...]]
@@ -52,6 +52,7 @@ class Placed:
     notes: tuple[str, ...] = ()
     pools: Sequence[int] = ()
     alone: str = ""
+    larger: tuple[AtInput, ...] = ()
 
 
 def has_use(workload: Workload) -> bool:

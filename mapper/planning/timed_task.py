@@ -6,6 +6,7 @@ the other, moves them about, and puts pages where they are touched first.
 """
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,35 +14,22 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.machine import (
-    ACCESS_NS,
-    OVERLAP,
-    Cost,
-    divided_by_caches,
-    latencies,
-    mean_transfers,
-    placement_cost,
-)
+from numaplan.analyzer import PageCounts
+from numaplan.machine import ACCESS_NS, Cost, divided_by_caches, mean_transfers, placement_cost
 
 from ..memory.page_moves import pages_moved
 from ..memory.pages import PagePlan, place_pages
 from ..memory.run_table import Spread
 from ..memory.traffic import planned_traffic
-from ..threads.cost import one_hot
 from ..threads.mapping import place_threads
 from ..threads.methods import find_method
-from ..threads.phases import goal_of
 from ..threads.problem import Floats, Nodes, Problem, new_problem
-from ..threads.refine import refine
 from ..workload.pools import exchanged_matrix, exchanged_pages, exchanged_vector, pools_of
 from ..workload.use import ThreadUse
 from .counted_pages import CountedPages, samples_that_count
 from .cpu_sets import CpuSets, Sets
-from .predict import local_share, node_shares
 from .task import PlanTask
 
-MOST_ROUNDS = 4
-WORTH = 1e-3  # of the cost, that a round must save
 STAYS = 0.5  # of the time, that a thread nobody binds is where it first was
 MOST_SHIFTS = 16  # placements that stand for all that the kernel may choose
 SURE = 2.0  # standard errors
@@ -82,6 +70,13 @@ class TimedTask:
         self.seen_on = task.seen_on
         self.problem = self._problem(task.nodes, task.cpus)
         self._samples = samples_that_count(workload.pages), float(workload.comm.sum()) / 2
+
+    def with_misses(self, pages: PageCounts) -> "TimedTask":
+        """The same, but for what reaches memory."""
+        other = copy(self)
+        other.pages = CountedPages(exchanged_pages(pages, self.pools))
+        other._samples = samples_that_count(pages), self._samples[1]
+        return other
 
     def _problem(self, pinned: Mapping[int, int], cpus: Mapping[int, int]) -> Problem:
         places = self.domains.machine
@@ -154,6 +149,20 @@ class TimedTask:
         traffic = self.pages.first_touch_traffic(rows, len(self.machine.nodes))
         return self._costed(name, places, None, traffic, pages_moved(self.pages.first_touches, rows))
 
+    def again(self, chosen: Placement) -> Placement:
+        """A placement of a task that differs from this one in its misses, at this one's cost."""
+        if not chosen.bound:
+            return self.alone()
+        rows, nodes, moved = self.rows[chosen.places], len(self.machine.nodes), 0.0
+        if chosen.pages is None:
+            traffic = self.pages.first_touch_traffic(rows, nodes)
+            moved = pages_moved(self.pages.first_touches, rows)
+        else:
+            traffic = planned_traffic(self.pages.stats, chosen.pages.tables, rows, nodes)[0]
+        traffic = self.pages.whole(traffic)
+        cost = self._cost(chosen.cpus, self.cpus.seats(chosen.places), traffic, moved)
+        return replace(chosen, traffic=traffic, cost=cost)
+
     def _costed(
         self, name: str, places: Nodes, pages: PagePlan | None, traffic: Floats, moved: float = 0.0
     ) -> Placement:
@@ -196,64 +205,13 @@ class TimedTask:
         mean = Cost(*(weights @ np.array(parts) / weights.sum()).tolist())
         return Placement("alone", start, cpus, None, traffic, mean, bound=False)
 
-    def local_shares(self, chosen: Placement) -> tuple[float, float]:
-        """Share of all accesses to memory of the thread's own node, and of those that count; -1: none."""
-        on = self._on(chosen).T
-        return local_share(on @ self._all_traffic(chosen)), local_share(on @ chosen.traffic)
-
-    def node_shares(self, chosen: Placement) -> tuple[float, ...]:
-        """(K,) share of all accesses of each node's threads to its own memory; -1 where there are none."""
-        return node_shares(self._on(chosen).T @ self._all_traffic(chosen))
-
-    def _all_traffic(self, chosen: Placement) -> Floats:
-        """(N, K) accesses of any kind of each thread to memory of each node."""
-        counted = self.pages.accesses if chosen.pages else self.pages.first_touches
-        tables = chosen.pages.tables if chosen.pages else {}
-        return planned_traffic(counted, tables, self.rows[chosen.places], len(self.machine.nodes))[0]
-
-    def between_nodes(self, chosen: Placement) -> Floats:
-        """(K, K) expected accesses that count, from each node to memory of each."""
-        answer: Floats = self._on(chosen).T @ chosen.traffic
-        return answer
-
     def busy_ns(self, chosen: Placement) -> float:
         """What all threads take together, waiting and not."""
         return float(self.use.accesses.sum()) * ACCESS_NS + chosen.cost.total_ns
 
-    def _on(self, chosen: Placement) -> Floats:
-        """(N, K) share of its time that each thread is on each node."""
-        here = one_hot(self.rows[chosen.places], len(self.machine.nodes))
-        if chosen.bound:
-            return here
-        sizes = np.array([len(node.cpus) for node in self.machine.nodes])
-        answer: Floats = STAYS * here + (1 - STAYS) * sizes / sizes.sum()
-        return answer
-
     def _begun(self) -> Nodes:
         """(N,) place of each thread as it begins."""
         return self.places_on(self.seen_on) if self.seen_on else self.mapped("scatter")
-
-    def improved(self, name: str, places: Nodes) -> Placement:
-        """Threads and pages in turn, from a placement on, as long as that pays."""
-        best = self.placed(name, places)
-        for _ in range(MOST_ROUNDS):
-            assert best.pages is not None and best.pages.homes is not None
-            sizes = np.bincount(best.places, minlength=len(self.rows))
-            goal = goal_of(replace(self.problem, sizes=sizes), self._pull(best.pages.homes))
-            found = self.placed(name, refine(goal, best.places))
-            if found.cost.total_ns >= best.cost.total_ns * (1 - WORTH):
-                break
-            best = found
-        return best
-
-    def _pull(self, homes: Nodes) -> Floats:
-        """(N, places) ns that each thread would wait on each for the pages where they are."""
-        stats = self.pages.stats
-        used = (homes >= 0) & (stats.thread >= 0) & (stats.thread < self.problem.threads)
-        counts = np.zeros((self.problem.threads, len(self.machine.nodes)))
-        np.add.at(counts, (stats.thread[used], homes[used]), stats.all_accesses[used])
-        answer: Floats = counts @ latencies(self.machine)[self.rows].T * (stats.period / OVERLAP)
-        return answer
 
     def doubt(self, one: Placement, other: Placement) -> float:
         """ns by which the difference of two costs may be off because it is told from samples."""

@@ -6,7 +6,7 @@ accesses before the first of them starts, or after the last one ended, competes 
 load, a balanced plan would keep a node nearly empty for a thread that sleeps while the others work.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +18,7 @@ from numaplan.profiler import Trace
 
 from ..threads.problem import Floats
 from .files import digest
+from .larger_inputs import larger_inputs
 from .opening import TraceOpening
 from .pages import placed_pages
 from .part import WHOLE, Part, part_note
@@ -39,14 +40,15 @@ class TraceWorkload(NamedTuple):
 
 
 def workload_of_trace(
-    path: Path, *, pages: bool = True, by_phase: bool = False, part: Part = WHOLE
+    path: Path, *, pages: bool = True, by_phase: bool = False, part: Part = WHOLE, larger: bool = False
 ) -> Workload:
     """Of a trace, or of a part of it; raises UsageError when it cannot be read or shows no thread.
 
     by_phase: communication weighted by the rate of accesses in the phase that it happens in, for the
-    objective `phased` (one more pass over the samples).
+    objective `phased` (one more pass over the samples); larger: also with larger inputs, where the trace
+    tells of these (some more passes).
     """
-    return read_trace(path, pages=pages, by_phase=by_phase, part=part).workload
+    return read_trace(path, pages=pages, by_phase=by_phase, part=part, larger=larger).workload
 
 
 def read_trace(
@@ -54,6 +56,7 @@ def read_trace(
     *,
     pages: bool,
     by_phase: bool,
+    larger: bool = False,
     opening: TraceOpening | None = None,
     part: Part = WHOLE,
 ) -> TraceWorkload:
@@ -65,9 +68,11 @@ def read_trace(
         samples = TraceSamples(trace)
         numbers = [row.thread for row in trace.thread_rows]
         counted: list[PageCounts] = []
+        counts: list[Callable[[TraceSamples], PageCounts]] = []
 
         def count_pages(borders: Sequence[int]) -> None:
-            counted.append(part_pages(whole, trace, numbers, borders, samples))
+            counts.append(lambda chosen: part_pages(whole, trace, numbers, borders, chosen))
+            counted.append(counts[0](samples))
 
         analysis = analyze_trace(trace, samples=samples, meanwhile=count_pages if pages else None)
         phases, comm = list(analysis.phases), analysis.comm
@@ -85,6 +90,7 @@ def read_trace(
             build_id=trace.meta.get("build_id", ""),
             executable=trace.meta.get("executable", ""),
             pages=counted[0] if pages else None,
+            larger=larger_inputs(trace, counted[0], counts[0]) if pages and larger else (),
             machine=trace.machine,
             notes=(*part_note(whole, trace), *said, *([note] if note else [])),
             phases=by_phase_loads,
@@ -111,7 +117,8 @@ def part_pages(
         return placed_pages(trace, threads, borders, samples)
     start_ns, end_ns = trace.part
     with whole.between(0, end_ns) as until:
-        return placed_pages(trace, threads, borders, TraceSamples(until), start_ns)
+        ratio = samples.cache_ratio if samples else None
+        return placed_pages(trace, threads, borders, TraceSamples(until, ratio), start_ns)
 
 
 def _weighted_communication(trace: Trace, analysis: "Analysis") -> Floats:

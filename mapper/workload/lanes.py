@@ -98,6 +98,7 @@ def by_lane(workload: Workload, lane: Nodes) -> Workload:
         keeps=_kept(workload, lane, count),
         use=None if workload.use is None else workload.use.by_lane(lane, count),
         pages=None if workload.pages is None else _pages(workload.pages, lane, count),
+        larger=tuple(replace(one, pages=_pages(one.pages, lane, count)) for one in workload.larger),
     )
 
 

@@ -29,15 +29,23 @@ def workload_of_traces(
     by_phase: bool = False,
     opening: TraceOpening | None = None,
     part: Part = WHOLE,
+    larger: bool = False,
 ) -> Workload:
     """Of one trace or several; as `workload_of_trace`. opening: of the first, where it has begun.
 
     Runs are averaged where threads keep their roles from run to run; else the first one counts, and a note
     and `identity` say that a plan will not fit the next run. Memory is that of the first trace in which a
-    process appears.
+    process appears. larger: of a single one, also with larger inputs.
     """
     several = len(paths) > 1
-    found = read_trace(paths[0], pages=pages, by_phase=by_phase and not several, opening=opening, part=part)
+    found = read_trace(
+        paths[0],
+        pages=pages,
+        by_phase=by_phase and not several,
+        opening=opening,
+        part=part,
+        larger=larger and not several,
+    )
     return _with_more_runs(found, paths, part, pages=pages) if several else found.workload
 
 

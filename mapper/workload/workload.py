@@ -18,6 +18,7 @@ from ..plan_file.parts import PlanApp
 from ..threads.problem import Floats
 from ..threads.sparse import SparseMatrix
 from .files import digest, read_comm, read_loads, read_phases
+from .larger_inputs import LargerInput
 from .use import ThreadUse
 
 
@@ -27,7 +28,8 @@ class Workload(msgspec.Struct, frozen=True):
     seen_on: node of each thread in the recording, empty where some had none; identity: whether threads keep
     their roles from run to run, where several runs were compared; lives: (start, end) of each thread in ns,
     end -1: not seen; empty where not known; use: of a trace, how much they use;
-    keeps: whether each keeps to its memory (analyzer/roles.py), empty where not known."""
+    keeps: whether each keeps to its memory (analyzer/roles.py), empty where not known; larger: what would
+    reach memory with larger inputs."""
 
     threads: Sequence[tuple[str, str]]
     comm: Floats | SparseMatrix
@@ -46,6 +48,7 @@ class Workload(msgspec.Struct, frozen=True):
     lives: tuple[tuple[int, int], ...] = ()
     use: ThreadUse | None = None
     keeps: tuple[bool, ...] = ()
+    larger: tuple[LargerInput, ...] = ()
 
     @property
     def app(self) -> PlanApp:

@@ -1,0 +1,37 @@
+"""Whether a plan is the right one for larger inputs, too, of which more reaches memory."""
+
+from collections.abc import Sequence
+
+from ..plan_file.parts import AtInput
+from ..workload.larger_inputs import LargerInput
+from .candidates import NEAR, Choice, judged
+from .timed_task import TimedTask
+
+WORTH = 0.02  # of the cost, that another placement must save
+
+
+def at_larger_inputs(
+    task: TimedTask, made: Choice, inputs: Sequence[LargerInput], method: str
+) -> tuple[AtInput, ...]:
+    """What was chosen for the recorded input, with others."""
+    return tuple(_at(task, made, one, method) for one in inputs) if len(task.rows) > 1 else ()
+
+
+def _at(task: TimedTask, made: Choice, larger: LargerInput, method: str) -> AtInput:
+    there = task.with_misses(larger.pages)
+    tried = sorted((there.again(one) for one in made.tried), key=lambda one: one.cost.total_ns)
+    # Pages of the cheapest where they are best with what reaches memory now.
+    near = [one for one in tried if one.pages is not None][:NEAR]
+    tried += [there.placed(one.name, one.places) for one in near]
+    plan, found = there.again(made.chosen), judged(there, tried, method)
+    saved = plan.cost.total_ns - found.chosen.cost.total_ns
+    return AtInput(
+        times=larger.times,
+        bytes=larger.bytes,
+        cost=plan.cost.total_ns,
+        alone=found.alone.cost.total_ns,
+        best=found.chosen.name,
+        best_cost=found.chosen.cost.total_ns,
+        best_here=task.again(found.chosen).cost.total_ns,
+        changes=saved > max(WORTH * plan.cost.total_ns, there.doubt(plan, found.chosen)),
+    )

@@ -1,0 +1,43 @@
+"""How local a placement's accesses are expected to be, and between which nodes they go."""
+
+import numpy as np
+
+from ..memory.traffic import planned_traffic
+from ..threads.cost import one_hot
+from ..threads.problem import Floats
+from .predict import local_share, node_shares
+from .timed_task import STAYS, Placement, TimedTask
+
+
+def local_shares(task: TimedTask, chosen: Placement) -> tuple[float, float]:
+    """Share of all accesses to memory of the thread's own node, and of those that count; -1: none."""
+    on = _on(task, chosen).T
+    return local_share(on @ _all_traffic(task, chosen)), local_share(on @ chosen.traffic)
+
+
+def shares_by_node(task: TimedTask, chosen: Placement) -> tuple[float, ...]:
+    """(K,) share of all accesses of each node's threads to its own memory; -1 where there are none."""
+    return node_shares(_on(task, chosen).T @ _all_traffic(task, chosen))
+
+
+def between_nodes(task: TimedTask, chosen: Placement) -> Floats:
+    """(K, K) expected accesses that count, from each node to memory of each."""
+    answer: Floats = _on(task, chosen).T @ chosen.traffic
+    return answer
+
+
+def _all_traffic(task: TimedTask, chosen: Placement) -> Floats:
+    """(N, K) accesses of any kind of each thread to memory of each node."""
+    counted = task.pages.accesses if chosen.pages else task.pages.first_touches
+    tables = chosen.pages.tables if chosen.pages else {}
+    return planned_traffic(counted, tables, task.rows[chosen.places], len(task.machine.nodes))[0]
+
+
+def _on(task: TimedTask, chosen: Placement) -> Floats:
+    """(N, K) share of its time that each thread is on each node."""
+    here = one_hot(task.rows[chosen.places], len(task.machine.nodes))
+    if chosen.bound:
+        return here
+    sizes = np.array([len(node.cpus) for node in task.machine.nodes])
+    answer: Floats = STAYS * here + (1 - STAYS) * sizes / sizes.sum()
+    return answer
