@@ -3,7 +3,7 @@
 import base64
 import gzip
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib import resources
@@ -24,6 +24,7 @@ from ..memory.page_counts import PageCounts
 from ..memory.regions import region_uses
 from ..summary import placement_summary
 from .communication_figures import communication_figures, node_figure
+from .cost_figures import cost_figures
 from .load_figures import load_figures
 from .method_figures import MethodCost, method_figure
 from .plan_view import PlanView, first_touch_homes, node_accesses, planned_homes, program_mismatch, view_plan
@@ -41,11 +42,13 @@ def write_report(
     plan: dict[str, Any] | None = None,
     slice_ns: int = 0,
     methods: Methods | None = None,
+    costs: Mapping[str, Any] | None = None,
 ) -> list[str]:
     """Write the page of a trace, and of a plan for it (the content of a checked plan.json).
 
     Returns what tells that the plan is not for this trace, which the page warns of too.
-    methods: with a plan, what finds the cost of each mapping method for the plan's objective.
+    methods: with a plan, what finds the cost of each mapping method for the plan's objective; costs: the
+    `predicted` of a plan, also of one that places nothing (for which `plan` is None).
     Raises UsageError when the trace has no samples, the plan fits none of its threads, or the file cannot
     be written.
     """
@@ -66,7 +69,7 @@ def write_report(
         "version": escape(version()),
         "style": _part("page.css"),
         "script": _part("page.js"),
-        "figures": _packed(msgspec.json.encode(_figures(analysis, pages, view, methods))),
+        "figures": _packed(msgspec.json.encode(_figures(analysis, pages, view, methods, costs or {}))),
         "plotly": _packed_plotly(),
     }
     write_document(output, Template(_part("page.html")).substitute(values).encode())
@@ -78,16 +81,21 @@ def _mismatch(trace: Trace, view: PlanView | None) -> list[str]:
 
 
 def _figures(
-    analysis: Analysis, pages: PageCounts, view: PlanView | None, methods: Methods | None
+    analysis: Analysis,
+    pages: PageCounts,
+    view: PlanView | None,
+    methods: Methods | None,
+    predicted: Mapping[str, Any],
 ) -> list[Figure]:
     names = analysis.names
-    figures = communication_figures(analysis.comm, analysis.standard_error, names, view)
+    figures = cost_figures(predicted, places_nothing=view is None)
+    figures += communication_figures(analysis.comm, analysis.standard_error, names, view)
     if view is not None:
         figures += _traffic_figures(analysis, pages, view)
     figures += [timeline_figure(analysis, names), *load_figures(analysis, names, view)]
-    costs = methods(analysis) if view is not None and methods is not None else ()
-    if view is not None and costs:
-        figures.append(method_figure(costs, view.content["objective"]))
+    found = methods(analysis) if view is not None and methods is not None else ()
+    if view is not None and found:
+        figures.append(method_figure(found, view.content["objective"]))
     return figures
 
 

@@ -167,18 +167,26 @@ class ReportCommand(PartCommand, frozen=True):
         from ..workload.part import part_note
 
         content: dict[str, Any] | None = None
+        costs: dict[str, Any] = {}
         methods = None
         if self.plan is not None:
             loaded = Plan.load(self.plan)
+            costs = msgspec.to_builtins(loaded.predicted)
             if loaded.alone:
-                say([f"{self.plan} places nothing ({loaded.alone}): the page is about the trace"])
+                what = "the page is about the trace and what was tried"
+                say([f"{self.plan} places nothing ({loaded.alone}): {what}"])
             else:
                 content = msgspec.to_builtins(loaded)
                 methods = method_costs(loaded, str(self.plan))
         with Trace.open(self.trace) as whole, self.part.of(whole) as opened:
             say(part_note(whole, opened))
             mismatch = write_report(
-                opened, self.output, plan=content, slice_ns=round(self.slice_ms * 1e6), methods=methods
+                opened,
+                self.output,
+                plan=content,
+                slice_ns=round(self.slice_ms * 1e6),
+                methods=methods,
+                costs=costs,
             )
         print(f"nmap: wrote {self.output}", file=sys.stderr)
         for told in mismatch:

@@ -61,6 +61,7 @@ def _predicted(task: PlanTask, timed: TimedTask, found: Choice) -> Predicted:
         cost=chosen.cost.total_ns,
         cost_parts=chosen.cost.parts(),
         costs={one.name: one.cost.total_ns for one in (found.alone, *found.tried)},
+        candidate_parts={one.name: one.cost.parts() for one in (found.alone, *found.tried)},
         doubt=found.doubt,
         today=CurrentPlacement(
             threads="recorded" if task.seen_on else "kernel",
