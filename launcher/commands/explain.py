@@ -2,12 +2,18 @@
 
 import shlex
 from collections import defaultdict
+from collections.abc import Sequence
 
+from numaplan.common import check_output, find_program
 from numaplan.machine import format_list
-from numaplan.mapper import Plan, PlanRegion
+from numaplan.mapper import Plan, PlanRegion, make_policy
 
 from ..enforce.process_memory import memory_nodes, where_memory_is
 from ..launch.request import CheckedLaunch
+from ..online.options import OnlineOptions
+from ..online.running import check_owners, processes_to_refine
+from ..online.session import events_for
+from ..process import procfs
 from ..verify.applied import human_bytes, thread_name
 
 SHOWN = 64  # threads and regions listed one by one
@@ -40,6 +46,8 @@ def explain(launch: CheckedLaunch) -> str:
         lines += ["", "memory:", *(f"  {_region(region)}" for region in plan.memory[:SHOWN])]
     if len(plan.memory) > SHOWN:
         lines.append(f"  … and {len(plan.memory) - SHOWN} more")
+    if launch.request.online:
+        lines += ["", *_refining(launch.request.online)]
     return "\n".join(
         [
             *lines,
@@ -48,6 +56,41 @@ def explain(launch: CheckedLaunch) -> str:
             *_equivalents(plan, shlex.join(launch.request.argv)),
         ]
     )
+
+
+def explain_online(options: OnlineOptions, argv: Sequence[str], pids: Sequence[int], all_mine: bool) -> str:
+    """Lines for people: what would be refined, by what, and how. argv: of a program to start, or empty.
+
+    Raises UsageError and MachineLacksError for what a start would.
+    """
+    if argv:
+        find_program(argv)
+        lines = [f"would start {shlex.join(argv)}, and refine it"]
+    else:
+        check_owners(pids)
+        found = pids or processes_to_refine()
+        what = f"{len(found)} {'process' if len(found) == 1 else 'processes'}"
+        lines = [f"would refine {what}{', also those started later' if all_mine else ''}:"]
+        lines += [f"  {pid}: {_count(len(procfs.thread_ids(pid)), 'thread')}" for pid in found[:SHOWN]]
+        if len(found) > SHOWN:
+            lines.append(f"  … and {len(found) - SHOWN} more")
+    return "\n".join([*lines, *_refining(options)])
+
+
+def _refining(options: OnlineOptions) -> list[str]:
+    """The policy and its limits; raises UsageError and MachineLacksError as a session would."""
+    policy = make_policy(options.policy, options.settings)
+    events = events_for(policy, options.backend)
+    if options.save:
+        check_output(options.save)
+    samples = f"samples of {events.backend}" if events else "no samples"
+    return [
+        f"policy {options.policy}, each {policy.period_s:g} s, by {samples}",
+        f"at most {options.moves:g} thread moves and {options.megabytes:g} MB of pages per second,"
+        f" {options.overhead:.1%} of all cpus' time",
+        *([f"would append to {options.journal}"] if options.journal else []),
+        *([f"would write {options.save}"] if options.save else []),
+    ]
 
 
 def _binding(launch: CheckedLaunch) -> str:

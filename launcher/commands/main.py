@@ -112,12 +112,17 @@ class LaunchCommand(Command, frozen=True):
     ] = ""
 
     def run(self) -> int:
-        if self.attach or self.all_mine or (self.online and not self.plan):
-            return self._run_online()
-        if not self.plan:
+        from .idle import refuse_idle_options
+
+        if not (self.plan or self.online or self.attach or self.all_mine):
             raise UsageError(
                 "no plan given", "give --plan plan.json ('nmap plan' makes one), or --online POLICY"
             )
+        if self.attach or self.all_mine or not self.plan:
+            options = self.online_options()
+            refuse_idle_options(self)
+            return self._run_online(options)
+        refuse_idle_options(self)
         from ..launch.launch import launch_program
 
         request = self.launch_request()
@@ -177,22 +182,27 @@ class LaunchCommand(Command, frozen=True):
             quiet=self.quiet,
         )
 
-    def _run_online(self) -> int:
+    def _run_online(self, options: "OnlineOptions") -> int:
         """Run a program without a plan, or attach to what runs."""
-        options = self.online_options()
         load_numpy()
         from ..online.options import read_pids
         from ..online.running import attach_online, attach_to_all, launch_online
 
-        if not (self.attach or self.all_mine):
-            return launch_online(options, self.argv)
-        if self.argv:
+        if self.argv and (self.attach or self.all_mine):
             raise UsageError(
                 "--attach and --all-mine start no program", "leave the program out, or the option"
             )
-        if self.save:
+        if self.save and not self.argv:
             raise UsageError("--save needs a program that nlaunch starts", "threads are identified only then")
-        return attach_to_all(options) if self.all_mine else attach_online(options, read_pids(self.attach))
+        pids = read_pids(self.attach) if self.attach else ()
+        if self.explain:
+            from .explain import explain_online
+
+            print(explain_online(options, self.argv, pids, self.all_mine))
+            return 0
+        if self.all_mine:
+            return attach_to_all(options)
+        return attach_online(options, pids) if pids else launch_online(options, self.argv)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -43,8 +43,7 @@ def attach_online(options: OnlineOptions, pids: Sequence[int]) -> int:
 
     Raises UsageError for processes that are not there or belong to others.
     """
-    for pid in pids:
-        _check_owner(pid)
+    check_owners(pids)
     return _attach(options, pids, lambda: pids)
 
 
@@ -63,13 +62,14 @@ def _attach(options: OnlineOptions, now: Sequence[int], roots: Callable[[], Sequ
     return 128 + received[-1] if received else 0
 
 
-def _check_owner(pid: int) -> None:
-    """Raises UsageError unless the process runs and is ours to move (root may name any)."""
-    user = procfs.owner(pid)
-    if user is None or not procfs.is_alive(pid):
-        raise UsageError(f"no process {pid}", "give the id of a running process")
-    if os.geteuid() not in (0, user):
-        raise UsageError(f"process {pid} belongs to another user", "only your own can be refined")
+def check_owners(pids: Sequence[int]) -> None:
+    """Raises UsageError unless these processes run and are ours to move (root may name any)."""
+    for pid in pids:
+        user = procfs.owner(pid)
+        if user is None or not procfs.is_alive(pid):
+            raise UsageError(f"no process {pid}", "give the id of a running process")
+        if os.geteuid() not in (0, user):
+            raise UsageError(f"process {pid} belongs to another user", "only your own can be refined")
 
 
 def processes_to_refine() -> list[int]:

@@ -50,7 +50,7 @@ class OnlineSession:
         self._machine = machine
         policy = make_policy(options.policy, options.settings)
         self._system = system or LocalSystem()
-        events = sampler.what if sampler else _events_for(policy, options.backend)
+        events = sampler.what if sampler else events_for(policy, options.backend)
         self._journal = Journal(options.journal)
         self._roots: Callable[[], Sequence[int]] = tuple
         self._thread: threading.Thread | None = None
@@ -134,8 +134,11 @@ class OnlineSession:
         self._status.say(f"{len(plan.threads)} threads and {len(plan.memory)} regions in {self.options.save}")
 
 
-def _events_for(policy: Policy, backend: str) -> LiveEvents | None:
-    """What to sample for a policy; None when it needs no samples and there is no sampler."""
+def events_for(policy: Policy, backend: str) -> LiveEvents | None:
+    """What to sample for a policy; None when it needs no samples and there is no sampler.
+
+    Raises MachineLacksError when there is none and it needs some, UsageError for an unknown backend.
+    """
     try:
         return live_events(backend, SAMPLE_PERIOD)
     except MachineLacksError:

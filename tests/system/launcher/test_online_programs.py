@@ -128,6 +128,22 @@ def test_misuse_is_one_line(tmp_path: Path) -> None:
     one_line_error(run("nlaunch", "true"), "nlaunch", 2)
 
 
+def test_a_dry_run_is_dry(tmp_path: Path) -> None:
+    needs("perf")
+    mark, journal = tmp_path / "ran", tmp_path / "journal"
+    begun = ("nlaunch", "--online", "nimar", "--journal", journal, "--explain")
+    started = run(*begun, "touch", mark)
+    assert started.returncode == 0 and b"would start touch" in started.stdout
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
+        attached = run(*begun, "--attach", str(other.pid))
+        other.terminate()
+    assert attached.returncode == 0 and f"{other.pid}: 1 thread".encode() in attached.stdout
+    assert run(*begun, "--all-mine").returncode == 0
+    assert list(tmp_path.iterdir()) == []
+    one_line_error(run(*begun, "no-such-program"), "nlaunch", 2)
+    one_line_error(run(*begun, "--set", "T=x", "true"), "nlaunch", 2)
+
+
 def test_processes_of_others_are_refused() -> None:
     needs("setpriv")
     if os.geteuid() != 0:

@@ -154,3 +154,25 @@ def test_a_policy_with_a_plan_refines_from_the_plan_on() -> None:
     assert request.online is not None
     assert (request.online.policy, request.online.settings) == ("dino", ("T=2", "K=16"))
     assert request.online.quiet and not request.match
+
+
+ATTACHED = ("--online", "dino", "--attach", "1")
+IDLE = [
+    ((*ATTACHED, "--plan", "p.json"), "--plan does nothing with --attach"),
+    ((*ATTACHED, "--report", "a.json"), "--report does nothing with --attach"),
+    ((*ATTACHED, "--strict"), "--strict does nothing with --attach"),
+    (("--online", "dino", "--all-mine", "--match"), "--match does nothing with --all-mine"),
+    (("--online", "dino", "--all-mine", "--attach", "1"), "--attach does nothing with --all-mine"),
+    (("--online", "dino", "--report", "a.json", "true"), "--report does nothing without a plan"),
+    (("--plan", "p.json", "--save", "s.json", "true"), "--save does nothing without a policy"),
+    (("--plan", "p.json", "--set", "T=1", "true"), "--set does nothing without a policy"),
+    (("--plan", "p.json", "--match-seconds", "1", "true"), "--match-seconds does nothing without --match"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), IDLE)
+def test_an_option_that_would_do_nothing_is_refused(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
+) -> None:
+    code, out, err = outcome(capsys, *words)
+    assert (code, out) == (2, "") and said in err
