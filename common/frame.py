@@ -3,18 +3,18 @@
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from .errors import NumaplanError
-
-INTERRUPTED = 130
+from .interrupts import asked_to_end
 
 
 def run_framed(call: Callable[[], Any], prog: str) -> int:
     """Call and return the exit code: what it returns when that is a number, 0, or that of its error."""
-    code = _outcome(call, prog)
+    with asked_to_end() as asked:
+        code = _outcome(call, prog, asked)
     try:
         if sys.stderr is not None:
             sys.stderr.flush()
@@ -23,7 +23,7 @@ def run_framed(call: Callable[[], Any], prog: str) -> int:
     return code
 
 
-def _outcome(call: Callable[[], Any], prog: str) -> int:
+def _outcome(call: Callable[[], Any], prog: str, asked: Sequence[int]) -> int:
     try:
         result = call()
         if sys.stdout is not None:  # as it is when we are started with it closed
@@ -31,7 +31,7 @@ def _outcome(call: Callable[[], Any], prog: str) -> int:
     except NumaplanError as error:
         return fail(prog, str(error), error.exit_code)
     except KeyboardInterrupt:
-        return fail(prog, "interrupted", INTERRUPTED)
+        return _interrupted(prog, asked)
     except (BrokenPipeError, SystemExit):
         # The reader of our output has gone (`| head`): nothing more to say, and nothing to flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -39,26 +39,15 @@ def _outcome(call: Callable[[], Any], prog: str) -> int:
     except MemoryError:
         return fail(prog, "not enough memory — allow more of it (ulimit -v, the limit of a batch job)", 3)
     except Exception as error:
+        if asked:  # which DuckDB, for one, tells as an error of its own
+            return _interrupted(prog, asked)
         name = type(error).__name__
         return fail(prog, f"internal error: {name}: {error} — run it again with --debug and report it", 2)
     return result if isinstance(result, int) else 0
 
 
-@contextmanager
-def interruptible(*numbers: int) -> Iterator[list[int]]:
-    """Inside, these signals interrupt us as Ctrl-C does, so that all is tidied up; yields those that came."""
-    received: list[int] = []
-
-    def interrupt(number: int, _frame: object) -> None:
-        received.append(number)
-        raise KeyboardInterrupt
-
-    previous = {number: signal.signal(number, interrupt) for number in numbers}
-    try:
-        yield received
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+def _interrupted(prog: str, asked: Sequence[int]) -> int:
+    return fail(prog, "interrupted", 128 + (asked[-1] if asked else signal.SIGINT))
 
 
 def leave(code: int) -> NoReturn:

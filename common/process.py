@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from .errors import UsageError
+from .interrupts import finish_first, is_asked_to_end
 from .signals import ReceivedSignal, Signals
 
 # Signals a user or a batch system sends to us that are meant for the program.
@@ -46,15 +47,19 @@ def run_program(
     What the terminal sends (Ctrl-C) the program gets by itself; what a process sends to us is passed on,
     SIGINT with pass_interrupts only: a process that sent it to our group would interrupt the program twice.
     started: called with the child's pid once it runs; before_exec: called in the child, which becomes the
-    program when it returns; own: what is done with signals to us instead of passing them on. Raises
-    UsageError when it cannot be started, and what `started` raises.
+    program when it returns; own: what is done with signals to us instead of passing them on. What asks us to
+    end after the program has is held back until its caller has finished. Raises UsageError when it cannot be
+    started, and what `started` raises.
     """
+    if is_asked_to_end():
+        raise KeyboardInterrupt
     with Signals((*_FORWARDED, *_STOPPING, signal.SIGCONT)) as signals:
         child = _start(argv, environment, before_exec)
         passed = [n for n in _FORWARDED if n != signal.SIGINT or pass_interrupts]
         family = _Family(child.pid, signals, passed, own or {})
         if started is not None:
             started(child.pid)
+        finish_first()
         status = child.returncode = family.wait()
         return 128 - status if status < 0 else status
 

@@ -2,7 +2,6 @@
 
 import math
 import os
-import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +12,7 @@ from types import TracebackType
 
 import msgspec
 
-from numaplan.common import UsageError, find_program, interruptible
+from numaplan.common import UsageError, find_program
 from numaplan.machine import Machine
 from numaplan.profiler import prepare
 
@@ -219,7 +218,7 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
     if not math.isfinite(request.timeout):
         raise UsageError(f"--timeout {request.timeout}: not a number of seconds", "give 0 for no limit")
     shape = guest_shape(request)
-    with interruptible(signal.SIGTERM, signal.SIGHUP), own_folder() as folder:
+    with own_folder() as folder:
         say(
             f"booting {len(shape.machine.nodes)} nodes, {len(shape.machine.cpus)} cpus, {shape.total_mib} MiB"
         )

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from numaplan.common import UsageError
+from numaplan.common import UsageError, is_asked_to_end
 
 from ..backends.base import Progress
 from .record import RecordOptions, RecordSummary, record
@@ -56,7 +56,7 @@ def record_runs(
             summary = record(argv, one, progress=progress, chosen=chosen)
         finished.append(RecordedRun(one.output, summary))
         done(finished[-1])
-        if finished[-1].summary.exit_code:
+        if finished[-1].summary.exit_code or is_asked_to_end():
             break
     return finished
 

@@ -89,3 +89,20 @@ def test_a_summary_that_cannot_be_written_is_said_before_the_program_runs(tmp_pa
     words = ("nprof", "record", "--backend", "emulate", "--summary", "missing/sum.json")
     assert "no folder" in one_line_error(run(*words, "touch", "ran", cwd=tmp_path), "nprof", 2)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_trace_that_is_being_written_is_finished(number: int, tmp_path: Path) -> None:
+    """Also when a batch system says that the time is up, or the terminal has gone."""
+    program = "import sys\nfor _ in range(20000): sys.stdout.write('')\nprint('done', flush=True)"
+    words = ["record", "--backend", "emulate", "--period", "2", "--", sys.executable, "-c", program]
+    process = subprocess.Popen(
+        [BIN / "nprof", *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    until(lambda: [*tmp_path.glob(".trace.db.*.tmp")] or process.poll() is not None)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode in (0, 128 + number), errors
+    assert b"internal error" not in errors and b"Traceback" not in errors
+    assert [path.name for path in tmp_path.iterdir()] == ["trace.db"]
+    succeed("nprof", "info", tmp_path / "trace.db")

@@ -1,22 +1,11 @@
-"""Signals that interrupt a command as Ctrl-C does, and lines for people."""
+"""Lines for people."""
 
 import io
-import os
-import signal
 import sys
 
 import pytest
 
-from numaplan.common import interruptible, tell
-
-
-def test_signals_interrupt_inside_and_are_told() -> None:
-    before = signal.getsignal(signal.SIGTERM)
-    with interruptible(signal.SIGTERM, signal.SIGHUP) as received:
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGTERM)
-        assert received == [signal.SIGTERM]
-    assert signal.getsignal(signal.SIGTERM) == before
+from numaplan.common import tell
 
 
 class Writes(io.StringIO):
