@@ -18,6 +18,17 @@ def check_output(path: str | os.PathLike[str]) -> None:
         raise UsageError(f"{target}: is a directory", "name a file")
     if not target.absolute().parent.is_dir():
         raise UsageError(f"{target}: no folder {target.parent}", "create it first")
+    if target.exists() and not target.is_file():
+        return
+    try:
+        # Rights alone do not tell: of /proc and of file systems that are read only root has all.
+        temporary = _beside(target)
+        temporary.touch(exist_ok=False)
+        temporary.unlink()
+    except OSError as error:
+        raise UsageError(
+            f"{target}: {error.strerror or error}", "choose a path that can be written"
+        ) from error
 
 
 @contextmanager
@@ -30,9 +41,7 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     check_output(target)
     special = target.exists() and not target.is_file()
-    temporary = (
-        target if special else target.parent / f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
-    )
+    temporary = target if special else _beside(target)
     try:
         yield temporary
         if not special:
@@ -49,6 +58,10 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[Path]:
         if not special:
             with suppress(OSError):
                 temporary.unlink()
+
+
+def _beside(target: Path) -> Path:
+    return target.parent / f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
 
 
 def read_document(path: str | os.PathLike[str], what: str, limit: int = DOCUMENT_LIMIT) -> bytes:

@@ -96,10 +96,9 @@ def launch_program(request: LaunchRequest, environment: Mapping[str, str] | None
             )
             return finish(launch, table, workdir, code, attended)
         except (NumaplanError, MemoryError) as error:
-            if code == 0:
-                raise
             fail("nlaunch", str(error) or "not enough memory to say what was applied", code)
-            return code  # the program's own: what failed is only ours
+            # The program's own: what failed is only ours, but where that is what is asked for.
+            return code or int(request.strict)
 
 
 def _prepare(launch: CheckedLaunch, workdir: Path, table: PlanTable) -> Attendants:

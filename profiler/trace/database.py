@@ -97,6 +97,7 @@ def limited(connection: Any, path: Path) -> Iterator[None]:
         raise unreadable(path, error) from error
     finally:
         alarm.cancel()
+        alarm.join()  # it holds the connection
 
 
 def unreadable(path: Path, error: Exception) -> UsageError:

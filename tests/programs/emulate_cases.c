@@ -2,6 +2,7 @@
  *
  * usage: emulate_cases CASE [NUMBERS…]. Thread i (from 1; main is 0) works in the MiB at BASE + i MiB.
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -130,7 +132,11 @@ int main(int argc, char **argv) {
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE, -1, 0);
     if (place != area(0)) return 99;
     if (!strcmp(name, "count")) threads(numbers[0], count);
-    else if (!strcmp(name, "share")) threads(numbers[0], share);
+    else if (!strcmp(name, "full")) {
+        setrlimit(RLIMIT_NOFILE, &(struct rlimit){16, 16});
+        while (open("/dev/null", O_RDONLY) >= 0) {} /* every descriptor that there may be */
+        threads(numbers[0], count);
+    } else if (!strcmp(name, "share")) threads(numbers[0], share);
     else if (!strcmp(name, "fork")) threads(numbers[0], forks);
     else if (!strcmp(name, "home")) home(false);
     else if (!strcmp(name, "remap")) home(true);

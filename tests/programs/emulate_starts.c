@@ -3,6 +3,7 @@
  * The child writes 30,000 numbers into a block of its own. `library FILE`: threads run work() of a library.
  */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -64,6 +65,17 @@ static int killed(void) {
     return 0;
 }
 
+/* A child goes on when we have ended, until somebody writes to the pipe of this name. */
+static int leave(const char *pipe) {
+    if (fork()) return 0;
+    setsid();
+    int none = open("/dev/null", O_RDWR);
+    for (int file = 0; file < 3; file++) dup2(none, file);
+    child();
+    close(open(pipe, O_RDONLY));
+    _exit(0);
+}
+
 int main(int argc, char **argv) {
     pid_t pid = 0;
     int status = 0;
@@ -72,6 +84,7 @@ int main(int argc, char **argv) {
     if (!strcmp(way, "library")) return library(argv[2]);
     if (!strcmp(way, "big")) return big();
     if (!strcmp(way, "killed")) return killed();
+    if (!strcmp(way, "leave")) return leave(argv[2]);
     if (argc > 2) {
         child();
         return getenv("WANTED") && !dlsym(RTLD_DEFAULT, "work"); /* its LD_PRELOAD did not hold */

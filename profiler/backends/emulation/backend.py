@@ -24,7 +24,7 @@ from numaplan.common import MachineLacksError, NumaplanError, UsageError, native
 from numaplan.machine import Machine, seat_arguments
 
 from ...identity.read import read_identity
-from ...identity.records import Identity
+from ...identity.records import Identity, ProcessRecord
 from ...sample_block import SeenThread
 from ..base import WATCHING, Capability, Progress, Recording, RecordRequest
 from ..part import RecordedPart, Switch
@@ -170,7 +170,7 @@ class EmulateBackend:
                 **{f"emulate.{key}": value for key, _, value in (w.partition("=") for w in options.plugin)},
                 "emulate.host_seconds": f"{seconds:.3f}",
                 "clock": "accesses" if options.fair else "host",
-                **(killed_children(processes, identity, exit_code) if whole else {}),
+                **(warnings_of_children(processes, identity, exit_code) if whole else {}),
             },
             identity=identity,
         )
@@ -193,23 +193,33 @@ def _threads(processes: Sequence[ProcessSpool]) -> list[SeenThread]:
     ]
 
 
-def killed_children(processes: Sequence[ProcessSpool], identity: Identity, exit_code: int) -> dict[str, str]:
-    """A warning of children that a signal ended, which QEMU may be to blame for; none where all got one."""
-    if exit_code in (128 + number for number in (SIGINT, SIGTERM, SIGKILL)):
-        return {}
+def warnings_of_children(
+    processes: Sequence[ProcessSpool], identity: Identity, exit_code: int
+) -> dict[str, str]:
+    """Warnings of children that a signal ended, maybe because of QEMU, and of those that still run."""
     last = {process.pid: process for process in processes}  # of several programs in turn
-    names = [
-        f"{one.process} ({one.executable.rpartition('/')[2]})"
-        for one in identity.processes
-        if one.parent and one.pid in last and not last[one.pid].exits and not _is_alive(one.pid)
-    ]
-    if not names:
-        return {}
-    listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    return {
-        "warnings": f"a signal ended {listed}: if none does without nprof, this program cannot be emulated; "
-        "record it with --backend faults, or by a processor's sampling ('nprof doctor')"
-    }
+    children = [one for one in identity.processes if one.parent and one.pid in last]
+    running = [one for one in children if _is_alive(one.pid)]
+    ended = [one for one in children if one not in running and not last[one.pid].exits]
+    if exit_code in (128 + number for number in (SIGINT, SIGTERM, SIGKILL)):
+        ended = []  # all of them got one
+    warnings = []
+    if ended:
+        warnings.append(
+            f"a signal ended {_listed(ended)}: if none does without nprof, this program cannot be emulated; "
+            "record it with --backend faults, or by a processor's sampling ('nprof doctor')"
+        )
+    if running:
+        warnings.append(
+            f"{_listed(running)} went on when the program had ended, and was recorded until then only: have "
+            "it stay in the foreground (most daemons have an option for it)"
+        )
+    return {"warnings": "; ".join(warnings)} if warnings else {}
+
+
+def _listed(processes: Sequence[ProcessRecord]) -> str:
+    names = [f"{one.process} ({one.executable.rpartition('/')[2]})" for one in processes]
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def _is_alive(pid: int) -> bool:

@@ -15,9 +15,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define VERSION 3
@@ -51,17 +53,58 @@ static int open_file(const char *kind) {
     return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 }
 
-/* Zeroed memory that is a part of a file. */
-static void *reserve(const char *kind, uint64_t offset, uint64_t bytes) {
-    int file = open_file(kind);
-    int problem = file < 0 ? errno : posix_fallocate(file, (off_t)offset, (off_t)bytes);
-    while (file >= 0 && problem == EINTR) problem = posix_fallocate(file, (off_t)offset, (off_t)bytes);
-    void *room = problem ? MAP_FAILED
-                         : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, (off_t)offset);
-    if (!problem && room == MAP_FAILED) problem = errno;
+/* What is done with a file: some of it written or, without data, reserved and mapped as zeroed memory. */
+struct task {
+    const char *kind;
+    uint64_t offset, bytes;
+    const char *data;
+    void *room;
+    int problem;
+};
+
+static int perform(struct task *t) {
+    int file = open_file(t->kind);
+    int problem = file < 0 ? errno : 0;
+    if (!problem && t->data == NULL) {
+        while ((problem = posix_fallocate(file, (off_t)t->offset, (off_t)t->bytes)) == EINTR) {}
+        int how = MAP_SHARED | MAP_POPULATE;
+        if (!problem) t->room = mmap(NULL, t->bytes, PROT_READ | PROT_WRITE, how, file, (off_t)t->offset);
+        if (!problem && t->room == MAP_FAILED) problem = errno;
+    }
+    for (uint64_t done = 0; !problem && t->data && done < t->bytes;) {
+        ssize_t wrote = pwrite(file, t->data + done, t->bytes - done, (off_t)(t->offset + done));
+        if (wrote < 0 && errno != EINTR) problem = errno;
+        if (wrote > 0) done += (uint64_t)wrote;
+    }
     if (file >= 0) close(file);
-    if (problem) failed(problem);
-    return problem ? NULL : room;
+    return problem;
+}
+
+/* In a process that shares our memory, and has descriptors of its own. */
+static int perform_apart(void *task) {
+    for (int file = 0; file < 3; file++) close(file); /* ours stay open */
+    struct task *t = task;
+    t->problem = perform(t);
+    _exit(0);
+}
+
+/* Whether it could be done; the guest program may have used up our descriptors, which are its own. */
+static bool done(struct task *t) {
+    t->problem = perform(t);
+    if (t->problem == EMFILE) {
+        char stack[1 << 14] __attribute__((aligned(64)));
+        int child = clone(perform_apart, stack + sizeof stack, CLONE_VM | CLONE_VFORK, t);
+        if (child > 0)
+            while (waitpid(child, NULL, __WCLONE) < 0 && errno == EINTR) {}
+    }
+    if (t->problem) failed(t->problem);
+    return !t->problem;
+}
+
+/* Zeroed memory that is a part of a file; NULL where there is no room. */
+static void *reserve(const char *kind, uint64_t offset, uint64_t bytes) {
+    struct task task = {.kind = kind, .offset = offset, .bytes = bytes};
+    return done(&task) ? task.room : NULL;
 }
 
 /* Start this process's files, at a time by the host's clock and, under the fair schedule, by the recording's; what a
@@ -105,15 +148,10 @@ struct em_thread *em_spool_new_thread(void) {
 static bool window_flush(struct em_window *w, struct stream *s) {
     uint64_t offset = __atomic_fetch_add(&s->full_end, s->bytes, __ATOMIC_RELAXED);
     char *start = (char *)w->end - s->bytes;
-    int file = open_file(s->full);
-    ssize_t wrote = file < 0 ? -1 : 0;
-    for (uint64_t done = 0; wrote >= 0 && done < s->bytes; done += (uint64_t)wrote)
-        if ((wrote = pwrite(file, start + done, s->bytes - done, (off_t)(offset + done))) < 0 && errno == EINTR)
-            wrote = 0;
-    if (wrote < 0) failed(errno);
-    if (file >= 0) close(file);
-    if (wrote >= 0) memset(start, 0, s->bytes);
-    return wrote >= 0;
+    struct task task = {.kind = s->full, .offset = offset, .bytes = s->bytes, .data = start};
+    if (!done(&task)) return false;
+    memset(start, 0, s->bytes);
+    return true;
 }
 
 /* Make room in a window: a new one, or the old one emptied. */

@@ -49,6 +49,14 @@ def test_every_kind_of_access_is_counted(run: Recorder, threads: int, signals: t
             assert (kind, int(here.sum()) - writes, writes) == (kind, 300 * loads, 300 * stores)
 
 
+def test_a_program_that_uses_up_its_descriptors_is_recorded(run: Recorder) -> None:
+    seen = run("full", 3, 30_000, 30_000, 10)
+    assert seen.recording.exit_code == 0 and sum(lost for _, lost in seen.recording.losses) == 0
+    place = (seen.samples["addr"] - np.uint64(BASE)) // np.uint64(1 << 20)
+    for thread in range(1, 4):
+        assert int((place == thread).sum()) == thread * 60_000 + 2 * 10
+
+
 def test_one_thread_is_recorded_the_same_every_time(run: Recorder) -> None:
     first, second = (run("count", 1, 3000, 3000, 10, period=7, identity=True) for _ in range(2))
     other = run("count", 1, 3000, 3000, 10, period=7, identity=True, options={"seed": "2"})

@@ -66,6 +66,14 @@ def test_a_child_that_a_signal_ended_is_told(run: Recorder) -> None:
     assert told.startswith("a signal ended p0.1 (emulate_starts): ") and "p0.2" not in told
 
 
+def test_a_child_that_goes_on_is_told(run: Recorder, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    seen = run("leave", pipe, identity=True)
+    assert "p0.1 (emulate_starts) went on when the program had ended" in seen.recording.notes["warnings"]
+    os.close(os.open(pipe, os.O_WRONLY))  # which waits until it is there
+
+
 def test_a_library_that_the_program_preloads_is_loaded_with_ours(
     run: Recorder, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

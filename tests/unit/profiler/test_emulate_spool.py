@@ -1,5 +1,6 @@
 """Reading what the emulation plugin leaves, whole or damaged."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from numaplan.common import UsageError
 from numaplan.profiler.backends.emulation import spool as emulate_spool
-from numaplan.profiler.backends.emulation.backend import killed_children
+from numaplan.profiler.backends.emulation.backend import warnings_of_children
 from numaplan.profiler.backends.emulation.footprint import Scale, footprint_of, scale_of
 from numaplan.profiler.backends.emulation.options import EmulateOptions
 from numaplan.profiler.backends.emulation.spool import (
@@ -259,9 +260,12 @@ def test_children_that_a_signal_ended_are_told(tmp_path: Path) -> None:
 
     def told(*exits: bool, exit_code: int = 0) -> str:
         spools = [replace(whole, pid=gone + number, exits=one) for number, one in enumerate(exits)]
-        return killed_children(spools, identity, exit_code).get("warnings", "")
+        return warnings_of_children(spools, identity, exit_code).get("warnings", "")
 
     assert told(True, True, True) == ""
     assert told(False, True, True) == "", "the program's own death is its exit code"
     assert "a signal ended p0.2 (app): if none does without nprof" in told(True, True, False)
     assert told(True, False, False, exit_code=130) == "", "Ctrl-C ends all"
+    here = replace(children[1], pid=os.getpid())
+    alive = warnings_of_children([replace(whole, pid=here.pid)], Identity((identity.processes[0], here)), 0)
+    assert alive["warnings"].startswith("p0.2 (app) went on when the program had ended")
