@@ -23,8 +23,10 @@ def check_output(path: str | os.PathLike[str]) -> None:
     try:
         # Rights alone do not tell: of /proc and of file systems that are read only root has all.
         temporary = _beside(target)
-        temporary.touch(exist_ok=False)
-        temporary.unlink()
+        try:
+            temporary.touch(exist_ok=False)
+        finally:
+            temporary.unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(
             f"{target}: {error.strerror or error}", "choose a path that can be written"

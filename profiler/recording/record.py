@@ -2,15 +2,13 @@
 
 import json
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from numaplan.common import UsageError, check_output, find_program
+from numaplan.common import UsageError, find_program
 from numaplan.machine import Machine
 
 from ..backends.base import IDENTITY, Backend, PerfChoices, Progress, Recording, RecordRequest
@@ -21,6 +19,7 @@ from ..identity.environment import prepare
 from ..identity.read import read_identity
 from ..identity.records import Identity
 from .assemble import write_trace
+from .workdir import workdir
 
 
 @dataclass(frozen=True)
@@ -148,12 +147,12 @@ def check_target(argv: Sequence[str], options: RecordOptions) -> None:
 @contextmanager
 def prepared(argv: Sequence[str], options: RecordOptions, machine: Machine) -> Iterator[RecordRequest]:
     """The request to a backend, with a private folder beside the output that is removed at the end."""
-    with _workdir(options.output) as workdir:
-        identity_dir = workdir / IDENTITY
+    with workdir(options.output) as folder:
+        identity_dir = folder / IDENTITY
         identity_dir.mkdir()
         yield RecordRequest(
             argv=argv,
-            workdir=workdir,
+            workdir=folder,
             machine=machine,
             environment=prepare(identity_dir, os.environ),
             period=options.period,
@@ -189,19 +188,3 @@ def command_line(
     chosen(backend.name, reason)
     with prepared(argv, options, machine) as request:
         return backend.command(request)
-
-
-@contextmanager
-def _workdir(output: Path) -> Iterator[Path]:
-    """A private folder beside the output: on the disk that must hold the trace, and known to be writable."""
-    check_output(output)
-    try:
-        folder = tempfile.mkdtemp(prefix=f".{output.name}.", dir=output.parent)
-    except OSError as error:
-        raise UsageError(
-            f"{output}: cannot be written: {error.strerror}", "choose a folder that is writable"
-        ) from error
-    try:
-        yield Path(folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -99,6 +99,7 @@ def test_a_trace_that_is_being_written_is_finished(number: int, tmp_path: Path) 
     process = subprocess.Popen(
         [BIN / "nprof", *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
+    assert process.stdout is not None and process.stdout.readline() == b"done\n"
     until(lambda: [*tmp_path.glob(".trace.db.*.tmp")] or process.poll() is not None)
     process.send_signal(number)
     _, errors = process.communicate(timeout=PATIENCE_S)
@@ -106,3 +107,20 @@ def test_a_trace_that_is_being_written_is_finished(number: int, tmp_path: Path) 
     assert b"internal error" not in errors and b"Traceback" not in errors
     assert [path.name for path in tmp_path.iterdir()] == ["trace.db"]
     succeed("nprof", "info", tmp_path / "trace.db")
+
+
+def test_what_a_killed_recording_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    """But not what one that still runs needs."""
+    words = [BIN / "nprof", "record", "--backend", "emulate", "--", "cat"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, cwd=tmp_path, stdin=pipe, stderr=pipe, start_new_session=True) as running:
+        until(lambda: [*tmp_path.glob(".trace.db.*/emulate-*.threads")])
+        (used,) = tmp_path.glob(".trace.db.*")
+        with subprocess.Popen(words, cwd=tmp_path, stdin=pipe, stderr=pipe, start_new_session=True) as killed:
+            until(lambda: len([*tmp_path.glob(".trace.db.*/emulate-*.threads")]) == 2)
+            os.killpg(killed.pid, signal.SIGKILL)
+        assert len([*tmp_path.glob(".trace.db.*")]) == 2
+        succeed("nprof", "record", "--backend", "emulate", "--period", "10", "--", "true", cwd=tmp_path)
+        assert [*tmp_path.glob(".trace.db.*")] == [used]
+        running.communicate()
+    assert [path.name for path in tmp_path.iterdir()] == ["trace.db"]
