@@ -112,17 +112,15 @@ class LaunchCommand(Command, frozen=True):
     ] = ""
 
     def run(self) -> int:
-        from .idle import refuse_idle_options
-
         if not (self.plan or self.online or self.attach or self.all_mine):
             raise UsageError(
                 "no plan given", "give --plan plan.json ('nmap plan' makes one), or --online POLICY"
             )
         if self.attach or self.all_mine or not self.plan:
             options = self.online_options()
-            refuse_idle_options(self)
+            self._refuse_idle_options()
             return self._run_online(options)
-        refuse_idle_options(self)
+        self._refuse_idle_options()
         from ..launch.launch import launch_program
 
         request = self.launch_request()
@@ -133,6 +131,13 @@ class LaunchCommand(Command, frozen=True):
 
         print(explain(check(request)))
         return 0
+
+    def _refuse_idle_options(self) -> None:
+        import msgspec
+
+        from .idle import refuse_idle_options
+
+        refuse_idle_options(msgspec.structs.asdict(self), msgspec.structs.asdict(LaunchCommand()))
 
     def launch_request(self) -> "LaunchRequest":
         """What to launch and how; raises UsageError naming what is wrong."""
