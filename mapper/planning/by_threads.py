@@ -1,5 +1,6 @@
 """Threads placed by their communication and loads, pages after them: every objective but `time`."""
 
+import msgspec
 import numpy as np
 
 from numaplan.analyzer import PageCounts
@@ -12,6 +13,7 @@ from ..threads.methods import find_method
 from ..threads.phases import phase_imbalance
 from ..threads.problem import Nodes, Problem
 from ..threads.seats import assign_cpus
+from .balance import balanced_places
 from .co_place import co_place
 from .options import PlanOptions
 from .page_notes import page_notes
@@ -23,11 +25,13 @@ def place_for_threads(task: PlanTask) -> Placed:
     """By the method and the objective of the options."""
     workload, usable, machine, options = task.workload, task.usable, task.machine, task.options
     problem = problem_for(workload, usable, options, task.nodes)
-    places, pages = place_threads(find_method(options.method), problem), PagePlan((), -1.0)
+    places, pages = _places(problem, usable, options), PagePlan((), -1.0)
     if workload.pages:
         places, pages = _with_pages(problem, places, workload.pages, usable, machine, options)
     nodes = np.array([node.id for node in usable.cpu_nodes])[places].tolist()
     predicted = predict(problem, places, usable, machine)
+    if (np.bincount(places, minlength=problem.nodes) != problem.sizes).any():
+        predicted = msgspec.structs.replace(predicted, lower_bound=-1.0)  # it is of exact seats
     if workload.pages:
         predicted = with_memory(predicted, workload.pages, pages, problem, usable, machine, task.seen_on)
     return Placed(
@@ -41,6 +45,13 @@ def place_for_threads(task: PlanTask) -> Placed:
             *page_notes(pages, machine, next_touch=options.next_touch),
         ),
     )
+
+
+def _places(problem: Problem, usable: Machine, options: PlanOptions) -> Nodes:
+    """By the method; `best` knows what balance is worth."""
+    if options.method == "best" and problem.objective == "balanced":
+        return balanced_places(problem, np.array([len(node.cpus) for node in usable.cpu_nodes]))
+    return place_threads(find_method(options.method), problem)
 
 
 def _with_pages(

@@ -68,16 +68,24 @@ def usual_objective(workload: Workload, wanted: str) -> str:
 def problem_for(
     workload: Workload, machine: Machine, options: PlanOptions, pinned: Mapping[int, int]
 ) -> Problem:
-    """The mapping task of a workload; pinned: node id by number of the thread."""
+    """The mapping task of a workload; pinned: node id by number of the thread.
+
+    A thread that polls makes accesses without end that never leave its first cache: what is balanced is the
+    part that does, where that is known.
+    """
+    loads, phases = workload.loads, workload.phases
+    working = workload.use.working if workload.use and options.objective in ("balanced", "phased") else None
+    if working is not None and (loads * working).any():
+        loads, phases = loads * working, None if phases is None else phases * working
     return new_problem(
         workload.comm,
-        workload.loads,
+        loads,
         machine,
         objective=options.objective,
         seed=options.seed,
         effort=options.effort,
         tolerance=options.tolerance,
-        phases=workload.phases,
+        phases=phases,
         phase_rates=workload.phase_rates,
         pinned=pinned,
     )

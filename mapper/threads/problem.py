@@ -123,7 +123,7 @@ def new_problem(
         comm=np.zeros((0, 0)) if isinstance(matrix, SparseMatrix) else matrix,
         sparse=matrix if isinstance(matrix, SparseMatrix) else None,
         loads=load,
-        sizes=_with_pins(node_sizes(len(matrix), seats), pins),
+        sizes=with_pins(node_sizes(len(matrix), seats), pins),
         distances=(distances + distances.T) / 2,
         targets=load.sum() * (seats / seats.sum()),
         objective=objective,
@@ -166,7 +166,7 @@ def check_pins(pinned: Mapping[int, int], threads: int, machine: Machine) -> Nod
     return pins
 
 
-def _with_pins(sizes: Nodes, pins: Nodes) -> Nodes:
+def with_pins(sizes: Nodes, pins: Nodes) -> Nodes:
     """Sizes that hold the pins: nodes with more pins than seats take them from those with most to spare."""
     held = np.bincount(pins[pins >= 0], minlength=len(sizes))
     answer = np.maximum(sizes, held)

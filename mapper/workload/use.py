@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 class ThreadUse(msgspec.Struct, frozen=True):
     """accesses: (N,) of each thread; lines: (N, N) that two threads take from each other, half of them each;
     together: (N, N) how far the other (column) runs while the thread does, 0..1; exact: whether all of them
-    were counted, and not estimated from samples."""
+    were counted, and not estimated from samples; beyond: (N,) of the accesses, those that the thread's first
+    cache did not answer (None: not known, or loads count what reaches memory anyway)."""
 
     accesses: Floats
     lines: Floats
     together: Floats
     exact: bool = False
+    beyond: Floats | None = None
 
     def by_lane(self, lane: Nodes, count: int) -> "ThreadUse":
         """The same of lanes: threads one after another."""
@@ -30,7 +32,16 @@ class ThreadUse(msgspec.Struct, frozen=True):
         accesses = np.bincount(lane, self.accesses, count).astype(np.float64)
         np.fill_diagonal(lines, 0.0)
         together /= np.maximum(accesses, 1e-300)[:, None]
-        return ThreadUse(accesses, lines, np.minimum(together, 1.0), self.exact)
+        beyond = None if self.beyond is None else np.bincount(lane, self.beyond, count).astype(np.float64)
+        return ThreadUse(accesses, lines, np.minimum(together, 1.0), self.exact, beyond)
+
+    @property
+    def working(self) -> Floats | None:
+        """(N,) share of its accesses that leaves a thread's first cache; little where it waits by polling."""
+        if self.beyond is None:
+            return None
+        answer: Floats = np.minimum(self.beyond / np.maximum(self.accesses, 1.0), 1.0)
+        return answer
 
 
 def among(matrix: Floats, lane: Nodes, count: int) -> Floats:
@@ -87,6 +98,7 @@ def thread_use(
     seen = np.array([thread.samples for thread in analysis.threads], np.float64)
     counts = [np.maximum(totals[name], 0.0) for name in ("loads", "stores") if name in totals]
     made = sum(counts, np.zeros(len(seen))) if counts else seen * period
+    known = counts and "l1_misses" in totals and analysis.load_source != "dram"
     total = float(analysis.comm.sum())
     moved = float(np.maximum(totals["coherence"], 0.0).sum()) if "coherence" in totals else total / 2 * period
     return ThreadUse(
@@ -94,4 +106,5 @@ def thread_use(
         lines=analysis.comm * (moved / total if total > 0 else 0.0),
         together=running_together(samples),
         exact="coherence" in totals,
+        beyond=np.maximum(totals["l1_misses"], 0.0) if known else None,
     )
