@@ -32,7 +32,7 @@ class CheckCommand(WorkloadCommand, frozen=True):
         plan = Plan.load(self.baseline)
         part = self.part if self.part != WHOLE else recorded_part(plan.provenance, str(self.baseline))
         workload = self.read_workload(self.trace, objective=plan.objective, part=part)
-        say(workload.notes)
+        say([*workload.notes, *(workload.not_balanced if plan.objective != "time" else ())])
         machine, name = plan.machine.machine(), str(self.baseline)
         verdict = check_plan_today(
             plan, workload, machine, allowed, seed=self.seed, effort=self.effort, name=name

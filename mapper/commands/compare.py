@@ -26,7 +26,7 @@ class CompareCommand(WorkloadCommand, frozen=True):
         workload, target = self.read_with_machine(
             self.machine, self.trace, pages=self.objective in ("time", "all"), objective=self.objective
         )
-        say(workload.notes)
+        say([*workload.notes, *(workload.not_balanced if self.objective != "time" else ())])
         rows = compare(workload, target, self.methods, self.objective, seed=self.seed, effort=self.effort)
         if self.as_json:
             print(to_document(rows))

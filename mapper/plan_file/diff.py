@@ -11,6 +11,7 @@ from .plan import Plan
 MOST = 50  # lines of one kind
 _COSTS = (
     "remote_share",
+    "cache_share",
     "hop_cost",
     "load_std",
     "local_share",

@@ -186,6 +186,9 @@ class Predicted(Metrics, frozen=True, kw_only=True):
 
     small_share: share of the accesses that are to small blocks of the heap, which no plan places (-1: not
     known); small_local: share of these that are local where each is on the node that touches it first.
+
+    cache_share: as remote_share, between last-level caches (-1: each node has one); cache_baselines: the same
+    of compact and scatter.
     """
 
     local_share: float = -1.0
@@ -205,6 +208,8 @@ class Predicted(Metrics, frozen=True, kw_only=True):
     doubt: float = -1.0
     small_share: float = -1.0
     small_local: float = -1.0
+    cache_share: float = -1.0
+    cache_baselines: dict[str, float] = msgspec.field(default_factory=dict)
 
 
 class AtInput(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,6 +30,7 @@ def summary(plan: Plan, path: Path | None = None, larger: Sequence[AtInput] = ()
         *_change(predicted, _placed(plan)),
         f"{head}, method {plan.method}, objective {plan.objective}",
         f"remote communication  {predicted.remote_share:7.1%}{_against(predicted)}{_bound(plan)}",
+        *_between_caches(predicted),
         f"load per node         {_loads(predicted)}",
     ]
     if plan.objective == "phased" and predicted.phase_imbalance >= 0:
@@ -215,6 +216,14 @@ def _bound(plan: Plan) -> str:
     if share >= predicted.remote_share * (1 - 1e-9):
         return "   the optimum"
     return f"   lower bound {share:.1%}"
+
+
+def _between_caches(predicted: Predicted) -> list[str]:
+    """What of the communication is between last-level caches, where nodes have several."""
+    if predicted.cache_share < 0:
+        return []
+    others = ", ".join(f"{name} {share:.1%}" for name, share in predicted.cache_baselines.items())
+    return [f"between L3 caches     {predicted.cache_share:7.1%}   ({others})"]
 
 
 def _loads(predicted: Predicted) -> str:

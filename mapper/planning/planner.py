@@ -19,7 +19,7 @@ from ..workload.workload import Workload
 from .by_threads import place_for_threads
 from .by_time import place_for_time
 from .options import PlanOptions
-from .predict import with_small_blocks
+from .predict import with_caches, with_small_blocks
 from .task import PlanTask, usual_objective
 
 SCHEMA = "numaplan/planned/1"
@@ -58,6 +58,8 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
         )
     )
     predicted = found.predicted
+    if not found.alone:
+        predicted = with_caches(predicted, task.workload.comm, found.cpus, task.usable, machine)
     if workload.pages and not found.alone and not found.pools:  # what has no node has nothing to say of that
         predicted = with_small_blocks(predicted, workload.pages, [thread.node for thread in threads])
     plan = Plan(
@@ -76,7 +78,8 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
             "version": version(),
         },
     )
-    return Planned(plan, (*workload.notes, *found.notes), found.larger)
+    said = workload.notes if task.timed else (*workload.notes, *workload.not_balanced)
+    return Planned(plan, (*said, *found.notes), found.larger)
 
 
 class _Answer(msgspec.Struct):

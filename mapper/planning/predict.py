@@ -7,16 +7,17 @@ import msgspec
 import numpy as np
 
 from numaplan.analyzer import PageCounts
-from numaplan.machine import Machine
+from numaplan.machine import Machine, divided_by_caches
 
 from ..memory.pages import PagePlan
 from ..memory.traffic import first_touch_traffic, first_touches
 from ..plan_file.parts import CurrentPlacement, Predicted
 from ..threads.bounds import lower_bound
-from ..threads.cost import costs_of
+from ..threads.cost import costs_of, one_hot
 from ..threads.methods import find_method
 from ..threads.phases import phase_imbalance
-from ..threads.problem import Floats, Nodes, Problem, cpu_distances
+from ..threads.problem import Floats, Nodes, Problem, cpu_distances, new_problem
+from ..threads.sparse import SparseMatrix
 
 BASELINES = ("compact", "scatter")
 LINE = 64  # bytes
@@ -92,6 +93,44 @@ def with_small_blocks(predicted: Predicted, stats: PageCounts, nodes: Sequence[i
         small_share=float(stats.small.sum()) / every,
         small_local=float(stats.small[own].sum() / stats.small.sum()),
     )
+
+
+def with_caches(
+    predicted: Predicted,
+    comm: Floats | SparseMatrix,
+    cpus: Sequence[tuple[int, ...]],
+    usable: Machine,
+    machine: Machine,
+) -> Predicted:
+    """The same with what share of the communication is between last-level caches, where nodes have several.
+
+    cpus: (N,) that each thread may run on; on several it is taken to be on each for as long.
+    """
+    caches = divided_by_caches(usable, machine).machine
+    count = len(caches.nodes)
+    if count <= len(usable.cpu_nodes):
+        return predicted
+    of_cpu = caches.node_of_cpu
+    on = np.zeros((len(cpus), count))
+    for thread, own in enumerate(cpus):
+        np.add.at(on[thread], [of_cpu[cpu] for cpu in own], 1 / len(own))
+    problem = new_problem(comm, None, caches, objective="remote")
+    others = {name: one_hot(find_method(name)(problem), count) for name in BASELINES}
+    return msgspec.structs.replace(
+        predicted,
+        cache_share=_crossing(problem.matrix, on),
+        cache_baselines={name: _crossing(problem.matrix, places) for name, places in others.items()},
+    )
+
+
+def _crossing(comm: Floats | SparseMatrix, on: Floats) -> float:
+    """Share of the communication of threads that are in different places; on: (N, places) share of time."""
+    if isinstance(comm, SparseMatrix):
+        same = float((comm.weight * (on[comm.rows] * on[comm.to]).sum(axis=1)).sum())
+    else:
+        same = float(((comm @ on) * on).sum())
+    total = float(comm.sum())
+    return 1 - same / total if total > 0 else 0.0
 
 
 def node_shares(traffic: "np.ndarray[Any, Any] | None") -> tuple[float, ...]:

@@ -29,7 +29,8 @@ class Workload(msgspec.Struct, frozen=True):
     their roles from run to run, where several runs were compared; lives: (start, end) of each thread in ns,
     end -1: not seen; empty where not known; use: of a trace, how much they use;
     keeps: whether each keeps to its memory (analyzer/roles.py), empty where not known; larger: what would
-    reach memory with larger inputs."""
+    reach memory with larger inputs; not_balanced: what to say of load that nobody can share, where loads are
+    balanced."""
 
     threads: Sequence[tuple[str, str]]
     comm: Floats | SparseMatrix
@@ -49,6 +50,7 @@ class Workload(msgspec.Struct, frozen=True):
     use: ThreadUse | None = None
     keeps: tuple[bool, ...] = ()
     larger: tuple[LargerInput, ...] = ()
+    not_balanced: tuple[str, ...] = ()
 
     @property
     def app(self) -> PlanApp:

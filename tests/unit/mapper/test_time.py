@@ -70,6 +70,10 @@ def plan_of(work: Workload, machine: str = "2x2", **options: object) -> Plan:
     return make_plan(work, Machine.load(machine), PlanOptions(**options)).plan  # type: ignore[arg-type]
 
 
+def plan_on(content: dict[str, object], work: Workload, **options: object) -> Plan:
+    return make_plan(work, Machine.from_dict(content), PlanOptions(**options)).plan  # type: ignore[arg-type]
+
+
 def nodes_of(plan: Plan) -> list[int]:
     return [thread.node for thread in plan.threads]
 
@@ -144,9 +148,27 @@ def test_a_node_with_several_caches_is_planned_by_cache() -> None:
         "nodes": [{"id": 0, "cpus": list(range(8))}],
         "cores": [{"cpus": [cpu], "node": 0, "l3": cpu // 2} for cpu in range(8)],
     }
-    plan = make_plan(workload(lines=PAIRS), Machine.from_dict(content), PlanOptions()).plan
+    work = workload(lines=PAIRS | {(0, 1): 5e5})
+    plan = plan_on(content, work)
     cache = [thread.cpus[0] // 2 for thread in plan.threads]
     assert cache[0] == cache[3] != cache[1] == cache[2]
+    assert plan.predicted.cache_share == pytest.approx(0.2)
+    assert plan.predicted.cache_baselines == {"compact": 1, "scatter": 1}  # one thread a cache
+    assert any(line.startswith("between L3 caches       20.0%") for line in summary(plan))
+    assert plan_on(content, work, objective="balanced").predicted.cache_share == 1  # as its loads are
+    one = plan_on(content | {"cores": []}, workload(lines=PAIRS))
+    assert one.predicted.cache_share == -1 and not any("L3" in line for line in summary(one))
+
+
+def test_a_pool_is_taken_to_be_in_all_its_caches_alike() -> None:
+    content = {
+        "schema": "numaplan/machine/1",
+        "nodes": [{"id": 0, "cpus": list(range(4))}],
+        "cores": [{"cpus": [cpu], "node": 0, "l3": cpu // 2} for cpu in range(4)],
+    }
+    plan = plan_on(content, workload(lines=PAIRS, users=[[0, 1, 2, 3]], keeps=False))
+    assert {len(thread.cpus) for thread in plan.threads} == {4}
+    assert plan.predicted.cache_share == pytest.approx(0.5)
 
 
 def test_the_choice_is_the_cheapest_of_what_was_tried() -> None:
@@ -185,3 +207,12 @@ def test_a_trace_s_usual_objective_is_time_and_a_matrix_s_balance() -> None:
     assert plan_of(work).objective == "time"
     assert plan_of(replace(work, pages=None)).objective == "balanced"
     assert plan_of(work, objective="hop").predicted.cost == -1
+
+
+def test_nothing_is_said_of_balance_where_nothing_is_balanced() -> None:
+    work = replace(workload(lines=PAIRS), not_balanced=("20% of the load",))
+    said = {
+        objective: make_plan(work, Machine.load("2x2"), PlanOptions(objective=objective)).notes
+        for objective in ("time", "balanced")
+    }
+    assert "20% of the load" in said["balanced"] and "20% of the load" not in said["time"]
