@@ -4,6 +4,8 @@ from .cache_model import (
     USUAL_CACHES as USUAL_CACHES,
     cache_arguments as cache_arguments,
     cache_shape as cache_shape,
+    domains_of as domains_of,
+    larger_sizes as larger_sizes,
     last_level_sizes as last_level_sizes,
     machine_shapes as machine_shapes,
     seat_arguments as seat_arguments,

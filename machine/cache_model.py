@@ -21,7 +21,8 @@ USUAL_CACHES = {"l1": "32K:8", "l2": "1M:16", "l3": "32M:16", "l3_inclusive": "y
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _LEVELS = {1: "l1", 2: "l2", 3: "l3"}
 _USUAL_WAYS = 16
-MOST_SIZES = 12  # of last-level caches that are modelled at once
+MOST_SIZES = 15  # of last-level caches that are modelled at once
+MOST_LARGER = 3  # of them, larger than the machine's
 
 
 def cache_shape(name: str, text: str) -> str:
@@ -91,14 +92,27 @@ def last_level_sizes(words: Mapping[str, str], machine: Machine | None) -> list[
         for sets, _, ways in (words[name].partition(":") for name in _LEVELS.values())
     )
     whole = l3 if words["l3_inclusive"] == "yes" else l3 + _most_cpus_of_an_l3(machine) * l2
-    halves = [whole >> half for half in reversed(range(MOST_SIZES))]
+    halves = [whole >> half for half in reversed(range(MOST_SIZES - MOST_LARGER))]
     return [size // LINE * LINE for size in halves if size >= 2 * l1 or size == whole]
 
 
+def larger_sizes(size: int, machine: Machine | None) -> list[int]:
+    """Bytes of larger ones, each twice the one before: up to what all of the machine's L3s hold together.
+
+    That is what threads have which are alone with an L3 each, and shared one when they were recorded.
+    """
+    most = len(set(_l3_of_cpus(machine)))
+    return [size << double for double in range(1, MOST_LARGER + 1) if 1 << double <= most]
+
+
 def _most_cpus_of_an_l3(machine: Machine | None) -> int:
-    seats = [(cpu, machine.node_of_cpu[cpu]) for cpu in machine.cpus] if machine else []
-    domains = domains_of(machine, seats) if machine else []
+    domains = _l3_of_cpus(machine)
     return max(map(domains.count, set(domains)), default=1)
+
+
+def _l3_of_cpus(machine: Machine | None) -> list[int]:
+    """Of each cpu, the number of its L3."""
+    return domains_of(machine, [(cpu, machine.node_of_cpu[cpu]) for cpu in machine.cpus]) if machine else []
 
 
 def _commonest(kinds: Iterable[Cache]) -> Cache | None:

@@ -25,7 +25,8 @@ class CacheSizes(msgspec.Struct, frozen=True):
     sizes: bytes of each of K caches, ascending; the last is the machine's. missed: (N, K) accesses of each
     thread that a cache of that size misses, exact counts of the whole run (of a part of one: what its samples
     say); accesses: (N,) all of each thread's. levels: which size the levels of the trace's samples are of;
-    footprint: bytes of memory that the program touched, 0: not known.
+    footprint: bytes of memory that the program touched, 0: not known. larger, missed_larger: the same of
+    caches larger than the machine's, as threads have whose neighbours are moved away.
     """
 
     sizes: tuple[int, ...]
@@ -33,6 +34,8 @@ class CacheSizes(msgspec.Struct, frozen=True):
     accesses: NDArray[np.float64]
     levels: int
     footprint: int
+    larger: tuple[int, ...] = ()
+    missed_larger: NDArray[np.float64] = np.zeros((0, 0))
 
     @property
     def ratios(self) -> NDArray[np.float64]:
@@ -53,9 +56,9 @@ class CacheSizes(msgspec.Struct, frozen=True):
         return min(1.0, self.footprint / max(1, footprint)) if self.footprint else 1.0
 
 
-def modelled_sizes(trace: Trace) -> tuple[int, ...]:
+def modelled_sizes(trace: Trace, key: str = "llc_sizes") -> tuple[int, ...]:
     """Bytes of the last-level caches that `reach` tells of, ascending; none where it is not known."""
-    words = trace.meta.get("llc_sizes", "").split(":")
+    words = trace.meta.get(key, "").split(":")
     if not all(word.isascii() and word.isdecimal() and len(word) < 16 for word in words):
         return ()
     sizes = tuple(map(int, words))
@@ -81,14 +84,16 @@ def cache_sizes(trace: Trace) -> CacheSizes | None:
     if not sizes:
         return None
     threads = 1 + max((row.thread for row in trace.thread_rows), default=-1)
-    columns = {f"{_COUNTER}{size_word(size)}": place for place, size in enumerate(sizes)}
-    missed, accesses = np.zeros((threads, len(sizes))), np.zeros(threads)
+    larger = modelled_sizes(trace, "llc_larger")
+    columns = {f"{_COUNTER}{size_word(size)}": place for place, size in enumerate((*sizes, *larger))}
+    missed, accesses = np.zeros((threads, len(columns))), np.zeros(threads)
     for thread, event, value in trace.rows("SELECT thread, event, sum(value) FROM counters GROUP BY ALL"):
         if 0 <= thread < threads and event in columns:
             missed[thread, columns[event]] = value
         elif 0 <= thread < threads and event in ("loads", "stores"):
             accesses[thread] += value
     if not accesses.any():  # a part of a recording, which has no counters
+        larger = ()
         period = float(max(1, int(trace.meta.get("period", "0"))))
         rows = "SELECT thread, reach, count(*) FROM samples WHERE reach >= 0 GROUP BY ALL"
         for thread, past, count in trace.rows(rows):
@@ -97,7 +102,9 @@ def cache_sizes(trace: Trace) -> CacheSizes | None:
                 accesses[thread] += count * period
     chosen = int(trace.meta.get("for_llc", "0"))
     levels = sizes.index(chosen) if chosen in sizes else len(sizes) - 1
-    return CacheSizes(sizes, missed, accesses, levels, int(trace.meta.get("footprint", "0")))
+    footprint, own = int(trace.meta.get("footprint", "0")), len(sizes)
+    beyond = missed[:, own : own + len(larger)]
+    return CacheSizes(sizes, missed[:, :own], accesses, levels, footprint, larger, beyond)
 
 
 def levels_at(level: NDArray[np.uint8], reach: NDArray[np.int8], place: int) -> NDArray[np.uint8]:

@@ -12,6 +12,9 @@ from .timed_task import Placement, TimedTask
 
 NEAR = 2  # of the cheapest, that are tried to be improved
 EQUAL = 5e-3  # of the cost, up to which placements are equally cheap
+# Of all threads' time, that must be saved for such to share cpus as may poll: when threads run is known from
+# their accesses.
+CROWDED = 0.05
 
 
 @dataclass(frozen=True)
@@ -58,11 +61,17 @@ def tried(task: TimedTask, method: str = "best") -> list[Placement]:
 
 
 def _cheapest_first(task: TimedTask, every: Sequence[Placement]) -> list[Placement]:
-    found = sorted(every, key=lambda one: one.cost.total_ns)
-    limit = found[0].cost.total_ns * (1 + EQUAL)
-    equal = [one for one in found if one.cost.total_ns <= limit]
+    price = {one.name: one.cost.total_ns + CROWDED * _crowded(task, one) for one in every}
+    found = sorted(every, key=lambda one: price[one.name])
+    limit = price[found[0].name] * (1 + EQUAL)
+    equal = [one for one in found if price[one.name] <= limit]
     equal.sort(key=lambda one: (-round(local_shares(task, one)[0], 3), one.pages is None))
     return equal + found[len(equal) :]
+
+
+def _crowded(task: TimedTask, one: Placement) -> float:
+    """The time of all threads, where a place may have fewer cpus than threads that run at a time; else 0."""
+    return task.busy_ns(one) if task.cpus.crowded(one.places) else 0.0
 
 
 def _reason(found: Choice) -> str:
@@ -89,7 +98,8 @@ def _of_all(task: TimedTask) -> list[Placement]:
     found.sort(key=lambda one: one.cost.total_ns)
     near = [one.name for one in found[:NEAR]]
     found += [task.first_touched(f"{name}, first touch", places) for name, places in starts.items()]
-    found.append(task.placed("compact, interleaved", starts["compact"], "all"))
+    spread = [name for name in ("compact", "scatter") if name in starts]
+    found += [task.placed(f"{name}, interleaved", starts[name], "all") for name in spread]
     if task.pools:
         found += [task.placed(f"{name}, shared spread", starts[name], "shared") for name in near]
     else:

@@ -4,6 +4,7 @@ from functools import cached_property
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from numaplan.analyzer import PageCounts
 
@@ -40,6 +41,16 @@ class CountedPages:
             return every
         weight = counted.accesses * ((1 - LITTLE) * made / counting) + LITTLE * every.accesses
         return msgspec.structs.replace(every, accesses=weight)
+
+    def begun_by(self, share: float, threads: int) -> NDArray[np.bool_]:
+        """(N,) threads of whose accesses at least so much is from before the others started."""
+        stats, count = self.stats, threads
+        known = stats.thread >= 0
+        before = np.zeros(len(stats.thread)) if stats.before is None else stats.before
+        made, begun = (
+            np.bincount(stats.thread[known], part[known], count) for part in (stats.all_accesses, before)
+        )
+        return (begun > 0) & (begun >= share * made)
 
     @cached_property
     def first_touches(self) -> PageCounts:

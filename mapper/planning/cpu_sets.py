@@ -12,18 +12,28 @@ from ..threads.seats import assign_cpus
 from ..workload.use import ThreadUse
 
 LIGHT = 0.05  # of the mean thread's accesses, below which one needs no cpu of its own
+SLOW = 0.5  # of these, below which it may run without making accesses: it polls
+
+ROUNDED = 0.5  # of a thread
 
 Sets = list[tuple[int, ...]]
 
 
 class CpuSets:
-    """machine: its nodes are the places; pools: of threads with cpus in common; pinned: cpu by thread."""
+    """machine: its nodes are the places; pools: of threads with cpus in common; pinned: cpu by thread; tied:
+    threads that keep to their place although they are of a pool."""
 
     def __init__(
-        self, machine: Machine, use: ThreadUse, pools: Sequence[Nodes], pinned: Mapping[int, int]
+        self,
+        machine: Machine,
+        use: ThreadUse,
+        pools: Sequence[Nodes],
+        pinned: Mapping[int, int],
+        tied: Sequence[int] = (),
     ) -> None:
         self._machine, self._use, self._pools, self._pinned = machine, use, pools, pinned
         self._seats: dict[bytes, Sets] = {}
+        self._tied = list(tied)
 
     def seats(self, places: Nodes) -> Sets:
         """A cpu of its own for each thread, as far as there are any; places: (N,)."""
@@ -42,7 +52,7 @@ class CpuSets:
         """Where cpus are too few for that: all of a place for the threads with little to do, or for each."""
         nodes = self._machine.nodes
         shared = [nodes[place].cpus for place in places.tolist()]
-        busy = np.flatnonzero(self._use.accesses >= LIGHT * self._use.accesses.mean())
+        busy = self._busy()
         lines, made = self._use.lines[np.ix_(busy, busy)], self._use.accesses[busy]
         own = assign_cpus(lines, self._machine, places[busy].tolist(), None, made)
         light = list(shared)
@@ -51,6 +61,21 @@ class CpuSets:
         yield self._held(places, light, seats)
         yield self._held(places, shared, seats)
 
+    def crowded(self, places: Nodes) -> bool:
+        """Whether a place may have fewer cpus than threads that run at a time, where slow ones always do."""
+        made, mean = self._use.accesses, self._use.accesses.mean()
+        slow = (made >= LIGHT * mean) & (made < SLOW * mean)
+        if not slow.any():
+            return False
+        beside = np.where(slow, 1.0, self._use.together) * np.equal.outer(places, places)
+        np.fill_diagonal(beside, 1.0)
+        seats = np.array([len(node.cpus) for node in self._machine.nodes])[places]
+        return bool((beside[slow].sum(axis=1) > seats[slow] + ROUNDED).any())
+
+    def _busy(self) -> Nodes:
+        """Numbers of the threads with more than little to do."""
+        return np.flatnonzero(self._use.accesses >= LIGHT * self._use.accesses.mean())
+
     def _held(self, places: Nodes, cpus: Sets, seats: Sets) -> Sets:
         """The cpus, but for those of pools and of pinned threads."""
         answer = list(cpus)
@@ -58,8 +83,19 @@ class CpuSets:
             own = [self._machine.nodes[place].cpus for place in np.unique(places[pool]).tolist()]
             for thread in pool.tolist():
                 answer[thread] = tuple(cpu for part in own for cpu in part)
+        for thread in self._tied:
+            answer[thread] = self._machine.nodes[places[thread]].cpus
         for thread in self._pinned:
             answer[thread] = seats[thread]
+        return answer
+
+    def _as_pools(self, cpus: Sets) -> Sets:
+        """The same, but for tied threads: the others of their pool make room for them."""
+        answer = list(cpus)
+        for pool in self._pools:
+            widest = max((cpus[thread] for thread in pool.tolist()), key=len)
+            for thread in set(pool.tolist()) & set(self._tied):
+                answer[thread] = widest
         return answer
 
     def pool_numbers(self) -> list[int]:
@@ -67,7 +103,7 @@ class CpuSets:
         numbers = np.zeros(len(self._use.accesses), np.int64)
         for number, pool in enumerate(self._pools, 1):
             numbers[pool] = number
-        numbers[list(self._pinned)] = 0
+        numbers[[*self._pinned, *self._tied]] = 0
         answer: list[int] = numbers.tolist()
         return answer
 
@@ -76,6 +112,7 @@ class CpuSets:
 
         On one cpu it is in turns with all others there; on several the kernel finds it an idle one.
         """
+        cpus = self._as_pools(cpus)
         sets = {own: number for number, own in enumerate(dict.fromkeys(cpus))}
         # What part of its time the one (row) is on cpus of the other.
         meet = np.array([[len(set(a) & set(b)) / len(a) for b in sets] for a in sets])

@@ -18,7 +18,7 @@ def at_larger_inputs(
 
 
 def _at(task: TimedTask, made: Choice, larger: LargerInput, method: str) -> AtInput:
-    there = task.with_misses(larger.pages)
+    there = task.with_misses(larger.pages, larger.times)
     tried = sorted((there.again(one) for one in made.tried), key=lambda one: one.cost.total_ns)
     # Pages of the cheapest where they are best with what reaches memory now.
     near = [one for one in tried if one.pages is not None][:NEAR]

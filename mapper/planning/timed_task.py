@@ -28,11 +28,14 @@ from ..workload.pools import exchanged_matrix, exchanged_pages, exchanged_vector
 from ..workload.use import ThreadUse
 from .counted_pages import CountedPages, samples_that_count
 from .cpu_sets import CpuSets, Sets
+from .shared_caches import SharedCaches
 from .task import PlanTask
 
 STAYS = 0.5  # of the time, that a thread nobody binds is where it first was
 MOST_SHIFTS = 16  # placements that stand for all that the kernel may choose
 SURE = 2.0  # standard errors
+LITTLE = 0.01  # of the cost, up to which threads rather have fewer cpus: moved about they leave their caches
+SERIAL = 0.1  # of what counts of a thread, made while it was alone, from which on its place matters
 
 
 @dataclass(frozen=True)
@@ -66,15 +69,19 @@ class TimedTask:
             together=exchanged_matrix(workload.use.together, self.pools),
         )
         self.pages = CountedPages(exchanged_pages(workload.pages, self.pools))
-        self.cpus = CpuSets(self.domains.machine, self.use, self.pools, task.cpus)
+        self.caches = SharedCaches(self.use.caches, self.pages.accesses, self.pools)
+        tied = self.pages.begun_by(SERIAL, len(workload.threads))
+        in_pools = [thread for pool in self.pools for thread in pool.tolist() if tied[thread]]
+        self.cpus = CpuSets(self.domains.machine, self.use, self.pools, task.cpus, in_pools)
         self.seen_on = task.seen_on
         self.problem = self._problem(task.nodes, task.cpus)
         self._samples = samples_that_count(workload.pages), float(workload.comm.sum()) / 2
 
-    def with_misses(self, pages: PageCounts) -> "TimedTask":
-        """The same, but for what reaches memory."""
+    def with_misses(self, pages: PageCounts, times: int = 1) -> "TimedTask":
+        """The same, but for what reaches memory when the input is so many times as large."""
         other = copy(self)
         other.pages = CountedPages(exchanged_pages(pages, self.pools))
+        other.caches = self.caches.smaller(times)
         other._samples = samples_that_count(pages), self._samples[1]
         return other
 
@@ -159,21 +166,28 @@ class TimedTask:
             moved = pages_moved(self.pages.first_touches, rows)
         else:
             traffic = planned_traffic(self.pages.stats, chosen.pages.tables, rows, nodes)[0]
-        traffic = self.pages.whole(traffic)
+        traffic = self._reaching(traffic, chosen.places)
         cost = self._cost(chosen.cpus, self.cpus.seats(chosen.places), traffic, moved)
         return replace(chosen, traffic=traffic, cost=cost)
 
     def _costed(
         self, name: str, places: Nodes, pages: PagePlan | None, traffic: Floats, moved: float = 0.0
     ) -> Placement:
-        seats, traffic = self.cpus.seats(places), self.pages.whole(traffic)
+        seats, traffic = self.cpus.seats(places), self._reaching(traffic, places)
         first = self.cpus.of_pools(places, seats)
         tried = [(first, self._cost(first, seats, traffic, moved))]
         if tried[0][1].cpu_ns > 0:  # too few cpus: the kernel shares out those of a node best
             wider = self.cpus.wider(places, seats)
-            tried += [(cpus, self._cost(cpus, seats, traffic, moved)) for cpus in wider]
-        cpus, cost = min(tried, key=lambda one: one[1].total_ns)
+            found = [(cpus, self._cost(cpus, seats, traffic, moved)) for cpus in wider]
+            tried = [found[0], *tried, *found[1:]]
+        limit = min(cost.total_ns for _, cost in tried) * (1 + LITTLE)
+        cpus, cost = next(one for one in tried if one[1].total_ns <= limit)
         return Placement(name, places, cpus, pages, traffic, cost)
+
+    def _reaching(self, traffic: Floats, places: Nodes) -> Floats:
+        """(N, K) all that each thread accesses, as far as it misses its place's cache."""
+        answer: Floats = self.pages.whole(traffic) * self.caches.misses(places)[:, None]
+        return answer
 
     def _cost(self, cpus: Sets, seats: Sets, traffic: Floats, moved: float) -> Cost:
         """What it costs to have these cpus; seats: one of each thread, where it has several."""
@@ -191,7 +205,7 @@ class TimedTask:
         """Without a plan: threads where they were recorded, or one node after the other, and moved about."""
         start = self._begun()
         rows, nodes = self.rows[start], len(self.machine.nodes)
-        traffic = self.pages.whole(self.pages.first_touch_traffic(rows, nodes))
+        traffic = self._reaching(self.pages.first_touch_traffic(rows, nodes), start)
         everywhere = np.array([cpu for node in self.domains.machine.nodes for cpu in node.cpus])
         turn = {cpu: place for place, cpu in enumerate(everywhere.tolist())}
         first = np.array([turn[own[0]] for own in self.cpus.seats(start)])

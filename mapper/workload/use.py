@@ -13,17 +13,38 @@ if TYPE_CHECKING:
     from numaplan.profiler import Trace
 
 
+class CacheUse(msgspec.Struct, frozen=True):
+    """sizes: bytes of last-level caches, ascending; missed: (N, sizes) accesses of threads that miss each;
+    own: bytes of the one that decided what reaches memory; domain: (N,) number of the cache that each thread
+    had when it was recorded, with the threads that have the same."""
+
+    sizes: tuple[int, ...]
+    missed: Floats
+    own: int
+    domain: Nodes
+
+    def by_lane(self, accesses: Floats, lane: Nodes, count: int) -> "CacheUse":
+        """The same of lanes, each with the cache of its busiest thread."""
+        missed, domain = np.zeros((count, len(self.sizes))), np.zeros(count, np.int64)
+        np.add.at(missed, lane, self.missed)
+        order = np.argsort(accesses, kind="stable")
+        domain[lane[order]] = self.domain[order]
+        return CacheUse(self.sizes, missed, self.own, domain)
+
+
 class ThreadUse(msgspec.Struct, frozen=True):
     """accesses: (N,) of each thread; lines: (N, N) that two threads take from each other, half of them each;
     together: (N, N) how far the other (column) runs while the thread does, 0..1; exact: whether all of them
     were counted, and not estimated from samples; beyond: (N,) of the accesses, those that the thread's first
-    cache did not answer (None: not known, or loads count what reaches memory anyway)."""
+    cache did not answer (None: not known, or loads count what reaches memory anyway); caches: what they miss
+    of other caches, if known."""
 
     accesses: Floats
     lines: Floats
     together: Floats
     exact: bool = False
     beyond: Floats | None = None
+    caches: CacheUse | None = None
 
     def by_lane(self, lane: Nodes, count: int) -> "ThreadUse":
         """The same of lanes: threads one after another."""
@@ -33,7 +54,8 @@ class ThreadUse(msgspec.Struct, frozen=True):
         np.fill_diagonal(lines, 0.0)
         together /= np.maximum(accesses, 1e-300)[:, None]
         beyond = None if self.beyond is None else np.bincount(lane, self.beyond, count).astype(np.float64)
-        return ThreadUse(accesses, lines, np.minimum(together, 1.0), self.exact, beyond)
+        caches = self.caches and self.caches.by_lane(self.accesses, lane, count)
+        return ThreadUse(accesses, lines, np.minimum(together, 1.0), self.exact, beyond, caches)
 
     @property
     def working(self) -> Floats | None:
@@ -107,4 +129,28 @@ def thread_use(
         together=running_together(samples),
         exact="coherence" in totals,
         beyond=np.maximum(totals["l1_misses"], 0.0) if known else None,
+        caches=_cache_use(trace),
+    )
+
+
+def _cache_use(trace: "Trace") -> CacheUse | None:
+    """Of a trace that knows caches of several sizes, and who shared one."""
+    from numaplan.analyzer import cache_sizes
+    from numaplan.machine import domains_of
+
+    found = cache_sizes(trace)
+    if found is None:
+        return None
+    cpus = "SELECT thread, min(cpu) FROM samples WHERE thread >= 0 AND cpu >= 0 GROUP BY ALL"
+    cpu_of, node_of = {int(thread): int(cpu) for thread, cpu in trace.rows(cpus)}, trace.machine.node_of_cpu
+    numbers = [row.thread for row in trace.thread_rows]
+    known = [thread for thread in numbers if cpu_of.get(thread, -1) in node_of]
+    seats = [(cpu_of[thread], node_of[cpu_of[thread]]) for thread in known]
+    domain = dict(zip(known, domains_of(trace.machine, seats), strict=True))
+    missed = np.hstack([found.missed, found.missed_larger]) if found.larger else found.missed
+    return CacheUse(
+        sizes=(*found.sizes, *found.larger),
+        missed=missed[numbers],
+        own=found.sizes[found.levels],
+        domain=np.array([domain.get(thread, -1) for thread in numbers], np.int64),
     )

@@ -161,6 +161,7 @@ class EmulateBackend:
                 keep,
                 lambda share: progress("reading samples", share),
                 scale.levels if options.sizes else None,
+                len(options.sizes),
             ),
             threads=_threads(processes),
             losses=_losses(processes),

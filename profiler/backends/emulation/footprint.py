@@ -38,7 +38,8 @@ class Scale:
 
     cached: whether there is a model of caches at all; footprint: of the program as it was recorded;
     stated: of the input it stands for, 0: itself; sizes: of the last-level caches that were told apart,
-    ascending, none where they were not; chosen: which of them decides what reaches memory, None: the model.
+    ascending, none where they were not; chosen: which of them decides what reaches memory, None: the model;
+    larger: of caches larger than the machine's.
     """
 
     cached: bool
@@ -46,12 +47,15 @@ class Scale:
     stated: int
     sizes: tuple[int, ...]
     chosen: int | None
+    larger: tuple[int, ...] = ()
 
     def facts(self) -> dict[str, str]:
         """What the trace's meta says of it."""
         facts = {"footprint": str(self.footprint)} if self.footprint else {}
         if self.sizes:
             facts["llc_sizes"] = ":".join(map(str, self.sizes))
+        if self.larger:
+            facts["llc_larger"] = ":".join(map(str, self.larger))
         if self.chosen is not None:
             facts |= {"for_footprint": str(self.stated), "for_llc": str(self.sizes[self.chosen])}
         return facts
@@ -68,12 +72,13 @@ class Scale:
 
     def counts(self, thread: np.void) -> Iterator[tuple[str, float]]:
         """A thread's counters by name."""
-        past = thread["past"][:, : len(self.sizes)].astype(np.float64)
+        sizes = (*self.sizes, *self.larger)
+        past = thread["past"][:, : len(sizes)].astype(np.float64)
         missed = past[:, ::-1].cumsum(axis=1)[:, ::-1]  # (2, sizes): by each size, not by exactly so many
         for name in COUNTERS if self.cached else COUNTERS[:2]:
             scaled = self.chosen is not None and name in _MISSES
             yield name, float(missed[_MISSES.index(name), self.chosen] if scaled else thread[name])
-        for size, value in zip(self.sizes, missed.sum(axis=0).tolist(), strict=True):
+        for size, value in zip(sizes, missed.sum(axis=0).tolist(), strict=True):
             yield f"llc_misses_at_{size_word(size)}", value
 
 
@@ -84,4 +89,4 @@ def scale_of(processes: Sequence[ProcessSpool], options: EmulateOptions) -> Scal
         wanted = options.sizes[-1] * min(1.0, footprint / options.footprint)
         distance = [abs(log2(size / wanted)) for size in options.sizes]
         chosen = distance.index(min(distance))
-    return Scale(options.cached, footprint, options.footprint, options.sizes, chosen)
+    return Scale(options.cached, footprint, options.footprint, options.sizes, chosen, options.larger)

@@ -5,7 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from numaplan.common import UsageError
-from numaplan.machine import USUAL_CACHES, Machine, cache_shape, last_level_sizes, machine_shapes
+from numaplan.machine import (
+    USUAL_CACHES,
+    Machine,
+    cache_shape,
+    larger_sizes,
+    last_level_sizes,
+    machine_shapes,
+)
 
 # Option -> its default. Caches are SIZE:WAYS; sizes take K and M.
 #   cache: whether a cache model decides each access's level, else it is unknown (but faster); schedule: fair:
@@ -40,8 +47,9 @@ _NUMBERS = {"turn": (10, 1_000_000), "seed": (0, 2**63 - 1)}
 class EmulateOptions:
     """Checked options. plugin: the words for the plugin, `KEY=VALUE`.
 
-    sizes: bytes of the last-level caches whose misses are counted, ascending; none where they are not;
-    footprint: bytes of the input for which the recording stands, 0: its own.
+    sizes: bytes of the last-level caches whose misses are counted, ascending up to the machine's; none where
+    they are not; larger: of those beyond, ascending; footprint: bytes of the input for which the recording
+    stands, 0: its own.
     """
 
     cached: bool
@@ -51,6 +59,7 @@ class EmulateOptions:
     plugin: tuple[str, ...]
     sizes: tuple[int, ...] = ()
     footprint: int = 0
+    larger: tuple[int, ...] = ()
 
 
 def _checked(name: str, value: str) -> str:
@@ -91,7 +100,8 @@ def read_options(given: Mapping[str, str], run: int = 0, machine: Machine | None
     if footprint and not sizes:
         raise UsageError("--for-footprint without a model of caches", "leave out --no-cache and reach=off")
     words = [f"{name}={value}" for name, value in values.items() if name not in _OURS]
-    words += [f"llc_sizes={':'.join(map(str, sizes))}"] * bool(sizes)
+    larger = larger_sizes(sizes[-1], machine) if sizes else []
+    words += [f"llc_sizes={':'.join(map(str, sizes + larger))}"] * bool(sizes)
     return EmulateOptions(
         values["cache"] == "on",
         values["schedule"] == "fair",
@@ -100,4 +110,5 @@ def read_options(given: Mapping[str, str], run: int = 0, machine: Machine | None
         tuple(words),
         tuple(sizes),
         footprint,
+        tuple(larger),
     )

@@ -166,6 +166,7 @@ def _convert(
     current: tuple[int, int],
     seats: Sequence[tuple[int, int]],
     levels: Levels | None,
+    sizes: int,
 ) -> tuple[SampleBlock, tuple[int, int]]:
     """Samples of some pairs, and the (thread, time) in force after them; `current` is that before them."""
     first, second = np.array(pairs[:, 0]), np.array(pairs[:, 1])
@@ -188,7 +189,7 @@ def _convert(
     count = len(first)
     reach = np.full(count, -1, np.int8)
     if levels is not None:
-        reach = (first >> np.uint64(48) & np.uint64(15)).astype(np.int8)
+        reach = np.minimum(first >> np.uint64(48) & np.uint64(15), np.uint64(sizes)).astype(np.int8)
         level = levels(level, reach, (first >> np.uint64(52) & np.uint64(1)).astype(np.bool_))
     return SampleBlock(
         time_ns=time_of[block] + (second >> np.uint64(48)).astype(np.int64) + process.shift_ns,
@@ -213,19 +214,20 @@ def sample_blocks(
     keep: Callable[[ProcessSpool, NDArray[np.uint64], NDArray[np.uint64]], NDArray[np.bool_] | None],
     progress: Callable[[float], None],
     levels: Levels | None = None,
+    sizes: int = MOST_SIZES,
 ) -> Iterator[SampleBlock]:
     """Blocks of samples of all processes.
 
     seats: (cpu, node) of each thread by order of birth, wrapping; keep(process, ip, addr) -> which
     samples stay (None: all of them); levels(level, reach, remote) -> the levels to tell, where
-    it was modelled how far accesses reach.
+    it was modelled how far accesses reach; sizes: how many caches that is told of.
     """
     total = sum(process.bytes() for process in processes) or 1
     done = 0
     for process in processes:
         current = (-1, 0)
         for pairs in process.words():
-            block, current = _convert(process, pairs, current, seats, levels)
+            block, current = _convert(process, pairs, current, seats, levels, sizes)
             done += pairs.nbytes
             progress(done / total)
             kept = keep(process, block.ip, block.addr)

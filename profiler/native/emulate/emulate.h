@@ -35,7 +35,7 @@
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 #define MAX_THREADS CACHES_MAX_CORES /* living at a time; Linux allows a process fewer */
-#define EM_SIZES 12                  /* of last-level caches, at most; four bits of a sample */
+#define EM_SIZES 15                  /* of last-level caches, at most; four bits of a sample */
 #define EM_RECENT 16                 /* pages of a thread that are found without a search */
 #define EM_PAGE_LINES (1 << (PAGE_SHIFT - LINE_SHIFT))
 

@@ -179,5 +179,9 @@ def test_threads_that_share_lines_get_the_levels_of_a_plain_model(
         found[codes[level], codes[level] == model.access(cpu, line, store)] += 1
         least, most = reach.access(seats[cpu][1], line, store, missed)
         assert least <= past <= most
+    larger = [int(size) for size in seen.recording.notes["llc_larger"].split(":")]
+    fewest = [sum(seen.counter(f"llc_misses_at_{size_word(size)}").values()) for size in larger]
+    missed = sum(seen.counter(f"llc_misses_at_{size_word(sizes_of(seen)[-1])}").values())
+    assert [missed, *fewest] == sorted([missed, *fewest], reverse=True) and fewest[-1] > 0
     assert sum(count for (_level, same), count in found.items() if not same) == 0, found
     assert found["remote_cache", True] > 0 and len(order) > 3000 * len(seats)

@@ -27,7 +27,8 @@ def write(path: Path, repeat: int = 1, **meta: object) -> Path:
         writer.add_rows("threads", [(t, "p0", f"0.{t}", t, 1, "x", 0, -1) for t in range(2)])
         counts = {"loads": (70, 60), "stores": (30, 40)}
         counts |= {
-            f"llc_misses_at_{size}M": (number, number + 1) for size, number in ((1, 30), (2, 20), (4, 5))
+            f"llc_misses_at_{size}M": (number, number + 1)
+            for size, number in ((1, 30), (2, 20), (4, 5), (8, 2))
         }
         writer.add_rows(
             "counters", [(9, t, name, values[t]) for name, values in counts.items() for t in range(2)]
@@ -48,6 +49,16 @@ def test_misses_by_thread_and_ratio(tmp_path: Path) -> None:
     for ratio, misses in ((1, [5, 6]), (7, [5, 6]), (0.6, [20, 21]), (0.3, [30, 31]), (0.0, [30, 31])):
         assert found.misses(ratio).tolist() == misses
     assert found.ratio_for(128 << 20) == 0.5 and found.ratio_for(1) == 1
+
+
+def test_larger_caches_than_the_machine_s_stand_apart(tmp_path: Path) -> None:
+    with Trace.open(write(tmp_path / "t.db", llc_larger="8388608")) as trace:
+        found = cache_sizes(trace)
+    assert found is not None and found.sizes[-1] == 4 << 20 and found.ratios[-1] == 1
+    assert found.larger == (8 << 20,) and found.missed_larger.tolist() == [[2], [3]]
+    with Trace.open(tmp_path / "t.db") as trace, trace.between(0, 7) as part:
+        found = cache_sizes(part)
+    assert found is not None and found.larger == () and found.missed.shape == (2, 3)
 
 
 def test_a_part_of_a_recording_has_what_its_samples_say(tmp_path: Path) -> None:

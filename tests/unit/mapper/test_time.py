@@ -202,6 +202,31 @@ def test_threads_with_little_to_do_take_no_cpu_from_those_that_work() -> None:
     assert all(len(threads[light].cpus) == 2 for light in (2, 5))
 
 
+def test_polling_threads_do_not_share_cpus_for_a_little() -> None:
+    """They make few accesses and are seldom seen to run."""
+
+    def most_on_a_node(lines: float) -> int:
+        work = workload(6, lines={(one, other): lines for one in range(6) for other in range(one)})
+        assert work.use is not None
+        together = np.array([0.7] * 4 + [0.1] * 2) * (1 - np.eye(6))
+        use = replace(work.use, accesses=np.array([1e7] * 4 + [1e6] * 2), together=together)
+        return max(np.bincount(nodes_of(plan_of(replace(work, use=use), "2x4"))).tolist())
+
+    assert most_on_a_node(1e3) <= 4
+    assert most_on_a_node(1e7) == 6
+
+
+def test_who_sets_up_memory_alone_keeps_its_node_though_it_is_of_a_pool() -> None:
+    lines = {(one, other): 1e6 for one in range(8) for other in range(one)}
+    work = workload(8, lines, users=[list(range(8))], keeps=False)
+    assert work.pages is not None and work.pages.before is not None
+    begun = replace(work.pages, before=2000 * work.pages.before, missed_before=400 * work.pages.before)
+    threads = plan_of(replace(work, pages=begun), "4x4").threads
+    assert threads[0].pool is UNSET and len(threads[0].cpus) == 4
+    assert {thread.pool for thread in threads[1:]} == {1}
+    assert all(len(thread.cpus) == 8 for thread in threads[1:])
+
+
 def test_a_trace_s_usual_objective_is_time_and_a_matrix_s_balance() -> None:
     work = workload(lines=PAIRS)
     assert plan_of(work).objective == "time"

@@ -20,6 +20,13 @@ def test_given_options_replace_defaults() -> None:
     assert not any(word.startswith("drop_runtime") for word in options.plugin)
 
 
+def test_sizes_go_on_to_what_all_caches_of_the_machine_hold() -> None:
+    known = read_options({"l3": "256K:8"}, machine=Machine.load("4x4"))
+    assert known.sizes[-1] == 256 << 10 and known.larger == (512 << 10, 1 << 20)
+    assert known.plugin[-1].endswith(":262144:524288:1048576")
+    assert read_options({}, machine=Machine.load("1x4")).larger == ()
+
+
 def test_sizes_are_halves_of_the_last_level_down_to_two_first_levels() -> None:
     assert read_options({}).sizes == tuple(32 << 20 >> half for half in reversed(range(10)))
     assert "llc_sizes=131072:262144" in read_options({"l3": "256K:8", "l1": "64K:8"}).plugin

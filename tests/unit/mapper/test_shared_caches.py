@@ -1,0 +1,82 @@
+"""What threads miss of the caches that a placement gives them."""
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from numaplan.analyzer import PageCounts
+from numaplan.mapper import Plan, PlanOptions, RegionKey, make_plan
+from numaplan.mapper.planning.shared_caches import SharedCaches
+from numaplan.mapper.workload.use import CacheUse
+from numaplan.profiler import Machine
+
+from .test_time import workload
+
+PAGES = 64
+SIZES = (1 << 19, 1 << 20, 1 << 21, 1 << 22)
+MISSED = (800.0, 600.0, 100.0, 10.0)
+
+
+def pages(users: list[list[int]]) -> PageCounts:
+    """Of each region, the threads that use all of its pages."""
+    rows = np.array(
+        [
+            (region, page, thread)
+            for region, own in enumerate(users)
+            for page in range(PAGES)
+            for thread in sorted(own)
+        ],
+        np.int64,
+    )
+    keys = [RegionKey(kind="heap", name=f"r{number}", bytes=PAGES * 4096) for number in range(len(users))]
+    return PageCounts(keys, *rows.T, np.full(len(rows), 100), np.zeros(len(rows)))
+
+
+def caches(domain: list[int], own: int = 1 << 20) -> CacheUse:
+    return CacheUse(SIZES, np.array([MISSED] * len(domain)), own, np.array(domain))
+
+
+def misses(users: list[list[int]], domain: list[int], places: list[int], own: int = 1 << 20) -> list[float]:
+    found: list[float] = SharedCaches(caches(domain, own), pages(users), []).misses(np.array(places)).tolist()
+    return found
+
+
+def test_threads_with_memory_of_their_own_have_twice_the_room_apart() -> None:
+    users = [[0], [1], [2], [3]]
+    assert misses(users, [0, 0, 1, 1], [0, 0, 1, 1]) == [1.0] * 4
+    assert misses(users, [0, 0, 1, 1], [0, 1, 2, 3]) == pytest.approx([1 / 6] * 4)
+    assert misses(users, [0, 0, 1, 1], [0, 0, 0, 0]) == pytest.approx([8 / 6] * 4)
+    assert misses(users, [0, 0, 0, 0], [0, 1, 2, 3]) == pytest.approx([1 / 60] * 4)
+
+
+def test_what_threads_use_together_takes_the_same_room_everywhere() -> None:
+    users = [[0, 1, 2, 3]]
+    for places in ([0, 1, 2, 3], [0, 0, 0, 0], [1, 1, 0, 0]):
+        assert misses(users, [0, 0, 1, 1], places) == [1.0] * 4
+
+
+def test_misses_are_those_beyond_what_decides_what_reaches_memory() -> None:
+    assert misses([[0], [1]], [0, 0], [0, 1], own=1 << 19) == pytest.approx([6 / 8] * 2)
+
+
+def test_where_it_is_not_known_nothing_changes() -> None:
+    assert misses([[0], [1]], [0, -1], [0, 1]) == [1.0, 1.0]
+    assert SharedCaches(None, pages([[0], [1]]), []).misses(np.array([0, 1])).tolist() == [1.0, 1.0]
+    lanes = caches([0, 0, 1]).by_lane(np.array([1.0, 2.0, 5.0]), np.array([0, 1, 0]), 2)
+    assert lanes.domain.tolist() == [1, 0] and lanes.missed[0].tolist() == [2 * count for count in MISSED]
+
+
+def test_threads_that_need_the_room_are_spread_over_caches() -> None:
+    """They take a few lines from each other, for which one node would be best."""
+    few = {(one, other): 1e2 for one in range(4) for other in range(one)}
+
+    def nodes_used(missed: tuple[float, ...]) -> int:
+        work = workload(lines=few, users=[[0], [1], [2], [3]])
+        assert work.use is not None
+        own = CacheUse(SIZES, np.array([missed] * 4) * 1e4, 1 << 20, np.zeros(4, np.int64))
+        work = replace(work, use=replace(work.use, caches=own))
+        plan: Plan = make_plan(work, Machine.load("4x4"), PlanOptions()).plan
+        return len({thread.node for thread in plan.threads})
+
+    assert nodes_used(MISSED) == 4
+    assert nodes_used((1.0, 1.0, 1.0, 1.0)) == 1
