@@ -43,6 +43,7 @@ demo: setup ## record a real program, plan it, launch it, show the proof
 
 test: setup ## run all tests that this machine can
 	@sh scripts/system-packages.sh test lab
+	@$(BIN)/nprof setup || echo "tests of emulation are skipped" >&2
 	$(PYTEST) $(PARALLEL) --durations 10
 
 lint: setup ## check style and types

@@ -44,11 +44,6 @@ NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
         ["-O3"],
         [],
     ),
-    "numaplan.lab.native.plugin2": (
-        ["profiler/native/qemu", "machine/native/caches", "lab/native/plugin"],
-        ["-O3", "-DQEMU_PLUGIN_API=2"],
-        [],
-    ),
     "numaplan.lab.native.guest": (["lab/native/guest"], [], []),
 }
 PROGRAMS = {"guest", "trace"}  # executables; all others are shared libraries

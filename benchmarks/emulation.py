@@ -17,7 +17,7 @@ from typing import Any
 from numaplan.machine import Machine
 from numaplan.profiler.backends.base import RecordRequest
 from numaplan.profiler.backends.emulation.backend import EmulateBackend
-from numaplan.profiler.backends.emulation.guest import find_qemu
+from numaplan.profiler.backends.emulation.qemu import find_qemu
 
 SOURCE = Path(__file__).with_name("emulation_stream.c")
 REPEATS = 3
@@ -112,7 +112,7 @@ def run() -> dict[str, Any]:
             ["gcc", "-O2", "-fno-tree-vectorize", str(SOURCE), "-o", program, "-lpthread"], check=True
         )
         native = _best(_run(program, "1", str(NATIVE_LONG))) - _best(_run(program, "1", str(SHORT)))
-        plain = _best(_run(qemu, program, "1", str(LONG))) - _best(_run(qemu, program, "1", str(SHORT)))
+        plain = _best(_run(*qemu, program, "1", str(LONG))) - _best(_run(*qemu, program, "1", str(SHORT)))
         modes = {
             "native": _rates((NATIVE_LONG - SHORT) * ACCESSES_A_PASS, native),
             "QEMU without our plugin": _rates((LONG - SHORT) * ACCESSES_A_PASS, plain),

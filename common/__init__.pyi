@@ -26,3 +26,8 @@ from .junit import JUnitCase as JUnitCase, junit_xml as junit_xml
 from .loading import load_native as load_native, load_numpy as load_numpy, native_part as native_part
 from .parser import read_command as read_command
 from .process import find_program as find_program, run_program as run_program
+from .setting_up import (
+    cache_folder as cache_folder,
+    one_setup_at_a_time as one_setup_at_a_time,
+    output_of as output_of,
+)

@@ -8,16 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from numaplan.common import MachineLacksError, native_part
+from numaplan.common import MachineLacksError, cache_folder as user_cache, native_part
 
 QEMU = "qemu-system-x86_64"
 _PREFIX = "numaplan-lab-"
 
 
 def cache_folder() -> Path:
-    """The lab's folder in the user's cache (XDG_CACHE_HOME, else ~/.cache); it need not exist."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "numaplan" / "lab"
+    """The lab's folder in the user's cache; it need not exist."""
+    return user_cache("lab")
 
 
 def lab_part(name: str) -> Path:

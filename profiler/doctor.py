@@ -1,10 +1,8 @@
 """What this machine can record, and the command that fixes what is missing (`nprof doctor`)."""
 
 import os
-import platform
 import re
 import resource
-import shutil
 from pathlib import Path
 
 import msgspec
@@ -13,6 +11,7 @@ from numaplan.common import NumaplanError
 from numaplan.machine import Machine
 
 from .backends.choice import BACKENDS, HARDWARE, backend_of
+from .backends.emulation.qemu import find_qemu, host_architecture
 from .backends.perf.command import recording_perf
 from .backends.perf.event_plan import BARE_METAL
 from .backends.perf.hardware_samplers import samplers
@@ -90,10 +89,10 @@ def _perf() -> Check:
 
 
 def _qemu() -> Check:
-    name = f"qemu-{platform.machine()}"
-    found = shutil.which(name)
-    finding = found or f"{name} is not installed: no emulation"
-    return Check("qemu-user", found is not None, finding, "" if found else "apt-get install qemu-user")
+    try:
+        return Check("qemu-user", True, f"{find_qemu(host_architecture())[-1]} has loaded our plugin")
+    except NumaplanError as error:
+        return Check("qemu-user", False, f"{error.what}: no emulation", error.hint)
 
 
 def _privilege(root: Path) -> Check:

@@ -16,6 +16,7 @@ say "A program: a stencil of 8 threads whose neighbours have ids far apart; main
 run cc -O2 -g -pthread examples/stencil.c -o demo/stencil
 
 say "Record one run (every 100th access)"
+run nprof setup || true # what it lacks, it has said; a processor that samples accesses does as well
 run nprof record --period 100 -o demo/trace.db -- demo/stencil
 run nprof info demo/trace.db
 

@@ -13,6 +13,15 @@ test="pigz xz-utils zstd graphicsmagick python3-numpy libopenblas0-pthread musl-
     libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 stress-ng openmpi-bin libopenmpi-dev libtbb-dev"
 lab="qemu-system-x86"
 
+# Emulation takes QEMU's user mode with plugins; later releases build it without, and `nprof setup` gets one.
+has_plugins() {
+    (. /etc/os-release && case "$ID" in
+        debian) dpkg --compare-versions "${VERSION_ID:-99}" lt 13 ;;
+        ubuntu) dpkg --compare-versions "${VERSION_ID:-99}" lt 24.11 ;;
+        *) false ;;
+    esac)
+}
+
 # Linux's perf has a name of its own in each distribution.
 perf_package() {
     if [ -e /etc/os-release ] && grep -q '^ID=ubuntu' /etc/os-release; then
@@ -29,6 +38,7 @@ installed() {
 missing() { # the packages among "$@" that are not installed
     for package in "$@"; do
         [ "$package" = perf ] && package=$(perf_package)
+        [ "$package" = qemu-user ] && ! has_plugins && continue
         installed "$package" || printf '%s ' "$package"
     done
 }

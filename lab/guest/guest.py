@@ -20,7 +20,7 @@ from .health import Heartbeat, Patience
 from .initramfs import initial_files
 from .job import Job, job_frame
 from .kernel import installed_kernel
-from .qemu import caches_of, command_line, plugin_name, qemu_version, sampler_bytes, spawn
+from .qemu import caches_of, command_line, qemu_version, sampler_bytes, spawn
 from .shape import GuestShape
 from .streams import Outlet, pass_on
 
@@ -156,8 +156,7 @@ class Guest:
 
     def _boot(self) -> None:
         started = time.monotonic()
-        version = qemu_version()
-        if version is None:
+        if qemu_version() is None:
             raise MachineLacksError(f"{QEMU} is not installed or does not run", "run 'nlab doctor'")
         kernel = installed_kernel()
         initrd = self._folder / "initrd"
@@ -165,7 +164,7 @@ class Guest:
         qemu_ends = {}
         for name in PORTS:
             self._sockets[name], qemu_ends[name] = socket.socketpair()
-        plugin = lab_part(plugin_name(version)) if self._counted else None
+        plugin = lab_part("plugin.so") if self._counted else None
         with (self._folder / "samples").open("wb") as samples:
             samples.truncate(sampler_bytes(len(self.shape.machine.cpus)))
         ports = [(name, end.fileno()) for name, end in qemu_ends.items()]

@@ -26,7 +26,6 @@ KERNEL_OPTIONS = (
 # which QEMU carries out byte by byte: copies would be slow, and each byte counted as an access; and AVX2, of
 # which QEMU 7.2 gets the gathering of eight 32-bit numbers wrong (numpy.argsort then sorts wrongly).
 CPU = "max,la57=off,erms=off,fsrm=off,avx2=off"
-_SECOND_INTERFACE = 9  # the first QEMU that refuses plugins of interface version 1
 _RING_BYTES = 1 << 17  # of samples a cpu, at least: thousands; the guest takes them out four times a second
 _READ_TICKS = bytes.fromhex("0f31 48c1e220 4809d0 c3")  # rdtsc; shl rdx, 32; or rax, rdx; ret
 _TICKS_SECONDS = 0.02
@@ -43,11 +42,6 @@ def qemu_version() -> tuple[int, int] | None:
         return None
     found = re.search(rb"version (\d+)\.(\d+)", done.stdout)
     return (int(found[1]), int(found[2])) if found else None
-
-
-def plugin_name(version: tuple[int, int]) -> str:
-    """Which build of the counting plugin a QEMU takes."""
-    return "plugin.so" if version[0] < _SECOND_INTERFACE else "plugin2.so"
 
 
 def command_line(

@@ -106,7 +106,7 @@ def _sockets() -> Check:
 
 def _native() -> Check:
     try:
-        parts = [lab_part(name).name for name in ("plugin.so", "plugin2.so", "guest.elf")]
+        parts = [lab_part(name).name for name in ("plugin.so", "guest.elf")]
     except NumaplanError as error:
         return Check("native parts", False, str(error.what), error.hint)
     return Check("native parts", True, ", ".join(parts))

@@ -1,16 +1,14 @@
 """`nlab setup`: get QEMU and a kernel. All files go under the user's cache folder but for QEMU's package."""
 
-import fcntl
 import os
 import re
 import shutil
-import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from numaplan.common import MachineLacksError, UsageError
+from numaplan.common import MachineLacksError, UsageError, one_setup_at_a_time, output_of
 
 from ..guest.kernel import Kernel, import_kernel, installed_kernel
 from ..places import QEMU, cache_folder
@@ -30,10 +28,7 @@ def set_up(packages: Sequence[Path], renew: bool, say: Callable[[str], None]) ->
     if shutil.which(QEMU) is None:
         _install_qemu(say)
     folder = cache_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder):
-        for left_over in folder.glob(".setup-*"):
-            shutil.rmtree(left_over, ignore_errors=True)
+    with one_setup_at_a_time(folder):
         if not packages and not renew:
             with suppress(MachineLacksError):
                 kernel = installed_kernel()
@@ -44,20 +39,12 @@ def set_up(packages: Sequence[Path], renew: bool, say: Callable[[str], None]) ->
     return installed_kernel()
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """One setup at a time; another one waits."""
-    with (folder / ".lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 def _install_qemu(say: Callable[[str], None]) -> None:
     command = ["apt-get", "install", "-y", "--no-install-recommends", QEMU_PACKAGE]
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise MachineLacksError(f"{QEMU} is not installed", f"as root: {' '.join(command)}")
     say(f"installing {QEMU_PACKAGE} (the only thing outside the cache folder)")
-    _run(command, Path.cwd(), "QEMU could not be installed")
+    output_of(command, Path.cwd(), "QEMU could not be installed")
 
 
 def _fetch_and_import(work: Path, packages: list[Path], folder: Path, say: Callable[[str], None]) -> None:
@@ -71,7 +58,7 @@ def _fetch_and_import(work: Path, packages: list[Path], folder: Path, say: Calla
     for package in packages:
         say(f"unpacking {package.name}")
         try:
-            _run(["dpkg-deb", "-x", str(package), str(tree)], work, f"{package} could not be unpacked")
+            output_of(["dpkg-deb", "-x", str(package), str(tree)], work, f"{package} could not be unpacked")
         except MachineLacksError as error:
             raise UsageError(error.what, "give a Debian kernel package (linux-image-VERSION_….deb)") from None
     prepared = work / "kernel"
@@ -91,7 +78,7 @@ def _fetch(work: Path, say: Callable[[str], None]) -> Path:
             "apt-get, which fetches the kernel, is not installed",
             "give a Debian kernel package: nlab setup --deb FILE",
         )
-    listing = _run(["apt-cache", "depends", KERNEL_PACKAGE], work, f"{KERNEL_PACKAGE} is unknown")
+    listing = output_of(["apt-cache", "depends", KERNEL_PACKAGE], work, f"{KERNEL_PACKAGE} is unknown")
     found = _KERNEL_NAME.search(listing)
     if found is None:
         raise MachineLacksError(
@@ -99,19 +86,5 @@ def _fetch(work: Path, say: Callable[[str], None]) -> Path:
             "as root: apt-get update; or nlab setup --deb FILE",
         )
     say(f"fetching {found[1]}")
-    _run(["apt-get", "download", found[1]], work, f"{found[1]} could not be fetched")
+    output_of(["apt-get", "download", found[1]], work, f"{found[1]} could not be fetched")
     return next(work.glob("*.deb"))
-
-
-def _run(command: Sequence[str], folder: Path, problem: str) -> str:
-    """A command's output; raises MachineLacksError with its last line when it fails."""
-    environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
-    done = subprocess.run(
-        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
-    )
-    if done.returncode:
-        lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
-        raise MachineLacksError(
-            f"{problem}: {lines[-1] if lines else 'no reason given'}", f"try: {' '.join(command)}"
-        )
-    return done.stdout.decode(errors="replace")

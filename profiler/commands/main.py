@@ -10,6 +10,7 @@ COMMANDS = {
     "info": "trace:InfoCommand",
     "export": "trace:ExportCommand",
     "doctor": "doctor:DoctorCommand",
+    "setup": "setup:SetupCommand",
 }
 ABOUT = """Record which thread of a program touches which memory.
 

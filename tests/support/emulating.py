@@ -15,13 +15,12 @@ from numaplan.profiler.backends.base import Recording, RecordRequest
 from numaplan.profiler.backends.emulation.backend import EmulateBackend
 from numaplan.profiler.identity.environment import prepare
 from numaplan.profiler.sample_block import SampleBlock
+from tests.support.commands import emulator
 from tests.support.programs import PROGRAMS, compiled
 
 MARKS = [
     pytest.mark.system,
-    pytest.mark.skipif(
-        shutil.which("qemu-x86_64") is None, reason="qemu-x86_64 (qemu-user) is not installed"
-    ),
+    pytest.mark.skipif(not emulator(), reason="no QEMU here emulates (nprof setup)"),
     pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),
     pytest.mark.skipif(os.uname().machine != "x86_64", reason="the test programs are in x86-64 assembly"),
 ]

@@ -22,8 +22,6 @@
 #define STAGE_CODES 4
 #define KERNEL_HALF (UINT64_C(1) << 63)
 
-PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_API;
-
 static int api; /* of the QEMU that runs */
 static char directory[4000];
 static volatile bool counting; /* written by the agent's vcpu while the others run kernel code or idle */
@@ -111,16 +109,6 @@ static void command(unsigned vcpu, unsigned slot) {
     memset(numbers, 0, sizeof numbers);
 }
 
-/* QEMU up to 8 performs accesses of 16 bytes in two halves, later ones at once: counted alike. */
-static uint64_t parts_of(qemu_plugin_meminfo_t info) {
-#if QEMU_PLUGIN_API > 1
-    return qemu_plugin_mem_size_shift(info) > 3 ? UINT64_C(1) << (qemu_plugin_mem_size_shift(info) - 3) : 1;
-#else
-    (void)info;
-    return 1;
-#endif
-}
-
 static void at_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code) {
     /* A user instruction that traps can leave its callback armed for what the kernel does next (QEMU 7.2). */
     if (__builtin_expect(address >= KERNEL_HALF, 0)) return;
@@ -132,7 +120,7 @@ static void at_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addres
         struct qemu_plugin_hwaddr *page = qemu_plugin_get_hwaddr(info, address);
         uint64_t key = page ? lab_nodes_key(page) : 0;
         unsigned node = page ? lab_nodes_find(key) : NODE_UNKNOWN;
-        uint64_t parts = parts_of(info);
+        uint64_t parts = qemu_access_parts(info);
         lab_rows_current[vcpu]->accesses[node] += parts;
         if (cached && node != NODE_UNKNOWN) lab_lines_access(vcpu, key, qemu_plugin_mem_is_store(info), node);
         if (lab_sampling_due(vcpu, parts))
@@ -222,7 +210,7 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_inf
             fprintf(stderr, "numaplan lab: argument '%s' is not valid\n", argv[i]);
             return -1;
         }
-    if (!directory[0] || !info->system_emulation || info->system.max_vcpus > VCPUS_MAX) {
+    if (!directory[0] || !info->system_emulation || !qemu_info_is_known() || info->system.max_vcpus > VCPUS_MAX) {
         fprintf(stderr, "numaplan lab: needs directory=PATH, system emulation and at most %d vcpus\n", VCPUS_MAX);
         return -1;
     }

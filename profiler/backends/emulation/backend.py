@@ -11,7 +11,6 @@ resolved path before the arguments, follow scripts to their interpreter, and tak
 environment, which the prefix gives to the program by `-E`: QEMU itself must not be preloaded.
 """
 
-import sys
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -20,7 +19,7 @@ from signal import SIGINT, SIGKILL, SIGTERM
 
 import numpy as np
 
-from numaplan.common import MachineLacksError, NumaplanError, UsageError, native_part, run_program
+from numaplan.common import NumaplanError, UsageError, run_program
 from numaplan.machine import Machine, seat_arguments
 
 from ...identity.read import read_identity
@@ -31,14 +30,14 @@ from ..part import RecordedPart, Switch
 from .clock import JobClock, on_one_line, translated
 from .filter import runtime_filter
 from .footprint import Scale, scale_of
-from .guest import architecture_of, find_qemu, resolve_program, split_environment
+from .guest import architecture_of, resolve_program, split_environment
 from .options import EmulateOptions, read_options
 from .progress import SpoolMeter, ticking
+from .qemu import PLUGIN, check_plugin, find_qemu, host_architecture, keep_addresses
 from .spool import ProcessSpool, read_processes, sample_blocks
 from .word import SharedWord
 
 PREFIX_VARIABLE = "NUMAPLAN_EMULATE_PREFIX"
-PLUGIN = native_part("profiler", "emulate.so")
 MAX_PERIOD = 1 << 40
 # libc fills and copies by `rep stosb` where a processor says that this is fast; QEMU does it byte by byte,
 # and one memset would outweigh all the rest. Without the flags it takes vector instructions.
@@ -51,17 +50,6 @@ def seats_of(machine: Machine) -> list[tuple[int, int]]:
     if not seats:
         raise UsageError("this machine has no cpus for threads to run on", "name another machine")
     return seats
-
-
-def check_plugin() -> None:
-    """Raise MachineLacksError when our plugin is not there."""
-    if not PLUGIN.exists():
-        raise MachineLacksError("the emulation plugin is not built", "reinstall numaplan")
-
-
-def host_architecture() -> str:
-    """QEMU's name of the architecture this Python runs on."""
-    return architecture_of(sys.executable) or "x86_64"
 
 
 def plugin_arguments(request: RecordRequest, options: EmulateOptions) -> str:
@@ -91,7 +79,7 @@ def command_of(request: RecordRequest, options: EmulateOptions) -> tuple[list[st
     host, guest = split_environment(request.environment)
     cpu = ["-cpu", X86_CPU] if architecture == "x86_64" else []
     seed = ["-seed", str(options.seed)]  # of what the kernel would draw at random for the program
-    prefix = [find_qemu(architecture), *cpu, *seed, "-plugin", plugin_arguments(request, options)]
+    prefix = [*find_qemu(architecture), *cpu, *seed, "-plugin", plugin_arguments(request, options)]
     if architecture == host_architecture():
         prefix += guest  # libraries of the host's architecture are of no use to another
     # Open MPI would try to read its peers' memory by a call that QEMU lacks, and complain.
@@ -113,7 +101,7 @@ class EmulateBackend:
             qemu = find_qemu(host_architecture())
         except NumaplanError as error:
             return Capability(False, error.what, error.hint)
-        return Capability(True, f"{qemu} runs our plugin")
+        return Capability(True, f"{qemu[-1]} runs our plugin")
 
     def command(self, request: RecordRequest) -> list[str]:
         """QEMU's command line; raises what record() would raise before it starts."""
@@ -134,7 +122,7 @@ class EmulateBackend:
         with ticking(partial(_tell, SpoolMeter(request.workdir), progress)):
             switch.begin()
             try:
-                exit_code = run_program(command, environment, own=switch.signals)
+                exit_code = run_program(command, environment, before_exec=keep_addresses, own=switch.signals)
             finally:
                 switch.end()
         seconds = (time.monotonic_ns() - start) / 1e9

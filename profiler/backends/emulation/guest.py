@@ -1,13 +1,9 @@
-"""How to start a program under QEMU user mode: which qemu-ARCH its file needs, and its command line."""
+"""The emulated program: which architecture its file is of, and what of the environment it gets."""
 
-import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from numaplan.common import MachineLacksError, UsageError, find_program
-
-HINT = "apt-get install qemu-user"
+from numaplan.common import UsageError, find_program
 
 # (ELF e_machine, 64-bit, little-endian) -> QEMU's name of the architecture.
 ARCHITECTURES = {
@@ -67,25 +63,6 @@ def resolve_program(argv: Sequence[str], path: str | None) -> tuple[str, list[st
         words = [*interpreter, program, *words[1:]]
         program = find_program(words, path)
     raise UsageError(f"{argv[0]}: script without a usable interpreter", "correct its first line")
-
-
-# Static builds cannot load plugins: the package qemu-user-static, and qemu-user itself from Debian 13 on.
-_OTHER_BUILD = "put a QEMU built with plugins first on PATH (qemu-user of Debian 12 is)"
-
-
-def find_qemu(architecture: str) -> str:
-    """The path of qemu-ARCH with plugin support; raises MachineLacksError."""
-    name = f"qemu-{architecture}"
-    found = shutil.which(name)
-    if found is None:
-        raise MachineLacksError(f"{name} is not installed", HINT)
-    try:
-        answer = subprocess.run([found, "-help"], capture_output=True, text=True, timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise MachineLacksError(f"{found} does not run: {error}", HINT) from error
-    if "-plugin" not in answer.stdout:
-        raise MachineLacksError(f"{found} was built without plugin support", _OTHER_BUILD)
-    return found
 
 
 def split_environment(environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:

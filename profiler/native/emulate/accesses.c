@@ -102,7 +102,7 @@ static __attribute__((noinline)) void slow_access(unsigned vcpu, uint32_t info, 
     t->budget = t->granted = free_run > 0 ? free_run : 0;
 }
 
-void em_on_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void *ip) {
+static inline void access_once(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void *ip) {
     struct em_thread *t = em_self;
     if (unlikely(--t->budget < 0)) {
         slow_access(vcpu, info, addr, ip);
@@ -112,7 +112,7 @@ void em_on_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void
     t->record.stores += WRITES(info);
 }
 
-void em_on_cached_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void *ip) {
+static inline void cached_access_once(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void *ip) {
     struct em_thread *t = em_self;
     if (unlikely(--t->budget < 0)) {
         slow_access(vcpu, info, addr, ip);
@@ -123,6 +123,17 @@ void em_on_cached_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t add
     struct em_reach reach;
     if (unlikely(!caches_hit(&t->core, addr >> LINE_SHIFT, WRITES(info))))
         beyond(t, addr >> LINE_SHIFT, WRITES(info), &reach);
+}
+
+void em_on_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void *ip) {
+    access_once(vcpu, info, addr, ip);
+    for (unsigned part = 1; unlikely(part < qemu_access_parts(info)); part++) access_once(vcpu, info, addr + 8 * part, ip);
+}
+
+void em_on_cached_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void *ip) {
+    cached_access_once(vcpu, info, addr, ip);
+    for (unsigned part = 1; unlikely(part < qemu_access_parts(info)); part++)
+        cached_access_once(vcpu, info, addr + 8 * part, ip);
 }
 
 /* A block that may run for ever without an access must not do so with the turn in hand. */

@@ -52,7 +52,7 @@ void *qemu_get_cpu(int index) __attribute__((weak));
 void qemu_plugin_disable_mem_helpers(void *cpu) __attribute__((weak));
 
 static bool forget_helpers(void) {
-    if (QEMU_PLUGIN_API > 1) return true;
+    if (qemu_plugin_version > 1) return true;
     if (!qemu_get_cpu || !qemu_plugin_disable_mem_helpers) return false;
     for (unsigned vcpu = 0; vcpu < em_thread_vcpus(); vcpu++) {
         void *cpu = qemu_get_cpu((int)vcpu);
@@ -87,8 +87,7 @@ static void on_block(unsigned vcpu, void *unused) {
     if (unlikely(*(volatile const uint32_t *)part.wanted == NOW)) em_part_check();
 }
 
-static void on_skipped(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void *unused) {
-    (void)vcpu, (void)info, (void)addr, (void)unused;
+static inline void skip_one(void) {
     if (likely(--granted > 0)) return;
     int64_t left = __atomic_load_n(&part.skip_left, __ATOMIC_RELAXED), next;
     do {
@@ -100,6 +99,11 @@ static void on_skipped(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr,
     } while (
         !__atomic_compare_exchange_n(&part.skip_left, &left, left - next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     granted = next;
+}
+
+static void on_skipped(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void *unused) {
+    (void)vcpu, (void)addr, (void)unused;
+    for (unsigned left = qemu_access_parts(info); left; left--) skip_one();
 }
 
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {

@@ -131,6 +131,17 @@ static inline bool np_live_maybe(uintptr_t address) {
     return atomic_load_explicit(&np_live_filter[np_live_key(address) >> 50], memory_order_relaxed) != 0;
 }
 
+/* ---- maps.c ---- */
+
+struct np_mapping {
+    uintptr_t start, end;
+    bool readable, writable;
+    bool anonymous; /* of no file; the heap is, the stack is not */
+};
+
+/* Call see with each mapping by address until it returns false. */
+void np_maps(bool (*see)(const struct np_mapping *mapping, void *context), void *context);
+
 /* ---- modules.c ---- */
 
 void np_modules_scan(void); /* cheap when nothing was loaded or unloaded */

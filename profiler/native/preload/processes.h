@@ -31,6 +31,7 @@ struct np_entry { /* one process, 64 bytes */
 _Static_assert(sizeof(struct np_entry) == 64, "the reader relies on it");
 
 extern const char *np_directory;
+const char *np_env(const char *name); /* NULL: not set */
 bool np_processes_open(void);
 struct np_entry *np_process(void);
 struct np_entry *np_process_parent(const struct np_entry *entry); /* NULL: the first of its job */

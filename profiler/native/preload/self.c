@@ -2,7 +2,10 @@
 #include "preload.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+extern char **environ;
 
 __thread struct np_thread np_self;
 static _Atomic uint32_t made; /* threads of this process, without the main one */
@@ -14,12 +17,32 @@ uint32_t np_new_thread(void) { return atomic_fetch_add(&made, 1) + 1; }
 
 size_t np_default_stack(void) { return default_stack; }
 
+struct stack {
+    uintptr_t inside, start;
+    uintptr_t below; /* end of the mapping below it */
+    size_t bytes;
+};
+
+static bool find_stack(const struct np_mapping *mapping, void *context) {
+    struct stack *stack = context;
+    if (mapping->end <= stack->inside) {
+        stack->below = mapping->end;
+        return true;
+    }
+    struct rlimit limit;
+    if (mapping->start > stack->inside || getrlimit(RLIMIT_STACK, &limit)) return false;
+    stack->bytes = mapping->end - stack->below;
+    if (limit.rlim_cur < stack->bytes) stack->bytes = limit.rlim_cur;
+    stack->start = mapping->end - stack->bytes;
+    return false;
+}
+
+/* As far as it may grow. Not by pthread_getattr_np, which reads the same file: see maps.c. */
 static void main_stack(uintptr_t *start, size_t *bytes) {
-    pthread_attr_t attributes;
-    void *address = NULL;
-    if (pthread_getattr_np(pthread_self(), &attributes)) return;
-    if (pthread_attr_getstack(&attributes, &address, bytes) == 0) *start = (uintptr_t)address;
-    pthread_attr_destroy(&attributes);
+    struct stack stack = {.inside = (uintptr_t)environ};
+    np_maps(find_stack, &stack);
+    *start = stack.start;
+    *bytes = stack.bytes;
 }
 
 /* The calling thread is this process's main thread: at start, or in the child of a fork (whose birth the control

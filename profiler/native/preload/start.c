@@ -15,7 +15,7 @@ static pid_t here; /* a vfork child runs in our memory, but has nothing to end *
 
 /* NUMAPLAN_SKIP: names of programs that only carry ours (perf, the emulator), joined by colons. */
 static bool skipped(void) {
-    const char *list = getenv("NUMAPLAN_SKIP"), *name = program_invocation_short_name;
+    const char *list = np_env("NUMAPLAN_SKIP"), *name = program_invocation_short_name;
     size_t length = strlen(name);
     while (list && *list) {
         size_t word = strcspn(list, ":");

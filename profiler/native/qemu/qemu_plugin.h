@@ -3,7 +3,7 @@
  * Distributions ship QEMU with plugin support but without qemu-plugin.h, so the interface is declared here.
  * QEMU resolves these symbols when it loads the library, which must say for which version it was built: QEMU 4.2
  * to 8.2 take version 1, later ones 2 and above. What is declared here is the same in all but for
- * qemu_plugin_insn_data, so one source serves, compiled with another QEMU_PLUGIN_API.
+ * qemu_plugin_insn_data and how wide an access can be, so one library serves: version.c says what QEMU wants.
  */
 #ifndef NUMAPLAN_QEMU_PLUGIN_H
 #define NUMAPLAN_QEMU_PLUGIN_H
@@ -13,9 +13,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#ifndef QEMU_PLUGIN_API
-#define QEMU_PLUGIN_API 1
-#endif
 #define QEMU_PLUGIN_COPIES_CODE 3 /* from this version on qemu_plugin_insn_data copies */
 #define PLUGIN_EXPORT __attribute__((visibility("default")))
 
@@ -41,6 +38,9 @@ struct qemu_info {
 
 enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
 enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_R = 1, QEMU_PLUGIN_MEM_W, QEMU_PLUGIN_MEM_RW };
+
+/* The version that this library says it was built for; known before qemu_plugin_install. */
+extern int qemu_plugin_version;
 
 typedef void (*qemu_simple_cb)(qemu_plugin_id_t id);
 typedef void (*qemu_vcpu_cb)(qemu_plugin_id_t id, unsigned vcpu);
@@ -78,6 +78,21 @@ unsigned qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info);
 struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info, uint64_t vaddr);
 bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *seen);
 uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *seen);
+
+/* How many accesses of at most 8 bytes this one is. QEMU up to 8 performs one of 16 bytes in two halves and tells of
+ * both, later ones perform it at once: counted alike. */
+static inline unsigned qemu_access_parts(qemu_plugin_meminfo_t info) {
+    unsigned size_shift = info >> 4 & 7; /* checked by qemu_info_is_known */
+    return size_shift > 3 ? 1u << (size_shift - 3) : 1;
+}
+
+/* Whether an access is told of as we read it. */
+static inline bool qemu_info_is_known(void) {
+    const qemu_plugin_meminfo_t r = QEMU_PLUGIN_MEM_R << 16, w = QEMU_PLUGIN_MEM_W << 16;
+    for (unsigned shift = 0; shift < 5; shift++)
+        if (qemu_plugin_mem_size_shift(r | shift << 4) != shift) return false;
+    return !qemu_plugin_mem_is_store(r) && qemu_plugin_mem_is_store(w) && qemu_plugin_mem_is_store(r | w);
+}
 
 /* Copy an instruction's code, as much as there is room for; returns its whole size in bytes.
  * version: the interface of the QEMU that runs (info->version.cur), not that of the build. */

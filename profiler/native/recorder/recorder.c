@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -96,34 +95,15 @@ static void forked(void) {
 /* ---- the end ---- */
 
 /* Anonymous memory at the end of the process: the heaps of small blocks, and whatever no hook saw made. */
-static void log_areas(void) {
-    static char buffer[16384];
-    int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    if (file < 0) return;
-    size_t have = 0;
-    ssize_t got;
-    while ((got = read(file, buffer + have, sizeof buffer - 1 - have)) > 0) {
-        have += (size_t)got;
-        buffer[have] = 0;
-        char *line = buffer, *newline;
-        for (; (newline = strchr(line, '\n')); line = newline + 1) {
-            unsigned long start, end, inode;
-            char mode[5], name[16];
-            *newline = 0;
-            int fields = sscanf(line, "%lx-%lx %4s %*x %*x:%*x %lu %15s", &start, &end, mode, &inode, name);
-            bool anonymous = fields == 4 || (fields == 5 && !strcmp(name, "[heap]"));
-            if (anonymous && inode == 0 && mode[0] == 'r' && mode[1] == 'w')
-                np_log(NP_AREA, NP_NO_THREAD, 0, start, end - start, 0, 0);
-        }
-        have = (size_t)(buffer + have - line);
-        memmove(buffer, line, have);
-        if (have == sizeof buffer - 1) break;
-    }
-    close(file);
+static bool log_area(const struct np_mapping *mapping, void *unused) {
+    (void)unused;
+    if (mapping->anonymous && mapping->readable && mapping->writable)
+        np_log(NP_AREA, NP_NO_THREAD, 0, mapping->start, mapping->end - mapping->start, 0, 0);
+    return true;
 }
 
 static void end(void) {
-    if (np_log_image()) log_areas();
+    if (np_log_image()) np_maps(log_area, NULL);
 }
 
 const struct np_hooks np_hooks = {

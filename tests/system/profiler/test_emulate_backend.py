@@ -1,7 +1,6 @@
 """The emulate backend on small programs whose accesses are known, under the real QEMU."""
 
 import os
-import shutil
 import signal
 import struct
 import subprocess
@@ -10,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from numaplan.common import UsageError
+from numaplan.common import MachineLacksError, UsageError
+from numaplan.profiler.backends.emulation.qemu import find_qemu
 from numaplan.profiler.trace.schema import LEVEL_CODE
 from tests.support.emulating import AREA, BASE, MARKS, Recorder, build
 
@@ -171,8 +171,10 @@ def test_static_programs(run: Recorder) -> None:
 
 
 def test_programs_of_another_architecture(run: Recorder, tmp_path: Path) -> None:
-    if shutil.which("qemu-aarch64") is None:
-        pytest.skip("qemu-aarch64 (qemu-user) is not installed")
+    try:
+        find_qemu("aarch64")
+    except MachineLacksError as error:
+        pytest.skip(str(error))
     code = [
         0xD2807D01,  # mov x1, #1000
         0xF81F03E1,  # loop: stur x1, [sp, #-16]

@@ -12,11 +12,12 @@ import pytest
 from numaplan.profiler.identity.environment import prepare
 from numaplan.profiler.identity.read import read_identity
 from numaplan.profiler.identity.records import Identity
+from tests.support.commands import emulator
 from tests.support.launching import build
 from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.system
-QEMU = shutil.which("qemu-x86_64")
+QEMU = emulator()
 
 
 def seen(
@@ -154,14 +155,14 @@ def test_file_size_limit_stops_the_log_not_the_program(tmp_path: Path) -> None:
     assert identity.lost > 0
 
 
-@pytest.mark.skipif(QEMU is None, reason="qemu-user is not installed")
+@pytest.mark.skipif(not QEMU, reason="no QEMU here emulates (nprof setup)")
 def test_the_same_paths_and_regions_under_emulation(tmp_path: Path) -> None:
     native, _ = seen(tmp_path / "native", [build("tree"), "3", "2"])
     workdir = tmp_path / "emulated"
     workdir.mkdir()
     environment = prepare(workdir, os.environ)
     preload = environment.pop("LD_PRELOAD")
-    argv = [str(QEMU), "-E", f"LD_PRELOAD={preload}", build("tree"), "3", "2"]
+    argv = [*QEMU, "-E", f"LD_PRELOAD={preload}", build("tree"), "3", "2"]
     subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, check=True, timeout=PATIENCE_S)
     emulated = read_identity(workdir)
     assert paths(emulated) == paths(native)
@@ -173,7 +174,7 @@ def test_the_same_paths_and_regions_under_emulation(tmp_path: Path) -> None:
     assert len(ours) == 6
 
 
-@pytest.mark.skipif(QEMU is None, reason="qemu-user is not installed")
+@pytest.mark.skipif(not QEMU, reason="no QEMU here emulates (nprof setup)")
 def test_children_of_an_emulated_program_are_emulated(tmp_path: Path) -> None:
     workdir = tmp_path / "emulated"
     workdir.mkdir()
@@ -182,7 +183,7 @@ def test_children_of_an_emulated_program_are_emulated(tmp_path: Path) -> None:
     script.chmod(0o755)
     environment = prepare(workdir, os.environ)
     preload = environment.pop("LD_PRELOAD")
-    prefix = [str(QEMU), "-E", f"LD_PRELOAD={preload}"]
+    prefix = [*QEMU, "-E", f"LD_PRELOAD={preload}"]
     environment["NUMAPLAN_EMULATE_PREFIX"] = "\x1f".join(prefix)
     # `env` is emulated and execs the script, whose interpreter execs the rest.
     argv = [*prefix, shutil.which("env") or "env", str(script)]

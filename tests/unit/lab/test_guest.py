@@ -1,10 +1,8 @@
 """From machines to guests: numbering, memory, QEMU's arguments, the initial files, the kernel image, jobs."""
 
-import ctypes
 import gzip
 import lzma
 import math
-import os
 import random
 import shutil
 import struct
@@ -19,7 +17,7 @@ from numaplan.common import MachineLacksError, UsageError
 from numaplan.lab.guest.initramfs import cpio
 from numaplan.lab.guest.job import Job, job_frame
 from numaplan.lab.guest.kernel import dependencies, load_order, unpack_bzimage
-from numaplan.lab.guest.qemu import command_line, plugin_name
+from numaplan.lab.guest.qemu import command_line
 from numaplan.lab.guest.shape import (
     MIN_NODE_MIB,
     dense,
@@ -31,7 +29,6 @@ from numaplan.lab.guest.shape import (
     shape_guest,
     with_cpus_per_node,
 )
-from numaplan.lab.places import lab_part
 from numaplan.lab.runs.configs import CONFIGS, Options, parse_configs
 from numaplan.lab.runs.session import Request, open_session
 from numaplan.lab.setup.fetch import set_up
@@ -194,19 +191,6 @@ def test_jobs_are_told_to_the_agent_in_pairs() -> None:
     assert {(b"program", b"/bin/app"), (b"cwd", b"/a b"), (b"timeout_ms", b"1500"), (b"trace", b"/t")} < set(
         pairs
     )
-
-
-def test_each_qemu_gets_the_plugin_it_takes() -> None:
-    assert plugin_name((7, 2)) == plugin_name((8, 2)) == "plugin.so"
-    assert plugin_name((9, 0)) == plugin_name((10, 1)) == "plugin2.so"
-    for name, version in (("plugin.so", 1), ("plugin2.so", 2)):
-        path = lab_part(name)
-        assert ctypes.c_int.in_dll(_plugin(path), "qemu_plugin_version").value == version
-
-
-def _plugin(path: Path) -> ctypes.CDLL:
-    """The plugin loaded as QEMU does, but that its calls to QEMU stay unresolved."""
-    return ctypes.CDLL(str(path), mode=os.RTLD_LAZY)
 
 
 def test_guests_are_emulated_even_where_kvm_is() -> None:

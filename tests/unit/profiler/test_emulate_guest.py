@@ -80,7 +80,7 @@ def request(tmp_path: Path, **environment: str) -> RecordRequest:
 
 
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(emulate, "find_qemu", lambda architecture: f"/bin/qemu-{architecture}")
+    monkeypatch.setattr(emulate, "find_qemu", lambda architecture: ["/ld.so", f"/bin/qemu-{architecture}"])
     command, environment = emulate.command_of(request(tmp_path, LD_PRELOAD="lib.so"), read_options({}))
     plugin = command[command.index("-plugin") + 1]
     assert ",dir=" + str(tmp_path).replace(",", ",,") + "/with,,comma," in plugin

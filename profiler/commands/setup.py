@@ -1,0 +1,22 @@
+"""`nprof setup`: get what emulation needs."""
+
+import sys
+from typing import Annotated
+
+from numaplan.common import Command, Option
+
+
+class SetupCommand(Command, frozen=True):
+    """Fetch a QEMU with plugins into your cache folder where the system has none; no privilege is needed.
+
+    Example: nprof setup
+    """
+
+    renew: Annotated[bool, Option(help="Fetch it again, or although the system has one.")] = False
+    from_source: Annotated[bool, Option(help="Build it from the distribution's sources instead.")] = False
+
+    def run(self) -> None:
+        from ..setup.qemu import set_up
+
+        words = set_up(self.renew, self.from_source, lambda text: print(f"nprof: {text}", file=sys.stderr))
+        print(f"{words[-1]} runs our plugin")

@@ -1,0 +1,89 @@
+"""Which QEMU emulates: one that has loaded our plugin, which says the version that this QEMU takes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from numaplan.common import MachineLacksError
+from numaplan.profiler.backends.emulation.qemu import PLUGIN, fetched, find_qemu
+from tests.support.commands import needs
+
+TAKES = "echo numaplan: loaded"
+STATIC = "echo \"qemu: unknown option 'plugin'\" >&2; exit 1"
+OTHER = 'echo "Could not load plugin: requires API version 2" >&2; exit 1'
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """The one folder on PATH, and that of what `nprof setup` fetched."""
+    system, cache = tmp_path / "bin", tmp_path / "cache" / "numaplan" / "qemu"
+    monkeypatch.setenv("PATH", str(system))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    system.mkdir()
+    (cache / "bin").mkdir(parents=True)
+    return system, cache
+
+
+def put(folder: Path, does: str) -> str:
+    program = folder / "qemu-x86_64"
+    program.write_text(f"#!/bin/sh\n{does}\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+def test_the_systems_is_taken_where_it_loads_our_plugin(folders: tuple[Path, Path]) -> None:
+    system, cache = folders
+    put(cache / "bin", TAKES)
+    program = put(system, TAKES)
+    assert find_qemu("x86_64") == [program]
+
+
+@pytest.mark.parametrize("does", [STATIC, OTHER, "exit 0", None])
+def test_else_the_fetched_one(folders: tuple[Path, Path], does: str | None) -> None:
+    system, cache = folders
+    if does:
+        put(system, does)
+    program = put(cache / "bin", TAKES)
+    assert find_qemu("x86_64") == [program]
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        (STATIC, "built without plugins"),
+        (OTHER, "does not take our plugin .*API version 2"),
+        (None, "not installed"),
+    ],
+)
+def test_none_that_loads_it(folders: tuple[Path, Path], does: str | None, said: str) -> None:
+    if does:
+        put(folders[0], does)
+    with pytest.raises(MachineLacksError, match=said) as caught:
+        find_qemu("x86_64")
+    assert "nprof setup" in caught.value.hint
+
+
+def test_what_came_with_its_libraries_is_started_by_its_loader(folders: tuple[Path, Path]) -> None:
+    cache = folders[1]
+    program = put(cache / "bin", TAKES)
+    (cache / "ld.so").symlink_to(sys.executable)
+    assert fetched("x86_64") == [f"{cache}/ld.so", "--library-path", f"{cache}/lib", program]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_plugin_speaks_the_version_that_the_qemu_takes(tmp_path: Path, version: int) -> None:
+    needs("cc")
+    qemu = tmp_path / "qemu.so"
+    offered = {1: "qemu_plugin_n_vcpus", 2: "qemu_plugin_scoreboard_new"}[version]
+    source = f"void *{offered}(unsigned long bytes) {{ return (void *)bytes; }}"
+    command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(qemu)]
+    subprocess.run(command, input=source.encode(), check=True)
+    script = f"""import ctypes, os
+ctypes.CDLL({str(qemu)!r}, mode=ctypes.RTLD_GLOBAL)
+plugin = ctypes.CDLL({str(PLUGIN)!r}, mode=os.RTLD_LAZY)
+print(ctypes.c_int.in_dll(plugin, "qemu_plugin_version").value)"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, env=os.environ)
+    assert int(done.stdout) == version
