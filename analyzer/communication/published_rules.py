@@ -63,7 +63,7 @@ def last_two_writers(samples: SortedSamples) -> tuple[Index, Index]:
     """Each sample with the last two different writers of its block that are not its own thread."""
     last = samples.previous(samples.is_write)
     # The first write of each run of writes by one thread; the run before the last one has the second writer.
-    before = np.where(last >= 0, samples.thread[last], -1)
+    before = np.where(last >= 0, samples.thread[last].astype(np.int64), -1)
     opens = samples.is_write & (before != samples.thread)
     run = samples.previous(opens)
     second = np.where(run >= 0, last[run], -1)

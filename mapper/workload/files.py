@@ -6,6 +6,7 @@ may be counted in directions: they are refused, or made symmetric where that is 
 """
 
 import io
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -150,7 +151,9 @@ def _read_sparse(path: Path) -> Any:
             loaded = sparse.load_npz(io.BytesIO(data))
         else:
             _check_market(data)
-            loaded = scipy_io.mmread(io.BytesIO(data))
+            with warnings.catch_warnings():  # that it will be an array: it is made one below
+                warnings.simplefilter("ignore", DeprecationWarning)
+                loaded = scipy_io.mmread(io.BytesIO(data))
         rows, columns = loaded.shape
         if rows != columns or not 1 <= rows <= MAX_THREADS:
             raise ValueError(f"{rows} x {columns}, not a square of at most {MAX_THREADS}")

@@ -127,7 +127,8 @@ static inline void cached_access_once(unsigned vcpu, qemu_plugin_meminfo_t info,
 
 void em_on_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void *ip) {
     access_once(vcpu, info, addr, ip);
-    for (unsigned part = 1; unlikely(part < qemu_access_parts(info)); part++) access_once(vcpu, info, addr + 8 * part, ip);
+    for (unsigned part = 1; unlikely(part < qemu_access_parts(info)); part++)
+        access_once(vcpu, info, addr + 8 * part, ip);
 }
 
 void em_on_cached_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void *ip) {
