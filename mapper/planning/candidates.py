@@ -110,6 +110,8 @@ def _of_all(task: TimedTask) -> list[Placement]:
 def _starts(task: TimedTask) -> dict[str, Nodes]:
     """Where threads may be, by name; each placement once."""
     methods = {name: task.mapped(name) for name in ("compact", "scatter", "best")}
+    if task.seen_on and task.problem.fixed is None:
+        methods["as recorded"] = task.places_on(task.seen_on)
     seen: set[bytes] = set()
     answer: dict[str, Nodes] = {}
     for name, places in {**methods, **_filled(task)}.items():

@@ -241,3 +241,13 @@ def test_nothing_is_said_of_balance_where_nothing_is_balanced() -> None:
         for objective in ("time", "balanced")
     }
     assert "20% of the load" in said["balanced"] and "20% of the load" not in said["time"]
+
+
+def test_where_threads_were_seen_is_tried_too() -> None:
+    work, machine = workload(lines=PAIRS), Machine.load("2x2")
+    seen = replace(work, machine=machine, seen_on=(1, 0, 0, 1))
+    plan = make_plan(seen, machine, PlanOptions()).plan
+    assert {"as recorded", "as recorded, first touch"} <= set(plan.predicted.costs)
+    assert plan.predicted.today is not None and plan.predicted.today.threads == "recorded"
+    other = make_plan(seen, Machine.load("2x4"), PlanOptions()).plan  # another machine's nodes say nothing
+    assert "as recorded" not in other.predicted.costs
