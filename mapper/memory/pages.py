@@ -3,13 +3,8 @@
 A page's home is the node whose threads touch it most; pages that many nodes read and hardly anyone writes are
 interleaved, so that no one memory controller serves them all; neighbours with one home become one run. What
 the plan does not place (stacks, small blocks, libraries' data) is where it was first touched.
-
-Small memory of libraries is where it should be without a plan: every process of a job has a hundred such
-regions (of the C library, of MPI), each with a few accesses, and the thread that touches one first is the one
-that uses it. A plan that lists them all could not be read.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -22,6 +17,7 @@ from numaplan.profiler import RegionKey
 
 from ..plan_file.parts import PlanRegion, Policy, Run
 from .capacity import fit_capacity, spread_traffic
+from .left_out import leave_out
 from .next_touch import next_touch_gain
 from .run_table import PAGE, RunTable, Spread, counts_by_node, make_table
 from .site_rules import SiteRule, site_rules, table_of_block, tables_by_region, totals_by_entry
@@ -32,9 +28,6 @@ MAX_REGIONS = 1000
 WITNESSES = 16  # of a rule's blocks
 MAX_ALL_RUNS = 10_000  # with MAX_REGIONS keeps the plan file under 1 MB, however much memory there is
 LEAST_RUNS = 4  # that every region may have
-SMALL = 1 << 20  # bytes of a region
-LOST = 1e-3  # share of all accesses that may become remote by leaving them all out
-_OF_LIBRARY = re.compile(r"\.so(\.[0-9.]+)?([:+]|$)")  # libc.so.6:.data, libmpi.so.40+0x1f
 UNPLACED = 1e-3  # share of all accesses that the least used regions, not worth a line in the plan, may have
 
 Ints = NDArray[np.int64]
@@ -116,7 +109,7 @@ def place_pages(
                 changing.append((table.key, gain))
         tables[number] = table
         spare -= max(0, len(table.home) - LEAST_RUNS)
-    left = _leave_out(stats, tables, rules, node_of)
+    left = leave_out(stats, tables, rules, node_of)
     fit_capacity(list(tables.values()), machine)
     spread_traffic(list(tables.values()), machine)
     placed = tables_by_region(stats, tables, rules)
@@ -175,20 +168,6 @@ def _shares(stats: PageCounts, tables: Mapping[int, RunTable], rules: Mapping[in
     return [float(f"{min(totals[number] / every, 1.0):.4g}") for number in tables]
 
 
-def _leave_out(
-    stats: PageCounts, tables: dict[int, RunTable], rules: Mapping[int, SiteRule], node_of: Ints
-) -> list[RegionKey]:
-    """Take the regions without gain out of the tables, and rules that are for such only; their keys."""
-    out = set(without_gain(stats, tables_by_region(stats, tables, rules), node_of))
-    left = []
-    for number in list(tables):
-        members = rules[number].members.tolist() if number in rules else [number]
-        if out.issuperset(members):
-            del tables[number]
-            left += [stats.regions[member] for member in members]
-    return left
-
-
 def _plan_region(table: RunTable, machine: Machine) -> PlanRegion:
     ids = machine.node_ids
     blocks = table.blocks or msgspec.UNSET
@@ -215,38 +194,4 @@ def _equal_parts(table: RunTable, ids: Sequence[int]) -> tuple[Run, ...]:
     return tuple(
         Run(offset=a * PAGE, bytes=min(b * PAGE, table.key.bytes) - a * PAGE, node=ids[node])
         for node, a, b in zip(nodes, cuts[:-1], cuts[1:], strict=True)
-    )
-
-
-def without_gain(stats: PageCounts, tables: Mapping[int, RunTable], node_of: Ints) -> list[int]:
-    """Numbers of the small regions of libraries that are as good where their pages are touched first.
-
-    node_of: (N,) position of each thread's node. Those that lose least go first, while all together make no
-    more than LOST of the accesses remote.
-    """
-    wanted = [number for number, table in tables.items() if _is_small(table)]
-    if stats.toucher is None or not wanted:
-        return []
-    rows = np.flatnonzero(np.isin(stats.region, wanted) & (stats.thread >= 0))
-    rows = rows[stats.thread[rows] < len(node_of)]
-    user, toucher = node_of[stats.thread[rows]], stats.toucher[rows]
-    first = np.where(toucher >= 0, node_of[np.clip(toucher, 0, len(node_of) - 1)], -1)
-    home = np.empty(len(rows), np.int64)
-    for number in wanted:
-        own = stats.region[rows] == number
-        home[own] = tables[number].homes_of(stats.page[rows[own]])
-    gain = stats.accesses[rows] * ((home == user).astype(float) - (first == user))
-    gains = np.bincount(stats.region[rows], weights=gain, minlength=len(stats.regions))
-    order = sorted(wanted, key=lambda number: (gains[number], number))
-    lost = np.cumsum(np.maximum(gains[order], 0.0))
-    return [order[place] for place in np.flatnonzero(lost <= LOST * float(stats.accesses.sum())).tolist()]
-
-
-def _is_small(table: RunTable) -> bool:
-    """Whether it belongs to a shared library, or was allocated by one."""
-    return (
-        bool(_OF_LIBRARY.search(table.key.name))
-        and table.key.bytes < SMALL
-        and not table.interleave
-        and not table.next_touch
     )

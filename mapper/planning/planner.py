@@ -11,9 +11,10 @@ from numaplan.machine import Machine
 
 from ..plan_file.parts import AtInput, PlanMachine, PlanThread, Predicted
 from ..plan_file.plan import Plan
+from ..threads.inputs import check_loads
 from ..threads.methods import find_method
 from ..threads.pins import resolve_pins
-from ..threads.problem import Nodes, check_loads
+from ..threads.problem import Nodes
 from ..workload.lanes import by_lane, lanes_of
 from ..workload.workload import Workload
 from .by_threads import place_for_threads

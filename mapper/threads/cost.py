@@ -9,7 +9,8 @@ from numaplan.common import UsageError
 from numaplan.machine import Machine
 
 from ..plan_file.parts import Metrics
-from .problem import Floats, Nodes, Problem, check_loads, check_matrix, cpu_distances
+from .inputs import check_loads, check_matrix
+from .problem import Floats, Nodes, Problem, cpu_distances
 from .sparse import SparseMatrix
 
 

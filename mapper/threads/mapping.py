@@ -11,10 +11,11 @@ from numaplan.common import UsageError
 from numaplan.machine import Machine
 
 from .cost import as_machine
+from .inputs import check_phases
 from .methods import Method, find_method
 from .phases import MOST_THREADS, goal_of, phase_loads
 from .pins import hold_pins
-from .problem import TOLERANCE, Nodes, Problem, check_phases, new_problem
+from .problem import TOLERANCE, Nodes, Problem, new_problem
 from .refine import refine
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from numaplan.common import UsageError, read_document
 
-from ..threads.problem import MAX_THREADS, Floats, check_loads, check_matrix, check_phases
+from ..threads.inputs import MAX_THREADS, Floats, check_loads, check_matrix, check_phases
 from ..threads.sparse import SparseMatrix
 
 MATRIX_LIMIT = 1 << 30  # bytes of text

@@ -18,7 +18,8 @@ from numaplan.machine import Machine
 
 from .database import QUIET, limited, open_database, show_tables
 from .rows import RegionRow, ThreadRow
-from .schema import ADDED, COLUMNS, ENUMS, READABLE_VERSIONS, TABLES, array_type
+from .sample_columns import as_type, lacks, listed, of_arrow
+from .schema import ADDED, COLUMNS, READABLE_VERSIONS, TABLES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,6 +50,10 @@ class Trace:
         self.part = part
         rows = self.rows("SELECT key, value FROM meta")
         self.meta: dict[str, str] = {str(key): str(value) for key, value in rows}
+
+    @property
+    def _schema(self) -> str:
+        return self.meta.get("schema", "")
 
     @staticmethod
     def open(path: str | os.PathLike[str], exporting_to: Path | None = None) -> "Trace":
@@ -177,7 +182,7 @@ class Trace:
 
         For traces whose samples are known to fit into memory.
         """
-        return self._samples(columns, f"SELECT {self._listed(columns)} FROM samples")
+        return self._samples(columns, f"SELECT {listed(columns, self._schema)} FROM samples")
 
     def sample_blocks(
         self, columns: Sequence[str], where: str = "", order: str = "", block: int = BLOCK
@@ -190,7 +195,7 @@ class Trace:
         for column in columns:
             if column not in COLUMNS:
                 raise UsageError(f"samples have no column {column!r}", f"choose from {', '.join(COLUMNS)}")
-        sql = f"SELECT {self._listed(columns)} FROM samples"
+        sql = f"SELECT {listed(columns, self._schema)} FROM samples"
         if where:
             sql += f" WHERE {where}"
         if order:
@@ -211,7 +216,7 @@ class Trace:
                     batch = next(batches, None)
                 if batch is None:
                     return
-                yield {name: _array(batch.column(name), COLUMNS[name]) for name in columns}
+                yield {name: of_arrow(batch.column(name), COLUMNS[name]) for name in columns}
         finally:
             cursor.close()
 
@@ -232,22 +237,10 @@ class Trace:
             raise
         return cursor
 
-    def _lacks(self, column: str) -> bool:
-        """Whether the trace is of a schema that had no such column of samples."""
-        return self.meta.get("schema") in ADDED.get(column, ())
-
-    def _listed(self, columns: Sequence[str]) -> str:
-        """Columns of samples as SQL that gives plain numbers; those that are not there, not known."""
-        kinds = ((column, COLUMNS[column]) for column in columns)
-        return ", ".join(
-            f"(-1)::{kind} AS {column}" if self._lacks(column) else _as_numbers(column, kind)
-            for column, kind in kinds
-        )
-
     def _samples(self, columns: Sequence[str], sql: str) -> "dict[str, Array]":
         """The answer to a query for columns of samples, in their own types."""
         found = self.arrays(sql)
-        return {name: _as_type(found[name], COLUMNS[name]) for name in columns}
+        return {name: as_type(found[name], COLUMNS[name]) for name in columns}
 
     def _check(self) -> None:
         found = self.meta.get("schema")
@@ -262,29 +255,5 @@ class Trace:
                     f"{self.path}: {name} is {text[:40]!r}, which is impossible", "record it again"
                 )
         for column in ADDED:
-            if not self._lacks(column):
+            if not lacks(column, self._schema):
                 self.rows(f"SELECT {column} FROM samples WHERE false")
-
-
-def _as_numbers(column: str, kind: str) -> str:
-    """An SQL expression that gives a column's values, truth values or enum codes as plain numbers.
-
-    Of the type that they have today: cpus and nodes were shorter in earlier traces.
-    """
-    if kind in ENUMS:
-        return f"enum_code({column}) AS {column}"
-    return f"{column}::{'UTINYINT' if kind == 'BOOLEAN' else kind} AS {column}"
-
-
-def _as_type(values: "Array", kind: str) -> "Array":
-    """The values in the type that columns of this kind have."""
-    return values.astype(array_type(kind), copy=False)
-
-
-def _array(column: Any, kind: str) -> "Array":
-    """An Arrow column of numbers without gaps as an array (Arrow's own conversion would load pandas)."""
-    import numpy as np
-
-    numbers = np.dtype("uint8" if kind == "BOOLEAN" else array_type(kind))
-    start = column.offset * numbers.itemsize
-    return _as_type(np.frombuffer(column.buffers()[1], numbers, len(column), start), kind)

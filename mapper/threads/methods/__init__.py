@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from numaplan.common import UsageError
 
-from ..problem import WHOLE_LIMIT, Nodes, Problem
+from ..inputs import WHOLE_LIMIT
+from ..problem import Nodes, Problem
 from .best import best
 from .choicemap import choicemap
 from .cmlb import cmlb

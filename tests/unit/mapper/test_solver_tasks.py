@@ -13,11 +13,12 @@ from numaplan.common import UsageError
 from numaplan.mapper import METHODS, evaluate, map_threads
 from numaplan.mapper.threads.bounds import lower_bound
 from numaplan.mapper.threads.cost import load_deviation, objective_value
+from numaplan.mapper.threads.inputs import WHOLE_LIMIT
 from numaplan.mapper.threads.mapping import place_threads
 from numaplan.mapper.threads.methods.best import best
 from numaplan.mapper.threads.methods.exact import exact
 from numaplan.mapper.threads.pins import hold_pins
-from numaplan.mapper.threads.problem import WHOLE_LIMIT, Floats, Nodes, Problem, new_problem
+from numaplan.mapper.threads.problem import Floats, Nodes, Problem, new_problem
 from numaplan.mapper.threads.solver import load_rows
 from numaplan.mapper.threads.sparse import SparseMatrix, sparse_matrix
 from numaplan.mapper.workload.files import read_comm
