@@ -10,6 +10,7 @@ from .plan import Plan
 
 MOST_NODES = 16  # in one line
 DIFFERENT = 0.02
+ROUNDED = 0.005  # less than that is shown as 0 %
 MUCH = 0.05  # of the accesses: worth a line
 MOSTLY = 0.5
 
@@ -120,7 +121,8 @@ def _larger(plan: Plan, found: Sequence[AtInput]) -> list[str]:
     if plan.alone:
         return [f"{head} a plan {saved}: record with --for-footprint"]
     lost = change.best_here / plan.predicted.cost - 1 if plan.predicted.cost > 0 else 0.0
-    return [f"{head} another plan {saved} and costs {lost:.0%} more here: record with --for-footprint"]
+    here = f"{lost:.0%} more here" if lost >= ROUNDED else "no more here"
+    return [f"{head} another plan {saved} and costs {here}: record with --for-footprint"]
 
 
 def _size(found: AtInput) -> str:

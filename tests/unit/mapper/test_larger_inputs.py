@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from numaplan.mapper import PlanOptions, make_plan
+from numaplan.mapper.plan_file.parts import AtInput
 from numaplan.mapper.plan_file.summary import summary
 from numaplan.mapper.workload.from_trace import workload_of_trace
 from numaplan.mapper.workload.larger_inputs import LargerInput
@@ -119,3 +120,22 @@ def test_pools_and_one_node() -> None:
     (found,) = make_plan(work, Machine.load("4x2"), PlanOptions()).larger
     assert not found.changes
     assert make_plan(work, Machine.load("1x4"), PlanOptions()).larger == ()
+
+
+def test_another_plan_that_costs_no_more_here_is_said_to() -> None:
+    work = workload(lines=EVERYONE, users=[[0], [1], [2], [3]])
+    plan = make_plan(work, Machine.load("2x2"), PlanOptions()).plan
+    here = plan.predicted.cost
+    for loses, words in ((-0.02, "costs no more here"), (0.1, "costs 10% more here")):
+        there = AtInput(
+            times=32,
+            bytes=0,
+            cost=4e6,
+            alone=8e6,
+            best="scatter",
+            best_cost=3e6,
+            best_here=here * (1 + loses),
+            changes=True,
+        )
+        (line,) = (one for one in summary(plan, None, [there]) if one.startswith("larger"))
+        assert f"from 32 times as large on another plan saves 25% there and {words}" in line
