@@ -98,7 +98,7 @@ def _remarks(problem: Problem, places: Nodes, options: PlanOptions) -> list[str]
         if off > problem.tolerance + 1e-9:
             remarks.append(
                 f"no placement keeps every node within {problem.tolerance:.0%} of its share of the load;"
-                f" this one is close to the best found: off by at most {off:.1%}"
+                f" this one is off by at most {off:.1%}"
             )
     if not problem.matrix.any():
         remarks.append("the threads do not communicate: any placement is as good as another")
