@@ -16,6 +16,7 @@ from numaplan.machine import Machine
 from .program import Program, Ready, make_ready
 
 BASELINES = ("default", "compact", "interleave")
+BESIDE_PLAN = (*BASELINES, "online")  # what is counted beside the plan
 _LIMIT = 300  # seconds of a counted run
 _RECORD_LIMIT = 900
 _SAID = ("predicted", "provenance", "method", "objective")  # parts of a plan that place nothing
@@ -76,7 +77,8 @@ def measure(program: Program, keep: Path, machine: str, *, count: bool, configs:
 
 def _record(ready: Ready, place: Place) -> None:
     partial = place.folder / f"partial-{place.machine}.db"
-    command = ["nprof", "record", "--backend", "emulate", "--machine", place.machine, "-o", str(partial)]
+    command = ["nprof", "record", "--backend", ready.program.backend, "-o", str(partial)]
+    command += ["--machine", place.machine] * (ready.program.backend == "emulate")
     command += ["--multiprocess"] * ready.program.multiprocess
     started = perf_counter()
     try:

@@ -24,7 +24,8 @@ class Program:
     argv, build, environment: with {threads}, {build} (a folder) and others of `make_ready` filled in;
     needs: commands, or absolute patterns of files; packages: what to install for them; threads: the most it
     is started with; checked: what it prints when its own check holds, nothing where the exit code tells;
-    homes: its threads keep their roles, or its memory its users, so that a plan can help.
+    homes: its threads keep their roles, or its memory its users, so that a plan can help; backend: with
+    which it is recorded.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Program:
     checked: str = "checked"
     homes: bool = False
     multiprocess: bool = False
+    backend: str = "emulate"
 
 
 @dataclass(frozen=True)

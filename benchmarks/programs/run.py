@@ -10,7 +10,7 @@ import msgspec
 from numaplan.common import NumaplanError, UsageError
 from numaplan.machine import Machine
 
-from .measuring import BASELINES, Place, measure
+from .measuring import BESIDE_PLAN, Place, measure
 from .page import write_page
 from .program import Program
 from .programs import PROGRAMS
@@ -63,7 +63,7 @@ def _measure(program: Program, folder: Path, machine: str, wanted: Wanted) -> No
     failed = Place(folder / program.name, machine).failed
     failed.parent.mkdir(parents=True, exist_ok=True)
     try:
-        configs = _parts(wanted.configs) or BASELINES
+        configs = _parts(wanted.configs) or BESIDE_PLAN
         measure(program, folder, machine, count=wanted.count, configs=configs)
         failed.unlink(missing_ok=True)
     except NumaplanError as error:

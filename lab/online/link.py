@@ -52,10 +52,10 @@ class Link:
         while seen != greeting:
             seen = (seen + self._receive(1))[-len(greeting) :]
 
-    def look(self) -> tuple[int, list[ThreadState]]:
-        """ns of the guest's clock, and all threads of the program."""
-        now, *lines = self._ask(_LOOK).decode().splitlines()
-        return int(now), [_thread(line.split()) for line in lines]
+    def look(self) -> list[ThreadState]:
+        """All threads of the program."""
+        _now, *lines = self._ask(_LOOK).decode().splitlines()
+        return [_thread(line.split()) for line in lines]
 
     def name_tasks(self, tasks: NDArray[np.uint64]) -> NDArray[np.int64]:
         """(n, 2) thread and process id of each of the kernel's tasks, by its address; 0 where it is gone."""

@@ -26,11 +26,10 @@ _EMPTY_SECONDS = 0.2  # in which no ring fills up
 
 @dataclass(frozen=True)
 class _Moment:
-    """One moment by our clock, that of the host and that of the guest (ns)."""
+    """One moment by our clock and that of the host (ns)."""
 
     seconds: float
     host_ns: int
-    guest_ns: int
 
 
 class GuestSystem:
@@ -45,7 +44,7 @@ class GuestSystem:
     def __init__(self, link: Link, rings: Rings) -> None:
         self._link, self._rings = link, rings
         self._begun = False
-        self._last = _Moment(0.0, 0, 0)
+        self._last = _Moment(0.0, 0)
         self._states: dict[int, ThreadState] = {}
         self._threads: dict[int, list[int]] = {}
         self._times: dict[int, tuple[int, int, float, float]] = {}  # as read, and by our clock
@@ -162,8 +161,7 @@ class GuestSystem:
         self._link.greet()
         self._rings.start(PERIOD)
         self._begun = True
-        guest_ns, _threads = self._link.look()
-        self._last = _Moment(0.0, time.monotonic_ns(), guest_ns)
+        self._last = _Moment(0.0, time.monotonic_ns())
 
     def _empty(self) -> None:
         piece, lost = self._rings.take()
@@ -172,18 +170,34 @@ class GuestSystem:
         self._emptied = time.monotonic()
 
     def _look(self, before: _Moment) -> None:
-        guest_ns, states = self._link.look()
-        self._last = _Moment(self.now(), time.monotonic_ns(), guest_ns)
-        passed = max(guest_ns - before.guest_ns, 1)
-        scale = (self._last.seconds - before.seconds) * 1e9 / passed
-        times = {}
-        for state in states:
-            ran, waited, ours_ran, ours_waited = self._times.get(state.tid, (0, 0, 0.0, 0.0))
-            ours_ran += (state.ran_ns - ran) * scale
-            ours_waited += (state.waited_ns - waited) * scale
-            times[state.tid] = (state.ran_ns, state.waited_ns, ours_ran, ours_waited)
-        self._times = times
+        states = self._link.look()
+        self._last = _Moment(self.now(), time.monotonic_ns())
+        self._times = self._translated(states, (self._last.seconds - before.seconds) * 1e9)
         self._states = {state.tid: state for state in states}
         self._threads = {}
         for state in sorted(states):
             self._threads.setdefault(state.pid, []).append(state.tid)
+
+    def _translated(
+        self, states: Sequence[ThreadState], passed_ns: float
+    ) -> dict[int, tuple[int, int, float, float]]:
+        """Each thread's times, by the guest's clock and by ours, in which the busiest thread was always busy.
+
+        The guest counts much less: where it has more cpus than the host, a thread that should go on does not
+        know of it before its cpu has its turn on the host.
+        """
+        none = (0, 0, 0.0, 0.0)
+        before = {state.tid: self._times.get(state.tid, none) for state in states}
+        busiest = max(
+            (state.ran_ns + state.waited_ns - sum(before[state.tid][:2]) for state in states), default=0
+        )
+        scale = passed_ns / busiest if busiest > 0 else 0.0
+        return {
+            state.tid: (
+                state.ran_ns,
+                state.waited_ns,
+                before[state.tid][2] + (state.ran_ns - before[state.tid][0]) * scale,
+                before[state.tid][3] + (state.waited_ns - before[state.tid][1]) * scale,
+            )
+            for state in states
+        }

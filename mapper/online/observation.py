@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.machine import Machine
+from numaplan.machine import Machine, latencies
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -20,7 +20,6 @@ Flags = NDArray[np.bool_]
 
 CROWDED = 0.5  # busy threads of a node more than cpus, from which on it has too many
 RUNNING = 0.05  # of an interval; who ran or wanted to run for more needs a cpu
-LOCAL_NS = 90.0  # of a node at distance 10, where the machine's latencies are unknown
 
 
 @dataclass(frozen=True)
@@ -40,21 +39,16 @@ class MachineView:
 
     @staticmethod
     def of(machine: Machine) -> "MachineView":
-        """The view of a machine; latencies follow its distances where they were not measured."""
+        """The view of a machine; latencies are those that costs are counted with."""
         cpus = np.array(machine.cpus, dtype=np.int64)
         row = {node: index for index, node in enumerate(machine.node_ids)}
         distances = machine.distance_matrix
-        latency = (
-            np.array(machine.latency_ns, dtype=np.float64)
-            if machine.latency_ns
-            else LOCAL_NS * distances / 10.0
-        )
         return MachineView(
             node_ids=np.array(machine.node_ids, dtype=np.int64),
             cpu_ids=cpus,
             cpu_node=np.array([row[machine.node_of_cpu[cpu]] for cpu in machine.cpus], dtype=np.int64),
             distances=distances,
-            latency_ns=latency,
+            latency_ns=latencies(machine),
         )
 
     @property

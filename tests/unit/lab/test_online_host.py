@@ -103,7 +103,10 @@ class Agent(threading.Thread):
         if what == 1:
             self.looks += 1
             ran = self.looks * 10**9
-            lines = [str(self.looks * 2 * 10**9), *(f"5 {tid} 1 {ran} 0 {3:064x}" for tid in (5, 6))]
+            lines = [
+                str(self.looks * 2 * 10**9),
+                *(f"5 {tid} 1 {ran // (tid - 4)} 0 {3:064x}" for tid in (5, 6)),
+            ]
             return "\n".join(lines).encode()
         if what == 2:
             tasks = np.frombuffer(data, "<u8")
@@ -115,7 +118,7 @@ class Agent(threading.Thread):
 
 
 def test_seconds_are_the_programs_accesses(tmp_path: Path) -> None:
-    """However long they take: threads that ran for half the guest's time ran for half of ours."""
+    """However long they take: the busiest thread ran all the time, who ran half as long for half of it."""
     plugin, (ours, theirs) = Plugin(tmp_path), socket.socketpair()
     agent, stop = Agent(theirs), threading.Event()
     system = GuestSystem(Link(ours, stop), Rings(tmp_path))
@@ -131,9 +134,12 @@ def test_seconds_are_the_programs_accesses(tmp_path: Path) -> None:
     assert system.now() == pytest.approx(seconds)
     assert system.members((1,), 0.0) == [5]
     assert system.thread_ids(5) == [5, 6]
-    times = system.thread_times(5, 6)
-    assert times is not None
-    assert times.ran_ns == pytest.approx(seconds * 1e9)  # since its birth, at this interval's rate
+    for tid, share in ((5, 1.0), (6, 0.5)):
+        times = system.thread_times(5, tid)
+        assert times is not None
+        assert times.ran_ns == pytest.approx(
+            share * seconds * 1e9
+        )  # since its birth, at this interval's rate
     system.bind(6, frozenset({0, 2}))
     assert agent.bound[:2] == bytes([5, 0])
     assert system.allowed_cpus(6) == {0, 2}

@@ -12,6 +12,7 @@ from numaplan.mapper.online.policies.page_sets import split_keys
 from tests.support.policy_cases import machine_of, observation
 
 MACHINE = machine_of(2, 2)
+LOCAL_NS = float(MACHINE.latency_ns[0, 0])
 HEAVY = 2e6  # accesses a second of one page: what threads do that wait for memory most of the time
 
 
@@ -95,7 +96,7 @@ def test_communication_counts_what_two_threads_use_together() -> None:
 def test_slowing_is_fitted_to_latencies_under_load() -> None:
     pages, node = [(0, 100, 0), (0, 200, 1)], [0, 2]
     for factor in (1.0, 1.5, 4.0):
-        touches = [(0, 0, 1e6, 90.0 * factor), (1, 1, 1e6, 90.0 * factor)]
+        touches = [(0, 0, 1e6, LOCAL_NS * factor), (1, 1, 1e6, LOCAL_NS * factor)]
         seen = observation(MACHINE, node, pages=pages, touches=touches)
         outlook = fit_outlook(seen, in_rows(learn(NONE, seen, 0.0, 100), seen))
         assert outlook.factors(np.array([1e6, 1e6])).tolist() == pytest.approx([factor] * 2)
