@@ -19,6 +19,7 @@ from ...observation import Floats, Ints, Observation
 from ..page_sets import move_actions, split_keys
 from ..parameters import parameter
 from .grouping import Grouping
+from .huge_pages import NONE as NO_PAGES, SMALL_PAGES, Sent, as_one, huge_pages, in_huge, sent_pages
 from .knowledge import NONE, Sharing, Uses, in_rows, learn
 from .outlook import Outlook, fit_outlook
 from .seating import free_seats, group_threads, labelled, near_memory, seated
@@ -26,7 +27,7 @@ from .seating import free_seats, group_threads, labelled, near_memory, seated
 
 class Memory(NamedTuple):
     """What is remembered: uses, tids of the last interval, when to solve again, how long to wait
-    then, what the mapper put together by objective.
+    then, what the mapper put together by objective, pages sent away last, huge pages.
     """
 
     uses: Uses
@@ -34,6 +35,8 @@ class Memory(NamedTuple):
     solve_at: float
     pause: float
     groupings: dict[str, Grouping]
+    sent: Sent = Sent()
+    huge: Ints = NO_PAGES
 
 
 class Present(NamedTuple):
@@ -92,17 +95,19 @@ class Numaplan:
         before = state or Memory(NONE, frozenset(), 0.0, 0.0, {})
         uses = learn(before.uses, observation, self.decay if state else 0.0, self.pages)
         tids = frozenset(observation.threads.tid.tolist())
-        memory = before._replace(uses=uses, tids=tids)
-        sharing = in_rows(uses, observation)
+        huge = np.union1d(before.huge, huge_pages(before.sent, observation))
+        memory = before._replace(uses=uses, tids=tids, huge=huge, sent=Sent())
+        sharing = in_rows(as_one(uses, huge), observation)
         if not len(sharing.keys):
             return Decision((), memory)
-        present = self._present(observation, sharing)
+        present = self._present(observation, sharing, huge)
         stay = self._prospect(present, "stay", observation.threads.node)
         best, memory = stay, self._due(memory, before, observation)
         if memory.solve_at <= observation.time_s:
             best, memory = self._best(present, stay, memory)
             memory = self._solve_again(memory, observation.time_s, best is not stay)
         threads = self._thread_actions(observation, best, stay)
+        memory = memory._replace(sent=sent_pages(observation, sharing, best.pages))
         return Decision(threads + self._page_actions(observation, sharing, best), memory)
 
     def _due(self, memory: Memory, before: Memory, observation: Observation) -> Memory:
@@ -116,13 +121,14 @@ class Numaplan:
         wait = self.settle if moved else pause
         return memory._replace(solve_at=now + wait, pause=pause)
 
-    def _present(self, observation: Observation, sharing: Sharing) -> Present:
+    def _present(self, observation: Observation, sharing: Sharing, huge: Ints) -> Present:
         outlook, threads = fit_outlook(observation, sharing), observation.threads
         waiting, _ = outlook.waiting(threads.node, sharing.node)
         busy = np.bincount(threads.process, threads.busy, minlength=observation.processes.count)
         process, _ = split_keys(sharing.keys)
         each = self.page_cost + self.flush * busy[process]
-        prices = (each * observation.pages.bytes_per_page / 4096).astype(np.float64)
+        small = np.where(in_huge(observation, sharing, huge), SMALL_PAGES, 1)
+        prices = (each * small * observation.pages.bytes_per_page / 4096).astype(np.float64)
         overlap = min(1.0, float(busy.sum()) / waiting) if waiting > 0 else 0.0
         left = outlook.left_of_savings(sharing.node)
         return Present(observation, outlook, waiting, overlap, left, prices)

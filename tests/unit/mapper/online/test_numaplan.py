@@ -5,7 +5,8 @@ import pytest
 
 from numaplan.mapper.online.actions import MovePages, MoveThread
 from numaplan.mapper.online.observation import Observation
-from numaplan.mapper.online.policies.numaplan.knowledge import NONE, in_rows, learn
+from numaplan.mapper.online.policies.numaplan.huge_pages import as_one
+from numaplan.mapper.online.policies.numaplan.knowledge import NONE, Uses, in_rows, learn
 from numaplan.mapper.online.policies.numaplan.outlook import fit_outlook
 from numaplan.mapper.online.policies.numaplan.policy import Numaplan
 from numaplan.mapper.online.policies.page_sets import split_keys
@@ -53,6 +54,32 @@ def test_threads_that_share_come_together_when_memory_cannot_help() -> None:
 def test_what_lies_well_stays() -> None:
     seen = case([0, 1, 2, 3], [0, 0, 1, 1], [[0], [1], [2], [3]])
     assert Numaplan().decide(seen, None).actions == ()
+
+
+def test_a_huge_page_is_not_sent_to_two_nodes_again() -> None:
+    """Pages 1024 and 1025 have users on different nodes; both went to one of them, and so they always do."""
+
+    def seen(node: int, time_s: float) -> Observation:
+        touches = [(0, 0, 2 * HEAVY, 90.0), (1, 2, HEAVY, 90.0), (2, 1, HEAVY, 90.0)]
+        pages = [(0, 1024, node), (0, 1025, node), (0, 2048, 0)]
+        return observation(wide, [0, 2, 4], pages=pages, touches=touches, time_s=time_s)
+
+    wide, policy = machine_of(3, 2), Numaplan(fill=0, gain=1.0)
+    first = policy.decide(seen(1, 1.0), None)
+    assert page_moves(first.actions) == {0: [1024], 1: [2048], 2: [1025]}
+    second = policy.decide(seen(2, 2.0), first.state)
+    assert first.state.huge.size == 0 and second.state.huge.size == 1
+    assert page_moves(second.actions)[0] == [1024]  # with it goes the other one, which fewer use
+    third = policy.decide(seen(0, 3.0), second.state)
+    assert 0 not in (moves := page_moves(third.actions)) and 2 not in moves
+
+
+def test_uses_of_a_huge_page_are_of_its_most_used_small_one() -> None:
+    uses = Uses(np.array([1024, 1030, 1030, 4000]), np.array([7, 7, 8, 7]), np.array([1.0, 2.0, 1.0, 5.0]))
+    one = as_one(uses, np.array([2]))
+    assert one.page.tolist() == [1030, 1030, 4000] and one.tid.tolist() == [7, 8, 7]
+    assert one.weight.tolist() == [3.0, 1.0, 5.0]
+    assert as_one(uses, np.array([5])) is uses
 
 
 def test_nothing_moves_that_does_not_pay_back() -> None:
