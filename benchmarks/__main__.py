@@ -58,7 +58,7 @@ class BenchmarksCommand(Command, frozen=True):
     configs: Annotated[
         str,
         Option(
-            help="programs: what is counted beside the plan (default: default,compact,interleave,online).",
+            help="programs: counted beside the plan (default: default,compact,interleave,online-alone).",
             metavar="NAMES",
         ),
     ] = ""

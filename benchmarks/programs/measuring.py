@@ -16,7 +16,8 @@ from numaplan.machine import Machine
 from .program import Program, Ready, make_ready
 
 BASELINES = ("default", "compact", "interleave")
-BESIDE_PLAN = (*BASELINES, "online")  # what is counted beside the plan
+ONLINE = ("online-alone", "online")  # AutoNUMA off beside the policy, or on
+BESIDE_PLAN = (*BASELINES, ONLINE[0])  # what is counted beside the plan
 _LIMIT = 300  # seconds of a counted run
 _RECORD_LIMIT = 900
 _SAID = ("predicted", "provenance", "method", "objective")  # parts of a plan that place nothing
@@ -107,7 +108,7 @@ def _count(ready: Ready, place: Place, configs: Sequence[str]) -> None:
     command = ["nlab", "compare", "--cache", "--json", "--machine", place.machine, "--repeat", "1"]
     command += ["--timeout", str(_LIMIT), "--configs", ",".join(missing)]
     command += ["--plan", str(place.plan)] * ("plan" in missing)
-    command += ["--online", "numaplan"] * ("online" in missing)
+    command += ["--online", "numaplan"] * bool({*ONLINE} & {*missing})
     done = _run([*command, "--", *ready.argv], ready, 2 * _LIMIT * len(missing), codes=(0, 1))
     found = json.loads(done.stdout)["configs"]
     bad = {name: why for name, config in found.items() if (why := _failure(config["runs"]))}

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from .measuring import BASELINES, ONLINE
 from .rows import Counted, Row
 from .verdicts import Verdict, over_best
 
-_CONFIGS = ("default", "compact", "interleave", "plan", "online")
+_CONFIGS = (*BASELINES, "plan", *ONLINE)
 _NONE = "–"
 
 

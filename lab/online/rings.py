@@ -10,7 +10,7 @@ from ..guest.health import HEAD_BYTES, RING_BYTES
 
 _WORDS = [(name, "<u8") for name in ("time_ns", "task", "address", "code")]
 SAMPLE = np.dtype([*_WORDS, ("period", "<u4"), ("cpu", "<u2"), ("node", "u1"), ("flags", "u1")])
-STORE = 1  # of `flags`
+STORE, CACHED = 1, 2  # of `flags`
 _PAGE = 4096
 _VCPUS, _RECORDS, _PERIOD = 2, 3, 2  # places in the head, of 4, 4 and 8 bytes
 _HEAD, _LOST, _TAIL = 0, 1, 8  # in a ring, of 8 bytes

@@ -15,7 +15,7 @@ from numaplan.mapper import Ints
 from numaplan.profiler import EVENT_CODE, LiveEvents, LiveSamples, no_samples
 
 from .link import Link, ThreadState
-from .rings import STORE, Rings
+from .rings import CACHED, STORE, Rings
 
 PERIOD = 4001  # accesses a sample
 ACCESSES_A_SECOND = 50e6  # of all cpus: what the machine makes on an idle host, counting
@@ -77,6 +77,7 @@ class GuestSystem:
             return no_samples()
         self._empty()
         raw, lost = np.concatenate(self._pieces), self._lost
+        raw = raw[(raw["flags"] & CACHED) == 0]  # it would have cost the same anywhere
         self._pieces, self._lost = [], 0
         tasks, row = np.unique(raw["task"], return_inverse=True)
         before, named = self._last, self._link.name_tasks(tasks)

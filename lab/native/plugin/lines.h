@@ -10,13 +10,15 @@ void lab_lines_set_cpu(unsigned vcpu, unsigned cpu); /* its caches are to be tho
 bool lab_lines_open(unsigned vcpus);                 /* after the calibration; false: no memory, or a cpu unknown */
 void lab_lines_switch(unsigned vcpu);                /* the vcpu's row is another */
 
-/* At each counted access: one to this place in memory of the node. */
-static inline void lab_lines_access(unsigned vcpu, uint64_t key, bool store, unsigned node) {
+/* At each counted access: one to this place in memory of the node. Whether its cpu's own caches did not answer it. */
+static inline bool lab_lines_access(unsigned vcpu, uint64_t key, bool store, unsigned node) {
     struct cache_core *core = &lab_lines_cores[vcpu];
     uint64_t line = key >> LINE_SHIFT;
-    if (!core->l1 || caches_hit(core, line, store)) return;
+    if (!core->l1 || caches_hit(core, line, store)) return false;
     enum cache_level level = caches_miss(core, line, store);
-    lab_rows_current[vcpu]->lines->memory[node] += level == LEVEL_LOCAL || level == LEVEL_REMOTE;
+    bool memory = level == LEVEL_LOCAL || level == LEVEL_REMOTE;
+    lab_rows_current[vcpu]->lines->memory[node] += memory;
+    return memory || level == LEVEL_REMOTE_CACHE;
 }
 
 #endif

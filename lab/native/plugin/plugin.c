@@ -12,6 +12,7 @@
 #include "lines.h"
 #include "marks.h"
 #include "rows.h"
+#include "samples.h"
 #include "sampling.h"
 #include "sharing.h"
 
@@ -122,9 +123,10 @@ static void at_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addres
         unsigned node = page ? lab_nodes_find(key) : NODE_UNKNOWN;
         uint64_t parts = qemu_access_parts(info);
         lab_rows_current[vcpu]->accesses[node] += parts;
-        if (cached && node != NODE_UNKNOWN) lab_lines_access(vcpu, key, qemu_plugin_mem_is_store(info), node);
-        if (lab_sampling_due(vcpu, parts))
-            lab_sampling_take(vcpu, address, (uint64_t)(uintptr_t)code, qemu_plugin_mem_is_store(info), node);
+        bool store = qemu_plugin_mem_is_store(info);
+        bool inside = cached && node != NODE_UNKNOWN && !lab_lines_access(vcpu, key, store, node);
+        unsigned flags = (store ? SAMPLES_STORE : 0) | (inside ? SAMPLES_CACHED : 0);
+        if (lab_sampling_due(vcpu, parts)) lab_sampling_take(vcpu, address, (uint64_t)(uintptr_t)code, flags, node);
     } else if (__builtin_expect(address == probe_address && !calibrated, 0)) {
         lab_nodes_add_probe(probe_physical, qemu_plugin_get_hwaddr(info, address));
         probe_address = 0;

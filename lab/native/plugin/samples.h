@@ -10,6 +10,7 @@
 
 #define SAMPLES_MAGIC UINT64_C(0x31706d617362616c) /* "labsamp1" */
 #define SAMPLES_STORE 1u                           /* of `flags` */
+#define SAMPLES_CACHED 2u                          /* the cpu's own caches had it; only where they are modelled */
 
 struct lab_sample {
     uint64_t time_ns; /* the host's CLOCK_MONOTONIC */

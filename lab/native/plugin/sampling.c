@@ -82,7 +82,7 @@ static void put(unsigned number, const struct lab_sample *sample) {
     __atomic_store_n(&ring->head, at + 1, __ATOMIC_RELEASE);
 }
 
-void lab_sampling_take(unsigned number, uint64_t address, uint64_t code, bool is_store, unsigned node) {
+void lab_sampling_take(unsigned number, uint64_t address, uint64_t code, unsigned flags, unsigned node) {
     struct vcpu *vcpu = &vcpus[number];
     int64_t *left = &lab_sampling_countdowns[number].left;
     uint64_t period = head ? __atomic_load_n(&head->period, __ATOMIC_RELAXED) : 0;
@@ -99,5 +99,5 @@ void lab_sampling_take(unsigned number, uint64_t address, uint64_t code, bool is
                                      .period = (uint32_t)period,
                                      .cpu = vcpu->cpu,
                                      .node = (uint8_t)node,
-                                     .flags = is_store ? SAMPLES_STORE : 0});
+                                     .flags = (uint8_t)flags});
 }

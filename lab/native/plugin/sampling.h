@@ -13,7 +13,7 @@ struct lab_sampling_countdown {
 extern struct lab_sampling_countdown lab_sampling_countdowns[VCPUS_MAX];
 
 bool lab_sampling_open(const char *path, unsigned vcpus); /* false: the file cannot be used */
-void lab_sampling_take(unsigned vcpu, uint64_t address, uint64_t code, bool is_store, unsigned node);
+void lab_sampling_take(unsigned vcpu, uint64_t address, uint64_t code, unsigned flags, unsigned node);
 void lab_sampling_set_cpu(unsigned vcpu, unsigned cpu);
 void lab_sampling_switch(unsigned vcpu, uint64_t task);
 void lab_sampling_answer(unsigned vcpu); /* MARK_SAMPLER */
