@@ -26,6 +26,7 @@ static uint32_t planned_count;
 static NP_THREAD const uint32_t *plan_cpus; /* cpus of the plan, NULL where it does not name this thread */
 static NP_THREAD uint32_t plan_cpu_count;
 static NP_THREAD bool bound; /* to them, and not by its own wish to others */
+static NP_THREAD bool ours; /* its mask is one that we gave it, planned or not */
 
 /* The kernel itself, past our own syscall(). */
 static long kernel(long number, long tid, long bytes, void *mask) {
@@ -50,8 +51,18 @@ int nf_bind(const uint32_t *cpus, uint32_t count, bool planned) {
     pt_fill_mask(cpus, count, mask);
     if (kernel(SYS_sched_setaffinity, 0, sizeof mask, mask)) return errno;
     bound = planned;
+    ours = true;
     return 0;
 }
+
+bool nf_unbind(unsigned char before[PT_MASK]) {
+    if (!ours || at_start_bytes <= 0) return false;
+    memset(before, 0, PT_MASK);
+    if (kernel(SYS_sched_getaffinity, 0, PT_MASK, before) < 0) return false;
+    return kernel(SYS_sched_setaffinity, 0, sizeof at_start, at_start) == 0;
+}
+
+void nf_bind_again(unsigned char before[PT_MASK]) { kernel(SYS_sched_setaffinity, 0, PT_MASK, before); }
 
 void nf_log_affinity(uint32_t thread, uint64_t path, int error, bool planned, bool later, pid_t tid) {
     unsigned char mask[PT_MASK];
@@ -125,7 +136,7 @@ static bool keeps_plan(pid_t tid, const void *mask, size_t bytes) {
 }
 
 static void note_own_mask(pid_t tid) {
-    if (is_self(tid)) bound = false;
+    if (is_self(tid)) bound = ours = false;
 }
 
 int sched_getaffinity(pid_t tid, size_t bytes, cpu_set_t *mask) {

@@ -277,4 +277,6 @@ const struct np_hooks np_hooks = {
     .module_loaded = module_loaded,
     .exec_room = nf_exec_room,
     .exec_change = nf_exec_change,
+    .exec_leaves = nf_exec_leaves,
+    .exec_over = nf_exec_over,
 };

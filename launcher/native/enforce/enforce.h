@@ -70,6 +70,9 @@ void nf_blocks_end(uint32_t rules, uint32_t first_number); /* log what there is 
 void nf_affinity_start(const uint32_t *cpus, uint32_t count);
 /* Bind the calling thread; returns errno. Only a planned thread is told another mask. */
 int nf_bind(const uint32_t *cpus, uint32_t count, bool planned);
+/* Give the calling thread the mask that it would have without us, for what it starts; false: it has no other. */
+bool nf_unbind(unsigned char before[PT_MASK]);
+void nf_bind_again(unsigned char before[PT_MASK]);
 void nf_log_affinity(uint32_t thread, uint64_t path, int error, bool planned, bool later, pid_t tid);
 
 /* Planned threads of this process that live, by their number in the plan. */
@@ -83,6 +86,8 @@ void nf_planned_forked(void);
 
 size_t nf_exec_room(struct np_exec *call);
 void nf_exec_change(struct np_exec *call, void *room);
+bool nf_exec_leaves(struct np_exec *call);
+void nf_exec_over(struct np_exec *call);
 
 #pragma GCC visibility pop
 #endif

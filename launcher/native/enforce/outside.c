@@ -4,6 +4,7 @@
 #include "enforce.h"
 #include "exec.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,3 +93,15 @@ void nf_exec_change(struct np_exec *call, void *given) {
     call->path = by;
     call->argv = argv;
 }
+
+/* What is started finds the mask that the thread would have without us: with this library it binds itself, and tells its
+ * program that mask; without (env -i, chroot, another user) nothing else would take the thread off its cpus.
+ */
+bool nf_exec_leaves(struct np_exec *call) {
+    int saved = errno;
+    bool left = known[PLAN] && nf_unbind(call->kept);
+    errno = saved;
+    return left;
+}
+
+void nf_exec_over(struct np_exec *call) { nf_bind_again(call->kept); }

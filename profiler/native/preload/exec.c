@@ -5,6 +5,7 @@
 
 #include <alloca.h>
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -74,6 +75,16 @@ void np_resolve_self(struct np_exec *call, char *self) {
 
 static size_t room_for(struct np_exec *call) { return np_hooks.exec_room ? np_hooks.exec_room(call) : 0; }
 
+static bool leaves(struct np_exec *call) { return np_hooks.exec_leaves && np_hooks.exec_leaves(call); }
+
+/* What exec returned, if it did. */
+static int over(struct np_exec *call, bool left, int result) {
+    int saved = errno;
+    if (left) np_hooks.exec_over(call);
+    errno = saved;
+    return result;
+}
+
 /* The room lives in the caller's frame, hence a macro. */
 #define PREPARE(call, file, arguments, environment)                                                 \
     struct np_exec call = {.path = file, .argv = (char **)arguments, .envp = (char **)environment}; \
@@ -83,15 +94,17 @@ static size_t room_for(struct np_exec *call) { return np_hooks.exec_room ? np_ho
 int execve(const char *path, char *const argv[], char *const envp[]) {
     NP_REAL(int, "execve", const char *, char *const[], char *const[]);
     PREPARE(call, path, argv, envp);
-    return real(call.path, call.argv, call.envp);
+    bool left = leaves(&call);
+    return over(&call, left, real(call.path, call.argv, call.envp));
 }
 
 int execvpe(const char *file, char *const argv[], char *const envp[]) {
     NP_REAL(int, "execvpe", const char *, char *const[], char *const[]);
     char found[NP_PATH];
     PREPARE(call, np_search(file, found), argv, envp);
-    if (!room_call) return real(file, argv, envp); /* runs a script without #! by the shell, as it should */
-    return real(call.path, call.argv, call.envp);
+    bool left = leaves(&call);
+    /* libc's runs a script without #! by the shell, as it should. */
+    return over(&call, left, room_call ? real(call.path, call.argv, call.envp) : real(file, argv, envp));
 }
 
 int execv(const char *path, char *const argv[]) { return execve(path, argv, environ); }
@@ -135,7 +148,9 @@ int fexecve(int file, char *const argv[], char *const envp[]) {
     if (length <= 0) return real(file, argv, envp);
     program[length] = 0;
     struct np_exec call = {.path = program, .argv = (char **)argv, .envp = (char **)envp};
-    return room_for(&call) ? execve(program, argv, envp) : real(file, argv, envp);
+    if (room_for(&call)) return execve(program, argv, envp);
+    bool left = leaves(&call);
+    return over(&call, left, real(file, argv, envp));
 }
 
 int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
@@ -143,7 +158,8 @@ int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *
     NP_REAL(int, "posix_spawn", pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
             char *const[], char *const[]);
     PREPARE(call, path, argv, (envp ? envp : environ));
-    return real(pid, call.path, actions, attributes, call.argv, call.envp);
+    bool left = leaves(&call);
+    return over(&call, left, real(pid, call.path, actions, attributes, call.argv, call.envp));
 }
 
 int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
@@ -152,6 +168,6 @@ int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t 
             char *const[], char *const[]);
     char found[NP_PATH];
     PREPARE(call, np_search(file, found), argv, (envp ? envp : environ));
-    if (!room_call) return real(pid, file, actions, attributes, argv, envp ? envp : environ);
-    return real(pid, call.path, actions, attributes, call.argv, call.envp);
+    bool left = leaves(&call);
+    return over(&call, left, real(pid, room_call ? call.path : file, actions, attributes, call.argv, call.envp));
 }

@@ -114,3 +114,54 @@ def test_memory_that_is_left_to_first_touch_is_said(tmp_path: Path) -> None:
     plan = msgspec.structs.replace(plan, memory=(region,))
     _, applied = nlaunch(plan, tmp_path, ["sh", "-c", f"{build('many', '-static')} 8; exit 0"])
     assert any("p0.1" in reason and "first touch" in reason for reason in applied["reasons"])
+
+
+CPUS = "import os; print(sorted(os.sched_getaffinity(0)))"
+MASK = "print([line for line in open('/proc/self/status') if line.startswith('Cpus_allowed_list')])"
+ESCAPES = {
+    "env": ["env", "-i", PYTHON, "-c", MASK],
+    "shell": ["sh", "-c", f'unset LD_PRELOAD; exec {PYTHON} -c "{MASK}"'],
+    "spawn": [PYTHON, "-c", "import os, sys; os.posix_spawn(sys.argv[1], sys.argv[1:], {}); os.wait()"],
+    "another user": ["setpriv", "--reuid=65534", "--clear-groups", PYTHON, "-c", MASK],
+}
+
+
+@pytest.mark.skipif(not Path(PYTHON).exists(), reason=f"no {PYTHON} here")
+@pytest.mark.parametrize("way", ESCAPES)
+def test_a_program_that_leaves_the_library_behind_has_all_cpus(tmp_path: Path, way: str) -> None:
+    argv = [*ESCAPES[way], *([PYTHON, "-c", MASK] if way == "spawn" else [])]
+    if way == "another user" and (os.geteuid() != 0 or not shutil.which("setpriv")):
+        pytest.skip("needs root and setpriv, to be somebody else")
+    alone = subprocess.run(argv, capture_output=True, check=True)
+    result, _ = nlaunch(plan_of_threads([("p0", "0")]), tmp_path, argv)
+    assert (result.stdout, result.returncode) == (alone.stdout, 0)
+
+
+@pytest.mark.skipif(not Path(PYTHON).exists(), reason=f"no {PYTHON} here")
+@pytest.mark.parametrize("words", [["env"], ["sh", "-c", 'exec "$@"', "sh"]])
+def test_what_takes_a_planned_programs_place_is_bound_and_sees_all_cpus(
+    tmp_path: Path, words: list[str]
+) -> None:
+    """Runtimes make as many threads as they see cpus."""
+    argv = [*words, PYTHON, "-c", f"{CPUS}; {MASK}"]
+    alone = subprocess.run(argv, capture_output=True, check=True)
+    plan = plan_of_threads([("p0", "0")])
+    result, applied = nlaunch(plan, tmp_path, argv)
+    seen, mask = result.stdout.splitlines()
+    assert seen == alone.stdout.splitlines()[0]
+    assert f"\\t{plan.threads[0].cpus[0]}\\n".encode() in mask and applied["missing"] == []
+
+
+@pytest.mark.skipif(not Path(PYTHON).exists(), reason=f"no {PYTHON} here")
+def test_who_failed_to_exec_is_bound_as_before(tmp_path: Path) -> None:
+    program = f"""
+import os
+for environment in (os.environ, {{}}):
+    try:
+        os.execve("/no/such/program", ["x"], environment)
+    except FileNotFoundError:
+        {MASK}
+"""
+    plan = plan_of_threads([("p0", "0")])
+    result, _ = nlaunch(plan, tmp_path, [PYTHON, "-c", program])
+    assert result.stdout.count(f"\\t{plan.threads[0].cpus[0]}\\n".encode()) == 2
