@@ -41,7 +41,7 @@ def record(path: Path, *, ends: bool = True, processes: int = 1) -> Path:
 def test_threads_share_the_nodes_whatever_main_did_before(tmp_path: Path) -> None:
     workload = workload_of_traces([record(tmp_path / "t.db")])
     assert np.allclose(workload.loads / workload.loads.mean(), 1, atol=0.15)
-    assert any("alone" in note for note in workload.notes)
+    assert any("alone" in note for note in workload.not_balanced)
     plan = make_plan(workload, Machine.load("2x2"), PlanOptions()).plan
     others = [thread.node for thread in plan.threads[1:]]
     # By all that it accessed, main had more than half of the load and a node of its own.
