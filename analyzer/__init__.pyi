@@ -11,7 +11,7 @@ from .memory.page_counting import count_pages as count_pages, page_accesses as p
 from .memory.page_counts import PageCounts as PageCounts
 from .memory.regions import region_uses as region_uses
 from .misses import expected_misses as expected_misses
-from .notes import FEW_MISSES as FEW_MISSES
+from .notes import FEW_MISSES as FEW_MISSES, first_touches_only as first_touches_only
 from .phase_communication import communication_by_phase as communication_by_phase
 from .policy_inputs import (
     counter_totals as counter_totals,

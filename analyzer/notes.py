@@ -17,6 +17,13 @@ FEW_MISSES = "loads count all accesses: too few of them missed the last cache"
 FEW_EVENTS = 20  # events a pair of threads that is needed to tell pairs apart
 
 
+def first_touches_only(trace: Trace) -> bool:
+    """Whether there are samples, and all are of page faults: who uses what another touched first is not seen."""
+    if trace.rows("SELECT 1 FROM samples WHERE event <> 'fault' LIMIT 1"):
+        return False
+    return bool(trace.rows("SELECT 1 FROM samples LIMIT 1"))
+
+
 def is_uniform(matrix: NDArray[np.float64], standard_error: NDArray[np.float64]) -> bool:
     """Whether the pairs of an (N, N) matrix differ no more than their errors, and little."""
     upper = np.triu_indices(len(matrix), 1)
@@ -98,7 +105,7 @@ def recording_notes(
     lost = trace.rows("SELECT coalesce(sum(events), 0) FROM losses")[0][0]
     if lost:
         notes.append(f"{int(lost)} samples were lost while recording")
-    if trace.meta.get("backend") == "faults":
+    if first_touches_only(trace):
         notes.append(
             "recorded from page faults: first touches only, too little to show which threads communicate"
         )

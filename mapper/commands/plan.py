@@ -66,6 +66,7 @@ class PlanCommand(WorkloadCommand, frozen=True):
             self._plan(None)
         else:
             with TraceOpening(self.traces[0]) as opening:
+                _refuse_first_touches(opening)
                 self._plan(opening)
 
     def _plan(self, opening: "TraceOpening | None") -> None:
@@ -104,6 +105,16 @@ class PlanCommand(WorkloadCommand, frozen=True):
             return
         say(planned.notes)
         print("\n".join(summary(planned.plan, self.output, planned.larger)))
+
+
+def _refuse_first_touches(opening: "TraceOpening") -> None:
+    from numaplan.analyzer import first_touches_only
+
+    if first_touches_only(opening.trace()):
+        raise UsageError(
+            f"{opening.path} has first touches only: which threads share memory, and who uses it, is not seen",
+            "record with '--backend emulate', which sees accesses (nprof setup)",
+        )
 
 
 def _kept_free(cpus: str, plans: Sequence[Path], machine: "Machine") -> tuple[int, ...]:

@@ -1,6 +1,5 @@
 """--match: threads that took their work in another order are moved to the cpus of what they do."""
 
-import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 
 from numaplan.machine import Machine
 from numaplan.mapper import Plan
-from tests.support.commands import run
+from tests.support.commands import needs, run
 from tests.support.launching import NLAUNCH, build
 from tests.support.outside import children, comm, state_of
 from tests.support.waiting import PATIENCE_S, until
@@ -22,12 +21,11 @@ ORDER = [(place * 3 + 1) % 8 for place in range(8)]  # of programs/launch_roles.
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with trace.db and plan.json of the program's run in the order of creation."""
-    if shutil.which("perf") is None:
-        pytest.skip("perf is not installed")
+    needs("qemu-x86_64")
     if len(Machine.load("local").cpus) < 2:
         pytest.skip("needs two cpus")
     folder = tmp_path_factory.mktemp("recorded")
-    done = run("nprof", "record", "--backend", "faults", "-o", "trace.db", build("roles"), cwd=folder)
+    done = run("nprof", "record", "--backend", "emulate", "-o", "trace.db", build("roles"), cwd=folder)
     if done.returncode == 3:
         pytest.skip(done.stderr.decode())
     assert done.returncode == 0, done.stderr

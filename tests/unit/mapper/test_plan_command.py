@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from numaplan.mapper.commands.main import main
+from numaplan.profiler import EVENT_CODE
 from tests.support.traces import write_trace
 
 
@@ -22,6 +23,22 @@ def test_nobody_is_in_the_database_any_more(
     assert capsys.readouterr().err.count("\n") == 1
     assert set(threading.enumerate()) <= set(before)
     assert [path.name for path in tmp_path.iterdir()] == ["t.db"]
+
+
+def test_first_touches_alone_make_no_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A plan of them says nothing of who works together: it was worse than none, and looked like one."""
+    threads = [(0, "p0", "0", 1, 1, "t", 0, -1), (1, "p0", "0.1", 2, 1, "t", 0, -1)]
+    samples = {"time_ns": range(100), "thread": [i % 2 for i in range(100)], "addr": 0x1000, "is_write": True}
+    touched = {**samples, "event": EVENT_CODE["fault"]}
+    plan = str(tmp_path / "plan.json")
+    trace = write_trace(tmp_path / "t.db", touched, threads, meta={"backend": "faults"})
+    assert main(["plan", str(trace), "-o", plan]) == 2
+    said = capsys.readouterr().err
+    assert "first touches only" in said and "--backend emulate" in said
+    assert not Path(plan).exists()
+    hints = {**samples, "event": [EVENT_CODE[name] for name in ("fault", "hint_fault")] * 50}
+    trace = write_trace(tmp_path / "h.db", hints, threads, meta={"backend": "faults"})
+    assert main(["plan", str(trace), "-o", plan]) == 0
 
 
 def test_a_trace_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
