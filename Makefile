@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup links packages demo test lint bench fuzz lock clean
+.PHONY: help setup links packages demo test test-systems lint bench fuzz wheel lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,11 @@ bench: setup ## measure speed and accuracy against named peers
 fuzz: setup ## try properties on new examples, and damage recordings at random, for longer than the tests do
 	$(PYTEST) $(PARALLEL) -m hypothesis --hypothesis-profile fuzz --timeout 3600
 	$(BIN)/python -m tests.replay.fuzz 10000
+
+wheel: setup ## build one for every Python, for this kind of processor and systems no older than this one: dist/
+	rm -rf build/wheel build/lib* build/bdist*
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w build/wheel .
+	PATH="$$PWD/$(BIN):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist build/wheel/*.whl
 
 lock: ## write requirements.lock anew from pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 CFLAGS = ["-std=c11", "-O2", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE"]
@@ -73,6 +74,13 @@ class SharedLibrary(build_ext):
         return ext.export_symbols
 
 
+class AnyPython(bdist_wheel):
+    """The native parts are the machine's, but use nothing of Python's: one wheel for all of its versions."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        return "py3", "none", super().get_tag()[2]
+
+
 def last_part(name: str) -> str:
     return name.rpartition(".")[2]
 
@@ -101,5 +109,5 @@ def library(name: str) -> Extension:
 
 setup(
     ext_modules=[library(name) for name in NATIVE if files(NATIVE[name][0][-1:], "*.c")],
-    cmdclass={"build_ext": SharedLibrary},
+    cmdclass={"build_ext": SharedLibrary, "bdist_wheel": AnyPython},
 )

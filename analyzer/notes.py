@@ -18,7 +18,7 @@ FEW_EVENTS = 20  # events a pair of threads that is needed to tell pairs apart
 
 
 def first_touches_only(trace: Trace) -> bool:
-    """Whether there are samples, and all are of page faults: who uses what another touched first is not seen."""
+    """Whether all samples are of page faults: who uses what another thread touched first is not seen."""
     if trace.rows("SELECT 1 FROM samples WHERE event <> 'fault' LIMIT 1"):
         return False
     return bool(trace.rows("SELECT 1 FROM samples LIMIT 1"))

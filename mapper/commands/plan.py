@@ -112,7 +112,7 @@ def _refuse_first_touches(opening: "TraceOpening") -> None:
 
     if first_touches_only(opening.trace()):
         raise UsageError(
-            f"{opening.path} has first touches only: which threads share memory, and who uses it, is not seen",
+            f"{opening.path} has first touches only: who shares memory with whom is not seen",
             "record with '--backend emulate', which sees accesses (nprof setup)",
         )
 
