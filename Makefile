@@ -14,7 +14,7 @@ PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadscope --no-loadscope
 .PHONY: help setup links packages demo test test-systems lint bench fuzz wheel lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: links packages $(STAMP) ## install what is missing and put the tools into .venv/bin
 
@@ -45,6 +45,9 @@ test: setup ## run all tests that this machine can
 	@sh scripts/system-packages.sh test lab
 	@$(BIN)/nprof setup || echo "tests of emulation are skipped" >&2
 	$(PYTEST) $(PARALLEL) --durations 10
+
+test-systems: ## try fresh Debian 12 and 13: demo, unit tests, wheel (root; half an hour)
+	@sh scripts/test-systems.sh
 
 lint: setup ## check style and types
 	$(BIN)/ruff format --check .
