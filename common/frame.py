@@ -1,46 +1,72 @@
 """How every command ends: its exit code, and errors in one line on stderr. Imports nothing that is slow."""
 
+import errno
+import io
 import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from .errors import NumaplanError
 from .interrupts import asked_to_end
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
 
 def run_framed(call: Callable[[], Any], prog: str) -> int:
     """Call and return the exit code: what it returns when that is a number, 0, or that of its error."""
+    _open_streams()
     with asked_to_end() as asked:
         code = _outcome(call, prog, asked)
     try:
-        if sys.stderr is not None:
-            sys.stderr.flush()
+        sys.stderr.flush()
     except OSError:  # its reader has gone: Python's own flush at exit would change the exit code
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+        _write_nowhere(sys.stderr)
     return code
+
+
+def _open_streams() -> None:
+    """Where we were started with a stream closed, nobody reads it; where it lacks letters, write others.
+
+    Programs that we start have it closed, too: what Python opens is closed by exec.
+    """
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  # a stream, for good
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="replace")
+
+
+def _write_nowhere(stream: TextIO) -> None:
+    """What is left to write, and what Python would flush at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _outcome(call: Callable[[], Any], prog: str, asked: Sequence[int]) -> int:
     try:
         result = call()
-        if sys.stdout is not None:  # as it is when we are started with it closed
-            sys.stdout.flush()
+        sys.stdout.flush()
     except NumaplanError as error:
         return fail(prog, str(error), error.exit_code)
     except KeyboardInterrupt:
         return _interrupted(prog, asked)
     except (BrokenPipeError, SystemExit):
-        # The reader of our output has gone (`| head`): nothing more to say, and nothing to flush at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of our output has gone (`| head`): nothing more to say.
+        _write_nowhere(sys.stdout)
         return 0
     except MemoryError:
         return fail(prog, "not enough memory — allow more of it (ulimit -v, the limit of a batch job)", 3)
     except Exception as error:
         if asked:  # which DuckDB, for one, tells as an error of its own
             return _interrupted(prog, asked)
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            with suppress(OSError, ValueError):
+                _write_nowhere(sys.stdout)
+            where = error.filename or "the output"
+            return fail(prog, f"{where}: {error.strerror} — free some space, or write elsewhere", 2)
         name = type(error).__name__
         return fail(prog, f"internal error: {name}: {error} — run it again with --debug and report it", 2)
     return result if isinstance(result, int) else 0

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from numaplan.common import UsageError, check_output
 
+from ..trace.database import quoted
+
 _LOCK = "lock"  # held as long as its owner lives, also on file systems that hosts share
 
 
@@ -20,6 +22,7 @@ def workdir(output: Path) -> Iterator[Path]:
     Those that killed recordings of this output left are removed. Raises UsageError.
     """
     check_output(output)
+    quoted(output)  # which can then be opened as a database
     prefix = f".{output.name}."
     for left in output.parent.glob(f"{prefix}*/{_LOCK}"):
         _remove_if_left(left)

@@ -144,6 +144,10 @@ def _check_whole(connection: Any, path: Path) -> None:
         raise UsageError(f"{path}: cut short ({found} of {expected} bytes)", "copy or record it again")
 
 
-def quoted(text: object) -> str:
-    """A text, such as a file's name, in SQL."""
-    return "'" + str(text).replace("'", "''") + "'"
+def quoted(path: object) -> str:
+    """A file's name in SQL; raises UsageError for one that DuckDB cannot be told."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{path}: its name is not UTF-8", "rename it, or choose another folder") from None
+    return "'" + str(path).replace("'", "''") + "'"

@@ -11,7 +11,7 @@ import numpy as np
 
 from numaplan.common import UsageError, atomic_output, version
 
-from .database import QUIET, driver
+from .database import QUIET, driver, quoted
 from .schema import ADDED, COLUMNS, ENUMS, NUMBERS, SCHEMA_VERSION, TABLES, TIME, array_type
 
 _ROW_GROUP = 63 * 2048  # rows: of columns of 8 bytes they fill four blocks of the database, nearly
@@ -51,8 +51,7 @@ class TraceWriter:
             self._stack.callback(self._db.close)
             for setting in _SETTINGS:
                 self._db.execute(setting)
-            name = str(self._temporary).replace("'", "''")
-            self._db.execute(f"ATTACH '{name}' AS trace (ROW_GROUP_SIZE {_ROW_GROUP})")
+            self._db.execute(f"ATTACH {quoted(self._temporary)} AS trace (ROW_GROUP_SIZE {_ROW_GROUP})")
             self._db.execute("USE trace")
             self._db.execute("BEGIN")
             for name, values in ENUMS.items():

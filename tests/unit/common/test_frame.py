@@ -1,6 +1,8 @@
 """Lines for people."""
 
 import io
+import os
+import subprocess
 import sys
 
 import pytest
@@ -29,3 +31,34 @@ def test_lines_for_people_are_one_write(monkeypatch: pytest.MonkeyPatch) -> None
     assert stderr.given == ["nprof: one\nnprof: two\n"]
     monkeypatch.setattr(sys, "stderr", None)
     tell("nprof: nobody reads it")
+
+
+SAYS = """
+import sys
+from numaplan.common.frame import run_framed
+sys.exit(run_framed(lambda: print("\N{MIDDLE DOT} 1"), "nmap"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("redirected", "code", "out", "err"),
+    [
+        (">/dev/full", 2, "", "nmap: error: the output: No space left on device — free some space"),
+        (">&-", 0, "", ""),
+        ("2>&-", 0, "\N{MIDDLE DOT} 1\n", ""),
+        ("<&-", 0, "\N{MIDDLE DOT} 1\n", ""),
+        ("| cat", 0, "? 1\n", ""),
+    ],
+)
+def test_streams_that_are_full_or_closed_or_lack_letters(
+    redirected: str, code: int, out: str, err: str
+) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii" if "|" in redirected else "utf-8"}
+    done = subprocess.run(
+        ["sh", "-c", f'"$0" -c "$1" {redirected}', sys.executable, SAYS],
+        capture_output=True,
+        env=environment,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.decode()) == (code, out)
+    assert done.stderr.decode().startswith(err) and done.stderr.count(b"\n") == bool(err)

@@ -131,3 +131,12 @@ def test_a_question_that_takes_too_long_is_ended(path: Path, monkeypatch: pytest
         monkeypatch.setattr(database, "_PATIENCE", (0.01, 0.0))
         with pytest.raises(UsageError, match=r"took more than 0 s"):
             trace.rows("SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b")
+
+
+def test_a_name_that_is_not_utf8_is_told(path: Path) -> None:
+    odd = path.with_name("x\udcff.db")
+    path.rename(odd)
+    with pytest.raises(UsageError, match="its name is not UTF-8"):
+        Trace.open(odd)
+    with pytest.raises(UsageError, match="its name is not UTF-8"), TraceWriter(odd):
+        pass
