@@ -8,7 +8,13 @@
 enum { BATCH = 1024, NODES = 64, MAX_QUERIED = 1 << 18, OF_A_RULE = 1 << 8 /* of a block */, GLANCES = 4 };
 enum { UNTOUCHED = 0xffff };
 
-static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
+/* Asked for once: it is needed many times for each page that is looked at. */
+static size_t page_bytes(void) {
+    static _Atomic size_t known;
+    size_t bytes = atomic_load_explicit(&known, memory_order_relaxed);
+    if (!bytes) atomic_store_explicit(&known, bytes = (size_t)sysconf(_SC_PAGESIZE), memory_order_relaxed);
+    return bytes;
+}
 
 /* A page belongs to the run that its first planned byte is in. */
 static uintptr_t page_of(uintptr_t address) { return address & ~(uintptr_t)(page_bytes() - 1); }
@@ -85,14 +91,28 @@ void nf_unplace(uintptr_t address, size_t bytes) {
 static unsigned pages_on[NODES + 1][NODES + 1]; /* [node of the plan][node found]; the last: none, or too high */
 static _Atomic bool verifying;
 
-/* Node of the run that the page at `at` is of; `run`: where to look from. */
+/* Which run of a region is looked at, and its pages, while pages ascend. */
+struct cursor {
+    uint32_t run;
+    struct span pages;
+};
+
+static struct cursor first_run(const struct pt_table *table, const struct pt_region *region, struct span block) {
+    struct cursor cursor = {0, {0, 0}};
+    if (region->runs)
+        cursor.pages = run_span(table, region, &table->runs[region->first_run], block.start, block.end - block.start);
+    return cursor;
+}
+
+/* Node of the run that the page at `at` is of. */
 static uint32_t node_wanted(const struct pt_table *table, const struct pt_region *region, struct span block,
-                            uintptr_t at, uint32_t *run) {
+                            uintptr_t at, struct cursor *cursor) {
     const struct pt_run *runs = &table->runs[region->first_run];
-    for (; *run < region->runs; ++*run) {
-        struct span pages = run_span(table, region, &runs[*run], block.start, block.end - block.start);
-        if (at < pages.start) return NODES;
-        if (at < pages.end) return runs[*run].node < NODES ? runs[*run].node : NODES;
+    while (cursor->run < region->runs) {
+        if (at < cursor->pages.start) return NODES;
+        if (at < cursor->pages.end) return runs[cursor->run].node < NODES ? runs[cursor->run].node : NODES;
+        if (++cursor->run < region->runs)
+            cursor->pages = run_span(table, region, &runs[cursor->run], block.start, block.end - block.start);
     }
     return NODES;
 }
@@ -104,14 +124,16 @@ int nf_place_block(const struct pt_table *table, const struct pt_region *rule, u
     struct span span = span_of(rule, address, bytes);
     void *pages[GLANCES];
     int status[GLANCES];
-    uint32_t wanted[GLANCES], run = 0, count = 0;
+    uint32_t wanted[GLANCES], count = 0;
     unsigned how = 0;
+    struct span block = {address, address + bytes};
+    struct cursor cursor = first_run(table, rule, block);
     if (rule->policy == PT_BIND || rule->policy == PT_PREFERRED)
         for (size_t part = 0, all = (span.end - span.start) / page_bytes(); part < GLANCES; part++) {
             uintptr_t at = span.start + all * part / GLANCES * page_bytes();
             if (count && (uintptr_t)pages[count - 1] == at) continue;
             pages[count] = (void *)at;
-            wanted[count++] = node_wanted(table, rule, (struct span){address, address + bytes}, at, &run);
+            wanted[count++] = node_wanted(table, rule, block, at, &cursor);
         }
     memset(status, 0xff, sizeof status);
     if (count) syscall(SYS_move_pages, 0, count, pages, NULL, status, 0);
@@ -154,10 +176,11 @@ void nf_verify(const struct pt_table *table, const struct pt_region *region, uin
     struct span span = span_of(region, address, bytes);
     size_t most = region < &table->regions[pt_first_rule(table)] ? MAX_QUERIED : OF_A_RULE;
     size_t page = page_bytes(), stride = ((span.end - span.start) / page / most + 1) * page, used = 0;
-    uint32_t run = 0;
+    struct span block = {address, address + bytes};
+    struct cursor cursor = first_run(table, region, block);
     for (uintptr_t at = span.start; at < span.end; at += stride) {
         pages[used] = (void *)at;
-        wanted[used++] = node_wanted(table, region, (struct span){address, address + bytes}, at, &run);
+        wanted[used++] = node_wanted(table, region, block, at, &cursor);
         if (used == BATCH || span.end - at <= stride) count_batch(pages, wanted, used), used = 0;
     }
     log_counts(table, region, stride);
