@@ -38,6 +38,7 @@ from .runs.stability import (
     compare_runs as compare_runs,
     match_threads as match_threads,
 )
+from .runs.users import same_users as same_users
 from .samples.cache_sizes import (
     CacheSizes as CacheSizes,
     cache_sizes as cache_sizes,

@@ -1,7 +1,11 @@
 """Whether threads keep to their memory through a run, or are exchangeable.
 
 A worker of a pool takes what comes next: what it touched in one part of the run says nothing of what it
-touches in another. Each thread's accesses are counted by place in memory in two parts of its life that
+touches in another, or in the next run. What tells most is who comes back to memory (returns.py): a thread
+with a role to its own part, in a pool anybody. Memory that a thread allocated itself says nothing of that:
+it would be its own in a pool, too.
+
+Where nobody comes back, each thread's accesses are counted by place in memory in two parts of its life that
 alternate, so that both see all phases of the run. What two parts of one thread have in common beyond what
 parts of two threads have in common is what is the thread's own.
 """
@@ -12,6 +16,7 @@ from numpy.typing import NDArray
 
 from numaplan.profiler import Trace
 
+from .returns import page_returns
 from .samples.trace_samples import TraceSamples
 
 PLACED_KINDS = ("static", "heap", "mmap", "file", "small", "other")
@@ -19,26 +24,39 @@ PARTS = 64  # places that a region is divided into
 STRETCHES = 16  # of a thread's life; even ones are one part, odd ones the other
 FEW = 50  # samples of a thread, below which nothing is said of it
 OWN = 0.25  # share of its places that must be its own for a thread to have a role
+MOSTLY = 0.75  # of its accesses to memory that somebody comes back to, where each must come back to its own
 
 Floats = NDArray[np.float64]
 
 
 class Roles(msgspec.Struct, frozen=True):
     """own: (N,) share 0..1 of where each thread's accesses go that is its own, -1 where too few are seen;
-    alike: (N, N) how much of the row's places the column's are."""
+    alike: (N, N) how much of the row's places the column's are; returns: (N,) share 0..1 of its accesses to
+    memory that somebody comes back to, where each thread comes back to its part, -1 where too few are seen
+    (None: not known); first: (N,) whether a thread is its process's first."""
 
     own: Floats
     alike: Floats
+    returns: Floats | None = None
+    first: NDArray[np.bool_] | None = None
 
     @property
     def keeps(self) -> NDArray[np.bool_]:
-        """(N,) whether a thread has a role; threads of which too little is seen count as having one."""
+        """(N,) whether a thread has a role; threads of which too little is seen count as having one.
+
+        What a process's first thread does beside the work of a pool is a role, even if it helps with that.
+        """
         answer: NDArray[np.bool_] = (self.own < 0) | (self.own >= OWN)
+        if self.returns is not None:
+            worker = self.returns >= 0
+            if self.first is not None:
+                worker &= ~(self.first & answer)
+            answer = np.where(worker, self.returns >= MOSTLY, answer)
         return answer
 
 
-def thread_roles(trace: Trace, samples: TraceSamples) -> Roles:
-    """Of a trace, by the regions that hold data."""
+def thread_roles(trace: Trace, samples: TraceSamples, lane: NDArray[np.int64] | None = None) -> Roles:
+    """Of a trace, by the regions that hold data; lane: (N,) equal for threads that follow one another."""
     place_of, shift = _places(trace)
     count = samples.threads
     bins = int(place_of.max(initial=0)) + PARTS
@@ -62,7 +80,12 @@ def thread_roles(trace: Trace, samples: TraceSamples) -> Roles:
         offset = (columns["addr"][known].astype(np.int64) - start[:, 0]) // np.maximum(start[:, 1], 1)
         place = place_of[own] + np.clip(offset, 0, PARTS - 1)
         np.add.at(seen, (half[known], thread[known], place), 1.0)
-    return roles_of(seen[0], seen[1])
+    lanes = np.arange(count) if lane is None else lane
+    starts = np.zeros(count, bool)
+    starts[[row.thread for row in trace.thread_rows if row.path == "0"]] = True
+    return msgspec.structs.replace(
+        roles_of(seen[0], seen[1]), returns=page_returns(trace, samples, lanes), first=starts
+    )
 
 
 def roles_of(one: Floats, other: Floats) -> Roles:

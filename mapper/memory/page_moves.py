@@ -1,7 +1,8 @@
 """How many pages the kernel will move between nodes (AutoNUMA) where a plan leaves them to it."""
 
+from collections.abc import Collection
+
 import numpy as np
-from numpy.typing import NDArray
 
 from numaplan.analyzer import PageCounts
 
@@ -13,8 +14,9 @@ MOVED = 1.2  # moves
 ROUNDS = 40  # of halving an interval
 
 
-def pages_moved(stats: PageCounts, node_of: NDArray[np.int64]) -> float:
-    """Expected moves when pages begin where they are touched first; node_of: (N,) position of thread's node.
+def pages_moved(stats: PageCounts, near: Floats, placed: Collection[int] = ()) -> float:
+    """Expected moves when pages begin where they are touched first; near: (N, N) how likely two threads are
+    on one node; placed: regions where they do not.
 
     Of each region: its pages times the share of its accesses that are remote. None where nothing is known of
     first touches.
@@ -22,10 +24,11 @@ def pages_moved(stats: PageCounts, node_of: NDArray[np.int64]) -> float:
     if stats.toucher is None or not len(stats.region):
         return 0.0
     known = (stats.thread >= 0) & (stats.toucher >= 0)
-    known &= (stats.thread < len(node_of)) & (stats.toucher < len(node_of))
-    count, made = len(stats.regions), stats.accesses
-    remote = np.zeros(len(made), dtype=bool)
-    remote[known] = node_of[stats.thread[known]] != node_of[stats.toucher[known]]
+    known &= (stats.thread < len(near)) & (stats.toucher < len(near))
+    known &= ~np.isin(stats.region, list(placed))
+    count, made = len(stats.regions), stats.all_accesses
+    remote = np.zeros(len(made))
+    remote[known] = 1.0 - near[stats.thread[known], stats.toucher[known]]
     parts = (np.bincount(stats.region, part, count).astype(np.float64) for part in (made, made * remote))
     total, away = parts
     share = np.divide(away, total, out=np.zeros(count), where=total > 0)

@@ -81,7 +81,7 @@ def place_pages(
     changing, moving = [], []
     rules = {
         int(rule.members[0]): rule
-        for rule in site_rules(stats, node_of, column)
+        for rule in site_rules(stats, node_of, column, spread)
         if not _is_moving(stats, rule, by_region, borders, node_of)
     }
     busiest = _busiest(stats, rules.values())

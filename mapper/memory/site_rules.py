@@ -17,7 +17,7 @@ from numaplan.analyzer import PageCounts
 from numaplan.profiler import RegionKey
 
 from ..plan_file.parts import Blocks
-from .run_table import CHANCE, FEW_RUNS, PAGE, SPREAD, RunTable, counts_by_node, homes, make_table
+from .run_table import CHANCE, FEW_RUNS, PAGE, SPREAD, RunTable, Spread, counts_by_node, homes, make_table
 
 KINDS = ("heap", "mmap")
 DIFFERENT = 0.1  # of a block's accesses that its own homes would make local beyond the rule's
@@ -42,10 +42,12 @@ def table_of_block(table: RunTable, key: RegionKey) -> RunTable:
     return replace(table, key=key, first=-(-table.first * ours // largest), blocks=None, copies=1.0)
 
 
-def site_rules(stats: PageCounts, node_of: Ints, column: Mapping[int, int]) -> list[SiteRule]:
+def site_rules(
+    stats: PageCounts, node_of: Ints, column: Mapping[int, int], spread: Spread = "reads"
+) -> list[SiteRule]:
     """The rules that the counts allow, by call site and thread and, where sizes differ, by class of size.
 
-    node_of: (N,) position of each thread's node; column: position of each node.
+    node_of: (N,) position of each thread's node; column: position of each node; spread: as for `make_table`.
     """
     sites: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for number, key in enumerate(stats.regions):
@@ -54,7 +56,7 @@ def site_rules(stats: PageCounts, node_of: Ints, column: Mapping[int, int]) -> l
     several = {site: numbers for site, numbers in sites.items() if len(numbers) > 1}
     if not several:
         return []
-    blocks = _Blocks(stats, node_of, column)
+    blocks = _Blocks(stats, node_of, column, spread)
     return [rule for numbers in several.values() for rule in _rules_of_site(blocks, numbers)]
 
 
@@ -156,8 +158,8 @@ class _Cells(msgspec.Struct):
 class _Blocks:
     """The counts by block."""
 
-    def __init__(self, stats: PageCounts, node_of: Ints, column: Mapping[int, int]) -> None:
-        self.stats, self._node_of, self._column = stats, node_of, column
+    def __init__(self, stats: PageCounts, node_of: Ints, column: Mapping[int, int], spread: Spread) -> None:
+        self.stats, self._node_of, self._column, self._spread = stats, node_of, column, spread
         size = np.array([key.bytes for key in stats.regions])
         known = (stats.thread >= 0) & (stats.thread < len(node_of)) & (stats.accesses > 0)
         inside = (stats.page >= 0) & (stats.page * PAGE < size[stats.region])
@@ -180,11 +182,11 @@ class _Blocks:
         slack = np.maximum(DIFFERENT * made, CHANCE * np.sqrt(made))
         # A few busy blocks must not decide for many others.
         for weight in (np.ones(len(used)), made.mean() / made):
-            table = _table(largest, cells, weight, writes)
+            table = _table(largest, cells, weight, writes, self._spread)
             alike = alone - cells.at_home(table) <= slack
             shares = np.bincount(classes, alike) / np.bincount(classes)
             if alike.sum() > 1 and shares.min() > MOST:
-                table = _table(largest, cells, alike.astype(float), writes)
+                table = _table(largest, cells, alike.astype(float), writes, self._spread)
                 table.blocks = Blocks(least=least, most=most, seen=len(numbers))
                 table.copies = max(1.0, self._live_bytes(numbers) / largest.bytes)
                 return SiteRule(table, np.array(used)[alike])
@@ -212,10 +214,10 @@ class _Blocks:
         return float(np.cumsum(np.concatenate([size, -size])[order]).max())
 
 
-def _table(key: RegionKey, cells: _Cells, weight: Floats, writes: float) -> RunTable:
+def _table(key: RegionKey, cells: _Cells, weight: Floats, writes: float, spread: Spread) -> RunTable:
     """The homes for all blocks together, each counted by its weight; writes: their share of accesses."""
     counts = cells.counts * weight[cells.block, None]
     pages, place = np.unique(cells.place[counts.any(axis=1)], return_inverse=True)
     sums = np.zeros((len(pages), counts.shape[1]))
     np.add.at(sums, place, counts[counts.any(axis=1)])
-    return make_table(key, pages, sums, writes * float(sums.sum()), FEW_RUNS)
+    return make_table(key, pages, sums, writes * float(sums.sum()), FEW_RUNS, spread)

@@ -1,6 +1,7 @@
 """Who will access which node's memory: under a plan, and where the kernel would have put the pages."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -57,6 +58,23 @@ def planned_traffic(
     return traffic, homes
 
 
+def touching_pairs(
+    stats: PageCounts, counted: NDArray[Any], tables: Mapping[int, RunTable], threads: int
+) -> Floats:
+    """(N, N) accesses of each thread to memory that each was first to touch, of regions not in the tables.
+
+    counted: (rows,) how many each row stands for.
+    """
+    answer = np.zeros((threads, threads))
+    if stats.toucher is not None:
+        placed = np.zeros(len(stats.regions) + 1, dtype=bool)
+        placed[list(tables)] = True
+        user, toucher = stats.thread, stats.toucher
+        rest = (user >= 0) & (user < threads) & (toucher >= 0) & (toucher < threads) & ~placed[stats.region]
+        np.add.at(answer, (user[rest], toucher[rest]), counted[rest])
+    return answer
+
+
 def _moving_homes(stats: PageCounts, rows: Ints, node_of: Ints, counted: Floats) -> Ints:
     """(rows,) with next-touch: from team to team a page is on the node that uses it most."""
     assert stats.team is not None
@@ -109,8 +127,12 @@ def first_touches(stats: PageCounts) -> PageCounts:
     left *= scale[stats.region]
     apart = 0.0 if stats.elsewhere is None else float(stats.elsewhere.sum())
     known = left.sum() + apart >= MOST * (counted.sum() + apart)
+    before = None
+    if stats.before is not None:
+        before = left * np.divide(stats.before, counted, out=np.zeros(len(left)), where=counted > 0)
+        left = left - before
     return msgspec.structs.replace(
-        stats, accesses=left, before=None, toucher=stats.toucher if known else None
+        stats, accesses=left, before=before, toucher=stats.toucher if known else None
     )
 
 

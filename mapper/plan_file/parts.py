@@ -64,7 +64,7 @@ class PlanThread(msgspec.Struct, frozen=True, kw_only=True):
     """One thread: creation path, number in the matrix (-1: not in it), node, cpus it may run on, load.
 
     process: creation path or rank of the process that the thread is in; pool: number of the pool of
-    exchangeable threads that it is of, which have cpus in common, maybe of several nodes (`node` is one).
+    exchangeable threads that it is of; its cpus are all of its node, or of all nodes that the pool has.
     """
 
     path: str

@@ -71,7 +71,9 @@ def _pools(plan: Plan) -> list[str]:
     for number, threads in sorted(pools.items()):
         nodes = sorted({of_cpu[cpu] for thread in threads for cpu in thread.cpus})
         where = f"nodes {', '.join(map(str, nodes))}" if len(nodes) > 1 else f"node {nodes[0]}"
-        lines.append(f"  pool {number} of {len(threads)} threads: all cpus of {where}")
+        apart = len({thread.cpus for thread in threads}) > 1
+        of = f"each all cpus of one of {where}" if apart else f"all cpus of {where}"
+        lines.append(f"  pool {number} of {len(threads)} threads: {of}")
     return lines
 
 

@@ -83,7 +83,7 @@ def _pools(timed: TimedTask, threads: Sequence[tuple[str, str]]) -> list[str]:
         names = [f"{threads[t][0]}:{threads[t][1]}" if several else threads[t][1] for t in pool.tolist()]
         shown = ", ".join(names[:MOST_NAMES]) + (", …" if len(names) > MOST_NAMES else "")
         lines.append(
-            f"{len(names)} threads are exchangeable, a pool ({shown}): they have cpus in common, and what is"
+            f"{len(names)} threads are exchangeable, a pool ({shown}): none has a cpu of its own, and what is"
             " predicted is the mean of what each may do"
         )
     return lines

@@ -102,9 +102,19 @@ def _of_all(task: TimedTask) -> list[Placement]:
     found += [task.placed(f"{name}, interleaved", starts[name], "all") for name in spread]
     if task.pools:
         found += [task.placed(f"{name}, shared spread", starts[name], "shared") for name in near]
+        found += [part for name in near if (part := _partly(task, name, starts[name]))]
     else:
         found += [improved(task, f"{name}, improved", starts[name]) for name in near]
     return found
+
+
+def _partly(task: TimedTask, name: str, places: Nodes) -> Placement | None:
+    """With pages placed, but for regions of which more is local where they are touched first: what threads of
+    a pool share is another's in each run, but often that of who touches it first. None: there are none."""
+    whole = task.placed(name, places)
+    assert whole.pages is not None
+    left = task.pages.better_touched(whole.pages.tables, task.rows[places])
+    return task.placed(f"{name}, partly first touch", places, left=left) if left else None
 
 
 def _starts(task: TimedTask) -> dict[str, Nodes]:
@@ -114,10 +124,12 @@ def _starts(task: TimedTask) -> dict[str, Nodes]:
         methods["as recorded"] = task.places_on(task.seen_on)
     seen: set[bytes] = set()
     answer: dict[str, Nodes] = {}
-    for name, places in {**methods, **_filled(task)}.items():
-        if places.tobytes() not in seen:
-            seen.add(places.tobytes())
-            answer[name] = places
+    for name, found in {**methods, **_filled(task)}.items():
+        wider = {f"{name}, wider": task.cpus.spread(found, wider=True)} if task.pools else {}
+        for variant, places in {name: task.cpus.spread(found), **wider}.items():
+            if places.tobytes() not in seen:
+                seen.add(places.tobytes())
+                answer[variant] = places
     return answer
 
 

@@ -1,5 +1,6 @@
 """The accesses of a workload that a placement is judged by: what reaches memory, where that is known."""
 
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
 import msgspec
@@ -8,38 +9,48 @@ from numpy.typing import NDArray
 
 from numaplan.analyzer import PageCounts
 
-from ..memory.traffic import first_touches, planned_traffic
+from ..memory.page_moves import pages_moved
+from ..memory.run_table import RunTable
+from ..memory.traffic import first_touches, planned_traffic, touching_pairs
+from ..threads.cost import one_hot
 from ..threads.problem import Floats, Nodes
+from ..workload.pools import allocators, exchanged_pages, exchanged_pairs
 
 LITTLE = 1e-3  # of all accesses in what decides where pages go
+OWN_TOUCH = 2.0  # times as often as by chance
 
 
 class CountedPages:
-    """accesses: of any kind; stats: those of them that count."""
+    """accesses: of any kind; stats: those of them that count; both with threads of pools exchanged."""
 
-    def __init__(self, accesses: PageCounts) -> None:
-        self.accesses = accesses
-        memory = accesses.memory_accesses
-        self.by_memory = memory is not None
-        self.stats = accesses
-        if memory is not None:
-            used, begun = memory
-            self.stats = msgspec.structs.replace(
-                accesses, accesses=used, before=begun, elsewhere=accesses.elsewhere_missed
-            )
+    def __init__(
+        self, recorded: PageCounts, pools: Sequence[Nodes] = (), threads: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        self._recorded, self._pools = recorded, pools
+        self._allocator = allocators(recorded, threads)
+        self.accesses = exchanged_pages(recorded, pools, threads)
+        self.by_memory = recorded.missed is not None and recorded.missed_before is not None
+        self.stats, self._stats = _to_memory(self.accesses), _to_memory(recorded)
+
+    def deciding_but(self, regions: Collection[int]) -> PageCounts:
+        """The same without some regions."""
+        kept = ~np.isin(self.deciding.region, list(regions))
+        return msgspec.structs.replace(self.deciding, accesses=self.deciding.accesses * kept)
 
     @cached_property
     def deciding(self) -> PageCounts:
         """What decides where pages go: accesses, each with the share of it that is expected to count.
 
         In the unit of accesses, by whose number it is judged what is chance; a little of all accesses decides
-        where nothing was seen to miss.
+        where nothing was seen to miss, and who was there before the others where these use all alike.
         """
         every, counted = self.accesses, self.stats
         made, counting = float(every.accesses.sum()), float(counted.accesses.sum())
         if counting <= 0 or made <= 0:
             return every
         weight = counted.accesses * ((1 - LITTLE) * made / counting) + LITTLE * every.accesses
+        if every.before is not None and self._pools:
+            weight = weight + LITTLE * every.before
         return msgspec.structs.replace(every, accesses=weight)
 
     def begun_by(self, share: float, threads: int) -> NDArray[np.bool_]:
@@ -54,25 +65,86 @@ class CountedPages:
 
     @cached_property
     def first_touches(self) -> PageCounts:
-        """Accesses to pages whose first touch is known."""
-        return first_touches(self.accesses)
+        """Accesses to pages whose first touch is known, as they were recorded."""
+        return first_touches(self._recorded)
 
     @cached_property
     def _touched(self) -> PageCounts:
         """What counts, of these pages."""
-        known, stats = self.first_touches, self.stats
-        every = self.accesses.all_accesses
+        known, stats = self.first_touches, self._stats
+        every = self._recorded.all_accesses
         kept = np.divide(known.all_accesses, every, out=np.zeros(len(every)), where=every > 0)
+        before = None if stats.before is None else stats.before * kept
         return msgspec.structs.replace(
-            stats, accesses=stats.all_accesses * kept, before=None, toucher=known.toucher
+            stats, accesses=stats.accesses * kept, before=before, toucher=known.toucher
         )
 
-    def first_touch_traffic(self, rows: Nodes, nodes: int) -> Floats:
+    def first_touch_traffic(self, rows: Nodes, nodes: int, *, every: bool = False) -> Floats:
         """(N, K) what each thread accesses of each node's memory where that is touched first.
 
-        rows: (N,) row of each thread's node; nodes: how many there are.
+        rows: (N,) row of each thread's node; nodes: how many there are; every: accesses of any kind.
         """
-        return planned_traffic(self._touched, {}, rows, nodes)[0]
+        return self._touching(self.first_touches if every else self._touched, {}, rows, nodes)
+
+    def planned_traffic(
+        self, tables: Mapping[int, RunTable], rows: Nodes, nodes: int, *, every: bool = False
+    ) -> Floats:
+        """(N, K) the same where regions are placed by tables, and the others touched first."""
+        exchanged, recorded = (self.accesses, self._recorded) if every else (self.stats, self._stats)
+        placed = msgspec.structs.replace(exchanged, toucher=None, elsewhere=None)
+        traffic = planned_traffic(placed, tables, rows, nodes)[0]
+        return traffic + self._touching(recorded, tables, rows, nodes)
+
+    def _touching(
+        self, counts: PageCounts, tables: Mapping[int, RunTable], rows: Nodes, nodes: int
+    ) -> Floats:
+        """What is exchanged but what was before, and what threads do with memory that they allocated."""
+        own = counts.thread == self._allocator[counts.region]
+        shared = np.where(own, 0.0, counts.accesses)
+        pairs = touching_pairs(counts, shared, tables, len(rows))
+        if counts.elsewhere is not None:
+            pairs += counts.elsewhere
+        pairs = exchanged_pairs(pairs, self._pools)
+        pairs += touching_pairs(counts, counts.all_accesses - shared, tables, len(rows))
+        answer: Floats = pairs @ one_hot(rows, nodes)
+        return answer
+
+    def comes_back(self, pool: Nodes) -> bool:
+        """Whether a pool's threads use memory that they touched first much more than by chance."""
+        counts = self._stats if self._stats.accesses.any() else self._recorded
+        pairs = touching_pairs(counts, counts.accesses, {}, int(pool.max()) + 1)[np.ix_(pool, pool)]
+        return bool(np.trace(pairs) * len(pool) > OWN_TOUCH * pairs.sum())
+
+    def near(self, rows: Nodes) -> Floats:
+        """(N, N) how likely two threads are on one node."""
+        return exchanged_pairs(np.equal.outer(rows, rows).astype(np.float64), self._pools)
+
+    def pages_moved(self, rows: Nodes, placed: Collection[int] = ()) -> float:
+        """By the kernel, of regions that are not placed."""
+        return pages_moved(self.first_touches, self.near(rows), placed)
+
+    def better_touched(self, tables: Mapping[int, RunTable], rows: Nodes) -> list[int]:
+        """Regions of the tables of which more is local where they are touched first."""
+        stats, known = self.stats, self._touched
+        if known.toucher is None:
+            return []
+        homes = planned_traffic(stats, tables, rows, int(rows.max()) + 1)[1]
+        users = (stats.thread >= 0) & (stats.thread < len(rows))
+        here = np.where(users & (homes == rows[np.clip(stats.thread, 0, len(rows) - 1)]), stats.accesses, 0.0)
+        found = (known.thread >= 0) & (known.thread < len(rows)) & (known.toucher >= 0)
+        found &= known.toucher < len(rows)
+        user, toucher = known.thread[found], known.toucher[found]
+        there = known.accesses[found] * self.near(rows)[user, toucher]
+        count = len(stats.regions)
+        gain = np.bincount(known.region[found], there, count) - np.bincount(stats.region, here, count)
+        # A rule is for all blocks of a place in the code.
+        sites: dict[tuple[str, ...], int] = {}
+        site = np.array(
+            [sites.setdefault((key.process, key.thread, key.name), len(sites)) for key in stats.regions],
+            np.int64,
+        )
+        gain = np.bincount(site, gain, len(sites))[site]
+        return [number for number, table in tables.items() if gain[number] > 0 and not table.interleave]
 
     def whole(self, traffic: Floats) -> Floats:
         """(N, K) the same for all that each thread accesses, where it is not known of some where it is."""
@@ -86,6 +158,15 @@ class CountedPages:
         np.divide(traffic, seen[:, None], out=shares, where=seen[:, None] > 0)
         answer: Floats = shares * (np.maximum(made, seen) * stats.period)[:, None]
         return answer
+
+
+def _to_memory(accesses: PageCounts) -> PageCounts:
+    """Those of the accesses that reach memory, where that is known."""
+    memory = accesses.memory_accesses
+    if memory is None:
+        return accesses
+    used, begun = memory
+    return msgspec.structs.replace(accesses, accesses=used, before=begun, elsewhere=accesses.elsewhere_missed)
 
 
 def samples_that_count(stats: PageCounts) -> float:

@@ -11,6 +11,7 @@ from ..threads.problem import Floats, Nodes
 from ..threads.seats import assign_cpus
 from ..workload.use import ThreadUse
 
+SPARE = 0.5  # of a cpu, that a pool may lack
 LIGHT = 0.05  # of the mean thread's accesses, below which one needs no cpu of its own
 SLOW = 0.5  # of these, below which it may run without making accesses: it polls
 
@@ -20,8 +21,9 @@ Sets = list[tuple[int, ...]]
 
 
 class CpuSets:
-    """machine: its nodes are the places; pools: of threads with cpus in common; pinned: cpu by thread; tied:
-    threads that keep to their place although they are of a pool."""
+    """machine: its nodes are the places; pools: of exchangeable threads; pinned: cpu by thread; tied: threads
+    that keep to their place although they are of a pool; staying: of each pool, whether its threads should
+    stay on one of its places each."""
 
     def __init__(
         self,
@@ -30,10 +32,45 @@ class CpuSets:
         pools: Sequence[Nodes],
         pinned: Mapping[int, int],
         tied: Sequence[int] = (),
+        staying: Sequence[bool] = (),
     ) -> None:
         self._machine, self._use, self._pools, self._pinned = machine, use, pools, pinned
         self._seats: dict[bytes, Sets] = {}
         self._tied = list(tied)
+        self._staying = staying or [False] * len(pools)
+
+    def spread(self, places: Nodes, *, wider: bool = False) -> Nodes:
+        """(N,) the same places, but on each of a pool's as many of its threads as the kernel will run there:
+        in proportion to the cpus that others leave. wider: and on the nearest where these are too few."""
+        answer = places.copy()
+        for pool in self._pools:
+            free = np.setdiff1d(pool, [*self._pinned, *self._tied])
+            left, own = self._left_by_others(answer, free), np.unique(places[free])
+            if wider:
+                own = self._widened(own, left, free)
+            room = (
+                left[own] if left[own].any() else np.array([len(self._machine.nodes[at].cpus) for at in own])
+            )
+            ends = np.rint(np.cumsum(room) / room.sum() * len(free)).astype(np.int64)
+            answer[free] = np.repeat(own, np.diff(ends, prepend=0))
+        return answer
+
+    def _left_by_others(self, places: Nodes, pool: Nodes) -> Floats:
+        """(places,) cpus that nobody else uses while a pool runs."""
+        others = np.setdiff1d(np.arange(len(places)), pool)
+        beside = self._use.together[np.ix_(pool, others)].mean(axis=0)
+        cpus = np.array([len(node.cpus) for node in self._machine.nodes], np.float64)
+        answer: Floats = np.maximum(cpus - np.bincount(places[others], beside, len(cpus)), 0.0)
+        return answer
+
+    def _widened(self, own: Nodes, left: Floats, pool: Nodes) -> Nodes:
+        """The places, and as many of the nearest others as have cpus for all of a pool that run at a time."""
+        running = 1.0 + float(self._use.together[np.ix_(pool, pool)].sum(axis=1).max(initial=0.0))
+        near = self._machine.distance_matrix[own].sum(axis=0)
+        more = [at for at in np.lexsort([-left, near]).tolist() if at not in own]
+        while left[own].sum() < running - SPARE and more:
+            own = np.append(own, more.pop(0))
+        return np.sort(own)
 
     def seats(self, places: Nodes) -> Sets:
         """A cpu of its own for each thread, as far as there are any; places: (N,)."""
@@ -45,8 +82,8 @@ class CpuSets:
         return self._seats[key]
 
     def of_pools(self, places: Nodes, seats: Sets) -> Sets:
-        """The same with all cpus of its places for each pool."""
-        return self._held(places, seats, seats)
+        """The same with all cpus of its places for each pool, or of one place for each of its threads."""
+        return self._held(places, seats, seats, self._staying)
 
     def wider(self, places: Nodes, seats: Sets) -> Iterator[Sets]:
         """Where cpus are too few for that: all of a place for the threads with little to do, or for each."""
@@ -56,10 +93,10 @@ class CpuSets:
         lines, made = self._use.lines[np.ix_(busy, busy)], self._use.accesses[busy]
         own = assign_cpus(lines, self._machine, places[busy].tolist(), None, made)
         light = list(shared)
-        for thread, cpus in zip(busy.tolist(), own, strict=True):
-            light[thread] = cpus
-        yield self._held(places, light, seats)
-        yield self._held(places, shared, seats)
+        for thread, seat in zip(busy.tolist(), own, strict=True):
+            light[thread] = seat
+        yield self._held(places, light, seats, self._staying)
+        yield self._held(places, shared, seats, self._staying)
 
     def crowded(self, places: Nodes) -> bool:
         """Whether a place may have fewer cpus than threads that run at a time, where slow ones always do."""
@@ -76,15 +113,19 @@ class CpuSets:
         """Numbers of the threads with more than little to do."""
         return np.flatnonzero(self._use.accesses >= LIGHT * self._use.accesses.mean())
 
-    def _held(self, places: Nodes, cpus: Sets, seats: Sets) -> Sets:
+    def roaming(self, places: Nodes, seats: Sets) -> Sets | None:
+        """All cpus of its places for each pool; None where they have those."""
+        return self._held(places, seats, seats, [False] * len(self._pools)) if any(self._staying) else None
+
+    def _held(self, places: Nodes, cpus: Sets, seats: Sets, staying: Sequence[bool]) -> Sets:
         """The cpus, but for those of pools and of pinned threads."""
-        answer = list(cpus)
-        for pool in self._pools:
-            own = [self._machine.nodes[place].cpus for place in np.unique(places[pool]).tolist()]
+        answer, nodes = list(cpus), self._machine.nodes
+        for pool, stays in zip(self._pools, staying, strict=True):
+            every = tuple(cpu for place in np.unique(places[pool]).tolist() for cpu in nodes[place].cpus)
             for thread in pool.tolist():
-                answer[thread] = tuple(cpu for part in own for cpu in part)
+                answer[thread] = nodes[places[thread]].cpus if stays else every
         for thread in self._tied:
-            answer[thread] = self._machine.nodes[places[thread]].cpus
+            answer[thread] = nodes[places[thread]].cpus
         for thread in self._pinned:
             answer[thread] = seats[thread]
         return answer

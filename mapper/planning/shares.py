@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from ..memory.traffic import planned_traffic
 from ..threads.cost import one_hot
 from ..threads.problem import Floats
 from .predict import local_share, node_shares
@@ -28,9 +27,10 @@ def between_nodes(task: TimedTask, chosen: Placement) -> Floats:
 
 def _all_traffic(task: TimedTask, chosen: Placement) -> Floats:
     """(N, K) accesses of any kind of each thread to memory of each node."""
-    counted = task.pages.accesses if chosen.pages else task.pages.first_touches
-    tables = chosen.pages.tables if chosen.pages else {}
-    return planned_traffic(counted, tables, task.rows[chosen.places], len(task.machine.nodes))[0]
+    rows, nodes = task.rows[chosen.places], len(task.machine.nodes)
+    if chosen.pages is None:
+        return task.pages.first_touch_traffic(rows, nodes, every=True)
+    return task.pages.planned_traffic(chosen.pages.tables, rows, nodes, every=True)
 
 
 def _on(task: TimedTask, chosen: Placement) -> Floats:

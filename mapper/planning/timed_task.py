@@ -5,7 +5,7 @@ exchanged, so each of them counts as their mean. Without a plan the kernel start
 the other, moves them about, and puts pages where they are touched first.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,17 +17,15 @@ from numpy.typing import NDArray
 from numaplan.analyzer import PageCounts
 from numaplan.machine import ACCESS_NS, Cost, divided_by_caches, mean_transfers, placement_cost
 
-from ..memory.page_moves import pages_moved
 from ..memory.pages import PagePlan, place_pages
 from ..memory.run_table import Spread
-from ..memory.traffic import planned_traffic
 from ..threads.mapping import place_threads
 from ..threads.methods import find_method
 from ..threads.problem import Floats, Nodes, Problem, new_problem
-from ..workload.pools import exchanged_matrix, exchanged_pages, exchanged_vector, pools_of
+from ..workload.pools import exchanged_matrix, exchanged_vector, pools_of
 from ..workload.use import ThreadUse
 from .counted_pages import CountedPages, samples_that_count
-from .cpu_sets import CpuSets, Sets
+from .cpu_sets import LIGHT, CpuSets, Sets
 from .shared_caches import SharedCaches
 from .task import PlanTask
 
@@ -36,6 +34,7 @@ MOST_SHIFTS = 16  # placements that stand for all that the kernel may choose
 SURE = 2.0  # standard errors
 LITTLE = 0.01  # of the cost, up to which threads rather have fewer cpus: moved about they leave their caches
 SERIAL = 0.1  # of what counts of a thread, made while it was alone, from which on its place matters
+ROAMS = 0.05  # of the cost, that a pool must save by going from place to place, whose price is not known
 
 
 @dataclass(frozen=True)
@@ -61,18 +60,23 @@ class TimedTask:
         assert workload.pages is not None and workload.use is not None
         self.machine, self.usable, self.options = machine, task.usable, task.options
         self.domains = divided_by_caches(task.usable, machine)
-        self.pools = pools_of(workload.threads, workload.keeps) if workload.keeps else []
+        self.pools: list[Nodes] = []
+        if workload.keeps:
+            made = workload.use.accesses
+            self.pools = pools_of(workload.threads, workload.keeps, workload.names, made)
         self.use: ThreadUse = msgspec.structs.replace(
             workload.use,
             accesses=exchanged_vector(workload.use.accesses, self.pools),
             lines=exchanged_matrix(workload.use.lines, self.pools),
             together=exchanged_matrix(workload.use.together, self.pools),
         )
-        self.pages = CountedPages(exchanged_pages(workload.pages, self.pools))
+        self._threads = workload.threads
+        self.pages = CountedPages(workload.pages, self.pools, workload.threads)
         self.caches = SharedCaches(self.use.caches, self.pages.accesses, self.pools)
         tied = self.pages.begun_by(SERIAL, len(workload.threads))
         in_pools = [thread for pool in self.pools for thread in pool.tolist() if tied[thread]]
-        self.cpus = CpuSets(self.domains.machine, self.use, self.pools, task.cpus, in_pools)
+        staying = [self.pages.comes_back(pool) for pool in self.pools]
+        self.cpus = CpuSets(self.domains.machine, self.use, self.pools, task.cpus, in_pools, staying)
         self.seen_on = task.seen_on
         self.problem = self._problem(task.nodes, task.cpus)
         self._samples = samples_that_count(workload.pages), float(workload.comm.sum()) / 2
@@ -80,7 +84,7 @@ class TimedTask:
     def with_misses(self, pages: PageCounts, times: int = 1) -> "TimedTask":
         """The same, but for what reaches memory when the input is so many times as large."""
         other = copy(self)
-        other.pages = CountedPages(exchanged_pages(pages, self.pools))
+        other.pages = CountedPages(pages, self.pools, self._threads)
         other.caches = self.caches.smaller(times)
         other._samples = samples_that_count(pages), self._samples[1]
         return other
@@ -118,8 +122,10 @@ class TimedTask:
 
     @cached_property
     def running(self) -> float:
-        """Threads that run at a time: the most that any has beside it, in the mean, and itself."""
-        return 1.0 + float(self.use.together.sum(axis=1).max(initial=0.0))
+        """Threads that run at a time: the most that any has beside it, in the mean, and itself; of those with
+        more than little to do."""
+        busy = self.use.accesses >= LIGHT * self.use.accesses.mean()
+        return 1.0 + float(self.use.together[np.ix_(busy, busy)].sum(axis=1).max(initial=0.0))
 
     @cached_property
     def ids(self) -> NDArray[np.int64]:
@@ -140,21 +146,23 @@ class TimedTask:
         """(N,) places that a method finds."""
         return place_threads(find_method(method), problem or self.problem)
 
-    def placed(self, name: str, places: Nodes, spread: Spread = "reads") -> Placement:
-        """With pages where most of what counts comes from, or spread."""
+    def placed(
+        self, name: str, places: Nodes, spread: Spread = "reads", left: Collection[int] = ()
+    ) -> Placement:
+        """With pages where most of what counts comes from, or spread; left: regions that are not placed."""
+        counts = self.pages.deciding_but(left) if left else self.pages.deciding
         next_touch = self.options.next_touch
-        pages = place_pages(
-            self.pages.deciding, self.ids[places], self.machine, next_touch=next_touch, spread=spread
-        )
+        pages = place_pages(counts, self.ids[places], self.machine, next_touch=next_touch, spread=spread)
         rows = self.rows[places]
-        traffic, _ = planned_traffic(self.pages.stats, pages.tables, rows, len(self.machine.nodes))
-        return self._costed(name, places, pages, traffic)
+        traffic = self.pages.planned_traffic(pages.tables, rows, len(self.machine.nodes))
+        moved = self.pages.pages_moved(rows, pages.tables) if left else 0.0
+        return self._costed(name, places, pages, traffic, moved)
 
     def first_touched(self, name: str, places: Nodes) -> Placement:
         """With pages where the kernel puts them."""
         rows = self.rows[places]
         traffic = self.pages.first_touch_traffic(rows, len(self.machine.nodes))
-        return self._costed(name, places, None, traffic, pages_moved(self.pages.first_touches, rows))
+        return self._costed(name, places, None, traffic, self.pages.pages_moved(rows))
 
     def again(self, chosen: Placement) -> Placement:
         """A placement of a task that differs from this one in its misses, at this one's cost."""
@@ -163,9 +171,10 @@ class TimedTask:
         rows, nodes, moved = self.rows[chosen.places], len(self.machine.nodes), 0.0
         if chosen.pages is None:
             traffic = self.pages.first_touch_traffic(rows, nodes)
-            moved = pages_moved(self.pages.first_touches, rows)
+            moved = self.pages.pages_moved(rows)
         else:
-            traffic = planned_traffic(self.pages.stats, chosen.pages.tables, rows, nodes)[0]
+            traffic = self.pages.planned_traffic(chosen.pages.tables, rows, nodes)
+            moved = chosen.cost.moves_ns and self.pages.pages_moved(rows, chosen.pages.tables)
         traffic = self._reaching(traffic, chosen.places)
         cost = self._cost(chosen.cpus, self.cpus.seats(chosen.places), traffic, moved)
         return replace(chosen, traffic=traffic, cost=cost)
@@ -182,6 +191,10 @@ class TimedTask:
             tried = [found[0], *tried, *found[1:]]
         limit = min(cost.total_ns for _, cost in tried) * (1 + LITTLE)
         cpus, cost = next(one for one in tried if one[1].total_ns <= limit)
+        if cost.cpu_ns > ROAMS * cost.total_ns and (every := self.cpus.roaming(places, seats)):
+            roaming = self._cost(every, seats, traffic, moved)
+            if roaming.total_ns < (1 - ROAMS) * cost.total_ns:
+                cpus, cost = every, roaming
         return Placement(name, places, cpus, pages, traffic, cost)
 
     def _reaching(self, traffic: Floats, places: Nodes) -> Floats:
@@ -212,7 +225,7 @@ class TimedTask:
         cpus = [tuple(everywhere.tolist())] * len(first)
         shifts = np.unique(np.linspace(0, len(turn), MOST_SHIFTS, endpoint=False).astype(int))
         seats = [everywhere[(first + shift) % len(turn)] for shift in shifts]
-        moved = pages_moved(self.pages.first_touches, rows)
+        moved = self.pages.pages_moved(rows)
         costs = [self._cost(cpus, [(cpu,) for cpu in seat.tolist()], traffic, moved) for seat in seats]
         weights = np.append(STAYS, np.full(len(costs) - 1, (1 - STAYS) / max(len(costs) - 1, 1)))
         parts = [[getattr(cost, field) for field in Cost.__struct_fields__] for cost in costs]

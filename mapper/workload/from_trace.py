@@ -16,8 +16,9 @@ from numaplan.analyzer import PageCounts
 from numaplan.common import BackgroundCall
 from numaplan.profiler import Trace
 
-from ..threads.problem import Floats
+from ..threads.problem import Floats, Nodes
 from .files import digest
+from .lanes import lanes_of
 from .larger_inputs import larger_inputs
 from .opening import TraceOpening
 from .pages import placed_pages
@@ -97,11 +98,18 @@ def read_trace(
             phases=by_phase_loads,
             phase_rates=np.array([phase.weight for phase in phases]) if phases else None,
             seen_on=_seen_on(trace, numbers),
-            keeps=tuple(thread_roles(trace, samples).keeps.tolist()),
+            keeps=tuple(thread_roles(trace, samples, thread_lanes(trace)).keeps.tolist()),
+            names=tuple(row.name for row in trace.thread_rows),
             use=thread_use(trace, samples, analysis, counted=part == WHOLE),
             lives=tuple((row.start_ns, row.end_ns) for row in trace.thread_rows),
         )
     return TraceWorkload(found, analysis, crowded)
+
+
+def thread_lanes(trace: Trace) -> Nodes:
+    """(N,) lane of each thread of a trace: those of one lane follow one another."""
+    rows = trace.thread_rows
+    return lanes_of([(row.process, row.path) for row in rows], [(row.start_ns, row.end_ns) for row in rows])
 
 
 def part_pages(

@@ -96,6 +96,7 @@ def by_lane(workload: Workload, lane: Nodes) -> Workload:
         seen_on=tuple(seen[thread] for thread in first) if seen else (),
         lives=(),
         keeps=_kept(workload, lane, count),
+        names=tuple(workload.names[thread] for thread in first) if workload.names else (),
         use=None if workload.use is None else workload.use.by_lane(lane, count),
         pages=None if workload.pages is None else _pages(workload.pages, lane, count),
         larger=tuple(replace(one, pages=_pages(one.pages, lane, count)) for one in workload.larger),

@@ -1,5 +1,6 @@
 """Pools: threads that are exchangeable, each of which may do in the next run what another did in this one."""
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -11,23 +12,57 @@ from numaplan.analyzer import PageCounts
 from ..threads.problem import Floats, Nodes
 
 MOST_ROWS = 1 << 22  # of the page counts, for pools to be expanded in them
+LITTLE = 4.0  # times fewer accesses than most of a pool have
+GRANULES = 256  # of a region that a pool uses
+PAGE = 4096
+_NUMBERS = re.compile(r"[0-9]+")
 
 
-def pools_of(threads: Sequence[tuple[str, str]], keeps: Sequence[bool]) -> list[Nodes]:
+def pools_of(
+    threads: Sequence[tuple[str, str]],
+    keeps: Sequence[bool],
+    names: Sequence[str] = (),
+    accesses: Sequence[float] | Floats = (),
+) -> list[Nodes]:
     """The threads of each pool: those without a role that one thread made, if there are several.
 
-    threads: (process, creation path) of each; keeps: whether it has a role. An OpenMP team works in the
-    thread that made the others, too, which is the pool's if it has no role either.
+    threads: (process, creation path) of each; keeps: whether it has a role; names: of each, where known: only
+    threads whose names differ in nothing but numbers are of one pool; accesses: of each, where known: one
+    with far fewer than the others does something else. A thread that made others without a role is of their
+    pool if it has none either: OpenMP's first thread works in the team, and pools may grow by themselves.
     """
-    members: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for number, ((process, path), has_role) in enumerate(zip(threads, keeps, strict=True)):
-        if not has_role:
-            members[process, path.rpartition(".")[0]].append(number)
-    for number, ((process, path), has_role) in enumerate(zip(threads, keeps, strict=True)):
-        if not has_role and (process, path) in members:
-            members[process, path].append(number)
-            members[process, path.rpartition(".")[0]].remove(number)
-    return [np.array(sorted(own)) for own in members.values() if len(own) > 1]
+    where = {key: number for number, key in enumerate(threads)}
+    pool_of = list(range(len(threads)))
+    first: dict[tuple[str, str, str], int] = {}
+    for number, (process, path) in enumerate(threads):
+        if keeps[number]:
+            continue
+        name, above = kind_of(names, number), path.rpartition(".")[0]
+        joined = [first.setdefault((process, above, name), number)]
+        made_by = where.get((process, above))
+        if made_by is not None and not keeps[made_by] and kind_of(names, made_by) == name:
+            joined.append(made_by)
+        for other in joined:
+            old, new = pool_of[number], pool_of[other]
+            pool_of = [new if pool == old else pool for pool in pool_of]
+    members: dict[int, list[int]] = defaultdict(list)
+    for number, pool in enumerate(pool_of):
+        if not keeps[number]:
+            members[pool].append(number)
+    alike = [_alike(np.array(own), np.asarray(accesses, np.float64)) for own in members.values()]
+    return sorted((own for own in alike if len(own) > 1), key=lambda own: int(own[0]))
+
+
+def kind_of(names: Sequence[str], thread: int) -> str:
+    """A thread's name without what counts threads of one kind."""
+    return _NUMBERS.sub("", names[thread]) if names else ""
+
+
+def _alike(pool: Nodes, accesses: Floats) -> Nodes:
+    """The threads that do as much as most of them, or more."""
+    if not len(accesses):
+        return pool
+    return pool[accesses[pool] * LITTLE >= np.median(accesses[pool])]
 
 
 def exchanged_matrix(matrix: Floats, pools: Sequence[Nodes]) -> Floats:
@@ -52,26 +87,46 @@ def exchanged_vector(values: Floats, pools: Sequence[Nodes]) -> Floats:
     return answer
 
 
-def exchanged_pages(pages: PageCounts, pools: Sequence[Nodes]) -> PageCounts:
+def exchanged_pairs(pairs: Floats, pools: Sequence[Nodes]) -> Floats:
+    """(N, N) the same of what threads do with memory that others were first to touch, or they themselves:
+    what was a thread's own stays its own, whoever it is."""
+    return exchanged_matrix(pairs, pools) + np.diag(exchanged_vector(np.diag(pairs), pools))
+
+
+def exchanged_pages(
+    pages: PageCounts, pools: Sequence[Nodes], threads: Sequence[tuple[str, str]] = ()
+) -> PageCounts:
     """The same of pages: what a pool did to a page is an equal part of each of its threads.
 
-    What a thread did before the others started stays its own. As it is where that would make too many rows.
+    What a thread did before the others started stays its own, and what it does with memory that it allocated:
+    that is found by who allocates it. threads: (process, creation path) of each. Pages of a region that a
+    pool uses are alike by that: a GRANULES-th of the region stands for itself. As it is where there would be
+    too many rows.
     """
+    made_by = allocators(pages, threads)
     for pool in pools:
-        pages = _exchanged(pages, pool)
+        pages = _exchanged(pages, pool, made_by)
     return pages
+
+
+def allocators(pages: PageCounts, threads: Sequence[tuple[str, str]]) -> Nodes:
+    """(regions,) the thread that made each, -1: none of these."""
+    number = {key: thread for thread, key in enumerate(threads)}
+    return np.array([number.get((key.process, key.thread), -1) for key in pages.regions], np.int64)
 
 
 _SUMS, _BEFORE = ("accesses", "writes", "missed"), ("before", "missed_before")
 
 
-def _exchanged(pages: PageCounts, pool: Nodes) -> PageCounts:
-    own = np.isin(pages.thread, pool)
+def _exchanged(pages: PageCounts, pool: Nodes, made_by: Nodes) -> PageCounts:
+    own = np.isin(pages.thread, pool) & (pages.thread != made_by[pages.region])
     before = sum(part for name in _BEFORE if (part := getattr(pages, name)) is not None)
     begun = own & (np.broadcast_to(before, own.shape) > 0)
     used = np.flatnonzero(own & (pages.accesses > 0))
     phase = np.zeros(len(pages.region), np.int64) if pages.phase is None else pages.phase
-    keys = np.stack([pages.region[used], pages.page[used], phase[used]])
+    sizes = np.array([key.bytes // PAGE // GRANULES for key in pages.regions], np.int64)
+    granule = np.maximum(sizes, 1)[pages.region[used]]
+    keys = np.stack([pages.region[used], pages.page[used] // granule * granule, phase[used]])
     cells, cell = np.unique(keys, axis=1, return_inverse=True)
     cell = cell.reshape(-1)
     count, size = cells.shape[1], len(pool)
@@ -79,21 +134,26 @@ def _exchanged(pages: PageCounts, pool: Nodes) -> PageCounts:
         return pages
     first = np.zeros(count, np.int64)
     first[cell[::-1]] = used[::-1]
+    takes = np.not_equal.outer(made_by[cells[0]], pool)  # (cells, threads) of the pool, but who allocated it
+    part = 1.0 / takes.sum(axis=1, keepdims=True) * takes
+    kept = takes.ravel()
 
     def joined(name: str) -> Floats | Nodes | None:
         values = getattr(pages, name)
         if values is None:
             return None
-        if name == "thread":
+        if name == "page":
+            shared = np.repeat(cells[1], size)
+        elif name == "thread":
             shared = np.tile(pool, count)
         elif name in _SUMS:
             values = np.where(own, 0.0, values)
-            shared = np.repeat(np.bincount(cell, getattr(pages, name)[used], count) / size, size)
+            shared = (np.bincount(cell, getattr(pages, name)[used], count)[:, None] * part).ravel()
         elif name in _BEFORE:
             shared = np.zeros(count * size)
         else:
             shared = np.repeat(values[first], size)
-        return np.concatenate([values[~own | begun], shared])
+        return np.concatenate([values[~own | begun], shared[kept]])
 
     names = ("region", "page", "thread", "toucher", "phase", "first_ns", *_SUMS, *_BEFORE)
     found = {name: joined(name) for name in names}
@@ -101,6 +161,5 @@ def _exchanged(pages: PageCounts, pool: Nodes) -> PageCounts:
     found = {name: None if values is None else values[order] for name, values in found.items()}
     for name in ("elsewhere", "elsewhere_missed"):
         if (apart := getattr(pages, name)) is not None:
-            own_part = np.diag(exchanged_vector(np.diag(apart), [pool]))
-            found[name] = exchanged_matrix(apart, [pool]) + own_part
+            found[name] = exchanged_pairs(apart, [pool])
     return replace(pages, **found)

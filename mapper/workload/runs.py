@@ -12,7 +12,7 @@ from numaplan.common import UsageError
 from numaplan.profiler import Trace
 
 from .files import digest
-from .from_trace import TraceWorkload, part_pages, read_trace, shared_loads
+from .from_trace import TraceWorkload, part_pages, read_trace, shared_loads, thread_lanes
 from .opening import TraceOpening
 from .part import WHOLE, Part
 from .use import merged_use, thread_use
@@ -20,6 +20,9 @@ from .workload import Workload
 
 if TYPE_CHECKING:
     from numaplan.analyzer import Analysis, RunAgreement
+
+
+SAME = 0.75  # of what a thread uses most in a run, that it must use most in each for it to have a role
 
 
 def workload_of_traces(
@@ -35,7 +38,8 @@ def workload_of_traces(
 
     Runs are averaged where threads keep their roles from run to run; else the first one counts, and a note
     and `identity` say that a plan will not fit the next run. Memory is that of the first trace in which a
-    process appears. larger: of a single one, also with larger inputs.
+    process appears. Threads that use other memory in another run have no role, whatever one run shows; if
+    most use the same, it needs no more to have one. larger: of a single one, also with larger inputs.
     """
     several = len(paths) > 1
     found = read_trace(
@@ -51,7 +55,7 @@ def workload_of_traces(
 
 def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, pages: bool) -> Workload:
     """The workload of the first trace with what the others add to it."""
-    from numaplan.analyzer import TraceSamples, analyze_trace, merge_analyses, thread_roles
+    from numaplan.analyzer import TraceSamples, analyze_trace, merge_analyses, same_users, thread_roles
 
     first, analysis, crowded = found
     analyses, agreements, stats = [analysis], [], [first.pages] if first.pages else []
@@ -59,6 +63,8 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
     keys = list(first.threads)
     lives = dict(zip(keys, first.lives, strict=True))
     kept = dict(zip(keys, first.keeps, strict=True))
+    stays: dict[tuple[str, str], float] = {}
+    names = dict(zip(keys, first.names, strict=True))
     uses = [(keys[:], first.use)] if first.use else []
     for path in paths[1:]:
         with Trace.open(path) as whole, part.of(whole) as trace:
@@ -66,25 +72,39 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
             other = analyze_trace(trace, slice_ns=analysis.timeline.slice_ns, samples=samples)
             own = [(thread.process, thread.path) for thread in other.threads]
             uses.append((own, thread_use(trace, samples, other, counted=part == WHOLE)))
-            for key, keeps in zip(own, thread_roles(trace, samples).keeps.tolist(), strict=True):
+            roles = thread_roles(trace, samples, thread_lanes(trace))
+            for key, keeps in zip(own, roles.keeps.tolist(), strict=True):
                 kept[key] = kept.get(key, True) and keeps
+            names |= {(row.process, row.path): row.name for row in trace.thread_rows}
             agreement = _agreement(first, analysis, other, trace, path)
             analyses.append(other)
             agreements.append(agreement)
             keys += [key for key in own if key not in set(keys)]
             for row in trace.thread_rows:
                 lives.setdefault((row.process, row.path), (row.start_ns, row.end_ns))
-            if pages and not processes & {process for process, _ in own}:
+            if pages:
                 numbers = [thread.thread for thread in other.threads]
                 counts = part_pages(whole, trace, numbers)
-                stats.append(_renumbered(counts, [keys.index(key) for key in own]))
+                counts = _renumbered(counts, [keys.index(key) for key in own])
+                if not processes & {process for process, _ in own}:
+                    stats.append(counts)
+                elif first.pages is not None:
+                    again = same_users(first.pages, counts, keys).tolist()
+                    stays |= {
+                        key: min(share, stays.get(key, 1.0))
+                        for key, share in zip(keys, again, strict=True)
+                        if share >= 0
+                    }
             processes |= {process for process, _ in own}
+    most_stay = bool(stays) and float(np.median(list(stays.values()))) >= SAME
+    kept |= {key: share >= SAME for key, share in stays.items() if most_stay or share < SAME}
     compared = [agreement for agreement in agreements if agreement is not None]
     identity = _identity(compared)
     sources = {"traces": [digest(path) for path in paths], **part.recorded()}
     notes = [f"run {number}: {one.sentence()}" for number, one in enumerate(agreements, 2) if one]
     if identity is not None and not identity["stable"]:
-        return replace(first, sources=sources, identity=identity, notes=(*notes, *first.notes))
+        keeps = tuple(kept[key] for key in first.threads)
+        return replace(first, sources=sources, identity=identity, notes=(*notes, *first.notes), keeps=keeps)
     merged = merge_analyses(analyses)
     threads = [(thread.process, thread.path) for thread in merged.threads]
     loads, by_phase_loads, note = shared_loads(merged, crowded if compared else (-1, -1))
@@ -103,6 +123,7 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
         identity=identity,
         lives=tuple(lives[key] for key in threads),
         keeps=tuple(kept[key] for key in threads),
+        names=tuple(names[key] for key in threads),
         use=merged_use(uses, threads, merged),
     )
 

@@ -28,9 +28,9 @@ class Workload(msgspec.Struct, frozen=True):
     seen_on: node of each thread in the recording, empty where some had none; identity: whether threads keep
     their roles from run to run, where several runs were compared; lives: (start, end) of each thread in ns,
     end -1: not seen; empty where not known; use: of a trace, how much they use;
-    keeps: whether each keeps to its memory (analyzer/roles.py), empty where not known; larger: what would
-    reach memory with larger inputs; not_balanced: what to say of load that nobody can share, where loads are
-    balanced."""
+    keeps: whether each keeps to its memory (analyzer/roles.py), names: of threads; empty where not known;
+    larger: what would reach memory with larger inputs; not_balanced: what to say of load that nobody can
+    share, where loads are balanced."""
 
     threads: Sequence[tuple[str, str]]
     comm: Floats | SparseMatrix
@@ -51,6 +51,7 @@ class Workload(msgspec.Struct, frozen=True):
     keeps: tuple[bool, ...] = ()
     larger: tuple[LargerInput, ...] = ()
     not_balanced: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
     @property
     def app(self) -> PlanApp:

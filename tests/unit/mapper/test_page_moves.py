@@ -8,6 +8,7 @@ from numaplan.mapper import RegionKey
 from numaplan.mapper.memory.page_moves import MOVED, pages_moved
 
 PAGE = 4096
+APART, TOGETHER = np.eye(2), np.ones((2, 2))
 
 
 def stats(pages: int, samples: int, user: int, toucher: int = 0) -> PageCounts:
@@ -20,10 +21,13 @@ def stats(pages: int, samples: int, user: int, toucher: int = 0) -> PageCounts:
 
 @pytest.mark.parametrize("samples", [500, 1000, 5000])
 def test_pages_that_samples_do_not_show_move_too(samples: int) -> None:
-    assert pages_moved(stats(1000, samples, 1), np.array([0, 1])) == pytest.approx(1000 * MOVED, rel=0.1)
+    assert pages_moved(stats(1000, samples, 1), APART) == pytest.approx(1000 * MOVED, rel=0.1)
 
 
 def test_what_is_used_where_it_is_stays() -> None:
-    assert pages_moved(stats(1000, 5000, 0), np.array([0, 1])) == 0
-    assert pages_moved(stats(1000, 5000, 1), np.array([0, 0])) == 0
-    assert pages_moved(stats(1000, 5000, 1, toucher=-1), np.array([0, 1])) == 0
+    assert pages_moved(stats(1000, 5000, 0), APART) == 0
+    assert pages_moved(stats(1000, 5000, 1), TOGETHER) == 0
+    assert pages_moved(stats(1000, 5000, 1, toucher=-1), APART) == 0
+    assert pages_moved(stats(1000, 5000, 1), APART, placed=[0]) == 0
+    often = pages_moved(stats(1000, 5000, 1), np.array([[1.0, 0.25], [0.25, 1.0]]))
+    assert often == pytest.approx(0.75 * pages_moved(stats(1000, 5000, 1), APART))

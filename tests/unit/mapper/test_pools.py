@@ -5,7 +5,7 @@ import pytest
 
 from numaplan.analyzer import PageCounts
 from numaplan.mapper import RegionKey
-from numaplan.mapper.workload.pools import exchanged_matrix, exchanged_pages, pools_of
+from numaplan.mapper.workload.pools import exchanged_matrix, exchanged_pages, exchanged_pairs, pools_of
 
 POOL = np.array([1, 2, 3])
 
@@ -15,6 +15,35 @@ def test_pools_are_threads_of_one_creator_without_roles() -> None:
     found = pools_of(threads, [True, False, True, False, False])
     assert [pool.tolist() for pool in found] == [[1, 3, 4]]  # with the one that made them
     assert pools_of(threads, [True, False, True, True, True]) == []
+
+
+def test_threads_of_other_names_or_with_far_less_to_do_are_of_no_pool() -> None:
+    threads = [("p0", path) for path in ("0", "0.1", "0.2", "0.3", "0.3.1", "0.3.1.1")]
+    names = ["java", "GC#0", "GC#1", "worker-1", "worker-2", "worker-13"]
+    keeps = [True, *[False] * 5]
+    found = pools_of(threads, keeps, names)
+    assert [pool.tolist() for pool in found] == [[1, 2], [3, 4, 5]]  # each worker made the next
+    found = pools_of(threads, keeps, names, [9, 6, 8, 8, 7, 1])
+    assert [pool.tolist() for pool in found] == [[1, 2], [3, 4]]
+
+
+def test_what_a_thread_allocated_itself_stays_its_own() -> None:
+    key = RegionKey(kind="heap", name="r", bytes=4096, process="p0", thread="0.2")
+    same = np.zeros(3, np.int64)
+    pages = PageCounts([key], same, same, np.array([1, 2, 3]), np.array([4, 9, 2]), same)
+    threads = [("p0", path) for path in ("0", "0.1", "0.2", "0.3")]
+    found = exchanged_pages(pages, [POOL], threads)
+    assert np.bincount(found.thread, found.accesses).tolist() == [0, 3, 9, 3]
+    pairs = np.diag([0.0, 1.0, 2.0, 6.0])
+    assert np.diag(exchanged_pairs(pairs, [POOL])).tolist() == [0, 3, 3, 3]
+
+
+def test_pages_of_a_large_region_that_a_pool_uses_stand_for_each_other() -> None:
+    page = np.arange(4096)
+    key = RegionKey(kind="heap", name="r", bytes=4096 * 4096)
+    pages = PageCounts([key], 0 * page, page, 1 + page % 3, page + 1, 0 * page)
+    found = exchanged_pages(pages, [POOL])
+    assert len(found) == 256 * len(POOL) and found.accesses.sum() == pytest.approx((page + 1).sum())
 
 
 def test_between_threads_of_a_pool_all_is_alike_and_as_much_as_it_was() -> None:

@@ -16,6 +16,7 @@ from numaplan.mapper.workload.use import ThreadUse
 from numaplan.profiler import Machine
 
 PAGE, PAGES = 4096, 40
+BY_ROW = ("region", "page", "thread", "accesses", "writes", "before", "missed", "missed_before")
 PAIRS = {(0, 3): 1e6, (1, 2): 1e6}
 
 
@@ -140,6 +141,29 @@ def test_threads_of_a_pool_have_cpus_in_common_and_the_mean_is_predicted() -> No
     assert plan.predicted.memory_share == pytest.approx(0.5, abs=0.02)
     alone = {thread.pool for thread in plan_of(workload(lines=PAIRS), "4x2").threads}
     assert alone == {UNSET}
+
+
+def test_threads_of_a_pool_that_come_back_to_what_they_touched_first_stay_on_a_node() -> None:
+    work = workload(lines=PAIRS, users=[[0, 1, 2, 3]], keeps=False)
+    assert work.pages is not None
+    rows = np.flatnonzero(work.pages.page % 4 == work.pages.thread)  # each page has one user, who touches it
+    columns = {name: getattr(work.pages, name)[rows] for name in BY_ROW if name != "toucher"}
+    pages = replace(work.pages, **columns, toucher=work.pages.thread[rows])
+    work = replace(work, pages=pages)
+    plan = plan_of(work, "4x2")
+    assert {thread.pool for thread in plan.threads} == {1}
+    assert sorted(thread.cpus for thread in plan.threads) == [(0, 1), (0, 1), (2, 3), (2, 3)]
+    assert plan.memory == () and plan.predicted.memory_share == 1.0  # whoever they are, they come back
+
+
+def test_a_pool_is_on_as_many_cpus_as_it_runs_threads() -> None:
+    task, _ = plan_task(workload(keeps=False), Machine.load("2x4"), PlanOptions())
+    cpus = TimedTask(task).cpus
+    assert cpus.spread(np.array([0, 0, 0, 1])).tolist() == [0, 0, 1, 1]
+    task, _ = plan_task(workload(keeps=False), Machine.load("4x2"), PlanOptions())
+    cpus = TimedTask(task).cpus
+    assert cpus.spread(np.array([1, 1, 1, 1])).tolist() == [1, 1, 1, 1]
+    assert cpus.spread(np.array([1, 1, 1, 1]), wider=True).tolist() == [0, 0, 1, 1]
 
 
 def test_a_node_with_several_caches_is_planned_by_cache() -> None:

@@ -1,0 +1,110 @@
+"""Who comes back to memory: the thread that was there before, or another.
+
+A page is visited, left, and visited again. Of memory that was made at one place in the code, the visits show
+how it is used: each thread comes back to its part, threads come back to it more or less, as those of a pool
+do that split up the work as it comes, or it is anybody's, which a table for all is, too.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.profiler import Trace
+
+from .memory.page_counts import PAGE
+from .samples.trace_samples import TraceSamples
+
+KINDS = ("static", "heap", "mmap", "file")  # what threads may share; small blocks share pages by chance
+MOST = 1 << 21  # samples that are looked at; of more, those of some of the pages
+APART = 64  # of the run: samples of a page that are nearer to each other are of one visit
+FEW = 50  # visits after another one, below which nothing is said of a place in the code
+COMES_BACK = 0.85  # of the visits after one's own, that must be one's own again
+CHANCE = 2.0  # times as often as by chance, up to which memory is anybody's
+SHARED = 0.5  # of a thread's accesses, that must be to anybody's memory if that is to tell anything
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class _Samples:
+    """Of memory that samples are in: page: number of each; lane: whose it is; site: where it was made; own:
+    whether by who accesses it."""
+
+    def __init__(self, trace: Trace, samples: TraceSamples, lane: Ints) -> None:
+        sites: dict[tuple[str, str], int] = {}
+        size = 2 + max((row.region for row in trace.region_rows), default=-1)
+        self.site_of = np.full(size, -1, np.int64)  # -1: does not count; the last is that of region -1
+        owner, start = np.full(size, -1, np.int64), np.zeros(size, np.int64)
+        for row in trace.region_rows:
+            if row.kind in KINDS:
+                self.site_of[row.region] = sites.setdefault((row.kind, row.name), len(sites))
+                owner[row.region] = lane[row.thread] if 0 <= row.thread < len(lane) else -1
+                start[row.region] = row.start_addr
+        self.sites = len(sites)
+        begin = min((row.start_ns for row in trace.thread_rows if row.path != "0"), default=0)
+        self.apart = max(samples.last_ns - begin, 0) / APART
+        parts = -(-samples.count // MOST)
+        found: list[list[NDArray[np.int64]]] = [[np.zeros(0, np.int64)] * 5]
+        for columns in samples.columns():
+            region = np.where(
+                (columns["region"] >= 0) & (columns["region"] < size - 1), columns["region"], -1
+            )
+            page = (region.astype(np.int64) << 36) + (
+                columns["addr"].astype(np.int64) - start[region]
+            ) // PAGE
+            counts = (columns["time_ns"] >= begin) & (self.site_of[region] >= 0)
+            if parts > 1:
+                counts &= (page * 0x9E3779B1 >> 16) % parts == 0
+            who = lane[columns["thread"]]
+            own = (owner[region] == who).astype(np.int64)
+            every = (page, columns["time_ns"], who, self.site_of[region], own)
+            found.append([column[counts].astype(np.int64) for column in every])
+        columns_of = zip(*found, strict=True)
+        self.page, self.time, self.lane, self.site, own = (np.concatenate(part) for part in columns_of)
+        self.own = own.astype(bool)
+
+
+def page_returns(trace: Trace, samples: TraceSamples, lane: Ints) -> Floats:
+    """(N,) of each thread's accesses to memory that somebody comes back to, how many are to memory where each
+    thread comes back to its part; -1 where too little is known.
+
+    Memory that the thread allocated itself does not count, nor what was before the second thread started.
+    lane: (N,) threads of one value count as one.
+    """
+    found, lanes = _Samples(trace, samples, lane), int(lane.max(initial=-1)) + 1
+    shared = ~found.own
+    page, time, thread, site = (column[shared] for column in (found.page, found.time, found.lane, found.site))
+    before, now, site = returns_of(page, time, thread, site, found.apart)
+    told = np.bincount(site, minlength=found.sites) >= FEW
+    kept, chance = np.zeros(found.sites), np.ones(found.sites)
+    for number in np.flatnonzero(told).tolist():
+        ours = site == number
+        one, other = (np.bincount(of[ours], minlength=lanes) / ours.sum() for of in (before, now))
+        kept[number], chance[number] = (before[ours] == now[ours]).mean(), one @ other
+    used = np.zeros((lanes, max(found.sites, 1)))
+    np.add.at(used, (found.lane[shared], found.site[shared]), 1.0)
+    used = used[:, : found.sites]
+    anybodys = told & (kept <= CHANCE * chance)
+    somebodys = used[:, told & ~anybodys].sum(axis=1)
+    back = used[:, told & ~anybodys & (kept >= COMES_BACK)].sum(axis=1)
+    made = np.bincount(found.lane, minlength=lanes)
+    answer = np.divide(back, somebodys, out=np.full(lanes, -1.0), where=somebodys > 0)
+    answer[(somebodys == 0) & (used[:, anybodys].sum(axis=1) > SHARED * made)] = 0.0
+    returns: Floats = answer[lane]
+    return returns
+
+
+def returns_of(page: Ints, time: Ints, thread: Ints, site: Ints, apart: float) -> tuple[Ints, Ints, Ints]:
+    """Who came and who had come before, of visits to a page that one thread made each; and the page's site.
+
+    Of samples, equally long arrays; apart: ns between two visits.
+    """
+    order = np.lexsort([time, page])
+    page, time, thread, site = page[order], time[order], thread[order], site[order]
+    if not len(page):
+        return page, page, page
+    turn = np.append(True, page[1:] != page[:-1])
+    first = np.flatnonzero(turn | np.append(True, time[1:] - time[:-1] >= apart))
+    one, last = (of.reduceat(thread, first) for of in (np.minimum, np.maximum))
+    number, alone = np.cumsum(turn)[first], one == last
+    after = (number[1:] == number[:-1]) & alone[1:] & alone[:-1]
+    return one[:-1][after], one[1:][after], site[first][1:][after]
