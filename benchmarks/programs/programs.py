@@ -14,10 +14,12 @@ _CRATE = (
     " > sort/Cargo.toml"
 )
 _MEASURED = "test -s text || seq 2500000 | sed 's/$/ numaplan/' > text"  # 40 MB
+_RANDOM = "BEGIN {{ x = 3 }} {{ x = x * 16807 % 2147483647; print x, NR % 97 }}"
+_NUMBERS = f"test -s numbers || seq 350000 | awk '{_RANDOM}' > numbers"
 _OPENMP = {"OMP_NUM_THREADS": "{threads}"}
 
 
-def _openmp(name: str, kind: str, *, homes: bool = False) -> Program:
+def _openmp(name: str, kind: str, *, homes: bool = False, threads: int = 16) -> Program:
     return Program(
         name=f"openmp-{name}",
         kind=kind,
@@ -26,7 +28,7 @@ def _openmp(name: str, kind: str, *, homes: bool = False) -> Program:
         packages="gcc",
         build=(f"gcc -O2 -fopenmp {{sources}}/{name}.c -o {name}",),
         environment=_OPENMP,
-        threads=16,
+        threads=threads,
         homes=homes,
     )
 
@@ -36,6 +38,17 @@ PROGRAMS = (
     _openmp("dynamic", "dynamic"),
     _openmp("tasks", "tasks"),
     _openmp("lookup", "table"),
+    _openmp("stream", "static", homes=True, threads=8),
+    _openmp("updates", "table", threads=8),
+    Program(
+        name="shards",
+        kind="server",
+        argv="{build}/shards",
+        needs=("g++",),
+        packages="g++",
+        build=("g++ -O2 -std=c++17 -pthread {sources}/shards.cpp -o shards",),
+        homes=True,
+    ),
     Program(
         name="numpy",
         kind="pool",
@@ -135,6 +148,25 @@ PROGRAMS = (
         needs=("zstd",),
         packages="zstd",
         build=(_MEASURED,),
+        checked="",
+    ),
+    Program(
+        name="xz",
+        kind="pool",
+        argv="xz -k -c -1 -T{threads} --block-size=1MiB {build}/lines",
+        needs=("xz",),
+        packages="xz-utils",
+        build=("test -s lines || seq 900000 | sed 's/$/ numaplan/' > lines",),  # 14 MB
+        checked="",
+    ),
+    Program(
+        name="sort",
+        kind="static",
+        argv="sort --parallel={threads} -S 200M -n -o /dev/null {build}/numbers",
+        needs=("sort",),
+        packages="coreutils",
+        build=(_NUMBERS,),
+        environment={"LC_ALL": "C"},
         checked="",
     ),
     Program(

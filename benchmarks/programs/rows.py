@@ -12,7 +12,8 @@ from .program import Program
 
 _PLACEMENTS = {  # to names of what a plan tried, the likest first
     "default": ("alone",),
-    "compact": ("compact, first touch",),
+    # Node after node is filled, as long as there are threads.
+    "compact": (*(f"{nodes} nodes in order, first touch" for nodes in (3, 2, 1)), "compact, first touch"),
     "interleave": ("scatter, interleaved", "compact, interleaved"),
 }
 
