@@ -21,7 +21,7 @@ from ..workload.use import CacheUse
 
 EACH = 8  # samples of a thread that a part of a region shows if all its threads use it alike
 MOST_PARTS = 256  # of a region
-MOST_CELLS = 1 << 26  # parts times threads
+MOST_CELLS = 1 << 24  # parts times threads
 
 
 class SharedCaches:
@@ -82,6 +82,9 @@ def _parts(pages: PageCounts, threads: int) -> tuple[NDArray[np.bool_], Floats]:
     parts = np.clip(told, 1, most).astype(np.int64) * (users > 0)
     if int(parts.sum()) * threads > MOST_CELLS:
         parts = np.minimum(parts, 1)
+        parts[np.argsort(-seen, kind="stable")[MOST_CELLS // threads :]] = 0  # those that are used least
+        rows = rows[parts[region] > 0]
+        region, thread = pages.region[rows], pages.thread[rows]
     first = np.cumsum(parts) - parts
     part = first[region] + np.minimum(pages.page[rows], most[region] - 1) * parts[region] // most[region]
     used = np.zeros((int(parts.sum()), threads), dtype=bool)

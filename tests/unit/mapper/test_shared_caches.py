@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from numaplan.analyzer import PageCounts
 from numaplan.mapper import Plan, PlanOptions, RegionKey, make_plan
+from numaplan.mapper.planning import shared_caches
 from numaplan.mapper.planning.shared_caches import SharedCaches
 from numaplan.mapper.workload.use import CacheUse
 from numaplan.profiler import Machine
@@ -64,6 +65,14 @@ def test_where_it_is_not_known_nothing_changes() -> None:
     assert SharedCaches(None, pages([[0], [1]]), []).misses(np.array([0, 1])).tolist() == [1.0, 1.0]
     lanes = caches([0, 0, 1]).by_lane(np.array([1.0, 2.0, 5.0]), np.array([0, 1, 0]), 2)
     assert lanes.domain.tolist() == [1, 0] and lanes.missed[0].tolist() == [2 * count for count in MISSED]
+
+
+def test_of_very_many_regions_the_busiest_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    users = [[0], [1], [2], [3]]
+    monkeypatch.setattr(shared_caches, "MOST_CELLS", 4 * 4)
+    assert misses(users, [0, 0, 1, 1], [0, 1, 2, 3]) == pytest.approx([1 / 6] * 4)
+    monkeypatch.setattr(shared_caches, "MOST_CELLS", 2 * 4)
+    assert misses(users, [0, 0, 1, 1], [0, 1, 2, 3])[:2] == pytest.approx([1 / 6] * 2)
 
 
 def test_threads_that_need_the_room_are_spread_over_caches() -> None:
