@@ -12,8 +12,7 @@ from .program import Program
 
 _PLACEMENTS = {  # to names of what a plan tried, the likest first
     "default": ("alone",),
-    # Node after node is filled, as long as there are threads.
-    "compact": (*(f"{nodes} nodes in order, first touch" for nodes in (3, 2, 1)), "compact, first touch"),
+    "compact": ("{filled} nodes in order, first touch", "compact, first touch"),
     "interleave": ("scatter, interleaved", "compact, interleaved"),
 }
 
@@ -84,12 +83,20 @@ def _counted(runs: list[dict[str, Any]]) -> Counted:
     return Counted(**{ours: float(median(run[theirs] for run in runs)) for ours, theirs in names.items()})
 
 
+def _filled(plan: dict[str, Any]) -> int:
+    """How many nodes a cpu for each thread takes, node after node."""
+    nodes = plan.get("machine", {}).get("nodes", [])
+    most = max((len(node.get("cpus", [])) for node in nodes), default=0)
+    return -(-len(plan["threads"]) // most) if most else 0
+
+
 def _predicted(plan: dict[str, Any]) -> Predicted:
     found = plan["predicted"]
     tried = found.get("costs", {})
     costs = {}
     for ours, theirs in _PLACEMENTS.items():
-        if known := [tried[name] for name in theirs if name in tried]:
+        names = [name.format(filled=_filled(plan)) for name in theirs]
+        if known := [tried[name] for name in names if name in tried]:
             costs[ours] = known[0]
     if found.get("cost", -1.0) >= 0:
         costs["plan"] = found["cost"]
