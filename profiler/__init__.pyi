@@ -1,6 +1,7 @@
 import numaplan.machine
 
 from .identity.control import read_control as read_control
+from .identity.elf import ElfFacts as ElfFacts, elf_facts as elf_facts
 from .identity.environment import prepare as prepare
 from .identity.image import read_image as read_image
 from .identity.log import Record as Record, read_logs as read_logs

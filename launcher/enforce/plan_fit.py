@@ -13,8 +13,9 @@ from msgspec import UNSET
 from numaplan.common import UsageError
 from numaplan.machine import Machine, format_list
 from numaplan.mapper import Plan, PlanMachine, PlanRegion, PlanThread, Run
+from numaplan.profiler import ElfFacts
 
-from .program import ElfFacts, executable_of
+from .program import executable_of
 
 REBUILT = "the program is another build than the one that the plan was made for"
 # Threads that were on one node of the plan's machine, in the plan's order.

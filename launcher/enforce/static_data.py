@@ -6,9 +6,9 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from numaplan.profiler import build_id_of, static_objects
+from numaplan.profiler import build_id_of, elf_facts, static_objects
 
-from .program import elf_facts, executable_of
+from .program import executable_of
 
 
 class StaticData:

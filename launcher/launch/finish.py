@@ -8,11 +8,12 @@ import msgspec
 
 from numaplan.common import printable, tell, write_document
 from numaplan.mapper import Plan
+from numaplan.profiler import elf_facts
 
 from ..enforce.plan_fit import what_differs
 from ..enforce.plan_table import PlanTable
 from ..enforce.process_memory import where_memory_is
-from ..enforce.program import elf_facts, executable_of
+from ..enforce.program import executable_of
 from ..verify.applied import warning_of
 from ..verify.logged_run import LoggedRun, read_logged_run
 from ..verify.report import make_report

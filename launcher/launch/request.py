@@ -10,10 +10,10 @@ import msgspec
 from numaplan.common import check_output, find_program
 from numaplan.machine import Machine
 from numaplan.mapper import Plan
-from numaplan.profiler import first_process
+from numaplan.profiler import ElfFacts, elf_facts, first_process
 
 from ..enforce.plan_fit import fit_plan, part_of_process
-from ..enforce.program import ElfFacts, elf_facts, executable_of, gains_privileges, preload_obstacle
+from ..enforce.program import executable_of, gains_privileges, preload_obstacle
 
 if TYPE_CHECKING:
     from ..online.options import OnlineOptions

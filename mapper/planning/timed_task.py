@@ -62,7 +62,7 @@ class TimedTask:
         self.domains = divided_by_caches(task.usable, machine)
         self.pools: list[Nodes] = []
         if workload.keeps:
-            made = workload.use.accesses
+            made = () if workload.unordered else workload.use.accesses
             self.pools = pools_of(workload.threads, workload.keeps, workload.names, made)
         self.use: ThreadUse = msgspec.structs.replace(
             workload.use,

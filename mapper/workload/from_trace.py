@@ -82,6 +82,8 @@ def read_trace(
         crowded = crowded_time(trace)
         loads, by_phase_loads, note = shared_loads(analysis, crowded)
         said = [note for note in analysis.notes if note != FEW_MISSES]  # what pages go by is said of the plan
+        unordered = trace.meta.get("runtime") == "go"
+        keeps = thread_roles(trace, samples, thread_lanes(trace)).keeps & (not unordered)
         found = Workload(
             threads=[(thread.process, thread.path) for thread in analysis.threads],
             comm=comm,
@@ -98,7 +100,8 @@ def read_trace(
             phases=by_phase_loads,
             phase_rates=np.array([phase.weight for phase in phases]) if phases else None,
             seen_on=_seen_on(trace, numbers),
-            keeps=tuple(thread_roles(trace, samples, thread_lanes(trace)).keeps.tolist()),
+            keeps=tuple(keeps.tolist()),
+            unordered=unordered,
             names=tuple(row.name for row in trace.thread_rows),
             use=thread_use(trace, samples, analysis, counted=part == WHOLE),
             lives=tuple((row.start_ns, row.end_ns) for row in trace.thread_rows),

@@ -29,6 +29,7 @@ class Workload(msgspec.Struct, frozen=True):
     their roles from run to run, where several runs were compared; lives: (start, end) of each thread in ns,
     end -1: not seen; empty where not known; use: of a trace, how much they use;
     keeps: whether each keeps to its memory (analyzer/roles.py), names: of threads; empty where not known;
+    unordered: whether threads come in another order in each run, so that none can be told from another;
     larger: what would reach memory with larger inputs; not_balanced: what to say of load that nobody can
     share, where loads are balanced."""
 
@@ -52,6 +53,7 @@ class Workload(msgspec.Struct, frozen=True):
     larger: tuple[LargerInput, ...] = ()
     not_balanced: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    unordered: bool = False
 
     @property
     def app(self) -> PlanApp:

@@ -15,6 +15,7 @@ from ..backends.base import IDENTITY, Backend, PerfChoices, Progress, Recording,
 from ..backends.choice import choose_backend
 from ..backends.part import RecordedPart
 from ..backends.perf.kernel_files import ROOT
+from ..identity.elf import elf_facts
 from ..identity.environment import prepare
 from ..identity.read import read_identity
 from ..identity.records import Identity
@@ -95,6 +96,7 @@ def record(
             "run": options.run + 1,
             **recording.notes,
             **options.part.facts(),
+            **_runtime(argv),
         }
         samples, threads = write_trace(
             options.output, machine, recording, identity, meta, progress, options.ranks_only
@@ -142,6 +144,12 @@ def check_target(argv: Sequence[str], options: RecordOptions) -> None:
         raise UsageError("--pid and --all-cpus", "give one of them")
     if not (argv or choices.pids or choices.all_cpus):
         raise UsageError("no program given", "end the command with the program and its arguments")
+
+
+def _runtime(argv: Sequence[str]) -> dict[str, str]:
+    """Go's runtime makes threads as it needs them: their order says nothing of who is who in another run."""
+    facts = elf_facts(find_program(argv)) if argv else None
+    return {"runtime": "go"} if facts and facts.go else {}
 
 
 @contextmanager

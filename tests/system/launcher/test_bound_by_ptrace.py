@@ -8,9 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from numaplan.launcher.enforce.program import elf_facts, preload_obstacle
+from numaplan.launcher.enforce.program import preload_obstacle
 from numaplan.machine import Machine
 from numaplan.mapper import Plan, PlanRegion, RegionKey, Run
+from numaplan.profiler import elf_facts
 from tests.support.launching import NLAUNCH, build, nlaunch, plan_for, privileged
 from tests.support.outside import Processes, children, plan_of_threads, run_seconds, state_of
 from tests.support.waiting import PATIENCE_S, until

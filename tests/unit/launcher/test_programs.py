@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from numaplan.launcher.enforce.plan_fit import REBUILT, part_of_process, what_differs
-from numaplan.launcher.enforce.program import ElfFacts
 from numaplan.mapper import Plan, PlanApp
+from numaplan.profiler import ElfFacts
 from tests.unit.launcher.test_plan_table import HEAP, plan_of
 
 

@@ -1,13 +1,21 @@
 """Threads of a pool count as their mean, and nothing is lost or made by that."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from numaplan.analyzer import PageCounts
-from numaplan.mapper import RegionKey
+from numaplan.machine import Machine
+from numaplan.mapper import PlanOptions, RegionKey
+from numaplan.mapper.planning.planner import plan_task
+from numaplan.mapper.planning.timed_task import TimedTask
+from numaplan.mapper.workload.from_trace import workload_of_trace
 from numaplan.mapper.workload.pools import exchanged_matrix, exchanged_pages, exchanged_pairs, pools_of
+from tests.support.traces import write_trace
 
 POOL = np.array([1, 2, 3])
+PAGE, START = 4096, 1 << 24
 
 
 def test_pools_are_threads_of_one_creator_without_roles() -> None:
@@ -74,3 +82,16 @@ def test_accesses_stay_as_many_and_what_was_before_stays_with_its_thread() -> No
     assert np.bincount(found.thread, found.before).tolist() == [0, 4, 0, 0]
     assert found.elsewhere.sum() == pytest.approx(apart.sum())
     assert np.trace(found.elsewhere) == pytest.approx(np.trace(apart))
+
+
+@pytest.mark.parametrize("runtime", ["", "go"])
+def test_all_threads_are_one_pool_where_none_can_be_told_from_another(runtime: str, tmp_path: Path) -> None:
+    """Go's runtime makes them as it needs them: however different they were, the next run has others."""
+    number = np.arange(4000)
+    thread = np.minimum(number % 8, 2)  # the last does six times as much
+    samples = {"time_ns": number, "thread": thread, "addr": START + thread * PAGE, "region": 0}
+    threads = [(i, "p0", f"0.{i}" if i else "0", i + 1, 1, "x", 0, -1) for i in range(3)]
+    regions = [(0, "p0", "heap", "app+0x1", "", START, 3 * PAGE, 0, 1, 0, -1)]
+    trace = write_trace(tmp_path / "t.db", samples, threads, regions, {"period": 1, "runtime": runtime})
+    task, _ = plan_task(workload_of_trace(trace), Machine.load("2x2"), PlanOptions(objective="time"))
+    assert [pool.tolist() for pool in TimedTask(task).pools] == ([[0, 1, 2]] if runtime else [])
