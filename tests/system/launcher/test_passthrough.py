@@ -78,7 +78,9 @@ def test_a_program_with_its_own_malloc(tmp_path: Path) -> None:
     argv = [build("allocator")]
     plan = plan_for(argv)
     arenas = [(r.region.kind, r.region.bytes) for r in plan.memory if r.region.kind != "static"]
-    assert arenas == [("mmap", 8 << 20)] * 2  # the first, which main's small blocks are from, and the thread's
+    assert (
+        arenas == [("mmap", 8 << 20)] * 2
+    )  # the first, which main's small blocks are from, and the thread's
     result, _ = nlaunch(plan, tmp_path, argv, "--strict")
     assert (result.returncode, result.stdout) == (0, b"%d\n" % (36 << 20)), result.stderr
 
