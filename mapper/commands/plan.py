@@ -66,6 +66,7 @@ class PlanCommand(WorkloadCommand, frozen=True):
             self._plan(None)
         else:
             with TraceOpening(self.traces[0]) as opening:
+                self.refuse_options_of_a_matrix()
                 _refuse_first_touches(opening)
                 self._plan(opening)
 

@@ -74,9 +74,7 @@ class WorkloadCommand(PartCommand, frozen=True, kw_only=True):
             return workload_of_files(self.comm, self.loads, self.phases, self.symmetrise)
         if not given:
             raise UsageError("neither a trace nor --comm given", "name a trace.db, or give --comm comm.csv")
-        for name in ("loads", "phases"):
-            if getattr(self, name) is not None:
-                raise UsageError(f"--{name} goes with --comm", "a trace has its own")
+        self.refuse_options_of_a_matrix()
         from ..workload.runs import workload_of_traces
 
         return workload_of_traces(
@@ -87,6 +85,12 @@ class WorkloadCommand(PartCommand, frozen=True, kw_only=True):
             part=part or self.part,
             larger=larger,
         )
+
+    def refuse_options_of_a_matrix(self) -> None:
+        """Raise UsageError for what only goes with --comm."""
+        for name in ("loads", "phases"):
+            if getattr(self, name) is not None:
+                raise UsageError(f"--{name} goes with --comm", "a trace has its own")
 
     def read_with_machine(
         self,
