@@ -59,11 +59,11 @@ def explain(launch: CheckedLaunch) -> str:
 
 
 def explain_online(options: OnlineOptions, argv: Sequence[str], pids: Sequence[int], all_mine: bool) -> str:
-    """Lines for people: what would be refined, by what, and how. argv: of a program to start, or empty.
+    """Lines for people: what would be refined, by what, and how; argv: a program to start, where no other is.
 
     Raises UsageError and MachineLacksError for what a start would.
     """
-    if argv:
+    if not (pids or all_mine):
         find_program(argv)
         lines = [f"would start {shlex.join(argv)}, and refine it"]
     else:

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +81,9 @@ def limited(connection: Any, path: Path) -> Iterator[None]:
     when the database cannot answer it.
     """
     least, each = _PATIENCE
-    patience = least + each * path.stat().st_size
+    patience = least
+    with suppress(OSError):  # it may have been removed since it was opened
+        patience += each * path.stat().st_size
     alarm = threading.Timer(patience, connection.interrupt)
     alarm.daemon = True
     alarm.start()

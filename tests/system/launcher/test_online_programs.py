@@ -140,6 +140,7 @@ def test_a_dry_run_is_dry(tmp_path: Path) -> None:
     assert attached.returncode == 0 and f"{other.pid}: 1 thread".encode() in attached.stdout
     assert run(*begun, "--all-mine").returncode == 0
     assert list(tmp_path.iterdir()) == []
+    one_line_error(run(*begun), "nlaunch", 2)
     one_line_error(run(*begun, "no-such-program"), "nlaunch", 2)
     one_line_error(run(*begun, "--set", "T=x", "true"), "nlaunch", 2)
 
