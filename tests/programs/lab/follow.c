@@ -71,10 +71,10 @@ static void *work(void *number) {
 }
 
 /* In small pages: of a huge one the kernel moves all or nothing. */
-static void bind(size_t bytes) {
+static void bind(size_t bytes, int flags) {
     unsigned long first = 1;
     madvise(memory, bytes, MADV_NOHUGEPAGE);
-    if (syscall(SYS_mbind, memory, bytes, MPOL_BIND, &first, 64, 0)) exit(8);
+    if (syscall(SYS_mbind, memory, bytes, MPOL_BIND, &first, 64, flags)) exit(8);
 }
 
 /* From one cpu: where the scheduler moves the thread meanwhile, pages of two nodes would be made. */
@@ -96,8 +96,12 @@ int main(int count, char **words) {
     size_t bytes = pages * PAGE, granule = count > 4 ? strtoul(words[4], NULL, 10) : 0, all = 0;
     memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return 9;
-    if (!rounds) bind(bytes);
+    if (!rounds) bind(bytes, 0);
     initialise(bytes);
+    /* Those touched last may wait on a list of their cpu for others to come, and are not moved until then: whoever asks for
+     * moves has these lists emptied.
+     */
+    if (!rounds) bind(bytes, MPOL_MF_MOVE);
     enum numaplan_how how = count > 1 && !strcmp(words[1], "kernel") ? NUMAPLAN_KERNEL : NUMAPLAN_AUTO;
     bool marks = count > 1 && strcmp(words[1], "none");
     if (marks && numaplan_next_touch_how(memory, bytes, granule, how)) perror("numaplan_next_touch");
