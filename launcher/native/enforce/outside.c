@@ -16,6 +16,8 @@
 enum { BEFORE = 8 }; /* arguments of the tracer, before those of the program */
 enum { TRACER, PLAN, LOG, OVERRIDE, KNOWN };
 
+_Static_assert((int)NP_KEPT >= (int)PT_MASK, "a thread's mask is kept in what exec is given");
+
 static const char *const NAMES[KNOWN] = {"NUMAPLAN_TRACER", "NUMAPLAN_PLAN", "NUMAPLAN_LOG", "NUMAPLAN_OVERRIDE"};
 static char *known[KNOWN]; /* as this process was started: it may clear its environment later */
 
