@@ -37,10 +37,12 @@ trap 'exit 130' INT TERM
 
 fresh() { # fresh SUITE NAME PACKAGES: a bare system, with this machine's name service and certificates
     system=$base/$2
+    started=$(date +%s)
     debootstrap --variant=minbase --include="ca-certificates,$3" "$1" "$system" "$mirror" >"$base/$2.log" 2>&1
     for place in $mounts; do mount --bind "/$place" "$system/$place"; done
     cp /etc/resolv.conf "$system/etc/"
     cp /etc/ssl/certs/ca-certificates.crt "$system/etc/ssl/certs/"
+    echo "test-systems: $2: set up ($(($(date +%s) - started)) s)"
 }
 
 within() { # within NAME SCRIPT: run a script in a system, as root at home
@@ -49,10 +51,11 @@ within() { # within NAME SCRIPT: run a script in a system, as root at home
 }
 
 try() { # try NAME WHAT SCRIPT
+    started=$(date +%s)
     if within "$1" "$3"; then
-        echo "test-systems: $1: $2: ok"
+        echo "test-systems: $1: $2: ok ($(($(date +%s) - started)) s)"
     else
-        echo "test-systems: $1: $2: FAILED; the end of what it said:"
+        echo "test-systems: $1: $2: FAILED ($(($(date +%s) - started)) s); the end of what it said:"
         tail -15 "$base/$1.log"
         failed="$failed $1:$2"
     fi
