@@ -59,9 +59,11 @@ lint: setup ## check style and types
 bench: setup ## measure speed and accuracy against named peers
 	$(BIN)/python -m benchmarks
 
-fuzz: setup ## try properties on new examples, and damage recordings at random, for longer than the tests do
+fuzz: setup ## new examples of properties, damaged recordings, hostile traces and plans, signals at random (an hour)
 	$(PYTEST) $(PARALLEL) -m hypothesis --hypothesis-profile fuzz --timeout 3600
-	$(BIN)/python -m tests.replay.fuzz 10000
+	$(BIN)/python -m tests.fuzz.recordings 10000
+	$(BIN)/python -m tests.fuzz.documents 2000
+	$(BIN)/python -m tests.fuzz.signals 1000
 
 wheel: setup ## build one for every Python, for this kind of processor and systems no older than this one: dist/
 	rm -rf build/wheel build/lib* build/bdist*

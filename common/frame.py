@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, NoReturn, TextIO
 
 from .errors import NumaplanError
-from .interrupts import asked_to_end
+from .interrupts import asked_to_end, was_interrupted
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -50,6 +50,8 @@ def _outcome(call: Callable[[], Any], prog: str, asked: Sequence[int]) -> int:
         result = call()
         sys.stdout.flush()
     except NumaplanError as error:
+        if was_interrupted():  # which DuckDB, for one, tells as an error of its own
+            return _interrupted(prog, asked)
         return fail(prog, str(error), error.exit_code)
     except KeyboardInterrupt:
         return _interrupted(prog, asked)
@@ -60,7 +62,7 @@ def _outcome(call: Callable[[], Any], prog: str, asked: Sequence[int]) -> int:
     except MemoryError:
         return fail(prog, "not enough memory — allow more of it (ulimit -v, the limit of a batch job)", 3)
     except Exception as error:
-        if asked:  # which DuckDB, for one, tells as an error of its own
+        if was_interrupted():
             return _interrupted(prog, asked)
         if isinstance(error, OSError) and error.errno in _NO_ROOM:
             with suppress(OSError, ValueError):

@@ -6,7 +6,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-_ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Those that would end us otherwise, and that a person, a terminal or a batch system sends.
+ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _FINISHING = b"interrupted: finishing first what was begun; once more gives it up\n"
 
 _asked: list[int] = []  # those that came while a command runs
@@ -36,7 +37,7 @@ def asked_to_end() -> Iterator[list[int]]:
     _asked.clear()
     _held = False
     usual = (signal.SIG_DFL, signal.default_int_handler)
-    numbers = [number for number in _ASKING if signal.getsignal(number) in usual]
+    numbers = [number for number in ASKING if signal.getsignal(number) in usual]
     if threading.current_thread() is not threading.main_thread():
         numbers = []
     try:
@@ -58,9 +59,14 @@ def is_asked_to_end() -> bool:
     return bool(_asked)
 
 
+def was_interrupted() -> bool:
+    """Whether a signal came that was not: what fails since may fail because of it, whatever it says."""
+    return len(_asked) > _held
+
+
 def _interrupt(number: int, _frame: object) -> None:
     _asked.append(number)
-    if not _held or len(_asked) > 1:
+    if was_interrupted():
         raise KeyboardInterrupt
     with suppress(OSError):
         os.write(2, _FINISHING)  # sys.stderr may be in the middle of a line of its own

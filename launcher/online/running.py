@@ -1,11 +1,10 @@
 """Refine a program that we start, or processes that run already."""
 
 import os
-import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from numaplan.common import UsageError, find_program, interruptible, run_program
+from numaplan.common import ASKING, UsageError, find_program, interruptible, run_program
 from numaplan.machine import Machine
 from numaplan.profiler import prepare
 
@@ -53,7 +52,7 @@ def attach_to_all(options: OnlineOptions) -> int:
 
 
 def _attach(options: OnlineOptions, now: Sequence[int], roots: Callable[[], Sequence[int]]) -> int:
-    with interruptible(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as received:
+    with interruptible(*ASKING) as received:
         session = OnlineSession(options, Machine.load("local"), now, live=True)
         session.start(roots)
         with suppress(KeyboardInterrupt):

@@ -4,11 +4,13 @@ A backend starts the program and yields blocks of samples keyed by (pid, tid) wi
 `profiler/recording/assemble.py` turns them into a trace (thread and region identities, times from the start).
 """
 
+import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from numaplan.common import NumaplanError
 from numaplan.machine import Machine
 
 from ..identity.records import Identity
@@ -25,6 +27,21 @@ class Capability:
     ok: bool
     reason: str
     hint: str = ""
+
+
+class EndedBySignalError(NumaplanError):
+    """A signal ended the program before anything was recorded; its exit code, 128+signal, is ours."""
+
+    def __init__(self, program: str, exit_code: int) -> None:
+        name = signal.Signals(exit_code - 128).name
+        super().__init__(f"{program}: {name} ended it before anything was recorded", "run it again")
+        self.exit_code = exit_code
+
+
+def check_not_killed(program: str, exit_code: int) -> None:
+    """Raise EndedBySignalError where that may be why nothing was recorded."""
+    if exit_code - 128 in set(signal.Signals):
+        raise EndedBySignalError(program, exit_code)
 
 
 @dataclass(frozen=True)

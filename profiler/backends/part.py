@@ -82,7 +82,8 @@ class Switch:
     def __init__(self, part: RecordedPart, turn: Callable[[Turn], None]) -> None:
         self._part, self._turn = part, turn
         self._events: SimpleQueue[bool] = SimpleQueue()  # a signal; False: the program has ended
-        self._thread = threading.Thread(target=self._run, name="recording switch")
+        # A daemon, as the others here: a signal that comes while it starts must not leave us waiting for it.
+        self._thread = threading.Thread(target=self._run, name="recording switch", daemon=True)
         self._on = False
         self.spans: list[tuple[int, int]] = []
 
@@ -97,8 +98,8 @@ class Switch:
 
     def end(self) -> None:
         """The program has ended."""
+        self._events.put(False)
         if self._thread.is_alive():
-            self._events.put(False)
             self._thread.join()
 
     def _run(self) -> None:

@@ -8,7 +8,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from numaplan.common import Argument, Command, Option, UsageError, check_output, write_document
+from numaplan.common import (
+    Argument,
+    Command,
+    Option,
+    UsageError,
+    check_output,
+    is_asked_to_end,
+    write_document,
+)
 
 from .amounts import seconds, size, time_or_accesses
 from .doctor import recorded_tree
@@ -126,6 +134,8 @@ class RecordCommand(Command, frozen=True):
             import msgspec
 
             write_document(self.summary, msgspec.json.encode(summary_document(recorded)))
+        if len(recorded) < self.runs and is_asked_to_end():
+            raise KeyboardInterrupt  # held back until what was begun is kept
         return code
 
     def misplaced(self) -> list[str]:

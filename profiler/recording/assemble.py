@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from numaplan.common import UsageError
 from numaplan.machine import Machine
 
-from ..backends.base import Progress, Recording
+from ..backends.base import Progress, Recording, check_not_killed
 from ..identity.records import Identity, ProcessRecord, RegionRecord, ThreadRecord
 from ..sample_block import SampleBlock
 from ..trace.writer import TraceWriter
@@ -56,6 +56,7 @@ def write_trace(
                 thread = thread[kept]
             writer.add_samples(_columns(block, thread, finder.find(block), start))
         if writer.sample_count == 0:
+            check_not_killed("the program", recording.exit_code)
             raise _nothing(meta, ran_already=recording.identity is not None)
         progress("writing the trace", -1)
         ends = [record.end_ns for record in table.records]

@@ -11,7 +11,15 @@ from pathlib import Path
 from numaplan.common import UsageError, find_program
 from numaplan.machine import Machine
 
-from ..backends.base import IDENTITY, Backend, PerfChoices, Progress, Recording, RecordRequest
+from ..backends.base import (
+    IDENTITY,
+    Backend,
+    PerfChoices,
+    Progress,
+    Recording,
+    RecordRequest,
+    check_not_killed,
+)
 from ..backends.choice import choose_backend
 from ..backends.part import RecordedPart
 from ..backends.perf.kernel_files import ROOT
@@ -129,6 +137,7 @@ def _part_of(
         every = union([span for own in marked.values() for span in own])
         spans = every if spans is None else common(spans, every)
     if not spans:
+        check_not_killed("the program", recording.exit_code)
         raise part.nothing(argv[0] if argv else "nothing", time.monotonic() - started)
     return cut(recording, identity, spans, marked)
 

@@ -5,12 +5,14 @@ and it is apt that checks what it fetches by them.
 """
 
 import platform
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 from numaplan.common import MachineLacksError, output_of
 
 _KEYS = Path("/usr/share/keyrings")
+_STATUS = Path("/var/lib/dpkg/status")  # which packages the system has
 _COMPONENTS = {"debian": "main", "ubuntu": "main universe"}
 
 
@@ -35,9 +37,11 @@ class PrivateApt:
         (folder / "sources.list").write_text(f"{' '.join(words)}\n")
         for part in ("lists", "archives"):
             (folder / part / "partial").mkdir(parents=True)
+        # A copy: beside this file apt takes the locks that only root may take there.
+        shutil.copyfile(_STATUS, folder / "status")
         settings = {
             "Dir::State": folder,
-            "Dir::State::status": "/var/lib/dpkg/status",
+            "Dir::State::status": folder / "status",
             "Dir::Cache": folder,
             "Dir::Etc::sourcelist": folder / "sources.list",
             "Dir::Etc::sourceparts": "-",

@@ -1,4 +1,4 @@
-"""A few hundred mutations a run; `python -m tests.replay.fuzz` tries more."""
+"""A few hundred mutations a run; `python -m tests.fuzz.recordings` tries more."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from numaplan.profiler.perfdata.decode import decode_perf
-from tests.replay import fuzz
-from tests.replay.fuzz import recordings, run
+from tests.fuzz import recordings as fuzz
+from tests.fuzz.recordings import recordings, run
 from tests.support.perfdata_builder import Builder, Event
 
 

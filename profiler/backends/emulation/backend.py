@@ -25,7 +25,7 @@ from numaplan.machine import Machine, seat_arguments
 from ...identity.read import read_identity
 from ...identity.records import Identity, ProcessRecord
 from ...sample_block import SeenThread
-from ..base import WATCHING, Capability, Progress, Recording, RecordRequest
+from ..base import WATCHING, Capability, Progress, Recording, RecordRequest, check_not_killed
 from ..part import RecordedPart, Switch
 from .clock import JobClock, on_one_line, translated
 from .filter import runtime_filter
@@ -120,14 +120,16 @@ class EmulateBackend:
         switch = Switch(request.part, SharedWord(request.workdir).set)
         start = time.monotonic_ns()
         with ticking(partial(_tell, SpoolMeter(request.workdir), progress)):
-            switch.begin()
             try:
+                switch.begin()
                 exit_code = run_program(command, environment, before_exec=keep_addresses, own=switch.signals)
             finally:
                 switch.end()
         seconds = (time.monotonic_ns() - start) / 1e9
         processes = read_processes(request.workdir)
         whole = request.part == RecordedPart()
+        if not processes:
+            check_not_killed(request.argv[0], exit_code)
         if not processes and not whole:
             raise request.part.nothing(request.argv[0], seconds)
         if not processes:

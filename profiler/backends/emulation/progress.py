@@ -53,10 +53,11 @@ def ticking(tick: Callable[[], None]) -> Iterator[None]:
         while not ended.wait(_TICK_SECONDS):
             tick()
 
-    ticker = threading.Thread(target=run, name="live line")
-    ticker.start()
+    ticker = threading.Thread(target=run, name="live line", daemon=True)
     try:
+        ticker.start()
         yield
     finally:
         ended.set()
-        ticker.join()
+        if ticker.is_alive():
+            ticker.join()

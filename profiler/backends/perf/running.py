@@ -16,6 +16,7 @@ from pathlib import Path
 
 from numaplan.common import MachineLacksError, UsageError, find_program, interruptible, run_program
 
+from ..base import check_not_killed
 from ..part import RecordedPart, Switch, Turn
 from .command import recording_perf, target_of
 from .process import INTERRUPTED, TICK_SECONDS, PerfProcess
@@ -61,18 +62,22 @@ def run_recorded(
     find_program(argv, environment.get("PATH"))
     recording_perf()  # raises before anything is started
     with _Watch(perf_options, output, machine_wide, part) as watch:
-        watcher = threading.Thread(target=watch.attach, name="perf attach", args=(duration, tick))
-        watcher.start()
+        watcher = threading.Thread(
+            target=watch.attach, name="perf attach", args=(duration, tick), daemon=True
+        )
         try:
+            watcher.start()
             code = run_program(argv, environment, before_exec=watch.hold, own=watch.switch.signals)
         finally:
             watch.hurry()
-            watcher.join()
+            if watcher.is_alive():
+                watcher.join()
         messages = watch.perf.stop() if watch.perf else ""
         check_space(output.parent)
         if watch.problem and code == INTERRUPTED:
             raise KeyboardInterrupt
         if watch.problem:
+            check_not_killed(argv[0], code)
             raise MachineLacksError(f"perf cannot record: {watch.problem}", "see 'nprof doctor'")
         return PerfRun(
             code, watch.pid, watch.start_ns, messages, watch.switch.spans if part.by_switch else None
@@ -117,8 +122,8 @@ def _switching(switch: Switch, perf: PerfProcess, part: RecordedPart) -> Iterato
     perf.turn(Turn.NOT_NOW)
     handlers = {number: lambda *_, call=call: call() for number, call in switch.signals.items()}
     previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    switch.begin()
     try:
+        switch.begin()
         yield
     finally:
         switch.end()

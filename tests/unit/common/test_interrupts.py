@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from numaplan.common import interruptible, is_asked_to_end, run_program
+from numaplan.common import UsageError, interruptible, is_asked_to_end, run_program
 from numaplan.common.frame import run_framed
 
-ASKING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+ASKING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2]
 
 
 def test_signals_interrupt_inside_and_are_told() -> None:
@@ -71,6 +71,30 @@ def test_a_second_signal_gives_it_up(number: int, capfd: pytest.CaptureFixture[s
 
     assert run_framed(call, "nprof") == 128 + number
     assert capfd.readouterr().err.endswith("nprof: error: interrupted\n")
+
+
+@pytest.mark.parametrize("number", ASKING)
+def test_an_error_that_comes_of_a_signal_is_told_as_that(
+    number: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def call() -> None:
+        try:
+            ask(number)
+        except KeyboardInterrupt as interrupt:  # as DuckDB's are told
+            raise UsageError("t.db: the trace cannot be read: Query interrupted") from interrupt
+
+    assert run_framed(call, "nprof") == 128 + number
+    assert capfd.readouterr().err == "nprof: error: interrupted\n"
+
+
+def test_an_error_after_a_signal_that_was_held_back_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+    def call() -> None:
+        run_program(["true"], os.environ)
+        ask(signal.SIGTERM)
+        raise UsageError("t.db: cannot be written")
+
+    assert run_framed(call, "nprof") == 2
+    assert capfd.readouterr().err.endswith("nprof: error: t.db: cannot be written\n")
 
 
 def test_ignored_signals_stay_ignored() -> None:

@@ -15,7 +15,7 @@ from numaplan.profiler.perfdata.accesses.event_kinds import event_codes
 from numaplan.profiler.recording.importing import import_recordings
 from numaplan.profiler.trace.reader import Trace
 from numaplan.profiler.trace.schema import EVENTS
-from tests.replay.fuzz import mutate, recordings
+from tests.fuzz.recordings import mutate, recordings
 from tests.support.perfdata_builder import Builder, Event
 
 FIELDS = ("tid", "time", "addr", "id", "cpu", "weight", "data_src")

@@ -1,13 +1,17 @@
 """Several recordings by one command: names, ranks, and when a series ends."""
 
+import json
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from numaplan.common import UsageError
-from numaplan.profiler.backends.base import Progress
+from numaplan.common import UsageError, run_command, run_program
+from numaplan.profiler.backends.base import EndedBySignalError, Progress, check_not_killed
+from numaplan.profiler.commands import record as command
 from numaplan.profiler.identity.rank import rank_of
 from numaplan.profiler.recording import runs as series
 from numaplan.profiler.recording.record import RecordOptions, RecordSummary
@@ -75,6 +79,31 @@ def test_a_failure_ends_the_series(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = recorded(monkeypatch, [0, 130, 0])
     assert [run.summary.exit_code for run in runs] == [0, 130]
     assert [run["exit_code"] for run in summary_document(runs)["runs"]] == [0, 130]  # type: ignore[attr-defined]
+
+
+def test_a_signal_ends_the_series_and_is_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def record(_argv: object, _options: object, **_more: object) -> RecordSummary:
+        assert run_program(["true"], os.environ) == 0
+        os.kill(os.getpid(), signal.SIGTERM)  # while its trace is written
+        return RecordSummary(0, 10, 1, 0, "emulate", "")
+
+    monkeypatch.setattr(series, "record", record)
+    monkeypatch.setattr(command, "_say_run", lambda _run: None)
+    monkeypatch.chdir(tmp_path)
+    summary = tmp_path / "s.json"
+    words = ["--runs", "3", "--summary", str(summary), "true"]
+    assert run_command(command.RecordCommand, "nprof record", words) == 128 + signal.SIGTERM
+    assert len(json.loads(summary.read_bytes())["runs"]) == 1
+
+
+def test_what_a_signal_ended_too_early_has_its_exit_code() -> None:
+    with pytest.raises(EndedBySignalError, match=r"\./app: SIGHUP ended it before anything") as ended:
+        check_not_killed("./app", 128 + signal.SIGHUP)
+    assert ended.value.exit_code == 128 + signal.SIGHUP
+    for code in (0, 1, 128, 255):
+        check_not_killed("./app", code)
 
 
 @pytest.mark.parametrize(("argv", "runs"), [(["app"], 0), (["app"], 1001), ([], 2)])

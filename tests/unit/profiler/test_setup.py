@@ -38,6 +38,8 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (program.parent / tool).symlink_to(shutil.which(tool) or "")
     monkeypatch.setenv("PATH", str(program.parent))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(apt, "_STATUS", tmp_path / "status")
+    (tmp_path / "status").write_text("Package: base\n")
     monkeypatch.setattr(apt.platform, "freedesktop_os_release", lambda: RELEASE)
     return program
 
@@ -68,7 +70,8 @@ def test_apt_has_lists_of_its_own_and_the_systems_mirror(fake: Path, tmp_path: P
     assert fetching.packages(["qemu-user/bookworm"]) == []
     update, install = asked(fake)[-2:]
     for words in (update, install):
-        assert f"Dir::State={folder} " in words and "Dir::Etc::sourceparts=- " in words
+        assert f"Dir::State={folder} " in words and f"Dir::State::status={folder}/status " in words
+        assert "Dir::Etc::sourceparts=- " in words
         assert "AllowUnauthenticated=false" in words and "AllowInsecureRepositories=false" in words
     assert install.endswith("install --download-only --no-install-recommends --allow-downgrades "
                             "--reinstall qemu-user/bookworm")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Mutations of small recordings through the decoder: `python -m tests.replay.fuzz [COUNT] [SEED] [FILE…]`.
+"""Mutations of small recordings, decoded: `python -m tests.fuzz.recordings [COUNT] [SEED] [FILE…]`.
 
 Every mutation must end in a decoded file or a PerfDataError, within the limits below; the first that does
 not is kept. Without a seed, which is shown, each run draws others.
