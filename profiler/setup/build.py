@@ -9,6 +9,7 @@ from pathlib import Path
 from numaplan.common import MachineLacksError, output_of
 
 _PACKAGES = "gcc libc6-dev libglib2.0-dev meson ninja-build pkg-config python3-pycotap python3-venv xz-utils"
+_PYTHON = "/usr/bin/python3"  # which has the distribution's meson; that of a virtual environment has none
 _LEFT_OUT = ("system", "tools", "docs", "install-blobs")
 
 
@@ -25,7 +26,12 @@ def build_qemu(sources: Path, work: Path, architecture: str, say: Callable[[str]
     build = tree / "build"
     build.mkdir()
     program = f"qemu-{architecture}"
-    configure = ["../configure", f"--target-list={architecture}-linux-user", "--without-default-features"]
+    configure = [
+        "../configure",
+        f"--python={_PYTHON}",
+        f"--target-list={architecture}-linux-user",
+        "--without-default-features",
+    ]
     configure += ["--enable-tcg", "--enable-plugins", *(f"--disable-{part}" for part in _LEFT_OUT)]
     say(f"building {program} (some minutes)")
     output_of(configure, build, "QEMU could not be configured")
