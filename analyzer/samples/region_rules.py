@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 from numaplan.profiler import Trace
 
+from .shared_pages import physical_keys, shared_pages
+
 Columns = dict[str, NDArray[Any]]
 PRIVATE_KINDS = ("stack", "tls", "text")
 OUR_LIBRARY = "preload.so"  # what recorded programs are made to load
@@ -35,6 +37,7 @@ class RegionRules:
         for thread in trace.thread_rows:
             self._process[thread.thread] = names.setdefault(thread.process, len(names))
         self._several = len(names) > 1
+        self._pages = shared_pages(trace) if self._several else np.empty(0, np.uint64)
         size = 1 + max((row.region for row in trace.region_rows), default=-1)
         self._private = np.zeros(size + 1, bool)  # the last entry is that of region -1
         self._offset = np.zeros(size + 1, np.uint64)
@@ -54,6 +57,11 @@ class RegionRules:
                 self._offset[row.region] = (home - start) % (1 << 64)
                 self._moved[row.region] = True
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What `apply` wants beside the usual columns."""
+        return ("phys_addr",) if len(self._pages) else ()
+
     def apply(self, columns: Columns) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         """(key, whether it may be communication) of each sample."""
         region, addr = columns["region"], columns["addr"]
@@ -69,4 +77,8 @@ class RegionRules:
         if not (self._several or self._moved.any()):
             return addr, usable
         shift = self._process[columns["thread"]] << np.uint64(PROCESS_SHIFT)
-        return addr + np.where(self._moved[region], self._offset[region], shift), usable
+        key = addr + np.where(self._moved[region], self._offset[region], shift)
+        if len(self._pages):
+            physical = physical_keys(self._pages, columns["phys_addr"])
+            key = np.where(physical > 0, physical, key)
+        return key, usable

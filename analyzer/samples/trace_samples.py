@@ -78,12 +78,13 @@ class TraceSamples:
         self._columns = COLUMNS if self._place is None else (*COLUMNS, "reach")
         self.backwards = False
         self.threads = 1 + max((row.thread for row in trace.thread_rows), default=-1)
+        self._regions = RegionRules(trace, self.threads)
+        self._columns = (*self._columns, *self._regions.columns)
         self._held = self._few()
         self.events, self.first_ns, self.last_ns = self._kinds() if self._held is None else _kinds(self._held)
         self.count = sum(self.events.values())
         self._only_accesses = any(event in ACCESSES for event, _ in self.events)
         self.period, self.weights = event_weights(trace.meta, {event for event, _ in self.events})
-        self._regions = RegionRules(trace, self.threads)
 
     @property
     def _condition(self) -> str:
