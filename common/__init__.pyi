@@ -21,7 +21,12 @@ from .frame import (
     printable as printable,
     tell as tell,
 )
-from .interrupts import ASKING as ASKING, interruptible as interruptible, is_asked_to_end as is_asked_to_end
+from .interrupts import (
+    ASKING as ASKING,
+    finish_first as finish_first,
+    interruptible as interruptible,
+    is_asked_to_end as is_asked_to_end,
+)
 from .junit import JUnitCase as JUnitCase, junit_xml as junit_xml
 from .loading import load_native as load_native, load_numpy as load_numpy, native_part as native_part
 from .parser import read_command as read_command

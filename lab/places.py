@@ -37,3 +37,17 @@ def own_folder() -> Iterator[Path]:
             shutil.rmtree(left_over, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-") as name:
         yield Path(name)
+
+
+def open_to_users(folder: Path) -> None:
+    """Have users that the program becomes write into a folder of ours, where it starts as root (setpriv, su).
+
+    The folder's name cannot be guessed, nor can that of ours be listed.
+    """
+    if os.getuid():
+        return
+    folder.parent.chmod(0o711)
+    folder.chmod(0o1733)
+    for path in folder.iterdir():
+        if not path.is_symlink():
+            path.chmod(0o666)

@@ -1,5 +1,27 @@
 import numaplan.machine
 
+from .backends.base import (
+    WATCHING as WATCHING,
+    Capability as Capability,
+    Progress as Progress,
+    Recording as Recording,
+    RecordRequest as RecordRequest,
+)
+from .backends.emulation.clock import translated_identity as translated_identity
+from .backends.emulation.filter import SampleFilter as SampleFilter, runtime_filter as runtime_filter
+from .backends.emulation.options import (
+    EmulateOptions as EmulateOptions,
+    read_emulate_options as read_emulate_options,
+)
+from .backends.emulation.progress import ticking as ticking
+from .backends.emulation.result import emulated_recording as emulated_recording
+from .backends.emulation.spool import (
+    THREAD_RECORD as THREAD_RECORD,
+    EmulatedLevels as EmulatedLevels,
+    ProcessSpool as ProcessSpool,
+)
+from .backends.live_line import Rate as Rate, live_line as live_line
+from .backends.part import RecordedPart as RecordedPart, Switch as Switch
 from .identity.control import read_control as read_control
 from .identity.elf import ElfFacts as ElfFacts, elf_facts as elf_facts
 from .identity.environment import prepare as prepare
@@ -19,6 +41,7 @@ from .perfdata.decode import Decoded as Decoded, decode_perf as decode_perf
 from .perfdata.file.source import PerfDataError as PerfDataError
 from .perfdata.stream import StreamDecoder as StreamDecoder
 from .recording.record import RecordOptions as RecordOptions, RecordSummary as RecordSummary, record as record
+from .sample_block import SampleBlock as SampleBlock
 from .sampling.samplers import live_events as live_events, start_sampler as start_sampler
 from .sampling.samples import (
     LiveEvents as LiveEvents,

@@ -10,7 +10,7 @@ import msgspec
 from numaplan.common import NumaplanError
 from numaplan.machine import Machine
 
-from .backends.choice import BACKENDS, HARDWARE, backend_of
+from .backends.choice import HARDWARE, backend_names, backend_of
 from .backends.emulation.qemu import find_qemu, host_architecture
 from .backends.perf.command import recording_perf
 from .backends.perf.event_plan import BARE_METAL
@@ -64,7 +64,7 @@ def diagnose(machine: Machine, tree: Path | None = None) -> list[Check]:
 
 def _backends(machine: Machine, root: Path) -> list[Check]:
     checks = []
-    for name in BACKENDS if root == ROOT else HARDWARE:
+    for name in backend_names() if root == ROOT else HARDWARE:
         try:
             capability = backend_of(name, root).available(machine)
         except NumaplanError as error:

@@ -1,6 +1,5 @@
 """`nlab run`: run a program once on a virtual machine and count its accesses."""
 
-import os
 import sys
 from typing import Annotated
 
@@ -25,6 +24,7 @@ class RunCommand(GuestCommand, frozen=True):
     counts: Annotated[str, Option(help="Write the counts here.", metavar="OUT.CSV")] = ""
 
     def run(self) -> int:
+        from ..guest.streams import own_stdin
         from ..runs.configs import parse_configs
         from ..runs.session import open_session
         from ..runs.tables import counts_csv, say, show_run
@@ -35,7 +35,7 @@ class RunCommand(GuestCommand, frozen=True):
             check_output(self.counts)
         sys.stdout.flush()
         with open_session(self.request(self.by_thread), say) as session:
-            result = session.run(name, _stdin(), 2 if self.as_json else 1, 2)
+            result = session.run(name, own_stdin(), 2 if self.as_json else 1, 2)
         if self.counts:
             write_document(self.counts, counts_csv(result))
         if self.as_json:
@@ -45,14 +45,3 @@ class RunCommand(GuestCommand, frozen=True):
         if result.timed_out:
             print(f"nlab: the program was ended after {self.timeout:g} s", file=sys.stderr)
         return result.exit_code
-
-
-def _stdin() -> int:
-    """Our standard input, or -1 where there is none to read: closed, or a terminal that is not ours now."""
-    try:
-        if os.isatty(0) and os.tcgetpgrp(0) != os.getpgrp():
-            return -1
-        os.fstat(0)
-    except OSError:
-        return -1
-    return 0

@@ -5,7 +5,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -40,20 +40,24 @@ VMSTAT = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job ended: `exit_code` as a shell tells it, `numbers` what the kernel counted meanwhile."""
+    """How a job ended: `exit_code` as a shell tells it, `numbers` what the kernel counted meanwhile.
+
+    moments: its start and end by the guest's and the host's CLOCK_MONOTONIC, in ns; 0 without the plugin.
+    """
 
     exit_code: int
     late: bool
     seconds: float
     numbers: Mapping[str, int]
     counts: bytes
+    moments: tuple[tuple[int, int], tuple[int, int]]
 
 
 class Guest:
     """One booted machine; a context manager. Jobs run one after another.
 
     folder: for the guest's files, empty; counted: whether the plugin is there; cache: whether it models
-    caches; patience: if it hangs.
+    caches; patience: if it hangs; recording: what it is told instead if it records its only job.
     """
 
     def __init__(
@@ -63,11 +67,12 @@ class Guest:
         counted: bool = True,
         cache: bool = False,
         patience: Patience | None = None,
+        recording: Sequence[str] = (),
     ) -> None:
         self.shape = shape
         self._folder = folder
         self._counted = counted
-        self._cache = cache
+        self._caches = recording or (caches_of(shape.machine) if cache else ())
         self._process: subprocess.Popen[bytes] | None = None
         self._sockets: dict[str, socket.socket] = {}
         self._outlets: dict[str, Outlet] = {}
@@ -105,6 +110,10 @@ class Guest:
         """QEMU's process."""
         assert self._process is not None
         return self._process.pid
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the job that runs; raises GuestError when the guest has stopped."""
+        self._control.send(f"signal\0{number}\0".encode())
 
     def run(
         self, job: Job, stdin: int = -1, stdout: int = -1, stderr: int = -1, trace: Path | None = None
@@ -151,6 +160,10 @@ class Guest:
             late=late,
             seconds=int(answer["milliseconds"]) / 1000,
             numbers={key: int(value) for key, value in answer.items() if key in VMSTAT},
+            moments=(
+                (int(answer["guest_began"]), int(answer["host_began"])),
+                (int(answer["guest_ended"]), int(answer["host_ended"])),
+            ),
             counts=(self._folder / "counts").read_bytes() if self._counted else b"",
         )
 
@@ -168,8 +181,7 @@ class Guest:
         with (self._folder / "samples").open("wb") as samples:
             samples.truncate(sampler_bytes(len(self.shape.machine.cpus)))
         ports = [(name, end.fileno()) for name, end in qemu_ends.items()]
-        caches = caches_of(self.shape.machine) if self._cache else ()
-        command = command_line(self.shape, kernel.image, initrd, self._folder, ports, plugin, caches)
+        command = command_line(self.shape, kernel.image, initrd, self._folder, ports, plugin, self._caches)
         with (self._folder / "qemu").open("wb") as errors:
             self._process = spawn(command, [number for _, number in ports], errors.fileno())
         for end in qemu_ends.values():

@@ -74,7 +74,7 @@ def dense(machine: Machine) -> Machine:
             f"{len(machine.nodes)} nodes with {len(number)} cpus do not fit in the lab",
             f"use --scale, up to {MAX_NODES} nodes and {MAX_CPUS} cpus",
         )
-    order = sorted(range(len(machine.nodes)), key=lambda row: min(machine.nodes[row].cpus, default=MAX_IDS))
+    order = node_order(machine)
     return _machine(
         machine.name,
         [tuple(number[cpu] for cpu in machine.nodes[row].cpus) for row in order],
@@ -83,6 +83,11 @@ def dense(machine: Machine) -> Machine:
         order,
         number,
     )
+
+
+def node_order(machine: Machine) -> list[int]:
+    """Which of the machine's nodes each of the guest's is, by their numbers and rows."""
+    return sorted(range(len(machine.nodes)), key=lambda row: min(machine.nodes[row].cpus, default=MAX_IDS))
 
 
 def renumbering(machine: Machine) -> str:

@@ -63,3 +63,14 @@ def pass_on(source: int, target: socket.socket) -> None:
             target.sendall(data)
     with suppress(OSError):
         target.shutdown(socket.SHUT_WR)
+
+
+def own_stdin() -> int:
+    """Our standard input, or -1 where there is none to read: closed, or a terminal that is not ours now."""
+    try:
+        if os.isatty(0) and os.tcgetpgrp(0) != os.getpgrp():
+            return -1
+        os.fstat(0)
+    except OSError:
+        return -1
+    return 0

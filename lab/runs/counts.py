@@ -3,7 +3,8 @@
 Text: a line `numaplan-lab-counts 3`, then a line for each pair of a cpu and a task that ran on it, `CPU TASK
 EXCLUDED NODE:ACCESSES…` (task in hex, node 64: no node known), with caches also `mNODE:ACCESSES`, those
 that no cache answered, `cCPU:LINES`, those that were taken from that cpu's caches, and `w0:ACCESSES`, what
-others made while the task waited for its cpu; then `end`. A line `stage TASK` after some of them ends what
+others made while the task waited for its cpu, and in recordings `rNUMBER:COUNT`, exact counts by the numbers
+of RECORDED; then `end`. A line `stage TASK` after some of them ends what
 was counted of a task: it ended, or became another program. Its place in memory, by which it is known, may be
 another task's next.
 """
@@ -14,9 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numaplan.common import UsageError
+from numaplan.machine import MOST_SIZES
 
 HEAD = b"numaplan-lab-counts 3"
 UNKNOWN_NODE = 64
+# What recordings count of a task: its counters, and past how many caches of several sizes accesses went.
+RECORDED = 8 + 2 * MOST_SIZES
 _STAGE = b"stage "
 
 Counted = NDArray[np.int64]
@@ -25,11 +29,12 @@ Counted = NDArray[np.int64]
 class Counts(NamedTuple):
     """What was counted; rows follow `cpus` (ascending, C of them).
 
-    counted: (C, K + K + C + 1) of the program: accesses by node, those that reached memory by node, lines
-    taken by cpu, and accesses waited for; tasks: the same of each of its tasks, by the kernel's address of
-    it, ascending; stages: the same cut where a task ended or became another program (as many parts as times,
-    and one for what came after; none of tasks that did neither while the kernel was traced); unknown: the
-    program's accesses to pages of no known node; excluded: all accesses of the agent and of the launcher.
+    counted: (C, K + K + C + 1 + RECORDED) of the program: accesses by node, those that reached memory by
+    node, lines taken by cpu, accesses waited for, and what recordings count; tasks: the same of each of its
+    tasks, by the kernel's address of it, ascending; stages: the same cut where a task ended or became another
+    program (as many parts as times, and one for what came after; none of tasks that did neither while the
+    kernel was traced); unknown: the program's accesses to pages of no known node; excluded: all accesses of
+    the agent and of the launcher.
     """
 
     nodes: int
@@ -52,12 +57,12 @@ class Counts(NamedTuple):
     @property
     def lines(self) -> Counted:
         """(C, C) lines that each cpu (row) took from the caches of another; zeros likewise."""
-        return self.counted[:, 2 * self.nodes : -1]
+        return self.counted[:, 2 * self.nodes : -1 - RECORDED]
 
     @property
     def waited(self) -> Counted:
         """(C,) accesses that other tasks made on each cpu while one waited for its turn there."""
-        return self.counted[:, -1]
+        return self.counted[:, -1 - RECORDED]
 
 
 def parse_counts(data: bytes, cpus: int, nodes: int) -> Counts:
@@ -67,7 +72,7 @@ def parse_counts(data: bytes, cpus: int, nodes: int) -> Counts:
         raise UsageError("the counts file is cut short", "run it again")
     tasks: dict[int, Counted] = {}
     stages: dict[int, list[Counted]] = {}
-    shape = (cpus, 2 * nodes + cpus + 1)
+    shape = (cpus, 2 * nodes + cpus + 1 + RECORDED)
     unknown = excluded = 0
     for line in lines[1:-2]:
         try:
@@ -105,6 +110,7 @@ def _column(what: bytes, number: int, nodes: int, cpus: int) -> int:
         b"m": (nodes, nodes),
         b"c": (2 * nodes, cpus),
         b"w": (2 * nodes + cpus, 1),
+        b"r": (2 * nodes + cpus + 1, RECORDED),
     }[what]
     if not 0 <= number < count:
         raise ValueError
@@ -128,7 +134,7 @@ def _parse_row(line: bytes) -> tuple[int, int, bool, list[tuple[bytes, int, int]
     found = []
     for cell in cells:
         name, value = cell.split(b":")
-        what = name[:1] if name[:1] in (b"m", b"c", b"w") else b""
+        what = name[:1] if name[:1] in (b"m", b"c", b"w", b"r") else b""
         found.append((what, int(name[len(what) :]), int(value)))
     if any(value < 0 for _, _, value in found):
         raise ValueError

@@ -16,7 +16,7 @@ from numaplan.common import UsageError, find_program
 from numaplan.machine import Machine
 from numaplan.profiler import prepare
 
-from ..guest.control import GuestHungError
+from ..guest.booting import AGAIN, boot
 from ..guest.guest import Guest, Outcome
 from ..guest.health import Patience
 from ..guest.job import Job
@@ -31,15 +31,13 @@ from ..guest.shape import (
     shape_guest,
     with_cpus_per_node,
 )
-from ..places import own_folder
+from ..places import open_to_users, own_folder
 from .configs import CONFIGS, ONLINE, Options, PlannedLaunch, is_launcher
 from .counts import parse_counts
 from .results import LabRun, lab_run
 from .threads import Starter, program_threads
 
 STDERR = 2
-_BOOTS = 3  # after so many the fault is not one of chance
-_AGAIN = "the virtual machine does not answer, most likely because of a bug in QEMU: booting another"
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,6 @@ class Session:
         self._shape = shape
         self._say = say
         self._guests = ExitStack()
-        self._booted = 0
         self._folder = folder
         self._program = find_program(request.argv)
 
@@ -104,27 +101,17 @@ class Session:
 
     def reboot(self) -> None:
         """Another guest in place of one that hangs."""
-        self._say(_AGAIN)
+        self._say(AGAIN)
         self._guests.close()
         self.guest = self._boot()
 
     def _boot(self) -> Guest:
-        for left in reversed(range(_BOOTS)):
-            self._booted += 1
-            folder = self._folder / f"guest-{self._booted}"
-            folder.mkdir()
-            try:
-                guest = self._guests.enter_context(
-                    Guest(self._shape, folder, cache=self.request.cache, patience=self.request.patience)
-                )
-            except GuestHungError:
-                if not left:
-                    raise
-                self._say(_AGAIN)
-            else:
-                break
+        guest = boot(self._guests, self._made, self._folder, self._say)
         self._say(f"booted in {guest.boot_seconds:.1f} s")
         return guest
+
+    def _made(self, folder: Path) -> Guest:
+        return Guest(self._shape, folder, cache=self.request.cache, patience=self.request.patience)
 
     def run(self, config: str, stdin: int = -1, stdout: int = -1, stderr: int = -1) -> LabRun:
         """Run the program once under a configuration, its streams on these descriptors (-1: none)."""
@@ -139,6 +126,7 @@ class Session:
                 starter = Starter.BECOMES
             apart = self.request.by_thread or starter is not Starter.PROGRAM
             trace = folder / "trace" if apart else None
+            open_to_users(folder)
             if config in ONLINE:
                 outcome = self._attended(job, (stdin, stdout, stderr), trace, options, folder)
             else:

@@ -4,6 +4,7 @@ A backend is loaded when it is asked for: the perf.data decoder takes longer tha
 """
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from numaplan.common import MachineLacksError, UsageError
 from numaplan.machine import Machine
@@ -12,8 +13,12 @@ from .base import Backend, Capability, PerfChoices
 from .part import RecordedPart
 from .perf.kernel_files import ROOT
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint, EntryPoints
+
 HARDWARE = ("pebs", "ibs", "spe")
 BACKENDS = (*HARDWARE, "faults", "emulate")  # in the order in which `auto` prefers them
+GROUP = "numaplan.backends"  # of entry points: backends of rooms to our right, and of other packages
 
 
 def backend_of(name: str, root: Path = ROOT) -> Backend:
@@ -30,7 +35,29 @@ def backend_of(name: str, root: Path = ROOT) -> Backend:
         from .emulation.backend import EmulateBackend
 
         return EmulateBackend()
-    raise UsageError(f"no backend {name!r}", f"choose from auto, {', '.join(BACKENDS)}")
+    for entry in _entries():
+        if entry.name == name:
+            return _loaded(entry)
+    raise UsageError(f"no backend {name!r}", f"choose from auto, {', '.join(backend_names())}")
+
+
+def backend_names() -> tuple[str, ...]:
+    """All backends: those that `auto` may choose, and those that others bring."""
+    return (*BACKENDS, *sorted({entry.name for entry in _entries()} - {*BACKENDS}))
+
+
+def _entries() -> "EntryPoints":
+    from importlib.metadata import entry_points
+
+    return entry_points(group=GROUP)
+
+
+def _loaded(entry: "EntryPoint") -> Backend:
+    try:
+        backend: Backend = entry.load()()
+    except (ImportError, AttributeError) as error:
+        raise MachineLacksError(f"backend {entry.name}: {error}", "reinstall what brings it") from error
+    return backend
 
 
 def choose_backend(
@@ -48,15 +75,16 @@ def choose_backend(
     """
     needs_perf = (choices or PerfChoices()).named()
     if part and (part.skip_accesses or part.take_accesses):
-        if needs_perf or name not in ("auto", "emulate"):
+        if needs_perf or name in (*HARDWARE, "faults"):
             raise UsageError("perf cannot count accesses", "give --skip and --take a time, such as 2s")
-        name = "emulate"
+        name = "emulate" if name == "auto" else name
     if name == "auto":
         return _choose_automatically(machine, needs_perf, root)
     backend = backend_of(name, root)
-    if name == "emulate" and needs_perf:
+    if needs_perf and name not in (*HARDWARE, "faults"):
+        what = "emulation" if name == "emulate" else f"backend {name}"
         raise UsageError(
-            f"{needs_perf[0]}: emulation cannot do this", "leave it out, or take a --backend that uses perf"
+            f"{needs_perf[0]}: {what} cannot do this", "leave it out, or take a --backend that uses perf"
         )
     if root != ROOT and name not in HARDWARE:
         return backend, "asked for"

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from ..recording.record import RecordOptions
     from ..recording.runs import RecordedRun
 
-_BACKENDS = "auto|pebs|ibs|spe|faults|emulate"
+_BACKENDS = "auto|pebs|ibs|spe|faults|emulate|lab"
+_MODELLED = ("emulate", "lab")  # their caches are modelled
 _LARGEST_PID = 1 << 22
 
 
@@ -40,8 +41,9 @@ class RecordCommand(Command, frozen=True):
 
     For --set with emulate: turn=1000 (accesses per turn), schedule=fair|free, seed=1, l1=32K:8, l2=1M:16,
     l3=32M:16 (SIZE:WAYS; default: the machine's), l3_inclusive=yes|no, drop_runtime=yes|no (samples of the
-    loader and of thread runtimes); pebs: ldlat=3 (least latency of loads), llc=yes|no|all, stores=yes|no;
-    ibs: l3missonly=no|yes; spe: min_latency=0.
+    loader and of thread runtimes); lab: these, without schedule and seed, and memory=2G (of the guest);
+    pebs: ldlat=3 (least latency of loads), llc=yes|no|all, stores=yes|no; ibs: l3missonly=no|yes; spe:
+    min_latency=0.
 
     MPI: 'nprof record --multiprocess mpirun -n 4 ./app' puts all ranks into one trace;
     'mpirun -n 4 nprof record --multiprocess ./app' writes trace.r0.db, trace.r1.db, … for 'nmap plan'.
@@ -51,9 +53,9 @@ class RecordCommand(Command, frozen=True):
 
     argv: Annotated[list[str], Argument("APP", help="The program, and its arguments.", program=True)] = []
     output: Annotated[Path, Option("-o", "--output", help="The trace to write.")] = Path("trace.db")
-    backend: Annotated[str, Option(help="auto, pebs, ibs, spe, faults or emulate; see 'nprof doctor'.")] = (
-        "auto"
-    )
+    backend: Annotated[
+        str, Option(help="auto, pebs, ibs, spe, faults, emulate, lab: see 'nprof doctor'.")
+    ] = "auto"
     period: Annotated[
         int | None, Option(help="One sample in this many accesses (default 1000); 1 records all.", least=1)
     ] = None
@@ -200,11 +202,11 @@ class RecordCommand(Command, frozen=True):
         )
 
     def _backend(self) -> str:
-        if self.for_footprint and self.backend not in ("auto", "emulate"):
+        if self.for_footprint and self.backend not in ("auto", *_MODELLED):
             raise UsageError(
                 f"--for-footprint with {self.backend}: its caches are real", "record with --backend emulate"
             )
-        return "emulate" if self.for_footprint else self.backend
+        return "emulate" if self.for_footprint and self.backend == "auto" else self.backend
 
     def _backend_options(self) -> dict[str, str]:
         options = _assignments(self.settings)

@@ -58,7 +58,7 @@ def estimate(argv: Sequence[str], backend: str) -> Estimate:
 
 def judged(seconds: float, processor_seconds: float, backend: str) -> Estimate:
     """By the time of a native run, and that of all its threads together: emulated ones take turns."""
-    if backend == "emulate":
+    if backend in ("emulate", "lab"):
         waiting = max(0.0, seconds - processor_seconds)
         least, most = (processor_seconds * factor + waiting + _START_SECONDS for factor in _EMULATED)
     else:

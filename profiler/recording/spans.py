@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..backends.base import Recording
-from ..backends.emulation.clock import translated
+from ..backends.emulation.clock import translated_identity
 
 if TYPE_CHECKING:
     from ..identity.records import Identity
@@ -76,7 +76,7 @@ def cut(
         ],
         losses=[(line.of(time), events) for time, events in recording.losses],
         counters=[(line.of(row[0]), *row[1:]) for row in recording.counters],
-    ), translated(identity, _clock(line))
+    ), translated_identity(identity, _clock(line))
 
 
 def _clock(line: GaplessLine) -> Callable[[int, Times], Times]:

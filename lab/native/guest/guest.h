@@ -99,6 +99,10 @@ void guest_trace_stop(const char *target);
 #define SAMPLER_SOCKET "/dev/numaplan-lab"
 void guest_sampler_open(void);
 void guest_sampler_start(void); /* in a task of its own, which ends with the job */
+struct guest_moment {
+    int64_t guest_ns, host_ns; /* by CLOCK_MONOTONIC; 0: there is no sampler */
+};
+struct guest_moment guest_sampler_moment(void); /* one moment by the clocks of both */
 
 /* tasks.c: from the kernel's address of a task to its ids */
 struct guest_known_task {

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -109,14 +110,15 @@ static bool reap(pid_t program, struct guest_pinning *pinning, const struct gues
     return ended;
 }
 
-/* The host tells, while a program runs, that nobody reads one of its streams any more: neither do we then, and the
- * program learns it as it would have there. */
-static void close_stream(int control, struct guest_pipes *ends) {
+/* The host tells, while a program runs, of a signal for it, or that nobody reads one of its streams any more: neither
+ * do we then, and the program learns it as it would have there. */
+static void heed(int control, pid_t program, struct guest_pipes *ends) {
     struct guest_frame frame = {0};
     size_t position = 0;
     const char *key, *value;
     if (!guest_frame_read(control, &frame)) guest_die("the host closed the control port");
     while ((key = guest_frame_next(&frame, &position)) && (value = guest_frame_next(&frame, &position))) {
+        if (!strcmp(key, "signal")) kill(-program, atoi(value));
         int *end = strcmp(value, "stderr") ? &ends->out : &ends->err;
         if (strcmp(key, "closed") || *end < 0) continue;
         (end == &ends->err ? &from_err : &from_out)->source = -1;
@@ -149,7 +151,7 @@ static bool attend(pid_t program, const struct guest_job *job, struct guest_pipe
         poll(wants, sizeof wants / sizeof *wants, wait_ms(job, deadline));
         struct signalfd_siginfo info;
         (void)!read(children, &info, sizeof info);
-        if (wants[1].revents) close_stream(control, ends);
+        if (wants[1].revents) heed(control, program, ends);
         pump_step(&to_program);
         pump_step(&from_out);
         pump_step(&from_err);
@@ -184,6 +186,11 @@ static int watch_children(void) {
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+static void add_moment(struct guest_frame *answer, const char *guest, const char *host, struct guest_moment moment) {
+    guest_frame_add_number(answer, guest, moment.guest_ns);
+    guest_frame_add_number(answer, host, moment.host_ns);
+}
+
 static void run_and_report(const struct guest_frame *request, const struct guest_job *job, int control,
                            struct guest_frame *answer) {
     struct guest_vmstat before, after;
@@ -203,11 +210,14 @@ static void run_and_report(const struct guest_frame *request, const struct guest
     guest_mark(MARK_START);
     guest_mark(MARK_EXCLUDE);
     guest_sampler_start();
+    const struct guest_moment began = guest_sampler_moment();
     long long started = now_ms();
     pid_t program = guest_start_program(job, request, &ends, &error);
     bool late = program >= 0 && attend(program, job, &ends, control, &status);
     guest_mark(MARK_STOP);
     long long ended = now_ms();
+    add_moment(answer, "guest_began", "host_began", began);
+    add_moment(answer, "guest_ended", "host_ended", guest_sampler_moment());
     guest_vmstat_read(&after);
     if (program >= 0) close_streams();
     close_pipes(&ends);

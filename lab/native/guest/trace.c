@@ -54,7 +54,7 @@ static void arm(void) {
     guest_write_text(RECORD_NAMES, "1");
     guest_write_text(LAB "tracing_on", "0");
     guest_write_text(LAB "buffer_size_kb", "4096");
-    guest_write_text(LAB "trace_clock", "global");
+    guest_write_text(LAB "trace_clock", "mono");
     for (size_t i = 0; i < EVENTS; i++)
         if (!guest_write_text(events[i], "1")) guest_die("%s: %s", events[i], strerror(errno));
 }

@@ -1,21 +1,24 @@
 #include "lines.h"
 
 struct cache_core lab_lines_cores[VCPUS_MAX];
+struct reach_core lab_lines_reach[VCPUS_MAX];
 static unsigned cpus[VCPUS_MAX];
 static struct cache_page *pages;
+static uint64_t touched; /* how many of them */
 
 void lab_lines_set_cpu(unsigned vcpu, unsigned cpu) { cpus[vcpu] = cpu; }
 
 bool lab_lines_open(unsigned vcpus) {
     pages = caches_zeroed(lab_nodes_pages() * sizeof *pages);
     caches.locked = true;
-    if (!pages || !caches_init()) return false;
+    if (!pages || !caches_init() || (reach_asked() && !reach_init())) return false;
     for (unsigned vcpu = 0; vcpu < vcpus; vcpu++) {
         struct cache_core *core = &lab_lines_cores[vcpu];
         if (cpus[vcpu] >= caches.cpus) return false;
         core->slot = vcpu;
         core->node = caches.cpu_nodes[cpus[vcpu]];
         core->domain = caches.cpu_domains[cpus[vcpu]];
+        reach_attach(&lab_lines_reach[vcpu], core, NULL);
         lab_lines_switch(vcpu);
         if (!caches_attach(core)) return false;
     }
@@ -26,11 +29,17 @@ void lab_lines_switch(unsigned vcpu) {
     struct lab_lines *lines = lab_rows_current[vcpu]->lines;
     lab_lines_cores[vcpu].counts = &lines->counts;
     lab_lines_cores[vcpu].moved = lines->moved;
+    lab_lines_reach[vcpu].past = lines->past;
 }
 
+uint64_t lab_lines_footprint(void) { return touched << PAGE_SHIFT; }
+
 struct cache_page *caches_page(const struct cache_core *core, uint64_t line) {
-    struct cache_page *page = &pages[lab_nodes_page(line << LINE_SHIFT)];
+    uint64_t number = lab_nodes_page(line << LINE_SHIFT);
+    struct cache_page *page = &pages[number];
+    page->index = (uint32_t)number;
     page->home = lab_nodes_find(line << LINE_SHIFT);
+    touched += page->domains == 0;
     caches_page_touched(page, core->domain);
     return page;
 }

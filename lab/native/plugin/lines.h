@@ -5,20 +5,28 @@
 #include "rows.h"
 
 extern struct cache_core lab_lines_cores[VCPUS_MAX]; /* by vcpu; without an L1 before lab_lines_open */
+extern struct reach_core lab_lines_reach[VCPUS_MAX];
 
 void lab_lines_set_cpu(unsigned vcpu, unsigned cpu); /* its caches are to be those of this cpu */
 bool lab_lines_open(unsigned vcpus);                 /* after the calibration; false: no memory, or a cpu unknown */
 void lab_lines_switch(unsigned vcpu);                /* the vcpu's row is another */
 
-/* At each counted access: one to this place in memory of the node. Whether its cpu's own caches did not answer it. */
-static inline bool lab_lines_access(unsigned vcpu, uint64_t key, bool store, unsigned node) {
+uint64_t lab_lines_footprint(void); /* bytes of the pages that were ever touched */
+
+/* At each counted access: one to this place in memory of the node. What answered it; unknown before lab_lines_open.
+ * reach: how large a last-level cache it takes, unchanged where any has it. */
+static inline enum cache_level lab_lines_access(unsigned vcpu, uint64_t key, bool store, unsigned node,
+                                                struct reach *reach) {
     struct cache_core *core = &lab_lines_cores[vcpu];
     uint64_t line = key >> LINE_SHIFT;
-    if (!core->l1 || caches_hit(core, line, store)) return false;
-    enum cache_level level = caches_miss(core, line, store);
-    bool memory = level == LEVEL_LOCAL || level == LEVEL_REMOTE;
-    lab_rows_current[vcpu]->lines->memory[node] += memory;
-    return memory || level == LEVEL_REMOTE_CACHE;
+    if (!core->l1) return LEVEL_UNKNOWN;
+    if (caches_hit(core, line, store)) return LEVEL_L1;
+    enum cache_level level = reach_miss(&lab_lines_reach[vcpu], core, line, store, reach);
+    lab_rows_current[vcpu]->lines->memory[node] += level == LEVEL_LOCAL || level == LEVEL_REMOTE;
+    return level;
 }
+
+/* Whether it stayed in the caches of the cpu's node. */
+static inline bool lab_lines_inside(enum cache_level level) { return level != LEVEL_UNKNOWN && level < LEVEL_LOCAL; }
 
 #endif

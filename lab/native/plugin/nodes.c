@@ -30,7 +30,7 @@ static unsigned stray_probes;
 
 /* What counting reads: spans in terms of the chosen key. */
 static struct range {
-    uint64_t start, bytes;
+    uint64_t start, bytes, physical;
     unsigned node;
 } ranges[NODES_MAX];
 static unsigned range_count;
@@ -84,8 +84,8 @@ bool lab_nodes_calibrate(FILE *report) {
     chosen = usable(KEY_WORD) ? KEY_WORD : KEY_CALL;
     range_count = 0;
     for (unsigned i = 0; ok && i < span_count; i++)
-        ranges[range_count++] =
-            (struct range){spans[i].physical + spans[i].offset[chosen], spans[i].bytes, spans[i].node};
+        ranges[range_count++] = (struct range){spans[i].physical + spans[i].offset[chosen], spans[i].bytes,
+                                               spans[i].physical, spans[i].node};
     fprintf(report, "%s key %s stray %u\n", ok ? "ok" : "failed", key_names[chosen], stray_probes);
     for (unsigned i = 0; i < span_count; i++)
         fprintf(report, "span node %u physical %" PRIx64 " bytes %" PRIx64 " probes %u steady %d %d\n", spans[i].node,
@@ -100,6 +100,17 @@ unsigned lab_nodes_find(uint64_t key) {
     for (unsigned i = 0; i < range_count; i++)
         if (key - ranges[i].start < ranges[i].bytes) return ranges[i].node;
     return NODE_UNKNOWN;
+}
+
+uint64_t lab_nodes_physical(uint64_t key) {
+    for (unsigned i = 0; i < range_count; i++)
+        if (key - ranges[i].start < ranges[i].bytes) return key - ranges[i].start + ranges[i].physical;
+    return 0;
+}
+
+void lab_nodes_write(FILE *file) {
+    for (unsigned i = 0; i < range_count; i++)
+        fprintf(file, "node %u %" PRIu64 " %" PRIu64 "\n", ranges[i].node, ranges[i].physical, ranges[i].bytes);
 }
 
 uint64_t lab_nodes_page(uint64_t key) {

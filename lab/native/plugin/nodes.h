@@ -22,6 +22,10 @@ uint64_t lab_nodes_key(const struct qemu_plugin_hwaddr *page);
 /* The node of what a key stands for, or NODE_UNKNOWN. */
 unsigned lab_nodes_find(uint64_t key);
 
+/* The guest-physical address of what a key stands for, 0 where it is not known. */
+uint64_t lab_nodes_physical(uint64_t key);
+void lab_nodes_write(FILE *file); /* a line `node NODE FIRST BYTES` for each piece of its physical memory */
+
 /* Number of a key's page among those of all nodes, from 0; what has no node is the last. */
 uint64_t lab_nodes_page(uint64_t key);
 uint64_t lab_nodes_pages(void); /* how many numbers there are */

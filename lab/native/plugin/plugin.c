@@ -7,15 +7,18 @@
  * through marks.h. Accesses wider than 8 bytes are counted as QEMU performs them, in parts of at most 8.
  *
  * Arguments: directory=PATH, where `calibration` and `counts` are written; samples=PATH, memory shared with the guest
- * for the sampler (none: no samples); those of the cache model, if caches are to be modelled.
+ * for the sampler (none: no samples); those of the cache model, if caches are to be modelled; record=PERIOD, if the
+ * accesses are to be recorded in that directory, and turn=ACCESSES.
  */
 #include "lines.h"
 #include "marks.h"
+#include "recording.h"
 #include "rows.h"
 #include "samples.h"
 #include "sampling.h"
 #include "sharing.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +45,9 @@ static bool read_argument(char *text, const char **samples) {
     if (!strcmp(text, "samples")) return (*samples = value);
     if (!strcmp(text, "directory"))
         return (size_t)snprintf(directory, sizeof directory, "%s", value) < sizeof directory;
-    return cached = caches_option(text, value);
+    if (lab_recording_option(text, value)) return true;
+    if (!reach_option(text, value) && !caches_option(text, value)) return false;
+    return cached = true;
 }
 
 static FILE *open_output(const char *name) {
@@ -71,6 +76,15 @@ static void write_counts(void) {
     fclose(file);
 }
 
+static void finish_recording(void) {
+    FILE *file = open_output("recorded");
+    if (!file) return;
+    lab_nodes_write(file);
+    if (cached) fprintf(file, "footprint %" PRIu64 "\n", lab_lines_footprint());
+    lab_recording_finish(file);
+    fclose(file);
+}
+
 static void command(unsigned vcpu, unsigned slot) {
     switch (slot) {
     case MARK_NUMBER_DONE:
@@ -81,6 +95,7 @@ static void command(unsigned vcpu, unsigned slot) {
         lab_rows_set_cpu(vcpu, (unsigned)numbers[0]);
         lab_lines_set_cpu(vcpu, (unsigned)numbers[0]);
         lab_sampling_set_cpu(vcpu, (unsigned)numbers[0]);
+        lab_recording_set_cpu(vcpu, (unsigned)numbers[0]);
         break;
     case MARK_SPAN: lab_nodes_add_span(numbers[0], numbers[1], numbers[2]); break;
     case MARK_PROBE:
@@ -92,7 +107,7 @@ static void command(unsigned vcpu, unsigned slot) {
         lab_rows_reset();
         lab_sharing_reset();
         if (cached && calibrated) caches_empty(); /* so that every run finds the same */
-        counting = calibrated;
+        counting = calibrated && (!lab_recording || lab_recording_start(directory, vcpus));
         break;
     case MARK_EXCLUDE: lab_rows_exclude(lab_rows_current[vcpu]->task); break;
     case MARK_STAGE_CODE:
@@ -103,11 +118,25 @@ static void command(unsigned vcpu, unsigned slot) {
         counting = false;
         if (cached) lab_sharing_finish();
         write_counts();
+        if (lab_recording) finish_recording();
         break;
     default: numbers[number_count] = numbers[number_count] << 8 | slot; return;
     }
     number_count = 0;
     memset(numbers, 0, sizeof numbers);
+}
+
+/* An access for the recording: reads and writes of at most 8 bytes each, as the emulation has them. */
+static inline void record(unsigned vcpu, qemu_plugin_meminfo_t info, const struct lab_recorded_access *access) {
+    struct lab_row *row = lab_rows_current[vcpu];
+    unsigned parts = qemu_access_parts(info);
+    bool loads = info >> 16 & 1, stores = info >> 17 & 1; /* both for an atomic read-modify-write */
+    row->loads += loads * parts;
+    row->stores += stores * parts;
+    for (unsigned part = 0; part < parts; part++) {
+        if (loads && lab_recording_due(vcpu)) lab_recording_take(vcpu, access, 8 * part, false);
+        if (stores && lab_recording_due(vcpu)) lab_recording_take(vcpu, access, 8 * part, true);
+    }
 }
 
 static void at_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code) {
@@ -124,9 +153,20 @@ static void at_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addres
         uint64_t parts = qemu_access_parts(info);
         lab_rows_current[vcpu]->accesses[node] += parts;
         bool store = qemu_plugin_mem_is_store(info);
-        bool inside = cached && node != NODE_UNKNOWN && !lab_lines_access(vcpu, key, store, node);
-        unsigned flags = (store ? SAMPLES_STORE : 0) | (inside ? SAMPLES_CACHED : 0);
+        struct reach reach = {0};
+        enum cache_level level =
+            cached && node != NODE_UNKNOWN ? lab_lines_access(vcpu, key, store, node, &reach) : LEVEL_UNKNOWN;
+        unsigned flags = (store ? SAMPLES_STORE : 0) | (lab_lines_inside(level) ? SAMPLES_CACHED : 0);
         if (lab_sampling_due(vcpu, parts)) lab_sampling_take(vcpu, address, (uint64_t)(uintptr_t)code, flags, node);
+        if (!lab_recording) return;
+        record(vcpu, info,
+               &(struct lab_recorded_access){.task = lab_rows_current[vcpu]->task,
+                                             .address = address,
+                                             .physical = key,
+                                             .code = (uint64_t)(uintptr_t)code,
+                                             .node = (uint8_t)node,
+                                             .level = (uint8_t)level,
+                                             .reach = reach.sizes});
     } else if (__builtin_expect(address == probe_address && !calibrated, 0)) {
         lab_nodes_add_probe(probe_physical, qemu_plugin_get_hwaddr(info, address));
         probe_address = 0;

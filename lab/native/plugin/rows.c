@@ -42,6 +42,7 @@ bool lab_rows_open(unsigned vcpus, bool lines) {
 
 static void clear(struct lab_row *row) {
     memset(row->accesses, 0, sizeof row->accesses);
+    row->loads = row->stores = 0;
     if (row->lines) memset(row->lines, 0, sizeof *row->lines);
 }
 
@@ -108,6 +109,21 @@ static void write_lines(FILE *file, const struct lab_lines *lines) {
     if (lines->waited) fprintf(file, " w0:%" PRIu64, lines->waited);
 }
 
+/* `rNUMBER:COUNT`, in the order of lab/runs/counts.py. */
+static void write_recorded(FILE *file, const struct lab_row *row) {
+    fprintf(file, " r0:%" PRIu64 " r1:%" PRIu64, row->loads, row->stores);
+    if (!row->lines) return;
+    const struct cache_counts *c = &row->lines->counts;
+    const uint64_t counts[] = {c->l1_misses, c->l2_misses, c->llc_local, c->llc_remote, c->remote_cache, c->coherence};
+    const unsigned counted = sizeof counts / sizeof *counts;
+    for (unsigned i = 0; i < counted; i++)
+        if (counts[i]) fprintf(file, " r%u:%" PRIu64, 2 + i, counts[i]);
+    for (unsigned i = 0; i < 2 * REACH_SIZES; i++) {
+        uint64_t past = row->lines->past[i / REACH_SIZES][i % REACH_SIZES];
+        if (past) fprintf(file, " r%u:%" PRIu64, 2 + counted + i, past);
+    }
+}
+
 static void write_row(FILE *file, unsigned cpu, const struct lab_row *row) {
     uint64_t total = 0;
     for (unsigned node = 0; node <= NODES_MAX; node++) total += row->accesses[node];
@@ -116,6 +132,7 @@ static void write_row(FILE *file, unsigned cpu, const struct lab_row *row) {
     for (unsigned node = 0; node <= NODES_MAX; node++)
         if (row->accesses[node]) fprintf(file, " %u:%" PRIu64, node, row->accesses[node]);
     if (row->lines) write_lines(file, row->lines);
+    if (row->loads || row->stores) write_recorded(file, row);
     fputc('\n', file);
 }
 

@@ -4,6 +4,7 @@
 
 #include "caches.h"
 #include "nodes.h"
+#include "reach.h"
 
 #include <stdio.h>
 
@@ -12,6 +13,7 @@
 /* What left the caches, where these are modelled. */
 struct lab_lines {
     struct cache_counts counts;
+    uint64_t past[2][REACH_SIZES];  /* last-level caches of several sizes, if they are asked for */
     uint64_t memory[NODES_MAX + 1]; /* accesses that no cache answered */
     uint64_t moved[VCPUS_MAX];      /* lines that another vcpu's caches lost to this one's */
     uint64_t waited; /* accesses that other tasks made while this one waited for the vcpu (sharing.h) */
@@ -20,6 +22,7 @@ struct lab_lines {
 struct lab_row {
     uint64_t task; /* the guest kernel's address of the task: opaque, unique among living tasks */
     uint64_t accesses[NODES_MAX + 1];
+    uint64_t loads, stores;  /* of a recording (recording.h) */
     struct lab_lines *lines; /* NULL without caches */
 };
 

@@ -67,6 +67,7 @@ struct cache_core {
 struct cache_page {
     uint64_t number; /* + 1; 0 when empty */
     uint64_t domains : 48, home : 16; /* L3s it went through, modulo 48; index of the node whose memory it is */
+    uint32_t index; /* of the user's: pages have low ones (reach.h) */
 };
 
 extern struct caches_options caches;

@@ -17,23 +17,20 @@ from functools import partial
 from pathlib import Path
 from signal import SIGINT, SIGKILL, SIGTERM
 
-import numpy as np
-
 from numaplan.common import NumaplanError, UsageError, run_program
 from numaplan.machine import Machine, seat_arguments
 
 from ...identity.read import read_identity
 from ...identity.records import Identity, ProcessRecord
-from ...sample_block import SeenThread
 from ..base import WATCHING, Capability, Progress, Recording, RecordRequest, check_not_killed
 from ..part import RecordedPart, Switch
-from .clock import JobClock, on_one_line, translated
+from .clock import JobClock, on_one_line, translated_identity
 from .filter import runtime_filter
-from .footprint import Scale, scale_of
 from .guest import architecture_of, resolve_program, split_environment
-from .options import EmulateOptions, read_options
+from .options import EmulateOptions, read_emulate_options
 from .progress import SpoolMeter, ticking
 from .qemu import PLUGIN, check_plugin, find_qemu, host_architecture, keep_addresses
+from .result import emulated_recording
 from .spool import ProcessSpool, read_processes, sample_blocks
 from .word import SharedWord
 
@@ -105,7 +102,7 @@ class EmulateBackend:
 
     def command(self, request: RecordRequest) -> list[str]:
         """QEMU's command line; raises what record() would raise before it starts."""
-        return command_of(request, read_options(request.options, request.run, request.machine))[0]
+        return command_of(request, read_emulate_options(request.options, request.run, request.machine))[0]
 
     def record(self, request: RecordRequest, progress: Progress) -> Recording:
         """Run the program under QEMU; samples are read from request.workdir while the blocks are taken.
@@ -114,7 +111,7 @@ class EmulateBackend:
         """
         if not 1 <= request.period <= MAX_PERIOD:
             raise UsageError(f"period {request.period}", f"give 1 to {MAX_PERIOD}")
-        options = read_options(request.options, request.run, request.machine)
+        options = read_emulate_options(request.options, request.run, request.machine)
         check_plugin()
         command, environment = command_of(request, options)
         switch = Switch(request.part, SharedWord(request.workdir).set)
@@ -137,51 +134,29 @@ class EmulateBackend:
                 f"{request.argv[0]}: QEMU did not run it (exit code {exit_code})", "see its message above"
             )
         identity = read_identity(request.identity_dir)
-        keep = runtime_filter(identity, processes, options.drop_runtime)
+        images, shown = processes, identity
         if options.fair:
-            processes = on_one_line(processes)
-            identity = translated(identity, JobClock(processes))
-        scale = scale_of(processes, options)
-        return Recording(
+            images = on_one_line(processes)
+            shown = translated_identity(identity, JobClock(images))
+        return emulated_recording(
+            images,
+            options,
+            shown,
+            runtime_filter(identity, processes, options.drop_runtime),
+            partial(sample_blocks, images, seats_of(request.machine), partial(progress, "reading samples")),
             exit_code=exit_code,
             start_ns=0 if options.fair else start,
-            blocks=sample_blocks(
-                processes,
-                seats_of(request.machine),
-                keep,
-                lambda share: progress("reading samples", share),
-                scale.levels if options.sizes else None,
-                len(options.sizes),
-            ),
-            threads=_threads(processes),
-            losses=_losses(processes),
-            counters=_counters(processes, scale),
             notes={
-                **scale.facts(),
                 **{f"emulate.{key}": value for key, _, value in (w.partition("=") for w in options.plugin)},
                 "emulate.host_seconds": f"{seconds:.3f}",
                 "clock": "accesses" if options.fair else "host",
-                **(warnings_of_children(processes, identity, exit_code) if whole else {}),
+                **(warnings_of_children(processes, shown, exit_code) if whole else {}),
             },
-            identity=identity,
         )
 
 
 def _tell(meter: SpoolMeter, progress: Progress) -> None:
     progress(meter.line(), WATCHING)
-
-
-def _threads(processes: Sequence[ProcessSpool]) -> list[SeenThread]:
-    return [
-        SeenThread(
-            process.pid,
-            int(row["tid"]),
-            start_ns=process.moment(int(row["start_ns"])),
-            end_ns=process.moment(int(row["end_ns"])),
-        )
-        for process in processes
-        for row in np.sort(process.threads, order="birth")
-    ]
 
 
 def warnings_of_children(
@@ -198,7 +173,7 @@ def warnings_of_children(
     if ended:
         warnings.append(
             f"a signal ended {_listed(ended)}: if none does without nprof, this program cannot be emulated; "
-            "record it with --backend faults, or by a processor's sampling ('nprof doctor')"
+            "record it with --backend lab, or by a processor's sampling ('nprof doctor')"
         )
     if running:
         warnings.append(
@@ -215,21 +190,3 @@ def _listed(processes: Sequence[ProcessRecord]) -> str:
 
 def _is_alive(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
-
-
-def _losses(processes: Sequence[ProcessSpool]) -> list[tuple[int, int]]:
-    return [
-        (process.moment(int(row["end_ns"])), int(row["lost"]))
-        for process in processes
-        for row in process.threads
-        if row["lost"]
-    ]
-
-
-def _counters(processes: Sequence[ProcessSpool], scale: Scale) -> list[tuple[int, int, int, str, float]]:
-    return [
-        (process.moment(int(row["end_ns"])), process.pid, int(row["tid"]), name, value)
-        for process in processes
-        for row in process.threads
-        for name, value in scale.counts(row)
-    ]

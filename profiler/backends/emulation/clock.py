@@ -98,8 +98,8 @@ class JobClock:
         return self._clocks[key]
 
 
-def translated(identity: "Identity", clock: Callable[[int, Times], Times]) -> "Identity":
-    """An identity whose processes, threads, regions and modules live on the time line."""
+def translated_identity(identity: "Identity", clock: Callable[[int, Times], Times]) -> "Identity":
+    """An identity whose processes, threads, regions, modules and marks live on the time line."""
 
     def moved(records: "Sequence[Record]") -> "tuple[Record, ...]":
         rows: dict[int, list[int]] = {}
@@ -119,4 +119,8 @@ def translated(identity: "Identity", clock: Callable[[int, Times], Times]) -> "I
         threads=moved(identity.threads),
         regions=moved(identity.regions),
         modules=moved(identity.modules),
+        marked={
+            pid: [(int(start), int(end)) for start, end in clock(pid, np.array(spans).ravel()).reshape(-1, 2)]
+            for pid, spans in identity.marked.items()
+        },
     )

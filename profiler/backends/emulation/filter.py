@@ -25,7 +25,7 @@ _LONGEST_FUNCTION = 1 << 16
 
 Range = tuple[int, int]
 Addresses = NDArray[np.uint64]
-Filter = Callable[[ProcessSpool, Addresses, Addresses], NDArray[np.bool_] | None]
+SampleFilter = Callable[[ProcessSpool, Addresses, Addresses], NDArray[np.bool_] | None]
 
 
 def is_ours(module: ModuleRecord) -> bool:
@@ -92,7 +92,7 @@ def _table(ranges: list[Range]) -> NDArray[np.uint64]:
     return np.array(joined, np.uint64).reshape(-1, 2)
 
 
-def runtime_filter(identity: Identity, processes: Sequence[ProcessSpool], drop_runtime: bool) -> Filter:
+def runtime_filter(identity: Identity, processes: Sequence[ProcessSpool], drop_runtime: bool) -> SampleFilter:
     """A filter by the addresses of instructions and of what they access, from each image's modules.
 
     processes: by start; times of both by the host's clock. Where no modules are known (static programs, other

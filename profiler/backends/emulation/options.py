@@ -83,7 +83,9 @@ def _bytes(value: str) -> int:
     return size
 
 
-def read_options(given: Mapping[str, str], run: int = 0, machine: Machine | None = None) -> EmulateOptions:
+def read_emulate_options(
+    given: Mapping[str, str], run: int = 0, machine: Machine | None = None
+) -> EmulateOptions:
     """The options of a request, with defaults; raises UsageError naming the one that is wrong.
 
     run: which of several runs, from 0; each has the next seed. machine: whose caches are the defaults.

@@ -25,7 +25,7 @@ MAGIC = b"NPEMULAT"
 HEADER_BYTES = 4096
 PAIRS = 1 << 20  # read at a time
 # (level, reach, whether the page is another node's) of samples -> their levels.
-Levels = Callable[[NDArray[np.uint8], NDArray[np.int8], NDArray[np.bool_]], NDArray[np.uint8]]
+EmulatedLevels = Callable[[NDArray[np.uint8], NDArray[np.int8], NDArray[np.bool_]], NDArray[np.uint8]]
 _HINT = "record again; the intermediate files were damaged"
 
 HEADER = np.dtype(
@@ -58,7 +58,7 @@ COUNTERS = (
     "coherence",
 )
 # past: accesses that exactly the smallest 1, 2, … of MOST_SIZES caches miss, to local and to remote pages.
-RECORD = np.dtype(
+THREAD_RECORD = np.dtype(
     [
         *(("tid", "<u4"), ("birth", "<u4"), ("start_ns", "<i8"), ("end_ns", "<i8")),
         *((name, "<u8") for name in (*COUNTERS, "lost")),
@@ -124,11 +124,11 @@ def read_process(path: Path) -> ProcessSpool:
         raise UsageError(f"{path.name}: cut short at {len(data)} bytes", _HINT)
     header = np.frombuffer(data, HEADER, 1)[0]
     stride = int(header["record_bytes"])
-    if header["magic"] != MAGIC or header["version"] != VERSION or stride < RECORD.itemsize:
+    if header["magic"] != MAGIC or header["version"] != VERSION or stride < THREAD_RECORD.itemsize:
         raise UsageError(f"{path.name}: not written by this version's plugin", _HINT)
     # A disk that filled up leaves threads without a record; their samples are not there either.
     count = min(int(header["threads"]), (len(data) - HEADER_BYTES) // stride)
-    layout = np.dtype([("record", RECORD), ("rest", f"V{stride - RECORD.itemsize}")])
+    layout = np.dtype([("record", THREAD_RECORD), ("rest", f"V{stride - THREAD_RECORD.itemsize}")])
     threads = np.frombuffer(data, layout, count, HEADER_BYTES)["record"]
     return ProcessSpool(
         path.with_suffix(""),
@@ -165,7 +165,7 @@ def _convert(
     pairs: NDArray[np.uint64],
     current: tuple[int, int],
     seats: Sequence[tuple[int, int]],
-    levels: Levels | None,
+    levels: EmulatedLevels | None,
     sizes: int,
 ) -> tuple[SampleBlock, tuple[int, int]]:
     """Samples of some pairs, and the (thread, time) in force after them; `current` is that before them."""
@@ -211,9 +211,9 @@ def _convert(
 def sample_blocks(
     processes: Sequence[ProcessSpool],
     seats: Sequence[tuple[int, int]],
-    keep: Callable[[ProcessSpool, NDArray[np.uint64], NDArray[np.uint64]], NDArray[np.bool_] | None],
     progress: Callable[[float], None],
-    levels: Levels | None = None,
+    keep: Callable[[ProcessSpool, NDArray[np.uint64], NDArray[np.uint64]], NDArray[np.bool_] | None],
+    levels: EmulatedLevels | None = None,
     sizes: int = MOST_SIZES,
 ) -> Iterator[SampleBlock]:
     """Blocks of samples of all processes.

@@ -25,26 +25,13 @@ static void step_aside(struct em_thread *t) {
     else em_turn_release(t, false);
 }
 
-/* An access that the L1's most recent line does not answer. */
-static inline enum cache_level beyond(struct em_thread *t, uint64_t line, bool store, struct em_reach *reach) {
-    uint64_t before = t->record.caches.l1_misses;
-    enum cache_level level = caches_miss(&t->core, line, store);
-    bool missed = t->record.caches.l1_misses != before;
-    if (t->epoch && (missed || store) && !em_reach_known(t, line, store, missed)) {
-        if (caches.locked) caches_lock();
-        *reach = em_reach(t, line, store, missed);
-        if (caches.locked) caches_unlock();
-    }
-    return level;
-}
-
 static void sample(struct em_thread *t, unsigned rw, uint64_t addr, uint64_t ip, enum cache_level level,
-                   struct em_reach reach) {
+                   struct reach reach) {
     if (rw & QEMU_PLUGIN_MEM_R) em_spool_sample(t, addr, ip, false, level, reach);
     if (rw == QEMU_PLUGIN_MEM_RW) {
         t->position++;
         level = em_options.cached ? LEVEL_L1 : LEVEL_UNKNOWN;
-        reach = (struct em_reach){0};
+        reach = (struct reach){0};
     }
     if (rw & QEMU_PLUGIN_MEM_W) em_spool_sample(t, addr, ip, true, level, reach);
     t->gap_left = 1;
@@ -54,13 +41,14 @@ static void sample(struct em_thread *t, unsigned rw, uint64_t addr, uint64_t ip,
 
 static void decide(struct em_thread *t, unsigned rw, uint64_t addr, uint64_t ip) {
     enum cache_level level = LEVEL_UNKNOWN;
-    struct em_reach reach = {0};
+    struct reach reach = {0};
     uint64_t line = addr >> LINE_SHIFT;
     t->record.loads += READS(rw << 16);
     t->record.stores += WRITES(rw << 16);
     t->turn_left--;
     t->position++;
-    if (em_options.cached) level = caches_hit(&t->core, line, rw >> 1) ? LEVEL_L1 : beyond(t, line, rw >> 1, &reach);
+    if (em_options.cached)
+        level = caches_hit(&t->core, line, rw >> 1) ? LEVEL_L1 : reach_miss(&t->reach, &t->core, line, rw >> 1, &reach);
     if (--t->gap_left <= 0) sample(t, rw, addr, ip, level, reach);
 }
 
@@ -120,9 +108,9 @@ static inline void cached_access_once(unsigned vcpu, qemu_plugin_meminfo_t info,
     }
     t->record.loads += READS(info);
     t->record.stores += WRITES(info);
-    struct em_reach reach;
+    struct reach reach;
     if (unlikely(!caches_hit(&t->core, addr >> LINE_SHIFT, WRITES(info))))
-        beyond(t, addr >> LINE_SHIFT, WRITES(info), &reach);
+        reach_miss(&t->reach, &t->core, addr >> LINE_SHIFT, WRITES(info), &reach);
 }
 
 void em_on_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void *ip) {

@@ -47,7 +47,7 @@ void em_on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t 
         em_catch_up(t);
         if (kind == CALL_UNMAP && em_options.cached) {
             em_pages_forget(a1, a2);
-            em_reach_forget();
+            em_slots_forget_pages();
         }
     }
     if (kind == CALL_CLONE || kind == CALL_CLONE3 || kind == CALL_FORK || kind == CALL_EXEC ||

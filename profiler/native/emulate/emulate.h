@@ -5,7 +5,6 @@
  * asleep.c   whether a thread sleeps
  * guest.c    what depends on the guest's architecture
  * pages.c    which node each page lives on, for the cache model (machine/native/caches)
- * reach.c    how large a last-level cache an access takes
  * spool.c    the files that Python reads
  * clock.c    the recording's clock, and where it meets the host's
  * turns.c    whose turn it is: one thread at a time owns all shared state
@@ -25,6 +24,7 @@
 #define NUMAPLAN_EMULATE_H
 
 #include "caches.h"
+#include "reach.h"
 
 #include <sched.h>
 #include <stdbool.h>
@@ -35,9 +35,6 @@
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 #define MAX_THREADS CACHES_MAX_CORES /* living at a time; Linux allows a process fewer */
-#define EM_SIZES 15                  /* of last-level caches, at most; four bits of a sample */
-#define EM_RECENT 16                 /* pages of a thread that are found without a search */
-#define EM_PAGE_LINES (1 << (PAGE_SHIFT - LINE_SHIFT))
 
 /* One thread as backends/emulation/spool.py reads it; at the start of `struct em_thread`, which lies in the file. */
 struct em_thread_record {
@@ -48,7 +45,7 @@ struct em_thread_record {
     uint64_t loads, stores;
     struct cache_counts caches;
     uint64_t lost; /* samples that found no room */
-    uint64_t reach[2][EM_SIZES]; /* accesses past exactly the i+1 smallest sizes, to local and to remote pages */
+    uint64_t past[2][REACH_SIZES]; /* accesses past exactly the i+1 smallest sizes, to local and to remote pages */
 };
 
 struct em_process_header {
@@ -74,24 +71,6 @@ struct em_late_access {
 /* Where samples and times go: 16-byte records in a mapped window of the process's file. */
 struct em_window {
     uint64_t *next, *end;
-};
-
-/* What an L3 domain knows of the lines of a page, for reach.c. */
-struct em_lines {
-    uint32_t epoch[EM_PAGE_LINES]; /* of the last access; 0: none, or another domain has taken the line */
-    uint64_t written;              /* one bit a line: here, and not touched by another domain since */
-};
-
-struct em_recent_page {
-    uint64_t number; /* + 1; 0 when empty */
-    struct em_lines *lines;
-    bool remote; /* its home is another node */
-};
-
-/* sizes: how many last-level caches, from the smallest on, would miss; remote: the page is another node's. */
-struct em_reach {
-    uint8_t sizes;
-    bool remote;
 };
 
 struct em_thread {
@@ -123,8 +102,7 @@ struct em_thread {
     struct em_window own; /* free schedule */
     struct em_late_access *late;
     uint32_t late_count, late_room;
-    const uint32_t *epoch; /* the present one of its domain, NULL: how far accesses reach is not asked */
-    struct em_recent_page recent[EM_RECENT];
+    struct reach_core reach;
 } __attribute__((aligned(512))); /* so that a few fill a page */
 
 struct em_options {
@@ -132,8 +110,6 @@ struct em_options {
     uint64_t period, turn, seed;
     uint64_t skip, take; /* accesses to leave out, and to record (0: all) */
     bool cached, fair;
-    uint64_t size[EM_SIZES]; /* bytes of last-level caches, ascending */
-    uint32_t sizes;
     bool part, marked; /* a shared word says when to record; so do the program's marks */
 };
 
@@ -212,6 +188,7 @@ uint32_t em_slot_free(void);
 void em_slot_take(struct em_thread *t);
 void em_slot_leave(struct em_thread *t);
 void em_slots_forked(void);
+void em_slots_forget_pages(void);
 
 /* asleep.c */
 bool em_thread_asleep(const struct em_thread *t);
@@ -241,20 +218,9 @@ void em_clock_answered(struct em_thread *t);
 void em_clock_forked(void);
 
 /* pages.c */
-struct em_page {
-    struct cache_page shared;
-    uint32_t index; /* in the order in which pages were met */
-};
 bool em_pages_init(void);
 void em_pages_forked(void);
-struct em_page *em_page(const struct cache_core *core, uint64_t line);
 void em_pages_forget(uint64_t start, uint64_t bytes);
-
-/* reach.c */
-bool em_reach_init(void);
-void em_reach_attach(struct em_thread *t);
-void em_reach_forget(void);
-struct em_reach em_reach(struct em_thread *t, uint64_t line, bool store, bool missed);
 
 /* spool.c */
 void em_spool_footprint(uint64_t bytes);
@@ -264,19 +230,7 @@ void em_spool_time(int64_t now);
 void em_spool_clock(int64_t host, int64_t ours);
 struct em_thread *em_spool_new_thread(void);
 void em_spool_sample(struct em_thread *t, uint64_t addr, uint64_t ip, bool store, enum cache_level level,
-                     struct em_reach reach);
-
-static inline struct em_recent_page *em_recent_page(struct em_thread *t, uint64_t line) {
-    return &t->recent[(line >> (PAGE_SHIFT - LINE_SHIFT)) * UINT64_C(0x9e3779b97f4a7c15) >> 60 & (EM_RECENT - 1)];
-}
-
-/* Whether em_reach would change nothing: the line is among the last of its domain, and its own if it is written. */
-static inline bool em_reach_known(struct em_thread *t, uint64_t line, bool store, bool missed) {
-    const struct em_recent_page *recent = em_recent_page(t, line);
-    return recent->number == (line >> (PAGE_SHIFT - LINE_SHIFT)) + 1 &&
-           (!missed || recent->lines->epoch[line % EM_PAGE_LINES] == *t->epoch) &&
-           (!store || recent->lines->written >> line % EM_PAGE_LINES & 1);
-}
+                     struct reach reach);
 
 static inline uint64_t em_next_random(uint64_t *state) {
     uint64_t x = *state;

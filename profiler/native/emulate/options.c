@@ -7,16 +7,6 @@
 
 struct em_options em_options = {.period = 1, .turn = 1000, .seed = 1, .cached = true, .fair = true};
 
-/* Bytes of last-level caches, ascending, with colons between. */
-static bool read_sizes(char *text) {
-    for (char *end; *text; text = *end ? end + 1 : end) {
-        uint64_t bytes = strtoull(text, &end, 10), last = em_options.sizes ? em_options.size[em_options.sizes - 1] : 0;
-        if (em_options.sizes == EM_SIZES || bytes <= last || bytes >> LINE_SHIFT > INT32_MAX) return false;
-        em_options.size[em_options.sizes++] = bytes;
-    }
-    return true;
-}
-
 static bool read_option(char *text) {
     char *value = strchr(text, '=');
     if (value == NULL) return false;
@@ -28,12 +18,11 @@ static bool read_option(char *text) {
     if (!strcmp(text, "seed")) return em_options.seed = strtoull(value, NULL, 10), true;
     if (!strcmp(text, "cache")) return em_options.cached = !strcmp(value, "on"), true;
     if (!strcmp(text, "schedule")) return em_options.fair = !strcmp(value, "fair"), true;
-    if (!strcmp(text, "llc_sizes")) return read_sizes(value);
     if (!strcmp(text, "skip")) return em_options.skip = strtoull(value, NULL, 10), true;
     if (!strcmp(text, "take")) return em_options.take = strtoull(value, NULL, 10), true;
     if (!strcmp(text, "part")) return em_options.part = !strcmp(value, "yes"), true;
     if (!strcmp(text, "marked")) return em_options.marked = !strcmp(value, "yes"), true;
-    return caches_option(text, value);
+    return reach_option(text, value) || caches_option(text, value);
 }
 
 bool em_options_read(int argc, char **argv) {
@@ -46,7 +35,6 @@ bool em_options_read(int argc, char **argv) {
         fprintf(stderr, "numaplan: emulation options 'cpus' and 'domains' do not fit\n");
         return false;
     }
-    if (!em_options.cached) em_options.sizes = 0;
     caches.locked = !em_options.fair; /* under the fair schedule, the turn is the lock */
     return true;
 }

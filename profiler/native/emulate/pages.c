@@ -6,7 +6,7 @@
 #define HOME_NONE UINT16_MAX
 
 static struct {
-    struct em_page *table;
+    struct cache_page *table;
     uint64_t mask;
     uint32_t used;
     uint64_t placed, most; /* with a home: now, and at their most */
@@ -14,12 +14,12 @@ static struct {
 
 static bool pages_grow(void) {
     uint64_t size = pages.table ? (pages.mask + 1) * 2 : 1 << 14;
-    struct em_page *old = pages.table, *table = caches_zeroed(size * sizeof *table);
+    struct cache_page *old = pages.table, *table = caches_zeroed(size * sizeof *table);
     if (table == NULL) return false;
     for (uint64_t i = 0; old && i <= pages.mask; i++) {
-        if (old[i].shared.number == 0) continue;
-        uint64_t at = old[i].shared.number * UINT64_C(0x9e3779b97f4a7c15) >> 20 & (size - 1);
-        while (table[at].shared.number) at = (at + 1) & (size - 1);
+        if (old[i].number == 0) continue;
+        uint64_t at = old[i].number * UINT64_C(0x9e3779b97f4a7c15) >> 20 & (size - 1);
+        while (table[at].number) at = (at + 1) & (size - 1);
         table[at] = old[i];
     }
     if (old) munmap(old, (pages.mask + 1) * sizeof *old);
@@ -29,33 +29,31 @@ static bool pages_grow(void) {
 }
 
 /* The entry of a page, or the empty one where it belongs. */
-static struct em_page *page_find(uint64_t number) {
+static struct cache_page *page_find(uint64_t number) {
     uint64_t at = (number + 1) * UINT64_C(0x9e3779b97f4a7c15) >> 20 & pages.mask;
-    while (pages.table[at].shared.number && pages.table[at].shared.number != number + 1) at = (at + 1) & pages.mask;
+    while (pages.table[at].number && pages.table[at].number != number + 1) at = (at + 1) & pages.mask;
     return &pages.table[at];
 }
 
-static void place(struct em_page *page, uint32_t node) {
-    page->shared.home = node & 0x7fff;
+static void place(struct cache_page *page, uint32_t node) {
+    page->home = node & 0x7fff;
     if (++pages.placed > pages.most) em_spool_footprint((pages.most = pages.placed) << PAGE_SHIFT);
 }
 
 /* The entry of the page that a thread now touches; its domains include the thread's. */
-struct em_page *em_page(const struct cache_core *core, uint64_t line) {
+struct cache_page *caches_page(const struct cache_core *core, uint64_t line) {
     uint64_t number = line >> (PAGE_SHIFT - LINE_SHIFT);
-    struct em_page *page = page_find(number);
-    if (unlikely(page->shared.number == 0)) {
+    struct cache_page *page = page_find(number);
+    if (unlikely(page->number == 0)) {
         if (pages.used * 2 > pages.mask && pages_grow()) page = page_find(number);
         page->index = pages.used++;
-        page->shared.number = number + 1;
-        page->shared.home = HOME_NONE;
+        page->number = number + 1;
+        page->home = HOME_NONE;
     }
-    if (unlikely(page->shared.home == HOME_NONE)) place(page, core->node);
-    caches_page_touched(&page->shared, core->domain);
+    if (unlikely(page->home == HOME_NONE)) place(page, core->node);
+    caches_page_touched(page, core->domain);
     return page;
 }
-
-struct cache_page *caches_page(const struct cache_core *core, uint64_t line) { return &em_page(core, line)->shared; }
 
 /* In a forked child: its parent's pages are the parent's. */
 void em_pages_forked(void) { pages.placed = pages.most = 0; }
@@ -67,9 +65,9 @@ static void forget(uint64_t start, uint64_t bytes) {
     uint64_t first = start >> PAGE_SHIFT, end = (start + bytes + (1 << PAGE_SHIFT) - 1) >> PAGE_SHIFT;
     bool sparse = end - first > pages.mask;
     for (uint64_t i = sparse ? 0 : first; i < (sparse ? pages.mask + 1 : end); i++) {
-        struct em_page *page = sparse ? &pages.table[i] : page_find(i);
-        if (page->shared.number <= first || page->shared.number > end || page->shared.home == HOME_NONE) continue;
-        page->shared.home = HOME_NONE;
+        struct cache_page *page = sparse ? &pages.table[i] : page_find(i);
+        if (page->number <= first || page->number > end || page->home == HOME_NONE) continue;
+        page->home = HOME_NONE;
         pages.placed -= pages.placed > 0;
     }
 }

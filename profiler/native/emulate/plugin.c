@@ -64,7 +64,7 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_inf
         return 1;
     }
     if (!em_threads_init() || (em_options.cached && !(em_pages_init() && caches_init()))) return 1;
-    if (em_options.sizes && !em_reach_init()) return 1;
+    if (em_options.cached && reach_asked() && !reach_init()) return 1;
     em_register(id);
     return 0;
 }

@@ -39,3 +39,9 @@ void em_slots_forked(void) {
     slots = 0;
     living = 0;
 }
+
+/* Pages may get other homes. */
+void em_slots_forget_pages(void) {
+    for (uint32_t slot = 0; slot < em_thread_slots(); slot++)
+        if (em_thread_at(slot)) reach_forget(&em_thread_at(slot)->reach);
+}

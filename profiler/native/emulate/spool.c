@@ -192,7 +192,7 @@ static void start_block(struct em_thread *t, struct em_window *w) {
 
 /* Write one sample of a thread that has the turn, at its present time. */
 void em_spool_sample(struct em_thread *t, uint64_t addr, uint64_t ip, bool store, enum cache_level level,
-                     struct em_reach reach) {
+                     struct reach reach) {
     struct em_window *w = em_options.fair ? &window : &t->own;
     if (unlikely(w->end - w->next < 4)) {
         if (!window_next(w, &samples)) {

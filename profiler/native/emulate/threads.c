@@ -56,7 +56,7 @@ static struct em_thread *attach(unsigned vcpu) {
     const struct em_thread *previous = em_thread_at(t->core.slot);
     if (em_options.cached && !caches_attach(&t->core)) no_memory();
     if (previous) t->own = previous->own;
-    em_reach_attach(t);
+    if (em_options.cached) reach_attach(&t->reach, &t->core, t->record.past);
     em_slot_take(t);
     many |= t->index > 0;
     pthread_mutex_unlock(&birth);

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from numaplan.common import UsageError
 from numaplan.machine import Machine, machine_shapes
 from numaplan.machine.cache_model import LINE, MAX_WAYS, SETS, domains_of, modelled_shape
-from numaplan.profiler.backends.emulation.options import read_options
+from numaplan.profiler.backends.emulation.options import read_emulate_options
 from tests.support.machines import hwloc_machine, sysfs_machine
 
 
@@ -126,12 +126,12 @@ def test_a_cache_that_can_be_modelled_is(size: int, ways: int, shape: tuple[int,
 def test_options_take_the_machine_s_caches_and_what_is_given_first(tree: Path) -> None:
     machine = sysfs_machine(tree)
     assert set(machine_shapes(machine)) == {"l1", "l2", "l3"}
-    options = read_options({"l2": "1M:8"}, machine=machine)
+    options = read_emulate_options({"l2": "1M:8"}, machine=machine)
     assert {"l1=64:12", "l2=2048:8", "l3_inclusive=yes"} <= set(options.plugin)
     l3 = machine.caches[-1]
     victim = Machine(nodes=machine.nodes, caches=(type(l3)(level=3, bytes=l3.bytes, inclusive=False),))
-    assert "l3_inclusive=no" in read_options({}, machine=victim).plugin
-    assert "l3_inclusive=yes" in read_options({"l3_inclusive": "yes"}, machine=victim).plugin
+    assert "l3_inclusive=no" in read_emulate_options({}, machine=victim).plugin
+    assert "l3_inclusive=yes" in read_emulate_options({"l3_inclusive": "yes"}, machine=victim).plugin
 
 
 def test_an_l3_that_spans_nodes_counts_as_one_a_node() -> None:

@@ -9,12 +9,12 @@ import pytest
 
 from numaplan.common import native_part
 from numaplan.profiler.backends.emulation.filter import (
-    Filter,
+    SampleFilter,
     dropped_ranges,
     runtime_filter,
     thread_functions,
 )
-from numaplan.profiler.backends.emulation.spool import RECORD, ProcessSpool
+from numaplan.profiler.backends.emulation.spool import THREAD_RECORD, ProcessSpool
 from numaplan.profiler.identity.records import Identity, ModuleRecord, Segment
 
 NATIVE = native_part("profiler", "")
@@ -67,10 +67,12 @@ def test_damaged_libraries_have_no_thread_functions(tmp_path: Path) -> None:
 
 
 def image(pid: int, start_ns: int, origin: tuple[int, int] = (0, 0)) -> ProcessSpool:
-    return ProcessSpool(Path("none"), pid, start_ns, 0, np.empty(0, RECORD), origin=origin)
+    return ProcessSpool(Path("none"), pid, start_ns, 0, np.empty(0, THREAD_RECORD), origin=origin)
 
 
-def kept(keep: Filter, process: ProcessSpool, ip: list[int], addr: list[int] | None = None) -> list[bool]:
+def kept(
+    keep: SampleFilter, process: ProcessSpool, ip: list[int], addr: list[int] | None = None
+) -> list[bool]:
     chosen = keep(process, np.array(ip, np.uint64), np.array(addr or [0] * len(ip), np.uint64))
     assert chosen is not None
     return chosen.tolist()

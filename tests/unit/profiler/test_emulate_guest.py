@@ -16,7 +16,7 @@ from numaplan.profiler.backends.emulation.guest import (
     resolve_program,
     split_environment,
 )
-from numaplan.profiler.backends.emulation.options import read_options
+from numaplan.profiler.backends.emulation.options import read_emulate_options
 
 
 def elf(folder: Path, machine: int, wide: bool, little: bool) -> Path:
@@ -81,7 +81,9 @@ def request(tmp_path: Path, **environment: str) -> RecordRequest:
 
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(emulate, "find_qemu", lambda architecture: ["/ld.so", f"/bin/qemu-{architecture}"])
-    command, environment = emulate.command_of(request(tmp_path, LD_PRELOAD="lib.so"), read_options({}))
+    command, environment = emulate.command_of(
+        request(tmp_path, LD_PRELOAD="lib.so"), read_emulate_options({})
+    )
     plugin = command[command.index("-plugin") + 1]
     assert ",dir=" + str(tmp_path).replace(",", ",,") + "/with,,comma," in plugin
     assert ",cpus=0:0:1:1," in plugin

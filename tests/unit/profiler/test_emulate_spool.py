@@ -17,7 +17,7 @@ from numaplan.profiler.backends.emulation.options import EmulateOptions
 from numaplan.profiler.backends.emulation.spool import (
     HEADER,
     MAGIC,
-    RECORD,
+    THREAD_RECORD,
     VERSION,
     read_process,
     read_processes,
@@ -46,7 +46,7 @@ def write_threads(
         *(MAGIC, VERSION, 7, STRIDE, error, 100, len(tids) if claimed is None else claimed),
         *(0, 0, 0, 0, 12_288, 0),
     )
-    records = np.zeros(len(tids), RECORD)
+    records = np.zeros(len(tids), THREAD_RECORD)
     records["tid"] = tids
     records["birth"] = range(len(tids))
     body = b"".join(record.tobytes().ljust(STRIDE, b"\0") for record in records)
@@ -80,7 +80,7 @@ def sample(
 
 def blocks_of(folder: Path) -> list[SampleBlock]:
     return list(
-        sample_blocks(read_processes(folder), SEATS, lambda _process, _ip, _addr: None, lambda _share: None)
+        sample_blocks(read_processes(folder), SEATS, lambda _share: None, lambda _process, _ip, _addr: None)
     )
 
 
@@ -135,7 +135,7 @@ def test_samples_say_how_far_they_reach(tmp_path: Path) -> None:
     for chosen in (None, 0, 1):
         scale = Scale(True, 12_288, 1 << 30, (4096, 8192), chosen)
         (block,) = sample_blocks(
-            [process], SEATS, lambda _process, _ip, _addr: None, lambda _share: None, scale.levels
+            [process], SEATS, lambda _share: None, lambda _process, _ip, _addr: None, scale.levels
         )
         assert block.addr.tolist() == [0xA0, 0xB0, 0xC0, 0xD0] and block.reach.tolist() == [2, 1, 0, 2]
         levels[chosen] = [LEVELS[code] for code in block.level.tolist()]
@@ -187,8 +187,8 @@ def test_a_filter_leaves_samples_out(tmp_path: Path) -> None:
     blocks = sample_blocks(
         read_processes(tmp_path),
         SEATS,
-        lambda process, ip, _addr: (ip > 0x100) & (process.pid == 7),
         shares.append,
+        lambda process, ip, _addr: (ip > 0x100) & (process.pid == 7),
     )
     assert [block.addr.tolist() for block in blocks] == [[2]]
     assert shares == [1.0]

@@ -8,9 +8,10 @@
  *
  * The order is that of misses of the L1s, as an L3 sees it. What an L1 has is taken to be in caches of all sizes.
  */
-#include "emulate.h"
+#include "reach.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define EPOCHS (UINT32_C(1) << 22) /* a line that was unused for so many is in no cache */
 #define GRAINS 16                  /* groups in the smallest cache */
@@ -20,17 +21,30 @@
 struct order {
     uint16_t *group;           /* [epoch % EPOCHS] lines whose last access was in it */
     uint32_t epoch;            /* the present one */
-    uint32_t oldest[EM_SIZES]; /* the first epoch whose lines the cache of a size has */
-    uint32_t held[EM_SIZES];   /* how many these are */
-    struct em_lines **pages;   /* by number of the page, in blocks */
+    uint32_t oldest[REACH_SIZES]; /* the first epoch whose lines the cache of a size has */
+    uint32_t held[REACH_SIZES];   /* how many these are */
+    struct reach_lines **pages;   /* by number of the page, in blocks */
 };
 
 static struct order *orders; /* by domain */
-static uint32_t sizes, size_lines[EM_SIZES], grain;
+static uint32_t sizes, size_lines[REACH_SIZES], grain;
 
-bool em_reach_init(void) {
-    sizes = em_options.sizes;
-    for (uint32_t i = 0; i < sizes; i++) size_lines[i] = (uint32_t)(em_options.size[i] >> LINE_SHIFT);
+bool reach_asked(void) { return sizes > 0; }
+
+bool reach_option(const char *name, const char *value) {
+    uint64_t last = 0;
+    if (strcmp(name, "llc_sizes")) return false;
+    sizes = 0;
+    for (char *end; *value; value = *end ? end + 1 : end) {
+        uint64_t bytes = strtoull(value, &end, 10);
+        if (sizes == REACH_SIZES || bytes <= last || bytes >> LINE_SHIFT > INT32_MAX) return false;
+        size_lines[sizes++] = (uint32_t)(bytes >> LINE_SHIFT);
+        last = bytes;
+    }
+    return true;
+}
+
+bool reach_init(void) {
     grain = size_lines[0] / GRAINS < UINT16_MAX ? size_lines[0] / GRAINS + 1 : UINT16_MAX;
     orders = calloc(caches.domains, sizeof *orders);
     for (uint32_t i = 0; orders && i < caches.domains; i++) {
@@ -44,16 +58,14 @@ bool em_reach_init(void) {
     return orders;
 }
 
-void em_reach_attach(struct em_thread *t) {
-    if (sizes) t->epoch = &orders[t->core.domain].epoch;
+void reach_attach(struct reach_core *reach, struct cache_core *core, uint64_t (*past)[REACH_SIZES]) {
+    reach->core = core;
+    reach->past = past;
+    reach->epoch = sizes ? &orders[core->domain].epoch : NULL;
 }
 
-/* Pages may get other homes. */
-void em_reach_forget(void) {
-    for (uint32_t slot = 0; slot < em_thread_slots(); slot++) {
-        struct em_thread *t = em_thread_at(slot);
-        for (uint32_t i = 0; t && i < EM_RECENT; i++) t->recent[i].number = 0;
-    }
+void reach_forget(struct reach_core *reach) {
+    for (uint32_t i = 0; i < REACH_RECENT; i++) reach->recent[i].number = 0;
 }
 
 /* Epochs may wrap; 0 is none. */
@@ -106,7 +118,7 @@ static void take_out(struct order *o, uint32_t *epoch) {
     *epoch = 0;
 }
 
-static struct em_lines *lines_of(struct order *o, const struct em_page *page, bool make) {
+static struct reach_lines *lines_of(struct order *o, const struct cache_page *page, bool make) {
     uint32_t block = page->index / BLOCK_PAGES;
     if (block >= MAX_BLOCKS) return NULL;
     if (!o->pages[block] && make) o->pages[block] = caches_zeroed(BLOCK_PAGES * sizeof **o->pages);
@@ -115,11 +127,11 @@ static struct em_lines *lines_of(struct order *o, const struct em_page *page, bo
 
 /* A line that is not this domain's alone is accessed: how many sizes are too small for the one that wrote it to
  * still have it, or all of them. A store takes it from all others, a load shares it. */
-static uint32_t ask_others(uint32_t domain, const struct em_page *page, uint32_t line, bool store) {
+static uint32_t ask_others(uint32_t domain, const struct cache_page *page, uint32_t line, bool store) {
     uint32_t least = sizes;
     for (uint32_t i = 0; i < caches.domains; i++) {
-        if (i == domain || !(page->shared.domains >> i % 48 & 1)) continue;
-        struct em_lines *there = lines_of(&orders[i], page, false);
+        if (i == domain || !(page->domains >> i % 48 & 1)) continue;
+        struct reach_lines *there = lines_of(&orders[i], page, false);
         if (!there || !there->epoch[line]) continue;
         uint32_t small = there->written >> line & 1 ? too_small(&orders[i], there->epoch[line]) : sizes;
         least = small < least ? small : least;
@@ -130,35 +142,36 @@ static uint32_t ask_others(uint32_t domain, const struct em_page *page, uint32_t
 }
 
 /* A store takes a line that is not this domain's alone; a load shares one that another domain has written. */
-static uint32_t take_line(const struct em_thread *t, struct em_lines *lines, uint64_t line, bool store) {
-    uint32_t at = (uint32_t)line % EM_PAGE_LINES, small = sizes;
+static uint32_t take_line(const struct cache_core *core, struct reach_lines *lines, uint64_t line, bool store) {
+    uint32_t at = (uint32_t)line % REACH_PAGE_LINES, small = sizes;
     bool alone = lines->written >> at & 1;
-    if (likely(store ? alone : lines->epoch[at] != 0)) return small;
-    if (caches.domains > 1) small = ask_others(t->core.domain, em_page(&t->core, line), at, store);
+    if (__builtin_expect(store ? alone : lines->epoch[at] != 0, 1)) return small;
+    if (caches.domains > 1) small = ask_others(core->domain, caches_page(core, line), at, store);
     lines->written |= (uint64_t)store << at;
     return small;
 }
 
-/* An access that missed its L1, or a store that did not (then it is nothing to the order). */
-struct em_reach em_reach(struct em_thread *t, uint64_t line, bool store, bool missed) {
+/* To a store that did not miss its L1 the order is nothing. */
+struct reach reach_access(struct reach_core *reach, uint64_t line, bool store, bool missed) {
     uint64_t number = line >> (PAGE_SHIFT - LINE_SHIFT);
-    struct em_recent_page *recent = em_recent_page(t, line);
-    struct order *o = &orders[t->core.domain];
-    if (unlikely(recent->number != number + 1)) {
-        const struct em_page *page = em_page(&t->core, line);
+    struct reach_recent_page *recent = reach_recent(reach, line);
+    const struct cache_core *core = reach->core;
+    struct order *o = &orders[core->domain];
+    if (__builtin_expect(recent->number != number + 1, 0)) {
+        const struct cache_page *page = caches_page(core, line);
         recent->lines = lines_of(o, page, true);
-        recent->remote = page->shared.home != (t->core.node & 0x7fff);
+        recent->remote = page->home != (core->node & 0x7fff);
         recent->number = recent->lines ? number + 1 : 0;
-        if (!recent->lines) return (struct em_reach){0};
+        if (!recent->lines) return (struct reach){0};
     }
-    uint32_t other = take_line(t, recent->lines, line, store);
-    if (!missed) return (struct em_reach){0};
-    uint32_t *epoch = &recent->lines->epoch[line % EM_PAGE_LINES], from = *epoch, own = too_small(o, from);
+    uint32_t other = take_line(core, recent->lines, line, store);
+    if (!missed) return (struct reach){0};
+    uint32_t *epoch = &recent->lines->epoch[line % REACH_PAGE_LINES], from = *epoch, own = too_small(o, from);
     if (from != o->epoch) {
         *epoch = o->epoch;
         to_front(o, from, own);
     }
     uint32_t small = other < own ? other : own;
-    if (small) t->record.reach[recent->remote][small - 1]++;
-    return (struct em_reach){(uint8_t)small, recent->remote};
+    if (small) reach->past[recent->remote][small - 1]++;
+    return (struct reach){(uint8_t)small, recent->remote};
 }

@@ -1,0 +1,28 @@
+"""Booting a guest, and another one where it hangs meanwhile."""
+
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from .control import GuestHungError
+from .guest import Guest
+
+AGAIN = "the virtual machine does not answer, most likely because of a bug in QEMU: booting another"
+_BOOTS = 3  # after so many the fault is not one of chance
+
+
+def boot(stack: ExitStack, made: Callable[[Path], Guest], folder: Path, say: Callable[[str], None]) -> Guest:
+    """A booted guest, which ends with the stack; made: with its files in the folder that is given.
+
+    Raises GuestHungError when all of some tries hang.
+    """
+    for left in reversed(range(_BOOTS)):
+        own = Path(tempfile.mkdtemp(prefix="guest-", dir=folder.resolve()))
+        try:
+            return stack.enter_context(made(own))
+        except GuestHungError:
+            if not left:
+                raise
+            say(AGAIN)
+    raise AssertionError("unreachable")

@@ -1,0 +1,72 @@
+"""A recording from what an emulator's plugin counted and sampled of each process image."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from ...identity.records import Identity
+from ...sample_block import SampleBlock, SeenThread
+from ..base import Recording
+from .filter import SampleFilter
+from .footprint import Scale, scale_of
+from .options import EmulateOptions
+from .spool import EmulatedLevels, ProcessSpool
+
+# (which samples stay, the levels to tell, how many caches these are of) -> blocks of samples.
+Blocks = Callable[[SampleFilter, EmulatedLevels | None, int], Iterable[SampleBlock]]
+
+
+def emulated_recording(
+    processes: Sequence[ProcessSpool],
+    options: EmulateOptions,
+    identity: Identity,
+    keep: SampleFilter,
+    blocks: Blocks,
+    *,
+    exit_code: int,
+    start_ns: int,
+    notes: Mapping[str, str],
+) -> Recording:
+    """The recording of these images; their times and the identity's are of one line, from `start_ns` on."""
+    scale = scale_of(processes, options)
+    return Recording(
+        exit_code=exit_code,
+        start_ns=start_ns,
+        blocks=blocks(keep, scale.levels if options.sizes else None, len(options.sizes)),
+        threads=_threads(processes),
+        losses=_losses(processes),
+        counters=_counters(processes, scale),
+        notes={**scale.facts(), **notes},
+        identity=identity,
+    )
+
+
+def _threads(processes: Sequence[ProcessSpool]) -> list[SeenThread]:
+    return [
+        SeenThread(
+            process.pid,
+            int(row["tid"]),
+            start_ns=process.moment(int(row["start_ns"])),
+            end_ns=process.moment(int(row["end_ns"])),
+        )
+        for process in processes
+        for row in np.sort(process.threads, order="birth")
+    ]
+
+
+def _losses(processes: Sequence[ProcessSpool]) -> list[tuple[int, int]]:
+    return [
+        (process.moment(int(row["end_ns"])), int(row["lost"]))
+        for process in processes
+        for row in process.threads
+        if row["lost"]
+    ]
+
+
+def _counters(processes: Sequence[ProcessSpool], scale: Scale) -> list[tuple[int, int, int, str, float]]:
+    return [
+        (process.moment(int(row["end_ns"])), process.pid, int(row["tid"]), name, value)
+        for process in processes
+        for row in process.threads
+        for name, value in scale.counts(row)
+    ]

@@ -1,0 +1,118 @@
+"""`nprof record --backend lab`: what a program does in the guest, beside its emulated recording."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from numaplan.analyzer import analyze_trace
+from numaplan.machine import Machine
+from numaplan.profiler import Trace
+from numaplan.profiler.backends.choice import backend_of
+from tests.support.commands import one_line_error, run
+from tests.support.guests import guest_program
+
+pytestmark = pytest.mark.lab
+LIMIT_S = 900.0
+
+OF_REGIONS = (
+    "SELECT {what} FROM samples s JOIN threads t ON s.thread = t.thread JOIN regions r USING (region) "
+    "WHERE r.kind IN ('heap', 'mmap') GROUP BY ALL"
+)
+THREAD, REGION = "t.process, t.path", "r.kind, r.name, r.sequence, r.bytes"
+
+
+@pytest.fixture(scope="module")
+def recorded(lab: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:  # noqa: ARG001
+    """All accesses of two programs of a shell: one with threads, one of processes that share memory."""
+    folder = tmp_path_factory.mktemp("recorded")
+    script = f"{guest_program('stencil')} 4 512 20 && {guest_program('handover')}"
+
+    def by(backend: str) -> Path:
+        trace = folder / f"{backend}.db"
+        if not trace.exists():
+            words = ("--backend", backend, "--period", "1", "--machine", "2x2", "-o", trace)
+            result = run("nprof", "record", *words, "--", "sh", "-c", script, timeout=LIMIT_S)
+            assert result.returncode == 0 and b"checksum 3630158.581054" in result.stdout, result.stderr
+        return trace
+
+    return by
+
+
+def asked(trace: Trace, what: str) -> list[tuple[Any, ...]]:
+    return sorted(trace.rows(OF_REGIONS.format(what=what)))
+
+
+def test_agrees_with_an_emulated_recording(recorded: Callable[[str], Path]) -> None:
+    capability = backend_of("emulate").available(Machine.load("2x2"))
+    if not capability.ok:
+        pytest.skip(capability.reason)
+    with Trace.open(recorded("emulate")) as emulated, Trace.open(recorded("lab")) as ours:
+        names = [[(row.process, row.path, row.name) for row in one.thread_rows] for one in (emulated, ours)]
+        assert names[0] == names[1]
+        counts, pages = (
+            f"{THREAD}, {REGION}, s.is_write, count(*)",
+            f"{THREAD}, {REGION}, (s.addr - r.start_addr) // 4096, count(*)",
+        )
+        for what in (counts, pages):
+            assert asked(ours, what) == asked(emulated, what) != []
+        first, second = (analyze_trace(one).comm for one in (emulated, ours))
+    stencil = [place for place, (process, *_) in enumerate(names[0]) if process == "p0.1"]
+    there, here = (matrix[np.ix_(stencil, stencil)] for matrix in (first, second))
+    assert np.corrcoef(there.ravel(), here.ravel())[0, 1] > 0.98
+
+
+def test_processes_share_memory(recorded: Callable[[str], Path]) -> None:
+    """Parent and child change 1,024 lines in turns, and as many of their own at one address."""
+    with Trace.open(recorded("lab")) as trace:
+        found = analyze_trace(trace)
+        place = {row.process: row.thread for row in trace.thread_rows if row.path == "0"}
+        rows = trace.rows(
+            "SELECT r.kind, count(DISTINCT s.phys_addr // 4096) FROM samples s JOIN regions r USING (region) "
+            "JOIN threads t ON s.thread = t.thread WHERE t.process IN ('p0.2', 'p0.2.1') "
+            "AND r.name LIKE 'handover+%' GROUP BY ALL ORDER BY ALL"
+        )
+        nodes = trace.meta["node_memory"]
+    assert found.comm[place["p0.2"], place["p0.2.1"]] > 18_000
+    # 64 KiB each, on 17 pages where they begin within one; only those of the heap are twice there.
+    assert [(kind, pages in (16, 17) if kind == "mmap" else pages > 30) for kind, pages in rows] == [
+        ("heap", True),
+        ("mmap", True),
+    ]
+    assert [piece.split(":")[0] for piece in nodes.split(",")] == ["0", "1"]
+
+
+def test_counts_and_levels_are_those_of_all_accesses(recorded: Callable[[str], Path]) -> None:
+    with Trace.open(recorded("lab")) as trace:
+        totals = trace.rows("SELECT event, sum(value) FROM counters GROUP BY ALL")
+        counted = {event: int(value) for event, value in totals}
+        levels = {str(row[0]) for row in trace.rows("SELECT DISTINCT level FROM samples")}
+        assert trace.meta["backend"] == "lab" and trace.meta["clock"] == "accesses"
+        assert counted["loads"] + counted["stores"] >= trace.sample_count > 900_000
+        assert trace.rows("SELECT count(*) FROM samples WHERE phys_addr = 0 OR node < 0") == [(0,)]
+    assert counted["coherence"] > 10_000 and counted["llc_misses_at_64K"] > counted["llc_misses_at_32M"] > 0
+    assert levels >= {"l1", "l2", "l3", "local_dram"} and "unknown" not in levels
+
+
+def test_only_what_is_asked_for(lab: Path, tmp_path: Path) -> None:  # noqa: ARG001
+    """Without caches, and the first half of the accesses left out; the program's end is its own."""
+    words = ("--backend", "lab", "--machine", "1x2", "--no-cache", "--skip", "400K", "--period", "100")
+    script = f"{guest_program('handover')}; exit 3"
+    trace = tmp_path / "t.db"
+    result = run("nprof", "record", *words, "-o", trace, "--", "sh", "-c", script, timeout=LIMIT_S)
+    assert result.returncode == 3, result.stderr
+    with Trace.open(trace) as found:
+        assert 3_000 < found.sample_count < 6_000
+        assert found.meta["skipped"] == "400000 accesses"
+        assert found.rows("SELECT DISTINCT level FROM samples") == [("unknown",)]
+
+
+def test_without_a_kernel_setup_is_named(lab: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    command = [lab / "nprof", "record", "--backend", "lab", "-o", tmp_path / "t.db", "--", "true"]
+    result = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=LIMIT_S)
+    assert "nlab setup" in one_line_error(result, "nprof", 3)
