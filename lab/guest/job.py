@@ -12,6 +12,7 @@ class Job:
     """What the agent is to run: a program as the user would run it here, and how the kernel is to treat it.
 
     cpus: the k-th thread made is put on the k-th of these, over and over (empty: the kernel decides).
+    first: cpus on which the first process starts, where it may leave them (empty: anywhere).
     exclude: the first process is a launcher, not the program; its own accesses are not counted.
     """
 
@@ -21,6 +22,7 @@ class Job:
     directory: str
     timeout: float = 0.0
     cpus: Sequence[int] = ()
+    first: Sequence[int] = ()
     interleave: bool = False
     balancing: bool = True
     exclude: bool = False
@@ -35,7 +37,7 @@ def job_frame(job: Job, use_stdin: bool, trace: Path | None) -> bytes:
     pairs += [("timeout_ms", round(job.timeout * 1000)), ("stdin", int(use_stdin))]
     pairs += [(key, int(getattr(job, key))) for key in ("exclude", "interleave", "balancing")]
     pairs += [("trace", trace)] if trace else []
-    pairs += [("cpu", cpu) for cpu in job.cpus] + [("rlimit", text) for text in _limits()]
+    pairs += [("cpu", cpu) for cpu in job.cpus] + [("first", cpu) for cpu in job.first] + [("rlimit", text) for text in _limits()]
     pairs += [("env", f"{name}={value}") for name, value in job.environment.items()]
     pairs += [("arg", argument) for argument in job.argv]
     return b"".join(os.fsencode(f"{key}\0{value}\0") for key, value in pairs)

@@ -49,7 +49,8 @@ class PlannedLaunch:
         """The job with the plan enforced."""
         before = self._start.before
         program, argv = (before[0], [*before, *job.argv]) if before else (job.program, job.argv)
-        return replace(job, program=program, argv=argv, environment=self._start.environment)
+        first = () if before else sorted(self._table.first.get("p0", ()))
+        return replace(job, program=program, argv=argv, environment=self._start.environment, first=first)
 
     def report(self, exit_code: int) -> dict[str, Any]:
         """What was applied (`numaplan/applied/1`), from the log of the library or the tracer."""

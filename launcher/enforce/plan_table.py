@@ -36,13 +36,15 @@ Locate = Callable[[str, str], tuple[int, str] | None]
 class PlanTable(msgspec.Struct, frozen=True):
     """Its bytes; regions[i]: the plan's region of row i, rules last; skipped: those without a row.
 
-    spread: of processes into which nothing can be loaded, the nodes for all their memory.
+    spread: of processes into which nothing can be loaded, the nodes for all their memory; first: the cpus on
+    which a process that loads the library is best started.
     """
 
     data: bytes
     regions: tuple[PlanRegion, ...]
     skipped: tuple[tuple[PlanRegion, str], ...]
     spread: Mapping[str, tuple[int, ...]] = {}
+    first: Mapping[str, frozenset[int]] = {}
 
 
 def name_hash(text: str) -> int:
@@ -68,11 +70,22 @@ def make_plan_table(
     floating = _floating(plan, machine, unplanned, allowed or machine.cpus)
     nodes = {process: memory_nodes(plan, process, machine) for process in _processes(plan)}
     spread = {process: found for process, found in nodes.items() if found}
-    if not any(region.region.kind == "static" for region in plan.memory):
-        return encode(plan, floating, lambda _module, _symbol: None, spread)
-    from .static_data import StaticData
 
-    return encode(plan, floating, StaticData(program, environment).locate, spread)
+    def locate(module: str, symbol: str) -> tuple[int, str] | None:
+        return static.locate(module, symbol) if static else None
+
+    static = None
+    if any(region.region.kind == "static" for region in plan.memory):
+        from .static_data import StaticData
+
+        static = StaticData(program, environment)
+    table = encode(plan, floating, locate, spread)
+    return msgspec.structs.replace(table, first=_first(plan) if floating else {})
+
+
+def _first(plan: Plan) -> dict[str, frozenset[int]]:
+    """Cpus of each process's first thread; the library tells the program those of `floating`."""
+    return {thread.process: frozenset(thread.cpus) for thread in plan.threads if thread.path == "0"}
 
 
 def _processes(plan: Plan) -> set[str]:

@@ -8,8 +8,9 @@ from msgspec import UNSET
 from numaplan.machine import Machine, format_list
 from numaplan.mapper import Plan, PlanRegion
 
-_NUMBERS = {"x86_64": 238, "aarch64": 237, "ppc64le": 261, "riscv64": 237}  # set_mempolicy
-_PREFERRED, _INTERLEAVE = 1, 3
+# set_mempolicy, get_mempolicy
+_NUMBERS = {"x86_64": (238, 239), "aarch64": (237, 236), "ppc64le": (261, 260), "riscv64": (237, 236)}
+_DEFAULT, _PREFERRED, _INTERLEAVE, _LOCAL = 0, 1, 3, 4
 _WORD_BITS = 64
 
 
@@ -54,12 +55,20 @@ def _weight(region: PlanRegion) -> float:
 def set_memory_policy(nodes: Sequence[int]) -> None:
     """Have the kernel spread the memory that this process, and what it becomes, touches first.
 
-    Quietly nothing where the kernel refuses: memory is then left to first touch.
+    Without nodes it stays where it is touched: AutoNUMA moves only what no policy is for. Quietly nothing
+    where the kernel refuses: memory is then left to first touch.
     """
     import ctypes  # here and not above: only programs that are traced wait for it
 
-    number = _NUMBERS.get(platform.machine())
-    if number is None or not nodes:
+    if platform.machine() not in _NUMBERS:
+        return
+    change, look = map(ctypes.c_long, _NUMBERS[platform.machine()])
+    kernel, none = ctypes.CDLL(None).syscall, ctypes.c_ulong(0)
+    if not nodes:
+        now = ctypes.c_int(-1)
+        kernel(look, ctypes.byref(now), None, none, None, none)
+        if now.value == _DEFAULT:
+            kernel(change, _LOCAL, None, none)
         return
     words = max(nodes) // _WORD_BITS + 1
     mask = (ctypes.c_uint64 * words)()
@@ -67,4 +76,4 @@ def set_memory_policy(nodes: Sequence[int]) -> None:
         mask[node // _WORD_BITS] |= 1 << node % _WORD_BITS
     policy = _INTERLEAVE if len(nodes) > 1 else _PREFERRED
     # The kernel reads one bit less than it is told.
-    ctypes.CDLL(None).syscall(ctypes.c_long(number), policy, mask, ctypes.c_ulong(words * _WORD_BITS + 1))
+    kernel(change, policy, mask, ctypes.c_ulong(words * _WORD_BITS + 1))

@@ -79,7 +79,7 @@ def launch_program(request: LaunchRequest, environment: Mapping[str, str] | None
     )
     with launch_folder({TABLE: table.data}) as workdir:
         attendants = _prepare(launch, workdir, table)
-        code = _run(launch, workdir, attendants)
+        code = _run(launch, workdir, attendants, table.first.get(launch.root, frozenset()))
         try:
             if attendants.online:
                 attendants.online.save(request.argv, workdir)
@@ -129,17 +129,30 @@ def _prepare(launch: CheckedLaunch, workdir: Path, table: PlanTable) -> Attendan
     return Attendants(tracer, watch, matcher, online)
 
 
-def _run(launch: CheckedLaunch, workdir: Path, attendants: Attendants) -> int:
-    """Start the program the way that suits it, and wait for its end."""
+def _run(launch: CheckedLaunch, workdir: Path, attendants: Attendants, first: frozenset[int]) -> int:
+    """Start the program the way that suits it, and wait for its end.
+
+    first: cpus of its first thread, which it inherits: so what the loader reads and writes is near them.
+    """
+    ours = os.sched_getaffinity(0)
+
+    def started(pid: int) -> None:
+        os.sched_setaffinity(0, ours)
+        attendants.started(pid)
+
+    environment = _environment(launch, workdir)
+    if first and first <= ours and not launch.from_outside:
+        os.sched_setaffinity(0, first)
     try:
         return run_program(
             [*launch.request.argv],
-            _environment(launch, workdir),
+            environment,
             before_exec=attendants.tracer.attach if attendants.tracer else None,
-            started=attendants.started,
+            started=started,
             pass_interrupts=True,
         )
     finally:
+        os.sched_setaffinity(0, ours)
         attendants.stop()
 
 

@@ -52,6 +52,8 @@ struct guest_job {
     size_t group_count;
     int cpus[1024]; /* the k-th thread made is put on the k-th of these; none: the kernel decides */
     size_t cpu_count;
+    int first[1024]; /* where the first process starts; none: the kernel decides */
+    size_t first_count;
     long long timeout_ms; /* 0: none */
     mode_t umask;
     bool interleave, exclude, use_stdin;

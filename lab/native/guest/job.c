@@ -23,6 +23,8 @@ static void set_field(struct guest_job *job, const char *key, const char *value)
         job->groups[job->group_count++] = (gid_t)number;
     else if (!strcmp(key, "cpu") && job->cpu_count < sizeof job->cpus / sizeof *job->cpus)
         job->cpus[job->cpu_count++] = (int)number;
+    else if (!strcmp(key, "first") && job->first_count < sizeof job->first / sizeof *job->first)
+        job->first[job->first_count++] = (int)number;
     else if (!strcmp(key, "timeout_ms")) job->timeout_ms = number;
     else if (!strcmp(key, "umask")) job->umask = (mode_t)number;
     else if (!strcmp(key, "interleave")) job->interleave = number;

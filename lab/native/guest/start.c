@@ -30,9 +30,10 @@ static bool set_limits(const struct guest_frame *frame) {
 static bool set_placement(const struct guest_job *job) {
     unsigned long memory_nodes[16] = {0};
     cpu_set_t cpus;
-    if (job->cpu_count > 0) {
-        CPU_ZERO(&cpus);
-        CPU_SET(job->cpus[0], &cpus);
+    CPU_ZERO(&cpus);
+    for (size_t i = 0; i < job->first_count; i++) CPU_SET(job->first[i], &cpus);
+    if (job->cpu_count > 0) CPU_SET(job->cpus[0], &cpus);
+    if (job->cpu_count > 0 || job->first_count > 0) {
         if (sched_setaffinity(0, sizeof cpus, &cpus)) return false;
     }
     if (!job->interleave) return true;

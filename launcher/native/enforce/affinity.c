@@ -34,11 +34,19 @@ static long kernel(long number, long tid, long bytes, void *mask) {
     return real(number, tid, bytes, mask);
 }
 
-void nf_affinity_start(const uint32_t *cpus, uint32_t count) {
-    unsigned char now[PT_MASK] = {0};
+/* A process that another of ours made began with a mask that we gave that one; the first may have been started on its
+ * cpus, or on those that somebody else chose for it.
+ */
+void nf_affinity_start(const struct pt_table *table, const struct pt_thread *all, const struct pt_thread *own) {
+    unsigned char now[PT_MASK] = {0}, given[PT_MASK];
     at_start_bytes = kernel(SYS_sched_getaffinity, 0, sizeof now, now);
     overrides = getenv("NUMAPLAN_OVERRIDE") != NULL;
-    if (count) pt_fill_mask(cpus, count, at_start);
+    bool ours_now = np_process_entry() != 0;
+    if (own && !ours_now) {
+        pt_fill_mask(&table->cpus[own->first_cpu], own->cpus, given);
+        ours_now = !memcmp(now, given, sizeof now);
+    }
+    if (all && all->cpus && ours_now) pt_fill_mask(&table->cpus[all->first_cpu], all->cpus, at_start);
     else memcpy(at_start, now, sizeof now);
 }
 
@@ -55,11 +63,13 @@ int nf_bind(const uint32_t *cpus, uint32_t count, bool planned) {
     return 0;
 }
 
-bool nf_unbind(unsigned char before[PT_MASK]) {
+bool nf_unbind(const uint32_t *cpus, uint32_t count, unsigned char before[PT_MASK]) {
+    unsigned char next[PT_MASK];
     if (!ours || at_start_bytes <= 0) return false;
     memset(before, 0, PT_MASK);
     if (kernel(SYS_sched_getaffinity, 0, PT_MASK, before) < 0) return false;
-    return kernel(SYS_sched_setaffinity, 0, sizeof at_start, at_start) == 0;
+    if (count) pt_fill_mask(cpus, count, next);
+    return kernel(SYS_sched_setaffinity, 0, sizeof at_start, count ? next : at_start) == 0;
 }
 
 void nf_bind_again(unsigned char before[PT_MASK]) { kernel(SYS_sched_setaffinity, 0, PT_MASK, before); }
@@ -105,11 +115,14 @@ static bool is_planned(pid_t tid) {
     return false;
 }
 
-/* ---- what the program asks for ---- */
+/* ---- what the program asks for ----
+ *
+ * Libraries may ask before our constructor has run (libgomp's), when the thread is on its cpus already: np_active() first.
+ */
 
 static bool is_self(pid_t tid) { return tid == 0 || tid == gettid(); }
 
-static bool hidden(pid_t tid) { return bound && at_start_bytes > 0 && is_self(tid); }
+static bool hidden(pid_t tid) { return np_active() && bound && at_start_bytes > 0 && is_self(tid); }
 
 static int show_start(size_t bytes, void *mask) {
     if (bytes < (size_t)at_start_bytes) return EINVAL;
@@ -130,7 +143,7 @@ static bool covers_start_mask(const void *mask, size_t bytes) {
 
 /* Whether a planned thread is where the plan has it, whatever it or another asked for. */
 static bool keeps_plan(pid_t tid, const void *mask, size_t bytes) {
-    if (!mask || !(is_self(tid) ? plan_cpus != NULL : is_planned(tid))) return false;
+    if (!np_active() || !mask || !(is_self(tid) ? plan_cpus != NULL : is_planned(tid))) return false;
     if (!covers_start_mask(mask, bytes)) return overrides;
     return !is_self(tid) || bound || nf_bind(plan_cpus, plan_cpu_count, true) == 0;
 }

@@ -27,7 +27,19 @@ static NP_THREAD bool shifted; /* this thread's blocks do not come in the plan's
 /* No process of the plan hashes to 0; one for which the control file had no room is in no plan. */
 static uint64_t process_hash(void) { return np_process() ? np_process()->hash : 0; }
 
-/* What the plan says of this process; one that it does not name needs no log. */
+static const struct pt_thread *first_thread(uint64_t process) {
+    return pt_find_thread(&table, process, np_hash_of("0"));
+}
+
+const uint32_t *nf_cpus_after_exec(char *const *environment, uint32_t *count) {
+    uint64_t process = loaded ? np_process_after_exec(environment) : 0;
+    /* It tells its program the cpus of those that the plan does not name: where it has none, it cannot. */
+    const struct pt_thread *plan = process && pt_find_thread(&table, 0, 0) ? first_thread(process) : NULL;
+    *count = plan ? plan->cpus : 0;
+    return plan ? &table.cpus[plan->first_cpu] : NULL;
+}
+
+/* What the plan says of this process; one that it does not name needs no log, and its pages are the kernel's to move. */
 static void find_process(void) {
     bool threads_here = false, memory_here = false;
     next_touch_here = false;
@@ -39,6 +51,7 @@ static void find_process(void) {
         next_touch_here = next_touch_here || table.regions[i].policy == PT_NEXT_TOUCH;
     }
     np_wanted = (struct np_wanted){.log_bytes = threads_here || memory_here ? LOG_BYTES : 0, .regions = memory_here};
+    nf_may_balance(!threads_here && !memory_here);
 }
 
 /* What a plan is for may be started by a script or by mpirun: only here it is known what runs. */
@@ -62,9 +75,7 @@ static void start(void) {
     if (!loaded) return;
     find_process();
     log_program();
-    /* A child began with the mask that we gave the thread that made it. */
-    const struct pt_thread *any = np_process_entry() ? pt_find_thread(&table, 0, 0) : NULL;
-    nf_affinity_start(any ? &table.cpus[any->first_cpu] : NULL, any ? any->cpus : 0);
+    nf_affinity_start(&table, pt_find_thread(&table, 0, 0), first_thread(process_hash()));
 }
 
 /* ---- threads ---- */

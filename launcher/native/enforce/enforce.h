@@ -38,6 +38,8 @@ void nf_reset_policy(uintptr_t start, uintptr_t end); /* to first touch */
 /* In equal parts over the nodes of the runs, or in proportion to the runs' bytes. */
 int nf_interleave(uintptr_t start, uintptr_t end, const struct pt_run *runs, uint32_t count, unsigned how);
 void nf_move_stack(uintptr_t top, int node);
+void nf_may_balance(bool may); /* whether the kernel may move what this process has without a policy (AutoNUMA) */
+void nf_balance_after_exec(bool may); /* the same of what the calling thread starts; false: it did not */
 /* Where a run that begins or ends there does: at a page, or at a huge page where runs are large. */
 uintptr_t nf_border(uintptr_t address, size_t bytes, uint32_t runs);
 
@@ -66,12 +68,16 @@ void nf_blocks_end(uint32_t rules, uint32_t first_number); /* log what there is 
 
 /* ---- affinity.c ---- */
 
-/* cpus: what the process would have without us; none: what it has now. */
-void nf_affinity_start(const uint32_t *cpus, uint32_t count);
+/* all: what the process would have without us; own: what its first thread is given before it becomes this program. NULL
+ * where the plan does not say.
+ */
+void nf_affinity_start(const struct pt_table *table, const struct pt_thread *all, const struct pt_thread *own);
 /* Bind the calling thread; returns errno. Only a planned thread is told another mask. */
 int nf_bind(const uint32_t *cpus, uint32_t count, bool planned);
-/* Give the calling thread the mask that it would have without us, for what it starts; false: it has no other. */
-bool nf_unbind(unsigned char before[PT_MASK]);
+/* Give the calling thread the mask that it would have without us, or these cpus, for what it starts; false: its mask is
+ * its own wish.
+ */
+bool nf_unbind(const uint32_t *cpus, uint32_t count, unsigned char before[PT_MASK]);
 void nf_bind_again(unsigned char before[PT_MASK]);
 void nf_log_affinity(uint32_t thread, uint64_t path, int error, bool planned, bool later, pid_t tid);
 
@@ -81,6 +87,11 @@ void nf_planned_started(uint32_t number, uint32_t thread); /* the calling one */
 void nf_planned_ended(uint32_t number);
 pid_t nf_planned_take(uint32_t number, uint32_t *thread); /* 0: it does not live; it is not looked after any more */
 void nf_planned_forked(void);
+
+/* ---- enforce.c ---- */
+
+/* What the first thread of the program gets that this process becomes; count: none where the plan does not name it. */
+const uint32_t *nf_cpus_after_exec(char *const *environment, uint32_t *count);
 
 /* ---- outside.c ---- */
 

@@ -19,7 +19,9 @@ enum { TRACER, PLAN, LOG, OVERRIDE, KNOWN };
 _Static_assert((int)NP_KEPT >= (int)PT_MASK, "a thread's mask is kept in what exec is given");
 
 static const char *const NAMES[KNOWN] = {"NUMAPLAN_TRACER", "NUMAPLAN_PLAN", "NUMAPLAN_LOG", "NUMAPLAN_OVERRIDE"};
-static char *known[KNOWN]; /* as this process was started: it may clear its environment later */
+/* As this process was started: it may clear its environment later, or become another user. */
+static char *known[KNOWN];
+static uid_t user;
 
 struct room {
     char self[NP_PATH];
@@ -29,6 +31,7 @@ struct room {
 
 __attribute__((constructor(102))) static void remember(void) {
     size_t bytes = 0;
+    user = geteuid();
     for (int i = 0; i < KNOWN; i++) bytes += getenv(NAMES[i]) ? strlen(getenv(NAMES[i])) + 1 : 0;
     if (!bytes || !np_active()) return;
     char *text = (char *)syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -96,14 +99,43 @@ void nf_exec_change(struct np_exec *call, void *given) {
     call->argv = argv;
 }
 
-/* What is started finds the mask that the thread would have without us: with this library it binds itself, and tells its
- * program that mask; without (env -i, chroot, another user) nothing else would take the thread off its cpus.
+static bool can(int mode, const char *folder, size_t length, const char *name) {
+    char path[NP_PATH];
+    if (length + strlen(name) >= sizeof path) return false;
+    memcpy(path, folder, length);
+    strcpy(path + length, name);
+    return faccessat(AT_FDCWD, path, mode, AT_EACCESS) == 0;
+}
+
+/* Whether the program that is started will have this library and its plan. */
+static bool takes_us(const struct np_exec *call) {
+    const char *preload = np_value_of(call->envp, PRELOAD);
+    if (geteuid() != user) return false;
+    for (int i = PLAN; i <= LOG; i++) {
+        const char *value = np_value_of(call->envp, NAMES[i]);
+        if (!value || !known[i] || strcmp(value, known[i])) return false;
+    }
+    size_t length = 0;
+    const char *ours = preload && !call->spawns && call->fit == NP_FITS ? np_preload_of_us(preload, &length) : NULL;
+    return ours && can(R_OK, ours, length, "") && can(R_OK, known[PLAN], strlen(known[PLAN]), "") &&
+           can(R_OK | W_OK, known[LOG], strlen(known[LOG]), "/control");
+}
+
+/* What is started finds the mask that the thread would have without us: without this library (env -i, chroot, another
+ * user) nothing else would take the thread off its cpus. With it, it tells its program that mask, and starts on the cpus
+ * of its plan: what the loader reads and writes is on their node.
  */
 bool nf_exec_leaves(struct np_exec *call) {
     int saved = errno;
-    bool left = known[PLAN] && nf_unbind(call->kept);
+    uint32_t count = 0;
+    const uint32_t *cpus = known[PLAN] && takes_us(call) ? nf_cpus_after_exec(call->envp, &count) : NULL;
+    bool left = known[PLAN] && nf_unbind(cpus, count, call->kept);
+    if (left) nf_balance_after_exec(true);
     errno = saved;
     return left;
 }
 
-void nf_exec_over(struct np_exec *call) { nf_bind_again(call->kept); }
+void nf_exec_over(struct np_exec *call) {
+    nf_bind_again(call->kept);
+    nf_balance_after_exec(false);
+}

@@ -82,6 +82,28 @@ void nf_reset_policy(uintptr_t start, uintptr_t end) {
     if (start < end) set_policy(start, end, MPOL_DEFAULT, NULL, 0);
 }
 
+/* ---- what the kernel moves ---- */
+
+static bool kept; /* by this process's policy, which is ours */
+
+static bool change_mode(int from, int to) {
+    int mode = -1;
+    if (syscall(SYS_get_mempolicy, &mode, NULL, 0, NULL, 0) || mode != from) return false;
+    return syscall(SYS_set_mempolicy, to, NULL, 0) == 0;
+}
+
+/* AutoNUMA hints and moves only what no policy is for: one that says what happens anyway, the thread's own node, keeps
+ * pages where the plan, or a bound thread, has put them. The program's own wish comes first.
+ */
+void nf_may_balance(bool may) {
+    if (may && kept) change_mode(MPOL_LOCAL, MPOL_DEFAULT);
+    kept = !may && (kept || change_mode(MPOL_DEFAULT, MPOL_LOCAL));
+}
+
+void nf_balance_after_exec(bool may) {
+    if (kept) change_mode(may ? MPOL_LOCAL : MPOL_DEFAULT, may ? MPOL_DEFAULT : MPOL_LOCAL);
+}
+
 uintptr_t nf_border(uintptr_t address, size_t bytes, uint32_t runs) {
     if (runs && bytes / runs >= 32 * HUGE_PAGE) return (address + HUGE_PAGE / 2) & ~(HUGE_PAGE - 1);
     return (address + page_bytes() - 1) & ~(uintptr_t)(page_bytes() - 1);

@@ -158,6 +158,7 @@ int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *
     NP_REAL(int, "posix_spawn", pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
             char *const[], char *const[]);
     PREPARE(call, path, argv, (envp ? envp : environ));
+    call.spawns = true;
     bool left = leaves(&call);
     return over(&call, left, real(pid, call.path, actions, attributes, call.argv, call.envp));
 }
@@ -168,6 +169,7 @@ int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t 
             char *const[], char *const[]);
     char found[NP_PATH];
     PREPARE(call, np_search(file, found), argv, (envp ? envp : environ));
+    call.spawns = true;
     bool left = leaves(&call);
     return over(&call, left, real(pid, room_call ? call.path : file, actions, attributes, call.argv, call.envp));
 }

@@ -54,6 +54,8 @@ enum np_fit {
     NP_FOREIGN,    /* another C library or word size: it would not start with us */
 };
 enum np_fit np_fit_of(const char *path);
+/* This library in LD_PRELOAD's value, and how long its path is; NULL: it is not there. */
+const char *np_preload_of_us(const char *list, size_t *length);
 /* LD_PRELOAD's value without this library. to: as much room as list takes. */
 char *np_preload_without_us(const char *list, char *to);
 

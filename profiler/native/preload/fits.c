@@ -81,13 +81,24 @@ enum np_fit np_fit_of(const char *path) {
     return NP_FITS;
 }
 
+static bool is_us(const char *path, size_t length) {
+    size_t name = strlen(np_hooks.library);
+    return length > name && path[length - name - 1] == '/' && !memcmp(path + length - name, np_hooks.library, name);
+}
+
+const char *np_preload_of_us(const char *list, size_t *length) {
+    for (; *list; list += *length, list += strspn(list, ": ")) {
+        *length = strcspn(list, ": ");
+        if (is_us(list, *length)) return list;
+    }
+    return NULL;
+}
+
 char *np_preload_without_us(const char *list, char *to) {
-    size_t used = 0, name = strlen(np_hooks.library);
+    size_t used = 0;
     for (; *list; list += strspn(list, ": ")) {
         size_t length = strcspn(list, ": ");
-        bool ours =
-            length > name && list[length - name - 1] == '/' && !memcmp(list + length - name, np_hooks.library, name);
-        if (!ours) {
+        if (!is_us(list, length)) {
             if (used) to[used++] = ':';
             memcpy(to + used, list, length);
             used += length;

@@ -35,6 +35,7 @@ struct np_exec { /* what exec is given */
     const char *path;
     char **argv, **envp;
     int fit; /* enum np_fit, once it was looked up */
+    bool spawns; /* another process starts it, which is not there yet */
     unsigned char kept[NP_KEPT]; /* from exec_leaves to exec_over */
 };
 
@@ -67,7 +68,7 @@ struct np_hooks {
     /* Exec, maybe in the child of a vfork, in its parent's memory: only the stack is written. */
     size_t (*exec_room)(struct np_exec *call); /* bytes that exec_change needs; 0: exec is left as it is */
     void (*exec_change)(struct np_exec *call, void *room);
-    /* Last, whether or not it was changed; true: the calling thread is as if it had never been touched ... */
+    /* Last, whether or not it was changed; true: the calling thread is as what is started is to find itself ... */
     bool (*exec_leaves)(struct np_exec *call);
     void (*exec_over)(struct np_exec *call); /* ... and then, if it is still here, as before again */
 };

@@ -67,23 +67,27 @@ static struct np_entry *find(uint32_t pid) {
 }
 
 /* As getenv, whose accesses would be recorded as the program's: see maps.c. */
-const char *np_env(const char *name) {
-    extern char **environ;
-    for (char **entry = environ; entry && *entry; entry++) {
+static const char *value_in(char *const *list, const char *name) {
+    for (; list && *list; list++) {
         size_t same = 0;
-        while (name[same] && (*entry)[same] == name[same]) same++;
-        if (!name[same] && (*entry)[same] == '=') return *entry + same + 1;
+        while (name[same] && (*list)[same] == name[same]) same++;
+        if (!name[same] && (*list)[same] == '=') return *list + same + 1;
     }
     return NULL;
 }
 
-static uint32_t rank_of_environment(void) {
+const char *np_env(const char *name) {
+    extern char **environ;
+    return value_in(environ, name);
+}
+
+static uint32_t rank_in(char *const *environment) {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *value = np_env(names[i]);
+        const char *value = value_in(environment, names[i]);
         if (!value || !*value) continue;
         /* Slurm's batch script has a SLURM_PROCID too; only srun's tasks are ranks. */
-        if (i == 3 && !np_env("SLURM_STEP_NUM_TASKS")) continue;
+        if (i == 3 && !value_in(environment, "SLURM_STEP_NUM_TASKS")) continue;
         char *end;
         unsigned long rank = strtoul(value, &end, 10);
         if (!*end && rank < UINT32_MAX - 1) return (uint32_t)rank + 1;
@@ -97,13 +101,9 @@ struct np_entry *np_process_parent(const struct np_entry *entry) {
     return number && number <= (uint32_t)(entry - entries) ? &entries[number - 1] : NULL;
 }
 
-static void name_entry(struct np_entry *entry, struct np_entry *parent, uint32_t number, bool exec) {
-    uint32_t rank = exec && !(parent && parent->in_job) ? rank_of_environment() : 0;
+/* Of a rank's first process. rank: + 1, 0: the first of a job without ranks. */
+static uint64_t hash_of_first(uint32_t rank) {
     char root[16] = "p0";
-    entry->parent = parent ? (uint32_t)(parent - entries) + 1 : 0;
-    entry->number = number;
-    entry->rank = rank;
-    entry->in_job = rank || (parent && parent->in_job);
     if (rank) {
         char *at = root + 1;
         uint32_t digits = 1, value = rank - 1;
@@ -112,8 +112,23 @@ static void name_entry(struct np_entry *entry, struct np_entry *parent, uint32_t
         for (; digits; digits /= 10) *at++ = (char)('0' + value / digits % 10);
         *at = 0;
     }
-    bool first = rank || !parent;
-    entry->hash = first ? np_hash(NP_HASH_START, root, strlen(root)) : np_hash_child(parent->hash, number);
+    return np_hash(NP_HASH_START, root, strlen(root));
+}
+
+static void name_entry(struct np_entry *entry, struct np_entry *parent, uint32_t number, bool exec) {
+    extern char **environ;
+    uint32_t rank = exec && !(parent && parent->in_job) ? rank_in(environ) : 0;
+    entry->parent = parent ? (uint32_t)(parent - entries) + 1 : 0;
+    entry->number = number;
+    entry->rank = rank;
+    entry->in_job = rank || (parent && parent->in_job);
+    entry->hash = rank || !parent ? hash_of_first(rank) : np_hash_child(parent->hash, number);
+}
+
+uint64_t np_process_after_exec(char *const *environment) {
+    if (!self || atomic_load(&self->pid) != (uint32_t)getpid()) return 0;
+    uint32_t rank = self->in_job ? 0 : rank_in(environment);
+    return rank ? hash_of_first(rank) : self->hash;
 }
 
 static struct np_entry *add(struct np_entry *parent, uint32_t number, bool exec) {

@@ -36,6 +36,8 @@ bool np_processes_open(void);
 struct np_entry *np_process(void);
 struct np_entry *np_process_parent(const struct np_entry *entry); /* NULL: the first of its job */
 uint32_t np_process_entry(void);
+/* Hash of the name that this process will have when it execs with this environment; 0: not known (a child of vfork). */
+uint64_t np_process_after_exec(char *const *environment);
 uint32_t np_next_image(void);
 uint64_t np_fork_time(void);
 uint32_t np_inherited_image(void); /* log whose regions this image began with, 0: none */

@@ -13,7 +13,7 @@ from numaplan.machine import Machine
 from numaplan.mapper import Plan, PlanRegion, RegionKey, Run
 from tests.support.launching import build, nlaunch
 from tests.support.outside import plan_of_threads
-from tests.support.programs import PROGRAMS
+from tests.support.programs import PROGRAMS, STRICT, compiled
 
 pytestmark = pytest.mark.system
 PYTHON = "/usr/bin/python3"
@@ -165,3 +165,37 @@ for environment in (os.environ, {{}}):
     plan = plan_of_threads([("p0", "0")])
     result, _ = nlaunch(plan, tmp_path, [PYTHON, "-c", program])
     assert result.stdout.count(f"\\t{plan.threads[0].cpus[0]}\\n".encode()) == 2
+
+
+@pytest.mark.parametrize("way", ["exec", "fork"])
+def test_a_program_is_on_its_cpus_before_its_loader_begins(tmp_path: Path, way: str) -> None:
+    """What the loader reads and writes stays on the node where it ran."""
+    flags = (*STRICT, "-shared", "-fPIC")
+    library = compiled(PROGRAMS / "first_cpus.c", flags=flags, name="first_cpus.so")
+    program = build("affinity")
+    plan = plan_of_threads([("p0", "0"), ("p0.1", "0")])
+    started = ["env", f"LD_AUDIT={library}", program]
+    argv = started if way == "exec" else ["sh", "-c", " ".join([*started, "; exit 0"])]
+    alone = subprocess.run([program], capture_output=True, check=True)
+    result, _ = nlaunch(plan, tmp_path, argv)
+    cpus = plan.threads[way == "fork"].cpus
+    assert result.stdout == f"starts on {cpus[0]}\n".encode() + alone.stdout, result.stderr
+
+
+@pytest.mark.parametrize("flags", [(), ("-static",)])
+def test_the_kernel_leaves_pages_of_planned_processes_where_they_are(
+    tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    """By a policy that says what happens anyway: AutoNUMA moves only what has none."""
+    program = build("policy", *flags)
+    alone = subprocess.run([program], capture_output=True, check=False)
+    if alone.returncode or not alone.stdout.startswith(b"0 "):
+        pytest.skip("memory policies are not permitted here, or there is one already")
+    ways = {"p0": [program], "p0.1": ["sh", "-c", f"{program}; exit 0"]}
+    for process, argv in ways.items():
+        result, _ = nlaunch(plan_of_threads([(process, "0")]), tmp_path, argv)
+        assert result.stdout == b"4 0\n", result.stderr
+    others = [ways["p0.1"], ["env", "-i", program]]
+    for argv in others if not flags else others[:1]:
+        result, _ = nlaunch(plan_of_threads([("p0", "0")]), tmp_path, argv)
+        assert result.stdout == b"0 0\n", result.stderr
