@@ -37,7 +37,11 @@ def job_frame(job: Job, use_stdin: bool, trace: Path | None) -> bytes:
     pairs += [("timeout_ms", round(job.timeout * 1000)), ("stdin", int(use_stdin))]
     pairs += [(key, int(getattr(job, key))) for key in ("exclude", "interleave", "balancing")]
     pairs += [("trace", trace)] if trace else []
-    pairs += [("cpu", cpu) for cpu in job.cpus] + [("first", cpu) for cpu in job.first] + [("rlimit", text) for text in _limits()]
+    pairs += (
+        [("cpu", cpu) for cpu in job.cpus]
+        + [("first", cpu) for cpu in job.first]
+        + [("rlimit", text) for text in _limits()]
+    )
     pairs += [("env", f"{name}={value}") for name, value in job.environment.items()]
     pairs += [("arg", argument) for argument in job.argv]
     return b"".join(os.fsencode(f"{key}\0{value}\0") for key, value in pairs)
