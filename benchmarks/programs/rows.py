@@ -12,8 +12,8 @@ from .program import Program
 
 _PLACEMENTS = {  # to names of what a plan tried, the likest first
     "default": ("alone",),
-    "compact": ("{filled} nodes in order, first touch", "compact, first touch"),
-    "interleave": ("scatter, interleaved", "compact, interleaved"),
+    "compact": ("bound in order", "{filled} nodes in order, first touch", "compact, first touch"),
+    "interleave": ("alone, interleaved", "scatter, interleaved", "compact, interleaved"),
 }
 
 

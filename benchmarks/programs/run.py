@@ -67,8 +67,9 @@ def _measure(program: Program, folder: Path, machine: str, wanted: Wanted) -> No
         measure(program, folder, machine, count=wanted.count, configs=configs)
         failed.unlink(missing_ok=True)
     except NumaplanError as error:
-        print(f"programs: {program.name} on {machine}: {error}", file=sys.stderr, flush=True)
-        failed.write_text(f"{error}\n")
+        said = str(error).replace(f"{failed.parent}/", "")  # the page names no folder of this machine
+        print(f"programs: {program.name} on {machine}: {said}", file=sys.stderr, flush=True)
+        failed.write_text(f"{said}\n")
 
 
 def _chosen(only: str) -> Sequence[Program]:

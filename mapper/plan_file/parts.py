@@ -181,8 +181,9 @@ class Predicted(Metrics, frozen=True, kw_only=True):
 
     Objective `time`: memory_share: as local_share, of the accesses that reach memory; counted: which ones
     decided where pages go; cost_parts: what for threads wait, in ns; costs: of all placements that were
-    tried, and `alone`: the kernel's (the second is the best of the others); candidate_parts: the cost_parts
-    of each of them; doubt: ns by which the gain against that may be off.
+    tried, and `alone`: the kernel's (the second is the best of the others), `bound in order` and `alone,
+    interleaved`: what one could do by hand; candidate_parts: the cost_parts of each of them; doubt: ns by
+    which the gain against that may be off.
 
     small_share: share of the accesses that are to small blocks of the heap, which no plan places (-1: not
     known); small_local: share of these that are local where each is on the node that touches it first.

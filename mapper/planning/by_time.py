@@ -15,6 +15,7 @@ from .predict import mean_latency, predict, serving_time
 from .shares import between_nodes, local_shares, shares_by_node
 from .task import Placed, PlanTask, problem_for
 from .timed_task import TimedTask
+from .unplanned import alone, in_order
 
 MOST_NAMES = 8  # of a pool
 SMALL = 0.01  # of the threads' time, below which a gain is worth a word
@@ -48,6 +49,7 @@ def _predicted(task: PlanTask, timed: TimedTask, found: Choice) -> Predicted:
     places = node_indices(task.usable, timed.ids[chosen.places], problem.threads)
     local, memory = local_shares(timed, chosen)
     local_before, memory_before = local_shares(timed, found.alone)
+    beside = (found.alone, *found.tried, in_order(timed), alone(timed, interleaved=True))
     traffic, before = between_nodes(timed, chosen), between_nodes(timed, found.alone)
     return replace(
         predict(problem, places, task.usable, machine),
@@ -60,8 +62,8 @@ def _predicted(task: PlanTask, timed: TimedTask, found: Choice) -> Predicted:
         serving_ns=serving_time(traffic, machine),
         cost=chosen.cost.total_ns,
         cost_parts=chosen.cost.parts(),
-        costs={one.name: one.cost.total_ns for one in (found.alone, *found.tried)},
-        candidate_parts={one.name: one.cost.parts() for one in (found.alone, *found.tried)},
+        costs={one.name: one.cost.total_ns for one in beside},
+        candidate_parts={one.name: one.cost.parts() for one in beside},
         doubt=found.doubt,
         today=CurrentPlacement(
             threads="recorded" if task.seen_on else "kernel",

@@ -9,6 +9,7 @@ from ..threads.problem import Floats, Nodes, node_sizes
 from .improving import improved
 from .shares import local_shares
 from .timed_task import Placement, TimedTask
+from .unplanned import alone
 
 NEAR = 2  # of the cheapest, that are tried to be improved
 EQUAL = 5e-3  # of the cost, up to which placements are equally cheap
@@ -45,13 +46,13 @@ def choose(task: TimedTask, method: str = "best") -> Choice:
 
 def judged(task: TimedTask, placements: Sequence[Placement], method: str = "best") -> Choice:
     """The same of placements that have a cost already."""
-    found, alone = _cheapest_first(task, placements), task.alone()
-    doubt = task.doubt(alone, found[0])
-    answer = Choice(found[0], tuple(found), alone, doubt)
+    found, usual = _cheapest_first(task, placements), alone(task)
+    doubt = task.doubt(usual, found[0])
+    answer = Choice(found[0], tuple(found), usual, doubt)
     asked = method != "best" or task.problem.fixed is not None
     if asked or len(task.rows) == 1 or answer.gain > doubt:
         return answer
-    return replace(answer, chosen=alone, reason=_reason(answer))
+    return replace(answer, chosen=usual, reason=_reason(answer))
 
 
 def tried(task: TimedTask, method: str = "best") -> list[Placement]:

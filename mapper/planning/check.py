@@ -20,6 +20,7 @@ from .planner import make_plan, plan_task
 from .predict import predict
 from .task import PlanTask, problem_for
 from .timed_task import TimedTask
+from .unplanned import alone
 
 SCHEMA = "numaplan/check/1"
 WORST_PAIRS = 10
@@ -128,7 +129,7 @@ def _by_time(plan: Plan, task: PlanTask, today: Plan, name: str) -> _Judged:
     workload, usable = task.workload, task.usable
     timed = TimedTask(task)
     if plan.alone:
-        placement = timed.alone()
+        placement = alone(timed)
     else:
         placement = timed.placed(name, timed.places_on(_planned_nodes(plan, workload.threads, name)))
     cost, best = placement.cost.total_ns, today.predicted.cost

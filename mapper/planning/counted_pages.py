@@ -18,10 +18,13 @@ from ..workload.pools import allocators, exchanged_pages, exchanged_pairs
 
 LITTLE = 1e-3  # of all accesses in what decides where pages go
 OWN_TOUCH = 2.0  # times as often as by chance
+SERIAL = 0.1  # of what counts of a thread, made while it was alone, from which on its place matters
 
 
 class CountedPages:
-    """accesses: of any kind; stats: those of them that count; both with threads of pools exchanged."""
+    """accesses: of any kind; stats: those of them that count; both with threads of pools exchanged; tied:
+    threads that keep to their place; staying: of each pool, whether its threads come back to their memory.
+    Of one that does not, threads and what was their own are anywhere among its nodes, but for the tied."""
 
     def __init__(
         self, recorded: PageCounts, pools: Sequence[Nodes] = (), threads: Sequence[tuple[str, str]] = ()
@@ -31,6 +34,8 @@ class CountedPages:
         self.accesses = exchanged_pages(recorded, pools, threads)
         self.by_memory = recorded.missed is not None and recorded.missed_before is not None
         self.stats, self._stats = _to_memory(self.accesses), _to_memory(recorded)
+        self.tied = np.flatnonzero(self._begun_by(SERIAL, len(threads)))
+        self.staying = [self._comes_back(pool) for pool in pools]
 
     def deciding_but(self, regions: Collection[int]) -> PageCounts:
         """The same without some regions."""
@@ -53,7 +58,7 @@ class CountedPages:
             weight = weight + LITTLE * every.before
         return msgspec.structs.replace(every, accesses=weight)
 
-    def begun_by(self, share: float, threads: int) -> NDArray[np.bool_]:
+    def _begun_by(self, share: float, threads: int) -> NDArray[np.bool_]:
         """(N,) threads of whose accesses at least so much is from before the others started."""
         stats, count = self.stats, threads
         known = stats.thread >= 0
@@ -106,22 +111,31 @@ class CountedPages:
             pairs += counts.elsewhere
         pairs = exchanged_pairs(pairs, self._pools)
         pairs += touching_pairs(counts, counts.all_accesses - shared, tables, len(rows))
-        answer: Floats = pairs @ one_hot(rows, nodes)
+        answer: Floats = self._roaming(pairs) @ one_hot(rows, nodes)
         return answer
 
-    def comes_back(self, pool: Nodes) -> bool:
+    def _comes_back(self, pool: Nodes) -> bool:
         """Whether a pool's threads use memory that they touched first much more than by chance."""
         counts = self._stats if self._stats.accesses.any() else self._recorded
         pairs = touching_pairs(counts, counts.accesses, {}, int(pool.max()) + 1)[np.ix_(pool, pool)]
         return bool(np.trace(pairs) * len(pool) > OWN_TOUCH * pairs.sum())
 
     def near(self, rows: Nodes) -> Floats:
-        """(N, N) how likely two threads are on one node."""
-        return exchanged_pairs(np.equal.outer(rows, rows).astype(np.float64), self._pools)
+        """(N, N) how likely a thread is on the node where another, or itself, touched memory."""
+        return self._roaming(exchanged_pairs(np.equal.outer(rows, rows).astype(np.float64), self._pools))
 
-    def pages_moved(self, rows: Nodes, placed: Collection[int] = ()) -> float:
-        """By the kernel, of regions that are not placed."""
-        return pages_moved(self.first_touches, self.near(rows), placed)
+    def _roaming(self, pairs: Floats) -> Floats:
+        """(N, N) the same where who goes from node to node has left what was its own."""
+        answer = pairs.copy()
+        for pool, stays in zip(self._pools, self.staying, strict=True):
+            free = np.ix_(*[np.setdiff1d(pool, self.tied)] * 2)
+            if not stays:
+                answer[free] = answer[free].mean(axis=1, keepdims=True)
+        return answer
+
+    def pages_moved(self, rows: Nodes, nodes: int, stays: float = 1.0) -> float:
+        """By the kernel, when threads are on these rows for so much of the time, else on any of the nodes."""
+        return pages_moved(self.first_touches, stays * self.near(rows) + (1 - stays) / nodes)
 
     def better_touched(self, tables: Mapping[int, RunTable], rows: Nodes) -> list[int]:
         """Regions of the tables of which more is local where they are touched first."""

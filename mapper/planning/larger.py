@@ -6,6 +6,7 @@ from ..plan_file.parts import AtInput
 from ..workload.larger_inputs import LargerInput
 from .candidates import NEAR, Choice, judged
 from .timed_task import TimedTask
+from .unplanned import alone
 
 WORTH = 0.02  # of the cost, that another placement must save
 
@@ -23,7 +24,10 @@ def _at(task: TimedTask, made: Choice, larger: LargerInput, method: str) -> AtIn
     # Pages of the cheapest where they are best with what reaches memory now.
     near = [one for one in tried if one.pages is not None][:NEAR]
     tried += [there.placed(one.name, one.places) for one in near]
-    plan, found = there.again(made.chosen), judged(there, tried, method)
+    plan, found = (
+        there.again(made.chosen) if made.chosen.bound else alone(there),
+        judged(there, tried, method),
+    )
     saved = plan.cost.total_ns - found.chosen.cost.total_ns
     return AtInput(
         times=larger.times,
@@ -32,6 +36,6 @@ def _at(task: TimedTask, made: Choice, larger: LargerInput, method: str) -> AtIn
         alone=found.alone.cost.total_ns,
         best=found.chosen.name,
         best_cost=found.chosen.cost.total_ns,
-        best_here=task.again(found.chosen).cost.total_ns,
+        best_here=(task.again(found.chosen) if found.chosen.bound else made.alone).cost.total_ns,
         changes=saved > max(WORTH * plan.cost.total_ns, there.doubt(plan, found.chosen)),
     )

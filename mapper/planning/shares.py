@@ -5,7 +5,8 @@ import numpy as np
 from ..threads.cost import one_hot
 from ..threads.problem import Floats
 from .predict import local_share, node_shares
-from .timed_task import STAYS, Placement, TimedTask
+from .timed_task import Placement, TimedTask
+from .unplanned import STAYS
 
 
 def local_shares(task: TimedTask, chosen: Placement) -> tuple[float, float]:

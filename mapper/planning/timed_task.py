@@ -1,8 +1,7 @@
 """What placements of a workload's threads and pages cost on a machine (machine/cost.py): objective `time`.
 
 Places are the machine's nodes, or its last-level caches where nodes have several. Threads of a pool may be
-exchanged, so each of them counts as their mean. Without a plan the kernel starts threads on one node after
-the other, moves them about, and puts pages where they are touched first.
+exchanged, so each of them counts as their mean.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -29,11 +28,8 @@ from .cpu_sets import LIGHT, CpuSets, Sets
 from .shared_caches import SharedCaches
 from .task import PlanTask
 
-STAYS = 0.5  # of the time, that a thread nobody binds is where it first was
-MOST_SHIFTS = 16  # placements that stand for all that the kernel may choose
 SURE = 2.0  # standard errors
 LITTLE = 0.01  # of the cost, up to which threads rather have fewer cpus: moved about they leave their caches
-SERIAL = 0.1  # of what counts of a thread, made while it was alone, from which on its place matters
 ROAMS = 0.05  # of the cost, that a pool must save by going from place to place, whose price is not known
 
 
@@ -73,10 +69,9 @@ class TimedTask:
         self._threads = workload.threads
         self.pages = CountedPages(workload.pages, self.pools, workload.threads)
         self.caches = SharedCaches(self.use.caches, self.pages.accesses, self.pools)
-        tied = self.pages.begun_by(SERIAL, len(workload.threads))
-        in_pools = [thread for pool in self.pools for thread in pool.tolist() if tied[thread]]
-        staying = [self.pages.comes_back(pool) for pool in self.pools]
-        self.cpus = CpuSets(self.domains.machine, self.use, self.pools, task.cpus, in_pools, staying)
+        tied = [thread for pool in self.pools for thread in np.intersect1d(pool, self.pages.tied).tolist()]
+        places, staying = self.domains.machine, self.pages.staying
+        self.cpus = CpuSets(places, self.use, self.pools, task.cpus, tied, staying)
         self.seen_on = task.seen_on
         self.problem = self._problem(task.nodes, task.cpus)
         self._samples = samples_that_count(workload.pages), float(workload.comm.sum()) / 2
@@ -155,54 +150,46 @@ class TimedTask:
         pages = place_pages(counts, self.ids[places], self.machine, next_touch=next_touch, spread=spread)
         rows = self.rows[places]
         traffic = self.pages.planned_traffic(pages.tables, rows, len(self.machine.nodes))
-        moved = self.pages.pages_moved(rows, pages.tables) if left else 0.0
-        return self._costed(name, places, pages, traffic, moved)
+        return self._costed(name, places, pages, traffic)
 
     def first_touched(self, name: str, places: Nodes) -> Placement:
-        """With pages where the kernel puts them."""
-        rows = self.rows[places]
-        traffic = self.pages.first_touch_traffic(rows, len(self.machine.nodes))
-        return self._costed(name, places, None, traffic, self.pages.pages_moved(rows))
+        """With pages where the kernel puts them; under a plan it does not move them (AutoNUMA)."""
+        traffic = self.pages.first_touch_traffic(self.rows[places], len(self.machine.nodes))
+        return self._costed(name, places, None, traffic)
 
     def again(self, chosen: Placement) -> Placement:
         """A placement of a task that differs from this one in its misses, at this one's cost."""
-        if not chosen.bound:
-            return self.alone()
-        rows, nodes, moved = self.rows[chosen.places], len(self.machine.nodes), 0.0
+        rows, nodes = self.rows[chosen.places], len(self.machine.nodes)
         if chosen.pages is None:
             traffic = self.pages.first_touch_traffic(rows, nodes)
-            moved = self.pages.pages_moved(rows)
         else:
             traffic = self.pages.planned_traffic(chosen.pages.tables, rows, nodes)
-            moved = chosen.cost.moves_ns and self.pages.pages_moved(rows, chosen.pages.tables)
-        traffic = self._reaching(traffic, chosen.places)
-        cost = self._cost(chosen.cpus, self.cpus.seats(chosen.places), traffic, moved)
+        traffic = self.reaching(traffic, chosen.places)
+        cost = self.cost(chosen.cpus, self.cpus.seats(chosen.places), traffic)
         return replace(chosen, traffic=traffic, cost=cost)
 
-    def _costed(
-        self, name: str, places: Nodes, pages: PagePlan | None, traffic: Floats, moved: float = 0.0
-    ) -> Placement:
-        seats, traffic = self.cpus.seats(places), self._reaching(traffic, places)
+    def _costed(self, name: str, places: Nodes, pages: PagePlan | None, traffic: Floats) -> Placement:
+        seats, traffic = self.cpus.seats(places), self.reaching(traffic, places)
         first = self.cpus.of_pools(places, seats)
-        tried = [(first, self._cost(first, seats, traffic, moved))]
+        tried = [(first, self.cost(first, seats, traffic))]
         if tried[0][1].cpu_ns > 0:  # too few cpus: the kernel shares out those of a node best
             wider = self.cpus.wider(places, seats)
-            found = [(cpus, self._cost(cpus, seats, traffic, moved)) for cpus in wider]
+            found = [(cpus, self.cost(cpus, seats, traffic)) for cpus in wider]
             tried = [found[0], *tried, *found[1:]]
         limit = min(cost.total_ns for _, cost in tried) * (1 + LITTLE)
         cpus, cost = next(one for one in tried if one[1].total_ns <= limit)
         if cost.cpu_ns > ROAMS * cost.total_ns and (every := self.cpus.roaming(places, seats)):
-            roaming = self._cost(every, seats, traffic, moved)
+            roaming = self.cost(every, seats, traffic)
             if roaming.total_ns < (1 - ROAMS) * cost.total_ns:
                 cpus, cost = every, roaming
         return Placement(name, places, cpus, pages, traffic, cost)
 
-    def _reaching(self, traffic: Floats, places: Nodes) -> Floats:
+    def reaching(self, traffic: Floats, places: Nodes) -> Floats:
         """(N, K) all that each thread accesses, as far as it misses its place's cache."""
         answer: Floats = self.pages.whole(traffic) * self.caches.misses(places)[:, None]
         return answer
 
-    def _cost(self, cpus: Sets, seats: Sets, traffic: Floats, moved: float) -> Cost:
+    def cost(self, cpus: Sets, seats: Sets, traffic: Floats, moved: float = 0.0) -> Cost:
         """What it costs to have these cpus; seats: one of each thread, where it has several."""
         return placement_cost(
             self.machine,
@@ -214,31 +201,9 @@ class TimedTask:
             pages_moved=moved,
         )
 
-    def alone(self) -> Placement:
-        """Without a plan: threads where they were recorded, or one node after the other, and moved about."""
-        start = self._begun()
-        rows, nodes = self.rows[start], len(self.machine.nodes)
-        traffic = self._reaching(self.pages.first_touch_traffic(rows, nodes), start)
-        everywhere = np.array([cpu for node in self.domains.machine.nodes for cpu in node.cpus])
-        turn = {cpu: place for place, cpu in enumerate(everywhere.tolist())}
-        first = np.array([turn[own[0]] for own in self.cpus.seats(start)])
-        cpus = [tuple(everywhere.tolist())] * len(first)
-        shifts = np.unique(np.linspace(0, len(turn), MOST_SHIFTS, endpoint=False).astype(int))
-        seats = [everywhere[(first + shift) % len(turn)] for shift in shifts]
-        moved = self.pages.pages_moved(rows)
-        costs = [self._cost(cpus, [(cpu,) for cpu in seat.tolist()], traffic, moved) for seat in seats]
-        weights = np.append(STAYS, np.full(len(costs) - 1, (1 - STAYS) / max(len(costs) - 1, 1)))
-        parts = [[getattr(cost, field) for field in Cost.__struct_fields__] for cost in costs]
-        mean = Cost(*(weights @ np.array(parts) / weights.sum()).tolist())
-        return Placement("alone", start, cpus, None, traffic, mean, bound=False)
-
     def busy_ns(self, chosen: Placement) -> float:
         """What all threads take together, waiting and not."""
         return float(self.use.accesses.sum()) * ACCESS_NS + chosen.cost.total_ns
-
-    def _begun(self) -> Nodes:
-        """(N,) place of each thread as it begins."""
-        return self.places_on(self.seen_on) if self.seen_on else self.mapped("scatter")
 
     def doubt(self, one: Placement, other: Placement) -> float:
         """ns by which the difference of two costs may be off because it is told from samples."""

@@ -28,6 +28,5 @@ def test_what_is_used_where_it_is_stays() -> None:
     assert pages_moved(stats(1000, 5000, 0), APART) == 0
     assert pages_moved(stats(1000, 5000, 1), TOGETHER) == 0
     assert pages_moved(stats(1000, 5000, 1, toucher=-1), APART) == 0
-    assert pages_moved(stats(1000, 5000, 1), APART, placed=[0]) == 0
     often = pages_moved(stats(1000, 5000, 1), np.array([[1.0, 0.25], [0.25, 1.0]]))
     assert often == pytest.approx(0.75 * pages_moved(stats(1000, 5000, 1), APART))

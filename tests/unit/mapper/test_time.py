@@ -6,10 +6,13 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from numaplan.analyzer import PageCounts
+from numaplan.machine import OVERLAP
 from numaplan.mapper import Plan, PlanOptions, RegionKey, Workload, make_plan
+from numaplan.mapper.memory.page_moves import MOVED
 from numaplan.mapper.plan_file.export import export_plan
 from numaplan.mapper.plan_file.summary import summary
 from numaplan.mapper.planning.candidates import choose
+from numaplan.mapper.planning.counted_pages import CountedPages
 from numaplan.mapper.planning.planner import plan_task
 from numaplan.mapper.planning.timed_task import TimedTask
 from numaplan.mapper.workload.use import ThreadUse
@@ -275,3 +278,34 @@ def test_where_threads_were_seen_is_tried_too() -> None:
     assert plan.predicted.today is not None and plan.predicted.today.threads == "recorded"
     other = make_plan(seen, Machine.load("2x4"), PlanOptions()).plan  # another machine's nodes say nothing
     assert "as recorded" not in other.predicted.costs
+
+
+def test_without_a_plan_threads_leave_what_they_touched_first() -> None:
+    """Half of the time they are anywhere: away from it three times in eight."""
+    work = workload(users=[[0], [1], [2], [3]])
+    assert work.pages is not None
+    own = replace(work, pages=replace(work.pages, toucher=work.pages.thread))
+    predicted = plan_of(own, "4x1").predicted
+    parts = {name: parts["moves_ns"] for name, parts in predicted.candidate_parts.items()}
+    copied = 64 * (84 + 143) / OVERLAP
+    assert parts["alone"] == pytest.approx(4 * PAGES * MOVED * 3 / 8 * copied)
+    assert {name for name, moved in parts.items() if moved} == {"alone"}
+    assert {"bound in order", "alone, interleaved"} <= set(parts)
+    # Main touches all first: by hand the kernel moves that, too; under a plan it does not.
+    parts = {name: one["moves_ns"] for name, one in plan_of(work, "4x1").predicted.candidate_parts.items()}
+    assert {name for name, moved in parts.items() if moved} == {"alone", "bound in order"}
+    assert parts["bound in order"] == pytest.approx(3 * PAGES * MOVED * copied)
+
+
+def test_who_goes_from_node_to_node_leaves_what_was_its_own() -> None:
+    pool = np.arange(4)
+    work = workload(users=[list(range(4))], keeps=False)
+    assert work.pages is not None
+    apart = np.eye(4) * 1000
+    pages = replace(work.pages, elsewhere=apart, elsewhere_missed=apart)  # small blocks of each
+    found = CountedPages(pages, [pool], work.threads)
+    assert found.staying == [False]
+    rows = np.array([0, 0, 1, 1])
+    near = found.near(rows)
+    assert near[2, 2] == near[2, 3] == pytest.approx((1 / 3 * 3 + 1) / 4)
+    assert CountedPages(pages, [], work.threads).near(rows)[2].tolist() == [0, 0, 1, 1]
