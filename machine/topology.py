@@ -84,15 +84,15 @@ def _check(machine: Topology) -> None:
         raise UsageError("machine: negative memory_bytes", "correct 'nodes'")
     for name in ("distances", "latency_ns", "bandwidth_mb_s"):
         _check_matrix(name, getattr(machine, name), len(ids))
-    known = set(cpus)
+    home = {cpu: node.id for node in machine.nodes for cpu in node.cpus}
     for core in machine.cores:
-        if core.node not in ids or not known.issuperset(core.cpus):
+        if core.node not in ids or any(home.get(cpu) != core.node for cpu in core.cpus):
             raise UsageError(f"machine: core {list(core.cpus)} is not in its node", "correct 'cores'")
         if len(core.groups) > MAX_LEVELS:
             raise UsageError(
                 f"machine: core {list(core.cpus)} has more than {MAX_LEVELS} groups", "correct 'cores'"
             )
-    _check_caches(machine.caches, known)
+    _check_caches(machine.caches, set(home))
 
 
 def usable_cache(level: int, size: int, ways: int) -> bool:

@@ -11,6 +11,7 @@ from .schema import ADDED, ENUMS, NUMBERS, TABLES
 
 FILE = "trace.main"  # under which name its own tables are found
 _WHOLE_NUMBERS = ("UTINYINT", "TINYINT", "USMALLINT", "SMALLINT", "UINTEGER", "INTEGER", "UBIGINT", "BIGINT")
+_NUMBERED = (("threads", "thread"), ("regions", "region"))
 _PACKED = re.compile("samples_[0-9]{1,9}")
 _VIEWS = ("samples", "sample_codes")
 _WORDS = (
@@ -44,6 +45,25 @@ def check_catalog(connection: Any, path: Path) -> None:
     for name in found:
         if name != "sample_codes":  # which is no longer read
             _check_columns(connection, path, name)
+
+
+def check_rows(connection: Any, path: Path) -> None:
+    """Raise UsageError where the small tables have gaps, or two threads or regions have one number."""
+    asked = []
+    for table, columns in TABLES.items():
+        if table != "samples":  # whose readers take none for what is missing
+            gap = f"bool_or({' OR '.join(f'{name} IS NULL' for name in columns)})"
+            asked.append(f"SELECT '{table}', {gap}, 0, 0, 0, 0 FROM {FILE}.{table}")
+    for table, name in _NUMBERED:
+        asked.append(
+            f"SELECT '{table}', false, count(*), count(DISTINCT {name}), min({name}), max({name}) "
+            f"FROM {FILE}.{table}"
+        )
+    for table, gap, rows, distinct, least, most in connection.execute(" UNION ALL ".join(asked)).fetchall():
+        if gap:
+            raise _no_trace(path, f"its table {table!r} has gaps")
+        if rows and (distinct != rows or least < 0 or (table == "threads" and most >= rows)):
+            raise _no_trace(path, f"its {table} are not numbered from 0, each by a number of its own")
 
 
 def _check_columns(connection: Any, path: Path, table: str) -> None:

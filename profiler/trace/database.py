@@ -8,7 +8,7 @@ from typing import Any
 
 from numaplan.common import UsageError
 
-from .catalog import FILE, check_catalog
+from .catalog import FILE, check_catalog, check_rows
 from .schema import TABLES
 
 QUIET = "SET enable_progress_bar = false"  # else a long query draws one on stdout, amid the answer
@@ -51,6 +51,7 @@ def open_database(path: Path, exporting_to: Path | None = None) -> Any:
             connection.execute(setting)
         _check_whole(connection, path)
         check_catalog(connection, path)
+        check_rows(connection, path)
         show_tables(connection)
     except BaseException as error:
         if connection is not None:

@@ -12,10 +12,11 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from numaplan import start
 from tests.fuzz.hostile_json import hostile_json
 from tests.fuzz.hostile_traces import make_hostile
 from tests.fuzz.left_over import damage
@@ -75,19 +76,12 @@ def try_one(reader: Reader, inputs: Path, folder: Path, chance: random.Random) -
     temporary.mkdir()
     secret, read = folder / "secret", work / reader.reads
     secret.write_text(_SECRET)
-    if reader.reads == TRACE:
-        make_hostile(read, secret, chance)
-    else:
-        read.write_bytes(hostile_json(read.read_bytes(), chance))
+    _apart(lambda: _make_hostile(read, secret, chance))
     before = set(work.iterdir())
-    child = os.fork()
-    if child == 0:
-        _become(reader, work, temporary, folder)
-    _, status, used = os.wait4(child, 0)
-    code = os.waitstatus_to_exitcode(status)
+    code, used = _apart(lambda: _become(reader, work, temporary, folder))
     wrong = [] if code in reader.codes else [f"exit code {code}, not of {sorted(reader.codes)}"]
-    if used.ru_maxrss << 10 > LARGEST:
-        wrong.append(f"it took {used.ru_maxrss >> 10} MiB")
+    if used > LARGEST:
+        wrong.append(f"it took {used >> 20} MiB")
     for stream in ("stdout", "stderr"):
         text = (folder / stream).read_text(errors="replace")
         wrong += [f"{stream} has {word!r}" for word in _NEVER if word in text]
@@ -103,25 +97,41 @@ def try_one(reader: Reader, inputs: Path, folder: Path, chance: random.Random) -
     return code, wrong
 
 
-def _become(reader: Reader, work: Path, temporary: Path, folder: Path) -> None:
-    """In a child: run the command, with its streams in files, and end."""
-    code = 99
-    try:
-        os.chdir(work)
-        for number, name in ((0, os.devnull), (1, folder / "stdout"), (2, folder / "stderr")):
-            os.dup2(os.open(name, os.O_RDWR | os.O_CREAT), number)
-        os.environ["TMPDIR"] = str(temporary)
-        tempfile.tempdir = None
-        resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_S, PROCESSOR_S))
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        sys.argv = list(reader.words)
-        from numaplan import start
+def _apart(call: Callable[[], int]) -> tuple[int, int]:
+    """Call in a child, which must leave nothing in our memory; its exit code, and the most memory it had."""
+    child = os.fork()
+    if child == 0:
+        code = 99
+        try:
+            code = call()
+        finally:
+            os._exit(code)
+    _, status, used = os.wait4(child, 0)
+    return os.waitstatus_to_exitcode(status), used.ru_maxrss << 10
 
-        code = getattr(start, reader.words[0])()
-        sys.stdout.flush()
-        sys.stderr.flush()
-    finally:
-        os._exit(code)
+
+def _make_hostile(read: Path, secret: Path, chance: random.Random) -> int:
+    if read.name == TRACE:
+        make_hostile(read, secret, chance)
+    else:
+        read.write_bytes(hostile_json(read.read_bytes(), chance))
+    return 0
+
+
+def _become(reader: Reader, work: Path, temporary: Path, folder: Path) -> int:
+    """Run the command, with its streams in files."""
+    os.chdir(work)
+    for number, name in ((0, os.devnull), (1, folder / "stdout"), (2, folder / "stderr")):
+        os.dup2(os.open(name, os.O_RDWR | os.O_CREAT), number)
+    os.environ["TMPDIR"] = str(temporary)
+    tempfile.tempdir = None
+    resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_S, PROCESSOR_S))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    sys.argv = list(reader.words)
+    code: int = getattr(start, reader.words[0])()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code
 
 
 def run(count: int, seed: int, only: str) -> int:
@@ -145,6 +155,11 @@ def run(count: int, seed: int, only: str) -> int:
             print(f"{told} ended with {code}: {'; '.join(problems)}: kept as {folder}", file=sys.stderr)
         else:
             shutil.rmtree(folder)
+        if (number + 1) % 200 == 0:
+            print(
+                f"{number + 1} documents, {wrong} read wrongly; {dict(sorted(codes.items()))}",
+                file=sys.stderr,
+            )
     print(f"exit codes: {dict(sorted(codes.items()))}", file=sys.stderr)
     if not wrong:
         shutil.rmtree(base)

@@ -39,7 +39,7 @@ _CATALOG = (
 _ROWS = (
     "DELETE FROM {table}",
     "INSERT INTO {table} SELECT * FROM {table}",
-    "INSERT INTO {table} SELECT t.* FROM {table} t, range(3000)",
+    "INSERT INTO {table} SELECT t.* FROM (FROM {table} LIMIT 20) t, range(3000)",
     "DELETE FROM {table} USING SAMPLE 50%",
 )
 _WHERE = ("", " WHERE random() < 0.5", " WHERE rowid = 0", " WHERE rowid % 2 = 1")
@@ -47,7 +47,7 @@ _WHERE = ("", " WHERE random() < 0.5", " WHERE rowid = 0", " WHERE rowid % 2 = 1
 
 def make_hostile(path: Path, secret: Path, chance: random.Random) -> None:
     """Change a sound trace in place, in one to three ways; `secret` is a file that no reader may show."""
-    connection = duckdb.connect(str(path))
+    connection = duckdb.connect(str(path), config={"memory_limit": "1GB", "threads": 1})
     try:
         for _ in range(chance.randint(1, 3)):
             with suppress(duckdb.Error, ValueError):  # some changes exclude others

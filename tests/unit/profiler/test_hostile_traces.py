@@ -11,6 +11,7 @@ from numaplan.profiler import Trace, TraceWriter
 from numaplan.profiler.commands.trace import ExportCommand
 from numaplan.profiler.trace import database
 from numaplan.profiler.trace.schema import TABLES
+from tests.support.traces import write_trace
 
 
 @pytest.fixture
@@ -65,6 +66,25 @@ def test_a_view_in_place_of_a_table_is_not_read(path: Path, table: str, source: 
 def test_only_the_tables_of_a_trace_are_accepted(path: Path, statements: tuple[str, ...]) -> None:
     change(path, *statements)
     with pytest.raises(UsageError, match="not a trace of numaplan"):
+        Trace.open(path)
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("UPDATE threads SET name = NULL WHERE thread = 1", "its table 'threads' has gaps"),
+        ("UPDATE machine SET json = NULL", "its table 'machine' has gaps"),
+        ("INSERT INTO threads SELECT * FROM threads", "its threads are not numbered"),
+        ("DELETE FROM threads WHERE thread = 0", "its threads are not numbered"),
+        ("UPDATE regions SET region = -1", "its regions are not numbered"),
+    ],
+)
+def test_tables_with_gaps_are_refused(tmp_path: Path, statement: str, told: str) -> None:
+    threads = [(number, "p0", f"0.{number}", 1, 1, "x", 0, -1) for number in range(2)]
+    regions = [(0, "p0", "heap", "x", "", 4096, 4096, 0, 0, 0, -1)]
+    path = write_trace(tmp_path / "t.db", {"time_ns": [1]}, threads, regions)
+    change(path, statement)
+    with pytest.raises(UsageError, match=told):
         Trace.open(path)
 
 
