@@ -12,7 +12,9 @@ from numaplan.common import BackgroundCall, UsageError
 from numaplan.profiler import Trace
 
 from .communication.blocks import MAX_THREADS
+from .communication.combining import Communication
 from .communication.counter import CommunicationCounter
+from .communication.transfers import transfers_of
 from .misses import expected_misses
 from .notes import communication_note, recording_notes, take_turns
 from .samples.preparing import count_threads
@@ -132,6 +134,8 @@ def analyze_trace(
     counted = samples.dram_count if use_dram else samples.count
     width = slice_ns or _slice_width(samples.last_ns - samples.first_ns, counted)
     accesses, missed = (TimelineCounter(count, samples.first_ns, samples.last_ns, width) for _ in range(2))
+    transfers = transfers_of(trace, samples.private)
+    estimated = transfers is None or transfers.several
     counter = CommunicationCounter(count, exact=period == 1, weights=samples.access_weights)
     partners = PartnerCounter(accesses.result())
     samples_of_thread = np.zeros((2, count), np.int64)
@@ -147,8 +151,17 @@ def analyze_trace(
         sharing = piece.sharing()
         shared += len(sharing.key)
         writes += int(sharing.is_write.sum())
-        counter.add(sharing.thread, sharing.key, sharing.is_write)
-    counting = BackgroundCall(counter.result)  # half of all time, without Python's lock
+        if estimated:
+            counter.add(sharing.thread, sharing.key, sharing.is_write)
+
+    def communication() -> Communication:
+        if transfers is None:
+            return counter.result()
+        if estimated:
+            return transfers.with_other_processes(counter.result(), period)
+        return transfers.communication()
+
+    counting = BackgroundCall(communication)  # half of all time, without Python's lock
     if sharing:
         partners.add(sharing)
     timeline = msgspec.structs.replace(

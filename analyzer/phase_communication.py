@@ -10,6 +10,7 @@ from numaplan.profiler import Trace
 from .analysis import Analysis
 from .communication.combining import Communication
 from .communication.counter import CommunicationCounter
+from .communication.transfers import transfers_of
 from .samples.trace_samples import TraceSamples
 
 
@@ -26,9 +27,13 @@ def communication_by_phase(
     if any(not 0 <= start < end <= len(line.per_thread) for start, end in chosen):
         raise UsageError("a phase is outside the timeline", f"give slices in 0..{len(line.per_thread)}")
     threads = len(analysis.threads)
+    samples = TraceSamples(trace)
+    transfers = transfers_of(trace, samples.private)
+    if transfers and not transfers.several:
+        times = [[line.start_ns + at * line.slice_ns for at in part] for part in chosen]
+        return [transfers.communication(start, end) for start, end in times]
     found: list[Communication | None] = [None] * len(chosen)
     open_now: dict[int, CommunicationCounter] = {}
-    samples = TraceSamples(trace)
     for piece in samples.pieces():
         at = np.clip((piece.time_ns - line.start_ns) // line.slice_ns, 0, len(line.per_thread) - 1)
         for number, (start, end) in enumerate(chosen):

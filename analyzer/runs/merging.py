@@ -97,7 +97,9 @@ def compare_traces(first: Analysis, second: Analysis) -> Difference:
         place = np.array([index[key] for key in common])
         total = float(analysis.comm.sum()) / 2 or 1.0
         shares.append(analysis.comm[np.ix_(place, place)] / total)
-        errors.append(analysis.standard_error[np.ix_(place, place)] / total)
+        # Of what was counted, no two runs have quite as much.
+        error = np.maximum(analysis.standard_error, np.sqrt(analysis.comm))
+        errors.append(error[np.ix_(place, place)] / total)
         loads.append(analysis.loads[place] / (float(analysis.loads.sum()) or 1.0))
     change = shares[1] - shares[0]
     error = np.hypot(errors[0], errors[1])

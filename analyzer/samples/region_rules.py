@@ -62,6 +62,11 @@ class RegionRules:
         """What `apply` wants beside the usual columns."""
         return ("phys_addr",) if len(self._pages) else ()
 
+    @property
+    def private(self) -> NDArray[np.bool_]:
+        """(regions + 1,) whether each is evidence of no communication; the last is memory of no region."""
+        return self._private
+
     def apply(self, columns: Columns) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         """(key, whether it may be communication) of each sample."""
         region, addr = columns["region"], columns["addr"]

@@ -119,6 +119,11 @@ class TraceSamples:
         """Whether misses were sampled as events of their own, and not only seen as levels of accesses."""
         return any(event in DRAM_EVENTS for event, _ in self.events)
 
+    @property
+    def private(self) -> NDArray[np.bool_]:
+        """(regions + 1,) whether memory of a region tells nothing of communication; the last: of none."""
+        return self._regions.private
+
     def pieces(self) -> Iterator[Piece]:
         """All samples in order of time, about PIECE at a time."""
         for columns in self.columns():

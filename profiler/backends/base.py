@@ -15,6 +15,7 @@ from numaplan.machine import Machine
 
 from ..identity.records import Identity
 from ..sample_block import SampleBlock, SeenThread
+from ..transfer_block import TransferBlock
 from .part import RecordedPart
 
 IDENTITY = "identity"  # the folder for the preload library's logs, in that of a recording
@@ -107,7 +108,8 @@ class Recording:
     start_ns: CLOCK_MONOTONIC when recording began; losses: (time_ns, events lost); counters: (time_ns, pid,
     tid, event, value); notes: further facts for the trace's meta table, by name; identity: where the preload
     library could not be (processes that ran already), what the backend knows instead; spans: [from, to) by
-    CLOCK_MONOTONIC that were recorded, where that is not all and the times do not say it already.
+    CLOCK_MONOTONIC that were recorded, where that is not all and the times do not say it already; transfers:
+    all of them, None where not every access is seen.
     """
 
     exit_code: int
@@ -119,6 +121,7 @@ class Recording:
     notes: Mapping[str, str] = field(default_factory=dict)
     identity: Identity | None = None
     spans: Sequence[tuple[int, int]] | None = None
+    transfers: Iterable[TransferBlock] | None = None
 
 
 # Called now and then while recording or converting: (what is being done, share done 0..1 or -1 when unknown;

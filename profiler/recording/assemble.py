@@ -16,8 +16,9 @@ from ..backends.base import Progress, Recording, check_not_killed
 from ..identity.records import Identity, ProcessRecord, RegionRecord, ThreadRecord
 from ..sample_block import SampleBlock
 from ..trace.writer import TraceWriter
-from .attribution import IntervalIndex
+from .attribution import RegionFinder
 from .threads import ThreadTable, merge_threads
+from .transfer_rows import transfer_columns
 
 
 def write_trace(
@@ -54,7 +55,8 @@ def write_trace(
                 kept = thread >= 0
                 block = block.chosen(kept)
                 thread = thread[kept]
-            writer.add_samples(_columns(block, thread, finder.find(block), start))
+            region = finder.find(block.pid, block.addr, block.time_ns)
+            writer.add_samples(_columns(block, thread, region, start))
         if writer.sample_count == 0:
             check_not_killed("the program", recording.exit_code)
             raise _nothing(meta, ran_already=recording.identity is not None)
@@ -65,42 +67,14 @@ def write_trace(
         writer.add_rows("threads", _thread_rows(table, _images(identity), start))
         writer.add_rows("regions", _region_rows(identity.regions, table, start))
         writer.add_rows("counters", _counter_rows(recording, table, start))
+        for transfers in recording.transfers or ():
+            writer.add_columns("transfers", transfer_columns(transfers, table, finder, start))
         writer.add_rows("losses", [(time - start, events) for time, events in recording.losses])
         named = {record.process for record in table.records}
-        writer.set_meta({**meta, **_build_facts(identity, named), "duration_ns": last - start})
+        counted = {} if recording.transfers is None else {"transfers": "all"}
+        facts = {**meta, **_build_facts(identity, named), **counted, "duration_ns": last - start}
+        writer.set_meta(facts)
         return writer.sample_count, len(table.records)
-
-
-class RegionFinder:
-    """Which region held an address of a process at a time."""
-
-    def __init__(self, regions: Sequence[RegionRecord]) -> None:
-        rows: dict[int, list[int]] = {}
-        for row, region in enumerate(regions):
-            rows.setdefault(region.pid, []).append(row)
-        self._rows = {pid: np.array(numbers, np.int32) for pid, numbers in rows.items()}
-        self._index = {
-            pid: IntervalIndex(
-                np.array([regions[row].start_addr for row in numbers], np.uint64),
-                np.array([regions[row].start_addr + regions[row].bytes for row in numbers], np.uint64),
-                [regions[row].start_ns for row in numbers],
-                [regions[row].end_ns for row in numbers],
-            )
-            for pid, numbers in rows.items()
-        }
-
-    def find(self, block: SampleBlock) -> NDArray[np.int32]:
-        """Region of each sample of a block, -1 where its address lies in none."""
-        answer = np.full(len(block), -1, np.int32)
-        if not self._index:
-            return answer
-        for pid in np.unique(block.pid).tolist():
-            if pid not in self._index:
-                continue
-            chosen = np.flatnonzero(block.pid == pid)
-            row = self._index[pid].find(block.addr[chosen], block.time_ns[chosen])
-            answer[chosen] = np.where(row >= 0, self._rows[pid][np.maximum(row, 0)], -1)
-        return answer
 
 
 def _columns(

@@ -4,10 +4,13 @@ Regions come and go at the same addresses, and tids come back, so a lookup takes
 Positions are cut at every border into elementary pieces; within one, intervals are told apart by time.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from ..identity.records import RegionRecord
 
 FOREVER = np.iinfo(np.int64).max
 
@@ -61,6 +64,40 @@ class IntervalIndex:
             answer[wanted[alive]] = self._owners[at[alive]]
             wanted, at = wanted[~alive], self._previous[at[~alive]]
             wanted, at = wanted[at >= 0], at[at >= 0]
+        return answer
+
+
+class RegionFinder:
+    """Which region held an address of a process at a time."""
+
+    def __init__(self, regions: Sequence[RegionRecord]) -> None:
+        rows: dict[int, list[int]] = {}
+        for row, region in enumerate(regions):
+            rows.setdefault(region.pid, []).append(row)
+        self._rows = {pid: np.array(numbers, np.int32) for pid, numbers in rows.items()}
+        self._index = {
+            pid: IntervalIndex(
+                np.array([regions[row].start_addr for row in numbers], np.uint64),
+                np.array([regions[row].start_addr + regions[row].bytes for row in numbers], np.uint64),
+                [regions[row].start_ns for row in numbers],
+                [regions[row].end_ns for row in numbers],
+            )
+            for pid, numbers in rows.items()
+        }
+
+    def find(
+        self, pids: NDArray[np.int32], addr: NDArray[np.uint64], time_ns: NDArray[np.int64]
+    ) -> NDArray[np.int32]:
+        """Region of each access, -1 where its address lies in none; equally long arrays."""
+        answer = np.full(len(pids), -1, np.int32)
+        if not self._index:
+            return answer
+        for pid in np.unique(pids).tolist():
+            if pid not in self._index:
+                continue
+            chosen = np.flatnonzero(pids == pid)
+            row = self._index[pid].find(addr[chosen], time_ns[chosen])
+            answer[chosen] = np.where(row >= 0, self._rows[pid][np.maximum(row, 0)], -1)
         return answer
 
 

@@ -65,15 +65,24 @@ def open_database(path: Path, exporting_to: Path | None = None) -> Any:
 def show_tables(connection: Any, part: tuple[int, int] | None = None) -> None:
     """Let a connection, whose own these names are, see the tables of the trace.
 
-    Of a part, `samples` and `losses` are those of [start, end) in ns, and `counters`, whose totals are of the
-    whole run, has no rows.
+    Of a part, `samples` and `losses` are those of [start, end) in ns, `transfers` those of stretches whose
+    middle is there, and `counters`, whose totals are of the whole run, has no rows.
     """
     conditions = dict.fromkeys(TABLES, "")
     if part:
         within = f"WHERE time_ns >= {part[0]} AND time_ns < {part[1]}"
-        conditions |= {"samples": within, "losses": within, "counters": "WHERE false"}
+        middle = f"WHERE start_ns + (end_ns - start_ns) // 2 BETWEEN {part[0]} AND {part[1] - 1}"
+        conditions |= {"samples": within, "losses": within, "counters": "WHERE false", "transfers": middle}
+    listed = "SELECT table_name FROM information_schema.tables WHERE table_catalog = 'trace'"
+    there = {name for (name,) in connection.execute(listed).fetchall()}
     for table, condition in conditions.items():
-        connection.execute(f"CREATE TEMP VIEW {table} AS SELECT * FROM {FILE}.{table} {condition}")
+        rows = f"SELECT * FROM {FILE}.{table} {condition}" if table in there else _no_rows(table)
+        connection.execute(f"CREATE TEMP VIEW {table} AS {rows}")
+
+
+def _no_rows(table: str) -> str:
+    columns = ", ".join(f"NULL::{kind} AS {name}" for name, kind in TABLES[table].items())
+    return f"SELECT {columns} WHERE false"
 
 
 @contextmanager

@@ -4,9 +4,9 @@ A trace is one DuckDB file. Times are ns from the start of the recording. `sampl
 are DuckDB enums whose codes are the positions in EVENTS and LEVELS; recording backends hand over codes.
 """
 
-# 1: cpu and node had 16 bits, which readers then relied on; 2: samples had no `reach`.
-SCHEMA_VERSION = "3"
-READABLE_VERSIONS = ("1", "2", "3")
+# 1: cpu and node had 16 bits, which readers then relied on; 2: samples had no `reach`; 3: no `transfers`.
+SCHEMA_VERSION = "4"
+READABLE_VERSIONS = ("1", "2", "3", "4")
 
 EVENTS = ("load", "store", "llc_miss_local", "llc_miss_remote", "fault", "hint_fault")
 LEVELS = (
@@ -27,6 +27,8 @@ EVENT_CODE = {name: code for code, name in enumerate(EVENTS)}
 LEVEL_CODE = {name: code for code, name in enumerate(LEVELS)}
 
 # Column -> DuckDB type. -1 in an integer column stands for "not known".
+# transfers: lines that `reader` took from `writer`, another thread, in a stretch of time; all of them, where
+# every access was seen, and none else.
 # samples.reach: how many of the caches in `llc_sizes` of meta miss the access, from the smallest on.
 TABLES: dict[str, dict[str, str]] = {
     "meta": {"key": "VARCHAR", "value": "VARCHAR"},
@@ -71,7 +73,16 @@ TABLES: dict[str, dict[str, str]] = {
     },
     "counters": {"time_ns": "BIGINT", "thread": "INTEGER", "event": "VARCHAR", "value": "DOUBLE"},
     "losses": {"time_ns": "BIGINT", "events": "BIGINT"},
+    "transfers": {
+        "start_ns": "BIGINT",
+        "end_ns": "BIGINT",
+        "writer": "INTEGER",
+        "reader": "INTEGER",
+        "region": "INTEGER",
+        "events": "BIGINT",
+    },
 }
+ADDED_TABLES = ("transfers",)  # of which traces of earlier versions have none
 
 # Columns of samples that a writer need not give, -1 then -> versions of the schema that had none.
 ADDED = {"reach": ("1", "2")}

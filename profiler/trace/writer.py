@@ -102,6 +102,11 @@ class TraceWriter:
             }
             self._run(f"INSERT INTO {table} SELECT * FROM incoming", incoming)
 
+    def add_columns(self, table: str, columns: Arrays) -> None:
+        """Append rows as arrays, one for each column of schema.TABLES[table]."""
+        listed = ", ".join(TABLES[table])
+        self._run(f"INSERT INTO {table} SELECT {listed} FROM incoming", columns)
+
     def add_samples(self, columns: Arrays) -> None:
         """Append samples, which are copied: equally long arrays, one a column; event and level as codes."""
         at, count = 0, len(columns[TIME])

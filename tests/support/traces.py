@@ -32,9 +32,10 @@ def write_trace(
     regions: Sequence[tuple[Any, ...]] = (),
     meta: Mapping[str, object] | None = None,
     machine: str = "2x2",
+    transfers: Sequence[tuple[int, ...]] | None = None,
 ) -> Path:
-    """A trace; samples: columns (single values stand for all), time_ns among them; threads, regions: rows of
-    these tables."""
+    """A trace; samples: columns (single values stand for all), time_ns among them; threads, regions,
+    transfers: rows of these tables (None: nothing was counted)."""
     unknown = set(samples) - set(PLAIN)
     assert not unknown, unknown
     count = len(samples["time_ns"])
@@ -47,5 +48,7 @@ def write_trace(
         writer.add_rows("threads", list(threads))
         writer.add_rows("regions", list(regions))
         writer.add_samples(columns)
-        writer.set_meta({"backend": "test", **(meta or {})})
+        writer.add_rows("transfers", transfers or [])
+        counted = {} if transfers is None else {"transfers": "all"}
+        writer.set_meta({"backend": "test", **counted, **(meta or {})})
     return path

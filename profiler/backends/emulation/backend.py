@@ -32,6 +32,7 @@ from .progress import SpoolMeter, ticking
 from .qemu import PLUGIN, check_plugin, find_qemu, host_architecture, keep_addresses
 from .result import emulated_recording
 from .spool import ProcessSpool, read_processes, sample_blocks
+from .transfers import transfer_blocks
 from .word import SharedWord
 
 PREFIX_VARIABLE = "NUMAPLAN_EMULATE_PREFIX"
@@ -138,11 +139,12 @@ class EmulateBackend:
         if options.fair:
             images = on_one_line(processes)
             shown = translated_identity(identity, JobClock(images))
+        keep = runtime_filter(identity, processes, options.drop_runtime)
         return emulated_recording(
             images,
             options,
             shown,
-            runtime_filter(identity, processes, options.drop_runtime),
+            keep,
             partial(sample_blocks, images, seats_of(request.machine), partial(progress, "reading samples")),
             exit_code=exit_code,
             start_ns=0 if options.fair else start,
@@ -152,6 +154,7 @@ class EmulateBackend:
                 "clock": "accesses" if options.fair else "host",
                 **(warnings_of_children(processes, shown, exit_code) if whole else {}),
             },
+            transfers=transfer_blocks(images, keep) if options.transfers else None,
         )
 
 

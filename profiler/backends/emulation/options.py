@@ -19,14 +19,16 @@ from numaplan.machine import (
 #   threads take turns, so that sharing shows on few cores; turn: accesses in a turn, on average; seed: of the
 #   order of turns and the choice of samples; l1, l2: each thread's caches, l3: each shared one, where the
 #   machine does not describe them; l3_inclusive: L3 holds all that L1 and L2 hold, else what left them;
-#   reach: count what last-level caches of other sizes would miss; for_footprint: bytes of the input for which
-#   the recording stands; drop_runtime: leave out samples of the loader and of thread runtimes.
+#   transfers: count all lines that threads take from each other (with the cache model); reach: count what
+#   last-level caches of other sizes would miss; for_footprint: bytes of the input for which the recording
+#   stands; drop_runtime: leave out samples of the loader and of thread runtimes.
 DEFAULTS = {
     "cache": "on",
     "schedule": "fair",
     "turn": "1000",
     "seed": "1",
     **USUAL_CACHES,
+    "transfers": "on",
     "reach": "on",
     "for_footprint": "",
     "drop_runtime": "yes",
@@ -35,6 +37,7 @@ _CHOICES = {
     "cache": ("on", "off"),
     "schedule": ("fair", "free"),
     "l3_inclusive": ("yes", "no"),
+    "transfers": ("on", "off"),
     "reach": ("on", "off"),
     "drop_runtime": ("yes", "no"),
 }
@@ -49,7 +52,7 @@ class EmulateOptions:
 
     sizes: bytes of the last-level caches whose misses are counted, ascending up to the machine's; none where
     they are not; larger: of those beyond, ascending; footprint: bytes of the input for which the recording
-    stands, 0: its own.
+    stands, 0: its own; transfers: whether it is counted who takes lines from whom.
     """
 
     cached: bool
@@ -60,6 +63,7 @@ class EmulateOptions:
     sizes: tuple[int, ...] = ()
     footprint: int = 0
     larger: tuple[int, ...] = ()
+    transfers: bool = False
 
 
 def _checked(name: str, value: str) -> str:
@@ -103,6 +107,7 @@ def read_emulate_options(
         raise UsageError("--for-footprint without a model of caches", "leave out --no-cache and reach=off")
     words = [f"{name}={value}" for name, value in values.items() if name not in _OURS]
     larger = larger_sizes(sizes[-1], machine) if sizes else []
+    words += ["runtime=yes"] * (values["drop_runtime"] == "no")
     words += [f"llc_sizes={':'.join(map(str, sizes + larger))}"] * bool(sizes)
     return EmulateOptions(
         values["cache"] == "on",
@@ -113,4 +118,5 @@ def read_emulate_options(
         tuple(sizes),
         footprint,
         tuple(larger),
+        values["cache"] == values["transfers"] == "on",
     )

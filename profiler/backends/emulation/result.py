@@ -6,6 +6,7 @@ import numpy as np
 
 from ...identity.records import Identity
 from ...sample_block import SampleBlock, SeenThread
+from ...transfer_block import TransferBlock
 from ..base import Recording
 from .filter import SampleFilter
 from .footprint import Scale, scale_of
@@ -26,6 +27,7 @@ def emulated_recording(
     exit_code: int,
     start_ns: int,
     notes: Mapping[str, str],
+    transfers: Iterable[TransferBlock] | None = None,
 ) -> Recording:
     """The recording of these images; their times and the identity's are of one line, from `start_ns` on."""
     scale = scale_of(processes, options)
@@ -38,6 +40,7 @@ def emulated_recording(
         counters=_counters(processes, scale),
         notes={**scale.facts(), **notes},
         identity=identity,
+        transfers=transfers,
     )
 
 

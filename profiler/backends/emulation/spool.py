@@ -102,9 +102,9 @@ class ProcessSpool:
         """A time of the process's own clock on the time line; -1 (none) becomes its last."""
         return (own_ns if own_ns >= 0 else self.last_ns) + self.shift_ns
 
-    def words(self) -> Iterator[NDArray[np.uint64]]:
-        """The pairs of all files in order, (n, 2) uint64, mapped, at most PAIRS at a time."""
-        for kind in ("samples", "windows"):
+    def words(self, kinds: Sequence[str] = ("samples", "windows")) -> Iterator[NDArray[np.uint64]]:
+        """The pairs of files in order, (n, 2) uint64, mapped, at most PAIRS at a time."""
+        for kind in kinds:
             path = self.stem.with_name(f"{self.stem.name}.{kind}")
             pairs = path.stat().st_size // 16 if path.exists() else 0
             for first in range(0, pairs, PAIRS):

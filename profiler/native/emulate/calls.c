@@ -49,6 +49,7 @@ void em_on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t 
             em_pages_forget(a1, a2);
             em_slots_forget_pages();
         }
+        if (kind == CALL_UNMAP) em_runtime_forget();
     }
     if (kind == CALL_CLONE || kind == CALL_CLONE3 || kind == CALL_FORK || kind == CALL_EXEC ||
         (kind == CALL_AFFINITY && (a1 == 0 || a1 == t->record.tid)))

@@ -6,6 +6,9 @@
  * guest.c    what depends on the guest's architecture
  * pages.c    which node each page lives on, for the cache model (machine/native/caches)
  * spool.c    the files that Python reads
+ * met.c      how often threads take lines from each other, by page and stretch of time
+ * transfers.c who takes which line from whom
+ * runtime.c  which code is a thread runtime's
  * clock.c    the recording's clock, and where it meets the host's
  * turns.c    whose turn it is: one thread at a time owns all shared state
  * futex.c    who sleeps, and who wakes whom
@@ -35,6 +38,8 @@
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 #define MAX_THREADS CACHES_MAX_CORES /* living at a time; Linux allows a process fewer */
+#define EM_RECENT 16 /* pages of a thread that are found without a search */
+#define EM_PAGE_LINES (1 << (PAGE_SHIFT - LINE_SHIFT))
 
 /* One thread as backends/emulation/spool.py reads it; at the start of `struct em_thread`, which lies in the file. */
 struct em_thread_record {
@@ -66,11 +71,17 @@ struct em_process_header {
 struct em_late_access {
     uint64_t addr, ip;
     uint32_t rw;
+    bool sharing;
 };
 
 /* Where samples and times go: 16-byte records in a mapped window of the process's file. */
 struct em_window {
     uint64_t *next, *end;
+};
+
+struct em_shared_recent {
+    uint64_t number; /* + 1; 0 when empty */
+    struct em_shared_page *page;
 };
 
 struct em_thread {
@@ -103,6 +114,7 @@ struct em_thread {
     struct em_late_access *late;
     uint32_t late_count, late_room;
     struct reach_core reach;
+    struct em_shared_recent shared[EM_RECENT];
 } __attribute__((aligned(512))); /* so that a few fill a page */
 
 struct em_options {
@@ -110,6 +122,8 @@ struct em_options {
     uint64_t period, turn, seed;
     uint64_t skip, take; /* accesses to leave out, and to record (0: all) */
     bool cached, fair;
+    bool transfers; /* count who takes lines from whom; with the cache model */
+    bool runtime;   /* and what a thread runtime's code takes */
     bool part, marked; /* a shared word says when to record; so do the program's marks */
 };
 
@@ -124,6 +138,7 @@ void em_settle(struct em_thread *t);
 void em_catch_up(struct em_thread *t);
 void em_on_access(unsigned vcpu, uint32_t info, uint64_t addr, void *ip);
 void em_on_cached_access(unsigned vcpu, uint32_t info, uint64_t addr, void *ip);
+void em_on_sharing_access(unsigned vcpu, uint32_t info, uint64_t addr, void *ip);
 void em_on_idle_block(unsigned vcpu, void *instructions);
 void em_on_spin(unsigned vcpu, void *unused);
 
@@ -222,7 +237,26 @@ bool em_pages_init(void);
 void em_pages_forked(void);
 void em_pages_forget(uint64_t start, uint64_t bytes);
 
+/* transfers.c */
+struct em_shared_page;
+bool em_transfers_init(void);
+void em_transfers_forget(uint32_t index);
+void em_transfers_forked(void);
+void em_transfer(struct em_thread *t, uint64_t line, bool store);
+
+/* met.c */
+void em_met_stretch(int64_t now);
+void em_met_add(uint64_t number, uint32_t writer, uint32_t reader);
+void em_met_forked(void);
+
+/* runtime.c */
+void em_runtime_init(void);
+bool em_runtime_code(uint64_t address);
+void em_runtime_forget(void);
+
 /* spool.c */
+void em_spool_transfers(uint64_t first, uint64_t second);
+void *em_spool_table(size_t bytes);
 void em_spool_footprint(uint64_t bytes);
 void em_spool_exits(void);
 void em_spool_open(int64_t now, int64_t first);
@@ -231,6 +265,10 @@ void em_spool_clock(int64_t host, int64_t ours);
 struct em_thread *em_spool_new_thread(void);
 void em_spool_sample(struct em_thread *t, uint64_t addr, uint64_t ip, bool store, enum cache_level level,
                      struct reach reach);
+
+static inline uint32_t em_recent_slot(uint64_t line) {
+    return (line >> (PAGE_SHIFT - LINE_SHIFT)) * UINT64_C(0x9e3779b97f4a7c15) >> 60 & (EM_RECENT - 1);
+}
 
 static inline uint64_t em_next_random(uint64_t *state) {
     uint64_t x = *state;

@@ -18,6 +18,8 @@ static bool read_option(char *text) {
     if (!strcmp(text, "seed")) return em_options.seed = strtoull(value, NULL, 10), true;
     if (!strcmp(text, "cache")) return em_options.cached = !strcmp(value, "on"), true;
     if (!strcmp(text, "schedule")) return em_options.fair = !strcmp(value, "fair"), true;
+    if (!strcmp(text, "transfers")) return em_options.transfers = !strcmp(value, "on"), true;
+    if (!strcmp(text, "runtime")) return em_options.runtime = !strcmp(value, "yes"), true;
     if (!strcmp(text, "skip")) return em_options.skip = strtoull(value, NULL, 10), true;
     if (!strcmp(text, "take")) return em_options.take = strtoull(value, NULL, 10), true;
     if (!strcmp(text, "part")) return em_options.part = !strcmp(value, "yes"), true;
@@ -35,6 +37,7 @@ bool em_options_read(int argc, char **argv) {
         fprintf(stderr, "numaplan: emulation options 'cpus' and 'domains' do not fit\n");
         return false;
     }
+    if (!em_options.cached) em_options.transfers = false;
     caches.locked = !em_options.fair; /* under the fair schedule, the turn is the lock */
     return true;
 }

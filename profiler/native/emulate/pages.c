@@ -68,6 +68,7 @@ static void forget(uint64_t start, uint64_t bytes) {
         struct cache_page *page = sparse ? &pages.table[i] : page_find(i);
         if (page->number <= first || page->number > end || page->home == HOME_NONE) continue;
         page->home = HOME_NONE;
+        em_transfers_forget(page->index);
         pages.placed -= pages.placed > 0;
     }
 }

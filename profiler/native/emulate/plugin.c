@@ -15,16 +15,25 @@ static void on_birth(qemu_plugin_id_t id, unsigned vcpu) {
     em_thread_born(vcpu);
 }
 
+/* What is called for an access by the instruction at an address of the host. */
+static qemu_mem_cb memory_callback(uint64_t address) {
+    if (!em_options.cached) return em_on_access;
+    bool shares = em_options.transfers && (em_options.runtime || !em_runtime_code(address));
+    return shares ? em_on_sharing_access : em_on_cached_access;
+}
+
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
-    qemu_mem_cb on_memory = em_options.cached ? em_on_cached_access : em_on_access;
     size_t count = qemu_plugin_tb_n_insns(tb);
     bool accesses = !em_options.fair;
+    uint64_t guest = qemu_plugin_tb_vaddr(tb), host = (uint64_t)qemu_plugin_insn_haddr(qemu_plugin_tb_get_insn(tb, 0));
+    uint64_t base = host ? host - guest : 0;
     (void)id;
     for (size_t i = 0; i < count; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
         uint8_t code[INSTRUCTION_MAX] = {0};
         size_t bytes = qemu_insn_code(insn, code, sizeof code, api);
         void *ip = (void *)(uintptr_t)qemu_plugin_insn_vaddr(insn);
+        qemu_mem_cb on_memory = memory_callback((uint64_t)ip + base);
         qemu_plugin_register_vcpu_mem_cb(insn, on_memory, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, ip);
         accesses = accesses || em_guest_surely_accesses(code, bytes);
         if (em_options.fair && em_guest_spins(code, bytes))
@@ -65,6 +74,8 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_inf
     }
     if (!em_threads_init() || (em_options.cached && !(em_pages_init() && caches_init()))) return 1;
     if (em_options.cached && reach_asked() && !reach_init()) return 1;
+    if (em_options.transfers && !em_transfers_init()) return 1;
+    em_runtime_init();
     em_register(id);
     return 0;
 }

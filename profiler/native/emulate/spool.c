@@ -1,5 +1,5 @@
 /* The files a process leaves: `emulate-PID-START.threads` (a header and its threads), `….samples`, `….windows`,
- * `….clock`, `….clock-window`.
+ * `….clock`, `….clock-window`, `….transfers`, `….transfers-window`, `….transfers-table`.
  *
  * Samples are collected in a window, which is appended to `samples` when full. The window is itself a mapping of a
  * file, of room that was reserved before, and so are the threads: what was recorded is in the files even if the
@@ -9,7 +9,8 @@
  *
  * A sample is two words: addr | reach<<48 | remote<<52 | level<<58 | store<<62, and ip | offset<<48; its time is that
  * of the header before it plus the offset. A header is 1<<63 | thread index, and its time in ns. A time is two words: the host's clock,
- * and the recording's. Unused room is zero.
+ * and the recording's. Transfers are as met.c has them: entries, each of the stretch whose header (1<<63, and its start)
+ * came last; those of the table are of the last one. Unused room is zero.
  */
 #include "emulate.h"
 
@@ -36,11 +37,13 @@ static struct em_thread *records; /* the last group of records */
 static uint32_t records_left;
 static struct em_window window; /* fair schedule */
 static struct em_window clock_window;
+static struct em_window transfers_window;
 static struct stream {
     const char *full, *room; /* kinds of file: windows that were full, and windows in use */
     uint64_t bytes;          /* of a window */
     uint64_t full_end, room_end;
-} samples = {"samples", "windows", 1 << 16, 0, 0}, times = {"clock", "clock-window", 1 << 12, 0, 0};
+} samples = {"samples", "windows", 1 << 16, 0, 0}, times = {"clock", "clock-window", 1 << 12, 0, 0},
+  transfers = {"transfers", "transfers-window", 1 << 16, 0, 0};
 static char stem[4200];
 
 static void failed(int problem) {
@@ -114,9 +117,10 @@ void em_spool_open(int64_t now, int64_t first) {
     snprintf(stem, sizeof stem, "%s/emulate-%d-%lld", em_options.dir, (int)getpid(), (long long)now);
     memset(&nowhere, 0, sizeof nowhere);
     header = &nowhere;
-    window = clock_window = (struct em_window){0};
+    window = clock_window = transfers_window = (struct em_window){0};
     records_left = 0;
     samples.full_end = samples.room_end = times.full_end = times.room_end = 0;
+    transfers.full_end = transfers.room_end = 0;
     struct em_process_header *mapped = reserve("threads", 0, HEADER_BYTES);
     if (mapped == NULL) return;
     header = mapped;
@@ -181,6 +185,17 @@ void em_spool_clock(int64_t host, int64_t ours) {
     *w->next++ = (uint64_t)host;
     *w->next++ = (uint64_t)ours;
 }
+
+/* Two words on transfers (met.c). */
+void em_spool_transfers(uint64_t first, uint64_t second) {
+    struct em_window *w = &transfers_window;
+    if (w->end - w->next < 2 && !window_next(w, &transfers)) return;
+    *w->next++ = first;
+    *w->next++ = second;
+}
+
+/* Zeroed memory for the table of transfers; NULL: no room. */
+void *em_spool_table(size_t bytes) { return reserve("transfers-table", 0, bytes); }
 
 static void start_block(struct em_thread *t, struct em_window *w) {
     t->turn_base += t->position;

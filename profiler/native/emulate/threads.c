@@ -158,6 +158,7 @@ static void forked(void) {
     em_turns_reset();
     caches_forked();
     em_pages_forked();
+    em_transfers_forked();
     em_clock_forked();
     em_futex_forked();
     em_self = &nobody;

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from numaplan.profiler.recording.assemble import RegionFinder
+from numaplan.profiler.recording.attribution import RegionFinder
 from numaplan.profiler.sample_block import SampleBlock
 from numaplan.profiler.trace.reader import Trace
 from tests.support.commands import succeed
@@ -105,7 +105,7 @@ def test_samples_find_blocks_that_come_and_go_at_one_address(run: Recorder) -> N
     start = heap[0].start_addr
     mine = (seen.samples["addr"] >= start) & (seen.samples["addr"] < start + 200_000)
     block = SampleBlock(**{name: value[mine] for name, value in seen.samples.items()})
-    found = RegionFinder(identity.regions).find(block)
+    found = RegionFinder(identity.regions).find(block.pid, block.addr, block.time_ns)
     for turn, region in enumerate(sorted(heap, key=lambda region: region.sequence)):
         # Each block is written at an offset of its own, once in each of its first 1000 lines.
         own = block.addr[found == identity.regions.index(region)]

@@ -157,4 +157,5 @@ def test_export_writes_every_table(tmp_path: Path) -> None:
         "samples": 1,
         "counters": 1,
         "losses": 1,
+        "transfers": 0,
     }

@@ -23,6 +23,7 @@ from numaplan.profiler.backends.emulation.spool import (
     read_processes,
     sample_blocks,
 )
+from numaplan.profiler.backends.emulation.transfers import transfer_blocks
 from numaplan.profiler.identity.records import Identity, ProcessRecord
 from numaplan.profiler.sample_block import SampleBlock
 from numaplan.profiler.trace.schema import LEVEL_CODE, LEVELS
@@ -116,6 +117,31 @@ def test_samples_take_thread_and_time_from_the_header_before(
     assert whole["is_write"].tolist() == [False, True, False, False, False]
     assert whole["event"].tolist() == [0, 1, 0, 0, 0]
     assert whole["level"].tolist()[1] == LEVEL_CODE["remote_dram"]
+
+
+def transfer(page: int, writer: int, reader: int, events: int) -> tuple[int, int]:
+    return 1 << 62 | page, writer << 48 | reader << 32 | events
+
+
+def test_transfers_are_of_the_stretch_before_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emulate_spool, "PAIRS", 2)
+    write_threads(tmp_path, [70, 71, 72])
+    rows = [transfer(9, 0, 1, 4), transfer(3, 1, 2, 1), transfer(9, 0, 7, 5), transfer(9, 1, 1, 5)]
+    write_pairs(tmp_path, "transfers", [transfer(1, 0, 1, 3), (1 << 63, 100), *rows, (1 << 63, 250)], b"cut")
+    write_pairs(tmp_path, "transfers-window", [transfer(8, 2, 0, 2), (1 << 63, 400), (0, 0)])
+    write_pairs(tmp_path, "transfers-table", [(0, 0), transfer(5, 2, 1, 2**32 - 1), transfer(6, 2, 1, 1)])
+    (process,) = read_processes(tmp_path)
+    process = replace(process, last_ns=500, shift_ns=1000)
+    blocks = list(transfer_blocks([process], lambda _process, _ip, addr: addr != np.uint64(6 << 12)))
+    assert [(block.pid, block.start_ns, block.end_ns) for block in blocks] == [
+        (7, 1100, 1250),
+        (7, 1250, 1400),
+        (7, 1400, 1500),
+    ]
+    found = [
+        list(zip(block.addr >> 12, block.writer, block.reader, block.events, strict=True)) for block in blocks
+    ]
+    assert found == [[(9, 70, 71, 4), (3, 71, 72, 1)], [(8, 72, 70, 2)], [(5, 72, 71, 2**32 - 1)]]
 
 
 def test_samples_say_how_far_they_reach(tmp_path: Path) -> None:

@@ -1,0 +1,83 @@
+"""The communication matrix where every access was seen: the transfers that were counted."""
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.profiler import Trace
+
+from .combining import Communication
+
+Matrix = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Transfers(msgspec.Struct, frozen=True):
+    """Rows of a trace's table, those of memory that tells of communication; equally long arrays.
+
+    middle_ns: of the stretch of time; process: (threads,) number of each thread's.
+    """
+
+    middle_ns: Ints
+    writer: Ints
+    reader: Ints
+    events: Ints
+    process: Ints
+
+    @property
+    def several(self) -> bool:
+        """Whether there are several processes; what these take from each other is not counted."""
+        return len(np.unique(self.process)) > 1
+
+    def communication(self, start_ns: int | None = None, end_ns: int | None = None) -> Communication:
+        """Of the whole, or of the stretches whose middle lies in [start_ns, end_ns)."""
+        threads = len(self.process)
+        chosen = np.ones(len(self.events), bool)
+        if start_ns is not None and end_ns is not None:
+            chosen = (self.middle_ns >= start_ns) & (self.middle_ns < end_ns)
+        cell = self.writer[chosen] * threads + self.reader[chosen]
+        directed = np.bincount(cell, self.events[chosen], minlength=threads * threads)
+        matrix: Matrix = directed.astype(np.float64).reshape(threads, threads)
+        matrix = matrix + matrix.T
+        events = int(self.events[chosen].sum())
+        return Communication(matrix, np.zeros_like(matrix), float(events > 0), events, {"counted": 1.0})
+
+    def with_other_processes(self, sampled: Communication, period: int) -> Communication:
+        """The counts, and between processes what samples tell, scaled as within them."""
+        counted = self.communication()
+        if not self.several:
+            return counted
+        across = self.process[:, None] != self.process[None, :]
+        within = float(sampled.matrix[~across].sum())
+        scale = counted.matrix.sum() / within if within and counted.events else float(max(period, 1))
+        between = np.where(across, sampled.matrix * scale, 0.0)
+        share = float(between.sum()) / (float(between.sum()) + float(counted.matrix.sum()) or 1.0)
+        return Communication(
+            counted.matrix + between,
+            np.where(across, sampled.standard_error * scale, 0.0),
+            (1 - share) * counted.confidence + share * sampled.confidence,
+            counted.events + round(float(between.sum()) / 2),
+            {"counted": 1 - share, **{name: share * part for name, part in sampled.weights.items()}},
+        )
+
+
+def transfers_of(trace: Trace, private: NDArray[np.bool_]) -> Transfers | None:
+    """What was counted; None where not every access was seen.
+
+    private: whether a region tells nothing of communication, the last entry for memory of no region.
+    """
+    if trace.meta.get("transfers") != "all":
+        return None
+    found = trace.arrays(
+        "SELECT start_ns + (end_ns - start_ns) // 2 AS middle, writer, reader, region, events FROM transfers"
+    )
+    rows = trace.thread_rows
+    names: dict[str, int] = {}
+    process = np.array([names.setdefault(row.process, len(names)) for row in rows], np.int64)
+    writer, reader, region = (found[name].astype(np.int64) for name in ("writer", "reader", "region"))
+    events = found["events"].astype(np.int64)
+    known = (np.minimum(writer, reader) >= 0) & (np.maximum(writer, reader) < len(rows)) & (events > 0)
+    region = np.where((region >= 0) & (region < len(private)), region, -1)
+    kept = known & (writer != reader) & ~private[region]
+    middle = found["middle"].astype(np.int64)
+    return Transfers(middle[kept], writer[kept], reader[kept], events[kept], process)

@@ -1,0 +1,98 @@
+/* Threads that take a known number of lines from each other.
+ *
+ *     exchanged_lines pairs ROUNDS       pairs of four threads: one writes 1000 lines, the other reads 500 or all
+ *     exchanged_lines readers THREADS    the main thread writes 100 lines, which all others read twice
+ *     exchanged_lines again ROUNDS       memory that is given back and mapped anew between two threads
+ *     exchanged_lines child              a child reads what its parent's threads wrote
+ */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LINES = 1000, LINE = 8, PAIRS = 2, MOST = 256 };
+
+static _Alignas(4096) volatile uint64_t lines[PAIRS][LINES * LINE];
+static pthread_barrier_t barrier;
+static long rounds;
+
+static void write_lines(volatile uint64_t *memory, long count) {
+    for (long i = 0; i < count; i++) memory[i * LINE] = (uint64_t)i;
+}
+
+static void read_lines(volatile uint64_t *memory, long count) {
+    for (long i = 0; i < count; i++) (void)memory[i * LINE + 1];
+}
+
+static void *pair_member(void *number) {
+    long me = (long)number, pair = me / 2;
+    for (long round = 0; round < rounds; round++) {
+        if (me % 2 == 0) write_lines(lines[pair], LINES);
+        pthread_barrier_wait(&barrier);
+        if (me % 2 == 1) read_lines(lines[pair], pair == 0 ? LINES / 2 : LINES);
+        pthread_barrier_wait(&barrier);
+    }
+    return NULL;
+}
+
+static void *reader(void *unused) {
+    read_lines(lines[0], 100);
+    read_lines(lines[0], 100);
+    return unused;
+}
+
+static void *writer(void *memory) {
+    write_lines(memory, 50);
+    return NULL;
+}
+
+/* So many threads at a time; argument: theirs, or NULL: the number of each. */
+static void run(void *(*body)(void *), long count, void *argument) {
+    pthread_t threads[MOST];
+    for (long i = 0; i < count; i++) pthread_create(&threads[i], NULL, body, argument ? argument : (void *)i);
+    for (long i = 0; i < count; i++) pthread_join(threads[i], NULL);
+}
+
+static void again(void) {
+    void *place = (void *)0x500000000000;
+    for (long round = 0; round < rounds; round++) {
+        void *memory = mmap(place, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        if (memory != place) exit(1);
+        run(writer, 1, memory);
+        munmap(memory, 1 << 16);
+    }
+}
+
+static void child(void) {
+    run(writer, 1, (void *)(uintptr_t)lines[0]);
+    pid_t pid = fork();
+    if (pid == 0) {
+        read_lines(lines[0], 50);
+        run(reader, 1, NULL);
+        write_lines(lines[1], 10);
+        _exit(0);
+    }
+    waitpid(pid, NULL, 0);
+    read_lines(lines[0], 50);
+}
+
+int main(int argc, char **argv) {
+    long count = argc > 2 ? atol(argv[2]) : 0;
+    rounds = count;
+    if (argc > 1 && !strcmp(argv[1], "pairs")) {
+        pthread_barrier_init(&barrier, NULL, 2 * PAIRS);
+        run(pair_member, 2 * PAIRS, NULL);
+    } else if (argc > 1 && !strcmp(argv[1], "readers") && count < MOST) {
+        write_lines(lines[0], 100);
+        run(reader, count, NULL);
+    } else if (argc > 1 && !strcmp(argv[1], "again")) {
+        again();
+    } else if (argc > 1 && !strcmp(argv[1], "child")) {
+        child();
+    }
+    return 0;
+}

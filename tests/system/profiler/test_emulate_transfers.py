@@ -1,0 +1,91 @@
+"""Lines that threads take from each other are counted, each one."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from numaplan.analyzer import analyze_trace, communication_by_phase
+from numaplan.profiler import Trace
+from tests.support.commands import succeed
+from tests.support.emulating import MARKS
+from tests.support.programs import OPTIMISED, PROGRAMS, compiled
+
+pytestmark = MARKS
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    return compiled(PROGRAMS / "exchanged_lines.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
+
+
+def record(program: Path, output: Path, what: str, *options: str) -> Path:
+    command = [str(program), *what.split()]
+    succeed("nprof", "record", "--backend", "emulate", *options, "-o", output, "--", *command)
+    return output
+
+
+def matrix(trace: Trace, condition: str) -> np.ndarray:
+    """(N, N) transfers [writer, reader] in regions that meet a condition."""
+    answer = np.zeros((len(trace.thread_rows),) * 2, int)
+    for writer, reader, events in trace.rows(
+        "SELECT writer, reader, sum(t.events) FROM transfers t JOIN regions r USING (region) "
+        f"WHERE {condition} GROUP BY ALL"
+    ):
+        answer[writer, reader] = events
+    return answer
+
+
+LINES = "r.name LIKE '%:lines'"
+
+
+@pytest.mark.parametrize("period", [100, 5_000])
+def test_what_pairs_exchange_is_counted_whatever_the_period(
+    program: Path, tmp_path: Path, period: int
+) -> None:
+    path = record(program, tmp_path / "t.db", "pairs 7", "--period", str(period))
+    expected = np.zeros((5, 5), int)
+    expected[1, 2], expected[3, 4] = 3500, 7000
+    with Trace.open(path) as trace:
+        assert np.array_equal(matrix(trace, LINES), expected)
+        found = analyze_trace(trace)
+        pairs = np.triu(found.comm, 1)
+        assert found.confidence == 1.0 and not found.standard_error.any()
+        assert (pairs[1, 2], pairs[3, 4]) == (3500, 7000)
+        assert pairs.sum() - 10_500 < 100  # what threads are given as they start
+        whole = [(0, len(found.timeline.per_thread))]
+        assert np.array_equal(communication_by_phase(trace, found, whole)[0].matrix, found.comm)
+
+
+@pytest.mark.parametrize("threads", [3, 200])
+def test_a_line_is_taken_once_by_each_of_many_readers(program: Path, tmp_path: Path, threads: int) -> None:
+    path = record(program, tmp_path / "t.db", f"readers {threads}")
+    with Trace.open(path) as trace:
+        assert matrix(trace, LINES).tolist() == [
+            [0] + [100] * threads,
+            *[[0] * (threads + 1)] * threads,
+        ]
+
+
+def test_memory_that_is_mapped_anew_is_nobodys(program: Path, tmp_path: Path) -> None:
+    path = record(program, tmp_path / "t.db", "again 5", "--period", "10")
+    with Trace.open(path) as trace:
+        assert len(trace.thread_rows) == 6
+        assert not matrix(trace, f"r.kind = 'mmap' AND r.start_addr = {0x500000000000}").any()
+
+
+def test_a_child_takes_nothing_from_its_parents_threads(program: Path, tmp_path: Path) -> None:
+    path = record(program, tmp_path / "t.db", "child", "--period", "10")
+    with Trace.open(path) as trace:
+        names = {(row.process, row.path): row.thread for row in trace.thread_rows}
+        found = matrix(trace, LINES)
+        expected = np.zeros_like(found)
+        expected[names["p0", "0.1"], names["p0", "0"]] = 50
+        assert np.array_equal(found, expected)
+
+
+def test_without_the_model_nothing_is_counted(program: Path, tmp_path: Path) -> None:
+    path = record(program, tmp_path / "t.db", "pairs 2", "--no-cache")
+    with Trace.open(path) as trace:
+        assert "transfers" not in trace.meta and not trace.rows("SELECT * FROM transfers")
+        assert analyze_trace(trace).confidence < 1.0
