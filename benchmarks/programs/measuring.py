@@ -79,7 +79,7 @@ def measure(program: Program, keep: Path, machine: str, *, count: bool, configs:
 def _record(ready: Ready, place: Place) -> None:
     partial = place.folder / f"partial-{place.machine}.db"
     command = ["nprof", "record", "--backend", ready.program.backend, "-o", str(partial)]
-    command += ["--machine", place.machine] * (ready.program.backend == "emulate")
+    command += ["--machine", place.machine]
     command += ["--multiprocess"] * ready.program.multiprocess
     started = perf_counter()
     try:

@@ -116,8 +116,7 @@ PROGRAMS = (
         needs=("initdb", "pgbench", "setpriv"),
         packages="postgresql",
         build=("sh {sources}/postgres.sh {postgres} {cluster} {port} make",),
-        multiprocess=True,
-        backend="faults",  # under QEMU's user mode it ends at once
+        backend="lab",  # under QEMU's user mode it ends at once
     ),
     Program(
         name="lammps",
