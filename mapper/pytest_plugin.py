@@ -34,18 +34,20 @@ def check_placement(
     loads: str | Path | None = None,
     max_regress: str = "5%",
     symmetrise: bool = False,
+    strict: bool = False,
 ) -> "Verdict":
     """Fail the test unless the plan `baseline` costs at most `max_regress` more than today's best.
 
     today: a trace.db, or a communication matrix (.csv, .npz, .mtx) with `loads` beside it. symmetrise: take
-    a matrix that counts directions as the mean of both. Returns the verdict. Files that cannot be read or
+    a matrix that counts directions as the mean of both; strict: a loss counts however small it is, and though
+    it may be chance. Returns the verdict. Files that cannot be read or
     compared fail the test in one line, too.
     """
     __tracebackhide__ = True
     wrong = ""
     try:
         verdict = _verdict(
-            Path(today), Path(baseline), Path(loads) if loads else None, max_regress, symmetrise
+            Path(today), Path(baseline), Path(loads) if loads else None, max_regress, symmetrise, strict
         )
     except NumaplanError as error:
         wrong = f"numaplan: {error}"
@@ -59,7 +61,7 @@ def check_placement(
 
 
 def _verdict(
-    today: Path, baseline: Path, loads: Path | None, max_regress: str, symmetrise: bool
+    today: Path, baseline: Path, loads: Path | None, max_regress: str, symmetrise: bool, strict: bool
 ) -> "Verdict":
     from .plan_file.plan import Plan
     from .planning.check import check_plan_today, parse_share
@@ -80,5 +82,12 @@ def _verdict(
         )
     )
     return check_plan_today(
-        plan, workload, plan.machine.machine(), allowed, seed=0, effort="normal", name=str(baseline)
+        plan,
+        workload,
+        plan.machine.machine(),
+        allowed,
+        seed=0,
+        effort="normal",
+        name=str(baseline),
+        strict=strict,
     )

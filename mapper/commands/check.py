@@ -17,6 +17,7 @@ class CheckCommand(WorkloadCommand, frozen=True):
     baseline: Annotated[Path, Option(help="The plan to judge.")]
     trace: OneTrace = None
     max_regress: Annotated[str, Option(help="How much worse than today's best it may be.")] = "5%"
+    strict: Annotated[bool, Option(help="Count losses that are small, or may be chance, too.")] = False
     junit: Annotated[Path | None, Option(help="Write the verdict as JUnit XML.")] = None
     update: Annotated[bool, Option(help="Write today's best plan over the baseline.")] = False
     as_json: Json = False
@@ -35,7 +36,14 @@ class CheckCommand(WorkloadCommand, frozen=True):
         say([*workload.notes, *(workload.not_balanced if plan.objective != "time" else ())])
         machine, name = plan.machine.machine(), str(self.baseline)
         verdict = check_plan_today(
-            plan, workload, machine, allowed, seed=self.seed, effort=self.effort, name=name
+            plan,
+            workload,
+            machine,
+            allowed,
+            seed=self.seed,
+            effort=self.effort,
+            name=name,
+            strict=self.strict,
         )
         say(verdict.notes)
         if self.junit is not None:

@@ -19,25 +19,30 @@ from .options import options_of
 from .planner import make_plan, plan_task
 from .predict import predict
 from .task import PlanTask, problem_for
-from .timed_task import TimedTask
+from .timed_task import SURE, Placement, TimedTask
 from .unplanned import alone
 
 SCHEMA = "numaplan/check/1"
 WORST_PAIRS = 10
+SMALL = (
+    0.005  # of all communication, or of what the program waits without a plan: a loss that breaks no build
+)
 _OTHER_THREADS = "record with as many threads as planned, or plan again"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """ok: whether the baseline is still good enough; regress: how much worse than today's best, relatively.
-
-    lines: for people, the verdict first, then the thread pairs that cost most; notes: what makes it doubtful
-    that the plan is for this program; today: today's best plan.
+    """ok: whether the baseline is still good enough; regress: how much worse than today's best, relatively;
+    loss: by what share of all communication, or of what the program waits for without a plan; chance: how
+    much of that may be chance; lines: for people, the verdict first, then the thread pairs that cost most;
+    notes: what makes it doubtful that the plan is for this program; today: today's best plan.
     """
 
     ok: bool
     name: str
     regress: float
+    loss: float
+    chance: float
     allowed: float
     baseline: Metrics
     best: Metrics
@@ -53,6 +58,8 @@ class _Document(msgspec.Struct):
     baseline: Metrics
     best: Metrics
     regress: float
+    loss: float
+    chance: float
     allowed: float
     reason: str
     notes: Sequence[str]
@@ -70,24 +77,39 @@ def parse_share(text: str) -> float:
 
 
 def check_plan_today(
-    plan: Plan, workload: Workload, machine: Machine, allowed: float, *, seed: int, effort: str, name: str
+    plan: Plan,
+    workload: Workload,
+    machine: Machine,
+    allowed: float,
+    *,
+    seed: int,
+    effort: str,
+    name: str,
+    strict: bool = False,
 ) -> Verdict:
     """Cost the plan on today's workload against the best placement of today.
 
-    Raises UsageError when the plan and today's run differ in their threads: there is nothing to compare.
+    strict: a loss counts however small it is, and though it may be chance. Raises UsageError when the plan
+    and today's run differ in their threads: there is nothing to compare.
     """
     options = options_of(plan, effort, seed, name)
     task, _ = plan_task(workload, machine, options)
     today = make_plan(workload, machine, options).plan
     judged = (_by_time if task.timed else _by_threads)(plan, task, today, name)
-    ok = judged.regress <= allowed and not judged.fault
+    matters = strict or judged.loss > max(SMALL, judged.chance)
+    ok = (judged.regress <= allowed or not matters) and not judged.fault
     more = f"costs {judged.regress:.1%} more than today's best placement, {allowed:.1%} allowed"
+    if judged.regress > allowed and not matters:
+        small = f"which is {judged.loss:.2%} of {judged.whole}"
+        more += f", {small if judged.loss <= SMALL else 'which may be chance'} (--strict counts that)"
     reason = judged.fault or more
     verdict = f"{name}: {'still good' if ok else 'worse than necessary'}: {reason}"
     return Verdict(
         ok=ok,
         name=name,
         regress=judged.regress,
+        loss=judged.loss,
+        chance=judged.chance,
         allowed=allowed,
         baseline=judged.baseline,
         best=_metrics(today.predicted),
@@ -100,9 +122,14 @@ def check_plan_today(
 
 @dataclass(frozen=True)
 class _Judged:
-    """How much dearer than today's best, what else is wrong, and the pairs of threads that cost most."""
+    """How much dearer than today's best, by what share of which whole, how much of that may be chance, what
+    else is wrong, and the pairs of threads that cost most.
+    """
 
     regress: float
+    loss: float
+    chance: float
+    whole: str
     baseline: Metrics
     pairs: Sequence[str]
     fault: str = ""
@@ -116,8 +143,17 @@ def _by_threads(plan: Plan, task: PlanTask, today: Plan, name: str) -> _Judged:
     places = node_indices(usable, nodes, problem.threads)
     planned = {(thread.process, thread.path): thread.node for thread in today.threads}
     best = node_indices(usable, [planned[key] for key in workload.threads], problem.threads)
+    now, least = objective_value(problem, places), objective_value(problem, best)
+    all_talk = float(problem.matrix.sum()) / 2 * float(problem.costs.max() - problem.costs.min())
+    # Of the events that a trace has; a matrix from elsewhere may have any unit.
+    chance = (
+        SURE * float(np.sqrt(now + least)) / all_talk if "trace" in workload.sources and all_talk else 0.0
+    )
     return _Judged(
-        _regress(problem, places, best),
+        _regress(problem, now, least),
+        (now - least) / all_talk if all_talk else 0.0,
+        chance,
+        "all communication",
         _metrics(predict(problem, places, usable, task.machine)),
         _worst_pairs(problem, places, usable, workload),
         _unbalanced(problem, places, best),
@@ -136,9 +172,22 @@ def _by_time(plan: Plan, task: PlanTask, today: Plan, name: str) -> _Judged:
     problem = problem_for(workload, usable, task.options, task.nodes)
     places = node_indices(usable, timed.ids[placement.places], problem.threads)
     metrics = msgspec.structs.replace(_metrics(predict(problem, places, usable, task.machine)), cost=cost)
+    usual = alone(timed)
+    whole = usual.cost.total_ns
     return _Judged(
-        (cost - best) / best if best > 0 else 0.0, metrics, _worst_pairs(problem, places, usable, workload)
+        (cost - best) / best if best > 0 else 0.0,
+        (cost - best) / whole if whole > 0 else 0.0,
+        timed.doubt(placement, _of_today(timed, today, workload)) / whole if whole > 0 else 0.0,
+        "what the program waits for without a plan",
+        metrics,
+        _worst_pairs(problem, places, usable, workload),
     )
+
+
+def _of_today(timed: TimedTask, today: Plan, workload: Workload) -> Placement:
+    if today.alone:
+        return alone(timed)
+    return timed.placed("today", timed.places_on(_planned_nodes(today, workload.threads, "today's best")))
 
 
 def _planned_nodes(plan: Plan, threads: Sequence[tuple[str, str]], name: str) -> list[int]:
@@ -197,9 +246,8 @@ def _metrics(costs: Metrics) -> Metrics:
     return Metrics(**{field: getattr(costs, field) for field in Metrics.__struct_fields__})
 
 
-def _regress(problem: Problem, places: Nodes, best: Nodes) -> float:
+def _regress(problem: Problem, now: float, least: float) -> float:
     """How much dearer; where the best costs nothing, the share of all communication."""
-    now, least = objective_value(problem, places), objective_value(problem, best)
     if now <= least:
         return 0.0 if now == least else (now - least) / least
     return (now - least) / (least if least > 0 else float(problem.matrix.sum()) / 2)

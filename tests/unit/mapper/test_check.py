@@ -34,8 +34,41 @@ def plan_of(work: Workload, method: str = "best") -> Plan:
     return make_plan(work, MACHINE, PlanOptions(method=method)).plan
 
 
-def judge(plan: Plan, work: Workload) -> Verdict:
-    return check_plan_today(plan, work, MACHINE, 0.05, seed=0, effort="normal", name="plan.json")
+def judge(plan: Plan, work: Workload, *, strict: bool = False) -> Verdict:
+    return check_plan_today(
+        plan, work, MACHINE, 0.05, seed=0, effort="normal", name="plan.json", strict=strict
+    )
+
+
+def crossing(pairs: int, scale: float = 1.0, source: str = "comm") -> Workload:
+    """Threads i and i ^ 1 exchange 10,000; by their numbers 3 * pairs cross nodes, at best 2 * pairs."""
+    comm = np.zeros((8, 8))
+    for one, other, weight in (
+        *((i, i + 1, 10_000) for i in (0, 2, 4, 6)),
+        *((0, 4, pairs), (1, 5, 2 * pairs), (0, 2, 2 * pairs)),
+    ):
+        comm[one, other] = comm[other, one] = weight * scale
+    return replace(workload(8), comm=comm, sources={source: "00"})
+
+
+@pytest.mark.parametrize(("pairs", "good"), [(30, True), (1000, False)])
+def test_a_small_loss_is_told_and_breaks_nothing(pairs: int, good: bool) -> None:
+    work = crossing(pairs)
+    plan = plan_of(crossing(0), "compact")
+    verdict, strict = judge(plan, work), judge(plan, work, strict=True)
+    assert verdict.regress == strict.regress == pytest.approx(0.5)
+    assert verdict.loss == pytest.approx(pairs / (40_000 + 5 * pairs))
+    assert verdict.ok == good and not strict.ok
+    assert ("0.07% of all communication (--strict" in verdict.reason) == good
+
+
+def test_a_loss_that_may_be_chance_breaks_nothing() -> None:
+    plan = plan_of(crossing(0), "compact")
+    assert not judge(plan, crossing(1000, 0.01)).ok  # a matrix from elsewhere
+    assert not judge(plan, crossing(1000, 1.0, "trace")).ok
+    few = judge(plan, crossing(1000, 0.01, "trace"))
+    assert few.ok and few.chance > few.loss > 0.005 and "may be chance" in few.reason
+    assert not judge(plan, crossing(1000, 0.01, "trace"), strict=True).ok
 
 
 def test_the_worst_pairs_are_named_with_their_nodes_and_shares() -> None:
