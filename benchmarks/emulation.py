@@ -34,7 +34,7 @@ MODES: dict[str, tuple[int, int, Mapping[str, str]]] = {
     "no-cache, 8 threads in turns": (8, PERIOD, {"cache": "off"}),
     "no-cache, 8 threads free": (8, PERIOD, {"cache": "off", "schedule": "free"}),
 }
-# The same in the lab's guest, where there is one. Eight threads that touch new memory at once take it minutes.
+# The same in the lab's guest, where there is one; threads that touch new memory at once take it minutes.
 LAB_MODES: dict[str, tuple[int, int, Mapping[str, str]]] = {
     "lab, cache": (1, PERIOD, {}),
     "lab, no-cache": (1, PERIOD, {"cache": "off"}),
