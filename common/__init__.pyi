@@ -2,6 +2,13 @@ from ._version import version as version
 from .background import BackgroundCall as BackgroundCall
 from .cli import run_command as run_command, run_tool as run_tool
 from .command import Argument as Argument, Command as Command, Json as Json, Option as Option
+from .console import (
+    in_page as in_page,
+    make_console as make_console,
+    print_lines as print_lines,
+    printable as printable,
+    tell as tell,
+)
 from .document import reviewable_json as reviewable_json
 from .errors import (
     MachineLacksError as MachineLacksError,
@@ -18,8 +25,6 @@ from .files import (
 from .frame import (
     fail as fail,
     leave as leave,
-    printable as printable,
-    tell as tell,
 )
 from .interrupts import (
     ASKING as ASKING,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn, TextIO
 
+from .console import tell
 from .errors import NumaplanError
 from .interrupts import asked_to_end, was_interrupted
 
@@ -97,19 +98,5 @@ def fail(prog: str, text: str, code: int) -> int:
 
         traceback.print_exc()
     with suppress(OSError):
-        tell(f"{prog}: error: {printable(' '.join(text.split()))}")
+        tell(f"{prog}: error: {' '.join(text.split())}")
     return code
-
-
-def tell(*lines: str) -> None:
-    """Lines for people on stderr, if there is one: in one write, for the ranks of a job share it.
-
-    Not by print(), which writes a line and its end one after the other where stderr has no buffer.
-    """
-    if sys.stderr is not None and lines:
-        sys.stderr.write("".join(f"{line}\n" for line in lines))
-
-
-def printable(text: str) -> str:
-    """The text as a terminal may be given it: names in a file must not reach it as commands."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)

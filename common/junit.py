@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
+from .console import printable, printable_lines
+
 
 @dataclass(frozen=True)
 class JUnitCase:
@@ -38,11 +40,11 @@ def junit_xml(name: str, cases: Sequence[JUnitCase], *, in_suites: bool = False)
 
 
 def _element(case: JUnitCase) -> ElementTree.Element:
-    attributes = {"classname": case.classname, "name": case.name}
+    attributes = {"classname": printable(case.classname), "name": printable(case.name)}
     if case.seconds is not None:
         attributes["time"] = f"{case.seconds:.3f}"
     element = ElementTree.Element("testcase", attributes)
     if case.failure:
-        about = {"message": case.failure, **({"type": case.kind} if case.kind else {})}
-        ElementTree.SubElement(element, "failure", about).text = case.text or None
+        about = {"message": printable(case.failure), **({"type": case.kind} if case.kind else {})}
+        ElementTree.SubElement(element, "failure", about).text = printable_lines(case.text) or None
     return element

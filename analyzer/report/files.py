@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.common import UsageError, atomic_output, write_document
+from numaplan.common import UsageError, atomic_output, printable, write_document
 
 from ..analysis import Analysis
 from ..timeline.phases import Phase
@@ -120,5 +120,7 @@ def _write_parquet(table: Table, path: Path) -> None:
 def _write_graph(graph: "nx.Graph", path: Path) -> None:
     from networkx import write_graphml_xml
 
+    for _, about in graph.nodes(data=True):
+        about.update({key: printable(value) for key, value in about.items() if isinstance(value, str)})
     with atomic_output(path) as temporary:
         write_graphml_xml(graph, temporary)

@@ -5,7 +5,6 @@ import gzip
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from html import escape
 from importlib import resources
 from shlex import join
 from string import Template
@@ -14,7 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from numaplan.common import MachineLacksError, version, write_document
+from numaplan.common import MachineLacksError, in_page, version, write_document
 from numaplan.profiler import Trace
 
 from ..analysis import Analysis, analyze_trace
@@ -59,14 +58,14 @@ def write_report(
     view = view_plan(plan, analysis.threads, regions) if plan is not None else None
     mismatch = _mismatch(trace, view)
     values = {
-        "title": escape(_command(trace)),
-        "subtitle": escape(_subtitle(trace, view)),
+        "title": in_page(_command(trace)),
+        "subtitle": in_page(_subtitle(trace, view)),
         "key_figures": key_figures(analysis, trace.meta, view),
         "summary": sentence_list(placement_summary(analysis, regions, lines, pages), "summary"),
         "warnings": sentence_list([*mismatch, *analysis.notes], "warnings"),
         "methods": methods_table(view),
         "regions": regions_table(regions, analysis, view) + lines_table(lines, regions, analysis),
-        "version": escape(version()),
+        "version": in_page(version()),
         "style": _part("page.css"),
         "script": _part("page.js"),
         "figures": _packed(msgspec.json.encode(_figures(analysis, pages, view, methods, costs or {}))),

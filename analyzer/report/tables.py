@@ -1,8 +1,9 @@
 """The page's key figures, lists and tables as HTML; every text from a trace or plan is escaped."""
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import Any
+
+from numaplan.common import in_page
 
 from ..analysis import Analysis
 from ..groups import thread_list
@@ -32,7 +33,7 @@ def key_figures(analysis: Analysis, meta: dict[str, str], view: PlanView | None)
         if predicted.get("local_share", -1) >= 0:
             figures.append(("local memory accesses", f"{predicted['local_share']:.1%}", "with the plan"))
     return "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}<small>{escape(more)}</small></dd></div>"
+        f"<div><dt>{in_page(name)}</dt><dd>{in_page(value)}<small>{in_page(more)}</small></dd></div>"
         for name, value, more in figures
     )
 
@@ -48,7 +49,7 @@ def sentence_list(sentences: Sequence[str], kind: str) -> str:
     """Sentences as a list of a class; nothing when there are none."""
     if not sentences:
         return ""
-    return f'<ul class="{kind}">' + "".join(f"<li>{escape(text)}</li>" for text in sentences) + "</ul>"
+    return f'<ul class="{kind}">' + "".join(f"<li>{in_page(text)}</li>" for text in sentences) + "</ul>"
 
 
 def regions_table(regions: Sequence[RegionUse], analysis: Analysis, view: PlanView | None) -> str:
@@ -135,16 +136,16 @@ def _section(
     name: str, title: str, about: str, head: Sequence[str], rows: Iterable[Sequence[str]], numbers: set[int]
 ) -> str:
     columns = "".join(
-        f'<th scope="col"{_class(index, numbers)}>{escape(text)}</th>' for index, text in enumerate(head)
+        f'<th scope="col"{_class(index, numbers)}>{in_page(text)}</th>' for index, text in enumerate(head)
     )
     body = "".join(
         "<tr>"
-        + "".join(f"<td{_class(i, numbers)}>{escape(text)}</td>" for i, text in enumerate(row))
+        + "".join(f"<td{_class(i, numbers)}>{in_page(text)}</td>" for i, text in enumerate(row))
         + "</tr>"
         for row in rows
     )
     return (
-        f'<section id="{name}"><h2>{escape(title)}</h2><p class="about">{escape(about)}</p>'
+        f'<section id="{name}"><h2>{in_page(title)}</h2><p class="about">{in_page(about)}</p>'
         f'<div class="scroll"><table><thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>'
         "</section>"
     )

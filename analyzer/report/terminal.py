@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from numaplan.common import make_console
+
 from ..analysis import Analysis
 from ..memory.regions import RegionUse
 from .document import phase_times
@@ -21,21 +23,20 @@ SHADES = " ░▒▓█"
 
 def show_analysis(analysis: Analysis, regions: Sequence[RegionUse], sentences: Sequence[str]) -> None:
     """Print it, in the width that the terminal has."""
-    from rich.console import Console
-
-    console = Console()
+    console = make_console()
     count = len(analysis.threads)
     console.print(
-        f"[bold]{count:,} thread{'s' * (count != 1)}, {_some(analysis.samples, 'sample')}, "
-        f"{_some(analysis.events, 'communication event')}, confidence {analysis.confidence:.2f}[/bold]",
-        highlight=False,
+        f"{count:,} thread{'s' * (count != 1)}, {_some(analysis.samples, 'sample')}, "
+        f"{_some(analysis.events, 'communication event')}, confidence {analysis.confidence:.2f}",
+        style="bold",
     )
     for sentence in sentences:
-        console.print(f"  • {sentence}", highlight=False, markup=False)
+        console.print(f"  • {sentence}")
     for note in analysis.notes:
-        console.print(f"  ! {note}", style="yellow", highlight=False, markup=False)
+        console.print(f"  ! {note}", style="yellow")
     if analysis.comm.any():
-        console.print("\n[bold]Communication[/bold] (rows and columns: threads; darker is more)")
+        console.print("\nCommunication", style="bold", end=" ")
+        console.print("(rows and columns: threads; darker is more)")
         for line in heat_map(analysis.comm, console.width, console.encoding.lower().startswith("utf")):
             console.print(line)
     _show_threads(console, analysis)
@@ -126,4 +127,4 @@ def _show_regions(console: "Console", analysis: Analysis, regions: Sequence[Regi
 
 def _show_rest(console: "Console", left: int, what: str) -> None:
     if left > 0:
-        console.print(f"[dim]… {left} more {what}: see --json or nmap report[/dim]")
+        console.print(f"… {left} more {what}: see --json or nmap report", style="dim")

@@ -1,10 +1,9 @@
 """A comparison as other tools want it: JUnit XML for CI, one self-contained HTML page for people."""
 
 from collections.abc import Sequence
-from html import escape
 from string import Template
 
-from numaplan.common import JUnitCase, junit_xml
+from numaplan.common import JUnitCase, in_page, junit_xml
 
 from .gate import Verdict
 from .results import LabCompare, LabRun
@@ -54,16 +53,16 @@ def html(result: LabCompare, verdicts: Sequence[Verdict]) -> bytes:
         share = 100 * config.local_share.median
         bar = f'<div class="bar" title="{share:.1f} % local"><div style="width:{share:.2f}%"></div></div>'
         if config.failed:
-            bar = ("" if config.useless else bar) + f'<span class="bad">{escape(config.problem())}</span>'
-        values = "".join(f"<td>{escape(cell)}</td>" for cell in metric_cells(config))
-        rows.append(f"<tr><td>{escape(name)}</td><td>{bar}</td>{values}</tr>")
+            bar = ("" if config.useless else bar) + f'<span class="bad">{in_page(config.problem())}</span>'
+        values = "".join(f"<td>{in_page(cell)}</td>" for cell in metric_cells(config))
+        rows.append(f"<tr><td>{in_page(name)}</td><td>{bar}</td>{values}</tr>")
     items = "".join(
-        f'<li class="{"ok" if verdict.ok else "bad"}">{escape(str(verdict))}</li>' for verdict in verdicts
+        f'<li class="{"ok" if verdict.ok else "bad"}">{in_page(str(verdict))}</li>' for verdict in verdicts
     )
     page = _PAGE.substitute(
-        title=escape(f"Placement compared on {result.machine}"),
-        command=escape(" ".join(result.argv)),
-        heads="".join(f"<th>{escape(title)}</th>" for title in titles(result)),
+        title=in_page(f"Placement compared on {result.machine}"),
+        command=in_page(" ".join(result.argv)),
+        heads="".join(f"<th>{in_page(title)}</th>" for title in titles(result)),
         rows="".join(rows),
         gates=f"<h2>Gates</h2><ul>{items}</ul>" if verdicts else "",
         maps="".join(
@@ -85,7 +84,7 @@ def _map(name: str, run: LabRun) -> str:
             for node, value in zip(run.nodes, accesses, strict=True)
         )
         lines.append(f"<tr><td>cpu {cpu}</td>{shades}</tr>")
-    return f"<div><h3>{escape(name)}</h3><table><tr><th></th>{head}</tr>{''.join(lines)}</table></div>"
+    return f"<div><h3>{in_page(name)}</h3><table><tr><th></th>{head}</tr>{''.join(lines)}</table></div>"
 
 
 def _shaded(value: int, weight: float, local: bool) -> str:

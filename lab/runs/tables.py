@@ -6,6 +6,8 @@ import sys
 from shlex import join
 from typing import TextIO
 
+from numaplan.common import make_console, tell
+
 from .results import ConfigResult, LabCompare, LabRun, Spread
 
 _COLUMNS = (
@@ -32,13 +34,12 @@ _MAX_CPUS = 64  # a longer table is for --json or --counts
 
 def show_run(run: LabRun, out: TextIO) -> None:
     """The table cpu x node of a run, then its costs."""
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
-    console = Console(file=out, highlight=False)
+    console = make_console(file=out)
     console.print(
-        f"user accesses of [bold]{escape(join(run.argv))}[/bold] on {run.machine}, {run.config}",
+        Text.assemble("user accesses of ", (join(run.argv), "bold"), f" on {run.machine}, {run.config}"),
         soft_wrap=True,
     )
     table = Table(box=None, padding=(0, 2, 0, 0))
@@ -47,7 +48,10 @@ def show_run(run: LabRun, out: TextIO) -> None:
         table.add_column(f"node {node}", justify="right")
     rows = list(zip(run.cpus, run.cpu_nodes, run.accesses, strict=True))
     for cpu, home, accesses in rows[:_MAX_CPUS]:
-        cells = [_cell(value, node == home) for node, value in zip(run.nodes, accesses, strict=True)]
+        cells = [
+            Text(f"{value:,}", "bold" if node == home else "")
+            for node, value in zip(run.nodes, accesses, strict=True)
+        ]
         table.add_row(f"{cpu} ({home})", *cells)
     console.print(table)
     if len(rows) > _MAX_CPUS:
@@ -55,9 +59,7 @@ def show_run(run: LabRun, out: TextIO) -> None:
     for thread in run.threads or []:
         shares = ", ".join(f"node {n}: {v:,}" for n, v in zip(run.nodes, thread.accesses, strict=True) if v)
         places = " ".join(str(cpu) for cpu in thread.cpus)
-        console.print(
-            f"thread {thread.path} ({thread.name}) on cpus {places}: {shares}", markup=False, soft_wrap=True
-        )
+        console.print(f"thread {thread.path} ({thread.name}) on cpus {places}: {shares}", soft_wrap=True)
     console.print(_costs(run), soft_wrap=True)
     if run.cached:
         console.print(_cache_costs(run), soft_wrap=True)
@@ -90,20 +92,17 @@ def _cache_costs(run: LabRun) -> str:
     )
 
 
-def _cell(value: int, local: bool) -> str:
-    return f"[bold]{value:,}[/bold]" if local else f"{value:,}"
-
-
 def show_compare(result: LabCompare, out: TextIO) -> None:
     """One row a configuration: each metric's median, with the spread of the local share."""
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
-    console = Console(file=out, highlight=False)
+    console = make_console(file=out)
     runs = max((len(config.runs) for config in result.configs.values()), default=0)
     repeats = f", medians of {runs} runs (least–most)" if runs > 1 else ""
-    console.print(f"[bold]{escape(join(result.argv))}[/bold] on {result.machine}{repeats}", soft_wrap=True)
+    console.print(
+        Text.assemble((join(result.argv), "bold"), f" on {result.machine}{repeats}"), soft_wrap=True
+    )
     table = Table(box=None, padding=(0, 1, 0, 0))
     table.add_column("config", no_wrap=True)
     for title in titles(result):
@@ -114,9 +113,7 @@ def show_compare(result: LabCompare, out: TextIO) -> None:
     for name, config in result.configs.items():
         if config.failed:
             count = "" if config.useless else f" in {config.failed} of {len(config.runs)} runs"
-            console.print(
-                f"{name} failed{count}: {config.problem()}", style="red", markup=False, soft_wrap=True
-            )
+            console.print(f"{name} failed{count}: {config.problem()}", style="red", soft_wrap=True)
 
 
 def metric_cells(config: ConfigResult) -> list[str]:
@@ -157,4 +154,4 @@ def counts_csv(run: LabRun) -> bytes:
 def say(text: str) -> None:
     """Progress, where a person watches."""
     if sys.stderr.isatty():
-        print(f"nlab: {text}", file=sys.stderr)
+        tell(f"nlab: {text}")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-from numaplan.common import Argument, Command, Option, UsageError, load_numpy, run_command
+from numaplan.common import Argument, Command, Option, UsageError, load_numpy, print_lines, run_command
 
 if TYPE_CHECKING:
     from ..launch.request import LaunchRequest
@@ -129,7 +129,7 @@ class LaunchCommand(Command, frozen=True):
         from ..launch.request import check
         from .explain import explain
 
-        print(explain(check(request)))
+        print_lines(*explain(check(request)).split("\n"))
         return 0
 
     def _refuse_idle_options(self) -> None:
@@ -203,7 +203,7 @@ class LaunchCommand(Command, frozen=True):
         if self.explain:
             from .explain import explain_online
 
-            print(explain_online(options, self.argv, pids, self.all_mine))
+            print_lines(*explain_online(options, self.argv, pids, self.all_mine).split("\n"))
             return 0
         if self.all_mine:
             return attach_to_all(options)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from numaplan.common import printable, tell, write_document
+from numaplan.common import tell, write_document
 from numaplan.mapper import Plan
 from numaplan.profiler import elf_facts
 
@@ -65,7 +65,7 @@ def say(launch: CheckedLaunch, *texts: str) -> None:
     who = "nlaunch" if launch.root == "p0" else f"nlaunch: {launch.root}"
     cut = (text if len(text) <= LONGEST else text[:LONGEST] + " …" for text in texts if text)
     with suppress(OSError):
-        tell(*(f"{who}: {printable(text)}" for text in cut))
+        tell(*(f"{who}: {text}" for text in cut))
 
 
 def _memory_from_outside(launch: CheckedLaunch, table: PlanTable, logged: LoggedRun) -> list[str]:
@@ -75,7 +75,7 @@ def _memory_from_outside(launch: CheckedLaunch, table: PlanTable, logged: Logged
     planned = {region.region.process for region in launch.plan.memory} | set(table.spread)
     return [
         f"memory of {process} was {where_memory_is(nodes)}: nothing can be loaded into it"
-        for process in sorted(planned & logged.outside)
+        for process in sorted(planned & logged.outside - logged.sandboxed.keys())
         for nodes in [table.spread.get(process, ())]
     ]
 

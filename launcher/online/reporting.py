@@ -8,7 +8,7 @@ from typing import IO, Any
 import msgspec
 import numpy as np
 
-from numaplan.common import UsageError, tell
+from numaplan.common import UsageError, make_console, tell
 from numaplan.mapper import MoveThread
 
 from ..process.page_moves import PAGE_BYTES
@@ -92,10 +92,9 @@ class Status:
         self._quiet = quiet
         self._live: Any = None
         if live and not quiet and sys.stderr.isatty():
-            from rich.console import Console
             from rich.status import Status as Spinner
 
-            self._live = Spinner("observing", console=Console(stderr=True))
+            self._live = Spinner("observing", console=make_console(stderr=True))
             self._live.start()
 
     def say(self, text: str) -> None:

@@ -106,7 +106,7 @@ class AnalyzeCommand(PartCommand, frozen=True, kw_only=True):
         sentences = [*runs_sentences(agreements, stable), *placement_summary(analysis, regions, lines, pages)]
         if self.to is not None:
             for written in write_files(analysis, self.to, *by_phase, kind=self.file_format):
-                print(f"nmap: wrote {written}", file=sys.stderr)
+                say([f"wrote {written}"])
         if self.as_json:
             document = analysis_document(analysis, regions, lines, sentences, *by_phase)
             document |= runs_document(self.traces, analyses, agreements, stable) | inputs
@@ -188,7 +188,7 @@ class ReportCommand(PartCommand, frozen=True):
                 methods=methods,
                 costs=costs,
             )
-        print(f"nmap: wrote {self.output}", file=sys.stderr)
+        say([f"wrote {self.output}"])
         for told in mismatch:
             if told.startswith(ANOTHER_PROGRAM):
                 raise NotSoError(

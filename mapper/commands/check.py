@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from numaplan.common import Json, Option
+from numaplan.common import Json, Option, print_lines
 
 from .workload import OneTrace, WorkloadCommand, say
 
@@ -51,5 +51,8 @@ class CheckCommand(WorkloadCommand, frozen=True):
         if self.update:
             verdict.today.save(self.baseline)
             say([f"{self.baseline}: now today's best plan; the verdict is on the old one"])
-        print(to_document(verdict) if self.as_json else "\n".join(verdict.lines))
+        if self.as_json:
+            print(to_document(verdict))
+        else:
+            print_lines(*verdict.lines)
         return 0 if verdict.ok or self.update else 1

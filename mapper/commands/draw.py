@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 from rich.columns import Columns
-from rich.console import Console, Group
+from rich.console import Group
 from rich.measure import Measurement
 from rich.panel import Panel
 from rich.table import Table
 
 from numaplan.analyzer import in_bytes
+from numaplan.common import make_console
 from numaplan.machine import Machine, Node, format_list
 
 from ..plan_file.parts import PlanThread
@@ -22,14 +23,16 @@ if TYPE_CHECKING:
 
 MOST_NODES = 16  # wider tables of distances are of no use on a terminal
 MOST_REGIONS = 20
+MOST_THREADS = 64  # of a node or pool
 
 
 def show_machine(machine: Machine) -> None:
     """Nodes as boxes, then the distances."""
-    console = Console()
+    console = make_console()
     nodes = f"{len(machine.nodes)} node{'s' * (len(machine.nodes) != 1)}"
-    console.print(f"[bold]{machine.name or 'machine'}[/bold]: {nodes}, {len(machine.cpus)} cpus")
-    console.print(Columns([_node_box(node) for node in machine.nodes]), highlight=False)
+    console.print(machine.name or "machine", style="bold", end="")
+    console.print(f": {nodes}, {len(machine.cpus)} cpus")
+    console.print(Columns([_node_box(node) for node in machine.nodes]))
     if 1 < len(machine.nodes) <= MOST_NODES:
         table = Table(box=None)
         for name in ("distance", *map(str, machine.node_ids)):
@@ -37,7 +40,7 @@ def show_machine(machine: Machine) -> None:
         for node, row in zip(machine.node_ids, machine.distance_matrix.tolist(), strict=True):
             table.add_row(str(node), *(f"{value:g}" for value in row))
         if Measurement.get(console, console.options.update(max_width=10_000), table).maximum <= console.width:
-            console.print(table, highlight=False)
+            console.print(table)
         else:
             console.print("too many distances for this narrow terminal; --json has all", style="dim")
 
@@ -51,15 +54,11 @@ def _node_box(node: Node) -> Panel:
 
 def show_plan(plan: Plan) -> None:
     """The summary, threads by node as boxes, then the memory."""
-    console = Console()
+    console = make_console()
     lines = [line for line in summary(plan) if not line.startswith("  node")]
-    console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
-    boxes = [_threads_of_node(plan, node) for node in plan.machine.nodes]
-    pools = sorted({thread.pool for thread in plan.threads if thread.pool is not UNSET})
-    boxes += [
-        _threads_box(plan, [t for t in plan.threads if t.pool == pool], f"pool {pool}") for pool in pools
-    ]
-    console.print(Columns(boxes), highlight=False)
+    console.print("\n".join(lines), soft_wrap=True)
+    total = sum(thread.load for thread in plan.threads)
+    console.print(Columns([_threads_box(title, own, total) for title, own in _groups(plan)]))
     if plan.memory:
         table = Table(box=None, pad_edge=False)
         for name in ("memory", "bytes", "policy", "nodes", "accesses"):
@@ -71,24 +70,38 @@ def show_plan(plan: Plan) -> None:
             table.add_row(region.title, size, region.policy, nodes, share)
         if len(plan.memory) > MOST_REGIONS:
             table.add_row(f"… {len(plan.memory) - MOST_REGIONS} more")
-        console.print(table, highlight=False)
+        console.print(table)
 
 
-def _threads_of_node(plan: Plan, node: Node) -> Panel:
-    own = [thread for thread in plan.threads if thread.node == node.id and thread.pool is UNSET]
-    return _threads_box(plan, own, f"node {node.id}" if node.cpus else f"node {node.id} (memory only)")
+def _groups(plan: Plan) -> list[tuple[str, list[PlanThread]]]:
+    """The threads of each node that are in no pool, then those of each pool, under their titles."""
+    by_node: dict[int, list[PlanThread]] = {node.id: [] for node in plan.machine.nodes}
+    by_pool: dict[int, list[PlanThread]] = {}
+    for thread in plan.threads:
+        if thread.pool is not UNSET:
+            by_pool.setdefault(thread.pool, []).append(thread)
+        elif thread.node in by_node:
+            by_node[thread.node].append(thread)
+    nodes = [
+        (f"node {node.id}" if node.cpus else f"node {node.id} (memory only)", by_node[node.id])
+        for node in plan.machine.nodes
+    ]
+    return [*nodes, *((f"pool {pool}", by_pool[pool]) for pool in sorted(by_pool))]
 
 
-def _threads_box(plan: Plan, threads: Sequence[PlanThread], title: str) -> Panel:
+def _threads_box(title: str, threads: Sequence[PlanThread], total: float) -> Panel:
+    if not threads:
+        return Panel("no threads", title=title, expand=False)
     table = Table(box=None)
     for name in ("thread", "cpus", "load"):
         table.add_column(name, overflow="fold", no_wrap=name == "load")
-    total = sum(thread.load for thread in plan.threads)
-    for thread in threads:
+    for thread in threads[:MOST_THREADS]:
         name = thread.path if thread.process == "p0" else f"{thread.process}:{thread.path}"
         share = f"{thread.load / total:.1%}" if total else "–"
         table.add_row(name, format_list(thread.cpus), share)
-    return Panel(Group(table) if table.row_count else "no threads", title=title, expand=False)
+    if len(threads) > MOST_THREADS:
+        return Panel(Group(table, f" … and {len(threads) - MOST_THREADS:,} more"), title=title, expand=False)
+    return Panel(Group(table), title=title, expand=False)
 
 
 COMPARED: dict[str, Callable[["Comparison"], str]] = {
@@ -118,7 +131,7 @@ DISPENSABLE = ("of means", "hop cost", "load std", "bound", "off", "ms", "share"
 
 def show_comparison(rows: "Sequence[Comparison]") -> None:
     """One table an objective; ratio is to the best row, `off` how far a node's load is from its share."""
-    console = Console()
+    console = make_console()
     columns = {name: [cell(row) for row in rows] for name, cell in COMPARED.items()}
     if all(row.cost < 0 for row in rows):
         del columns["cost"]
@@ -135,7 +148,7 @@ def show_comparison(rows: "Sequence[Comparison]") -> None:
         for number, row in enumerate(rows):
             if row.objective == objective:
                 table.add_row(*(cells[number] for cells in columns.values()))
-        console.print(table, highlight=False)
+        console.print(table)
     legend = [f"{name}: {ABOUT[name]}" for name in columns if name in ABOUT]
     console.print("; ".join(legend), style="dim")
     if dropped:

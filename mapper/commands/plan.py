@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from numaplan.common import Argument, Json, Option, UsageError
+from numaplan.common import Argument, Json, Option, UsageError, print_lines
 
 from .workload import MachineName, WorkloadCommand, say
 
@@ -105,7 +105,7 @@ class PlanCommand(WorkloadCommand, frozen=True):
             print(answer(planned, self.output))
             return
         say(planned.notes)
-        print("\n".join(summary(planned.plan, self.output, planned.larger)))
+        print_lines(*summary(planned.plan, self.output, planned.larger))
 
 
 def _refuse_first_touches(opening: "TraceOpening") -> None:

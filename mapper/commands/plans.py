@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from numaplan.common import Argument, Command, Option
+from numaplan.common import Argument, Command, Option, print_lines
 
 PlanFile = Annotated[Path, Argument("PLAN", help="A plan.json that 'nmap plan' wrote.")]
 
@@ -38,7 +38,7 @@ class DiffCommand(Command, frozen=True):
         from ..plan_file.plan import Plan
 
         lines = differences(Plan.load(self.first), Plan.load(self.second))
-        print("\n".join(lines) if lines else "both plans place everything the same")
+        print_lines(*(lines or ["both plans place everything the same"]))
 
 
 class ExportCommand(Command, frozen=True):

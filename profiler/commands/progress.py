@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from numaplan.common import make_console
+
 from ..backends.base import WATCHING
 
 if TYPE_CHECKING:
@@ -48,11 +50,10 @@ def terminal_progress(expected: str = "") -> "Iterator[Progress]":
 
 
 def _bar(stack: ExitStack) -> "Progress":
-    from rich.console import Console
     from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(20), TimeElapsedColumn())
-    bar = stack.enter_context(Bar(*columns, console=Console(stderr=True), transient=True))
+    bar = stack.enter_context(Bar(*columns, console=make_console(stderr=True), transient=True))
     task = bar.add_task("", total=None)
 
     def advance(what: str, share: float) -> None:

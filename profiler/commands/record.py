@@ -15,6 +15,7 @@ from numaplan.common import (
     UsageError,
     check_output,
     is_asked_to_end,
+    print_lines,
     write_document,
 )
 
@@ -111,7 +112,7 @@ class RecordCommand(Command, frozen=True):
 
         options = self._options()
         if self.dry_run:
-            print(shlex.join(command_line(self.argv, options, recorded_tree(self.sysfs), _say_choice)))
+            print_lines(shlex.join(command_line(self.argv, options, recorded_tree(self.sysfs), _say_choice)))
             return 0
         if self.sysfs:
             raise UsageError(

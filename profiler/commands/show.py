@@ -5,7 +5,7 @@ from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING, Any
 
-from numaplan.common import tell
+from numaplan.common import make_console, tell
 
 if TYPE_CHECKING:
     from ..doctor import Check
@@ -17,12 +17,11 @@ MOST_THREADS = 40
 
 def show_info(facts: dict[str, Any]) -> None:
     """Print what `describe` found."""
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    console = make_console()
     total = sum(facts["samples"].values())
-    console.print(f"[bold]{join(facts['app']['argv'])}[/bold]", highlight=False)
+    console.print(join(facts["app"]["argv"]), style="bold")
     machine = facts["machine"]
     grid = Table.grid(padding=(0, 2))
     nodes = f"{machine['nodes']} node{'s' * (machine['nodes'] != 1)}"
@@ -37,14 +36,14 @@ def show_info(facts: dict[str, Any]) -> None:
     grid.add_row("events", _counts(facts["samples"], total))
     grid.add_row("levels", _counts(facts["levels"], total))
     grid.add_row("regions", _counts(facts["region_kinds"], total))
-    console.print(grid, highlight=False)
+    console.print(grid)
     threads = Table("thread", "process", "path", "name", "samples", "share", box=None, padding=(0, 2))
     for row in facts["per_thread"][:MOST_THREADS]:
         share = f"{row['samples'] / total:.1%}" if total else "–"
         threads.add_row(
             str(row["thread"]), row["process"], row["path"], row["name"], f"{row['samples']:,}", share
         )
-    console.print(threads, highlight=False)
+    console.print(threads)
     if len(facts["per_thread"]) > MOST_THREADS:
         console.print(f"… and {len(facts['per_thread']) - MOST_THREADS} more threads (--json lists all)")
 
@@ -84,14 +83,14 @@ def _counts(counts: dict[str, int], total: int) -> str:
 
 def show_checks(checks: Sequence["Check"]) -> None:
     """Print the doctor's findings: a mark, name and finding, and below them the command that fixes it."""
-    from rich.console import Console
+    from rich.text import Text
 
-    console = Console()
+    console = make_console()
     for check in checks:
-        mark = "[green]ok[/green]  " if check.ok else "[red]lack[/red]"
-        console.print(f"{mark}  [bold]{check.name}[/bold]  {check.finding}", highlight=False, soft_wrap=True)
+        mark = ("ok  ", "green") if check.ok else ("lack", "red")
+        console.print(Text.assemble(mark, "  ", (check.name, "bold"), f"  {check.finding}"), soft_wrap=True)
         if check.hint and not check.ok:
-            console.print(f"      fix: [cyan]{check.hint}[/cyan]", highlight=False, soft_wrap=True)
+            console.print(Text.assemble("      fix: ", (check.hint, "cyan")), soft_wrap=True)
 
 
 def say(*texts: str) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from numaplan.common import Argument, Command, Json, Option
+from numaplan.common import Argument, Command, Json, Option, print_lines
 
 TraceFile = Annotated[Path, Argument("TRACE", help="A trace.db that 'nprof record' wrote.")]
 
@@ -48,4 +48,4 @@ class ExportCommand(Command, frozen=True):
 
         with Trace.open(self.trace, exporting_to=self.to) as opened:
             for path in export_parquet(opened, self.to):
-                print(path)
+                print_lines(str(path))

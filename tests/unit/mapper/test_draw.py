@@ -8,6 +8,7 @@ from numaplan.mapper import PlanOptions, PlanRegion, RegionKey, Run, Workload, m
 from numaplan.mapper.commands.draw import show_comparison, show_machine, show_plan
 from numaplan.mapper.planning.compare import compare
 from numaplan.profiler import Machine
+from tests.support.outside import plan_of_threads
 
 rng = np.random.default_rng(3)
 COMM = np.rint(np.triu(rng.random((64, 64)), 1) * 1e9)
@@ -56,6 +57,14 @@ def test_plan_fits(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert "interleave" in shown and "deadbeef" in shown
     boxes = [line for line in shown.splitlines() if line.startswith("│")]
     assert boxes and max(map(len, boxes)) <= width
+
+
+def test_of_very_many_threads_the_first_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = plan_of_threads([("p0", f"0.{n}") for n in range(2000)], machine=Machine.load("2x2"))
+    show_plan(plan)
+    shown = capsys.readouterr().out
+    assert shown.count("… and 936 more") == 2
+    assert "0.127" in shown and "0.128" not in shown
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])

@@ -1,0 +1,59 @@
+"""Text for people: names come from programs, files and users, and must not reach a terminal as commands."""
+
+import sys
+from collections.abc import Iterable
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def printable(text: str) -> str:
+    """The text as a terminal, a page or an XML file may be given it."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
+def printable_lines(text: str) -> str:
+    """The same for a text of several lines."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def in_page(text: str) -> str:
+    """The text within HTML."""
+    return escape(printable_lines(text))
+
+
+def tell(*lines: str) -> None:
+    """Lines for people on stderr, if there is one: in one write, for the ranks of a job share it.
+
+    Not by print(), which writes a line and its end one after the other where stderr has no buffer.
+    """
+    if sys.stderr is not None and lines:
+        sys.stderr.write("".join(f"{printable(line)}\n" for line in lines))
+
+
+def print_lines(*lines: str) -> None:
+    """Lines for people on stdout."""
+    sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
+
+
+def make_console(**options: Any) -> "Console":
+    """A rich console for tables and colours, without markup: a name may look like some."""
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
+
+    class PlainConsole(Console):
+        """What it is given to show, and not what it says to the terminal, is made printable."""
+
+        def render(
+            self, renderable: RenderableType, options: ConsoleOptions | None = None
+        ) -> Iterable[Segment]:
+            for segment in super().render(renderable, options):
+                text = segment.text
+                if segment.control or text.isprintable() or text == "\n":
+                    yield segment
+                else:
+                    yield Segment(printable_lines(text), segment.style)
+
+    return PlainConsole(markup=False, highlight=False, **options)
