@@ -6,6 +6,8 @@ from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
+# What a library calls of its own is not the program's, whatever this Python links with otherwise.
+LINK = ["-Wl,-Bsymbolic-functions"]
 CFLAGS = ["-std=c11", "-O2", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE"]
 
 # library -> (source folders, or single files, extra compiler flags, libraries)
@@ -103,6 +105,7 @@ def library(name: str) -> Extension:
         depends=files(folders_of(places), "*.h"),
         include_dirs=folders_of(places),
         extra_compile_args=CFLAGS + flags,
+        extra_link_args=[] if last_part(name) in PROGRAMS else LINK,
         libraries=libraries,
     )
 

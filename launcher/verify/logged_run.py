@@ -11,8 +11,13 @@ from ..enforce.tracer import LOG
 
 # Record kinds and fields: native/enforce/enforce.h.
 _APPLIED_THREAD, _APPLIED_REGION, _REGION_PAGES, _BAD_PLAN_TABLE, _NEXT_TOUCHED = range(32, 37)
-_RULE_BLOCKS, _MEMORY, _PROGRAM = range(37, 40)
+_RULE_BLOCKS, _MEMORY, _PROGRAM, _RETIRED = range(37, 41)
+_SANDBOX = 12  # native/preload/preload.h
 _NO_NODE = 0xFFFF
+# What the library could do for the threads of a process that restricts its system calls.
+_FOLLOWED = "later threads were bound from outside"
+_FREED = "its threads were set free"
+_LEFT = "later threads were left where they are"
 _MOST_LOG = 256 << 20  # bytes read of the tracer's log
 _LOG_FIELDS = 8
 
@@ -53,7 +58,8 @@ class LoggedRun:
 
     next_touch: bytes marked, pages moved, pages that could not be moved; full: nodes that had, while it
     ran, no room for what was planned there; memory: bytes of large blocks, mappings and static data that it
-    made, and of those that were placed; programs: files that ran as the plan's processes.
+    made, and of those that were placed; programs: files that ran as the plan's processes; sandboxed: who
+    restricted its system calls, and what became of its threads from then on.
     """
 
     processes: list[str] = field(default_factory=list)
@@ -66,6 +72,7 @@ class LoggedRun:
     full: set[int] = field(default_factory=set)
     memory: tuple[int, int] = (0, 0)
     programs: set[str] = field(default_factory=set)
+    sandboxed: dict[str, str] = field(default_factory=dict)
 
 
 def read_logged_run(workdir: Path) -> LoggedRun:
@@ -103,6 +110,10 @@ def read_logged_run(workdir: Path) -> LoggedRun:
                     rules[record.b] = record
             elif record.kind == _PROGRAM:
                 logged.programs.add(os.fsdecode(record.text))
+            elif record.kind == _RETIRED:
+                logged.sandboxed[process] = _FOLLOWED if record.a else _FREED
+            elif record.kind == _SANDBOX:
+                logged.sandboxed.setdefault(process, _LEFT)
             elif record.kind == _MEMORY:
                 memory = max(memory, (record.b, record.c))
         logged.memory = (logged.memory[0] + memory[0], logged.memory[1] + memory[1])

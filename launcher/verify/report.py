@@ -6,6 +6,7 @@ from numaplan.machine import format_list
 from numaplan.mapper import Plan, PlanRegion, PlanThread, RegionKey
 
 from ..enforce.plan_table import PlanTable
+from ..enforce.process_memory import where_memory_is
 from .applied import Applied, AppliedRegion, AppliedThread, Unplanned, human_bytes
 from .logged_run import LoggedRegion, LoggedRun
 from .reasons import affinity_change, binding_failure, placement_failure
@@ -37,11 +38,20 @@ def make_report(
         for actual in logged.threads.values()
         if not actual.planned and actual.process in planned_processes
     )
-    reasons = [*notes, *_thread_reasons(plan, logged), *_memory_reasons(plan, table, logged, memory)]
+    reasons = [
+        *notes,
+        *_sandbox_reasons(table, logged),
+        *_thread_reasons(plan, logged),
+        *_memory_reasons(plan, table, logged, memory),
+    ]
     as_planned = sum(set(thread.planned) == set(thread.applied) for thread in threads)
     if logged.lost:
         reasons.append(f"{logged.lost} events were lost (disk full?): the report is not complete")
-    good_memory = all(region.appeared and region.well_placed for region in memory)
+    good_memory = all(region.appeared and region.well_placed for region in memory) and not any(
+        logged.regions[row].error and _is_left_alone(region, logged)
+        for row, region in enumerate(table.regions)
+        if row in logged.regions
+    )
     made, placed = logged.memory
     memory_share = round(placed / made, 4) if made else -1.0
     access_share = _access_share(plan, rows, logged)
@@ -168,6 +178,20 @@ def _thread_reasons(plan: Plan, logged: LoggedRun) -> list[str]:
     return reasons
 
 
+def _sandbox_reasons(table: PlanTable, logged: LoggedRun) -> list[str]:
+    """What was left to others, or not done, as processes restrict their system calls."""
+    return [
+        f"{process} restricts its system calls (seccomp): {threads}, "
+        f"later memory was {where_memory_is(table.spread.get(process, ()))}"
+        for process, threads in sorted(logged.sandboxed.items())
+    ]
+
+
+def _is_left_alone(region: PlanRegion, logged: LoggedRun) -> bool:
+    """Whether a process did not let us place a region."""
+    return region.region.process in logged.sandboxed
+
+
 def _memory_reasons(
     plan: Plan, table: PlanTable, logged: LoggedRun, memory: tuple[AppliedRegion, ...]
 ) -> list[str]:
@@ -178,7 +202,7 @@ def _memory_reasons(
     for row, region in enumerate(table.regions):
         actual = logged.regions.get(row)
         name = region.title
-        if actual is not None and actual.error:
+        if actual is not None and actual.error and not _is_left_alone(region, logged):
             reasons.append(f"{name}: {_region_failure(region, actual.error)}")
         resized = actual is not None and not region.rule and actual.bytes not in (0, region.region.bytes)
         if actual is not None and resized:

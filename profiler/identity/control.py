@@ -15,7 +15,8 @@ HEADER = np.dtype(
         ("capacity", "<u4"),
         ("used", "<u4"),
         ("images", "<u4"),
-        ("spare", "<u4", 9),
+        ("filters", "<u4"),
+        ("spare", "<u4", 8),
     ]
 )
 ENTRY = np.dtype(

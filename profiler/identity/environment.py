@@ -16,7 +16,7 @@ CONTROL = "control"
 MAGIC = b"NUMAPLCT"
 CONTROL_VERSION = 1
 CAPACITY = 16384
-_HEADER = struct.Struct("<8s5I36x")
+_HEADER = struct.Struct("<8s6I32x")
 _ENTRY_BYTES = 64
 
 LIBRARY = native_part("profiler", "preload.so")
@@ -49,8 +49,19 @@ def prepare(workdir: Path, environment: Mapping[str, str], library: Path = LIBRA
 
 def _create_control(workdir: Path) -> None:
     """Write an empty control file; its zeros are written out, so that touching them cannot fail later."""
-    header = _HEADER.pack(MAGIC, CONTROL_VERSION, _ENTRY_BYTES, CAPACITY, 0, 0)
+    header = _HEADER.pack(MAGIC, CONTROL_VERSION, _ENTRY_BYTES, CAPACITY, 0, 0, _call_filters() + 1)
     (workdir / CONTROL).write_bytes(header + bytes(CAPACITY * _ENTRY_BYTES))
+
+
+def _call_filters() -> int:
+    """How many filters of system calls hold for us: of more a program is to be left alone."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return -1
+    numbers = dict(line.split(":\t", 1) for line in lines if line.startswith("Seccomp"))
+    # Before Linux 5.9: at least whether there is one.
+    return int(numbers.get("Seccomp_filters", 0)) or int(numbers.get("Seccomp", 0))
 
 
 def _loadable(library: Path, workdir: Path) -> Path:

@@ -14,6 +14,10 @@ uint32_t np_process_entry(void) { return 0; }
 uint32_t np_next_image(void) { return 1; }
 uint32_t np_inherited_image(void) { return 0; }
 uint64_t np_fork_time(void) { return 0; }
+bool np_sandboxed(void) { return false; }
+bool np_may_call(void) { return true; }
+bool np_enter(void) { return true; }
+void np_leave(void) {}
 
 static void with_text(uint32_t thread, unsigned number) {
     char text[200] = "";

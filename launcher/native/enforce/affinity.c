@@ -6,8 +6,8 @@
  */
 #include "enforce.h"
 
+#include <dirent.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -63,6 +63,21 @@ int nf_bind(const uint32_t *cpus, uint32_t count, bool planned) {
     return 0;
 }
 
+void nf_bound_from_outside(const uint32_t *cpus, uint32_t count, bool planned) {
+    plan_cpus = planned ? cpus : NULL;
+    plan_cpu_count = count;
+    bound = planned && count;
+    ours = count;
+}
+
+void nf_free_all_threads(void) {
+    DIR *tasks = opendir("/proc/self/task");
+    const struct dirent *entry;
+    while (tasks && at_start_bytes > 0 && (entry = readdir(tasks)))
+        if (*entry->d_name != '.') kernel(SYS_sched_setaffinity, atoi(entry->d_name), sizeof at_start, at_start);
+    if (tasks) closedir(tasks);
+}
+
 bool nf_unbind(const uint32_t *cpus, uint32_t count, unsigned char before[PT_MASK]) {
     unsigned char next[PT_MASK];
     if (!ours || at_start_bytes <= 0) return false;
@@ -94,7 +109,7 @@ bool nf_planned_open(uint32_t count) {
 
 void nf_planned_started(uint32_t number, uint32_t thread) {
     planned_threads[number].thread = thread;
-    atomic_store(&planned_threads[number].tid, gettid());
+    atomic_store(&planned_threads[number].tid, np_tid());
 }
 
 void nf_planned_ended(uint32_t number) { atomic_store(&planned_threads[number].tid, 0); }
@@ -120,15 +135,14 @@ static bool is_planned(pid_t tid) {
  * Libraries may ask before our constructor has run (libgomp's), when the thread is on its cpus already: np_active() first.
  */
 
-static bool is_self(pid_t tid) { return tid == 0 || tid == gettid(); }
+static bool is_self(pid_t tid) { return tid == 0 || tid == np_tid(); }
 
 static bool hidden(pid_t tid) { return np_active() && bound && at_start_bytes > 0 && is_self(tid); }
 
-static int show_start(size_t bytes, void *mask) {
-    if (bytes < (size_t)at_start_bytes) return EINVAL;
+/* In place of what the kernel said. */
+static void show_start(size_t bytes, void *mask) {
     memset(mask, 0, bytes);
-    memcpy(mask, at_start, (size_t)at_start_bytes);
-    return 0;
+    memcpy(mask, at_start, bytes < sizeof at_start ? bytes : sizeof at_start);
 }
 
 /* Runtimes bind themselves to each cpu in turn to look at it, and then to all that they found at their start (hwloc,
@@ -143,7 +157,7 @@ static bool covers_start_mask(const void *mask, size_t bytes) {
 
 /* Whether a planned thread is where the plan has it, whatever it or another asked for. */
 static bool keeps_plan(pid_t tid, const void *mask, size_t bytes) {
-    if (!np_active() || !mask || !(is_self(tid) ? plan_cpus != NULL : is_planned(tid))) return false;
+    if (np_sandboxed() || !np_active() || !mask || !(is_self(tid) ? plan_cpus != NULL : is_planned(tid))) return false;
     if (!covers_start_mask(mask, bytes)) return overrides;
     return !is_self(tid) || bound || nf_bind(plan_cpus, plan_cpu_count, true) == 0;
 }
@@ -154,15 +168,16 @@ static void note_own_mask(pid_t tid) {
 
 int sched_getaffinity(pid_t tid, size_t bytes, cpu_set_t *mask) {
     NP_REAL(int, "sched_getaffinity", pid_t, size_t, cpu_set_t *);
-    if (!hidden(tid)) return real(tid, bytes, mask);
-    int error = show_start(bytes, mask);
-    if (error) errno = error;
-    return error ? -1 : 0;
+    int result = real(tid, bytes, mask);
+    if (result == 0 && hidden(tid)) show_start(bytes, mask);
+    return result;
 }
 
 int pthread_getaffinity_np(pthread_t thread, size_t bytes, cpu_set_t *mask) {
     NP_REAL(int, "pthread_getaffinity_np", pthread_t, size_t, cpu_set_t *);
-    return pthread_equal(thread, pthread_self()) && hidden(0) ? show_start(bytes, mask) : real(thread, bytes, mask);
+    int error = real(thread, bytes, mask);
+    if (!error && pthread_equal(thread, pthread_self()) && hidden(0)) show_start(bytes, mask);
+    return error;
 }
 
 int sched_setaffinity(pid_t tid, size_t bytes, const cpu_set_t *mask) {
@@ -173,10 +188,10 @@ int sched_setaffinity(pid_t tid, size_t bytes, const cpu_set_t *mask) {
     return result;
 }
 
-/* Where glibc keeps a thread's tid is its secret, but the clock of a thread names it. 0: it has ended. */
+/* As np_tid has it. 0: it has ended. */
 static pid_t tid_of(pthread_t thread) {
     clockid_t clock;
-    if (pthread_equal(thread, pthread_self())) return gettid();
+    if (pthread_equal(thread, pthread_self())) return np_tid();
     return pthread_getcpuclockid(thread, &clock) ? 0 : (pid_t)(~(unsigned)clock >> 3);
 }
 
@@ -190,22 +205,14 @@ int pthread_setaffinity_np(pthread_t thread, size_t bytes, const cpu_set_t *mask
     return error;
 }
 
-/* Runtimes that ask the kernel directly (libomp) get the same answers. Of the six arguments a caller gives those that its
- * call has; the rest is read from wherever it would be, as libc does.
- */
-__attribute__((no_sanitize_address)) long syscall(long number, ...) {
-    NP_REAL(long, "syscall", long, ...);
-    va_list more;
-    long a[6];
-    va_start(more, number);
-    for (int i = 0; i < 6; i++) a[i] = va_arg(more, long);
-    va_end(more);
-    if (number == SYS_sched_getaffinity && hidden((pid_t)a[0])) {
-        errno = show_start((size_t)a[1], (void *)a[2]);
-        return errno ? -1 : at_start_bytes;
-    }
-    if (number == SYS_sched_setaffinity && keeps_plan((pid_t)a[0], (void *)a[2], (size_t)a[1])) return 0;
-    long result = real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+/* Runtimes that ask the kernel directly (libomp) get the same answers. */
+bool nf_affinity_call(long number, const long a[6], long *result) {
+    *result = 0;
+    return number == SYS_sched_setaffinity && keeps_plan((pid_t)a[0], (void *)a[2], (size_t)a[1]);
+}
+
+void nf_affinity_called(long number, const long a[6], long result) {
     if (number == SYS_sched_setaffinity && result == 0) note_own_mask((pid_t)a[0]);
-    return result;
+    /* the kernel fills no more than it has cpus for */
+    if (number == SYS_sched_getaffinity && result > 0 && hidden((pid_t)a[0])) show_start((size_t)result, (void *)a[2]);
 }

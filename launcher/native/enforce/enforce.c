@@ -19,6 +19,7 @@ enum { LOG_BYTES = 32 << 20 };
 
 static struct pt_table table;
 static bool loaded, next_touch_here;
+static _Atomic bool followed; /* by a tracer, since this process restricts its system calls */
 static _Atomic int others; /* threads beside the main one that live or are being made */
 static struct placed *placed;
 static uint32_t single; /* regions of the plan that are one block each; rules come after them */
@@ -82,6 +83,12 @@ static void start(void) {
 
 static uint32_t number_of(const struct pt_thread *thread) { return (uint32_t)(thread - table.threads); }
 
+static void place_stack(uint32_t number, const struct pt_thread *plan, uintptr_t stack, size_t bytes) {
+    if (!plan || plan->node < 0 || !stack || !np_may_call()) return;
+    if (number != 0) nf_place_stack(stack, bytes, plan->node);
+    else if (table.header->nodes > 1) nf_move_stack(stack + bytes, plan->node);
+}
+
 static void thread_born(uint32_t number, uint64_t path, uintptr_t stack, size_t stack_bytes) {
     if (!loaded) return;
     int saved = errno;
@@ -89,19 +96,24 @@ static void thread_born(uint32_t number, uint64_t path, uintptr_t stack, size_t 
     const struct pt_thread *bind = plan ? plan : pt_find_unplanned(&table, process_hash());
     /* Before it is bound: from here on another thread's wish does not move it. */
     if (plan) nf_planned_started(number_of(plan), number);
-    int error = bind ? nf_bind(&table.cpus[bind->first_cpu], bind->cpus, plan != NULL) : 0;
-    bool stack_too = plan && plan->node >= 0 && stack;
-    if (stack_too && number != 0) nf_place_stack(stack, stack_bytes, plan->node);
-    if (stack_too && number == 0 && table.header->nodes > 1) nf_move_stack(stack + stack_bytes, plan->node);
-    nf_log_affinity(number, path, error, plan != NULL, false, 0);
+    if (!np_enter()) {
+        if (bind && followed) nf_bound_from_outside(&table.cpus[bind->first_cpu], bind->cpus, plan != NULL);
+        return;
+    }
+    int error = !bind || !np_may_call() ? 0 : nf_bind(&table.cpus[bind->first_cpu], bind->cpus, plan != NULL);
+    place_stack(number, plan, stack, stack_bytes);
+    if (np_may_call()) nf_log_affinity(number, path, error, plan != NULL, false, 0);
+    np_leave();
     errno = saved;
 }
-
 static void thread_ends(uint32_t number, uint64_t path) {
     if (loaded && number != 0) atomic_fetch_sub(&others, 1);
     const struct pt_thread *plan = loaded ? pt_find_thread(&table, process_hash(), path) : NULL;
     if (!plan) return;
-    nf_log_affinity(number, plan->path, 0, true, true, 0);
+    if (np_enter()) {
+        if (np_may_call()) nf_log_affinity(number, plan->path, 0, true, true, 0);
+        np_leave();
+    }
     nf_planned_ended(number_of(plan));
 }
 
@@ -109,7 +121,11 @@ static void thread_ends(uint32_t number, uint64_t path) {
 
 static void place(const struct pt_region *region, uintptr_t address, size_t bytes) {
     uint64_t number = (uint64_t)(region - table.regions);
-    int error = nf_place(&table, region, address, bytes);
+    int error = EPERM;
+    if (np_enter()) {
+        if (np_may_call()) error = nf_place(&table, region, address, bytes);
+        np_leave();
+    }
     np_log(NF_APPLIED_REGION, np_thread_number(), (uint32_t)error, number, address, bytes, 0);
     placed[number].bytes = bytes;
     atomic_store(&placed[number].address, address);
@@ -117,7 +133,7 @@ static void place(const struct pt_region *region, uintptr_t address, size_t byte
 
 /* A program that was alone makes its first thread: what it did alone is over, and others come to use its memory. */
 static void thread_coming(int change) {
-    if (!loaded || atomic_fetch_add(&others, change) != 0 || change < 0 || !next_touch_here) return;
+    if (!loaded || atomic_fetch_add(&others, change) != 0 || change < 0 || !next_touch_here || !np_may_call()) return;
     int saved = errno;
     for (uint32_t i = 0; i < single; i++) {
         uintptr_t address = table.regions[i].policy == PT_NEXT_TOUCH ? atomic_load(&placed[i].address) : 0;
@@ -150,7 +166,11 @@ static bool place_by_rule(const struct pt_region *block, uintptr_t address) {
     const struct pt_region *rule = pt_find_rule(&table, block);
     uint32_t number = rule ? (uint32_t)(rule - table.regions) : 0;
     if (!rule || !nf_block_add(address, block->bytes, number)) return false;
-    int error = nf_place_block(&table, rule, address, block->bytes);
+    int error = EPERM;
+    if (np_enter()) {
+        if (np_may_call()) error = nf_place_block(&table, rule, address, block->bytes);
+        np_leave();
+    }
     nf_block_placed(number - single, number, block->bytes, error);
     return true;
 }
@@ -175,8 +195,16 @@ static bool region_made(enum np_region kind, uintptr_t address, size_t bytes, ui
 }
 
 static void look_at(uint32_t number, uintptr_t address, size_t bytes) {
+    if (!np_enter()) return;
     nt_leaving(address, bytes); /* the kernel does not tell where pages are that cannot be accessed */
-    nf_verify(&table, &table.regions[number], address, bytes);
+    if (np_may_call()) nf_verify(&table, &table.regions[number], address, bytes);
+    np_leave();
+}
+
+static void unplace(uint32_t number, uintptr_t address, size_t bytes) {
+    if (table.regions[number].kind != PT_HEAP || !np_enter()) return;
+    if (np_may_call()) nf_unplace(address, bytes);
+    np_leave();
 }
 
 /* One that a rule has placed; false: it is none of these. */
@@ -186,7 +214,7 @@ static bool block_gone(uintptr_t address) {
     if (!nf_block_take(address, &bytes, &number)) return false;
     int saved = errno;
     if (nf_block_is_looked_at(number - single)) look_at(number, address, bytes);
-    if (table.regions[number].kind == PT_HEAP) nf_unplace(address, bytes);
+    unplace(number, address, bytes);
     errno = saved;
     return true;
 }
@@ -201,7 +229,7 @@ static void region_gone(enum np_region kind, uintptr_t address, size_t unmapped)
         if (!atomic_compare_exchange_strong(&placed[i].address, &expected, 0)) continue;
         int saved = errno;
         look_at(i, address, placed[i].bytes);
-        if (table.regions[i].kind == PT_HEAP) nf_unplace(address, placed[i].bytes);
+        unplace(i, address, placed[i].bytes);
         errno = saved;
         return;
     }
@@ -250,9 +278,25 @@ static void forked(void) {
     find_process();
 }
 
+/* What there is to say is said now; a tracer goes on with the threads, and later memory is the process's. */
+static void sandbox_coming(void) {
+    const uint32_t *nodes;
+    if (!loaded) return;
+    nt_retire();
+    for (uint32_t i = 0; i < single; i++) {
+        uintptr_t address = atomic_load(&placed[i].address);
+        if (address) look_at(i, address, placed[i].bytes);
+    }
+    uint32_t count = pt_memory_nodes(&table, process_hash(), &nodes);
+    if (count) nf_set_process(nodes, count);
+    atomic_store(&followed, nf_follow_from_outside());
+    if (!atomic_load(&followed)) nf_free_all_threads();
+    np_log(NF_RETIRED, np_thread_number(), atomic_load(&followed), 0, 0, 0, 0);
+}
+
 static void end(void) {
     if (!loaded) return;
-    for (uint32_t i = 0; i < table.header->threads; i++) {
+    for (uint32_t i = 0; i < table.header->threads && np_may_call(); i++) {
         uint32_t thread;
         pid_t tid = nf_planned_take(i, &thread);
         if (tid) nf_log_affinity(thread, table.threads[i].path, 0, true, true, tid);
@@ -278,6 +322,7 @@ const struct np_hooks np_hooks = {
     .start = start,
     .forked = forked,
     .end = end,
+    .sandbox_coming = sandbox_coming,
     .thread_coming = thread_coming,
     .thread_born = thread_born,
     .thread_ends = thread_ends,
@@ -290,4 +335,6 @@ const struct np_hooks np_hooks = {
     .exec_change = nf_exec_change,
     .exec_leaves = nf_exec_leaves,
     .exec_over = nf_exec_over,
+    .call = nf_affinity_call,
+    .called = nf_affinity_called,
 };

@@ -22,6 +22,7 @@ enum {
     NF_RULE_BLOCKS, /* a: errno of binding, b: number in the plan, c: blocks that the rule has placed, d: bytes of these */
     NF_MEMORY, /* b: bytes of the large blocks, mappings and static data so far, c: of those in the plan */
     NF_PROGRAM, /* text: the file that runs */
+    NF_RETIRED, /* system calls are restricted from now on; a: 1 a tracer goes on for us, 0 nobody does */
 };
 
 /* ---- policy.c ---- */
@@ -35,6 +36,8 @@ enum nf_how {
 int nf_set_node(uintptr_t start, uintptr_t end, uint32_t node, unsigned how);
 bool nf_lacks_room(uint32_t node); /* now, or when something was to be bound to it */
 void nf_reset_policy(uintptr_t start, uintptr_t end); /* to first touch */
+/* Memory of the process as a whole, where it is not placed piece by piece; what threads are made now has it, too. */
+void nf_set_process(const uint32_t *nodes, uint32_t count);
 /* In equal parts over the nodes of the runs, or in proportion to the runs' bytes. */
 int nf_interleave(uintptr_t start, uintptr_t end, const struct pt_run *runs, uint32_t count, unsigned how);
 void nf_move_stack(uintptr_t top, int node);
@@ -79,7 +82,14 @@ int nf_bind(const uint32_t *cpus, uint32_t count, bool planned);
  */
 bool nf_unbind(const uint32_t *cpus, uint32_t count, unsigned char before[PT_MASK]);
 void nf_bind_again(unsigned char before[PT_MASK]);
+/* A tracer has done that for the calling thread. */
+void nf_bound_from_outside(const uint32_t *cpus, uint32_t count, bool planned);
+void nf_free_all_threads(void); /* to run where they would without us */
 void nf_log_affinity(uint32_t thread, uint64_t path, int error, bool planned, bool later, pid_t tid);
+
+/* What the program asks for by syscall(). */
+bool nf_affinity_call(long number, const long arguments[6], long *result);
+void nf_affinity_called(long number, const long arguments[6], long result);
 
 /* Planned threads of this process that live, by their number in the plan. */
 bool nf_planned_open(uint32_t count);
@@ -95,6 +105,7 @@ const uint32_t *nf_cpus_after_exec(char *const *environment, uint32_t *count);
 
 /* ---- outside.c ---- */
 
+bool nf_follow_from_outside(void); /* have a tracer bind what this process has yet to make */
 size_t nf_exec_room(struct np_exec *call);
 void nf_exec_change(struct np_exec *call, void *room);
 bool nf_exec_leaves(struct np_exec *call);

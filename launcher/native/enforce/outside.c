@@ -3,13 +3,17 @@
  */
 #include "enforce.h"
 #include "exec.h"
+#include "preload.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define PRELOAD "LD_PRELOAD"
@@ -60,7 +64,43 @@ static const char *tracer(void) {
     return usable ? known[TRACER] : NULL;
 }
 
+/* A fork of which the program will never hear: no signal at its end, and not among its children. */
+static pid_t quiet_fork(void) { return (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL); }
+
+bool nf_follow_from_outside(void) {
+    extern char **environ;
+    char pid[16], entry[16], answer, *by = (char *)tracer(), *log = (char *)np_log_path();
+    int attached[2]; /* a pipe: the tracer writes when it has */
+    if (!by || !log || pipe2(attached, O_CLOEXEC)) return false;
+    snprintf(pid, sizeof pid, "%d", getpid());
+    snprintf(entry, sizeof entry, "%u", np_process_entry());
+    char *argv[] = {by, "follow", known[PLAN], known[LOG], known[OVERRIDE] ? "hold" : "yield", pid, entry, log, NULL};
+    char *kept[] = {NULL};
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+    pid_t between = quiet_fork();
+    if (between == 0) {
+        NP_REAL(int, "execve", const char *, char *const[], char *const[]);
+        unsigned char ours[PT_MASK];
+        nf_unbind(NULL, 0, ours); /* it tells what we have to those that it follows */
+        dup2(attached[1], STDOUT_FILENO);
+        real(by, argv, kept);
+        syscall(SYS_exit_group, 1);
+    }
+    close(attached[1]);
+    bool done = between > 0 && read(attached[0], &answer, 1) == 1;
+    close(attached[0]);
+    if (between > 0) waitpid(between, NULL, __WCLONE);
+    prctl(PR_SET_PTRACER, 0, 0, 0, 0);
+    return done;
+}
+
+static size_t room_without_us(const struct np_exec *call) {
+    const char *preload = np_value_of(call->envp, PRELOAD);
+    return preload ? (np_count(call->envp) + 2) * sizeof(char *) + sizeof PRELOAD + strlen(preload) + 1 : 0;
+}
+
 size_t nf_exec_room(struct np_exec *call) {
+    if (known[PLAN] && np_sandboxed()) return room_without_us(call);
     if (!known[PLAN] || (call->fit = np_fit_of(call->path)) == NP_FITS) return 0;
     const char *preload = np_value_of(call->envp, PRELOAD);
     size_t arrays = np_count(call->argv) + BEFORE + 2 + np_count(call->envp) + 2;
@@ -75,7 +115,19 @@ static char **without_preload(char *const *envp, char **kept) {
     return kept;
 }
 
+/* Where system calls are restricted it is not known what would start with this library: neither is it of use there. */
+static void leave_out(struct np_exec *call, char **kept) {
+    char *text = (char *)(kept + np_count(call->envp) + 2), *value = stpcpy(text, PRELOAD "=");
+    char **end = without_preload(call->envp, kept);
+    if (*np_preload_without_us(np_value_of(call->envp, PRELOAD), value)) end[0] = text, end[1] = NULL;
+    call->envp = kept;
+}
+
 void nf_exec_change(struct np_exec *call, void *given) {
+    if (np_sandboxed()) {
+        leave_out(call, given);
+        return;
+    }
     struct room *room = given;
     char **argv = room->rest, **kept = argv + np_count(call->argv) + BEFORE + 2;
     char *text = (char *)(kept + np_count(call->envp) + 2), *value = stpcpy(text, PRELOAD "=");
@@ -126,10 +178,11 @@ static bool takes_us(const struct np_exec *call) {
  * of its plan: what the loader reads and writes is on their node.
  */
 bool nf_exec_leaves(struct np_exec *call) {
+    if (!known[PLAN] || !np_may_call()) return false;
     int saved = errno;
     uint32_t count = 0;
-    const uint32_t *cpus = known[PLAN] && takes_us(call) ? nf_cpus_after_exec(call->envp, &count) : NULL;
-    bool left = known[PLAN] && nf_unbind(cpus, count, call->kept);
+    const uint32_t *cpus = takes_us(call) ? nf_cpus_after_exec(call->envp, &count) : NULL;
+    bool left = nf_unbind(cpus, count, call->kept);
     if (left) nf_balance_after_exec(true);
     errno = saved;
     return left;

@@ -78,6 +78,12 @@ int nf_set_node(uintptr_t start, uintptr_t end, uint32_t node, unsigned how) {
     return start < end ? set_policy(start, end, mode, mask, how) : error;
 }
 
+void nf_set_process(const uint32_t *nodes, uint32_t count) {
+    unsigned long mask[MASK_WORDS] = {0};
+    for (uint32_t i = 0; i < count; i++) mask[nodes[i] / WORD] |= 1ul << nodes[i] % WORD;
+    if (count) syscall(SYS_set_mempolicy, count > 1 ? MPOL_INTERLEAVE : MPOL_PREFERRED, mask, PT_MAX_NODE + 2);
+}
+
 void nf_reset_policy(uintptr_t start, uintptr_t end) {
     if (start < end) set_policy(start, end, MPOL_DEFAULT, NULL, 0);
 }

@@ -133,7 +133,7 @@ static void unblock_in_handlers(void) {
     }
 }
 
-enum { UNTRIED, READY, IMPOSSIBLE };
+enum { UNTRIED, READY, IMPOSSIBLE, RETIRED };
 static _Atomic int state;
 
 /* The lock is held: a child finds it done, or not begun. */
@@ -165,6 +165,19 @@ bool nt_catch_faults(void) {
     }
     return atomic_load(&state) == READY;
 }
+
+void nt_retire(void) {
+    nt_flush();
+    nt_release(0, UINTPTR_MAX);
+    unsigned long blocked = nt_lock();
+    if (atomic_exchange(&state, RETIRED) == READY) {
+        atomic_store(&catching, false);
+        real_sigaction(SIGSEGV, &program_action, NULL);
+    }
+    nt_unlock(blocked);
+}
+
+bool nt_retired(void) { return atomic_load(&state) == RETIRED; }
 
 /* ---- what the program asks for ---- */
 

@@ -103,6 +103,7 @@ int nt_mark_memory(uintptr_t address, size_t bytes, size_t granule, int how) {
     if (granule & (granule - 1)) return EINVAL;
     end &= ~(page - 1);
     if (!bytes) return 0;
+    if (nt_retired()) return EPERM;
     unsigned nodes = count_nodes();
     how = how_asked(how);
     if (how == NUMAPLAN_AUTO && nodes < 2) return 0;

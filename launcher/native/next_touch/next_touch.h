@@ -94,6 +94,8 @@ int nt_mark_memory(uintptr_t address, size_t bytes, size_t granule, int how);
 /* ---- fault.c ---- */
 
 bool nt_catch_faults(void); /* once */
+void nt_retire(void); /* nothing is marked any more, or ever again; SIGSEGV is the program's */
+bool nt_retired(void);
 
 /* ---- calls.c ---- */
 

@@ -29,12 +29,16 @@ void tr_ignore_signals(void) {
         signal(meant_for_the_program[i], SIG_IGN);
 }
 
-int tr_trace(pid_t pid, const char *name, const char *table, const char *folder, const char *mode) {
+static bool attach(const struct tr_target *to) {
+    return to->log ? tr_resume(to->pid, to->name, to->children, to->log) : tr_seize(to->pid, to->name);
+}
+
+int tr_trace(const struct tr_target *target, const char *table, const char *folder, const char *mode) {
     bool holds = !strcmp(mode, "hold");
     tr_ignore_signals();
     tr_affinity_start();
     if (!tr_bind_open(table, folder, holds)) return 2;
-    if (!tr_seize(pid, name)) return 3;
+    if (!attach(target)) return 3;
     if (write(STDOUT_FILENO, "y", 1) != 1) return 3;
     close(STDOUT_FILENO);
     look_around(holds);

@@ -44,10 +44,14 @@ static int set(const struct tr_task *task, const struct pt_thread *row) {
     return syscall(SYS_sched_setaffinity, task->tid, sizeof mask, mask) ? errno : 0;
 }
 
+void tr_know(struct tr_task *task) {
+    task->plan = task->path ? pt_find_thread(&table, task->process->hash, pt_hash(task->path)) : NULL;
+    task->planned = task->plan != NULL;
+}
+
 void tr_bind(struct tr_task *task) {
     if (!task->path) return;
-    task->plan = pt_find_thread(&table, task->process->hash, pt_hash(task->path));
-    task->planned = task->plan != NULL;
+    tr_know(task);
     int error = set(task, task->plan ? task->plan : pt_find_unplanned(&table, task->process->hash));
     log_task('b', task, error);
 }

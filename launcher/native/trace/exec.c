@@ -20,14 +20,14 @@
 enum { TABLE = 2, FOLDER, MODE, FIT, PRELOADED, PROGRAM, ARGV, NOT_RUN = 127 };
 
 /* `p0.1.2`: from the control file's entries up to the first. */
-static void name_of(const struct np_entry *entry, char name[TR_PATH]) {
+void tr_name_of(const struct np_entry *entry, char name[TR_PATH]) {
     const struct np_entry *parent = np_process_parent(entry);
     if (entry->rank) {
         snprintf(name, TR_PATH, "r%u", entry->rank - 1);
     } else if (!parent) {
         strcpy(name, "p0");
     } else {
-        name_of(parent, name);
+        tr_name_of(parent, name);
         size_t length = strlen(name), room = TR_PATH - length;
         if (!length || (size_t)snprintf(name + length, room, ".%u", entry->number) >= room) *name = 0;
     }
@@ -35,12 +35,19 @@ static void name_of(const struct np_entry *entry, char name[TR_PATH]) {
 
 static bool start_naming(char *folder, char name[TR_PATH]) {
     if (setenv("NUMAPLAN_LOG", folder, 1) || !np_processes_open()) return false;
-    name_of(np_process(), name);
+    tr_name_of(np_process(), name);
     return *name;
 }
 
 /* A fork of which the program will never hear: no signal at its end, and not among its children. */
-static pid_t quiet_fork(void) { return (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL); }
+pid_t tr_quiet_fork(void) { return (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL); }
+
+void tr_leave_program(void) {
+    setsid();
+    close(STDIN_FILENO);
+    close(STDERR_FILENO);
+    close_range(STDERR_FILENO + 1, ~0u, 0); /* the program's: who reads from it waits for their end */
+}
 
 /* In a child of its child, so that who becomes the program has no child more than it would have had. */
 static void trace_from_outside(char **argv, const char *name) {
@@ -49,15 +56,12 @@ static void trace_from_outside(char **argv, const char *name) {
     pid_t pid = getpid();
     if (pipe(attached)) return;
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-    pid_t between = quiet_fork();
+    pid_t between = tr_quiet_fork();
     if (between == 0) {
-        if (quiet_fork() == 0) {
-            setsid();
+        if (tr_quiet_fork() == 0) {
             dup2(attached[1], STDOUT_FILENO);
-            close(STDIN_FILENO);
-            close(STDERR_FILENO);
-            close_range(STDERR_FILENO + 1, ~0u, 0); /* the program's: who reads from it waits for their end */
-            _exit(tr_trace(pid, name, argv[TABLE], argv[FOLDER], argv[MODE]));
+            tr_leave_program();
+            _exit(tr_trace(&(struct tr_target){pid, name, NULL, 0}, argv[TABLE], argv[FOLDER], argv[MODE]));
         }
         _exit(0);
     }

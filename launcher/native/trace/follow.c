@@ -14,12 +14,14 @@ enum {
     PTRACE_O_TRACESYSGOOD
 };
 
+bool tr_attach(pid_t tid) { return ptrace(PTRACE_SEIZE, tid, NULL, OPTIONS) == 0; }
+
 bool tr_seize(pid_t pid, const char *name) {
     struct tr_task *task = tr_add(pid);
     struct tr_process *process = tr_new_process(pid, name);
     if (!task || !process) return false;
     tr_join(task, process, "0");
-    return ptrace(PTRACE_SEIZE, pid, NULL, OPTIONS) == 0;
+    return tr_attach(pid);
 }
 
 static void resume(const struct tr_task *task, int signal) {

@@ -56,6 +56,7 @@ void tr_exec_thread(struct tr_process *process, struct tr_task *task, pid_t form
 
 bool tr_bind_open(const char *table, const char *folder, bool hold);
 void tr_bind(struct tr_task *task);
+void tr_know(struct tr_task *task); /* what the plan says of it, without binding it */
 void tr_bind_again(struct tr_task *task); /* where the plan holds against the program's own wish */
 void tr_bound_end(struct tr_task *task);
 
@@ -67,18 +68,34 @@ void tr_answer_affinity(struct tr_task *task);
 
 /* ---- follow.c ---- */
 
+bool tr_attach(pid_t tid);
 bool tr_seize(pid_t pid, const char *name);
 void tr_follow(void);
 
+/* ---- resume.c ---- */
+
+bool tr_resume(pid_t pid, const char *name, uint32_t children, const char *log);
+
 /* ---- attach.c ---- */
+
+struct
+    tr_target { /* log: of the library, that looked after it until now and had it make so many children; NULL: none did */
+    pid_t pid;
+    const char *name, *log;
+    uint32_t children;
+};
 
 void tr_ignore_signals(void); /* that are meant for the program */
 /* Attaches to a process, says so on stdout, follows it to its end; the exit code. */
-int tr_trace(pid_t pid, const char *name, const char *table, const char *folder, const char *mode);
+int tr_trace(const struct tr_target *target, const char *table, const char *folder, const char *mode);
 
 /* ---- exec.c, folder.c: what else the program does ---- */
 
 int tr_exec(int argc, char **argv, char **envp);
+struct np_entry;
+void tr_name_of(const struct np_entry *entry, char name[TR_PATH]);
+pid_t tr_quiet_fork(void);
+void tr_leave_program(void); /* who was the program by its descriptors and its session */
 /* Keeps a folder made in the first of these places until its launch is over; 0, or the errno of why there is none. */
 int tr_hold_folder(int places, char **place);
 

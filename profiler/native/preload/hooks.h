@@ -46,6 +46,8 @@ struct np_hooks {
     void (*start)(void);
     void (*forked)(void); /* in the child, whose main thread was born before */
     void (*end)(void);
+    /* The calling thread is about to restrict the process's system calls: from now on no hook makes one (sandbox.c). */
+    void (*sandbox_coming)(void);
 
     /* Threads, by number in the process and hash of the creation path. */
     void (*thread_coming)(int change); /* 1: a thread is about to be made, -1: it was not */
@@ -71,6 +73,10 @@ struct np_hooks {
     /* Last, whether or not it was changed; true: the calling thread is as what is started is to find itself ... */
     bool (*exec_leaves)(struct np_exec *call);
     void (*exec_over)(struct np_exec *call); /* ... and then, if it is still here, as before again */
+
+    /* Calls by syscall(); the first may answer one itself. */
+    bool (*call)(long number, const long arguments[6], long *result);
+    void (*called)(long number, const long arguments[6], long result);
 };
 
 extern const struct np_hooks np_hooks;

@@ -150,11 +150,12 @@ static void scan_modules(void) {
 }
 
 void np_modules_scan(void) {
-    if (!np_wanted.regions) return;
+    if (!np_wanted.regions || !np_enter()) return;
     int saved = errno;
     atomic_fetch_add(&looking, 1);
     if (!atomic_load(&forking)) scan_modules();
     atomic_fetch_sub(&looking, 1);
+    np_leave();
     errno = saved;
 }
 

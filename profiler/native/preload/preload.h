@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #pragma GCC visibility push(hidden)
 
@@ -62,6 +63,8 @@ enum np_kind {
     NP_MODULE_END, /* b: load bias */
     NP_AREA, /* b: address, c: bytes: anonymous memory found at the end */
     NP_MARK, /* a: 1 the program says that its work begins, 0 that it ends */
+    NP_SANDBOX, /* the process restricted its system calls: what comes now is what needs none */
+    NP_NOTHING, /* and its text */
     NP_OTHERS = 32, /* and up: records of who uses this library, which it does not know */
 };
 
@@ -77,8 +80,26 @@ struct np_record {
 };
 _Static_assert(sizeof(struct np_record) == 64, "the reader relies on it");
 
+struct np_log_header {
+    char magic[8];
+    uint32_t version, slot_bytes;
+    uint32_t entry, image, pid, parent_image;
+    uint64_t start_ns, fork_ns;
+    _Atomic uint64_t cursor; /* slots claimed, those of the header included */
+    _Atomic uint64_t dropped; /* records for which there was no room */
+    uint64_t spare[8];
+};
+
+static inline uint32_t np_check_of(const struct np_record *record) {
+    const size_t skip = sizeof record->check;
+    uint32_t check = (uint32_t)np_hash(NP_HASH_START, (const char *)record + skip, sizeof *record - skip);
+    return check ? check : 1;
+}
+
 bool np_log_open(void); /* lazily: a forked child that only execs never has a file */
+void np_log_keep_room(void); /* for what is logged when it cannot grow any more; no other thread may grow it */
 void np_log_forget(void); /* in a forked child: the mapping is the parent's */
+const char *np_log_path(void); /* of the file, NULL when none is open */
 uint32_t np_log_image(void); /* number of this process image's log, 0 when none is open */
 void np_log(uint16_t kind, uint32_t thread, uint32_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
 void np_log_text(const struct np_record *fields, const void *text, size_t bytes);
@@ -87,6 +108,16 @@ void np_log_text(const struct np_record *fields, const void *text, size_t bytes)
 
 bool np_active(void); /* starts the library if libc is ready; false when this process is not ours to see */
 bool np_awake(void); /* the same, without starting it */
+pid_t np_home(void); /* the process; a child of vfork is another */
+
+/* ---- sandbox.c: processes that restrict their system calls ---- */
+
+bool np_sandboxed(void); /* this one does: no call is made for our sake */
+/* The same, the kernel asked, too: before calls that filters forbid. */
+bool np_may_call(void);
+/* Between these two calls may be made, but where np_enter says no: then there is nothing to leave. */
+bool np_enter(void);
+void np_leave(void);
 
 /* ---- self.c ---- */
 
@@ -102,6 +133,7 @@ struct np_thread {
 extern NP_THREAD struct np_thread np_self;
 void np_threads_start(bool forked);
 uint32_t np_thread_number(void); /* the calling one's */
+pid_t np_tid(void); /* without a system call */
 uint32_t np_new_thread(void); /* a number for one that is about to be made */
 size_t np_default_stack(void); /* bytes */
 

@@ -17,7 +17,8 @@ struct control { /* 64 bytes, then the entries */
     uint32_t version, entry_bytes, capacity;
     _Atomic uint32_t used;   /* may pass capacity: processes for which there was no room */
     _Atomic uint32_t images; /* logs opened so far */
-    uint32_t spare[9];
+    uint32_t filters; /* of system calls, of who started the job, and one more; 0: not known */
+    uint32_t spare[8];
 };
 _Static_assert(sizeof(struct control) == 64, "the writer relies on it");
 
@@ -27,10 +28,12 @@ static struct control *control;
 static uint32_t capacity; /* as it was when it was checked: others can write there */
 static struct np_entry *entries, *self;
 static uint64_t fork_ns;
+static bool filtered;
 static uint32_t inherited; /* log whose regions this image began with (fork), 0 after exec */
 static __thread uint32_t next_child __attribute__((tls_model("initial-exec")));
 
 struct np_entry *np_process(void) { return self; }
+bool np_filtered_at_start(void) { return filtered; }
 uint32_t np_process_entry(void) { return (uint32_t)(self - entries); }
 uint32_t np_next_image(void) { return atomic_fetch_add(&control->images, 1) + 1; }
 uint64_t np_fork_time(void) { return fork_ns; }
@@ -64,6 +67,39 @@ static struct np_entry *find(uint32_t pid) {
     for (uint32_t i = used < capacity ? used : capacity; i-- > 0;)
         if (atomic_load_explicit(&entries[i].pid, memory_order_acquire) == pid) return &entries[i];
     return NULL;
+}
+
+/* A number of /proc/self/status; 0 where it has none. Read without libc: see maps.c. */
+static uint32_t own_status(const char *text, const char *name) {
+    for (const char *line = text; *line;) {
+        const char *wanted = name;
+        while (*wanted && *line == *wanted) line++, wanted++;
+        if (!*wanted) {
+            uint32_t value = 0;
+            for (; *line == '\t'; line++) {}
+            for (; *line >= '0' && *line <= '9'; line++) value = value * 10 + (uint32_t)(*line - '0');
+            return value;
+        }
+        while (*line && *line++ != '\n') {}
+    }
+    return 0;
+}
+
+/* Of system calls, that hold for this thread. They stay at exec: a program may be started under more than we were. */
+static uint32_t count_filters(void) {
+    char text[NP_PATH];
+    int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    ssize_t got = file < 0 ? 0 : read(file, text, sizeof text - 1);
+    if (file >= 0) close(file);
+    text[got > 0 ? got : 0] = 0;
+    uint32_t filters = own_status(text, "Seccomp_filters:");
+    return filters ? filters : own_status(text, "Seccomp:"); /* before Linux 5.9: at least whether there is one */
+}
+
+static bool is_sandboxed(void) {
+    uint32_t filters = count_filters();
+    filtered = filters || !control->filters;
+    return control->filters && filters >= control->filters;
 }
 
 /* As getenv, whose accesses would be recorded as the program's: see maps.c. */
@@ -142,11 +178,17 @@ static struct np_entry *add(struct np_entry *parent, uint32_t number, bool exec)
     return entry;
 }
 
+struct np_entry *np_process_at(const char *folder, uint32_t number) {
+    if (strlen(folder) >= sizeof directory) return NULL;
+    strcpy(directory, folder);
+    return map_control() && number < atomic_load(&control->used) && number < capacity ? &entries[number] : NULL;
+}
+
 bool np_processes_open(void) {
     const char *from = np_env("NUMAPLAN_LOG");
     if (!from || from[0] != '/' || strlen(from) >= sizeof directory) return false;
     strcpy(directory, from);
-    if (!map_control()) return false;
+    if (!map_control() || is_sandboxed()) return false;
     np_directory = directory;
     struct np_entry *parent = find((uint32_t)getppid());
     self = find((uint32_t)getpid());

@@ -35,9 +35,13 @@ static void after_fork(void) { np_modules_after_fork(false); }
 static void forked(void) {
     np_modules_after_fork(true);
     if (atomic_load(&state) != AWAKE) return;
-    here = getpid();
     uint32_t image = np_log_image();
     np_log_forget();
+    if (np_sandboxed()) { /* to find out who it is would take calls */
+        atomic_store(&state, NOT_OURS);
+        return;
+    }
+    here = getpid();
     np_fork_child(image);
     np_threads_start(true);
     NP_TELL(forked);
@@ -66,6 +70,8 @@ static NP_COLD bool wake(void) {
 
 bool np_awake(void) { return atomic_load_explicit(&state, memory_order_acquire) == AWAKE; }
 
+pid_t np_home(void) { return here; }
+
 bool np_active(void) {
     int now = atomic_load_explicit(&state, memory_order_acquire);
     return now == AWAKE || (now == ASLEEP && wake());
@@ -77,7 +83,8 @@ __attribute__((constructor(101))) static void at_load(void) {
 }
 
 __attribute__((destructor(101))) static void at_exit(void) {
-    if (atomic_load(&state) != AWAKE || getpid() != here || atomic_exchange(&ended, true)) return;
+    if (atomic_load(&state) != AWAKE) return;
+    if ((!np_sandboxed() && getpid() != here) || atomic_exchange(&ended, true)) return;
     np_modules_scan();
     NP_TELL(end);
     np_process_end();

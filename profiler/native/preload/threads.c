@@ -75,7 +75,7 @@ static void born(struct start *start) {
     np_self = start->self;
     if (!np_self.known) return;
     find_stack(start);
-    np_log(NP_THREAD_START, np_self.number, (uint32_t)gettid(), (uint64_t)start->parent << 32 | child,
+    np_log(NP_THREAD_START, np_self.number, (uint32_t)np_tid(), (uint64_t)start->parent << 32 | child,
            (uint64_t)pthread_self(), start->stack, start->stack_bytes);
     NP_TELL(thread_born, np_self.number, np_self.hash, start->stack, start->stack_bytes);
 }
@@ -90,7 +90,10 @@ static void died(void *unused) {
     (void)unused;
     if (!np_self.known) return;
     char name[16] = "";
-    prctl(PR_GET_NAME, name);
+    if (np_enter()) {
+        if (np_may_call()) prctl(PR_GET_NAME, name);
+        np_leave();
+    }
     NP_TELL(thread_ends, np_self.number, np_self.hash);
     log_name(NP_THREAD_END, np_self.number, name, 0);
 }
@@ -180,7 +183,7 @@ int pthread_setname_np(pthread_t thread, const char *name) {
 /* A thread made by clone() may share its creator's thread-local storage: it must not touch np_self. */
 static int run_clone(void *package) {
     struct start *start = package;
-    np_log(NP_THREAD_START, start->self.number, (uint32_t)gettid(),
+    np_log(NP_THREAD_START, start->self.number, np_sandboxed() ? 0 : (uint32_t)gettid(),
            (uint64_t)start->parent << 32 | start->self.children, 0, 0, 0);
     NP_TELL(thread_born, start->self.number, start->self.hash, 0, 0);
     int result = start->function.c11(start->argument);

@@ -102,8 +102,12 @@ static bool log_area(const struct np_mapping *mapping, void *unused) {
     return true;
 }
 
-static void end(void) {
+static void log_areas(void) {
     if (np_log_image()) np_maps(log_area, NULL);
+}
+
+static void end(void) {
+    if (!np_sandboxed()) log_areas();
 }
 
 const struct np_hooks np_hooks = {
@@ -111,6 +115,7 @@ const struct np_hooks np_hooks = {
     .start = start,
     .forked = forked,
     .end = end,
+    .sandbox_coming = log_areas,
     .region_made = region_made,
     .region_gone = region_gone,
     .module_loaded = module_loaded,
