@@ -1,17 +1,17 @@
 """Programs that restrict their own system calls (seccomp) run as if nobody looked."""
 
+import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from numaplan.profiler.identity.environment import prepare
+from numaplan.profiler.identity.read import read_identity
 from tests.support.launching import build, nlaunch, plan_for
-from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.system
 
-NPROF = Path(sys.executable).parent / "nprof"
 HOW = ["kill", "errno", "trap", "list", "strict", "itself"]
 THREADS = 6  # 0, 0.1 from before, 0.1.1, 0.2 to 0.4
 
@@ -58,9 +58,8 @@ def test_a_question_is_no_restriction(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", HOW)
 def test_it_is_recorded_as_without_us(tmp_path: Path, program: str, how: str) -> None:
-    command = [NPROF, "record", "--backend", "faults", "-o", tmp_path / "t.db", "--", program, how, "3"]
-    result = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False)
-    if result.returncode == 3:
-        pytest.skip(result.stderr.decode())
-    assert result.returncode == 7, result.stderr
-    assert how == "strict" or b"p0:0.4 " in result.stderr
+    environment = prepare(tmp_path, os.environ)
+    result = subprocess.run([program, how, "3"], env=environment, capture_output=True, check=False)
+    assert (result.returncode, result.stdout[:5]) == (7, b"done ")
+    paths = {thread.path for thread in read_identity(tmp_path).threads}
+    assert paths == ({"0"} if how == "strict" else {"0", "0.1", "0.1.1", "0.2", "0.3", "0.4"})
