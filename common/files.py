@@ -1,5 +1,6 @@
 """Files that are either whole or not there: outputs by rename, inputs within a size limit."""
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -53,9 +54,9 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[Path]:
     except OSError as error:
         if error.filename not in (None, str(temporary), str(target)):
             raise
-        raise UsageError(
-            f"{target}: {error.strerror or error}", "choose a path that can be written"
-        ) from error
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        hint = "free some space there, or write elsewhere" if full else "choose a path that can be written"
+        raise UsageError(f"{target}: {error.strerror or error}", hint) from error
     finally:
         if not special:
             with suppress(OSError):

@@ -37,7 +37,8 @@ def prepare(workdir: Path, environment: Mapping[str, str], library: Path = LIBRA
     try:
         _create_control(workdir)
     except OSError as error:
-        raise UsageError(f"{workdir}: {error.strerror}", "set TMPDIR to a folder with room") from error
+        hint = "free some space there, or have it elsewhere (nprof record: -o; nlaunch: TMPDIR)"
+        raise UsageError(f"{workdir}: {error.strerror}", hint) from error
     loaded = environment.get("LD_PRELOAD", "").strip()
     return {
         **environment,

@@ -1,5 +1,7 @@
 """What is in a trace: the facts `nprof info` shows, and the export to Parquet."""
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +69,9 @@ def sample_counts(trace: Trace, column: str) -> dict[str, int]:
     )
 
 
+_NO_ROOM = os.strerror(errno.ENOSPC)
+
+
 def export_parquet(trace: Trace, folder: Path) -> list[Path]:
     """Write one Parquet file a table into `folder` (made when missing), for which the trace was opened.
 
@@ -79,10 +84,17 @@ def export_parquet(trace: Trace, folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"{folder}: {error.strerror}", "name a folder that can be made") from error
-    written = []
+    written: list[Path] = []
     for table in TABLES:
         target = folder / f"{table}.parquet"
-        with atomic_output(target) as temporary:
-            trace.rows(f"COPY {table} TO {quoted(temporary)} (FORMAT parquet, COMPRESSION zstd)")
+        try:
+            with atomic_output(target) as temporary:
+                trace.rows(f"COPY {table} TO {quoted(temporary)} (FORMAT parquet, COMPRESSION zstd)")
+        except UsageError as error:
+            for path in written:  # some of the tables are of no use
+                path.unlink(missing_ok=True)
+            if _NO_ROOM not in error.what:
+                raise
+            raise UsageError(f"{target}: {_NO_ROOM}", "free some space there, or write elsewhere") from error
         written.append(target)
     return written

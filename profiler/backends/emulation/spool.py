@@ -149,13 +149,16 @@ def read_processes(workdir: Path) -> list[ProcessSpool]:
     found = []
     for path in sorted(workdir.glob("emulate-*.threads")):
         if path.stat().st_size < HEADER_BYTES:
-            raise UsageError(f"{workdir}: no room to record (disk full)", "free some space, or set TMPDIR")
+            raise UsageError(
+                f"{workdir}: no room to record (disk full)",
+                "free some space there, or write the trace elsewhere (-o)",
+            )
         found.append(read_process(path))
     for process in found:
         if process.error:
             raise UsageError(
                 f"{workdir}: recording stopped: {os.strerror(process.error)} (disk full?)",
-                "free some space, set TMPDIR to a larger disk, or record with a larger --period",
+                "free some space there, write the trace elsewhere (-o), or record with a larger --period",
             )
     return sorted(found, key=lambda process: process.start_ns)
 
