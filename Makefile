@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup links packages demo test test-systems lint bench fuzz wheel lock clean
+.PHONY: help setup links packages demo test test-systems test-oldest lint bench fuzz wheel lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,11 @@ test: setup ## run all tests that this machine can
 
 test-systems: ## try fresh Debian 12 and 13: demo, unit tests, wheel (root; half an hour)
 	@sh scripts/test-systems.sh
+
+test-oldest: setup ## unit tests with the oldest versions that pyproject.toml allows (Python 3.11 or 3.12)
+	$(BIN)/uv venv --quiet --clear --python '$(PYTHON)' build/oldest
+	$(BIN)/uv pip install --quiet --python build/oldest --resolution lowest-direct --editable '.[dev]'
+	build/oldest/bin/python -m pytest $(PARALLEL) tests/unit
 
 lint: setup ## check style and types
 	$(BIN)/ruff format --check .

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+ROUNDING = 1e-9  # correlations that come of the order in which is summed: such halves do not agree at all
 FLAT = 0.05  # spread over mean below which differences between entries are not followed
 
 Matrix = NDArray[np.float64]
@@ -59,7 +60,8 @@ def split_half(first: Matrix, second: Matrix) -> float:
         return 0.0
     if np.ptp(one) == 0 or np.ptp(other) == 0:
         return 1.0 - min(1.0, abs(float(one.sum() - other.sum())) / float(one.sum() + other.sum()))
-    return float(np.clip(np.corrcoef(one, other)[0, 1], 0.0, 1.0))
+    found = float(np.clip(np.corrcoef(one, other)[0, 1], 0.0, 1.0))
+    return found if found > ROUNDING else 0.0
 
 
 def combine(layers: Sequence[Layer]) -> Communication:
