@@ -11,7 +11,8 @@ _PROC = Path("/proc")
 _NODE_PAGES = re.compile(rb" N([0-9]+)=([0-9]+)")
 _PAGE_KIB = re.compile(rb"kernelpagesize_kB=([0-9]+)")
 _PARENTS_SECONDS = 10.0
-_CPU_FIELD, _PARENT_FIELD = 36, 1  # of /proc/PID/stat, counted behind the name
+_KERNEL_THREAD = 0x00200000  # PF_KTHREAD of the flags
+_CPU_FIELD, _FLAGS_FIELD, _PARENT_FIELD = 36, 6, 1  # of /proc/PID/stat, counted behind the name
 
 
 class ThreadTimes(NamedTuple):
@@ -115,8 +116,15 @@ def newest_task() -> int:
 
 
 def processes_of(user: int) -> list[int]:
-    """All processes of a user."""
-    return sorted(pid for pid in _process_ids() if owner(pid) == user)
+    """All processes of a user, without the kernel's own threads."""
+    return sorted(pid for pid in _process_ids() if owner(pid) == user and not _is_kernels(pid))
+
+
+def _is_kernels(pid: int) -> bool:
+    try:
+        return bool(int(_after_name(_read(f"/proc/{pid}/stat"))[_FLAGS_FIELD]) & _KERNEL_THREAD)
+    except (OSError, IndexError, ValueError):
+        return False
 
 
 def _process_ids() -> list[int]:
