@@ -77,7 +77,12 @@ def refusal(words: list[str]) -> str:
     command = [*words, "-plugin", plugin, sys.executable]
     try:
         answer = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE_S, check=False
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PATIENCE_S,
+            check=False,
+            process_group=0,  # what ends us by our group must not look like its answer
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"does not run: {error}"
