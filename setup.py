@@ -38,7 +38,12 @@ NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
         ["dl", "pthread"],
     ),
     "numaplan.launcher.native.trace": (
-        ["profiler/native/preload/processes.c", "launcher/native/plan_table", "launcher/native/trace"],
+        [
+            "profiler/native/preload/processes.c",
+            "profiler/native/preload/status.c",
+            "launcher/native/plan_table",
+            "launcher/native/trace",
+        ],
         [],
         [],
     ),

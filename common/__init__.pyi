@@ -7,6 +7,7 @@ from .console import (
     make_console as make_console,
     print_lines as print_lines,
     printable as printable,
+    shell_line as shell_line,
     tell as tell,
 )
 from .document import reviewable_json as reviewable_json

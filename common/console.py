@@ -1,5 +1,6 @@
 """Text for people: names come from programs, files and users, and must not reach a terminal as commands."""
 
+import os
 import sys
 from collections.abc import Iterable
 from html import escape
@@ -17,6 +18,25 @@ def printable(text: str) -> str:
 def printable_lines(text: str) -> str:
     """The same for a text of several lines."""
     return "\n".join(map(printable, text.split("\n")))
+
+
+def shell_line(words: Iterable[str]) -> str:
+    """A command as a shell takes it (bash, where a word holds control characters), printable line by line."""
+    return " ".join(_quoted(word) for word in words)
+
+
+def _quoted(word: str) -> str:
+    import shlex
+
+    if word.replace("\n", "").isprintable():
+        return shlex.quote(word)
+    coded = "".join(
+        letter
+        if letter.isprintable() and letter not in "'\\"
+        else "".join(f"\\x{byte:02x}" for byte in os.fsencode(letter))
+        for letter in word
+    )
+    return f"$'{coded}'"
 
 
 def in_page(text: str) -> str:

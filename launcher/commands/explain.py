@@ -1,10 +1,9 @@
 """What a launch will do, and commands of other tools that come near it; runs nothing."""
 
-import shlex
 from collections import defaultdict
 from collections.abc import Sequence
 
-from numaplan.common import check_output, find_program
+from numaplan.common import check_output, find_program, shell_line
 from numaplan.machine import format_list
 from numaplan.mapper import Plan, PlanRegion, make_policy
 
@@ -53,7 +52,7 @@ def explain(launch: CheckedLaunch) -> str:
             *lines,
             "",
             "near equivalents without nlaunch:",
-            *_equivalents(plan, shlex.join(launch.request.argv)),
+            *_equivalents(plan, shell_line(launch.request.argv)),
         ]
     )
 
@@ -65,7 +64,7 @@ def explain_online(options: OnlineOptions, argv: Sequence[str], pids: Sequence[i
     """
     if not (pids or all_mine):
         find_program(argv)
-        lines = [f"would start {shlex.join(argv)}, and refine it"]
+        lines = [f"would start {shell_line(argv)}, and refine it"]
     else:
         check_owners(pids)
         found = pids or processes_to_refine()

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +15,7 @@ from numaplan.common import (
     check_output,
     is_asked_to_end,
     print_lines,
+    shell_line,
     write_document,
 )
 
@@ -112,7 +112,8 @@ class RecordCommand(Command, frozen=True):
 
         options = self._options()
         if self.dry_run:
-            print_lines(shlex.join(command_line(self.argv, options, recorded_tree(self.sysfs), _say_choice)))
+            command = command_line(self.argv, options, recorded_tree(self.sysfs), _say_choice)
+            print_lines(*shell_line(command).split("\n"))
             return 0
         if self.sysfs:
             raise UsageError(

@@ -5,6 +5,7 @@ The control file names the processes of a job; all of them map it.
 Imports nothing heavy: the program waits for it.
 """
 
+import os
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -45,6 +46,7 @@ def prepare(workdir: Path, environment: Mapping[str, str], library: Path = LIBRA
         "LD_PRELOAD": f"{_loadable(library, workdir)}:{loaded}".rstrip(":"),
         "NUMAPLAN_LOG": str(workdir),
         "NUMAPLAN_SKIP": CARRIERS,
+        "NUMAPLAN_STARTER": str(os.getpid()),
     }
 
 

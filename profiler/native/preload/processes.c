@@ -6,6 +6,7 @@
 #include "processes.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -69,33 +70,6 @@ static struct np_entry *find(uint32_t pid) {
     return NULL;
 }
 
-/* A number of /proc/self/status; 0 where it has none. Read without libc: see maps.c. */
-static uint32_t own_status(const char *text, const char *name) {
-    for (const char *line = text; *line;) {
-        const char *wanted = name;
-        while (*wanted && *line == *wanted) line++, wanted++;
-        if (!*wanted) {
-            uint32_t value = 0;
-            for (; *line == '\t'; line++) {}
-            for (; *line >= '0' && *line <= '9'; line++) value = value * 10 + (uint32_t)(*line - '0');
-            return value;
-        }
-        while (*line && *line++ != '\n') {}
-    }
-    return 0;
-}
-
-/* Of system calls, that hold for this thread. They stay at exec: a program may be started under more than we were. */
-static uint32_t count_filters(void) {
-    char text[NP_PATH];
-    int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    ssize_t got = file < 0 ? 0 : read(file, text, sizeof text - 1);
-    if (file >= 0) close(file);
-    text[got > 0 ? got : 0] = 0;
-    uint32_t filters = own_status(text, "Seccomp_filters:");
-    return filters ? filters : own_status(text, "Seccomp:"); /* before Linux 5.9: at least whether there is one */
-}
-
 /* As getenv, whose accesses would be recorded as the program's: see maps.c. */
 static const char *value_in(char *const *list, const char *name) {
     for (; list && *list; list++) {
@@ -115,7 +89,7 @@ const char *np_env(const char *name) {
 static bool is_sandboxed(void) {
     filtered = true;
     if (np_env("NUMAPLAN_EMULATE_PREFIX")) return false;
-    uint32_t filters = count_filters();
+    uint32_t filters = np_call_filters();
     filtered = filters || !control->filters;
     return control->filters && filters >= control->filters;
 }
@@ -187,6 +161,23 @@ struct np_entry *np_process_at(const char *folder, uint32_t number) {
     return map_control() && number < atomic_load(&control->used) && number < capacity ? &entries[number] : NULL;
 }
 
+/* The first process that we are in may not be the one that was started: that has no dynamic loader, and made this one
+ * (or its parents). It is the job's first all the same.
+ */
+static void add_unseen_root(void) {
+    const char *starter = np_env("NUMAPLAN_STARTER");
+    uint32_t root = starter ? np_started_by((uint32_t)strtoul(starter, NULL, 10)) : 0, none = 0;
+    if (!root || root == (uint32_t)getpid()) return;
+    if (!atomic_compare_exchange_strong(&control->used, &none, 1)) {
+        /* A process beside us was sooner, and is about to name it. */
+        for (int looks = 0; looks < 10000 && !atomic_load(&entries[0].pid); looks++) sched_yield();
+        return;
+    }
+    name_entry(&entries[0], NULL, 0, false);
+    entries[0].start_ns = np_now();
+    atomic_store_explicit(&entries[0].pid, root, memory_order_release);
+}
+
 bool np_processes_open(void) {
     const char *from = np_env("NUMAPLAN_LOG");
     if (!from || from[0] != '/' || strlen(from) >= sizeof directory) return false;
@@ -197,6 +188,7 @@ bool np_processes_open(void) {
     self = find((uint32_t)getpid());
     /* An entry of our pid under another living parent belongs to a process that is gone. */
     if (self && parent && self->parent != (uint32_t)(parent - entries) + 1) self = NULL;
+    if (!self && !parent && !atomic_load(&control->used)) add_unseen_root();
     if (!parent && atomic_load(&control->used)) parent = &entries[0]; /* what lies between is not ours to see */
     if (!self) self = add(parent, 0, true);
     /* A launcher forks, tells the child its rank, and has it exec. */

@@ -1,5 +1,5 @@
 /* processes.c: which process of its job this is, in the control file that all processes of the job map. It needs nothing
- * else of this folder.
+ * else of this folder but status.c: what /proc says of it.
  */
 #ifndef NUMAPLAN_PROCESSES_H
 #define NUMAPLAN_PROCESSES_H
@@ -53,6 +53,15 @@ static inline uint64_t np_now(void) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
+
+/* ---- status.c ---- */
+
+/* How many filters of system calls hold for this thread. They stay at exec: a program may be started under more than its
+ * parent was.
+ */
+uint32_t np_call_filters(void);
+/* The process that `starter` (by perf, maybe) has started and that this one descends from; 0: none. */
+uint32_t np_started_by(uint32_t starter);
 
 #pragma GCC visibility pop
 #endif

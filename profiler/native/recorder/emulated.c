@@ -19,7 +19,7 @@
 #define PRELOAD "LD_PRELOAD"
 enum { WORDS = 64, SEPARATOR = '\x1f', EXTRA = WORDS + 8 };
 
-static const char *const CARRIED[] = {"NUMAPLAN_EMULATE_PREFIX", "NUMAPLAN_LOG", "NUMAPLAN_SKIP"};
+static const char *const CARRIED[] = {"NUMAPLAN_EMULATE_PREFIX", "NUMAPLAN_LOG", "NUMAPLAN_SKIP", "NUMAPLAN_STARTER"};
 enum { CARRIED_COUNT = sizeof CARRIED / sizeof *CARRIED };
 static char *carried[CARRIED_COUNT]; /* NAME=VALUE, as this process was started with */
 

@@ -33,7 +33,9 @@ def watched() -> Path:
     parts = [REPOSITORY / "launcher" / "native" / part for part in ("trace", "plan_table")]
     sources = [file for part in parts for file in sorted(part.glob("*.c"))]
     flags = ("-std=c11", *(f"-I{part}" for part in (*parts, preload)))
-    return sanitized(*sources, preload / "processes.c", sanitizer="address,undefined", flags=flags)
+    return sanitized(
+        *sources, preload / "processes.c", preload / "status.c", sanitizer="address,undefined", flags=flags
+    )
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from numaplan.profiler.identity.read import read_identity
 from numaplan.profiler.identity.records import Identity
 from tests.support.commands import emulator
 from tests.support.launching import build
+from tests.support.programs import PROGRAMS, compiled
 from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.system
@@ -99,6 +100,17 @@ def test_processes_by_fork_path(tmp_path: Path) -> None:
     assert all(p.end_ns > p.start_ns for p in identity.processes)
     inherited = [r for r in identity.regions if r.pid == processes["p0.6"].pid and r.bytes == 200000]
     assert [r.process for r in inherited] == ["p0"]
+
+
+def test_the_program_that_was_started_is_the_first_though_it_is_not_seen(tmp_path: Path) -> None:
+    parent = str(compiled(PROGRAMS / "static_parent.c", flags=("-static",)))
+    alone, _ = seen(tmp_path / "alone", [build("many"), "3"])
+    for static in (1, 2):
+        identity, _ = seen(tmp_path / str(static), [*[parent] * static, build("many"), "3"])
+        first, child = identity.processes
+        assert (first.process, child.process, child.parent) == ("p0", "p0.1", "p0")
+        assert first.pid != child.pid and child.argv[1:] == ("3",)
+        assert paths(identity, "p0") == ["0"] and paths(identity, "p0.1") == paths(alone)
 
 
 def test_ranks_name_processes(tmp_path: Path) -> None:
