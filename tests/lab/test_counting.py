@@ -11,7 +11,7 @@ from tests.support.guests import SharedGuest, guest_program, silent
 
 pytestmark = pytest.mark.lab
 
-ACCESSES = 5_000_000
+ACCESSES = 10_000_000  # so that the 30,000 of a start are less than half a percent
 NODES, PER_NODE = 4, 2
 
 

@@ -65,14 +65,18 @@ static int killed(void) {
     return 0;
 }
 
-/* A child goes on when we have ended, until somebody writes to the pipe of this name. */
-static int leave(const char *pipe) {
-    if (fork()) return 0;
+/* A child that has begun its work goes on when we have ended, until somebody writes to the pipe of this name. */
+static int leave(const char *pipe_name) {
+    int begun[2];
+    char told;
+    if (pipe(begun)) return 5;
+    if (fork()) return read(begun[0], &told, 1) != 1;
     setsid();
     int none = open("/dev/null", O_RDWR);
     for (int file = 0; file < 3; file++) dup2(none, file);
     child();
-    close(open(pipe, O_RDONLY));
+    if (write(begun[1], "", 1) != 1) _exit(6);
+    close(open(pipe_name, O_RDONLY));
     _exit(0);
 }
 
