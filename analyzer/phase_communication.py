@@ -28,7 +28,7 @@ def communication_by_phase(
         raise UsageError("a phase is outside the timeline", f"give slices in 0..{len(line.per_thread)}")
     threads = len(analysis.threads)
     samples = TraceSamples(trace)
-    transfers = transfers_of(trace, samples.private)
+    transfers = transfers_of(trace, samples.regions.process, samples.regions.private)
     if transfers and not transfers.several:
         times = [[line.start_ns + at * line.slice_ns for at in part] for part in chosen]
         return [transfers.communication(start, end) for start, end in times]

@@ -22,7 +22,7 @@ class Transfers(msgspec.Struct, frozen=True):
     writer: Ints
     reader: Ints
     events: Ints
-    process: Ints
+    process: NDArray[np.uint64]
 
     @property
     def several(self) -> bool:
@@ -45,8 +45,6 @@ class Transfers(msgspec.Struct, frozen=True):
     def with_other_processes(self, sampled: Communication, period: int) -> Communication:
         """The counts, and between processes what samples tell, scaled as within them."""
         counted = self.communication()
-        if not self.several:
-            return counted
         across = self.process[:, None] != self.process[None, :]
         within = float(sampled.matrix[~across].sum())
         scale = counted.matrix.sum() / within if within and counted.events else float(max(period, 1))
@@ -61,23 +59,19 @@ class Transfers(msgspec.Struct, frozen=True):
         )
 
 
-def transfers_of(trace: Trace, private: NDArray[np.bool_]) -> Transfers | None:
-    """What was counted; None where not every access was seen.
+def transfers_of(trace: Trace, process: NDArray[np.uint64], private: NDArray[np.bool_]) -> Transfers | None:
+    """What was counted in memory that tells of communication; None where not every access was seen.
 
-    private: whether a region tells nothing of communication, the last entry for memory of no region.
+    process: of each thread; private: whether a region tells nothing, the last entry for memory of no region.
     """
     if trace.meta.get("transfers") != "all":
         return None
     found = trace.arrays(
         "SELECT start_ns + (end_ns - start_ns) // 2 AS middle, writer, reader, region, events FROM transfers"
     )
-    rows = trace.thread_rows
-    names: dict[str, int] = {}
-    process = np.array([names.setdefault(row.process, len(names)) for row in rows], np.int64)
-    writer, reader, region = (found[name].astype(np.int64) for name in ("writer", "reader", "region"))
-    events = found["events"].astype(np.int64)
-    known = (np.minimum(writer, reader) >= 0) & (np.maximum(writer, reader) < len(rows)) & (events > 0)
-    region = np.where((region >= 0) & (region < len(private)), region, -1)
+    middle, writer, reader, region, events = (values.astype(np.int64) for values in found.values())
+    threads, regions = len(process), len(private)
+    known = (np.minimum(writer, reader) >= 0) & (np.maximum(writer, reader) < threads) & (events > 0)
+    region = np.where((region >= 0) & (region < regions), region, -1)
     kept = known & (writer != reader) & ~private[region]
-    middle = found["middle"].astype(np.int64)
     return Transfers(middle[kept], writer[kept], reader[kept], events[kept], process)

@@ -29,17 +29,21 @@ PROCESS_SHIFT = 48  # user addresses lie below; above it stands the process
 
 
 class RegionRules:
-    """Which samples to leave out by their region or instruction, and what to add to an address as its key."""
+    """Which samples to leave out by their region or instruction, and what to add to an address as its key.
+
+    process: (threads,) number of each thread's process; private: (regions + 1,) whether memory of a region is
+    evidence of no communication, the last entry for memory of no region.
+    """
 
     def __init__(self, trace: Trace, threads: int) -> None:
         names: dict[str, int] = {}
-        self._process = np.zeros(threads, np.uint64)
+        self.process = np.zeros(threads, np.uint64)
         for thread in trace.thread_rows:
-            self._process[thread.thread] = names.setdefault(thread.process, len(names))
+            self.process[thread.thread] = names.setdefault(thread.process, len(names))
         self._several = len(names) > 1
         self._pages = shared_pages(trace) if self._several else np.empty(0, np.uint64)
         size = 1 + max((row.region for row in trace.region_rows), default=-1)
-        self._private = np.zeros(size + 1, bool)  # the last entry is that of region -1
+        self.private = np.zeros(size + 1, bool)  # the last entry is that of region -1
         self._offset = np.zeros(size + 1, np.uint64)
         self._moved = np.zeros(size + 1, bool)
         self._runtime: list[tuple[int, int, int]] = []
@@ -47,7 +51,7 @@ class RegionRules:
         for row in trace.region_rows:
             module, start = row.name.partition(":")[0], row.start_addr
             runtime = module.startswith(RUNTIMES)
-            self._private[row.region] = row.kind in PRIVATE_KINDS or runtime or module.startswith(C_LIBRARIES)
+            self.private[row.region] = row.kind in PRIVATE_KINDS or runtime or module.startswith(C_LIBRARIES)
             number = names.get(row.process, 0)
             if row.kind == "text" and runtime:
                 self._runtime.append((number, start, start + row.bytes))
@@ -62,26 +66,21 @@ class RegionRules:
         """What `apply` wants beside the usual columns."""
         return ("phys_addr",) if len(self._pages) else ()
 
-    @property
-    def private(self) -> NDArray[np.bool_]:
-        """(regions + 1,) whether each is evidence of no communication; the last is memory of no region."""
-        return self._private
-
     def apply(self, columns: Columns) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         """(key, whether it may be communication) of each sample."""
         region, addr = columns["region"], columns["addr"]
-        known = len(self._private) - 1
+        known = len(self.private) - 1
         if len(region) and int(region.max()) >= known:
             region = np.where(region < known, region, -1)
-        usable = ~self._private[region] & (addr != 0)
+        usable = ~self.private[region] & (addr != 0)
         for number, start, end in self._runtime:
             inside = (columns["ip"] >= np.uint64(start)) & (columns["ip"] < np.uint64(end))
             if self._several:
-                inside &= self._process[columns["thread"]] == np.uint64(number)
+                inside &= self.process[columns["thread"]] == np.uint64(number)
             usable &= ~inside
         if not (self._several or self._moved.any()):
             return addr, usable
-        shift = self._process[columns["thread"]] << np.uint64(PROCESS_SHIFT)
+        shift = self.process[columns["thread"]] << np.uint64(PROCESS_SHIFT)
         key = addr + np.where(self._moved[region], self._offset[region], shift)
         if len(self._pages):
             physical = physical_keys(self._pages, columns["phys_addr"])

@@ -78,8 +78,8 @@ class TraceSamples:
         self._columns = COLUMNS if self._place is None else (*COLUMNS, "reach")
         self.backwards = False
         self.threads = 1 + max((row.thread for row in trace.thread_rows), default=-1)
-        self._regions = RegionRules(trace, self.threads)
-        self._columns = (*self._columns, *self._regions.columns)
+        self.regions = RegionRules(trace, self.threads)
+        self._columns = (*self._columns, *self.regions.columns)
         self._held = self._few()
         self.events, self.first_ns, self.last_ns = self._kinds() if self._held is None else _kinds(self._held)
         self.count = sum(self.events.values())
@@ -118,11 +118,6 @@ class TraceSamples:
     def has_miss_events(self) -> bool:
         """Whether misses were sampled as events of their own, and not only seen as levels of accesses."""
         return any(event in DRAM_EVENTS for event, _ in self.events)
-
-    @property
-    def private(self) -> NDArray[np.bool_]:
-        """(regions + 1,) whether memory of a region tells nothing of communication; the last: of none."""
-        return self._regions.private
 
     def pieces(self) -> Iterator[Piece]:
         """All samples in order of time, about PIECE at a time."""
@@ -208,7 +203,7 @@ class TraceSamples:
 
     def _piece(self, columns: Columns) -> Piece:
         kind = columns["event"] * LEVELS + columns["level"]
-        key, shared = self._regions.apply(columns)
+        key, shared = self.regions.apply(columns)
         is_access = None
         if self._only_accesses and not all(event in ACCESSES for event, _ in self.events):
             is_access = _IS_ACCESS[kind]

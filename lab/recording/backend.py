@@ -38,8 +38,8 @@ from ..guest.shape import GuestShape, available_mib, dense, shape_guest
 from ..guest.streams import own_stdin
 from ..places import lab_part, open_to_users, own_folder
 from ..setup.doctor import SOCKETS, diagnose
-from .made import Run, made
 from .options import LabOptions, read_options
+from .result import Run, guest_recording
 from .stream import ACCESS, recorded_bytes
 
 MAX_PERIOD = 1 << 40
@@ -120,7 +120,7 @@ class LabBackend:
                 seconds=time.monotonic() - began,
                 spans=switch.spans if request.part.by_switch else None,
             )
-            return made(run, request, asked.options, progress)
+            return guest_recording(run, request, asked.options, progress)
 
 
 def _checked(request: RecordRequest) -> _Asked:

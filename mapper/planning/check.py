@@ -24,9 +24,8 @@ from .unplanned import alone
 
 SCHEMA = "numaplan/check/1"
 WORST_PAIRS = 10
-SMALL = (
-    0.005  # of all communication, or of what the program waits without a plan: a loss that breaks no build
-)
+# Of all communication, or of what the program waits for without a plan: a loss that breaks no build.
+SMALL = 0.005
 _OTHER_THREADS = "record with as many threads as planned, or plan again"
 
 
@@ -144,15 +143,13 @@ def _by_threads(plan: Plan, task: PlanTask, today: Plan, name: str) -> _Judged:
     planned = {(thread.process, thread.path): thread.node for thread in today.threads}
     best = node_indices(usable, [planned[key] for key in workload.threads], problem.threads)
     now, least = objective_value(problem, places), objective_value(problem, best)
-    all_talk = float(problem.matrix.sum()) / 2 * float(problem.costs.max() - problem.costs.min())
-    # Of the events that a trace has; a matrix from elsewhere may have any unit.
-    chance = (
-        SURE * float(np.sqrt(now + least)) / all_talk if "trace" in workload.sources and all_talk else 0.0
-    )
+    whole = float(problem.matrix.sum()) / 2 * float(problem.costs.max() - problem.costs.min())
+    # A trace has events; a matrix from elsewhere may have any unit.
+    chance = SURE * float(np.sqrt(now + least)) if "trace" in workload.sources else 0.0
     return _Judged(
         _regress(problem, now, least),
-        (now - least) / all_talk if all_talk else 0.0,
-        chance,
+        _share(now - least, whole),
+        _share(chance, whole),
         "all communication",
         _metrics(predict(problem, places, usable, task.machine)),
         _worst_pairs(problem, places, usable, workload),
@@ -164,30 +161,30 @@ def _by_time(plan: Plan, task: PlanTask, today: Plan, name: str) -> _Judged:
     """By the expected cost: the plan's threads, with pages where they are best for them."""
     workload, usable = task.workload, task.usable
     timed = TimedTask(task)
-    if plan.alone:
-        placement = alone(timed)
-    else:
-        placement = timed.placed(name, timed.places_on(_planned_nodes(plan, workload.threads, name)))
-    cost, best = placement.cost.total_ns, today.predicted.cost
+    usual = alone(timed)
+
+    def placed(planned: Plan, called: str) -> Placement:
+        nodes = _planned_nodes(planned, workload.threads, called)
+        return timed.placed(called, timed.places_on(nodes))
+
+    placement = usual if plan.alone else placed(plan, name)
+    there = usual if today.alone else placed(today, "today's best")
+    cost, best, whole = placement.cost.total_ns, today.predicted.cost, usual.cost.total_ns
     problem = problem_for(workload, usable, task.options, task.nodes)
     places = node_indices(usable, timed.ids[placement.places], problem.threads)
-    metrics = msgspec.structs.replace(_metrics(predict(problem, places, usable, task.machine)), cost=cost)
-    usual = alone(timed)
-    whole = usual.cost.total_ns
     return _Judged(
-        (cost - best) / best if best > 0 else 0.0,
-        (cost - best) / whole if whole > 0 else 0.0,
-        timed.doubt(placement, _of_today(timed, today, workload)) / whole if whole > 0 else 0.0,
+        _share(cost - best, best),
+        _share(cost - best, whole),
+        _share(timed.doubt(placement, there), whole),
         "what the program waits for without a plan",
-        metrics,
+        msgspec.structs.replace(_metrics(predict(problem, places, usable, task.machine)), cost=cost),
         _worst_pairs(problem, places, usable, workload),
     )
 
 
-def _of_today(timed: TimedTask, today: Plan, workload: Workload) -> Placement:
-    if today.alone:
-        return alone(timed)
-    return timed.placed("today", timed.places_on(_planned_nodes(today, workload.threads, "today's best")))
+def _share(part: float, whole: float) -> float:
+    """0 of nothing."""
+    return part / whole if whole > 0 else 0.0
 
 
 def _planned_nodes(plan: Plan, threads: Sequence[tuple[str, str]], name: str) -> list[int]:

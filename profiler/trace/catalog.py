@@ -30,7 +30,7 @@ def check_catalog(connection: Any, path: Path) -> None:
 
     Macros do no harm, as no query finds them; but for the views of 0.2.0, with which they are refused.
     """
-    found = _tables(connection)
+    found = tables_of(connection)
     packed = found.get("samples") == "VIEW"
     for name, kind in found.items():
         expected = name in TABLES or (packed and _PACKED.fullmatch(name) is not None)
@@ -46,7 +46,7 @@ def check_catalog(connection: Any, path: Path) -> None:
             _check_columns(connection, path, name)
 
 
-def _tables(connection: Any) -> dict[str, str]:
+def tables_of(connection: Any) -> dict[str, str]:
     """Names of tables and views, and which of both each is."""
     listed = "SELECT table_name, table_type FROM information_schema.tables WHERE table_catalog = 'trace'"
     return dict(connection.execute(listed).fetchall())
@@ -54,7 +54,7 @@ def _tables(connection: Any) -> dict[str, str]:
 
 def check_rows(connection: Any, path: Path) -> None:
     """Raise UsageError where the small tables have gaps, or two threads or regions have one number."""
-    asked, found = [], _tables(connection)
+    asked, found = [], tables_of(connection)
     for table, columns in TABLES.items():
         if table != "samples" and table in found:  # whose readers take none for what is missing
             gap = f"bool_or({' OR '.join(f'{name} IS NULL' for name in columns)})"

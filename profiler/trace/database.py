@@ -8,7 +8,7 @@ from typing import Any
 
 from numaplan.common import UsageError
 
-from .catalog import FILE, check_catalog, check_rows
+from .catalog import FILE, check_catalog, check_rows, tables_of
 from .schema import TABLES
 
 QUIET = "SET enable_progress_bar = false"  # else a long query draws one on stdout, amid the answer
@@ -73,8 +73,7 @@ def show_tables(connection: Any, part: tuple[int, int] | None = None) -> None:
         within = f"WHERE time_ns >= {part[0]} AND time_ns < {part[1]}"
         middle = f"WHERE start_ns + (end_ns - start_ns) // 2 BETWEEN {part[0]} AND {part[1] - 1}"
         conditions |= {"samples": within, "losses": within, "counters": "WHERE false", "transfers": middle}
-    listed = "SELECT table_name FROM information_schema.tables WHERE table_catalog = 'trace'"
-    there = {name for (name,) in connection.execute(listed).fetchall()}
+    there = tables_of(connection)
     for table, condition in conditions.items():
         rows = f"SELECT * FROM {FILE}.{table} {condition}" if table in there else _no_rows(table)
         connection.execute(f"CREATE TEMP VIEW {table} AS {rows}")

@@ -106,6 +106,7 @@ static void thread_born(uint32_t number, uint64_t path, uintptr_t stack, size_t 
     np_leave();
     errno = saved;
 }
+
 static void thread_ends(uint32_t number, uint64_t path) {
     if (loaded && number != 0) atomic_fetch_sub(&others, 1);
     const struct pt_thread *plan = loaded ? pt_find_thread(&table, process_hash(), path) : NULL;

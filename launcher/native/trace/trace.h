@@ -78,8 +78,8 @@ bool tr_resume(pid_t pid, const char *name, uint32_t children, const char *log);
 
 /* ---- attach.c ---- */
 
-struct
-    tr_target { /* log: of the library, that looked after it until now and had it make so many children; NULL: none did */
+/* log: of the library, that looked after it until now and had it make so many children; NULL: none did. */
+struct tr_target {
     pid_t pid;
     const char *name, *log;
     uint32_t children;

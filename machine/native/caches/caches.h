@@ -13,6 +13,7 @@
 
 #define LINE_SHIFT 6
 #define PAGE_SHIFT 12
+#define PAGE_LINES (1 << (PAGE_SHIFT - LINE_SHIFT))
 #define CACHES_MAX_CORES 65536
 
 /* Positions in LEVELS of profiler/trace/schema.py. */

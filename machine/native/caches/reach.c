@@ -143,7 +143,7 @@ static uint32_t ask_others(uint32_t domain, const struct cache_page *page, uint3
 
 /* A store takes a line that is not this domain's alone; a load shares one that another domain has written. */
 static uint32_t take_line(const struct cache_core *core, struct reach_lines *lines, uint64_t line, bool store) {
-    uint32_t at = (uint32_t)line % REACH_PAGE_LINES, small = sizes;
+    uint32_t at = (uint32_t)line % PAGE_LINES, small = sizes;
     bool alone = lines->written >> at & 1;
     if (__builtin_expect(store ? alone : lines->epoch[at] != 0, 1)) return small;
     if (caches.domains > 1) small = ask_others(core->domain, caches_page(core, line), at, store);
@@ -166,7 +166,7 @@ struct reach reach_access(struct reach_core *reach, uint64_t line, bool store, b
     }
     uint32_t other = take_line(core, recent->lines, line, store);
     if (!missed) return (struct reach){0};
-    uint32_t *epoch = &recent->lines->epoch[line % REACH_PAGE_LINES], from = *epoch, own = too_small(o, from);
+    uint32_t *epoch = &recent->lines->epoch[line % PAGE_LINES], from = *epoch, own = too_small(o, from);
     if (from != o->epoch) {
         *epoch = o->epoch;
         to_front(o, from, own);

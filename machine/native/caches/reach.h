@@ -6,11 +6,10 @@
 
 #define REACH_SIZES 15  /* of last-level caches, at most; four bits of a sample */
 #define REACH_RECENT 16 /* pages of a core that are found without a search */
-#define REACH_PAGE_LINES (1 << (PAGE_SHIFT - LINE_SHIFT))
 
 /* What an L3 domain knows of the lines of a page. */
 struct reach_lines {
-    uint32_t epoch[REACH_PAGE_LINES]; /* of the last access; 0: none, or another domain has taken the line */
+    uint32_t epoch[PAGE_LINES]; /* of the last access; 0: none, or another domain has taken the line */
     uint64_t written;                 /* one bit a line: here, and not touched by another domain since */
 };
 
@@ -48,17 +47,21 @@ void reach_forget(struct reach_core *reach); /* pages may get other homes */
 /* An access that missed its L1, or a store that did not. With the lock held. */
 struct reach reach_access(struct reach_core *reach, uint64_t line, bool store, bool missed);
 
+/* Which of the recent pages the one of a line would be. */
+static inline uint32_t reach_recent_slot(uint64_t line) {
+    return (line >> (PAGE_SHIFT - LINE_SHIFT)) * UINT64_C(0x9e3779b97f4a7c15) >> 60 & (REACH_RECENT - 1);
+}
+
 static inline struct reach_recent_page *reach_recent(struct reach_core *reach, uint64_t line) {
-    return &reach
-                ->recent[(line >> (PAGE_SHIFT - LINE_SHIFT)) * UINT64_C(0x9e3779b97f4a7c15) >> 60 & (REACH_RECENT - 1)];
+    return &reach->recent[reach_recent_slot(line)];
 }
 
 /* Whether reach_access would change nothing: the line is among the last of its domain, and its own if written. */
 static inline bool reach_known(struct reach_core *reach, uint64_t line, bool store, bool missed) {
     const struct reach_recent_page *recent = reach_recent(reach, line);
     return recent->number == (line >> (PAGE_SHIFT - LINE_SHIFT)) + 1 &&
-           (!missed || recent->lines->epoch[line % REACH_PAGE_LINES] == *reach->epoch) &&
-           (!store || recent->lines->written >> line % REACH_PAGE_LINES & 1);
+           (!missed || recent->lines->epoch[line % PAGE_LINES] == *reach->epoch) &&
+           (!store || recent->lines->written >> line % PAGE_LINES & 1);
 }
 
 /* An access that the L1's most recent line does not answer: caches_miss, and how far it reaches. */

@@ -1,4 +1,4 @@
-"""Who took lines from whom, as the plugin counted it (native/emulate/met.c)."""
+"""Who took lines from whom, as the plugin counted it (native/emulate/transfer_table.c)."""
 
 from collections.abc import Iterator, Sequence
 

@@ -46,7 +46,7 @@ void em_on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t 
         if (!t->holding) return; /* it is not recorded any more */
         em_catch_up(t);
         if (kind == CALL_UNMAP && em_options.cached) {
-            em_pages_forget(a1, a2);
+            em_pages_forget(a1, a2, em_transfers_forget);
             em_slots_forget_pages();
         }
         if (kind == CALL_UNMAP) em_runtime_forget();

@@ -6,10 +6,10 @@
  * guest.c    what depends on the guest's architecture
  * pages.c    which node each page lives on, for the cache model (machine/native/caches)
  * spool.c    the files that Python reads
- * met.c      how often threads take lines from each other, by page and stretch of time
+ * clock.c    the recording's clock, and where it meets the host's
+ * transfer_table.c how often threads take lines from each other, by page and stretch of time
  * transfers.c who takes which line from whom
  * runtime.c  which code is a thread runtime's
- * clock.c    the recording's clock, and where it meets the host's
  * turns.c    whose turn it is: one thread at a time owns all shared state
  * futex.c    who sleeps, and who wakes whom
  * threads.c  guest threads: attach, exit, fork
@@ -38,8 +38,6 @@
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 #define MAX_THREADS CACHES_MAX_CORES /* living at a time; Linux allows a process fewer */
-#define EM_RECENT 16 /* pages of a thread that are found without a search */
-#define EM_PAGE_LINES (1 << (PAGE_SHIFT - LINE_SHIFT))
 
 /* One thread as backends/emulation/spool.py reads it; at the start of `struct em_thread`, which lies in the file. */
 struct em_thread_record {
@@ -114,7 +112,7 @@ struct em_thread {
     struct em_late_access *late;
     uint32_t late_count, late_room;
     struct reach_core reach;
-    struct em_shared_recent shared[EM_RECENT];
+    struct em_shared_recent shared[REACH_RECENT];
 } __attribute__((aligned(512))); /* so that a few fill a page */
 
 struct em_options {
@@ -235,7 +233,8 @@ void em_clock_forked(void);
 /* pages.c */
 bool em_pages_init(void);
 void em_pages_forked(void);
-void em_pages_forget(uint64_t start, uint64_t bytes);
+/* forgotten: told the index of each. */
+void em_pages_forget(uint64_t start, uint64_t bytes, void (*forgotten)(uint32_t index));
 
 /* transfers.c */
 struct em_shared_page;
@@ -244,10 +243,10 @@ void em_transfers_forget(uint32_t index);
 void em_transfers_forked(void);
 void em_transfer(struct em_thread *t, uint64_t line, bool store);
 
-/* met.c */
-void em_met_stretch(int64_t now);
-void em_met_add(uint64_t number, uint32_t writer, uint32_t reader);
-void em_met_forked(void);
+/* transfer_table.c */
+void em_transfer_table_stretch(int64_t now);
+void em_transfer_table_add(uint64_t number, uint32_t writer, uint32_t reader);
+void em_transfer_table_forked(void);
 
 /* runtime.c */
 void em_runtime_init(void);
@@ -265,10 +264,6 @@ void em_spool_clock(int64_t host, int64_t ours);
 struct em_thread *em_spool_new_thread(void);
 void em_spool_sample(struct em_thread *t, uint64_t addr, uint64_t ip, bool store, enum cache_level level,
                      struct reach reach);
-
-static inline uint32_t em_recent_slot(uint64_t line) {
-    return (line >> (PAGE_SHIFT - LINE_SHIFT)) * UINT64_C(0x9e3779b97f4a7c15) >> 60 & (EM_RECENT - 1);
-}
 
 static inline uint64_t em_next_random(uint64_t *state) {
     uint64_t x = *state;

@@ -60,7 +60,7 @@ void em_pages_forked(void) { pages.placed = pages.most = 0; }
 
 bool em_pages_init(void) { return pages_grow(); }
 
-static void forget(uint64_t start, uint64_t bytes) {
+static void forget(uint64_t start, uint64_t bytes, void (*forgotten)(uint32_t index)) {
     if (bytes > UINT64_MAX - start - (1 << PAGE_SHIFT)) return;
     uint64_t first = start >> PAGE_SHIFT, end = (start + bytes + (1 << PAGE_SHIFT) - 1) >> PAGE_SHIFT;
     bool sparse = end - first > pages.mask;
@@ -68,14 +68,14 @@ static void forget(uint64_t start, uint64_t bytes) {
         struct cache_page *page = sparse ? &pages.table[i] : page_find(i);
         if (page->number <= first || page->number > end || page->home == HOME_NONE) continue;
         page->home = HOME_NONE;
-        em_transfers_forget(page->index);
+        forgotten(page->index);
         pages.placed -= pages.placed > 0;
     }
 }
 
 /* Unmapped pages have no home any more: the next toucher places them anew. */
-void em_pages_forget(uint64_t start, uint64_t bytes) {
+void em_pages_forget(uint64_t start, uint64_t bytes, void (*forgotten)(uint32_t index)) {
     caches_lock();
-    forget(start, bytes);
+    forget(start, bytes, forgotten);
     caches_unlock();
 }

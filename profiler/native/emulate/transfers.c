@@ -5,7 +5,7 @@
  * of a page that one thread alone has touched, which lines it wrote. What an L1 has, its thread has touched since the
  * last write by others, so only what the L1s do not answer is looked at here.
  *
- * met.c keeps the counts.
+ * transfer_table.c keeps the counts.
  */
 #include "emulate.h"
 
@@ -22,7 +22,7 @@
 
 /* Lines that several threads may have touched. */
 struct shared_lines {
-    uint64_t word[EM_PAGE_LINES]; /* the last writer's number, from 1 on, and a bit for each thread that has it */
+    uint64_t word[PAGE_LINES]; /* the last writer's number, from 1 on, and a bit for each thread that has it */
     uint64_t *further[]; /* [groups] a word a line of the next GROUP_SEEN threads; NULL: none of them has it */
 };
 
@@ -67,7 +67,7 @@ void em_transfers_forked(void) {
         for (uint32_t i = 0; blocks[block] && i < BLOCK_PAGES; i++) empty(&blocks[block][i]);
     begun = -1;
     stretch_end = 0;
-    em_met_forked();
+    em_transfer_table_forked();
 }
 
 /* A second thread touches the page. */
@@ -75,7 +75,7 @@ static bool share(struct em_shared_page *page) {
     page->lines = calloc(1, sizeof *page->lines);
     if (page->lines == NULL) return false;
     uint64_t had = page->owner - 1 < FIRST_SEEN ? UINT64_C(1) << 16 << (page->owner - 1) : 0;
-    for (unsigned line = 0; line < EM_PAGE_LINES; line++)
+    for (unsigned line = 0; line < PAGE_LINES; line++)
         if (page->written >> line & 1) page->lines->word[line] = page->owner | had;
     page->owner = 0;
     return true;
@@ -93,7 +93,7 @@ static uint64_t *further(struct em_shared_page *page, uint32_t thread, bool make
         page->groups = group + 1;
     }
     uint64_t **seen = &page->lines->further[group];
-    if (*seen == NULL && make) *seen = calloc(EM_PAGE_LINES, sizeof **seen);
+    if (*seen == NULL && make) *seen = calloc(PAGE_LINES, sizeof **seen);
     return *seen;
 }
 
@@ -115,7 +115,7 @@ static void begin_stretch(int64_t now) {
     if (begun < 0) begun = now;
     int64_t length = (now - begun) / STRETCH_PART;
     stretch_end = now + (length > STRETCH_NS ? length : STRETCH_NS);
-    em_met_stretch(now);
+    em_transfer_table_stretch(now);
 }
 
 /* One access to a line of a page that several threads have touched. */
@@ -125,7 +125,7 @@ static void access_shared(struct em_thread *t, struct em_shared_page *page, unsi
     if (writer && writer != t->index + 1 && !had) {
         int64_t now = em_clock_of(t);
         if (unlikely(now >= stretch_end)) begin_stretch(now);
-        em_met_add(page->number, writer - 1, t->index);
+        em_transfer_table_add(page->number, writer - 1, t->index);
     }
     if (!store) return;
     for (uint32_t group = 0; group < page->groups; group++)
@@ -137,7 +137,7 @@ static void access_shared(struct em_thread *t, struct em_shared_page *page, unsi
 /* An access that its L1 does not answer, by code of the program. */
 void em_transfer(struct em_thread *t, uint64_t line, bool store) {
     uint64_t number = line >> (PAGE_SHIFT - LINE_SHIFT);
-    struct em_shared_recent *recent = &t->shared[em_recent_slot(line)];
+    struct em_shared_recent *recent = &t->shared[reach_recent_slot(line)];
     if (unlikely(t->index + 1 >= MOST_THREADS)) return;
     if (unlikely(recent->number != number + 1)) {
         recent->page = page_at(caches_page(&t->core, line)->index, true);
@@ -146,7 +146,7 @@ void em_transfer(struct em_thread *t, uint64_t line, bool store) {
         recent->page->number = number;
     }
     struct em_shared_page *page = recent->page;
-    unsigned at = (unsigned)line % EM_PAGE_LINES;
+    unsigned at = (unsigned)line % PAGE_LINES;
     if (likely(page->lines == NULL)) {
         if (page->owner == 0) page->owner = t->index + 1;
         if (likely(page->owner == t->index + 1)) {

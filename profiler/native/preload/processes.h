@@ -33,8 +33,8 @@ _Static_assert(sizeof(struct np_entry) == 64, "the reader relies on it");
 extern const char *np_directory;
 const char *np_env(const char *name); /* NULL: not set */
 bool np_processes_open(void);
-struct np_entry *np_process_at(const char *folder,
-                               uint32_t number); /* of any job, by somebody else; NULL: there is none */
+/* Of any job, by somebody else; NULL: there is none. */
+struct np_entry *np_process_at(const char *folder, uint32_t number);
 struct np_entry *np_process(void);
 struct np_entry *np_process_parent(const struct np_entry *entry); /* NULL: the first of its job */
 bool np_filtered_at_start(void); /* system calls were restricted, or nobody knows */

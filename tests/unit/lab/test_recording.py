@@ -12,8 +12,8 @@ from numaplan.lab.guest.guest import Outcome
 from numaplan.lab.recording import backend as lab_backend
 from numaplan.lab.recording.backend import LabBackend
 from numaplan.lab.recording.clocks import AccessLine, GuestClock
-from numaplan.lab.recording.made import Run, made
 from numaplan.lab.recording.options import read_options
+from numaplan.lab.recording.result import Run, guest_recording
 from numaplan.lab.recording.stream import ACCESS, Owners, read_accesses, read_facts
 from numaplan.lab.runs.tasks import Task
 from numaplan.lab.setup.doctor import Check, Diagnosis
@@ -89,7 +89,7 @@ def run(tmp_path: Path) -> Run:
 
 def recording_of(run: Run, part: RecordedPart | None = None) -> Recording:
     request = RecordRequest(["app"], run.guest, MACHINE, {}, period=20, part=part or RecordedPart())
-    return made(run, request, read_options({}, MACHINE), lambda _what, _share: None)
+    return guest_recording(run, request, read_options({}, MACHINE), lambda _what, _share: None)
 
 
 def test_accesses_are_of_the_tasks_that_made_them(run: Run) -> None:

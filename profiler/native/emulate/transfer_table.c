@@ -70,7 +70,7 @@ static void flush(void) {
 }
 
 /* What follows is of a stretch that begins now. */
-void em_met_stretch(int64_t now) {
+void em_transfer_table_stretch(int64_t now) {
     if (table == NULL) table = em_spool_table(ENTRIES * sizeof *table);
     if (table == NULL) return;
     if (used < FEW_USED && coarse > 0) coarse--;
@@ -78,14 +78,14 @@ void em_met_stretch(int64_t now) {
     em_spool_transfers(HEADER, (uint64_t)now);
 }
 
-void em_met_add(uint64_t number, uint32_t writer, uint32_t reader) {
+void em_transfer_table_add(uint64_t number, uint32_t writer, uint32_t reader) {
     if (table == NULL) return;
     put(number, writer << 16 | reader, 1);
     if (unlikely(used >= MOST_USED) && !coarsen()) flush();
 }
 
 /* In a forked child: the table is its parent's. */
-void em_met_forked(void) {
+void em_transfer_table_forked(void) {
     table = NULL;
     used = coarse = 0;
 }

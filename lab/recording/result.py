@@ -6,9 +6,11 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from numaplan.machine import Machine
 from numaplan.profiler import (
+    THREAD_RECORD,
     ProcessSpool,
     Progress,
     RecordedPart,
@@ -22,16 +24,17 @@ from numaplan.profiler import (
 
 from ..guest.guest import Outcome
 from ..guest.shape import node_order
-from ..runs.counts import parse_counts
-from ..runs.tasks import read_tasks
+from ..runs.counts import RECORDED, Counts, parse_counts
+from ..runs.tasks import Task, read_tasks
 from ..runs.threads import Starter, name_tasks
 from .blocks import Makers, sample_blocks
 from .clocks import AccessLine, GuestClock, Times
-from .images import process_images
 from .options import LabOptions
 from .stream import Facts, read_facts
 
 _LAST = 1 << 62
+_NAMES = THREAD_RECORD.names or ()
+_COUNTED = _NAMES[_NAMES.index("loads") : _NAMES.index("lost")]
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Run:
     spans: Sequence[tuple[int, int]] | None = None
 
 
-def made(run: Run, request: RecordRequest, options: LabOptions, progress: Progress) -> Recording:
+def guest_recording(run: Run, request: RecordRequest, options: LabOptions, progress: Progress) -> Recording:
     """The recording of a run; raises UsageError where there is none."""
     facts = read_facts(run.guest)
     machine = run.machine
@@ -58,7 +61,7 @@ def made(run: Run, request: RecordRequest, options: LabOptions, progress: Progre
     family = name_tasks(tasks, counts, Starter.PROGRAM)
     clock = GuestClock(run.outcome.moments)
     identity = read_identity(run.identity)
-    images = process_images(family, counts, facts)
+    images = _process_images(family, counts, facts)
     makers = Makers(tasks, family, images, clock)
     line = makers.line(run.guest, request.period, sum(_total(image) for image in images))
     keep = runtime_filter(identity, images, options.emulation.drop_runtime)
@@ -83,6 +86,47 @@ def made(run: Run, request: RecordRequest, options: LabOptions, progress: Progre
         },
     )
     return replace(recording, spans=_spans(run.spans, request.part, line))
+
+
+def _process_images(family: Sequence[Task], counts: Counts, facts: Facts) -> list[ProcessSpool]:
+    """Each process's images by their start (guest's clock); the last has the threads and their counts."""
+    processes: dict[str, list[Task]] = {}
+    for task in family:
+        processes.setdefault(task.process, []).append(task)
+    starts = {tasks[0].tid: [tasks[0].born_ns, *tasks[0].exec_ns] for tasks in processes.values()}
+    pid_of = {task.tid: tasks[0].tid for tasks in processes.values() for task in tasks}
+    images: list[ProcessSpool] = []
+    for tasks in processes.values():
+        pid, born = tasks[0].tid, tasks[0].born_ns
+        creator = pid_of.get(tasks[0].parent, 0)
+        before = [start for start in starts.get(creator, ()) if start <= born]
+        for number, start in enumerate(starts[pid], start=1):
+            images.append(
+                ProcessSpool(
+                    Path(),
+                    pid,
+                    start,
+                    0,
+                    _thread_rows(tasks if number == len(starts[pid]) else (), counts),
+                    origin=(creator, before[-1]) if before and number == 1 else (0, 0),
+                    footprint=0 if images else facts.footprint,
+                )
+            )
+    if images and len(images[0].threads):
+        images[0].threads["lost"][0] = facts.lost
+    return sorted(images, key=lambda image: image.start_ns)
+
+
+def _thread_rows(tasks: Sequence[Task], counts: Counts) -> NDArray[np.void]:
+    rows = np.zeros(len(tasks), THREAD_RECORD)
+    for birth, (row, task) in enumerate(zip(rows, tasks, strict=True)):
+        row["tid"], row["birth"] = task.tid, birth
+        row["start_ns"], row["end_ns"] = task.born_ns, task.end_ns
+        recorded = task.counted(counts)[:, -RECORDED:].sum(axis=0)
+        for name, value in zip(_COUNTED, recorded, strict=False):
+            row[name] = value
+        row["past"] = recorded[len(_COUNTED) :].reshape(2, -1)
+    return rows
 
 
 def _spans(
