@@ -45,7 +45,7 @@ RECORD = np.dtype(
 )
 
 PROCESS, THREAD_START, THREAD_END, THREAD_NAME, ALLOC, FREE, MODULE, SEGMENT, MODULE_END, AREA = range(1, 11)
-MARK, SANDBOX = 11, 12
+MARK, SANDBOX, NOTHING = 11, 12, 13
 
 LAST_TIME = (1 << 63) - 1
 
@@ -132,6 +132,8 @@ def _records(rows: NDArray[Any], data: bytes) -> tuple[list[Record], int]:
             skip_to = index + 1 + text_slots
             start = HEADER.itemsize + (index + 1) * SLOT
             text = data[start : start + min(text_bytes, text_slots * SLOT)]
+        if kind == NOTHING:  # fills the end of a segment that the next record did not fit in
+            continue
         found.append(Record(kind, _signed(time_ns), thread, a, b, c, d, e, text))
     return found, torn
 

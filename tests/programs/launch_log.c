@@ -1,5 +1,6 @@
 /* The event log written by several threads at once, into the folder that is the argument; every tenth record has a
- * text. What the log needs of the rest of the library stands in here.
+ * text. Then records of six slots by one more thread: a segment (16,384 slots) is no multiple of them, so that of any
+ * two ends of segments one at least has no room for the next record. What the log needs of the rest of the library stands in here.
  */
 #include "preload.h"
 
@@ -7,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { THREADS = 4, RECORDS = 4000 };
+enum { THREADS = 4, RECORDS = 4000, LONG_RECORDS = 6000 };
 
 const char *np_directory;
 uint32_t np_process_entry(void) { return 0; }
@@ -35,6 +36,14 @@ static void *write_records(void *argument) {
     return NULL;
 }
 
+static void write_long(uint32_t thread) {
+    static const char text[300];
+    for (unsigned i = 0; i < LONG_RECORDS; i++) {
+        struct np_record record = {.kind = NP_PROCESS, .thread = thread, .b = i};
+        np_log_text(&record, text, sizeof text);
+    }
+}
+
 int main(int argc, char **argv) {
     pthread_t threads[THREADS];
     np_directory = argv[argc - 1];
@@ -42,5 +51,6 @@ int main(int argc, char **argv) {
     if (!np_log_open()) return 1;
     for (uintptr_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, write_records, (void *)i);
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    write_long(THREADS);
     return 0;
 }

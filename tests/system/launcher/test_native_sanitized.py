@@ -183,6 +183,8 @@ def test_records_of_many_threads_are_all_there(tmp_path: Path, sanitizer: str) -
         own = [record for record in log.records if record.thread == thread]
         assert [record.b for record in own] == list(range(4000))
         assert all(record.text == str(record.b).encode() * 20 for record in own if record.b % 10 == 0)
+    assert [record.b for record in log.records if record.thread == 4] == list(range(6000))
+    assert len(log.records) == 4 * 4000 + 6000
 
 
 def anonymous_bytes(pid: int) -> int:
