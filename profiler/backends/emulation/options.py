@@ -1,5 +1,6 @@
 """The settings (`--set`) of the emulation, and the arguments that the plugin gets for them."""
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from numaplan.machine import (
     USUAL_CACHES,
     Machine,
     cache_shape,
+    format_list,
     larger_sizes,
     last_level_sizes,
     machine_shapes,
@@ -21,7 +23,8 @@ from numaplan.machine import (
 #   machine does not describe them; l3_inclusive: L3 holds all that L1 and L2 hold, else what left them;
 #   transfers: count all lines that threads take from each other (with the cache model); reach: count what
 #   last-level caches of other sizes would miss; for_footprint: bytes of the input for which the recording
-#   stands; drop_runtime: leave out samples of the loader and of thread runtimes.
+#   stands; drop_runtime: leave out samples of the loader and of thread runtimes; show_cpus: the program sees
+#   the machine's cpus, not the host's.
 DEFAULTS = {
     "cache": "on",
     "schedule": "fair",
@@ -32,6 +35,7 @@ DEFAULTS = {
     "reach": "on",
     "for_footprint": "",
     "drop_runtime": "yes",
+    "show_cpus": "yes",
 }
 _CHOICES = {
     "cache": ("on", "off"),
@@ -40,8 +44,9 @@ _CHOICES = {
     "transfers": ("on", "off"),
     "reach": ("on", "off"),
     "drop_runtime": ("yes", "no"),
+    "show_cpus": ("yes", "no"),
 }
-_OURS = ("drop_runtime", "reach", "for_footprint")  # not for the plugin
+_OURS = ("drop_runtime", "reach", "for_footprint", "show_cpus")  # not for the plugin
 _UNITS = {unit: 1 << 10 * power for power, unit in enumerate(("", "K", "M", "G", "T"))}
 _NUMBERS = {"turn": (10, 1_000_000), "seed": (0, 2**63 - 1)}
 
@@ -79,6 +84,13 @@ def _checked(name: str, value: str) -> str:
     return str(_bytes(value)) if name == "for_footprint" else cache_shape(name, value)
 
 
+def _shown(machine: Machine) -> list[str]:
+    """None where the program sees them anyway: the plugin needs to do nothing then."""
+    if set(machine.cpus) == os.sched_getaffinity(0):
+        return []
+    return [f"shown={format_list(machine.cpus).replace(',', ':')}"]
+
+
 def _bytes(value: str) -> int:
     match = re.fullmatch(r"([0-9]{1,12})([KMGT]?)B?", value.strip().upper())
     size = int(match[1]) * _UNITS[match[2]] if match else 0
@@ -108,6 +120,7 @@ def read_emulate_options(
     words = [f"{name}={value}" for name, value in values.items() if name not in _OURS]
     larger = larger_sizes(sizes[-1], machine) if sizes else []
     words += ["runtime=yes"] * (values["drop_runtime"] == "no")
+    words += _shown(machine) if machine and values["show_cpus"] == "yes" else []
     words += [f"llc_sizes={':'.join(map(str, sizes + larger))}"] * bool(sizes)
     return EmulateOptions(
         values["cache"] == "on",

@@ -11,7 +11,8 @@ static void begin_call(struct em_thread *t, enum em_syscall_kind kind, uint64_t 
     case CALL_CLOCK: em_clock_asked(t, (int64_t)a1, a2); break;
     case CALL_QUICK:
     case CALL_UNMAP:
-    case CALL_AFFINITY: break;
+    case CALL_AFFINITY:
+    case CALL_SET_AFFINITY: break;
     case CALL_EXEC: em_spool_time(em_clock_of(t)); break; /* it may not come back */
     case CALL_CLONE:
         if (!(a1 & CLONE_THREAD)) em_turn_release(t, false);
@@ -37,6 +38,7 @@ void em_on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t 
     enum em_syscall_kind kind = em_guest_syscall(number);
     (void)id, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
     em_settle(t);
+    em_cpus_asked(number, a1, a2, a3);
     if (kind == CALL_EXIT_ALL) em_spool_exits();
     if (em_part_marked(number, a1)) return;
     if (em_options.fair || kind == CALL_UNMAP || t->late_count) {
@@ -51,10 +53,11 @@ void em_on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t 
         }
         if (kind == CALL_UNMAP) em_runtime_forget();
     }
+    bool affinity = kind == CALL_AFFINITY || kind == CALL_SET_AFFINITY;
     if (kind == CALL_CLONE || kind == CALL_CLONE3 || kind == CALL_FORK || kind == CALL_EXEC ||
-        (kind == CALL_AFFINITY && (a1 == 0 || a1 == t->record.tid)))
+        (affinity && (a1 == 0 || a1 == t->record.tid)))
         em_thread_unpin(t);
-    else if (kind == CALL_AFFINITY) em_thread_unpin_other((uint32_t)a1);
+    else if (affinity) em_thread_unpin_other((uint32_t)a1);
     if (em_options.fair) begin_call(t, kind, a1, a2, a3);
     else if (kind == CALL_EXIT) em_thread_end(t);
     else em_turn_release(t, false);
@@ -63,6 +66,7 @@ void em_on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t 
 void em_on_syscall_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_t result) {
     struct em_thread *t = em_thread_self(vcpu);
     (void)id, (void)number;
+    em_cpus_answered(result);
     if (t->asked_at) em_clock_answered(t);
     if (t->futex_state == FUTEX_ASLEEP || t->futex_state == FUTEX_WAKING) em_futex_answered(t, result);
     em_thread_pin_if_many(t);

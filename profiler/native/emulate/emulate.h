@@ -14,6 +14,7 @@
  * futex.c    who sleeps, and who wakes whom
  * threads.c  guest threads: attach, exit, fork
  * accesses.c what an access runs through
+ * cpus.c     which cpus the program sees
  * calls.c    the guest's system calls
  * part.c     the part of the run that is recorded
  * plugin.c   QEMU's side: translation
@@ -37,6 +38,8 @@
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
+#define MAX_SHOWN_CPU 4096
+#define CPUS_CALL 0x6e756d63 /* no system call of any architecture; native/recorder/cpus.c makes it */
 #define MAX_THREADS CACHES_MAX_CORES /* living at a time; Linux allows a process fewer */
 
 /* One thread as backends/emulation/spool.py reads it; at the start of `struct em_thread`, which lies in the file. */
@@ -145,6 +148,15 @@ void em_on_syscall(uint64_t id, unsigned vcpu, int64_t number, uint64_t a1, uint
                    uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8);
 void em_on_syscall_return(uint64_t id, unsigned vcpu, int64_t number, int64_t result);
 
+/* cpus.c */
+bool em_cpus_option(const char *value);
+bool em_cpus_shown(void);
+void em_cpus_init(void);
+void em_cpus_see(uint64_t guest, const void *at_host);
+void em_cpus_asked(int64_t number, uint64_t a1, uint64_t a2, uint64_t a3);
+void em_cpus_answered(int64_t result);
+void em_cpus_forked(void);
+
 /* part.c */
 extern bool em_recording; /* changes when no guest thread runs */
 bool em_part_init(uint64_t id);
@@ -166,6 +178,7 @@ enum em_syscall_kind {
     CALL_EXIT,
     CALL_EXIT_ALL,
     CALL_AFFINITY,
+    CALL_SET_AFFINITY,
     CALL_CLONE,
     CALL_CLONE3,
     CALL_FORK,

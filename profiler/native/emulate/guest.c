@@ -15,7 +15,7 @@ struct numbers {
 static const struct numbers numbers[] = {
     {CALL_EXIT, 60, 1, 93},
     {CALL_EXIT_ALL, 231, 252, 94},
-    {CALL_AFFINITY, 203, 241, 122},
+    {CALL_SET_AFFINITY, 203, 241, 122},
     {CALL_AFFINITY, 204, 242, 123},
     {CALL_CLONE, 56, 120, 220},
     {CALL_CLONE3, 435, 435, 435},

@@ -24,6 +24,7 @@ static bool read_option(char *text) {
     if (!strcmp(text, "take")) return em_options.take = strtoull(value, NULL, 10), true;
     if (!strcmp(text, "part")) return em_options.part = !strcmp(value, "yes"), true;
     if (!strcmp(text, "marked")) return em_options.marked = !strcmp(value, "yes"), true;
+    if (!strcmp(text, "shown")) return em_cpus_option(value);
     return reach_option(text, value) || caches_option(text, value);
 }
 

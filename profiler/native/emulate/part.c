@@ -106,8 +106,14 @@ static void on_skipped(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr,
     for (unsigned left = qemu_access_parts(info); left; left--) skip_one();
 }
 
-static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
+/* Of translation no more than this is wanted where only the cpus are shown. */
+static void on_translate_only(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
     (void)id;
+    em_cpus_see(qemu_plugin_tb_vaddr(tb), qemu_plugin_insn_haddr(qemu_plugin_tb_get_insn(tb, 0)));
+}
+
+static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
+    on_translate_only(id, tb);
     if (!skipping()) qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS, NULL);
     if (!skipping() && !part.helpers_call) return;
     for (size_t i = 0; i < qemu_plugin_tb_n_insns(tb); i++)
@@ -117,16 +123,24 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
 
 static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3,
                        uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8) {
-    (void)id, (void)vcpu, (void)a2, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
-    em_part_marked(number, a1);
+    (void)id, (void)vcpu, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
+    em_cpus_asked(number, a1, a2, a3);
+    if (em_options.marked) em_part_marked(number, a1);
+}
+
+static void on_syscall_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_t result) {
+    (void)id, (void)vcpu, (void)number;
+    em_cpus_answered(result);
 }
 
 /* What is called while nothing is recorded; births in any case (plugin.c). */
 void em_part_register(qemu_plugin_id_t id) {
     bool over = part.over || *part.wanted == NEVER_MORE;
-    if (em_options.marked) qemu_plugin_register_vcpu_syscall_cb(id, on_syscall);
+    if (em_options.marked || em_cpus_shown()) qemu_plugin_register_vcpu_syscall_cb(id, on_syscall);
+    if (em_cpus_shown()) qemu_plugin_register_vcpu_syscall_ret_cb(id, on_syscall_return);
     if (part.helpers_call || (!over && (skipping() || part.wanted != &always)))
         qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
+    else if (em_cpus_shown()) qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate_only);
 }
 
 /* ---- while it is ---- */

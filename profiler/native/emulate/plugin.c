@@ -27,6 +27,7 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
     bool accesses = !em_options.fair;
     uint64_t guest = qemu_plugin_tb_vaddr(tb), host = (uint64_t)qemu_plugin_insn_haddr(qemu_plugin_tb_get_insn(tb, 0));
     uint64_t base = host ? host - guest : 0;
+    em_cpus_see(guest, (const void *)(uintptr_t)host);
     (void)id;
     for (size_t i = 0; i < count; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
@@ -75,6 +76,7 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_inf
     if (!em_threads_init() || (em_options.cached && !(em_pages_init() && caches_init()))) return 1;
     if (em_options.cached && reach_asked() && !reach_init()) return 1;
     if (em_options.transfers && !em_transfers_init()) return 1;
+    em_cpus_init();
     em_runtime_init();
     em_register(id);
     return 0;

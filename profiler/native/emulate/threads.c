@@ -153,6 +153,7 @@ static void forked(void) {
     pthread_mutex_init(&birth, NULL);
     em_slots_forked();
     em_part_forked();
+    em_cpus_forked();
     open_files = many = false;
     process_cpu = -1;
     em_turns_reset();

@@ -1,4 +1,6 @@
-/* The parts of the recorder: recorder.c logs what is seen, emulated.c keeps an emulated program's children emulated. */
+/* The parts of the recorder: recorder.c logs what is seen, emulated.c keeps an emulated program's children emulated,
+ * cpus.c tells an emulated program of the cpus that it is to see.
+ */
 #ifndef NUMAPLAN_RECORDER_H
 #define NUMAPLAN_RECORDER_H
 
