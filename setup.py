@@ -24,7 +24,7 @@ NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
         [],
         ["dl", "pthread"],
     ),
-    "numaplan.analyzer.native.communication": (["analyzer/native/communication"], ["-O3"], []),
+    "numaplan.analyzer.native.communication": (["analyzer/native/communication"], ["-O3"], ["m"]),
     "numaplan.mapper.native.solver": (["mapper/native/solver"], ["-O3"], ["m"]),
     "numaplan.mapper.native.online": (["mapper/native/online"], ["-O3"], []),
     "numaplan.launcher.native.enforce": (

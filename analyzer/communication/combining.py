@@ -1,4 +1,4 @@
-"""Combines several ways of counting communication in one matrix, and says how far it can be trusted."""
+"""Makes one matrix of what was counted in blocks of several kinds, and says how far it can be trusted."""
 
 from collections.abc import Sequence
 
@@ -7,22 +7,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 ROUNDING = 1e-9  # correlations that come of the order in which is summed: such halves do not agree at all
-FLAT = 0.05  # spread over mean below which differences between entries are not followed
 
 Matrix = NDArray[np.float64]
 
 
 class Layer(msgspec.Struct, frozen=True):
-    """One way of counting: (groups, N, N) symmetric counts and how reliable they are (0..1)."""
+    """What was counted in blocks of one kind: (groups, N, N) symmetric.
+
+    events: grouped by time; transfers: what they are thought to stand for, grouped by memory, in any unit.
+    """
 
     name: str
-    groups: Matrix
-    reliability: float
+    events: Matrix
+    transfers: Matrix
 
     @property
     def total(self) -> Matrix:
-        """(N, N) counts of all groups."""
-        answer: Matrix = self.groups.sum(axis=0)
+        """(N, N) transfers of all groups."""
+        answer: Matrix = self.transfers.sum(axis=0)
         return answer
 
 
@@ -42,11 +44,11 @@ class Communication(msgspec.Struct, frozen=True):
     weights: dict[str, float]
 
 
-def layer_of(name: str, directed: NDArray[np.uint32] | Matrix) -> Layer:
-    """A layer of (groups, N, N) counts [one, other], symmetrised, with the agreement of its halves."""
-    counts = directed.astype(np.float64)
-    counts += directed.transpose(0, 2, 1)
-    return Layer(name, counts, split_half(counts[0::2].sum(axis=0), counts[1::2].sum(axis=0)))
+def both_ways(counts: NDArray[np.uint32] | Matrix) -> Matrix:
+    """(groups, N, N) counts [one, other], symmetrised."""
+    answer: Matrix = counts.astype(np.float64)
+    answer += counts.transpose(0, 2, 1)
+    return answer
 
 
 def split_half(first: Matrix, second: Matrix) -> float:
@@ -65,26 +67,18 @@ def split_half(first: Matrix, second: Matrix) -> float:
 
 
 def combine(layers: Sequence[Layer]) -> Communication:
-    """The layers in one matrix: each divided by the spread of its entries, times the part of that spread that
-    is not chance (the root of its reliability). Spread and not sum, because a layer that is nearly flat
-    tells little for its many counts.
-
-    Where no layer's halves agree all count the same. The result is scaled to the events of the layer that
-    has most.
-    """
-    threads = layers[0].groups.shape[1]
-    sums = np.array([layer.groups.sum() for layer in layers])
+    """The mean of the transfers of all layers, each scaled to the events of the layer that has most."""
+    threads = layers[0].transfers.shape[1]
+    sums = np.array([layer.transfers.sum() for layer in layers])
     if not sums.any():
         empty = np.zeros((threads, threads))
         return Communication(empty, empty.copy(), 0.0, 0, {layer.name: 0.0 for layer in layers})
-    reliable = np.sqrt([layer.reliability for layer in layers])
-    weights = (reliable if reliable.any() else (sums > 0).astype(float)) * sums / _spreads(layers)
-    weights /= weights.sum()
-    events = max(layer.groups.sum() for layer in layers if layer.name.startswith("events")) / 2
-    shares = np.divide(weights * 2 * events, sums, out=np.zeros_like(sums), where=sums > 0)
-    groups: Matrix = np.zeros_like(layers[0].groups)
-    for share, layer in zip(shares, layers, strict=True):
-        groups += share * layer.groups
+    weights: Matrix = (sums > 0) / np.count_nonzero(sums)
+    events = max(layer.events.sum() for layer in layers) / 2
+    groups: Matrix = np.zeros_like(layers[0].transfers)
+    for weight, layer, total in zip(weights, layers, sums, strict=True):
+        if total:
+            groups += weight * 2 * events / total * layer.transfers
     matrix: Matrix = groups.sum(axis=0)
     return Communication(
         matrix=matrix,
@@ -95,25 +89,16 @@ def combine(layers: Sequence[Layer]) -> Communication:
     )
 
 
-def _spreads(layers: Sequence[Layer]) -> Matrix:
-    """(L,) standard deviation of each layer's entries, at least a share of their mean; 1 where empty."""
-    upper = np.triu_indices(layers[0].groups.shape[1], 1)
-    entries = [layer.total[upper] for layer in layers]
-    spreads = [max(float(values.std()), FLAT * float(values.mean())) for values in entries]
-    return np.array([spread or 1.0 for spread in spreads])
-
-
 def _standard_error(layers: Sequence[Layer], weights: Matrix, total: float) -> Matrix:
     """(N, N) from the scatter of the events between parts of the run, which serve as other samples of it.
 
-    Pairs are split by block, whose scatter is the program's own unevenness, so they do not take part.
+    Transfers are grouped by memory, whose scatter is the program's own unevenness, so they do not take part.
     """
-    chosen = [index for index, layer in enumerate(layers) if layer.name.startswith("events")]
-    parts: Matrix = np.zeros_like(layers[0].groups)
-    for index in chosen:
-        events = float(layers[index].groups.sum())
+    parts: Matrix = np.zeros_like(layers[0].events)
+    for weight, layer in zip(weights, layers, strict=True):
+        events = float(layer.events.sum())
         if events > 0:
-            parts += weights[index] / events * layers[index].groups
+            parts += weight / events * layer.events
     scale = total / float(parts.sum()) if parts.any() else 0.0
     scatter: Matrix = parts.std(axis=0, ddof=1) * np.sqrt(len(parts)) * scale
     return scatter

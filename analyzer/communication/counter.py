@@ -3,8 +3,8 @@
 At 1/1000 sampling two samples seldom hit one cache line, so events are counted over blocks, and a block is as
 large as it must be for some tens of samples by several threads to meet in it: memory that is used much is
 seen finely, memory that is used little coarsely. What "some tens" is matters little, so several budgets are
-counted, each in three ways (every event; pairs of threads once a block; once a block and window of time), and
-these layers are averaged by how well their halves agree. `benchmarks/communication.py` measures it.
+counted, and what the events of each block stand for (native/communication/leaves.c) is averaged over them.
+`benchmarks/communication.py` measures it.
 """
 
 import numpy as np
@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from numaplan.common import UsageError
 
 from .blocks import BlockCounter, check_count
-from .combining import Communication, Layer, combine, layer_of
-from .leaves import MOST_SAMPLES, WAYS, LeafCounter
+from .combining import Communication, Layer, both_ways, combine
+from .leaves import MOST_SAMPLES, LeafCounter
 
 LINE_SHIFT = 6
-BUDGETS = (8, 16, 32, 64, 128)  # samples of a block by others than its main thread
+BUDGETS = (4, 8, 16, 32, 64, 128)  # samples of a block by others than its main thread
 FEW_BUDGETS = (16, 64)  # for many threads
 EVENT_WINDOW = 512  # samples in a row that belong to one part of the run
-PAIR_WINDOW = 256  # samples a thread in which a pair in a block counts once
+PAIR_WINDOW = 256  # samples a thread of one stretch of time
 MANY_THREADS = 256  # beyond it fewer groups and budgets, for memory
 
 
@@ -68,26 +68,20 @@ class CommunicationCounter:
             np.ascontiguousarray(np.asarray(is_write, bool)).view(np.uint8),
         )
 
-    def layers(self) -> list[Layer]:
-        """Every way of counting, with its reliability."""
-        if isinstance(self._counter, BlockCounter):
-            return [layer_of("events, 64 B", self._counter.events()[None])]
-        counts = self._counter.counts()
-        return [
-            layer_of(f"{way}, {budget} samples", counts[row, column])
-            for column, budget in enumerate(self._budgets)
-            for row, way in enumerate(WAYS)
-        ]
-
     def result(self) -> Communication:
         """The matrix of all samples so far."""
-        layers = self.layers()
-        if not self._exact:
-            return combine(layers)
-        matrix = layers[0].total
+        if isinstance(self._counter, LeafCounter):
+            counts = self._counter.counts()
+            return combine(
+                [
+                    Layer(f"{budget} samples", both_ways(events), both_ways(transfers))
+                    for budget, events, transfers in zip(self._budgets, *counts, strict=True)
+                ]
+            )
+        matrix = both_ways(self._counter.events()[None])[0]
         events = int(matrix.sum()) // 2
         known = float(events > 0)
-        return Communication(matrix, np.zeros_like(matrix), known, events, {layers[0].name: known})
+        return Communication(matrix, np.zeros_like(matrix), known, events, {"64 B": known})
 
 
 def check_threads(thread: ArrayLike, threads: int) -> NDArray[np.uint16]:

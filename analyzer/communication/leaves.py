@@ -2,6 +2,7 @@
 
 import ctypes
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +11,8 @@ from .blocks import check_columns, check_count, library
 
 MOST_SAMPLES = 1 << 23  # that are counted together by default
 LIMIT = 1 << 24  # of the native part
+MOST_BUDGETS, MOST_BUDGET = 8, 1024  # as well
 FIRST_CAPACITY = 1 << 16
-WAYS = ("events", "pairs", "pairs in windows")
 
 Matrix = NDArray[np.float64]
 
@@ -36,19 +37,29 @@ class _Layers(ctypes.Structure):
         ("event_window", ctypes.c_uint64),
         ("pair_window", ctypes.c_uint64),
         ("events", ctypes.c_void_p),
-        ("once", ctypes.c_void_p),
-        ("windowed", ctypes.c_void_p),
+        ("transfers", ctypes.c_void_p),
     )
 
 
+class LeafCounts(NamedTuple):
+    """What was counted: two arrays of (budgets, groups, N, N).
+
+    events: [writer][reader], uint32, grouped by time; transfers: lines that are thought to have passed
+    between two threads, in an arbitrary unit, the lower number first, grouped by leaf.
+    """
+
+    events: NDArray[np.uint32]
+    transfers: Matrix
+
+
 class LeafCounter:
-    """Last-writer events in the leaves of halved memory, from samples in order of time.
+    """Last-writer events in the leaves of halved memory, from samples in order of time; what they stand for.
 
     budgets: samples of a block by others than its main thread above which it is halved, at most 8 of them,
-    ascending; groups: into how many matrices counts are split, events by turns of `event_window` samples,
-    pairs by leaf; pair_window: samples in which a pair in a leaf counts once; weights: what an event by a
-    load counts, and one by a store; most: samples that are kept and counted together.
-    Raises UsageError for too many threads.
+    each at most 1024, ascending; groups: into how many matrices counts are split, events by turns of
+    `event_window` samples, transfers by leaf; pair_window: samples of one stretch of time; weights: what an
+    event by a load counts, and one by a store; most: samples that are kept and counted together.
+    Raises UsageError for too many threads, ValueError for budgets that the native part does not take.
     """
 
     def __init__(
@@ -63,10 +74,13 @@ class LeafCounter:
         most: int = MOST_SAMPLES,
     ) -> None:
         check_count(threads)
+        if len(budgets) > MOST_BUDGETS or max(budgets) > MOST_BUDGET or sorted(budgets) != list(budgets):
+            raise ValueError(f"budgets {tuple(budgets)}")
         self.threads, self._budgets, self._groups = threads, tuple(budgets), groups
         self._windows, self._weights = (event_window, pair_window), weights
         self._most = min(most, LIMIT)
-        self._counts = np.zeros((len(WAYS), len(budgets), groups, threads, threads), np.uint32)
+        self._shape = len(budgets), groups, threads, threads
+        self._counts = self._none()
         self._addr = np.empty(0, np.uint64)
         self._thread = np.empty(0, np.uint16)
         self._is_write = np.empty(0, np.uint8)
@@ -97,15 +111,15 @@ class LeafCounter:
             self._held += part
             done += part
 
-    def counts(self) -> NDArray[np.uint32]:
-        """(3, budgets, groups, N, N) of all samples so far, ways of counting as in WAYS.
-
-        Each [writer, reader], pairs with the lower number first: events; pairs with an event, once a leaf;
-        the same once a leaf and window.
-        """
-        counts = self._counts.copy() if self._before else np.zeros_like(self._counts)
+    def counts(self) -> LeafCounts:
+        """Of all samples so far."""
+        events, transfers = self._counts
+        counts = LeafCounts(events.copy(), transfers.copy()) if self._before else self._none()
         self._count(counts)
         return counts
+
+    def _none(self) -> LeafCounts:
+        return LeafCounts(np.zeros(self._shape, np.uint32), np.zeros(self._shape))
 
     def _grow(self, samples: int) -> None:
         if samples <= len(self._addr):
@@ -117,7 +131,7 @@ class LeafCounter:
             larger[: self._held] = old[: self._held]
             setattr(self, name, larger)
 
-    def _count(self, counts: NDArray[np.uint32]) -> None:
+    def _count(self, counts: LeafCounts) -> None:
         if not self._held:
             return
         samples = _Samples(
@@ -134,7 +148,7 @@ class LeafCounter:
             (ctypes.c_uint32 * 8)(*self._budgets),
             (ctypes.c_uint32 * 2)(*self._weights),
             *self._windows,
-            *(way.ctypes.data for way in counts),
+            *(part.ctypes.data for part in counts),
         )
         if library().comm_leaves_count(ctypes.byref(layers), ctypes.byref(samples)):
             raise MemoryError("communication in leaves")

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ROOT_SHIFT = 20, LINE_SHIFT = 6, MAX_BUDGETS = 8, MAX_SAMPLES = 1 << 24 };
+enum { ROOT_SHIFT = 20, LINE_SHIFT = 6, MAX_BUDGETS = 8, MOST_BUDGET = 1024, MAX_SAMPLES = 1 << 24 };
 
 /* The samples, in order of time; `first`: how many came before them. */
 struct comm_samples {
@@ -22,16 +22,18 @@ struct comm_samples {
     const uint8_t *is_write;
 };
 
-/* What to count and where to: three ways, each budgets x groups x threads x threads [writer][reader], added to.
- * events: a thread touches a leaf that another one wrote, and has not been there since; grouped by time, in turns of
- * event_window samples. once: pairs of threads with an event, once a leaf; windowed: once a leaf and window of
- * pair_window samples; both grouped by leaf. budget: ascending. weight: what an event counts whose sample is a load,
- * and a store, as one of them may be sampled less often. */
+/* What to count and where to: each budgets x groups x threads x threads, added to.
+ * events [writer][reader]: a thread touches a leaf that another one wrote, and has not been there since; grouped by
+ * time, in turns of event_window samples. transfers [lower thread][higher thread]: how many lines are thought to have
+ * passed between the two (leaves.c), grouped by leaf; pair_window: samples of one stretch of time.
+ * budget: ascending, at most MOST_BUDGET. weight: what an event counts whose sample is a load, and a store, as one of
+ * them may be sampled less often. */
 struct comm_layers {
     uint32_t threads, groups, budgets;
     uint32_t budget[MAX_BUDGETS], weight[2];
     uint64_t event_window, pair_window;
-    uint32_t *events, *once, *windowed;
+    uint32_t *events;
+    double *transfers;
 };
 
 /* Samples brought together by root, in order of time within each: order[start[r]] to order[start[r + 1] - 1]. */

@@ -1,13 +1,13 @@
 """Communication in leaves of halved memory: against the definition, in pieces, and what it is good for."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
 from numaplan.analyzer import CommunicationCounter
-from numaplan.analyzer.communication.leaves import WAYS, LeafCounter
+from numaplan.analyzer.communication.leaves import LeafCounter, LeafCounts
 
 THREADS, GROUPS, WINDOW = 4, 2, 7
 ROOT = 1 << 20
@@ -37,37 +37,48 @@ def leaves_of(samples: list[tuple[int, Sample]], budget: int, size: int) -> list
     return [leaf for half in halves for leaf in leaves_of(half, budget, size // 2)]
 
 
-def defined(samples: list[Sample], budget: int) -> np.ndarray:
-    """(3, N, N) symmetric counts, sample by sample."""
-    found = np.zeros((3, THREADS, THREADS))
+def defined(samples: list[Sample], budget: int) -> tuple[np.ndarray, np.ndarray]:
+    """(N, N) symmetric events and transfers, sample by sample."""
+    events, transfers = np.zeros((2, THREADS, THREADS))
     numbered = list(enumerate(samples))
-    roots = {addr // ROOT for _, addr, _ in samples}
+    roots = {addr // ROOT for _, (_, addr, _) in numbered}
     for root in roots:
         for leaf in leaves_of([one for one in numbered if one[1][1] // ROOT == root], budget, ROOT):
             writer, known = -1, set()
-            met: set[tuple[int, ...]] = set()
-            for number, (thread, _, wrote) in leaf:
+            of = Counter(thread for _, (thread, _, _) in leaf)
+            lines, windows, met = defaultdict(set), defaultdict(set), Counter()
+            for number, (thread, addr, wrote) in leaf:
                 if writer not in (-1, thread) and thread not in known:
                     pair = min(writer, thread), max(writer, thread)
-                    found[0][pair] += 1
-                    found[1][pair] += pair not in met
-                    found[2][pair] += (*pair, number // WINDOW) not in met
-                    met |= {pair, (*pair, number // WINDOW)}
+                    met[pair] += 1
+                    lines[pair].add(addr // 64)
+                    windows[pair].add(number // WINDOW)
                 if wrote:
                     writer, known = thread, set()
                 known.add(thread)
-    return found + found.transpose(0, 2, 1)
+            one_line = len({addr // 64 for _, (_, addr, _) in leaf}) == 1
+            for pair, count in met.items():
+                events[pair] += count
+                apart = len(windows[pair]) / min(of[thread] for thread in pair)
+                transfers[pair] += count**0.75 if one_line else len(lines[pair]) * apart**0.25
+    return events + events.T, transfers + transfers.T
+
+
+def symmetric(counts: LeafCounts) -> list[np.ndarray]:
+    """(budgets, N, N) events and transfers of all groups."""
+    whole = [part.sum(axis=1).astype(float) for part in counts]
+    return [part + part.transpose(0, 2, 1) for part in whole]
 
 
 @given(traces, st.integers(0, 20))
 def test_leaves_are_counted_as_defined(samples: list[Sample], budget: int) -> None:
     one = counter((budget, budget + 5))
     give(one, samples)
-    counts = one.counts().sum(axis=2).astype(float)
-    counts += counts.transpose(0, 1, 3, 2)
-    assert len(counts) == len(WAYS)
+    events, transfers = symmetric(one.counts())
     for column, allowed in enumerate((budget, budget + 5)):
-        assert np.array_equal(counts[:, column], defined(samples, allowed))
+        expected = defined(samples, allowed)
+        assert np.array_equal(events[column], expected[0])
+        np.testing.assert_allclose(transfers[column], expected[1], rtol=1e-12)
 
 
 @given(traces, st.integers(1, 30))
@@ -77,7 +88,8 @@ def test_blocks_of_samples_add_up_and_asking_changes_nothing(samples: list[Sampl
     for start in range(0, len(samples), size):
         give(pieces, samples[start : start + size])
         pieces.counts()
-    assert np.array_equal(whole.counts(), pieces.counts())
+    for one, other in zip(whole.counts(), pieces.counts(), strict=True):
+        assert np.array_equal(one, other)
 
 
 @given(traces, st.integers(1, 30))
@@ -85,18 +97,17 @@ def test_more_than_is_kept_is_counted_in_parts(samples: list[Sample], most: int)
     """Each part begins anew, but for the numbers of samples, by which they are grouped."""
     one = counter((3,), most)
     give(one, samples)
-    expected = np.zeros((3, THREADS, THREADS))
+    expected = np.zeros((2, THREADS, THREADS))
     for start in range(0, len(samples), most):
         shifted: list[Sample] = [(0, 1 << 60, False)] * start + samples[start : start + most]
         expected += defined(shifted, 3)
-    counts = one.counts().sum(axis=(1, 2)).astype(float)
-    assert np.array_equal(counts + counts.transpose(0, 2, 1), expected)
+    np.testing.assert_allclose([part[0] for part in symmetric(one.counts())], expected, rtol=1e-12)
 
 
 def test_events_are_grouped_by_time() -> None:
     one = counter((100,))
     give(one, [(0, 0, True), (1, 0, False), (2, 0, False), (3, 0, False)])
-    events = one.counts()[0, 0]
+    events = one.counts().events[0]
     assert events[0, 0, 1] == events[0, 0, 2] == 1
     assert events[1, 0, 3] == 1
     assert events.sum() == 3
@@ -124,7 +135,7 @@ def test_any_number_of_threads_is_counted(threads: int) -> None:
     one = LeafCounter(threads, (8,), groups=1, event_window=512, pair_window=512)
     thread = np.arange(4 * threads, dtype=np.uint16) % threads
     one.add(np.zeros(len(thread), np.uint64), thread, np.ones(len(thread), np.uint8))
-    counts = one.counts()[0, 0, 0]
+    counts = one.counts().events[0, 0]
     ring = np.roll(np.eye(threads), 1, axis=1) if threads > 1 else np.zeros((1, 1))
     assert np.array_equal(counts > 0, ring > 0)
     assert counts.sum() == (4 * threads - 1 if threads > 1 else 0)
@@ -136,12 +147,39 @@ def test_columns_that_would_harm_are_refused() -> None:
     for bad in ((addr[:2], thread, wrote), (addr, thread + 4, wrote), (addr[::2], thread[::2], wrote[::2])):
         with pytest.raises(ValueError, match=r"length|range|contiguous"):
             one.add(*bad)
-    assert not one.counts().any()
+    assert not one.counts().events.any()
 
 
 def test_events_weigh_by_the_kind_of_access_that_sees_them() -> None:
     one = LeafCounter(THREADS, (3,), groups=1, event_window=512, pair_window=512, weights=(5, 2))
     give(one, [(0, 0, True), (1, 0, False), (2, 0, True)])
-    events, once, _ = one.counts()[:, 0, 0]
+    events, transfers = (part[0, 0] for part in one.counts())
     assert events[0, 1] == 5 and events[0, 2] == 2
-    assert once.sum() == 2
+    assert transfers[0, 1] == transfers[0, 2] == 1
+
+
+def test_lines_count_and_not_how_often_each_is_read() -> None:
+    """A row of a grid and a column, read as often: eight words of a line, and a single one."""
+    rng = np.random.default_rng(3)
+    grid = 1 << 11  # words, eight in a line
+    row, column = np.arange(grid // 8), np.arange(0, grid, 8)
+    step = [(0, np.arange(grid), True), (1, row, False), (2, column, False)]
+    whole = [
+        (np.full(len(words), thread), (1 << 30) + 8 * words, np.full(len(words), wrote))
+        for _ in range(200)
+        for thread, words, wrote in step
+    ]
+    columns = [np.concatenate(parts) for parts in zip(*whole, strict=True)]
+    exact, sampled = CommunicationCounter(3, exact=True), CommunicationCounter(3)
+    exact.add(*columns)
+    chosen = np.flatnonzero(rng.random(len(columns[0])) < 0.005)
+    sampled.add(*(values[chosen] for values in columns))
+    truth, found = exact.result().matrix, sampled.result().matrix
+    assert truth[0, 2] == 8 * truth[0, 1]
+    assert found[0, 2] > 2.5 * found[0, 1]
+
+
+@pytest.mark.parametrize("budgets", [(1025,), (8, 4), tuple(range(9))])
+def test_budgets_that_the_native_part_does_not_take_are_refused(budgets: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="budgets"):
+        counter(budgets)

@@ -157,7 +157,7 @@ def test_the_command_gives_matrices_of_phases(tmp_path: Path, capsys: pytest.Cap
     upper = np.triu_indices(THREADS, 1)
     for number, (part, step) in enumerate(zip(parts, (1, 4), strict=True), 1):
         assert np.corrcoef(np.array(part["comm"])[upper], pairs(step)[upper])[0, 1] > 0.95
-        rows = list(csv.reader((tmp_path / "csv" / f"comm-stretch-{number}.csv").open()))
+        rows = list(csv.reader((tmp_path / "csv" / f"comm-stretch-{number}.csv").read_text().splitlines()))
         assert np.allclose(np.array(rows, float), part["comm"], rtol=1e-8)
     loads = np.sum([part["loads"] for part in parts], axis=0)
     assert loads.tolist() == document["accesses"]
