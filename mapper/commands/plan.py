@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numaplan.machine import Machine
 
     from ..workload.opening import TraceOpening
+    from ..workload.workload import Workload
 
 
 class PlanCommand(WorkloadCommand, frozen=True):
@@ -57,6 +58,15 @@ class PlanCommand(WorkloadCommand, frozen=True):
     next_touch: Annotated[
         bool, Option(help="Let memory whose users change between phases move with them.")
     ] = False
+    threads: Annotated[
+        int,
+        Option(
+            metavar="N", help="For N threads, by recordings with two or more other numbers of them.", least=0
+        ),
+    ] = 0
+    force: Annotated[
+        bool, Option(help="With --threads, also by a pattern that predicts the recordings badly.")
+    ] = False
     as_json: Json = False
 
     def run(self) -> None:
@@ -80,13 +90,7 @@ class PlanCommand(WorkloadCommand, frozen=True):
 
         find_method(self.method)  # now rather than when a large trace has been read
         check_words(self.objective or "time", self.effort)
-        workload, target = self.read_with_machine(
-            self.machine,
-            *self.traces,
-            objective=self.objective,
-            opening=opening,
-            larger=self.objective in ("", "time"),
-        )
+        workload, target = self._workload(opening)
         options = PlanOptions(
             method=self.method,
             objective=self.objective,
@@ -106,6 +110,31 @@ class PlanCommand(WorkloadCommand, frozen=True):
             return
         say(planned.notes)
         print_lines(*summary(planned.plan, self.output, planned.larger))
+
+    def _workload(self, opening: "TraceOpening | None") -> "tuple[Workload, Machine]":
+        if not self.threads:
+            if self.force:
+                raise UsageError("--force without --threads", "give both, or neither")
+            return self.read_with_machine(
+                self.machine,
+                *self.traces,
+                objective=self.objective,
+                opening=opening,
+                larger=self.objective in ("", "time"),
+            )
+        from numaplan.machine import Machine
+
+        from ..scaling.scaled import scaled_workload
+
+        if opening is None:
+            raise UsageError(
+                "--threads goes with traces", "name recordings with two or more numbers of threads"
+            )
+        target = Machine.load(self.machine) if self.machine else None
+        workload = scaled_workload(self.traces, self.threads, force=self.force, part=self.part)
+        target = target or workload.machine
+        assert target is not None
+        return workload, target
 
 
 def _refuse_first_touches(opening: "TraceOpening") -> None:

@@ -7,6 +7,7 @@ from msgspec import UNSET
 
 from .parts import AtInput, PlanThread, Predicted
 from .plan import Plan
+from .scaling import scaling_lines, scaling_of
 
 MOST_NODES = 16  # in one line
 DIFFERENT = 0.02
@@ -18,14 +19,17 @@ MOSTLY = 0.5
 def summary(plan: Plan, path: Path | None = None, larger: Sequence[AtInput] = ()) -> list[str]:
     """Lines for a terminal; larger: what the plan comes to with larger inputs, ascending."""
     predicted = plan.predicted
+    scaling = scaling_of(plan)
+    carried = scaling_lines(scaling) if scaling else []
     if plan.alone:
-        lines = [f"leave it alone: {plan.alone}", *_costs(predicted), *_larger(plan, larger)]
+        lines = [f"leave it alone: {plan.alone}", *carried, *_costs(predicted), *_larger(plan, larger)]
         lines += ["the plan places nothing"]
         return [*lines, f"plan written to {path}"] if path is not None else lines
     head = (
         f"{len(plan.threads)} threads on {len(plan.machine.nodes)} nodes ({plan.machine.name or 'machine'})"
     )
     lines = [
+        *carried,
         *_costs(predicted),
         *_larger(plan, larger),
         *_change(predicted, _placed(plan)),

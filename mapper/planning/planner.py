@@ -11,6 +11,7 @@ from numaplan.machine import Machine
 
 from ..plan_file.parts import AtInput, PlanMachine, PlanThread, Predicted
 from ..plan_file.plan import Plan
+from ..plan_file.scaling import ScalingFacts, scaling_of
 from ..threads.inputs import check_loads
 from ..threads.methods import find_method
 from ..threads.pins import resolve_pins
@@ -94,6 +95,7 @@ class _Answer(msgspec.Struct):
     predicted: Predicted
     notes: tuple[str, ...]
     larger_inputs: tuple[AtInput, ...]
+    scaling: ScalingFacts | msgspec.UnsetType = msgspec.UNSET
 
 
 def answer(planned: Planned, output: Path) -> str:
@@ -101,7 +103,15 @@ def answer(planned: Planned, output: Path) -> str:
     plan = planned.plan
     words = str(output), plan.method, plan.objective, plan.alone
     counts = len(plan.threads), len(plan.memory)
-    found = _Answer(SCHEMA, *words, *counts, plan.predicted, planned.notes, planned.larger)
+    found = _Answer(
+        SCHEMA,
+        *words,
+        *counts,
+        plan.predicted,
+        planned.notes,
+        planned.larger,
+        scaling_of(plan) or msgspec.UNSET,
+    )
     return msgspec.json.encode(found).decode()
 
 

@@ -1,0 +1,1 @@
+"""What a program does with another number of threads than those of its recordings."""

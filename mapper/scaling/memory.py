@@ -1,0 +1,156 @@
+"""Who uses which page with another number of threads, by what was recorded of several numbers.
+
+Regions are those of the largest recording. Of each it is told what of it follows the threads: a part each
+(units.py), one thread's alone, or nobody's in particular. Regions that each member of the team makes for
+itself, and those that one thread makes for each member, become as many as there are members.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+from msgspec.structs import replace
+
+from numaplan.analyzer import PageCounts
+from numaplan.profiler import RegionKey
+
+from ..threads.problem import Floats, Nodes
+from .rows import CELLS, PAGE, PageRows, Scale
+from .sequences import Recording, Sequences, same_place
+from .units import BINS, Units, in_a_row, units_in_row, units_of_region
+
+ONE = 0.9  # of a region's accesses, from which it is one thread's
+
+
+def scaled_pages(recordings: Sequence[Recording], scale: Scale, row_of: Callable[[str], str]) -> PageCounts:
+    """The page counts of the wanted number of threads; recordings: the largest last.
+
+    row_of: the creation path of a thread that is no member, in the wanted number.
+    """
+    return _Writer(recordings, scale, row_of).write()
+
+
+class _Writer:
+    def __init__(self, recordings: Sequence[Recording], scale: Scale, row_of: Callable[[str], str]) -> None:
+        self.recordings, self.scale, self.row_of = recordings, scale, row_of
+        self.last = recordings[-1]
+        self.stats = self.last.pages
+        self.sequences = Sequences(recordings)
+        self.new = PageRows(self.stats, len(self.last.paths), scale)
+        order = np.argsort(self.stats.region, kind="stable")
+        borders = np.searchsorted(self.stats.region[order], np.arange(len(self.stats.regions) + 1))
+        self.rows = [order[a:b] for a, b in pairwise(borders)]
+
+    def write(self) -> PageCounts:
+        """All regions, one place in the code after another."""
+        member_paths = {
+            self.last.paths[number]: place for place, number in enumerate(self.scale.team.members)
+        }
+        leader = self.last.paths[self.scale.team.members[0]] if self.scale.team.leads else ""
+        sites: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        own: dict[int, list[int]] = defaultdict(list)
+        for number, key in enumerate(self.stats.regions):
+            if not len(self.rows[number]):
+                continue
+            if key.thread in member_paths and key.thread != leader and key.kind != "static":
+                own[member_paths[key.thread]].append(number)
+            else:
+                sites[same_place(key)].append(number)
+        for site, numbers in sites.items():
+            self._site(site, numbers)
+        first = 1 if leader else 0
+        for member in range(first, self.scale.n):
+            stands = max(self.scale.stands_for(member), first)
+            for number in own[stands]:
+                self._own(number, stands, member)
+        return self.new.together()
+
+    # ---- regions that a thread makes for the team, or for itself ----
+
+    def _site(self, site: tuple[str, ...], numbers: list[int]) -> None:
+        counts = [len(one.of_site(site)) for one in self.recordings]
+        teams = [len(one.team) for one in self.recordings]
+        if len(numbers) == counts[-1] and in_a_row(counts, teams):
+            units = self._row_units(numbers)
+            if units is not None:
+                self._in_row(site, numbers, units)
+                return
+        for number in numbers:
+            at = self.last.of_site(site).index(self.stats.regions[number])
+            key = self.sequences.key(site, at, self.scale.n, self.stats.regions[number])
+            self._region(number, self._named(key))
+
+    def _named(self, key: RegionKey) -> RegionKey:
+        """The key with its thread's creation path in the wanted number."""
+        return replace(key, thread=self.row_of(key.thread)) if key.thread else key
+
+    def _use(self, number: int) -> tuple[Floats, Nodes, Floats]:
+        """(R,) where in the region (0..1) which member makes how many accesses."""
+        rows = self.rows[number]
+        member = self.new.member_of[self.stats.thread[rows]]
+        rows, member = rows[member >= 0], member[member >= 0]
+        pages = max(-(-self.stats.regions[number].bytes // PAGE), 1)
+        at = np.clip((self.stats.page[rows] + 0.5) / pages, 0, 1 - 1e-9)
+        return at, member, self.stats.accesses[rows].astype(np.float64)
+
+    def _row_units(self, numbers: list[int]) -> Units | None:
+        uses = [self._use(number) for number in numbers]
+        unit = np.repeat(np.arange(len(numbers)), [len(use[0]) for use in uses])
+        at, member, made = (np.concatenate(parts) for parts in zip(*uses, strict=True))
+        return units_in_row(unit, at, member, made, len(numbers), len(self.scale.team))
+
+    def _in_row(self, site: tuple[str, ...], numbers: list[int], units: Units) -> None:
+        unit, part, member, made = units.of(self.scale.n)
+        size = float(np.median([self.stats.regions[number].bytes for number in numbers]))
+        rows = np.concatenate([self.rows[number] for number in numbers])
+        for number in range(units.count(self.scale.n)):
+            stands = min(number * len(numbers) // units.count(self.scale.n), len(numbers) - 1)
+            model = self.stats.regions[numbers[stands]]
+            key = self.sequences.key_in_row(site, number, self.scale.n, replace(model, bytes=int(size)))
+            key = self._named(key)
+            own = unit == number
+            at = (part[own] + 0.5) / BINS
+            self.new.add(
+                key, numbers[stands], rows, at, self.scale.members[member[own]], made[own], len(numbers)
+            )
+
+    def _region(self, number: int, key: RegionKey) -> None:
+        at, member, made = self._use(number)
+        n = self.scale.n
+        units = units_of_region(at, member, made, len(self.scale.team)) if len(at) else None
+        if units is not None:
+            unit, part, who, use = units.of(n)
+            cell = (unit + (part + 0.5) / BINS) / units.count(n)
+            self.new.add(key, number, self.rows[number], cell, self.scale.members[who], use)
+            return
+        by_member = np.bincount(member, made, len(self.scale.team))
+        total = float(by_member.sum())
+        if total > 0 and by_member.max() >= ONE * total and len(by_member) > 1:
+            who = np.full(len(at), self.scale.home_of(int(by_member.argmax())))
+            self.new.add(key, number, self.rows[number], at, self.scale.members[who], made)
+            return
+        at, who, made = self._even(at, member, made)
+        self.new.add(key, number, self.rows[number], at, self.scale.members[who], made)
+
+    def _even(self, at: Floats, member: Nodes, made: Floats) -> tuple[Floats, Nodes, Floats]:
+        """By nobody in particular: the first member as it is, and all others alike."""
+        if not len(at):
+            return at, member, made
+        cells = np.minimum((at * CELLS).astype(np.int64), CELLS - 1)
+        first = np.bincount(cells[member == 0], made[member == 0], CELLS)
+        rest = np.bincount(cells[member != 0], made[member != 0], CELLS) / max(len(self.scale.team) - 1, 1)
+        cell, who = (
+            axis.ravel() for axis in np.meshgrid(np.arange(CELLS), np.arange(self.scale.n), indexing="ij")
+        )
+        use = np.where(who == 0, first[cell], rest[cell])
+        kept = use > 0
+        return (cell[kept] + 0.5) / CELLS, who[kept], use[kept]
+
+    def _own(self, number: int, stands: int, member: int) -> None:
+        """A region of a member's own; who else uses it is as far away."""
+        at, user, made = self._use(number)
+        key = self.stats.regions[number]
+        who = np.clip(user - stands + member, 0, self.scale.n - 1)
+        path = self.scale.team.path(member)
+        self.new.add(replace(key, thread=path), number, self.rows[number], at, self.scale.members[who], made)

@@ -1,0 +1,124 @@
+"""The workload of another number of threads than those that were recorded."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from numaplan.common import UsageError
+
+from ..plan_file.scaling import LeftOutRun, OtherPattern, ScalingFacts, quality_words
+from ..threads.inputs import MAX_THREADS
+from ..workload.lanes import by_lane, lanes_of
+from ..workload.part import WHOLE, Part
+from ..workload.runs import other_program
+from ..workload.workload import Workload
+from .carry import Carried
+from .pattern import Pattern, find_pattern
+from .quality import ENOUGH, Quality, measure_quality, team_matrices
+from .team import find_teams
+
+SHOWN = 0.05  # of the strongest kind, that another must have to be named
+ROLES = 0.9  # correlation of what was left out, from which threads have roles
+
+
+class Scaling(msgspec.Struct, frozen=True):
+    """A workload of `threads` members, and what it is told from: recordings of `recorded` members."""
+
+    workload: Workload
+    pattern: Pattern
+    quality: Quality
+    threads: int
+    recorded: tuple[int, ...]
+    beside: tuple[str, ...]
+
+
+def scaled_workload(paths: Sequence[Path], threads: int, *, force: bool, part: Part = WHOLE) -> Workload:
+    """What a program does with so many threads, by recordings with other numbers.
+
+    Raises UsageError for recordings that do not tell, and, without force, where the pattern does not predict
+    a recording that it was not fitted to.
+    """
+    from ..workload.from_trace import workload_of_trace
+
+    _check(paths, threads)
+    recorded = [workload_of_trace(path, part=part) for path in paths]
+    for path, other in zip(paths[1:], recorded[1:], strict=True):
+        both = [{"build_id": one.build_id, "executable": one.executable} for one in (recorded[0], other)]
+        if other_program(*both):
+            raise UsageError(
+                f"{path}: of another program, or another build of it", "give runs of one program"
+            )
+    sources = {key: one.sources[key] for one in recorded[:1] for key in one.sources if key != "trace"}
+    sources["traces"] = [one.sources["trace"] for one in recorded]
+    found = carry_over([_by_lane(one) for one in recorded], threads)
+    facts = facts_of(found)
+    if not facts.enough and not force:
+        raise UsageError(
+            f"the pattern does not predict what it was not fitted to: {quality_words(facts)}, below {ENOUGH}",
+            "record with further numbers of threads, or add --force",
+        )
+    return replace(found.workload, sources={**sources, "scaling": msgspec.to_builtins(facts)})
+
+
+def carry_over(workloads: Sequence[Workload], threads: int) -> Scaling:
+    """The workload of so many members of the team, by those of recordings with two numbers or more."""
+    teams = find_teams(workloads)
+    pairs = sorted(zip(workloads, teams, strict=True), key=lambda pair: len(pair[1]))
+    pattern = find_pattern(team_matrices(pairs).values())
+    quality = measure_quality(pairs, pattern, threads)
+    # Which thread does what is the same in all recordings: that is what a role is.
+    roles = any(not one.flat for one in quality.left_out) and quality.value >= ROLES
+    roles = roles and pattern.explained >= ROLES
+    workload, beside = Carried(pairs, pattern, threads).workload(roles=roles)
+    recorded = tuple(sorted({len(team) for team in teams}))
+    return Scaling(workload, pattern, quality, threads, recorded, beside)
+
+
+def facts_of(found: Scaling) -> ScalingFacts:
+    """What a plan, and people, are told of it."""
+    quality, pattern = found.quality, found.pattern
+    comm = np.asarray(found.workload.comm)
+    beside = [path in found.beside for _, path in found.workload.threads]
+    others = float(comm[beside].sum() + comm[:, beside].sum() - comm[np.ix_(beside, beside)].sum())
+    apart = others / (float(comm.sum()) or 1.0)
+    features = {name: share * (1 - apart) for name, share in pattern.shares(found.threads).items()}
+    kinds = {kind: share * (1 - apart) for kind, share in pattern.kinds(found.threads).items()}
+    if apart > 0:
+        features[f"{', '.join(found.beside)} with all"] = apart
+        kinds["hub"] = kinds.get("hub", 0.0) + apart
+    most = max(kinds.values(), default=0.0)
+    return ScalingFacts(
+        threads=found.threads,
+        recorded=list(found.recorded),
+        pattern=[
+            kind for kind in sorted(kinds, key=lambda kind: -kinds[kind]) if kinds[kind] >= SHOWN * most
+        ],
+        order=pattern.order,
+        features={name: round(share, 4) for name, share in features.items()},
+        explained=round(pattern.explained, 4),
+        left_out=[
+            LeftOutRun(one.threads, round(one.correlation, 4), round(one.overlap, 4), one.flat)
+            for one in quality.left_out
+        ],
+        quality=round(quality.value, 4),
+        enough=quality.enough,
+        beside=list(found.beside),
+        unsure=OtherPattern(list(quality.other), round(quality.agreement, 4)) if quality.other else None,
+    )
+
+
+def _check(paths: Sequence[Path], threads: int) -> None:
+    if len(paths) < 2:
+        raise UsageError(
+            "--threads with one recording", "give recordings with two or more numbers of threads"
+        )
+    if not 2 <= threads <= MAX_THREADS:
+        raise UsageError(f"--threads {threads}", f"2 to {MAX_THREADS} threads can be placed")
+
+
+def _by_lane(workload: Workload) -> Workload:
+    lane = lanes_of(workload.threads, workload.lives)
+    return by_lane(workload, lane)

@@ -1,0 +1,91 @@
+"""Which of a thread's large blocks a region is with another number of threads, and how large it is then.
+
+Where a program makes a block for each thread, the blocks after these come later. Both numbers are followed
+as a straight line through the recordings, where there is one through whole numbers.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from msgspec.structs import replace
+
+from numaplan.analyzer import PageCounts
+from numaplan.profiler import RegionKey
+
+from .team import Team
+
+Site = tuple[str, ...]
+EXACT = 1e-6
+LARGEST = 1 << 50  # bytes
+
+
+def same_place(key: RegionKey) -> Site:
+    """What regions have in common that one thread makes at one place in the code."""
+    return key.process, key.thread, key.kind, key.name, key.build_id
+
+
+class Recording:
+    """What one recording says of memory: its page counts, its team, and the creation paths of its threads."""
+
+    def __init__(self, pages: PageCounts, team: Team, paths: Sequence[str]) -> None:
+        self.pages, self.team, self.paths = pages, team, paths
+
+    @cached_property
+    def _sites(self) -> dict[Site, list[RegionKey]]:
+        found: dict[Site, list[RegionKey]] = defaultdict(list)
+        for key in self.pages.regions:
+            found[same_place(key)].append(key)
+        return {site: sorted(keys, key=lambda key: key.sequence or 0) for site, keys in found.items()}
+
+    def of_site(self, site: Site) -> list[RegionKey]:
+        """The regions of a place in the code, in order."""
+        return self._sites.get(site, [])
+
+
+class Sequences:
+    """The keys of regions with another number of members."""
+
+    def __init__(self, recordings: Sequence[Recording]) -> None:
+        self._recordings = recordings
+
+    def key(self, site: Site, at: int, n: int, model: RegionKey) -> RegionKey:
+        """Of the at-th region of a place in the code."""
+        keys = [(len(one.team), one.of_site(site)) for one in self._recordings]
+        known = [(m, own[at]) for m, own in keys if len(own) > at]
+        sequence = _followed([(m, key.sequence or 0) for m, key in known], n)
+        size = _followed([(m, key.bytes) for m, key in known], n)
+        return replace(
+            model,
+            sequence=model.sequence if sequence is None or sequence < 0 else sequence,
+            bytes=size if size is not None and 0 < size < LARGEST else model.bytes,
+        )
+
+    def key_in_row(self, site: Site, at: int, n: int, model: RegionKey) -> RegionKey:
+        """Of the at-th of regions that there is one of for each member."""
+        keys = [(len(one.team), one.of_site(site)) for one in self._recordings]
+        first = _followed([(m, own[0].sequence or 0) for m, own in keys if own], n)
+        steps = {b - a for _, own in keys for a, b in pairwise([key.sequence or 0 for key in own])}
+        if first is None or len(steps) != 1:
+            return replace(model, sequence=(model.sequence or 0))
+        size = _followed([(m, own[0].bytes) for m, own in keys if own], n)
+        return replace(
+            model, sequence=first + at * steps.pop(), bytes=model.bytes if not size or size < 0 else size
+        )
+
+
+def _followed(points: Sequence[tuple[int, int]], n: int) -> int | None:
+    """The value at n of a straight line through all points; None where they are on none."""
+    if not points:
+        return None
+    m, value = np.array(points, np.float64).T
+    if np.ptp(value) == 0:
+        return int(value[0])
+    if len(points) < 2 or np.ptp(m) == 0:
+        return None
+    slope, start = np.polyfit(m, value, 1)
+    if np.abs(slope * m + start - value).max() > EXACT * max(float(np.abs(value).max()), 1.0):
+        return None
+    return round(float(slope * n + start))
