@@ -32,6 +32,7 @@ def explain(launch: CheckedLaunch) -> str:
         _binding(launch),
         f"threads not in the plan: {_UNPLANNED[launch.request.unplanned]}",
         f"affinity that the program sets for itself: {'undone' if launch.request.override else 'respected'}",
+        f"memory left to first touch: {'AutoNUMA may move it' if launch.request.autonuma else 'stays'}",
         "",
         "threads:",
     ]

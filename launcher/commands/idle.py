@@ -4,7 +4,18 @@ from collections.abc import Mapping
 
 from numaplan.common import UsageError
 
-_OF_A_PLAN = ("report", "remap", "strict", "unplanned", "override", "by", "watch", "match", "match_trace")
+_OF_A_PLAN = (
+    "report",
+    "remap",
+    "strict",
+    "unplanned",
+    "override",
+    "autonuma",
+    "by",
+    "watch",
+    "match",
+    "match_trace",
+)
 _OF_A_POLICY = ("settings", "budget", "overhead", "sampler", "journal", "save")
 _FLAGS = {"settings": "--set"}
 

@@ -54,6 +54,9 @@ class LaunchCommand(Command, frozen=True):
             help="The plan overrides affinity that the program sets itself.",
         ),
     ] = False
+    autonuma: Annotated[
+        bool, Option(help="Let AutoNUMA move memory that the plan leaves to first touch.")
+    ] = False
     by: Annotated[
         str,
         Option(
@@ -159,6 +162,7 @@ class LaunchCommand(Command, frozen=True):
             self.quiet,
             by=self.by,
             override=self.override,
+            autonuma=self.autonuma,
             watch=self.watch,
             match=self.match or bool(self.match_trace),
             match_seconds=self.match_seconds,

@@ -19,7 +19,7 @@ VERSION = 2
 KINDS = {"heap": 1, "mmap": 2, "file": 3, "static": 4}
 POLICIES = {"bind": 1, "preferred": 2, "interleave": 3, "next-touch": 4}
 
-_HEADER = struct.Struct("<8s6IQI20x")
+_HEADER = struct.Struct("<8s6IQII16x")
 _THREAD = struct.Struct("<QQIIiI")
 _REGION = struct.Struct("<QQQQQQIIIHH")
 _RUN = struct.Struct("<QQII")
@@ -62,10 +62,13 @@ def make_plan_table(
     unplanned: str,
     environment: Mapping[str, str],
     allowed: Sequence[int] = (),
+    *,
+    autonuma: bool = False,
 ) -> PlanTable:
     """The plan table for a program on this machine.
 
-    allowed: cpus that threads outside the plan may have, all of the machine's by default.
+    allowed: cpus that threads outside the plan may have, all of the machine's by default; autonuma: whether
+    the kernel may move memory that is left to first touch.
     """
     floating = _floating(plan, machine, unplanned, allowed or machine.cpus)
     nodes = {process: memory_nodes(plan, process, machine) for process in _processes(plan)}
@@ -79,7 +82,7 @@ def make_plan_table(
         from .static_data import StaticData
 
         static = StaticData(program, environment)
-    table = encode(plan, floating, locate, spread)
+    table = encode(plan, floating, locate, spread, autonuma)
     return msgspec.structs.replace(table, first=_first(plan) if floating else {})
 
 
@@ -112,11 +115,13 @@ def encode(
     floating: Mapping[str, Sequence[int]],
     locate: Locate,
     spread: Mapping[str, tuple[int, ...]] = {},
+    autonuma: bool = False,
 ) -> PlanTable:
     """The plan as a table.
 
     floating: cpus for threads that the plan does not name, by process, "" for processes not in it; locate:
-    finds static data; spread: see PlanTable.
+    finds static data; spread: see PlanTable; autonuma: see
+    make_plan_table.
     """
     cpus: list[int] = []
     threads = sorted(
@@ -150,7 +155,7 @@ def encode(
     size = _HEADER.size + len(body)
     nodes = len(plan.machine.nodes)
     counts = len(threads), len(cpus), len(rows), len(runs), nodes
-    header = _HEADER.pack(MAGIC, VERSION, *counts, size, len(rules))
+    header = _HEADER.pack(MAGIC, VERSION, *counts, size, len(rules), autonuma)
     return PlanTable(header + body, tuple(region for _, region in rows), tuple(skipped), spread)
 
 

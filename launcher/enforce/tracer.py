@@ -32,15 +32,24 @@ def start_tracer(*arguments: str) -> "subprocess.Popen[bytes]":
 class Tracer:
     """A tracer that waits for its program.
 
-    spread: nodes for all memory of the program. `attach` runs in its process before its exec. The tracer ends
+    spread: nodes for all memory of the program; autonuma: whether the kernel may move what is left to first
+    touch. `attach` runs in its process before its exec. The tracer ends
     with the last process that it follows; it is never waited for, and the program goes on without it when it
     dies.
     """
 
-    def __init__(self, workdir: Path, table: Path, name: str, hold: bool, spread: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        workdir: Path,
+        table: Path,
+        name: str,
+        hold: bool,
+        spread: Sequence[int] = (),
+        autonuma: bool = False,
+    ) -> None:
         import ctypes  # here and not above: only programs that are traced wait for it
 
-        self._spread = spread
+        self._spread, self._autonuma = spread, autonuma
         self._libc, self._unsigned = ctypes.CDLL(None), ctypes.c_ulong
         self._process = start_tracer("trace", str(table), str(workdir), name, "hold" if hold else "yield")
 
@@ -51,7 +60,8 @@ class Tracer:
         with suppress(OSError):
             os.write(self._process.stdin.fileno(), struct.pack("=i", os.getpid()))
             os.read(self._process.stdout.fileno(), 1)
-        set_memory_policy(self._spread)
+        if self._spread or not self._autonuma:
+            set_memory_policy(self._spread)
 
     def started(self) -> None:
         """The program runs: nothing more is to be said to the tracer."""

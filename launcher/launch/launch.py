@@ -75,7 +75,13 @@ def launch_program(request: LaunchRequest, environment: Mapping[str, str] | None
     launch = check(request, environment)
     allowed = sorted(os.sched_getaffinity(0) & set(launch.machine.cpus))
     table = make_plan_table(
-        launch.plan, launch.machine, launch.program, request.unplanned, launch.environment, allowed
+        launch.plan,
+        launch.machine,
+        launch.program,
+        request.unplanned,
+        launch.environment,
+        allowed,
+        autonuma=request.autonuma,
     )
     with launch_folder({TABLE: table.data}) as workdir:
         attendants = _prepare(launch, workdir, table)
@@ -119,7 +125,9 @@ def _prepare(launch: CheckedLaunch, workdir: Path, table: PlanTable) -> Attendan
     tracer = None
     if launch.from_outside:
         spread = table.spread.get(launch.root, ())
-        tracer = Tracer(workdir, workdir / TABLE, launch.root, request.override, spread)
+        tracer = Tracer(
+            workdir, workdir / TABLE, launch.root, request.override, spread, autonuma=request.autonuma
+        )
     if request.online:
         from ..online.session import OnlineSession
 

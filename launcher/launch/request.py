@@ -28,9 +28,9 @@ class LaunchRequest(msgspec.Struct, frozen=True):
     unplanned: threads that the plan does not name `float` on the cpus of their process's nodes, run
     `anywhere` the process may, or `inherit` what their creator has; strict: a miss makes exit code 1; by: the
     `preload` library, `ptrace` from outside, or `auto`; override: the plan holds where the program sets its
-    own affinity; watch: seconds between two checks while it runs, 0: none; match: after match_seconds, bind
-    threads by the roles that they play, as the plan tells them or, better, the trace it was made from;
-    online: keep refining from the plan on.
+    own affinity; autonuma: the kernel may move memory that the plan leaves to first touch; watch: seconds
+    between two checks while it runs, 0: none; match: after match_seconds, bind threads by the roles that they
+    play, as the plan tells them or, better, the trace it was made from; online: keep refining from the plan on.
     """
 
     argv: Sequence[str]
@@ -42,6 +42,7 @@ class LaunchRequest(msgspec.Struct, frozen=True):
     quiet: bool = False
     by: str = "auto"
     override: bool = False
+    autonuma: bool = False
     watch: float = 0.0
     match: bool = False
     match_seconds: float = 2.0

@@ -52,7 +52,7 @@ static void find_process(void) {
         next_touch_here = next_touch_here || table.regions[i].policy == PT_NEXT_TOUCH;
     }
     np_wanted = (struct np_wanted){.log_bytes = threads_here || memory_here ? LOG_BYTES : 0, .regions = memory_here};
-    nf_may_balance(!threads_here && !memory_here);
+    nf_may_balance(table.header->autonuma || (!threads_here && !memory_here));
 }
 
 /* What a plan is for may be started by a script or by mpirun: only here it is known what runs. */
@@ -289,7 +289,7 @@ static void sandbox_coming(void) {
         if (address) look_at(i, address, placed[i].bytes);
     }
     uint32_t count = pt_memory_nodes(&table, process_hash(), &nodes);
-    if (count) nf_set_process(nodes, count);
+    if (count) pt_set_memory(nodes, count);
     atomic_store(&followed, nf_follow_from_outside());
     if (!atomic_load(&followed)) nf_free_all_threads();
     np_log(NF_RETIRED, np_thread_number(), atomic_load(&followed), 0, 0, 0, 0);

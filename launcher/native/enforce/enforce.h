@@ -36,8 +36,6 @@ enum nf_how {
 int nf_set_node(uintptr_t start, uintptr_t end, uint32_t node, unsigned how);
 bool nf_lacks_room(uint32_t node); /* now, or when something was to be bound to it */
 void nf_reset_policy(uintptr_t start, uintptr_t end); /* to first touch */
-/* Memory of the process as a whole, where it is not placed piece by piece; what threads are made now has it, too. */
-void nf_set_process(const uint32_t *nodes, uint32_t count);
 /* In equal parts over the nodes of the runs, or in proportion to the runs' bytes. */
 int nf_interleave(uintptr_t start, uintptr_t end, const struct pt_run *runs, uint32_t count, unsigned how);
 void nf_move_stack(uintptr_t top, int node);

@@ -78,12 +78,6 @@ int nf_set_node(uintptr_t start, uintptr_t end, uint32_t node, unsigned how) {
     return start < end ? set_policy(start, end, mode, mask, how) : error;
 }
 
-void nf_set_process(const uint32_t *nodes, uint32_t count) {
-    unsigned long mask[MASK_WORDS] = {0};
-    for (uint32_t i = 0; i < count; i++) mask[nodes[i] / WORD] |= 1ul << nodes[i] % WORD;
-    if (count) syscall(SYS_set_mempolicy, count > 1 ? MPOL_INTERLEAVE : MPOL_PREFERRED, mask, PT_MAX_NODE + 2);
-}
-
 void nf_reset_policy(uintptr_t start, uintptr_t end) {
     if (start < end) set_policy(start, end, MPOL_DEFAULT, NULL, 0);
 }
@@ -92,22 +86,16 @@ void nf_reset_policy(uintptr_t start, uintptr_t end) {
 
 static bool kept; /* by this process's policy, which is ours */
 
-static bool change_mode(int from, int to) {
-    int mode = -1;
-    if (syscall(SYS_get_mempolicy, &mode, NULL, 0, NULL, 0) || mode != from) return false;
-    return syscall(SYS_set_mempolicy, to, NULL, 0) == 0;
-}
-
 /* AutoNUMA hints and moves only what no policy is for: one that says what happens anyway, the thread's own node, keeps
  * pages where the plan, or a bound thread, has put them. The program's own wish comes first.
  */
 void nf_may_balance(bool may) {
-    if (may && kept) change_mode(MPOL_LOCAL, MPOL_DEFAULT);
-    kept = !may && (kept || change_mode(MPOL_DEFAULT, MPOL_LOCAL));
+    if (may && kept) pt_change_policy(MPOL_LOCAL, MPOL_DEFAULT);
+    kept = !may && (kept || pt_change_policy(MPOL_DEFAULT, MPOL_LOCAL));
 }
 
 void nf_balance_after_exec(bool may) {
-    if (kept) change_mode(may ? MPOL_LOCAL : MPOL_DEFAULT, may ? MPOL_DEFAULT : MPOL_LOCAL);
+    if (kept) pt_change_policy(may ? MPOL_LOCAL : MPOL_DEFAULT, may ? MPOL_DEFAULT : MPOL_LOCAL);
 }
 
 uintptr_t nf_border(uintptr_t address, size_t bytes, uint32_t runs) {

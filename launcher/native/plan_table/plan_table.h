@@ -12,7 +12,8 @@ struct pt_header {
     char magic[8]; /* NUMAPLPF */
     uint32_t version, threads, cpus, regions, runs, nodes;
     uint64_t bytes; /* of the whole file */
-    uint32_t rules, spare; /* the last of the regions */
+    uint32_t rules; /* the last of the regions */
+    uint32_t autonuma; /* 1: the kernel may move what is left to first touch */
     uint64_t spares[2];
 };
 _Static_assert(sizeof(struct pt_header) == 64, "the writer relies on it");
@@ -71,6 +72,10 @@ const struct pt_thread *pt_find_thread(const struct pt_table *table, uint64_t pr
 const struct pt_thread *pt_find_unplanned(const struct pt_table *table, uint64_t process);
 /* Among which nodes all memory of a process belongs into which nothing can be loaded; how many, 0: first touch. */
 uint32_t pt_memory_nodes(const struct pt_table *table, uint64_t process, const uint32_t **nodes);
+/* Memory of the process as a whole, where it is not placed piece by piece; what threads are made now has it, too. */
+void pt_set_memory(const uint32_t *nodes, uint32_t count);
+/* From one policy of the process to another, neither of which names nodes; false: it has another than that. */
+bool pt_change_policy(int from, int to);
 void pt_fill_mask(const uint32_t *cpus, uint32_t count, unsigned char mask[PT_MASK]); /* for the kernel */
 const struct pt_region *pt_find_region(const struct pt_table *table, uint64_t process, uint64_t thread,
                                        uint32_t sequence);

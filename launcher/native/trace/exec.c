@@ -95,14 +95,10 @@ static int unbind(const struct pt_table *table) {
  * threads have put it (AutoNUMA moves only what no policy is for). Where a policy is refused: first touch.
  */
 static void place_memory(const struct pt_table *table, uint64_t process) {
-    static unsigned long mask[(PT_MAX_NODE + 1) / (8 * sizeof(long))];
     const uint32_t *nodes = NULL;
     uint32_t count = pt_memory_nodes(table, process, &nodes);
-    for (uint32_t i = 0; i < count; i++) mask[nodes[i] / (8 * sizeof *mask)] |= 1ul << nodes[i] % (8 * sizeof *mask);
-    int before = MPOL_DEFAULT;
-    if (count) syscall(SYS_set_mempolicy, count > 1 ? MPOL_INTERLEAVE : MPOL_PREFERRED, mask, 8 * sizeof mask + 1);
-    else if (!syscall(SYS_get_mempolicy, &before, NULL, 0, NULL, 0) && before == MPOL_DEFAULT)
-        syscall(SYS_set_mempolicy, MPOL_LOCAL, NULL, 0);
+    if (count) pt_set_memory(nodes, count);
+    else if (!table->header->autonuma) pt_change_policy(MPOL_DEFAULT, MPOL_LOCAL);
 }
 
 static char **environment(char **envp, char *preloaded, int cpus) {

@@ -199,3 +199,6 @@ def test_the_kernel_leaves_pages_of_planned_processes_where_they_are(
     for argv in others if not flags else others[:1]:
         result, _ = nlaunch(plan_of_threads([("p0", "0")]), tmp_path, argv)
         assert result.stdout == b"0 0\n", result.stderr
+    for process, argv in ways.items():
+        result, _ = nlaunch(plan_of_threads([(process, "0")]), tmp_path, argv, "--autonuma")
+        assert result.stdout == b"0 0\n", result.stderr
