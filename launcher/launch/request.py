@@ -29,8 +29,9 @@ class LaunchRequest(msgspec.Struct, frozen=True):
     `anywhere` the process may, or `inherit` what their creator has; strict: a miss makes exit code 1; by: the
     `preload` library, `ptrace` from outside, or `auto`; override: the plan holds where the program sets its
     own affinity; autonuma: the kernel may move memory that the plan leaves to first touch; watch: seconds
-    between two checks while it runs, 0: none; match: after match_seconds, bind threads by the roles that they
-    play, as the plan tells them or, better, the trace it was made from; online: keep refining from the plan on.
+    between two checks while it runs, 0: none; match: after match_seconds, bind threads by the roles that
+    they play, as the plan tells them or, better, the trace it was made from; online: keep refining from the
+    plan on.
     """
 
     argv: Sequence[str]
