@@ -29,7 +29,11 @@ def key_figures(analysis: Analysis, meta: dict[str, str], view: PlanView | None)
         predicted = view.content["predicted"]
         compact = predicted.get("baselines", {}).get("compact")
         against = f"compact {compact['remote_share']:.1%}" if compact else ""
-        figures.append(("communication between nodes", f"{predicted['remote_share']:.1%}", against))
+        named = "communication between nodes"
+        if predicted.get("apart"):
+            figures.append((named, "not known", "processes were recorded apart"))
+            named = "of that within processes"
+        figures.append((named, f"{predicted['remote_share']:.1%}", against))
         if predicted.get("local_share", -1) >= 0:
             figures.append(("local memory accesses", f"{predicted['local_share']:.1%}", "with the plan"))
     return "".join(

@@ -8,9 +8,12 @@ from collections.abc import Callable
 from shlex import join, quote
 
 from numaplan.common import UsageError
+from numaplan.machine import format_list
 
 from .parts import PlanThread
 from .plan import Plan
+
+MOST_SLOT = 40  # characters; Open MPI 4.1 overruns a buffer at 49
 
 
 def export_plan(plan: Plan, form: str) -> str:
@@ -90,18 +93,25 @@ def _kmp(plan: Plan) -> str:
 
 
 def _rankfile(plan: Plan) -> str:
-    lines = [
-        f"rank {rank}=localhost slot={','.join(map(str, cpus))}" for rank, cpus in enumerate(_ranks(plan))
-    ]
+    slots = [format_list(cpus) for cpus in _ranks(plan)]
+    long = next((rank for rank, slot in enumerate(slots) if len(slot) > MOST_SLOT), None)
+    if long is not None:
+        raise UsageError(
+            f"rankfile: the cpus of rank {long} ({slots[long]}) are more than mpirun can hold",
+            "use nlaunch: mpirun --bind-to none nlaunch --plan PLAN ./app",
+        )
+    lines = [f"rank {rank}=localhost slot={slot}" for rank, slot in enumerate(slots)]
     return "\n".join(["# mpirun --mca rmaps_rank_file_physical 1 --rankfile THIS_FILE ./app", *lines])
 
 
 def _slurm(plan: Plan) -> str:
+    """On one node, which the plan is for: on several, Slurm would begin the list again on each."""
     ranks = _ranks(plan)
+    command = f"srun --nodes=1 --ntasks={len(ranks)}"
     if all(len(cpus) == 1 for cpus in ranks):
-        return f"srun --cpu-bind=map_cpu:{','.join(str(cpus[0]) for cpus in ranks)} {_command(plan)}"
+        return f"{command} --cpu-bind=map_cpu:{','.join(str(cpus[0]) for cpus in ranks)} {_command(plan)}"
     masks = ",".join(hex(sum(1 << cpu for cpu in cpus)) for cpus in ranks)
-    return f"srun --cpu-bind=mask_cpu:{masks} {_command(plan)}"
+    return f"{command} --cpu-bind=mask_cpu:{masks} {_command(plan)}"
 
 
 def _taskset(plan: Plan) -> str:

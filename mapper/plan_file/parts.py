@@ -190,6 +190,8 @@ class Predicted(Metrics, frozen=True, kw_only=True):
 
     cache_share: as remote_share, between last-level caches (-1: each node has one); cache_baselines: the same
     of compact and scatter.
+
+    apart: whether processes were recorded apart: what they exchange is in no figure of communication.
     """
 
     local_share: float = -1.0
@@ -211,6 +213,7 @@ class Predicted(Metrics, frozen=True, kw_only=True):
     small_local: float = -1.0
     cache_share: float = -1.0
     cache_baselines: dict[str, float] = msgspec.field(default_factory=dict)
+    apart: bool = False
 
 
 class AtInput(msgspec.Struct, frozen=True, kw_only=True):

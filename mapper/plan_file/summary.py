@@ -34,7 +34,7 @@ def summary(plan: Plan, path: Path | None = None, larger: Sequence[AtInput] = ()
         *_larger(plan, larger),
         *_change(predicted, _placed(plan)),
         f"{head}, method {plan.method}, objective {plan.objective}",
-        f"remote communication  {predicted.remote_share:7.1%}{_against(predicted)}{_bound(plan)}",
+        *_remote(plan),
         *_between_caches(predicted),
         f"load per node         {_loads(predicted)}",
     ]
@@ -208,6 +208,17 @@ def _small_blocks(plan: Plan) -> list[str]:
     if local >= MOSTLY:
         return [f"{head}: bound threads fill and use their own"]
     return [f"{head}: other nodes use what one thread fills; let those who use small blocks fill them"]
+
+
+def _remote(plan: Plan) -> list[str]:
+    predicted = plan.predicted
+    found = f"{predicted.remote_share:7.1%}{_against(predicted)}{_bound(plan)}"
+    if not predicted.apart:
+        return [f"remote communication  {found}"]
+    return [
+        "remote communication  not known: processes that were recorded apart exchange what nobody saw",
+        f"within each of them   {found}",
+    ]
 
 
 def _against(predicted: Predicted) -> str:

@@ -59,7 +59,7 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
             zip(workload.threads, loads, lane.tolist(), strict=True)
         )
     )
-    predicted = found.predicted
+    predicted = msgspec.structs.replace(found.predicted, apart=workload.apart)
     if not found.alone:
         predicted = with_caches(predicted, task.workload.comm, found.cpus, task.usable, machine)
     if workload.pages and not found.alone and not found.pools:  # what has no node has nothing to say of that

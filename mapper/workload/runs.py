@@ -106,6 +106,7 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
         keeps = tuple(kept[key] for key in first.threads)
         return replace(first, sources=sources, identity=identity, notes=(*notes, *first.notes), keeps=keeps)
     merged = merge_analyses(analyses)
+    seen = [{thread.process for thread in one.threads} for one in analyses]
     threads = [(thread.process, thread.path) for thread in merged.threads]
     loads, by_phase_loads, note = shared_loads(merged, crowded if compared else (-1, -1))
     return replace(
@@ -125,6 +126,7 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
         keeps=tuple(kept[key] for key in threads),
         names=tuple(names[key] for key in threads),
         use=merged_use(uses, threads, merged),
+        apart=set().union(*seen) not in seen,
     )
 
 

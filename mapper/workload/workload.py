@@ -30,6 +30,7 @@ class Workload(msgspec.Struct, frozen=True):
     end -1: not seen; empty where not known; use: of a trace, how much they use;
     keeps: whether each keeps to its memory (analyzer/roles.py), names: of threads; empty where not known;
     unordered: whether threads come in another order in each run, so that none can be told from another;
+    apart: whether processes were recorded apart, so that nobody saw what they exchange;
     larger: what would reach memory with larger inputs; not_balanced: what to say of load that nobody can
     share, where loads are balanced."""
 
@@ -54,6 +55,7 @@ class Workload(msgspec.Struct, frozen=True):
     not_balanced: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     unordered: bool = False
+    apart: bool = False
 
     @property
     def app(self) -> PlanApp:

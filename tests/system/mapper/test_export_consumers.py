@@ -105,9 +105,8 @@ def test_srun_syntax(tmp_path: Path) -> None:
     """srun needs a controller: its grammar (man srun, --cpu-bind) is checked, and that a shell keeps it."""
     plan = plan_here(2, ("./app", "two words"))
     text = export_plan(plan, "slurm")
-    assert re.fullmatch(
-        r"srun --cpu-bind=(map_cpu:\d+(,\d+)*|mask_cpu:0x[0-9a-f]+(,0x[0-9a-f]+)*) .*\n", text
-    )
+    binding = r"--cpu-bind=(map_cpu:\d+(,\d+)*|mask_cpu:0x[0-9a-f]+(,0x[0-9a-f]+)*)"
+    assert re.fullmatch(rf"srun --nodes=1 --ntasks=2 {binding} .*\n", text)
     said = shell('srun() { printf "%s\\n" "$@"; }\n' + text, tmp_path).splitlines()
     cpus = ",".join(str(thread.cpus[0]) for thread in plan.threads)
-    assert said == [f"--cpu-bind=map_cpu:{cpus}", "./app", "two words"]
+    assert said == ["--nodes=1", "--ntasks=2", f"--cpu-bind=map_cpu:{cpus}", "./app", "two words"]

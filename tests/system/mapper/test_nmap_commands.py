@@ -205,7 +205,11 @@ def test_libgomp_places_threads_as_exported(folder: Path, form: str) -> None:
 
 @pytest.mark.parametrize(
     "form,said",
-    [("kmp", "explicit"), ("rankfile", "rank 7=localhost slot="), ("slurm", "--cpu-bind=map_cpu:")],
+    [
+        ("kmp", "explicit"),
+        ("rankfile", "rank 7=localhost slot="),
+        ("slurm", "--nodes=1 --ntasks=8 --cpu-bind=map_cpu:"),
+    ],
 )
 def test_other_exports_name_every_cpu(folder: Path, form: str, said: str) -> None:
     nmap(folder, "plan", *MATRICES, "--machine", "2x4")

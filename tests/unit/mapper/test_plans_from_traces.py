@@ -102,8 +102,13 @@ def test_ranks_recorded_apart_are_put_side_by_side(tmp_path: Path) -> None:
     assert len(workload.threads) == 16 and workload.identity is None
     comm = np.asarray(workload.comm)
     assert not comm[:8, 8:].any() and comm[:8, :8].any() and comm[8:, 8:].any()
-    plan = make_plan(workload, Machine.load("4x4"), PlanOptions()).plan
+    plan = make_plan(workload, Machine.load("4x4"), PlanOptions(objective="remote")).plan
     assert {region.region.process for region in plan.memory} == {"r0", "r1"}
+    assert plan.predicted.apart
+    said = [line for line in summary(plan) if line.startswith("remote communication")]
+    assert said == [
+        "remote communication  not known: processes that were recorded apart exchange what nobody saw"
+    ]
     seats = {(thread.process, thread.path): thread.node for thread in plan.threads}
     for rank in ("r0", "r1"):
         for even, odd in (("0", "0.1"), ("0.2", "0.3"), ("0.4", "0.5"), ("0.6", "0.7")):
