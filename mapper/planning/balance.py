@@ -35,7 +35,7 @@ def balanced_places(problem: Problem, seats: Nodes) -> Nodes:
     """
     if problem.threads > LARGEST or problem.sparse is not None or problem.nodes < 2:
         return place_threads(find_method("best"), problem)
-    light = _negligible(problem)
+    light = negligible(problem)
     if not light.any():
         return _worth_its_price(problem)
     friend = _friends(problem, light)
@@ -50,7 +50,7 @@ def balanced_places(problem: Problem, seats: Nodes) -> Nodes:
     return _follow(problem, places, light)
 
 
-def _negligible(problem: Problem) -> Flags:
+def negligible(problem: Problem) -> Flags:
     """(N,) threads without a load to speak of."""
     light: Flags = problem.loads < NEGLIGIBLE * problem.loads.mean()
     return light

@@ -13,7 +13,7 @@ from ..threads.methods import find_method
 from ..threads.phases import phase_imbalance
 from ..threads.problem import Nodes, Problem
 from ..threads.seats import assign_cpus
-from .balance import balanced_places
+from .balance import balanced_places, negligible
 from .co_place import co_place
 from .options import PlanOptions
 from .page_notes import page_notes
@@ -40,7 +40,7 @@ def place_for_threads(task: PlanTask) -> Placed:
         pages=pages,
         predicted=predicted,
         notes=(
-            *crowded(problem.threads, usable),
+            *crowded(problem, usable),
             *_remarks(problem, places, options),
             *page_notes(pages, machine, next_touch=options.next_touch),
         ),
@@ -69,11 +69,13 @@ def _with_pages(
     return places, place_pages(stats, ids[places], machine, next_touch=options.next_touch)
 
 
-def crowded(threads: int, usable: Machine) -> list[str]:
-    """That threads have to share cpus, where they do."""
-    if threads <= len(usable.cpus):
+def crowded(problem: Problem, usable: Machine) -> list[str]:
+    """That threads have to share cpus, where more have a load than there are cpus."""
+    threads, cpus = int(np.count_nonzero(~negligible(problem))), len(usable.cpus)
+    if threads <= cpus:
         return []
-    return [f"{threads} threads share {len(usable.cpus)} cpu{'s' * (len(usable.cpus) > 1)}"]
+    beside = f", beside {problem.threads - threads} that hardly run" if threads < problem.threads else ""
+    return [f"{threads} threads share {cpus} cpu{'s' * (cpus > 1)}{beside}"]
 
 
 def _remarks(problem: Problem, places: Nodes, options: PlanOptions) -> list[str]:

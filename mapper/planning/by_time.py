@@ -33,7 +33,7 @@ def place_for_time(task: PlanTask) -> Placed:
         pools=timed.cpus.pool_numbers(),
         predicted=_predicted(task, timed, found),
         notes=(
-            *crowded(timed.problem.threads, task.usable),
+            *crowded(timed.problem, task.usable),
             *_worth(timed, found),
             *_pools(timed, task.workload.threads),
             *page_notes(pages, task.machine, next_touch=task.options.next_touch),

@@ -56,6 +56,15 @@ def test_pinned_and_silent_threads_without_load() -> None:
     assert pinned[3] == away and pinned[2] == pinned[0] == first[0] != pinned[1]
 
 
+@pytest.mark.parametrize("helpers,said", [(0.1, []), (50.0, ["6 threads share 2 cpus"])])
+def test_threads_that_hardly_run_take_no_cpu_from_others(helpers: float, said: list[str]) -> None:
+    comm = pairs(6, {(0, 2): 9, (1, 3): 9, (0, 4): 9, (1, 5): 9, (0, 1): 1})
+    loads = np.array([100.0, 100, *[helpers] * 4])
+    work = Workload([("p0", f"0.{i}" if i else "0") for i in range(6)], comm, loads, {})
+    notes = make_plan(work, Machine.load("2x1"), PlanOptions(objective="balanced")).notes
+    assert [note for note in notes if "share" in note] == said
+
+
 def test_the_nearest_balance_does_not_take_all_communication() -> None:
     # 52 against 42 is nearest, and parts both pairs; 62 against 32 keeps them.
     comm = pairs(4, {(0, 1): 100, (2, 3): 100, (1, 2): 1})
