@@ -32,6 +32,8 @@ def show_info(facts: dict[str, Any]) -> None:
         grid.add_row("memory", _footprint(facts))
     if facts["part"]:
         grid.add_row("part", _part(facts["part"]))
+    if facts["job"]:
+        grid.add_row("job", _job(facts["job"]))
     grid.add_row("samples", f"{total:,} of {facts['threads']} threads, {facts['losses']:,} lost")
     grid.add_row("events", _counts(facts["samples"], total))
     grid.add_row("levels", _counts(facts["levels"], total))
@@ -46,6 +48,11 @@ def show_info(facts: dict[str, Any]) -> None:
     console.print(threads)
     if len(facts["per_thread"]) > MOST_THREADS:
         console.print(f"… and {len(facts['per_thread']) - MOST_THREADS} more threads (--json lists all)")
+
+
+def _job(job: dict[str, str]) -> str:
+    words = {"rank": "rank {}", "ranks": " of {}", "job": " of job {}", "host": " on {}"}
+    return "".join(text.format(job[name]) for name, text in words.items() if name in job)
 
 
 def _part(part: dict[str, str]) -> str:

@@ -25,6 +25,7 @@ from ..backends.part import RecordedPart
 from ..backends.perf.kernel_files import ROOT
 from ..identity.elf import elf_facts
 from ..identity.environment import prepare
+from ..identity.rank import job_facts
 from ..identity.read import read_identity
 from ..identity.records import Identity
 from .assemble import write_trace
@@ -105,6 +106,7 @@ def record(
             **recording.notes,
             **options.part.facts(),
             **_runtime(argv),
+            **job_facts(os.environ),
         }
         samples, threads = write_trace(
             options.output, machine, recording, identity, meta, progress, options.ranks_only

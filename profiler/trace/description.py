@@ -13,6 +13,7 @@ from .schema import TABLES
 
 SCHEMA = "numaplan/info/1"
 PART_FACTS = ("skipped", "taken", "on_signal", "marked")
+JOB_FACTS = ("rank", "ranks", "local_rank", "host", "job")
 
 
 def describe(trace: Trace) -> dict[str, Any]:
@@ -45,6 +46,7 @@ def describe(trace: Trace) -> dict[str, Any]:
         "llc_sizes": meta.get("llc_sizes", ""),
         "for_llc": int(meta.get("for_llc", "0")),
         "part": {name: meta[name] for name in PART_FACTS if name in meta},
+        "job": {name: meta[name] for name in JOB_FACTS if name in meta},
         "exit_code": int(meta.get("exit_code", "0")),
         "version": meta.get("version", ""),
         "machine": {

@@ -1,6 +1,7 @@
 """Jobs of several ranks, and several runs of a program, as a user records them."""
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -69,6 +70,32 @@ def test_ranks_that_each_start_the_recorder(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
     assert names(tmp_path) == ["t.r0.db", "t.r11.db"]
     assert processes(tmp_path / "t.r11.db") == {"r11"}
+
+
+@pytest.mark.parametrize("kind", LAUNCHERS)
+def test_a_rank_s_trace_says_which_of_which_job_it_is(tmp_path: Path, kind: str) -> None:
+    words, _ = launcher(kind)
+    command = [
+        *words,
+        str(BIN / "nprof"),
+        "record",
+        "--backend",
+        "emulate",
+        "--multiprocess",
+        "--period",
+        "10",
+    ]
+    done = with_environment([*command, "-o", str(tmp_path / "t.db"), "/bin/true"], ROOT_MAY)
+    assert done.returncode == 0, done.stderr
+    jobs = set()
+    for rank in range(3):
+        told = json.loads(run("nprof", "info", "--json", f"t.r{rank}.db", cwd=tmp_path).stdout)["job"]
+        assert (told["rank"], told["ranks"], told["host"]) == (str(rank), "3", os.uname().nodename)
+        assert told["local_rank"] == str(rank)
+        jobs.add(told.get("job"))
+    assert len(jobs) == 1
+    said = run("nprof", "info", "t.r2.db", cwd=tmp_path).stdout.decode()
+    assert "rank 2 of 3" in said
 
 
 def test_what_is_no_job_is_kept_whole(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from numaplan.common import UsageError, run_command, run_program
 from numaplan.profiler.backends.base import EndedBySignalError, Progress, check_not_killed
 from numaplan.profiler.commands import record as command
-from numaplan.profiler.identity.rank import rank_of
+from numaplan.profiler.identity.rank import job_facts, rank_of
 from numaplan.profiler.recording import runs as series
 from numaplan.profiler.recording.record import RecordOptions, RecordSummary
 from numaplan.profiler.recording.runs import RecordedRun, record_runs, summary_document, with_part
@@ -34,6 +34,26 @@ from numaplan.profiler.recording.runs import RecordedRun, record_runs, summary_d
 )
 def test_ranks_by_environment(environment: dict[str, str], rank: int | None) -> None:
     assert rank_of(environment) == rank
+
+
+@pytest.mark.parametrize(
+    ("environment", "facts"),
+    [
+        ({"SLURM_JOB_ID": "17", "SLURM_PROCID": "0"}, {}),  # a batch script
+        ({"PMI_RANK": "3"}, {"rank": 3}),
+        (
+            {"PMI_RANK": "3", "PMI_SIZE": "8", "MPI_LOCALRANKID": "1"},
+            {"rank": 3, "ranks": 8, "local_rank": 1},
+        ),
+        (
+            {"SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "8", "SLURM_LOCALID": "1", "SLURM_JOB_ID": "17"},
+            {"rank": 5, "ranks": 8, "local_rank": 1, "job": "17"},
+        ),
+        ({"PMI_RANK": "0", "PMI_SIZE": "many", "PBS_JOBID": "9" * 999}, {"rank": 0, "job": "9" * 256}),
+    ],
+)
+def test_what_a_trace_says_of_its_job(environment: dict[str, str], facts: dict[str, object]) -> None:
+    assert job_facts(environment) == ({**facts, "host": os.uname().nodename} if facts else {})
 
 
 def test_names_of_parts() -> None:
