@@ -14,8 +14,13 @@ CFLAGS = ["-std=c11", "-O2", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror", "-D_G
 NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
     "numaplan.common.native.signals": (["common/native/signals"], [], ["pthread"]),
     "numaplan.profiler.native.emulate": (
-        ["profiler/native/qemu", "machine/native/caches", "profiler/native/emulate"],
-        ["-O3"],
+        [
+            "profiler/native/qemu",
+            "profiler/native/page_uses",
+            "machine/native/caches",
+            "profiler/native/emulate",
+        ],
+        ["-O3", "-fvisibility=hidden"],
         [],
     ),
     "numaplan.profiler.native.perfdata": (["profiler/native/perfdata"], ["-O3"], []),
@@ -49,7 +54,7 @@ NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
     ),
     "numaplan.lab.native.plugin": (
         ["profiler/native/qemu", "machine/native/caches", "lab/native/plugin"],
-        ["-O3"],
+        ["-O3", "-fvisibility=hidden"],
         [],
     ),
     "numaplan.lab.native.guest": (["lab/native/guest"], [], []),

@@ -20,6 +20,7 @@ from .notes import communication_note, recording_notes, take_turns
 from .samples.preparing import count_threads
 from .samples.trace_samples import SharingSamples, TraceSamples
 from .timeline.changes import change_points
+from .timeline.counted_loads import counted_loads
 from .timeline.partners import PartnerCounter
 from .timeline.phases import Phase, access_load_vector, describe_phases, divide_phases, scaled_loads
 from .timeline.timeline import SLICE_NS, Timeline, TimelineCounter
@@ -169,7 +170,13 @@ def analyze_trace(
     )
     ranges = divide_phases(timeline.smoothed)
     misses = expected_misses(missed.result().per_thread, accesses.result().per_thread, samples.dram_weight)
-    better = misses.between if use_dram else None
+    better: Callable[[int, int], NDArray[np.float64]] | None = misses.between if use_dram else None
+    missed_by_thread = misses.total
+    exact = counted_loads(trace, count, max(1, period)) if samples.cache_ratio is None else None
+    if exact:
+        counts = exact.missed if use_dram else exact.accesses
+        better = better if counts is None else exact.between(timeline, counts)
+        missed_by_thread = missed_by_thread if exact.missed is None else exact.missed.sum(axis=0)
     vector = access_load_vector(timeline.per_thread, ranges, better)
     turns = (
         ["threads take turns: no two of them access memory at the same time"] if take_turns(timeline) else []
@@ -186,7 +193,7 @@ def analyze_trace(
         comm=found.matrix,
         standard_error=found.standard_error,
         loads=scaled_loads(vector, timeline.per_thread),
-        misses=misses.total,
+        misses=missed_by_thread,
         load_source="dram" if use_dram else "all",
         timeline=timeline,
         phases=phases,

@@ -39,6 +39,7 @@ def library() -> ctypes.CDLL:
     loaded.comm_timeline_count.restype = None
     loaded.comm_pages_new.restype = pointer
     loaded.comm_pages_add.argtypes = [pointer, pointer, pointer]
+    loaded.comm_pages_add_uses.argtypes = [pointer, pointer, pointer]
     loaded.comm_pages_rows.argtypes = [pointer]
     loaded.comm_pages_rows.restype = ctypes.c_size_t
     loaded.comm_pages_read.argtypes = [pointer, pointer]

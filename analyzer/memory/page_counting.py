@@ -16,6 +16,8 @@ from numaplan.profiler import RegionKey, Trace
 from ..communication.blocks import check_count, library
 from ..samples.trace_samples import IS_DRAM, LEVELS, TraceSamples
 from .page_counts import DATA_KINDS, PAGE, PageCounts
+from .page_use import SEVERAL, PageUse, SeveralRegions, has_page_use, page_use_pieces
+from .sampled_misses import with_sampled_misses, without_misses
 
 MOST_BORDERS = 31  # of the native part
 _PLACED, _CODE = 1, 2
@@ -61,39 +63,84 @@ def count_pages(
 
 def _counted(trace: Trace, samples: TraceSamples, rules: "_Rules") -> PageCounts:
     check_count(samples.threads)
+    if not has_page_use(trace):
+        return _sampled(trace, samples, rules)
+    found = _exactly(trace, samples, rules)
+    if found.missed is None or samples.cache_ratio is not None:
+        found = with_sampled_misses(found, _sampled(trace, samples, rules))
+    return found
+
+
+def _sampled(trace: Trace, samples: TraceSamples, rules: "_Rules") -> PageCounts:
     native = rules.native(samples)
-    handle = library().comm_pages_new()
-    if not handle:
-        raise MemoryError("pages")
-    try:
+    with _Table() as table:
         for columns in samples.columns():
-            if library().comm_pages_add(handle, ctypes.byref(native), ctypes.byref(_samples(columns))):
-                raise MemoryError("pages")
-        rows = np.empty(library().comm_pages_rows(handle), _ROW)
-        if library().comm_pages_read(handle, rows.ctypes.data):
+            table.add(native, _samples(columns))
+        found = _page_counts(trace, table.rows(), rules, samples)
+    found = replace(found, period=max(1, samples.period))
+    return found if samples.dram_count else without_misses(found)
+
+
+def _exactly(trace: Trace, samples: TraceSamples, rules: "_Rules") -> PageCounts:
+    """What was counted, and samples where regions share a page."""
+    native, several, known = rules.native(samples), SeveralRegions(samples.regions.process), True
+    with _Table() as table:
+        for use in page_use_pieces(trace, samples.threads):
+            several.add(use)
+            known &= not bool((use.missed < 0).any())
+            table.add_uses(native, use.chosen(use.region != SEVERAL))
+        native = rules.native(samples, max(1, samples.period))
+        for columns in samples.columns():
+            rows = several.has(columns["thread"], columns["addr"])
+            if rows.any():
+                chosen = {name: values[rows] for name, values in columns.items()}
+                table.add(native, _samples(chosen))
+        found = replace(_page_counts(trace, table.rows(), rules, samples), exact=True)
+    return found if known else without_misses(found)
+
+
+class _Table:
+    """Of the native part."""
+
+    def __enter__(self) -> "_Table":
+        self._handle = library().comm_pages_new()
+        if not self._handle:
             raise MemoryError("pages")
-    finally:
-        library().comm_pages_free(handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        library().comm_pages_free(self._handle)
+
+    def add(self, rules: "_Native", samples: "_Samples") -> None:
+        if library().comm_pages_add(self._handle, ctypes.byref(rules), ctypes.byref(samples)):
+            raise MemoryError("pages")
+
+    def add_uses(self, rules: "_Native", use: PageUse) -> None:
+        arrays = [np.ascontiguousarray(getattr(use, name)) for name in _USE]
+        arrays[-1] = np.maximum(arrays[-1], 0.0)
+        native = _Uses(len(use), *(array.ctypes.data for array in arrays))
+        if library().comm_pages_add_uses(self._handle, ctypes.byref(rules), ctypes.byref(native)):
+            raise MemoryError("pages")
+
+    def rows(self) -> NDArray[Any]:
+        rows = np.empty(library().comm_pages_rows(self._handle), _ROW)
+        if library().comm_pages_read(self._handle, rows.ctypes.data):
+            raise MemoryError("pages")
+        return rows
+
+
+def _page_counts(trace: Trace, rows: NDArray[Any], rules: "_Rules", samples: TraceSamples) -> PageCounts:
     regions = len(rules.kind)
     placed = rows["space"] < regions
-    found = PageCounts(
-        regions=_keys(trace, regions),
-        **_in_order(rows[placed]),
-        period=max(1, samples.period),
-        lives=_lives(trace, regions),
-    )
-    if rules.process is not None:
-        rest, size = rows[~placed], samples.threads
-        made = rest["accesses"] + rest["before"]
-        elsewhere, missed = (
-            _elsewhere(rest, made, size),
-            _elsewhere(rest, rest["missed"] + rest["missed_before"], size),
-        )
-        found = replace(found, elsewhere=elsewhere, elsewhere_missed=missed)
-    return (
-        found
-        if samples.dram_count
-        else replace(found, missed=None, missed_before=None, elsewhere_missed=None)
+    found = PageCounts(regions=_keys(trace, regions), **_in_order(rows[placed]), lives=_lives(trace, regions))
+    if rules.process is None:
+        return found
+    rest, size = rows[~placed], samples.threads
+    made, missed = rest["accesses"] + rest["before"], rest["missed"] + rest["missed_before"]
+    return replace(
+        found,
+        elsewhere=_elsewhere(rest, made, size),
+        elsewhere_missed=_elsewhere(rest, missed, size),
     )
 
 
@@ -160,6 +207,13 @@ class _Samples(ctypes.Structure):
     )
 
 
+_USE = ("time_ns", "first_ns", "addr", "thread", "region", "accesses", "writes", "missed")
+
+
+class _Uses(ctypes.Structure):
+    _fields_ = (("count", ctypes.c_size_t), *((name, ctypes.c_void_p) for name in _USE))
+
+
 class _Rules:
     """What counts as a page of a region, and when; the arrays live as long as this does.
 
@@ -187,10 +241,10 @@ class _Rules:
             self.kind[region.region] = _PLACED if placed else _CODE * (region.kind == "text")
         self.border, self.started, self.process = np.array(borders, np.int64), started, process
 
-    def native(self, samples: TraceSamples) -> _Native:
-        """The same as the native part takes it."""
-        self.weight = np.ones(1 << 8)
-        self.weight[: len(samples.weights)] = samples.weights
+    def native(self, samples: TraceSamples, each: int = 1) -> _Native:
+        """The same as the native part takes it; each: what a sample of the most sampled event counts."""
+        self.weight = np.full(1 << 8, float(each))
+        self.weight[: len(samples.weights)] = samples.weights * each
         self.missed = np.zeros((1 << 8) * LEVELS + (1 << 8), np.uint8)
         self.missed[: len(IS_DRAM)] = IS_DRAM
         arrays = (self.start, self.kind, self.process, self.border)

@@ -32,7 +32,8 @@ class PageCounts(msgspec.Struct, frozen=True):
     touched its page first; period: accesses that one count stands for; first_ns: time of the page's first
     sample; lives: (regions, 2) ns when each was made and went, -1: it stayed (None: not known); missed,
     missed_before: those of accesses and of before that no cache answered (None: not known);
-    elsewhere_missed: (N, N) those of elsewhere; small: of elsewhere, what is to small blocks of the heap.
+    elsewhere_missed: (N, N) those of elsewhere; small: of elsewhere, what is to small blocks of the heap;
+    exact: whether all accesses were counted by page, and not sampled (period is 1 then).
     """
 
     regions: Sequence[RegionKey]
@@ -53,6 +54,7 @@ class PageCounts(msgspec.Struct, frozen=True):
     missed_before: Counts | None = None
     elsewhere_missed: Floats | None = None
     small: Floats | None = None
+    exact: bool = False
 
     def __len__(self) -> int:
         return len(self.region)
@@ -71,6 +73,8 @@ class PageCounts(msgspec.Struct, frozen=True):
         """
         if self.missed is None or self.missed_before is None:
             return None
+        if self.exact:
+            return self.missed.astype(np.float64), self.missed_before.astype(np.float64)
         begun = 0 * self.accesses if self.before is None else self.before
         return self._expected(self.accesses, self.missed), self._expected(begun, self.missed_before)
 

@@ -14,7 +14,8 @@ READ_MOSTLY = 0.05  # share of writes after the first toucher's own
 
 @dataclass(frozen=True)
 class RegionUse:
-    """One region with samples. Counts are samples, weighed as in PageCounts; threads are indices.
+    """One region with samples. Counts are samples, weighed as in PageCounts, or as many as counted accesses
+    are worth; threads are indices.
 
     sharers, writers: how many threads touched and wrote it; first_toucher: of its earliest sample;
     main_thread, main_share: who touches it most, and that thread's share; read_mostly: hardly written but by
@@ -61,15 +62,18 @@ def region_uses(trace: Trace, pages: PageCounts) -> list[RegionUse]:
     )
     starts = np.searchsorted(pages.region, [int(row[0]) for row in rows])
     ends = np.searchsorted(pages.region, [int(row[0]) for row in rows], side="right")
+    each = max(1, int(trace.meta.get("period", "1"))) if pages.exact else 1
     found = []
     for row, start, end in zip(rows, starts.tolist(), ends.tolist(), strict=True):
         if end > start:
             identity = (int(row[0]), str(row[1]), str(row[2]), str(row[3]), int(row[4]), int(row[5]))
-            found.append(replace(_use(identity, pages, slice(start, end)), thread=str(row[6])))
+            found.append(replace(_use(identity, pages, slice(start, end), each), thread=str(row[6])))
     return sorted(found, key=lambda use: (-use.samples, use.region))
 
 
-def _use(identity: tuple[int, str, str, str, int, int], pages: PageCounts, part: slice) -> RegionUse:
+def _use(
+    identity: tuple[int, str, str, str, int, int], pages: PageCounts, part: slice, each: int
+) -> RegionUse:
     assert pages.toucher is not None and pages.first_ns is not None
     thread, count, writes = pages.thread[part], pages.accesses[part], pages.writes[part]
     touched = np.bincount(thread, weights=count)
@@ -85,8 +89,8 @@ def _use(identity: tuple[int, str, str, str, int, int], pages: PageCounts, part:
         name=name,
         bytes=size,
         sequence=sequence,
-        samples=round(total),
-        writes=round(float(wrote.sum())),
+        samples=round(total / each),
+        writes=round(float(wrote.sum()) / each),
         sharers=int((touched > 0).sum()),
         writers=int((wrote > 0).sum()),
         first_toucher=first,

@@ -212,6 +212,7 @@ def _together(stats: Sequence[PageCounts], threads: int) -> PageCounts:
         toucher=joined("toucher"),
         before=joined("before"),
         period=stats[0].period,
+        exact=all(part.exact for part in stats),
         lives=joined("lives"),
         **{name: joined(name) for name in missed},
         **apart,

@@ -14,13 +14,13 @@ from numaplan.machine import Machine
 
 from ..backends.base import Progress, Recording, check_not_killed
 from ..identity.records import Identity, ProcessRecord, RegionRecord, ThreadRecord
+from ..page_use_block import PageUseBlock
 from ..sample_block import SampleBlock
 from ..trace.writer import TraceWriter
 from ..transfer_block import TransferBlock
 from .attribution import RegionFinder
+from .page_regions import PAGE, PageRegions
 from .threads import ThreadTable, merge_threads
-
-PAGE = 4096
 
 
 def write_trace(
@@ -71,9 +71,13 @@ def write_trace(
         writer.add_rows("counters", _counter_rows(recording, table, start))
         for transfers in recording.transfers or ():
             writer.add_columns("transfers", _transfer_columns(transfers, table, finder, start))
+        pages = PageRegions(identity.regions, finder)
+        for uses in recording.page_use or ():
+            writer.add_columns("page_use", _page_use_columns(uses, table, pages, start))
         writer.add_rows("losses", [(time - start, events) for time, events in recording.losses])
         named = {record.process for record in table.records}
-        counted = {} if recording.transfers is None else {"transfers": "all"}
+        tables = {"transfers": recording.transfers, "page_use": recording.page_use}
+        counted = {name: "all" for name, blocks in tables.items() if blocks is not None}
         facts = {**meta, **_build_facts(identity, named), **counted, "duration_ns": last - start}
         writer.set_meta(facts)
         return writer.sample_count, len(table.records)
@@ -117,6 +121,24 @@ def _transfer_columns(
         "region": rows[2],
         "events": events.astype(np.int64),
     }
+
+
+def _page_use_columns(
+    block: PageUseBlock, table: ThreadTable, pages: PageRegions, start: int
+) -> dict[str, NDArray[Any]]:
+    """Rows of known threads; start: of the recording."""
+    thread = table.find(block.tid, block.alive_ns)
+    middle = (block.start_ns + block.end_ns) // 2
+    region = pages.find(block.pid, block.addr, (block.first_ns, block.end_ns - 1, middle))
+    columns = {
+        "start_ns": block.start_ns - start,
+        "end_ns": block.end_ns - start,
+        "first_ns": block.first_ns - start,
+        "thread": thread,
+        "region": region,
+        **{name: getattr(block, name) for name in ("addr", "loads", "stores", "missed")},
+    }
+    return {name: values[thread >= 0] for name, values in columns.items()}
 
 
 def _regions_of_pages(block: TransferBlock, finder: RegionFinder) -> NDArray[np.int32]:

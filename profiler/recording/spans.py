@@ -77,6 +77,7 @@ def cut(
         losses=[(line.of(time), events) for time, events in recording.losses],
         counters=[(line.of(row[0]), *row[1:]) for row in recording.counters],
         transfers=None,  # of whole stretches of time
+        page_use=None,
     ), translated_identity(identity, _clock(line))
 
 

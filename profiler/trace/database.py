@@ -65,14 +65,15 @@ def open_database(path: Path, exporting_to: Path | None = None) -> Any:
 def show_tables(connection: Any, part: tuple[int, int] | None = None) -> None:
     """Let a connection, whose own these names are, see the tables of the trace.
 
-    Of a part, `samples` and `losses` are those of [start, end) in ns, `transfers` those of stretches whose
-    middle is there, and `counters`, whose totals are of the whole run, has no rows.
+    Of a part, `samples` and `losses` are those of [start, end) in ns, `transfers` and `page_use` those of
+    stretches whose middle is there, and `counters`, whose totals are of the whole run, has no rows.
     """
     conditions = dict.fromkeys(TABLES, "")
     if part:
         within = f"WHERE time_ns >= {part[0]} AND time_ns < {part[1]}"
         middle = f"WHERE start_ns + (end_ns - start_ns) // 2 BETWEEN {part[0]} AND {part[1] - 1}"
-        conditions |= {"samples": within, "losses": within, "counters": "WHERE false", "transfers": middle}
+        conditions |= {"samples": within, "losses": within, "counters": "WHERE false"}
+        conditions |= {"transfers": middle, "page_use": middle}
     there = tables_of(connection)
     for table, condition in conditions.items():
         rows = f"SELECT * FROM {FILE}.{table} {condition}" if table in there else _no_rows(table)

@@ -4,9 +4,10 @@ A trace is one DuckDB file. Times are ns from the start of the recording. `sampl
 are DuckDB enums whose codes are the positions in EVENTS and LEVELS; recording backends hand over codes.
 """
 
-# 1: cpu and node had 16 bits, which readers then relied on; 2: samples had no `reach`; 3: no `transfers`.
-SCHEMA_VERSION = "4"
-READABLE_VERSIONS = ("1", "2", "3", "4")
+# 1: cpu and node had 16 bits, which readers then relied on; 2: samples had no `reach`; 3: no `transfers`;
+# 4: no `page_use`.
+SCHEMA_VERSION = "5"
+READABLE_VERSIONS = ("1", "2", "3", "4", "5")
 
 EVENTS = ("load", "store", "llc_miss_local", "llc_miss_remote", "fault", "hint_fault")
 LEVELS = (
@@ -29,6 +30,8 @@ LEVEL_CODE = {name: code for code, name in enumerate(LEVELS)}
 # Column -> DuckDB type. -1 in an integer column stands for "not known".
 # transfers: lines that `reader` took from `writer`, another thread, in a stretch of time; all of them, where
 # every access was seen, and none else.
+# page_use: how often a thread used a page in a stretch of time, all of it as above; region: -2 where several
+# have a part of the page; addr: of the page; missed: accesses that no cache answered.
 # samples.reach: how many of the caches in `llc_sizes` of meta miss the access, from the smallest on.
 TABLES: dict[str, dict[str, str]] = {
     "meta": {"key": "VARCHAR", "value": "VARCHAR"},
@@ -81,8 +84,19 @@ TABLES: dict[str, dict[str, str]] = {
         "region": "INTEGER",
         "events": "BIGINT",
     },
+    "page_use": {
+        "start_ns": "BIGINT",
+        "end_ns": "BIGINT",
+        "first_ns": "BIGINT",
+        "thread": "INTEGER",
+        "region": "INTEGER",
+        "addr": "UBIGINT",
+        "loads": "BIGINT",
+        "stores": "BIGINT",
+        "missed": "BIGINT",
+    },
 }
-ADDED_TABLES = ("transfers",)  # of which traces of earlier versions have none
+ADDED_TABLES = ("transfers", "page_use")  # of which traces of earlier versions have none
 
 # Columns of samples that a writer need not give, -1 then -> versions of the schema that had none.
 ADDED = {"reach": ("1", "2")}

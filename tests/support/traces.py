@@ -33,9 +33,10 @@ def write_trace(
     meta: Mapping[str, object] | None = None,
     machine: str = "2x2",
     transfers: Sequence[tuple[int, ...]] | None = None,
+    page_use: Sequence[tuple[int, ...]] | None = None,
 ) -> Path:
     """A trace; samples: columns (single values stand for all), time_ns among them; threads, regions,
-    transfers: rows of these tables (None: nothing was counted)."""
+    transfers, page_use: rows of these tables (None: nothing was counted)."""
     unknown = set(samples) - set(PLAIN)
     assert not unknown, unknown
     count = len(samples["time_ns"])
@@ -49,6 +50,8 @@ def write_trace(
         writer.add_rows("regions", list(regions))
         writer.add_samples(columns)
         writer.add_rows("transfers", transfers or [])
-        counted = {} if transfers is None else {"transfers": "all"}
+        writer.add_rows("page_use", page_use or [])
+        tables = {"transfers": transfers, "page_use": page_use}
+        counted = {name: "all" for name, rows in tables.items() if rows is not None}
         writer.set_meta({"backend": "test", **counted, **(meta or {})})
     return path

@@ -106,40 +106,64 @@ static unsigned phase_of(const struct comm_page_rules *rules, int64_t time) {
     return phase;
 }
 
-static void count(struct comm_pages *pages, const struct comm_page_rules *rules,
-                  const struct comm_page_samples *samples, size_t i) {
-    uint64_t addr = samples->addr[i];
-    int64_t time = samples->time[i];
-    uint32_t region = (uint32_t)samples->region[i], thread = (uint32_t)samples->thread[i];
+struct amount {
+    double accesses, writes, missed;
+};
+
+/* Accesses of a thread at some time, the first of them at another; rounding: of the page's offset in its region. */
+static void count(struct comm_pages *pages, const struct comm_page_rules *rules, uint64_t addr, uint64_t rounding,
+                  const int64_t time[2], uint32_t thread, uint32_t region, struct amount amount) {
     enum comm_region_kind kind = region < rules->regions ? rules->kind[region] : OTHER_REGION;
-    bool placed = kind == PLACED_REGION && addr >= rules->start[region];
+    bool placed = kind == PLACED_REGION && addr + rounding >= rules->start[region];
     if (!placed && (addr == 0 || !rules->process)) return;
     uint32_t space = placed ? region : rules->regions + rules->process[thread];
-    uint64_t at = (placed ? addr - rules->start[region] : addr) >> PAGE_SHIFT;
-    const struct page *page = touched(pages, space, at, kind == FILE_CODE ? 0 : time, thread);
-    unsigned phase = placed ? phase_of(rules, time) : 0;
+    uint64_t at = (placed ? addr + rounding - rules->start[region] : addr) >> PAGE_SHIFT;
+    const struct page *page = touched(pages, space, at, kind == FILE_CODE ? 0 : time[1], thread);
+    unsigned phase = placed ? phase_of(rules, time[0]) : 0;
     uint64_t key = (uint64_t)page->number << NUMBER_AT | thread << THREAD_AT | phase;
     struct cell *cell = cell_slot(pages->cell, pages->cell_bits, key);
     pages->cell_count += cell->key == NONE;
     cell->key = key;
-    double weight = rules->weight[samples->event[i]];
-    double missed = rules->missed[samples->event[i] * rules->levels + samples->level[i]] ? weight : 0;
-    if (time < rules->started) {
-        cell->before += weight;
-        cell->missed_before += missed;
+    if (time[0] < rules->started) {
+        cell->before += amount.accesses;
+        cell->missed_before += amount.missed;
     } else {
-        cell->accesses += weight;
-        cell->missed += missed;
-        cell->writes += samples->is_write[i] ? weight : 0;
+        cell->accesses += amount.accesses;
+        cell->missed += amount.missed;
+        cell->writes += amount.writes;
     }
+}
+
+static void count_sample(struct comm_pages *pages, const struct comm_page_rules *rules,
+                         const struct comm_page_samples *samples, size_t i) {
+    const int64_t time[] = {samples->time[i], samples->time[i]};
+    double weight = rules->weight[samples->event[i]];
+    bool missed = rules->missed[samples->event[i] * rules->levels + samples->level[i]];
+    count(pages, rules, samples->addr[i], 0, time, (uint32_t)samples->thread[i], (uint32_t)samples->region[i],
+          (struct amount){weight, samples->is_write[i] ? weight : 0, missed ? weight : 0});
+}
+
+/* Whether there is room for one more. */
+static bool ready(struct comm_pages *pages) { return pages->page_count < UINT32_MAX - 1 && make_room(pages); }
+
+int comm_pages_add_uses(struct comm_pages *pages, const struct comm_page_rules *rules,
+                        const struct comm_page_uses *uses) {
+    if (rules->borders >= MOST_PHASES) return -1;
+    for (size_t i = 0; i < uses->count; i++) {
+        if (!ready(pages)) return -1;
+        const int64_t time[] = {uses->time[i], uses->first[i]};
+        count(pages, rules, uses->addr[i], (1 << PAGE_SHIFT) / 2, time, (uint32_t)uses->thread[i],
+              (uint32_t)uses->region[i], (struct amount){uses->accesses[i], uses->writes[i], uses->missed[i]});
+    }
+    return 0;
 }
 
 int comm_pages_add(struct comm_pages *pages, const struct comm_page_rules *rules,
                    const struct comm_page_samples *samples) {
     if (rules->borders >= MOST_PHASES) return -1;
     for (size_t i = 0; i < samples->count; i++) {
-        if (pages->page_count >= UINT32_MAX - 1 || !make_room(pages)) return -1;
-        count(pages, rules, samples, i);
+        if (!ready(pages)) return -1;
+        count_sample(pages, rules, samples, i);
     }
     return 0;
 }

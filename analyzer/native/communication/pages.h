@@ -36,6 +36,16 @@ struct comm_page_samples {
     const uint8_t *is_write, *event, *level;
 };
 
+/* Counted accesses: of threads to pages, each in a stretch of time; first: of the first of them; addr: of the page;
+ * region: that has the page, which may begin within it. */
+struct comm_page_uses {
+    size_t count;
+    const int64_t *time, *first;
+    const uint64_t *addr;
+    const int32_t *thread, *region;
+    const double *accesses, *writes, *missed;
+};
+
 /* One (space, page, thread, phase); before: accesses from before `started`, not among the others; toucher, first: who
  * touched the page first of all, and when; missed, missed_before: of accesses and before. */
 struct comm_page_row {
@@ -51,6 +61,9 @@ struct comm_pages *comm_pages_new(void);
 /* Count further samples, in any order; 0, or -1 when memory is out. Threads have been checked. */
 int comm_pages_add(struct comm_pages *pages, const struct comm_page_rules *rules,
                    const struct comm_page_samples *samples);
+/* The same of counted accesses. */
+int comm_pages_add_uses(struct comm_pages *pages, const struct comm_page_rules *rules,
+                        const struct comm_page_uses *uses);
 size_t comm_pages_rows(const struct comm_pages *pages);
 /* All rows, in no order; 0, or -1 when memory is out. */
 int comm_pages_read(const struct comm_pages *pages, struct comm_page_row *rows);

@@ -93,14 +93,22 @@ void caches_forked(void);
 /* An access that the L1's most recent line does not answer (caches_hit); returns the level that had the line. */
 enum cache_level caches_miss(struct cache_core *core, uint64_t line, bool store);
 
-void caches_lock(void);
-void caches_unlock(void);
+void caches_wait(void); /* for the lock */
+void caches_give(void);
 
 /* The user's: the page of a line that a core now touches. Called with the lock held. */
 struct cache_page *caches_page(const struct cache_core *core, uint64_t line);
 
 /* Memory that costs nothing until it is used; NULL: none. */
 void *caches_zeroed(size_t bytes);
+
+static inline void caches_lock(void) {
+    if (__builtin_expect(caches.locked, 0)) caches_wait();
+}
+
+static inline void caches_unlock(void) {
+    if (__builtin_expect(caches.locked, 0)) caches_give();
+}
 
 static inline void caches_page_touched(struct cache_page *page, uint32_t domain) {
     page->domains |= UINT64_C(1) << domain % 48;
@@ -110,6 +118,28 @@ static inline void caches_page_touched(struct cache_page *page, uint32_t domain)
 static inline bool caches_hit(const struct cache_core *core, uint64_t line, bool store) {
     uint64_t first = core->l1[(line & (caches.l1.sets - 1)) << caches.l1_shift];
     return (first ^ (line << 1 | 1)) <= (uint64_t)!store;
+}
+
+/* The same of its two most recent lines, where cores take turns and an L1 has two ways. */
+static inline bool caches_hit_two(struct cache_core *core, uint64_t line, bool store) {
+    uint64_t *set = core->l1 + ((line & (caches.l1.sets - 1)) << caches.l1_shift), first = set[0], second = set[1];
+    if ((first ^ (line << 1 | 1)) <= (uint64_t)!store) return true;
+    if (caches.locked || (second ^ (line << 1 | 1)) > (uint64_t)!store) return false;
+    set[0] = second;
+    set[1] = first;
+    return true;
+}
+
+/* The same of the other lines of the set, one of which becomes the most recent. Where cores run at the same time it is
+ * left to caches_miss. */
+static inline bool caches_hit_later(struct cache_core *core, uint64_t line, bool store) {
+    uint64_t *set = core->l1 + ((line & (caches.l1.sets - 1)) << caches.l1_shift), wanted = line << 1 | 1, found;
+    uint32_t way = 1;
+    while (way < caches.l1.ways && (set[way] ^ wanted) > (uint64_t)!store) way++;
+    if (way >= caches.l1.ways || caches.locked) return false;
+    for (found = set[way]; way > 0; way--) set[way] = set[way - 1];
+    set[0] = found;
+    return true;
 }
 
 #endif

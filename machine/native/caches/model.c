@@ -20,13 +20,11 @@ static int32_t model_lock;   /* see caches.locked */
 static struct cache_core *core_of[CACHES_MAX_CORES]; /* by slot */
 static uint32_t slots;                               /* one more than the highest that was ever in use */
 
-void caches_lock(void) {
-    while (caches.locked && __atomic_exchange_n(&model_lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
+void caches_wait(void) {
+    while (__atomic_exchange_n(&model_lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
 }
 
-void caches_unlock(void) {
-    if (caches.locked) __atomic_store_n(&model_lock, 0, __ATOMIC_RELEASE);
-}
+void caches_give(void) { __atomic_store_n(&model_lock, 0, __ATOMIC_RELEASE); }
 
 void caches_forked(void) {
     memset(core_of, 0, slots * sizeof *core_of);
@@ -95,7 +93,7 @@ static bool take_over(struct cache_core *core, const struct cache_core *previous
 
 bool caches_attach(struct cache_core *core) {
     const struct cache_core *previous = core_at(core->slot);
-    size_t l1_bytes = ((size_t)caches.l1.sets << caches.l1_shift) * sizeof *core->l1;
+    size_t l1_bytes = (((size_t)caches.l1.sets << caches.l1_shift) + 1) * sizeof *core->l1; /* caches_hit_two */
     bool made = previous ? take_over(core, previous)
                          : (core->l1 = caches_zeroed(l1_bytes)) && cache_make(&core->l2, caches.l2, false);
     if (!made) return false;
@@ -231,6 +229,14 @@ static enum cache_level shared_access(struct cache_core *core, uint64_t line, bo
     return remote == REMOTE_DIRTY ? LEVEL_REMOTE_CACHE : remote == REMOTE_NEAR ? LEVEL_L3 : level;
 }
 
+/* The set is far away in memory, and likely to be asked next. */
+static inline void prefetch(const struct cache *c, uint64_t line) {
+    size_t first = ((size_t)line & c->set_mask) * c->stride;
+    __builtin_prefetch(&c->tags[first]);
+    __builtin_prefetch(&c->sharers[first]);
+    __builtin_prefetch(&c->sharers[first + 8]);
+}
+
 static void l2_insert(struct cache_core *core, uint32_t set, uint64_t line, bool store) {
     struct cache *c = &core->l2;
     unsigned way = victim(c, set);
@@ -250,6 +256,7 @@ static enum cache_level private_miss(struct cache_core *core, uint64_t line, boo
     struct cache_counts *r = core->counts;
     *owned = store;
     r->l1_misses++;
+    prefetch(&shared[core->domain], line);
     if (way == NO_WAY) {
         r->l2_misses++;
         enum cache_level level = shared_access(core, line, store);

@@ -21,10 +21,10 @@ from numaplan.machine import (
 #   threads take turns, so that sharing shows on few cores; turn: accesses in a turn, on average; seed: of the
 #   order of turns and the choice of samples; l1, l2: each thread's caches, l3: each shared one, where the
 #   machine does not describe them; l3_inclusive: L3 holds all that L1 and L2 hold, else what left them;
-#   transfers: count all lines that threads take from each other (with the cache model); reach: count what
-#   last-level caches of other sizes would miss; for_footprint: bytes of the input for which the recording
-#   stands; drop_runtime: leave out samples of the loader and of thread runtimes; show_cpus: the program sees
-#   the machine's cpus, not the host's.
+#   transfers: count all lines that threads take from each other (with the cache model); page_use: count who
+#   uses which page (when threads take turns); reach: count what last-level caches of other sizes would miss;
+#   for_footprint: bytes of the input for which the recording stands; drop_runtime: leave out what the loader
+#   and thread runtimes do; show_cpus: the program sees the machine's cpus, not the host's.
 DEFAULTS = {
     "cache": "on",
     "schedule": "fair",
@@ -32,6 +32,7 @@ DEFAULTS = {
     "seed": "1",
     **USUAL_CACHES,
     "transfers": "on",
+    "page_use": "on",
     "reach": "on",
     "for_footprint": "",
     "drop_runtime": "yes",
@@ -42,6 +43,7 @@ _CHOICES = {
     "schedule": ("fair", "free"),
     "l3_inclusive": ("yes", "no"),
     "transfers": ("on", "off"),
+    "page_use": ("on", "off"),
     "reach": ("on", "off"),
     "drop_runtime": ("yes", "no"),
     "show_cpus": ("yes", "no"),
@@ -57,7 +59,8 @@ class EmulateOptions:
 
     sizes: bytes of the last-level caches whose misses are counted, ascending up to the machine's; none where
     they are not; larger: of those beyond, ascending; footprint: bytes of the input for which the recording
-    stands, 0: its own; transfers: whether it is counted who takes lines from whom.
+    stands, 0: its own; transfers: whether it is counted who takes lines from whom; page_use: whether, who
+    uses which page.
     """
 
     cached: bool
@@ -69,6 +72,7 @@ class EmulateOptions:
     footprint: int = 0
     larger: tuple[int, ...] = ()
     transfers: bool = False
+    page_use: bool = False
 
 
 def _checked(name: str, value: str) -> str:
@@ -119,6 +123,7 @@ def read_emulate_options(
         raise UsageError("--for-footprint without a model of caches", "leave out --no-cache and reach=off")
     words = [f"{name}={value}" for name, value in values.items() if name not in _OURS]
     larger = larger_sizes(sizes[-1], machine) if sizes else []
+    words += [f"llc_own={len(sizes)}"] * bool(sizes)
     words += ["runtime=yes"] * (values["drop_runtime"] == "no")
     words += _shown(machine) if machine and values["show_cpus"] == "yes" else []
     words += [f"llc_sizes={':'.join(map(str, sizes + larger))}"] * bool(sizes)
@@ -132,4 +137,5 @@ def read_emulate_options(
         footprint,
         tuple(larger),
         values["cache"] == values["transfers"] == "on",
+        values["page_use"] == "on" and values["schedule"] == "fair",
     )

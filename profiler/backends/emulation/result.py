@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from ...identity.records import Identity
+from ...page_use_block import PageUseBlock
 from ...sample_block import SampleBlock, SeenThread
 from ...transfer_block import TransferBlock
 from ..base import Recording
 from .filter import SampleFilter
 from .footprint import Scale, scale_of
 from .options import EmulateOptions
+from .page_uses import page_use_blocks
 from .spool import EmulatedLevels, ProcessSpool
 
 # (which samples stay, the levels to tell, how many caches these are of) -> blocks of samples.
@@ -31,6 +33,9 @@ def emulated_recording(
 ) -> Recording:
     """The recording of these images; their times and the identity's are of one line, from `start_ns` on."""
     scale = scale_of(processes, options)
+    page_use: Iterable[PageUseBlock] | None = None
+    if options.page_use:
+        page_use = page_use_blocks(processes, keep, missed=options.cached and scale.chosen is None)
     return Recording(
         exit_code=exit_code,
         start_ns=start_ns,
@@ -41,6 +46,7 @@ def emulated_recording(
         notes={**scale.facts(), **notes},
         identity=identity,
         transfers=transfers,
+        page_use=page_use,
     )
 
 

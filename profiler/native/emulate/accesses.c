@@ -4,9 +4,8 @@
 
 #include <stdlib.h>
 
-#define READS(info) ((info) >> 16 & 1)  /* checked in qemu_plugin_install */
-#define WRITES(info) ((info) >> 17 & 1) /* both for an atomic read-modify-write */
-#define RW(info) ((info) >> 16 & 3)
+#define WRITES(info) ((info) >> 17 & 1) /* checked in qemu_plugin_install */
+#define RW(info) ((info) >> 16 & 3) /* 1 reads, 2 writes, 3 does both: an atomic read-modify-write */
 
 /* Book what was done since the last decision. */
 void em_settle(struct em_thread *t) {
@@ -25,18 +24,37 @@ static void step_aside(struct em_thread *t) {
     else em_turn_release(t, false);
 }
 
-/* An access that the L1's most recent line does not answer; sharing: by code whose transfers count. */
-static inline enum cache_level beyond(struct em_thread *t, uint64_t line, bool store, bool sharing,
+static inline bool l1_has(struct em_thread *t, uint64_t addr, bool store) {
+    uint64_t line = addr >> LINE_SHIFT;
+    return caches_hit(&t->core, line, store) || caches_hit_later(&t->core, line, store);
+}
+
+/* An access that the L1 does not answer by itself; counts: what is counted of it. */
+static inline enum cache_level beyond(struct em_thread *t, uint64_t addr, bool store, unsigned counts,
                                       struct reach *reach) {
-    uint64_t before = t->record.caches.l1_misses;
+    uint64_t line = addr >> LINE_SHIFT, before = t->record.caches.l1_misses;
     enum cache_level level = reach_miss(&t->reach, &t->core, line, store, reach);
+    bool missed = t->record.caches.l1_misses != before;
     /* What an L1 has, its thread has had since the last write by others. */
-    if (sharing && (store || t->record.caches.l1_misses != before)) {
+    if (counts & COUNT_TRANSFERS && (store || missed)) {
         caches_lock();
         em_transfer(t, line, store);
         caches_unlock();
     }
+    if (counts & COUNT_USES && missed)
+        if (t->reach.epoch ? reach->sizes >= em_options.llc_own : level == LEVEL_LOCAL || level == LEVEL_REMOTE)
+            em_use(t, addr)->missed++;
     return level;
+}
+
+static inline void count_use(struct page_use *use, unsigned rw) {
+    use->made[rw >> 1]++;
+    if (unlikely(rw == 3)) use->made[0]++;
+}
+
+static inline void count_access(struct em_thread *t, unsigned rw) {
+    t->record.made[rw >> 1]++;
+    if (unlikely(rw == 3)) t->record.made[0]++;
 }
 
 static void sample(struct em_thread *t, unsigned rw, uint64_t addr, uint64_t ip, enum cache_level level,
@@ -53,20 +71,19 @@ static void sample(struct em_thread *t, unsigned rw, uint64_t addr, uint64_t ip,
         t->gap_left += (int64_t)(em_next_random(&t->random) % em_options.period);
 }
 
-static void decide(struct em_thread *t, unsigned rw, uint64_t addr, uint64_t ip, bool sharing) {
+static void decide(struct em_thread *t, unsigned rw, uint64_t addr, uint64_t ip, unsigned counts) {
     enum cache_level level = LEVEL_UNKNOWN;
     struct reach reach = {0};
-    uint64_t line = addr >> LINE_SHIFT;
-    t->record.loads += READS(rw << 16);
-    t->record.stores += WRITES(rw << 16);
+    count_access(t, rw);
+    if (em_options.uses) em_uses_check(t);
+    if (counts & COUNT_USES) count_use(em_use(t, addr), rw);
     t->turn_left--;
     t->position++;
-    if (em_options.cached)
-        level = caches_hit(&t->core, line, rw >> 1) ? LEVEL_L1 : beyond(t, line, rw >> 1, sharing, &reach);
+    if (em_options.cached) level = l1_has(t, addr, rw >> 1) ? LEVEL_L1 : beyond(t, addr, rw >> 1, counts, &reach);
     if (--t->gap_left <= 0) sample(t, rw, addr, ip, level, reach);
 }
 
-static void put_aside(struct em_thread *t, unsigned rw, uint64_t addr, uint64_t ip, bool sharing) {
+static void put_aside(struct em_thread *t, unsigned rw, uint64_t addr, uint64_t ip, unsigned counts) {
     if (t->late_count == t->late_room) {
         uint32_t room = t->late_room ? t->late_room * 2 : 256;
         struct em_late_access *grown = realloc(t->late, room * sizeof *grown);
@@ -77,17 +94,18 @@ static void put_aside(struct em_thread *t, unsigned rw, uint64_t addr, uint64_t 
         t->late = grown;
         t->late_room = room;
     }
-    t->late[t->late_count++] = (struct em_late_access){addr, ip, rw, sharing};
+    t->late[t->late_count++] = (struct em_late_access){addr, ip, rw, counts};
 }
 
 void em_catch_up(struct em_thread *t) {
     for (uint32_t i = 0; i < t->late_count; i++)
-        decide(t, t->late[i].rw, t->late[i].addr, t->late[i].ip, t->late[i].sharing);
+        decide(t, t->late[i].rw, t->late[i].addr, t->late[i].ip, t->late[i].counts);
     t->late_count = 0;
 }
 
 /* An access with something to decide: not yet met, no turn, the turn's end, a sample. */
-static __attribute__((noinline)) void slow_access(unsigned vcpu, uint32_t info, uint64_t addr, void *ip, bool sharing) {
+static __attribute__((noinline)) void slow_access(unsigned vcpu, uint32_t info, uint64_t addr, void *ip,
+                                                  unsigned counts) {
     struct em_thread *t = em_thread_self(vcpu);
     t->budget = t->budget < 0 ? 0 : t->budget;
     em_settle(t);
@@ -95,60 +113,63 @@ static __attribute__((noinline)) void slow_access(unsigned vcpu, uint32_t info, 
         em_part_check();
         if (unlikely(em_part_over())) return;
         if (!(t->holding ? em_turn_pass(t) : em_turn_take(t, false))) {
-            put_aside(t, RW(info), addr, (uint64_t)ip, sharing);
+            put_aside(t, RW(info), addr, (uint64_t)ip, counts);
             return;
         }
         if (unlikely(t->late_count)) em_catch_up(t);
     }
-    decide(t, RW(info), addr, (uint64_t)ip, sharing);
+    decide(t, RW(info), addr, (uint64_t)ip, counts);
     int64_t free_run = t->turn_left < t->gap_left - 1 ? t->turn_left : t->gap_left - 1;
     t->budget = t->granted = free_run > 0 ? free_run : 0;
 }
 
-static inline void access_once(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void *ip) {
+/* One of at most 8 bytes. */
+static inline __attribute__((always_inline)) void access_once(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr,
+                                                              void *ip, bool cached, unsigned counts) {
     struct em_thread *t = em_self;
     if (unlikely(--t->budget < 0)) {
-        slow_access(vcpu, info, addr, ip, false);
+        slow_access(vcpu, info, addr, ip, counts);
         return;
     }
-    t->record.loads += READS(info);
-    t->record.stores += WRITES(info);
+    count_access(t, RW(info));
+    if (counts & COUNT_USES) count_use(em_use(t, addr), RW(info));
+    struct reach reach = {0};
+    if (cached && !l1_has(t, addr, WRITES(info))) beyond(t, addr, WRITES(info), counts, &reach);
 }
 
-static inline __attribute__((always_inline)) void cached_access_once(unsigned vcpu, qemu_plugin_meminfo_t info,
-                                                                     uint64_t addr, void *ip, bool sharing) {
-    struct em_thread *t = em_self;
-    if (unlikely(--t->budget < 0)) {
-        slow_access(vcpu, info, addr, ip, sharing);
-        return;
+/* What QEMU calls at an access, for each thing that may be counted of it. It calls nothing itself where there is nothing
+ * to decide or to look for: then it saves no registers. */
+#define CALLBACK(name, cached, counts)                                                                         \
+    static __attribute__((noinline)) void name##_any(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, \
+                                                     void *ip) {                                               \
+        for (unsigned part = 0; part < qemu_access_parts(info); part++)                                        \
+            access_once(vcpu, info, addr + 8 * part, ip, cached, counts);                                      \
+    }                                                                                                          \
+    static void name(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void *ip) {                     \
+        struct em_thread *t = em_self;                                                                         \
+        const struct em_recent_use *recent = em_recent_use(t, addr);                                           \
+        bool usual = qemu_access_parts(info) == 1 && t->budget > 0 &&                                          \
+                     (!((counts) & COUNT_USES) || recent->number == (addr >> PAGE_SHIFT) + 1) &&               \
+                     (!(cached) || caches_hit_two(&t->core, addr >> LINE_SHIFT, WRITES(info)));                \
+        if (unlikely(!usual)) {                                                                                \
+            name##_any(vcpu, info, addr, ip);                                                                  \
+            return;                                                                                            \
+        }                                                                                                      \
+        t->budget--;                                                                                           \
+        count_access(t, RW(info));                                                                             \
+        if ((counts) & COUNT_USES) count_use(recent->use, RW(info));                                           \
     }
-    t->record.loads += READS(info);
-    t->record.stores += WRITES(info);
-    struct reach reach;
-    if (unlikely(!caches_hit(&t->core, addr >> LINE_SHIFT, WRITES(info))))
-        beyond(t, addr >> LINE_SHIFT, WRITES(info), sharing, &reach);
-}
+CALLBACK(on_access, false, 0)
+CALLBACK(on_used, false, COUNT_USES)
+CALLBACK(on_cached, true, 0)
+CALLBACK(on_cached_shared, true, COUNT_TRANSFERS)
+CALLBACK(on_cached_used, true, COUNT_USES)
+CALLBACK(on_cached_shared_used, true, COUNT_TRANSFERS | COUNT_USES)
 
-void em_on_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void *ip) {
-    access_once(vcpu, info, addr, ip);
-    for (unsigned part = 1; unlikely(part < qemu_access_parts(info)); part++)
-        access_once(vcpu, info, addr + 8 * part, ip);
-}
-
-static inline __attribute__((always_inline)) void cached_access(unsigned vcpu, qemu_plugin_meminfo_t info,
-                                                                uint64_t addr, void *ip, bool sharing) {
-    cached_access_once(vcpu, info, addr, ip, sharing);
-    for (unsigned part = 1; unlikely(part < qemu_access_parts(info)); part++)
-        cached_access_once(vcpu, info, addr + 8 * part, ip, sharing);
-}
-
-void em_on_cached_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void *ip) {
-    cached_access(vcpu, info, addr, ip, false);
-}
-
-/* By code of which it is counted who takes lines from whom. */
-void em_on_sharing_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void *ip) {
-    cached_access(vcpu, info, addr, ip, true);
+em_memory_callback *em_access_callback(unsigned counts) {
+    static em_memory_callback *const cached[] = {on_cached, on_cached_shared, on_cached_used, on_cached_shared_used};
+    if (em_options.cached) return cached[counts];
+    return counts & COUNT_USES ? on_used : on_access;
 }
 
 /* A block that may run for ever without an access must not do so with the turn in hand. */

@@ -51,6 +51,7 @@ void em_on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t 
             em_pages_forget(a1, a2, em_transfers_forget);
             em_slots_forget_pages();
         }
+        if (kind == CALL_UNMAP && em_options.uses) em_uses_forget(a1, a2);
         if (kind == CALL_UNMAP) em_runtime_forget();
     }
     bool affinity = kind == CALL_AFFINITY || kind == CALL_SET_AFFINITY;

@@ -9,6 +9,7 @@
  * clock.c    the recording's clock, and where it meets the host's
  * transfer_table.c how often threads take lines from each other, by page and stretch of time
  * transfers.c who takes which line from whom
+ * uses.c     which thread uses which page how often
  * runtime.c  which code is a thread runtime's
  * turns.c    whose turn it is: one thread at a time owns all shared state
  * futex.c    who sleeps, and who wakes whom
@@ -28,6 +29,7 @@
 #define NUMAPLAN_EMULATE_H
 
 #include "caches.h"
+#include "page_uses.h"
 #include "reach.h"
 
 #include <sched.h>
@@ -48,7 +50,7 @@ struct em_thread_record {
     uint32_t birth;   /* how many threads the process had made before: it sits on the birth-th cpu, wrapping */
     int64_t start_ns; /* by the recording's clock (clock.c); -1 before its first turn */
     int64_t end_ns;   /* -1 while it lives */
-    uint64_t loads, stores;
+    uint64_t made[2]; /* loads, stores */
     struct cache_counts caches;
     uint64_t lost; /* samples that found no room */
     uint64_t past[2][REACH_SIZES]; /* accesses past exactly the i+1 smallest sizes, to local and to remote pages */
@@ -71,8 +73,7 @@ struct em_process_header {
 /* An access that could not wait for its thread's turn (turns.c says when). */
 struct em_late_access {
     uint64_t addr, ip;
-    uint32_t rw;
-    bool sharing;
+    uint32_t rw, counts;
 };
 
 /* Where samples and times go: 16-byte records in a mapped window of the process's file. */
@@ -83,6 +84,13 @@ struct em_window {
 struct em_shared_recent {
     uint64_t number; /* + 1; 0 when empty */
     struct em_shared_page *page;
+};
+
+#define RECENT_USES 64 /* pages of a thread whose uses are found without a search */
+
+struct em_recent_use {
+    uint64_t number; /* + 1; 0 when empty */
+    struct page_use *use;
 };
 
 struct em_thread {
@@ -116,6 +124,7 @@ struct em_thread {
     uint32_t late_count, late_room;
     struct reach_core reach;
     struct em_shared_recent shared[REACH_RECENT];
+    struct em_recent_use uses[RECENT_USES];
 } __attribute__((aligned(512))); /* so that a few fill a page */
 
 struct em_options {
@@ -124,7 +133,9 @@ struct em_options {
     uint64_t skip, take; /* accesses to leave out, and to record (0: all) */
     bool cached, fair;
     bool transfers; /* count who takes lines from whom; with the cache model */
-    bool runtime;   /* and what a thread runtime's code takes */
+    bool uses;      /* count who uses which page; in turns */
+    bool runtime;   /* and what a thread runtime's code does */
+    unsigned llc_own; /* how many of the last-level caches of several sizes are no larger than the machine's */
     bool part, marked; /* a shared word says when to record; so do the program's marks */
 };
 
@@ -137,9 +148,9 @@ bool em_options_read(int argc, char **argv);
 /* accesses.c; the callbacks are QEMU's */
 void em_settle(struct em_thread *t);
 void em_catch_up(struct em_thread *t);
-void em_on_access(unsigned vcpu, uint32_t info, uint64_t addr, void *ip);
-void em_on_cached_access(unsigned vcpu, uint32_t info, uint64_t addr, void *ip);
-void em_on_sharing_access(unsigned vcpu, uint32_t info, uint64_t addr, void *ip);
+enum em_counts { COUNT_TRANSFERS = 1, COUNT_USES = 2 }; /* of an access, beside loads and stores */
+typedef void em_memory_callback(unsigned vcpu, uint32_t info, uint64_t addr, void *ip);
+em_memory_callback *em_access_callback(unsigned counts);
 void em_on_idle_block(unsigned vcpu, void *instructions);
 void em_on_spin(unsigned vcpu, void *unused);
 
@@ -198,6 +209,7 @@ bool em_threads_init(void);
 struct em_thread *em_thread_self(unsigned vcpu);
 void em_thread_born(unsigned vcpu);
 unsigned em_thread_vcpus(void);
+uint32_t em_threads_made(void);
 void em_threads_pause(void);
 void em_threads_resume(void);
 void em_thread_end(struct em_thread *t);
@@ -261,6 +273,25 @@ void em_transfer_table_stretch(int64_t now);
 void em_transfer_table_add(uint64_t number, uint32_t writer, uint32_t reader);
 void em_transfer_table_forked(void);
 
+/* uses.c */
+void em_uses_find(struct em_thread *t, struct em_recent_use *recent, uint64_t number);
+void em_uses_check(const struct em_thread *t);
+void em_uses_forget(uint64_t start, uint64_t bytes);
+void em_uses_forked(void);
+
+/* The use of the page of an address by a thread. */
+static inline struct em_recent_use *em_recent_use(struct em_thread *t, uint64_t addr) {
+    uint64_t number = addr >> PAGE_SHIFT;
+    return &t->uses[(number ^ number >> 6 ^ number >> 12) % RECENT_USES];
+}
+
+static inline struct page_use *em_use(struct em_thread *t, uint64_t addr) {
+    uint64_t number = addr >> PAGE_SHIFT;
+    struct em_recent_use *recent = em_recent_use(t, addr);
+    if (unlikely(recent->number != number + 1)) em_uses_find(t, recent, number);
+    return recent->use;
+}
+
 /* runtime.c */
 void em_runtime_init(void);
 bool em_runtime_code(uint64_t address);
@@ -269,6 +300,8 @@ void em_runtime_forget(void);
 /* spool.c */
 void em_spool_transfers(uint64_t first, uint64_t second);
 void *em_spool_table(size_t bytes);
+struct page_use *em_spool_uses(void);
+void em_spool_uses_end(struct page_use *room);
 void em_spool_footprint(uint64_t bytes);
 void em_spool_exits(void);
 void em_spool_open(int64_t now, int64_t first);

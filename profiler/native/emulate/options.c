@@ -19,6 +19,8 @@ static bool read_option(char *text) {
     if (!strcmp(text, "cache")) return em_options.cached = !strcmp(value, "on"), true;
     if (!strcmp(text, "schedule")) return em_options.fair = !strcmp(value, "fair"), true;
     if (!strcmp(text, "transfers")) return em_options.transfers = !strcmp(value, "on"), true;
+    if (!strcmp(text, "page_use")) return em_options.uses = !strcmp(value, "on"), true;
+    if (!strcmp(text, "llc_own")) return em_options.llc_own = (unsigned)strtoul(value, NULL, 10), true;
     if (!strcmp(text, "runtime")) return em_options.runtime = !strcmp(value, "yes"), true;
     if (!strcmp(text, "skip")) return em_options.skip = strtoull(value, NULL, 10), true;
     if (!strcmp(text, "take")) return em_options.take = strtoull(value, NULL, 10), true;
@@ -39,6 +41,7 @@ bool em_options_read(int argc, char **argv) {
         return false;
     }
     if (!em_options.cached) em_options.transfers = false;
+    if (!em_options.fair) em_options.uses = false; /* they have no lock */
     caches.locked = !em_options.fair; /* under the fair schedule, the turn is the lock */
     return true;
 }

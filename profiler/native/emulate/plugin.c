@@ -17,9 +17,8 @@ static void on_birth(qemu_plugin_id_t id, unsigned vcpu) {
 
 /* What is called for an access by the instruction at an address of the host. */
 static qemu_mem_cb memory_callback(uint64_t address) {
-    if (!em_options.cached) return em_on_access;
-    bool shares = em_options.transfers && (em_options.runtime || !em_runtime_code(address));
-    return shares ? em_on_sharing_access : em_on_cached_access;
+    unsigned counts = (em_options.transfers ? COUNT_TRANSFERS : 0) | (em_options.uses ? COUNT_USES : 0);
+    return em_access_callback(counts && (em_options.runtime || !em_runtime_code(address)) ? counts : 0);
 }
 
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {

@@ -1,5 +1,5 @@
 /* The files a process leaves: `emulate-PID-START.threads` (a header and its threads), `….samples`, `….windows`,
- * `….clock`, `….clock-window`, `….transfers`, `….transfers-window`, `….transfers-table`.
+ * `….clock`, `….clock-window`, `….transfers`, `….transfers-window`, `….transfers-table`, `….uses`.
  *
  * Samples are collected in a window, which is appended to `samples` when full. The window is itself a mapping of a
  * file, of room that was reserved before, and so are the threads: what was recorded is in the files even if the
@@ -10,7 +10,7 @@
  * A sample is two words: addr | reach<<48 | remote<<52 | level<<58 | store<<62, and ip | offset<<48; its time is that
  * of the header before it plus the offset. A header is 1<<63 | thread index, and its time in ns. A time is two words: the host's clock,
  * and the recording's. Transfers are as transfer_table.c has them: entries, each of the stretch whose header (1<<63, and its start)
- * came last; those of the table are of the last one. Unused room is zero.
+ * came last; those of the table are of the last one. Uses are as page_uses.h has them. Unused room is zero.
  */
 #include "emulate.h"
 
@@ -44,6 +44,7 @@ static struct stream {
     uint64_t full_end, room_end;
 } samples = {"samples", "windows", 1 << 16, 0, 0}, times = {"clock", "clock-window", 1 << 12, 0, 0},
   transfers = {"transfers", "transfers-window", 1 << 16, 0, 0};
+static uint64_t uses_end;
 static char stem[4200];
 
 static void failed(int problem) {
@@ -120,7 +121,7 @@ void em_spool_open(int64_t now, int64_t first) {
     window = clock_window = transfers_window = (struct em_window){0};
     records_left = 0;
     samples.full_end = samples.room_end = times.full_end = times.room_end = 0;
-    transfers.full_end = transfers.room_end = 0;
+    transfers.full_end = transfers.room_end = uses_end = 0;
     struct em_process_header *mapped = reserve("threads", 0, HEADER_BYTES);
     if (mapped == NULL) return;
     header = mapped;
@@ -196,6 +197,16 @@ void em_spool_transfers(uint64_t first, uint64_t second) {
 
 /* Zeroed memory for the table of transfers; NULL: no room. */
 void *em_spool_table(size_t bytes) { return reserve("transfers-table", 0, bytes); }
+
+/* Zeroed room for uses of pages, where they are counted; NULL: none. */
+struct page_use *em_spool_uses(void) {
+    uint64_t bytes = PAGE_USES_AT_ONCE * sizeof(struct page_use);
+    struct page_use *room = header->error ? NULL : reserve("uses", uses_end, bytes);
+    uses_end += room ? bytes : 0;
+    return room;
+}
+
+void em_spool_uses_end(struct page_use *room) { munmap(room, PAGE_USES_AT_ONCE * sizeof *room); }
 
 static void start_block(struct em_thread *t, struct em_window *w) {
     t->turn_base += t->position;

@@ -32,6 +32,9 @@ void em_thread_born(unsigned vcpu) {
     if (em_recording) em_turns_await(1);
 }
 
+/* How many there were so far, in this process. */
+uint32_t em_threads_made(void) { return __atomic_load_n(&births, __ATOMIC_RELAXED); }
+
 /* One more than the highest number of a vcpu that was ever made. */
 unsigned em_thread_vcpus(void) { return vcpus; }
 
@@ -160,6 +163,7 @@ static void forked(void) {
     caches_forked();
     em_pages_forked();
     em_transfers_forked();
+    em_uses_forked();
     em_clock_forked();
     em_futex_forked();
     em_self = &nobody;

@@ -158,4 +158,5 @@ def test_export_writes_every_table(tmp_path: Path) -> None:
         "counters": 1,
         "losses": 1,
         "transfers": 0,
+        "page_use": 0,
     }

@@ -146,7 +146,7 @@ def test_blocks_may_be_used_again_once_they_were_taken(tmp_path: Path) -> None:
     assert found == [(start, 1000) for start in range(5)]
 
 
-@pytest.mark.parametrize("found", ["0", "5", "", "1.0", "one"])
+@pytest.mark.parametrize("found", ["0", "6", "", "1.0", "one"])
 def test_schemas_before_and_after_are_refused(tmp_path: Path, found: str) -> None:
     write_trace(tmp_path / "t.db", 10)
     import duckdb
@@ -154,7 +154,7 @@ def test_schemas_before_and_after_are_refused(tmp_path: Path, found: str) -> Non
     database = duckdb.connect(str(tmp_path / "t.db"))
     database.execute("UPDATE meta SET value = ? WHERE key = 'schema'", [found])
     database.close()
-    with pytest.raises(UsageError, match="this version reads 1, 2, 3, 4"):
+    with pytest.raises(UsageError, match="this version reads 1, 2, 3, 4, 5"):
         Trace.open(tmp_path / "t.db")
 
 
@@ -231,13 +231,17 @@ def test_a_part_has_only_what_lies_in_it(tmp_path: Path) -> None:
         assert trace.duration_ns == 49_991
 
 
-def test_a_trace_from_before_transfers_were_counted_has_none(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [3, 4])
+def test_a_trace_from_before_tables_were_added_has_none(tmp_path: Path, version: int) -> None:
+    added = ["page_use"] if version == 4 else ["transfers", "page_use"]
     write_trace(tmp_path / "t.db", 10)
     import duckdb
 
     with duckdb.connect(str(tmp_path / "t.db")) as database:
-        database.execute("DROP TABLE transfers")
-        database.execute("UPDATE meta SET value = '3' WHERE key = 'schema'")
+        for table in added:
+            database.execute(f"DROP TABLE {table}")
+        database.execute("UPDATE meta SET value = ? WHERE key = 'schema'", [str(version)])
     with Trace.open(tmp_path / "t.db") as trace, trace.between(0, 5) as part:
         for one in (trace, part):
             assert one.rows("SELECT writer, reader, region, start_ns, end_ns, events FROM transfers") == []
+            assert one.rows("SELECT thread, region, addr, loads, stores, missed FROM page_use") == []

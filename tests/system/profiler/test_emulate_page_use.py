@@ -1,0 +1,82 @@
+"""Who uses which page is counted, each access."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from numaplan.analyzer import TraceSamples, count_pages
+from numaplan.profiler import Trace
+from tests.support.commands import succeed
+from tests.support.emulating import MARKS
+from tests.support.programs import OPTIMISED, PROGRAMS, compiled
+
+pytestmark = MARKS
+ROUNDS = 7
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    return compiled(PROGRAMS / "exchanged_lines.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
+
+
+def record(program: Path, output: Path, what: str, *options: str) -> Path:
+    command = [str(program), *what.split()]
+    succeed("nprof", "record", "--backend", "emulate", *options, "-o", output, "--", *command)
+    return output
+
+
+@pytest.mark.parametrize("options", [("--period", "10"), ("--period", "500"), ("--no-cache",)])
+def test_each_page_is_counted_whatever_the_period(
+    program: Path, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    path = record(program, tmp_path / "t.db", f"pairs {ROUNDS}", *options)
+    with Trace.open(path) as trace:
+        rows = trace.rows(
+            "SELECT (p.addr - r.start_addr) // 4096, p.thread, sum(loads), sum(stores) FROM page_use p "
+            "JOIN regions r USING (region) WHERE r.name LIKE '%:lines' GROUP BY ALL"
+        )
+        counts = count_pages(trace, TraceSamples(trace), ("static",))
+        missed = trace.rows("SELECT min(missed) FROM page_use")[0]
+    found = {(int(page), int(thread)): (int(loads), int(stores)) for page, thread, loads, stores in rows}
+    for page in range(15):  # of the first pair's, whole ones; 64 lines are a page, of which 500 are read
+        read = min(64, max(0, 500 - 64 * page)) * ROUNDS
+        assert found[page, 1] == (0, 64 * ROUNDS)
+        assert found.get((page, 2), (0, 0)) == (read, 0)
+    assert counts.exact and counts.period == 1
+    assert (missed[0] < 0) == ("--no-cache" in options)
+    users = counts.thread[(counts.page == 9) & (counts.accesses > 400)]
+    assert set(users.tolist()) == {1}
+
+
+def test_memory_that_is_mapped_anew_is_touched_first_anew(program: Path, tmp_path: Path) -> None:
+    path = record(program, tmp_path / "t.db", "again 5", "--period", "10")
+    with Trace.open(path) as trace:
+        rows = trace.rows(
+            "SELECT first_ns, thread, region, sum(stores) FROM page_use WHERE addr = "
+            f"{0x500000000000} GROUP BY ALL ORDER BY first_ns"
+        )
+        lives = {row.region: (row.start_ns, row.end_ns) for row in trace.region_rows}
+    assert [row[1] for row in rows] == [1, 2, 3, 4, 5]
+    assert len({row[2] for row in rows}) == 5
+    assert all(lives[region][0] <= first for first, _, region, _ in rows)
+
+
+def test_what_was_before_the_threads_stands_apart(program: Path, tmp_path: Path) -> None:
+    path = record(program, tmp_path / "t.db", "readers 3", "--period", "10")
+    with Trace.open(path) as trace:
+        found = count_pages(trace, TraceSamples(trace), ("static",))
+        (lines,) = (row.region for row in trace.region_rows if row.name.endswith(":lines"))
+    assert found.before is not None and found.toucher is not None
+    own = (found.region == lines) & (found.page == 0)
+    by_thread = np.bincount(found.thread[own], found.accesses[own], 4)
+    assert by_thread.tolist() == [0, 128, 128, 128]
+    assert found.before[own].sum() == 64 and set(found.toucher[own].tolist()) == {0}
+
+
+def test_without_turns_or_on_demand_nothing_is_counted(program: Path, tmp_path: Path) -> None:
+    for number, option in enumerate(("schedule=free", "page_use=off")):
+        path = record(program, tmp_path / f"{number}.db", "pairs 2", "--period", "10", "--set", option)
+        with Trace.open(path) as trace:
+            assert "page_use" not in trace.meta and not trace.rows("SELECT * FROM page_use")
+            assert not count_pages(trace, TraceSamples(trace), ("static",)).exact
