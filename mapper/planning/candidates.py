@@ -125,7 +125,7 @@ def _starts(task: TimedTask) -> dict[str, Nodes]:
         methods["as recorded"] = task.places_on(task.seen_on)
     seen: set[bytes] = set()
     answer: dict[str, Nodes] = {}
-    for name, found in {**methods, **_filled(task)}.items():
+    for name, found in {**methods, **_filled(task), **_as_they_run(task)}.items():
         wider = {f"{name}, wider": task.cpus.spread(found, wider=True)} if task.pools else {}
         for variant, places in {name: task.cpus.spread(found), **wider}.items():
             if places.tobytes() not in seen:
@@ -156,6 +156,11 @@ def _filled(task: TimedTask) -> dict[str, Nodes]:
             )
             answers[f"{size} nodes"] = near[task.mapped("best", part)]
     return answers
+
+
+def _as_they_run(task: TimedTask) -> dict[str, Nodes]:
+    """Threads on one place after the other, by how many run at a time and not by how many there are."""
+    return {} if task.problem.fixed is not None else {"as they run": task.cpus.filled()}
 
 
 def _nearest(distances: Floats, seats: Nodes, size: int) -> Nodes:

@@ -109,6 +109,27 @@ class CpuSets:
         seats = np.array([len(node.cpus) for node in self._machine.nodes])[places]
         return bool((beside[slow].sum(axis=1) > seats[slow] + ROUNDED).any())
 
+    def filled(self) -> Nodes:
+        """(N,) places in order of creation, each until threads that run at a time have taken its cpus.
+
+        Those that no place has room for go to the one with the fewest threads.
+        """
+        together, busy = self._use.together, np.isin(np.arange(len(self._use.accesses)), self._busy())
+        seats = [len(node.cpus) for node in self._machine.nodes]
+        answer = np.full(len(busy), len(seats))
+        for place, cpus in enumerate(seats):
+            beside = np.ones(len(busy))  # how many run while each does, of those here
+            for thread in np.flatnonzero(answer == len(seats)).tolist():
+                here = (answer == place) & busy
+                here[thread] = busy[thread]
+                then = beside + together[:, thread]
+                if busy[thread] and then[here].max() > cpus + ROUNDED:
+                    continue
+                answer[thread], beside = place, then
+        for thread in np.flatnonzero(answer == len(seats)).tolist():
+            answer[thread] = int(np.argmin(np.bincount(answer, minlength=len(seats) + 1)[:-1] / seats))
+        return answer
+
     def _busy(self) -> Nodes:
         """Numbers of the threads with more than little to do."""
         return np.flatnonzero(self._use.accesses >= LIGHT * self._use.accesses.mean())

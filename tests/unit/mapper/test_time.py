@@ -118,6 +118,17 @@ def test_threads_that_seldom_run_together_need_no_cpus_of_their_own() -> None:
     assert len(set(nodes_of(plan))) == 1
 
 
+def test_nodes_are_filled_by_the_threads_that_run_at_a_time() -> None:
+    """Of twenty threads eight are busy, each with all of these: as few nodes as have cpus for them."""
+    busy = range(5, 13)
+    work = workload(20, lines={(one, other): 1e4 for one in busy for other in busy if other < one})
+    assert work.use is not None
+    runs = np.array([0.02] * 5 + [1.0] * 8 + [0.02] * 7)
+    use = replace(work.use, accesses=1e7 * runs, together=runs * (1 - np.eye(20)))
+    nodes = nodes_of(plan_of(replace(work, use=use), "4x4"))
+    assert sorted(np.bincount([nodes[thread] for thread in busy], minlength=4).tolist()) == [0, 0, 4, 4]
+
+
 def test_nothing_is_placed_where_nothing_is_gained() -> None:
     made = make_plan(workload(), Machine.load("2x2"), PlanOptions())
     assert made.plan.threads == () and made.plan.memory == ()
