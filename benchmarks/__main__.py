@@ -19,6 +19,10 @@ BENCHMARKS = {
     "mapping": ("benchmarks.mapping", "cost and time of every mapping method against the peers"),
     "balance": ("benchmarks.balance", "what balance costs best, CMLB and CMLB with swaps"),
     "scaling": ("benchmarks.scaling", "cost and time of best on sparse matrices of up to 16,384 threads"),
+    "small_recordings": (
+        "benchmarks.small_recordings",
+        "plans for 16 threads from recordings of 4 and 8, local share in the lab",
+    ),
     "planning": ("benchmarks.planning", "nmap plan on a trace against Python's start with numpy and DuckDB"),
     "launcher": ("benchmarks.launcher", "what launching with a plan costs"),
     "starts": ("benchmarks.starts", "planned threads found in /proc over 50 starts of each kind of program"),

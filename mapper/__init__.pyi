@@ -36,6 +36,7 @@ from .plan_file.parts import (
     Predicted as Predicted,
     RegionKey as RegionKey,
     Run as Run,
+    Scales as Scales,
 )
 from .plan_file.plan import Plan as Plan
 from .planning.options import PlanOptions as PlanOptions

@@ -93,6 +93,9 @@ def view_plan(
     homes: dict[int, dict[str, Any]] = {}
     memory = content.get("memory", ())
     entries = {_key(entry["region"]): entry for entry in memory if not entry.get("blocks")}
+    scaled = {
+        (key[0], key[1], key[2], key[4]): entry for key, entry in entries.items() if entry.get("scales")
+    }
     rules: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for entry in memory:
         if entry.get("blocks"):
@@ -101,7 +104,8 @@ def view_plan(
             rules.setdefault(site, []).append(entry)
     for use in regions:
         entry = entries.get((use.process, use.kind, use.name, use.bytes, use.sequence))
-        entry = entry or _by_rule(use, rules)
+        entry = entry or scaled.get((use.process, use.kind, use.name, use.sequence))
+        entry = _of_size(entry, use.bytes) if entry else _by_rule(use, rules)
         if entry is not None:
             homes[use.region] = entry
     # Threads that the plan leaves alone stay where they would be without it.
@@ -144,13 +148,21 @@ def _by_rule(
     for entry in rules.get((use.process, use.kind, use.name, use.thread), ()):
         least, most = (entry["blocks"].get(name) for name in ("least", "most"))
         if use.bytes >= (least or 0) and (most is None or use.bytes <= most):
-            scale = use.bytes / int(entry["region"]["bytes"])
-            runs = [
-                {"offset": run["offset"] * scale, "bytes": run["bytes"] * scale, "node": run["node"]}
-                for run in entry["runs"]
-            ]
-            return {**entry, "runs": runs}
+            return _of_size(entry, use.bytes)
     return None
+
+
+def _of_size(entry: dict[str, Any], size: int) -> dict[str, Any]:
+    """An entry whose runs are cut to memory of this size."""
+    planned = int(entry["region"]["bytes"])
+    if size == planned or not planned:
+        return entry
+    scale = size / planned
+    runs = [
+        {"offset": run["offset"] * scale, "bytes": run["bytes"] * scale, "node": run["node"]}
+        for run in entry["runs"]
+    ]
+    return {**entry, "runs": runs}
 
 
 def _compact(threads: int, nodes: int) -> Nodes:

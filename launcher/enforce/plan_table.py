@@ -21,7 +21,7 @@ POLICIES = {"bind": 1, "preferred": 2, "interleave": 3, "next-touch": 4}
 
 _HEADER = struct.Struct("<8s6IQII16x")
 _THREAD = struct.Struct("<QQIIiI")
-_REGION = struct.Struct("<QQQQQQIIIHH")
+_REGION = struct.Struct("<QQQQQQIIIHBB")
 _RUN = struct.Struct("<QQII")
 _SIZES = struct.Struct("<QQ")
 
@@ -161,7 +161,7 @@ def encode(
 
 def _order(pair: tuple[tuple[int, ...], PlanRegion]) -> tuple[int, ...]:
     """As the library looks rows up: one region by thread and sequence, rules behind them by call site."""
-    (process, thread, module, offset, *_, sequence, kind, _), region = pair
+    (process, thread, module, offset, *_, sequence, kind, _, _), region = pair
     if region.rule is None:
         return 0, process, thread, sequence
     return 1, process, thread, module, offset, kind, region.rule.least
@@ -231,6 +231,7 @@ def _region_row(region: PlanRegion, locate: Locate, first_run: int) -> tuple[int
         sequence if key.kind != "static" else 0,
         KINDS[key.kind],
         POLICIES[region.policy],
+        bool(region.scales),
     )
 
 

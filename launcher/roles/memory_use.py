@@ -69,15 +69,18 @@ class RoleUse:
             np.add.at(use, (row_of_sample[kept], at * BLOCKS + block[kept]), pages.accesses[part][kept])
         return RoleUse(plan, table, use, _reordered(comm, row_of, len(plan.threads)), by_blocks=True)
 
-    def piece(self, row: int, offset: Ints) -> Ints:
-        """Which piece of memory these offsets in the region of a row of the table are in; -1 none."""
+    def piece(self, row: int, offset: Ints, today: int = 0) -> Ints:
+        """Which piece of memory these offsets in the region of a row of the table are in; -1 none.
+
+        today: how large the region is now, 0: as in the plan.
+        """
         region = self.table.regions[row]
-        size = max(region.region.bytes, 1)
+        size = max((region.scales and today) or region.region.bytes, 1)
         if self.by_blocks:
             return np.where(offset < size, row * BLOCKS + offset * BLOCKS // size, -1)
         nodes = _nodes(self.plan)
         found = np.full(len(offset), -1, dtype=np.int64)
-        for run in region.runs if region.policy in ("bind", "preferred") else ():
+        for run in region.runs_of(size) if region.policy in ("bind", "preferred") else ():
             found[(offset >= run.offset) & (offset < run.offset + run.bytes)] = nodes.index(run.node)
         return found
 
@@ -111,7 +114,7 @@ class LiveUse:
                 continue
             hits = (self._row >= 0) & (live.pid == region.pid)
             hits &= (address >= region.address) & (address < region.address + region.bytes)
-            piece = roles.piece(row, address[hits] - region.address)
+            piece = roles.piece(row, address[hits] - region.address, region.bytes)
             known = piece >= 0
             np.add.at(self.use, (self._row[hits][known], piece[known]), live.count[hits][known])
             self.samples += int(known.sum())

@@ -137,10 +137,14 @@ def _misplaced_bytes(plan: Plan, rows: dict[RegionKey, int], logged: LoggedRun) 
 
 def _region(region: PlanRegion, logged: LoggedRegion | None) -> AppliedRegion:
     planned: dict[str, int] = {}
-    placed = logged.bytes if region.rule and logged else region.region.bytes
-    for run in region.runs:
-        size = run.bytes * placed // region.region.bytes if region.rule else run.bytes
-        planned[str(run.node)] = planned.get(str(run.node), 0) + size
+    if region.rule:  # of all its blocks
+        placed = logged.bytes if logged else region.region.bytes
+        sizes = [(run.node, run.bytes * placed // region.region.bytes) for run in region.runs]
+    else:
+        today = (logged.bytes if logged else 0) or region.region.bytes
+        sizes = [(run.node, run.bytes) for run in region.runs_of(today)]
+    for node, size in sizes:
+        planned[str(node)] = planned.get(str(node), 0) + size
     actual: dict[str, int] = {}
     misplaced = 0
     for (wanted, node), count in (logged.pages if logged else {}).items():
@@ -204,7 +208,8 @@ def _memory_reasons(
         name = region.title
         if actual is not None and actual.error and not _is_left_alone(region, logged):
             reasons.append(f"{name}: {_region_failure(region, actual.error)}")
-        resized = actual is not None and not region.rule and actual.bytes not in (0, region.region.bytes)
+        proportional = region.rule or region.scales
+        resized = actual is not None and not proportional and actual.bytes not in (0, region.region.bytes)
         if actual is not None and resized:
             reasons.append(f"{name}: {actual.bytes} bytes today, {region.region.bytes} in the plan")
     for item in memory:

@@ -117,13 +117,13 @@ def _count_pages(region: PlanRegion, actual: LoggedRegion) -> tuple[int, int]:
         nodes = page_nodes(actual.pid, (actual.address + np.array(offsets, dtype=np.int64)) // page).tolist()
     except OSError:  # the process has ended
         return 0, 0
-    anywhere = {run.node for run in region.runs}
+    anywhere, runs = {run.node for run in region.runs}, region.runs_of(actual.bytes)
     touched = elsewhere = 0
     for offset, node in zip(offsets, nodes, strict=False):
         if node < 0:
             continue
         touched += 1
-        wanted = {run.node for run in region.runs if run.offset <= offset < run.offset + run.bytes}
+        wanted = {run.node for run in runs if run.offset <= offset < run.offset + run.bytes}
         allowed = anywhere if region.policy == "interleave" else wanted
         elsewhere += bool(allowed) and node not in allowed
     return touched, elsewhere

@@ -67,7 +67,8 @@ def show_plan(plan: Plan) -> None:
             nodes = format_list({run.node for run in region.runs})
             size = f"{'≤ ' * bool(region.rule)}{in_bytes(region.region.bytes)}"
             share = f"{region.share:.1%}" if isinstance(region.share, float) else "–"
-            table.add_row(region.title, size, region.policy, nodes, share)
+            policy = f"{region.policy}, scales" if region.scales else region.policy
+            table.add_row(region.title, size, policy, nodes, share)
         if len(plan.memory) > MOST_REGIONS:
             table.add_row(f"… {len(plan.memory) - MOST_REGIONS} more")
         console.print(table)

@@ -83,6 +83,8 @@ def _memory(first: Plan, second: Plan) -> list[str]:
             lines.append(f"{name}: only in the {'second' if old is None else 'first'} plan")
         elif _placement(old) != _placement(new):
             lines.append(f"{name}: {_nodes(old)} -> {_nodes(new)}")
+        elif bool(old.scales) != bool(new.scales):
+            lines.append(f"{name}: {_scaling(old)} -> {_scaling(new)}")
     return lines
 
 
@@ -97,6 +99,10 @@ def _placement(region: PlanRegion) -> Any:
     """Policy and homes; those of a rule as shares of a block, whole percents."""
     size = region.region.bytes / 100 if region.rule else 1
     return region.policy, [(round(r.offset / size), round(r.bytes / size), r.node) for r in region.runs]
+
+
+def _scaling(region: PlanRegion) -> str:
+    return "scales with its size" if region.scales else "of its planned size"
 
 
 def _nodes(region: PlanRegion) -> str:

@@ -103,6 +103,16 @@ class Blocks(msgspec.Struct, frozen=True, kw_only=True):
         return f"every block of {in_bytes(self.least)} to {in_bytes(self.most + 1)}"
 
 
+class Scales(msgspec.Struct, frozen=True, kw_only=True):
+    """That the runs of a region are shares of it, whatever its size; known: how that is known.
+
+    `shares`: in the recording each thread uses its part of it, in order; `alike`: threads of one node use all
+    of it; `sizes`: two recordings with other sizes of it show the same shares.
+    """
+
+    known: Literal["shares", "alike", "sizes"]
+
+
 class PlanRegion(msgspec.Struct, frozen=True, kw_only=True):
     """One region's policy; runs ascend and do not overlap.
 
@@ -110,7 +120,9 @@ class PlanRegion(msgspec.Struct, frozen=True, kw_only=True):
     nodes they name (one run a node, of equal parts); next-touch leaves each page to who touches it next.
     blocks: this is a rule for all blocks of these sizes that the thread allocates at the call site, but for
     those that are listed by their sequence; runs are of a block of the region's size, others are cut in
-    proportion. share: of the recorded accesses, those to it (unset: not known).
+    proportion. share: of the recorded accesses, those to it (unset: not known). scales: the runs are cut in
+    proportion to the size that the region has today (unset: what it has beyond its planned size is left to
+    first touch); rules and what is interleaved do so anyway.
     """
 
     region: RegionKey
@@ -118,11 +130,26 @@ class PlanRegion(msgspec.Struct, frozen=True, kw_only=True):
     runs: tuple[Run, ...] = ()
     share: Annotated[float, msgspec.Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
     blocks: Blocks | msgspec.UnsetType = msgspec.UNSET
+    scales: Scales | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def rule(self) -> Blocks | None:
         """What blocks it is a rule for; None: it is one region."""
         return self.blocks if isinstance(self.blocks, Blocks) else None
+
+    def runs_of(self, size: int) -> tuple[Run, ...]:
+        """Its runs in memory of this size: what is in proportion is cut to it."""
+        if size == self.region.bytes or not (self.rule or self.scales) or not self.region.bytes:
+            return self.runs
+        edges = [
+            (run.offset * size // self.region.bytes, (run.offset + run.bytes) * size // self.region.bytes)
+            for run in self.runs
+        ]
+        return tuple(
+            Run(offset=start, bytes=end - start, node=run.node)
+            for run, (start, end) in zip(self.runs, edges, strict=True)
+            if end > start
+        )
 
     @property
     def title(self) -> str:

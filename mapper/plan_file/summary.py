@@ -42,6 +42,7 @@ def summary(plan: Plan, path: Path | None = None, larger: Sequence[AtInput] = ()
         off = f"{predicted.phase_imbalance:.1%} beyond what cannot be avoided"
         lines.append(f"load in every phase   at worst {off}")
     lines += _by_node(plan)
+    lines += _scaling_regions(plan)
     lines += _small_blocks(plan)
     lines += _identity(plan)
     lines += [f"  node {node}: threads {names}" for node, names in threads_by_node(plan)]
@@ -90,6 +91,23 @@ def _placed(plan: Plan) -> str:
         seen = sum(rule.seen for rule in rules)
         parts.append(f"{len(rules)} rule{'s' * (len(rules) != 1)} (for {seen} blocks)")
     return f"{' and '.join(parts)} placed"
+
+
+_KNOWN = {
+    "shares": "each thread uses its part",
+    "alike": "one node uses all",
+    "sizes": "the same shares at two sizes",
+}
+
+
+def _scaling_regions(plan: Plan) -> list[str]:
+    """How many regions hold for other sizes of them, and how that is known."""
+    known = [region.scales.known for region in plan.memory if region.scales]
+    if not known:
+        return []
+    why = ", ".join(f"{_KNOWN[word]} {known.count(word)}" for word in _KNOWN if word in known)
+    single = sum(region.rule is None for region in plan.memory)
+    return [f"scale with their size  {len(known)} of {single} region{'s' * (single != 1)} ({why})"]
 
 
 def _costs(predicted: Predicted) -> list[str]:

@@ -1,6 +1,6 @@
 """Make a plan: threads to nodes and cpus, pages to nodes, and its cost beside today's placement."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -9,9 +9,10 @@ import numpy as np
 from numaplan.common import version
 from numaplan.machine import Machine
 
-from ..plan_file.parts import AtInput, PlanMachine, PlanThread, Predicted
+from ..plan_file.parts import AtInput, PlanMachine, PlanRegion, PlanThread, Predicted
 from ..plan_file.plan import Plan
 from ..plan_file.scaling import ScalingFacts, scaling_of
+from ..scaling.regions import with_scales
 from ..threads.inputs import check_loads
 from ..threads.methods import find_method
 from ..threads.pins import resolve_pins
@@ -70,7 +71,7 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
         method=options.method,
         objective=options.objective,
         threads=() if found.alone else threads,
-        memory=found.pages.memory,
+        memory=_scaling(workload, found.pages.memory, found.pools, [thread.node for thread in threads]),
         predicted=predicted,
         alone=found.alone,
         provenance={
@@ -82,6 +83,15 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
     )
     said = workload.notes if task.timed else (*workload.notes, *workload.not_balanced)
     return Planned(plan, (*said, *found.notes), found.larger)
+
+
+def _scaling(
+    workload: Workload, memory: tuple[PlanRegion, ...], pools: Sequence[int], nodes: Sequence[int]
+) -> tuple[PlanRegion, ...]:
+    """The regions with how they scale; of exchangeable threads none has a part of its own."""
+    if workload.pages is None or any(pools) or not memory:
+        return memory
+    return with_scales(memory, workload.pages, workload.sizes, workload.threads, nodes)
 
 
 class _Answer(msgspec.Struct):

@@ -214,4 +214,4 @@ def _likely(workloads: Sequence[Workload], teams: Sequence[Team]) -> float:
     """Signs that these are the numbers that were asked for: the command line, and round numbers."""
     named = all(str(len(team)) in workload.argv[1:] for workload, team in zip(workloads, teams, strict=True))
     round_ones = all(len(team) & (len(team) - 1) == 0 for team in teams)
-    return LIKELY * (named + round_ones)
+    return LIKELY * (named + 2 * round_ones)

@@ -39,6 +39,12 @@ class Units(msgspec.Struct, frozen=True):
         """How many units n members have."""
         return self.turns * n - self.short
 
+    def owners(self, n: int) -> Nodes:
+        """(units,) the member whose each unit is, of n."""
+        order = np.argsort(places(self.order, n))
+        found: Nodes = order[np.arange(self.count(n)) % n]
+        return found
+
     def of(self, n: int) -> tuple[Nodes, Nodes, Nodes, Floats]:
         """(R,) unit, part of it, member, and accesses, with n members."""
         units, order = self.count(n), np.argsort(places(self.order, n))
@@ -100,12 +106,12 @@ def _units(
     there = np.arange(count) % team + np.arange(-NEAR, NEAR + 1)[:, None]
     use /= np.maximum(((there >= 0) & (there < team)).sum(axis=1), 1)[:, None]
     rest = float(made[~near].sum()) / max(count * team, 1)  # every member's beyond the near ones alike
-    found = np.zeros((count, BINS, team))
-    np.add.at(found, (unit, part, place), made)
-    expected = np.full(found.shape, rest / BINS)
+    found = np.zeros((count, team))
+    np.add.at(found, (unit, place), made)
+    expected = np.full(found.shape, rest)
     for step in range(-NEAR, NEAR + 1):
         kept = np.flatnonzero((there[step + NEAR] >= 0) & (there[step + NEAR] < team))
-        expected[kept, :, there[step + NEAR][kept]] += use[step + NEAR]
+        expected[kept, there[step + NEAR][kept]] += use[step + NEAR].sum()
     told = float(np.minimum(found, expected).sum()) / total
     return Units(turns, short, order, told, own, use, rest)
 

@@ -64,6 +64,7 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
     lives = dict(zip(keys, first.lives, strict=True))
     kept = dict(zip(keys, first.keeps, strict=True))
     stays: dict[tuple[str, str], float] = {}
+    sizes: list[PageCounts] = []
     names = dict(zip(keys, first.names, strict=True))
     uses = [(keys[:], first.use)] if first.use else []
     for path in paths[1:]:
@@ -89,6 +90,8 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
                 if not processes & {process for process, _ in own}:
                     stats.append(counts)
                 elif first.pages is not None:
+                    if _resized(first.pages, counts):
+                        sizes.append(counts)
                     again = same_users(first.pages, counts, keys).tolist()
                     stays |= {
                         key: min(share, stays.get(key, 1.0))
@@ -127,7 +130,14 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
         names=tuple(names[key] for key in threads),
         use=merged_use(uses, threads, merged),
         apart=set().union(*seen) not in seen,
+        sizes=tuple(sizes),
     )
+
+
+def _resized(one: PageCounts, other: PageCounts) -> bool:
+    """Whether some region has another size in another run."""
+    size = {replace(key, bytes=0): key.bytes for key in one.regions}
+    return any(size.get(replace(key, bytes=0), key.bytes) != key.bytes for key in other.regions)
 
 
 def _agreement(

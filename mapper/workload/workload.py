@@ -31,6 +31,7 @@ class Workload(msgspec.Struct, frozen=True):
     keeps: whether each keeps to its memory (analyzer/roles.py), names: of threads; empty where not known;
     unordered: whether threads come in another order in each run, so that none can be told from another;
     apart: whether processes were recorded apart, so that nobody saw what they exchange;
+    sizes: the pages of further runs in which some regions have other sizes;
     larger: what would reach memory with larger inputs; not_balanced: what to say of load that nobody can
     share, where loads are balanced."""
 
@@ -56,6 +57,7 @@ class Workload(msgspec.Struct, frozen=True):
     names: tuple[str, ...] = ()
     unordered: bool = False
     apart: bool = False
+    sizes: tuple[PageCounts, ...] = ()
 
     @property
     def app(self) -> PlanApp:

@@ -13,7 +13,7 @@ from numaplan.lab.guest.job import Job
 from numaplan.lab.runs.configs import PlannedLaunch
 from numaplan.launcher import LIBRARY
 from numaplan.machine import Machine
-from numaplan.mapper import Plan, PlanRegion, RegionKey, Run
+from numaplan.mapper import Plan, PlanRegion, RegionKey, Run, Scales
 from tests.support.guests import guest_program, said_uncounted
 from tests.support.launching import plan_for
 from tests.support.outside import plan_of_threads
@@ -157,6 +157,25 @@ def test_a_region_larger_or_smaller_than_planned(
     assert any(f"{pages * PAGE} bytes today, {3 * MIB} in the plan" in reason for reason in report["reasons"])
     absent = [region["region"]["bytes"] for region in report["memory"] if not region["appeared"]]
     assert 8 * MIB in absent and not report["ok"]
+
+
+@pytest.mark.parametrize("pages", [1536, 384])
+def test_a_region_that_scales_is_cut_in_proportion(
+    uncounted: Guest, plan: Plan, folder: Path, tmp_path: Path, pages: int
+) -> None:
+    memory = tuple(
+        msgspec.structs.replace(region, scales=Scales(known="shares"))
+        if region.region.bytes == 3 * MIB
+        else region
+        for region in plan.memory
+    )
+    scaled = msgspec.structs.replace(plan, memory=memory)
+    found, report = launched(uncounted, scaled, folder, tmp_path, str(pages * PAGE), "only")
+    assert found["sized"] == [(1, pages // 3), (0, pages // 3), (1, pages // 3)]
+    (sized,) = [region for region in report["memory"] if region["region"]["bytes"] == 3 * MIB]
+    third = pages * PAGE // 3
+    assert sized["misplaced"] == 0 and sized["planned"] == {"1": 2 * third, "0": third}
+    assert not any("in the plan" in reason for reason in report["reasons"])
 
 
 def test_a_full_node_is_said_and_survived(uncounted: Guest, plan: Plan, folder: Path, tmp_path: Path) -> None:

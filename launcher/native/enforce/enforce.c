@@ -143,7 +143,9 @@ static void thread_coming(int change) {
     errno = saved;
 }
 
-/* A block that came earlier or later than in the plan: the next of its size from the same place. */
+/* A block that came earlier or later than in the plan: the next of its size from the same place, else of any size where
+ * the plan scales.
+ */
 static const struct pt_region *find_shifted(const struct pt_region *block) {
     uint32_t low = 0, high = single;
     while (low < high) {
@@ -153,13 +155,16 @@ static const struct pt_region *find_shifted(const struct pt_region *block) {
         if (before) low = middle + 1;
         else high = middle;
     }
+    const struct pt_region *scaled = NULL;
     for (; low < single; low++) {
         const struct pt_region *at = &table.regions[low];
         if (at->process != block->process || at->thread != block->thread) break;
         bool same = at->kind == block->kind && at->module == block->module && at->offset == block->offset;
-        if (same && at->bytes == block->bytes && !atomic_load(&placed[low].address)) return at;
+        if (!same || atomic_load(&placed[low].address)) continue;
+        if (at->bytes == block->bytes) return at;
+        if (at->scales && !scaled) scaled = at;
     }
-    return NULL;
+    return scaled;
 }
 
 /* True: placed, and to be reported when it goes. */

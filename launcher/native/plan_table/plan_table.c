@@ -57,6 +57,7 @@ static bool check_regions(const struct pt_table *table) {
         const struct pt_region *region = &table->regions[i];
         if (region->kind < PT_HEAP || region->kind > PT_STATIC) return false;
         if (region->policy < PT_BIND || region->policy > PT_NEXT_TOUCH) return false;
+        if (region->scales > 1 || (region->scales && !region->bytes)) return false;
         if (region->bytes > (uint64_t)1 << 56 || !check_runs(table, region)) return false;
     }
     for (uint32_t i = 0; i < table->header->rules; i++) {
@@ -175,7 +176,7 @@ const struct pt_region *pt_find_rule(const struct pt_table *table, const struct 
 }
 
 uint64_t pt_offset_in(const struct pt_table *table, const struct pt_region *region, uint64_t offset, uint64_t bytes) {
-    if (region < &table->regions[pt_first_rule(table)]) return offset;
+    if (region < &table->regions[pt_first_rule(table)] && !region->scales) return offset;
     /* The numbers are below 2^57: of the quotient's digits no more are lost than a page has. */
     return offset == region->bytes ? bytes
                                    : (uint64_t)((long double)offset / (long double)region->bytes * (long double)bytes);

@@ -36,7 +36,9 @@ struct
     uint64_t bytes, build_id; /* bytes: what the runs are for; build_id: first 8 bytes, 0: any */
     uint32_t first_run, runs;
     uint32_t sequence;
-    uint16_t kind, policy;
+    uint16_t kind;
+    uint8_t policy;
+    uint8_t scales; /* 1: the runs are shares of it, whatever its size */
 };
 _Static_assert(sizeof(struct pt_region) == 64, "the writer relies on it");
 
@@ -85,7 +87,9 @@ static inline uint32_t pt_first_rule(const struct pt_table *table) {
 }
 /* The rule for a block that has no row of its own. */
 const struct pt_region *pt_find_rule(const struct pt_table *table, const struct pt_region *block);
-/* Where an offset in a region of the plan is in a block of `bytes`: a rule's runs are cut in proportion. */
+/* Where an offset in a region of the plan is in a block of `bytes`: of a rule and of what scales,
+ * runs are cut in proportion.
+ */
 uint64_t pt_offset_in(const struct pt_table *table, const struct pt_region *region, uint64_t offset, uint64_t bytes);
 
 #pragma GCC visibility pop

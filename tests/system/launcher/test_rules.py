@@ -8,6 +8,7 @@ import msgspec
 from numaplan.mapper import Blocks, Plan, PlanRegion
 from tests.support.commands import needs, succeed
 from tests.support.launching import build, nlaunch, plan_for
+from tests.support.programs import EXAMPLES, compiled
 from tests.support.waiting import PATIENCE_S
 
 THREADS = 4
@@ -31,6 +32,25 @@ def test_recorded_with_few_steps_and_launched_with_more(tmp_path: Path) -> None:
     for entry in applied["memory"]:
         assert entry["blocks"] == (300 if entry["region"]["sequence"] is None else 0)
         assert entry["misplaced"] == 0 and entry["actual"]
+
+
+def test_recorded_small_and_launched_large(tmp_path: Path) -> None:
+    """Each thread's part of the rod is its part of a larger one."""
+    needs("qemu-x86_64")
+    program, trace, plan = compiled(EXAMPLES / "stencil.c"), tmp_path / "trace.db", tmp_path / "plan.json"
+    record = ("nprof", "record", "--backend", "emulate", "--period", "20", "-o", trace, "--")
+    succeed(*record, program, "4", "4096", "20")
+    succeed("nmap", "plan", trace, "--machine", "2x2", "--objective", "balanced", "-o", plan)
+    made = Plan.load(plan)
+    scaled = [entry for entry in made.memory if entry.scales]
+    assert len(scaled) == 2 and all(entry.region.bytes == 4 * 4096 * 8 for entry in scaled)
+    result, applied = nlaunch(made, tmp_path, [str(program), "4", "32768", "20"], "--remap")
+    assert result.returncode == 0, result.stderr
+    assert not any("bytes today" in reason for reason in applied["reasons"])
+    rods = [entry for entry in applied["memory"] if entry["region"]["bytes"] == 4 * 4096 * 8]
+    for entry in rods:
+        assert sum(entry["planned"].values()) == 4 * 32768 * 8
+        assert entry["misplaced"] == 0 and entry["appeared"]
 
 
 def ruled(plan: Plan, blocks: Blocks, keep: int = 0) -> Plan:

@@ -22,6 +22,7 @@ from numaplan.mapper import (
     Predicted,
     RegionKey,
     Run,
+    Scales,
 )
 
 HEAP = RegionKey(kind="heap", name="app+0x12ab", bytes=1 << 20, thread="0.1", sequence=3)
@@ -88,6 +89,17 @@ def test_rows_and_their_order() -> None:
     assert static[1:4] == (0, name_hash("app"), 0x4000)
     assert static[5] == int.from_bytes(bytes.fromhex("aabbccddeeff0011"), "little")
     assert static[9:] == (4, 3)
+
+
+def test_regions_that_scale_say_so_in_their_row() -> None:
+    plan = plan_of((HEAP, "bind"))
+    scaled = msgspec.structs.replace(plan.memory[0], scales=Scales(known="shares"))
+    rows = []
+    for memory in (plan.memory, (scaled,)):
+        found = encode(msgspec.structs.replace(plan, memory=memory), {}, locate)
+        header, threads = 64, 32 * len(plan.threads)
+        rows.append(struct.unpack_from("<QQQQQQIIIHBB", found.data, header + threads))
+    assert [row[-1] for row in rows] == [0, 1] and rows[0][:-1] == rows[1][:-1]
 
 
 def rule(key: RegionKey, least: int, most: int | None) -> PlanRegion:
