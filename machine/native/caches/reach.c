@@ -6,6 +6,9 @@
  * lines are still in that cache is known, so that an access moves a few counts and searches nothing ([STACK]).
  * What another domain has written is found in that one's caches, or in memory once it has left them.
  *
+ * Pages whose lines are in none of the caches any more make room for others: memory is bounded by what the largest cache
+ * has, not by what the program touches.
+ *
  * The order is that of misses of the L1s, as an L3 sees it. What an L1 has is taken to be in caches of all sizes.
  */
 #include "reach.h"
@@ -17,13 +20,18 @@
 #define GRAINS 16                  /* groups in the smallest cache */
 #define BLOCK_PAGES 1024
 #define MAX_BLOCKS (UINT32_C(1) << 18)
+#define FEWEST_PAGES 4096 /* whose lines are known, before pages make room */
+#define LOOKED_AT 4       /* for one to make room, each time that room is wanted */
 
 struct order {
     uint16_t *group;           /* [epoch % EPOCHS] lines whose last access was in it */
     uint32_t epoch;            /* the present one */
     uint32_t oldest[REACH_SIZES]; /* the first epoch whose lines the cache of a size has */
     uint32_t held[REACH_SIZES];   /* how many these are */
-    struct reach_lines **pages;   /* by number of the page, in blocks */
+    uint32_t *
+        *pages; /* by the user's index, in blocks: the place of the page's lines, + 1; 0: nothing is known of them */
+    struct reach_lines **lines; /* by place, in blocks */
+    uint32_t places, next; /* which are in use, and which is to be looked at */
 };
 
 static struct order *orders; /* by domain */
@@ -51,7 +59,8 @@ bool reach_init(void) {
         struct order *o = &orders[i];
         o->group = caches_zeroed(EPOCHS * sizeof *o->group);
         o->pages = caches_zeroed(MAX_BLOCKS * sizeof *o->pages);
-        if (!o->group || !o->pages) return false;
+        o->lines = caches_zeroed(MAX_BLOCKS * sizeof *o->lines);
+        if (!o->group || !o->pages || !o->lines) return false;
         o->epoch = 1;
         for (uint32_t size = 0; size < sizes; size++) o->oldest[size] = 1;
     }
@@ -65,7 +74,7 @@ void reach_attach(struct reach_core *reach, struct cache_core *core, uint64_t (*
 }
 
 void reach_forget(struct reach_core *reach) {
-    for (uint32_t i = 0; i < REACH_RECENT; i++) reach->recent[i].number = 0;
+    for (uint32_t i = 0; i < REACH_RECENT; i++) reach->recent[i].lines = NULL;
 }
 
 /* Epochs may wrap; 0 is none. */
@@ -118,11 +127,45 @@ static void take_out(struct order *o, uint32_t *epoch) {
     *epoch = 0;
 }
 
+static struct reach_lines *lines_at(const struct order *o, uint32_t place) {
+    return &o->lines[place / BLOCK_PAGES][place % BLOCK_PAGES];
+}
+
+static bool in_no_cache(const struct order *o, const struct reach_lines *lines) {
+    bool gone = true;
+    for (uint32_t line = 0; line < PAGE_LINES; line++)
+        gone &= lines->epoch[line] == 0 || before(lines->epoch[line], o->oldest[sizes - 1]);
+    return gone;
+}
+
+/* The place of lines that are in no cache, which are forgotten; or a new one, if there is memory. */
+static bool find_place(struct order *o, uint32_t *place) {
+    for (uint32_t tries = 0; o->places >= FEWEST_PAGES && tries < LOOKED_AT; tries++) {
+        *place = o->next = o->next + 1 < o->places ? o->next + 1 : 0;
+        struct reach_lines *lines = lines_at(o, *place);
+        if (!in_no_cache(o, lines)) continue;
+        o->pages[lines->index / BLOCK_PAGES][lines->index % BLOCK_PAGES] = 0;
+        memset(lines, 0, sizeof *lines);
+        return true;
+    }
+    uint32_t block = o->places / BLOCK_PAGES;
+    if (block >= MAX_BLOCKS) return false;
+    if (!o->lines[block]) o->lines[block] = caches_zeroed(BLOCK_PAGES * sizeof **o->lines);
+    *place = o->places;
+    o->places += o->lines[block] != NULL;
+    return o->lines[block];
+}
+
 static struct reach_lines *lines_of(struct order *o, const struct cache_page *page, bool make) {
-    uint32_t block = page->index / BLOCK_PAGES;
+    uint32_t block = page->index / BLOCK_PAGES, place;
     if (block >= MAX_BLOCKS) return NULL;
     if (!o->pages[block] && make) o->pages[block] = caches_zeroed(BLOCK_PAGES * sizeof **o->pages);
-    return o->pages[block] ? &o->pages[block][page->index % BLOCK_PAGES] : NULL;
+    uint32_t *known = o->pages[block] ? &o->pages[block][page->index % BLOCK_PAGES] : NULL;
+    if (known && *known) return lines_at(o, *known - 1);
+    if (!known || !make || !find_place(o, &place)) return NULL;
+    *known = place + 1;
+    lines_at(o, place)->index = page->index;
+    return lines_at(o, place);
 }
 
 /* A line that is not this domain's alone is accessed: how many sizes are too small for the one that wrote it to
@@ -157,12 +200,12 @@ struct reach reach_access(struct reach_core *reach, uint64_t line, bool store, b
     struct reach_recent_page *recent = reach_recent(reach, line);
     const struct cache_core *core = reach->core;
     struct order *o = &orders[core->domain];
-    if (__builtin_expect(recent->number != number + 1, 0)) {
+    if (__builtin_expect(!recent->lines || recent->lines->number != number + 1, 0)) {
         const struct cache_page *page = caches_page(core, line);
         recent->lines = lines_of(o, page, true);
         recent->remote = page->home != (core->node & 0x7fff);
-        recent->number = recent->lines ? number + 1 : 0;
         if (!recent->lines) return (struct reach){0};
+        recent->lines->number = number + 1;
     }
     uint32_t other = take_line(core, recent->lines, line, store);
     if (!missed) return (struct reach){0};

@@ -9,13 +9,14 @@
 
 /* What an L3 domain knows of the lines of a page. */
 struct reach_lines {
+    uint64_t number; /* the page's + 1 */
+    uint32_t index;  /* the user's of the page */
     uint32_t epoch[PAGE_LINES]; /* of the last access; 0: none, or another domain has taken the line */
     uint64_t written;                 /* one bit a line: here, and not touched by another domain since */
 };
 
 struct reach_recent_page {
-    uint64_t number; /* + 1; 0 when empty */
-    struct reach_lines *lines;
+    struct reach_lines *lines; /* which may be another page's by now; NULL when empty */
     bool remote; /* its home is another node */
 };
 
@@ -59,7 +60,7 @@ static inline struct reach_recent_page *reach_recent(struct reach_core *reach, u
 /* Whether reach_access would change nothing: the line is among the last of its domain, and its own if written. */
 static inline bool reach_known(struct reach_core *reach, uint64_t line, bool store, bool missed) {
     const struct reach_recent_page *recent = reach_recent(reach, line);
-    return recent->number == (line >> (PAGE_SHIFT - LINE_SHIFT)) + 1 &&
+    return recent->lines && recent->lines->number == (line >> (PAGE_SHIFT - LINE_SHIFT)) + 1 &&
            (!missed || recent->lines->epoch[line % PAGE_LINES] == *reach->epoch) &&
            (!store || recent->lines->written >> line % PAGE_LINES & 1);
 }

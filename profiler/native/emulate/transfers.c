@@ -14,6 +14,9 @@
 
 #define BLOCK_PAGES 1024
 #define MAX_BLOCKS (UINT32_C(1) << 18)
+#define FEW 12 /* threads: where no others have touched a page, a line has 16 bits */
+#define FEW_WRITER 4 /* bits of these for its writer */
+#define NARROW UINT32_MAX
 #define FIRST_SEEN 48  /* threads that a line's own word has room for, beside its writer */
 #define GROUP_SEEN 64  /* and further ones in each group */
 #define MOST_THREADS 0xffff
@@ -29,9 +32,12 @@ struct shared_lines {
 struct em_shared_page {
     uint64_t number;
     uint64_t written; /* by the only thread, one bit a line */
-    struct shared_lines *lines;
+    union { /* NULL: no two threads have touched it */
+        struct shared_lines *lines;
+        uint16_t *narrow; /* [PAGE_LINES] as the words of lines, with FEW_WRITER bits for the writer */
+    };
     uint32_t owner; /* the only thread, from 1 on; 0: nobody, or there are several */
-    uint32_t groups; /* that `further` has room for */
+    uint32_t groups; /* that `further` has room for; NARROW: there are narrow lines */
 };
 
 static struct em_shared_page **blocks; /* by index of the page */
@@ -50,7 +56,7 @@ static struct em_shared_page *page_at(uint32_t index, bool make) {
 }
 
 static void empty(struct em_shared_page *page) {
-    for (uint32_t i = 0; page->lines && i < page->groups; i++) free(page->lines->further[i]);
+    for (uint32_t i = 0; page->lines && page->groups != NARROW && i < page->groups; i++) free(page->lines->further[i]);
     free(page->lines);
     *page = (struct em_shared_page){.number = page->number};
 }
@@ -70,14 +76,44 @@ void em_transfers_forked(void) {
     em_transfer_table_forked();
 }
 
-/* A second thread touches the page. */
-static bool share(struct em_shared_page *page) {
-    page->lines = calloc(1, sizeof *page->lines);
-    if (page->lines == NULL) return false;
+static bool share_among_few(struct em_shared_page *page) {
+    uint16_t *lines = calloc(PAGE_LINES, sizeof *lines), word = (uint16_t)(1u << FEW_WRITER << (page->owner - 1));
+    if (lines == NULL) return false;
+    for (unsigned line = 0; line < PAGE_LINES; line++)
+        if (page->written >> line & 1) lines[line] = (uint16_t)(page->owner | word);
+    page->narrow = lines;
+    page->groups = NARROW;
+    return true;
+}
+
+static bool share_among_all(struct em_shared_page *page) {
+    struct shared_lines *lines = calloc(1, sizeof *lines);
+    if (lines == NULL) return false;
     uint64_t had = page->owner - 1 < FIRST_SEEN ? UINT64_C(1) << 16 << (page->owner - 1) : 0;
     for (unsigned line = 0; line < PAGE_LINES; line++)
-        if (page->written >> line & 1) page->lines->word[line] = page->owner | had;
+        if (page->written >> line & 1) lines->word[line] = page->owner | had;
+    page->lines = lines;
+    return true;
+}
+
+/* A second thread touches the page. */
+static bool share(struct em_shared_page *page, uint32_t thread) {
+    if (!(thread < FEW && page->owner <= FEW ? share_among_few(page) : share_among_all(page))) return false;
     page->owner = 0;
+    return true;
+}
+
+/* A thread beyond the few touches the page. */
+static bool widen(struct em_shared_page *page) {
+    struct shared_lines *wide = calloc(1, sizeof *wide);
+    if (wide == NULL) return false;
+    for (unsigned line = 0; line < PAGE_LINES; line++) {
+        uint64_t word = page->narrow[line];
+        wide->word[line] = word >> FEW_WRITER << 16 | (word & ((1u << FEW_WRITER) - 1));
+    }
+    free(page->narrow);
+    page->lines = wide;
+    page->groups = 0;
     return true;
 }
 
@@ -118,15 +154,30 @@ static void begin_stretch(int64_t now) {
     em_transfer_table_stretch(now);
 }
 
+static void count(const struct em_thread *t, const struct em_shared_page *page, uint32_t writer) {
+    int64_t now = em_clock_of(t);
+    if (unlikely(now >= stretch_end)) begin_stretch(now);
+    em_transfer_table_add(page->number, writer - 1, t->index);
+}
+
+static void access_narrow(const struct em_thread *t, const struct em_shared_page *page, unsigned line, bool store) {
+    uint32_t word = page->narrow[line], bit = 1u << FEW_WRITER << t->index, writer = word & ((1u << FEW_WRITER) - 1);
+    if (writer && writer != t->index + 1 && !(word & bit)) count(t, page, writer);
+    page->narrow[line] = (uint16_t)(store ? (t->index + 1) | bit : word | bit);
+}
+
 /* One access to a line of a page that several threads have touched. */
 static void access_shared(struct em_thread *t, struct em_shared_page *page, unsigned line, bool store) {
+    if (likely(page->groups == NARROW)) {
+        if (likely(t->index < FEW)) {
+            access_narrow(t, page, line, store);
+            return;
+        }
+        if (!widen(page)) return;
+    }
     uint32_t writer = (uint32_t)page->lines->word[line] & 0xffff;
     bool had = note(page, t->index, line);
-    if (writer && writer != t->index + 1 && !had) {
-        int64_t now = em_clock_of(t);
-        if (unlikely(now >= stretch_end)) begin_stretch(now);
-        em_transfer_table_add(page->number, writer - 1, t->index);
-    }
+    if (writer && writer != t->index + 1 && !had) count(t, page, writer);
     if (!store) return;
     for (uint32_t group = 0; group < page->groups; group++)
         if (page->lines->further[group]) page->lines->further[group][line] = 0;
@@ -153,7 +204,7 @@ void em_transfer(struct em_thread *t, uint64_t line, bool store) {
             page->written |= (uint64_t)store << at;
             return;
         }
-        if (!share(page)) return;
+        if (!share(page, t->index)) return;
     }
     access_shared(t, page, at, store);
 }
