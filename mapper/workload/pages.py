@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from numaplan.analyzer import PageCounts
-from numaplan.profiler import Trace
+from numaplan.profiler import RegionKey, Trace
 
 if TYPE_CHECKING:
     from numaplan.analyzer import TraceSamples
@@ -52,7 +52,8 @@ def placed_pages(
     others = [border for border in borders if border not in teams]
     borders = sorted([*teams, *others[: MOST_BORDERS - len(teams)]])
     kinds = (*PLACED_KINDS, SMALL)
-    found = small_apart(count_pages(trace, samples or TraceSamples(trace), kinds, borders, since_ns))
+    counted = count_pages(trace, samples or TraceSamples(trace), kinds, borders, since_ns)
+    found = mappings_joined(small_apart(counted))
     assert found.toucher is not None and found.before is not None and found.elsewhere is not None
     toucher, missed = found.toucher, found.elsewhere_missed
     if found.period > 1:  # else every access has been seen
@@ -69,6 +70,38 @@ def placed_pages(
         elsewhere_missed=None if missed is None else missed[np.ix_(threads, threads)],
         small=None if found.small is None else found.small[np.ix_(threads, threads)],
     )
+
+
+def mappings_joined(counts: PageCounts) -> PageCounts:
+    """The same with one region for each mapping, be it seen in several processes.
+
+    Those that were forked after it was made have it, too, and it is placed once for all of them. Its pages
+    are theirs who touched them first of all.
+    """
+    first: dict[RegionKey, int] = {}
+    number = np.arange(len(counts.regions))
+    for one, key in enumerate(counts.regions):
+        if key.kind == "mmap":
+            number[one] = first.setdefault(key, one)
+    region = number[counts.region]
+    if (region == counts.region).all():
+        return counts
+    phase = np.zeros(len(region), np.int64) if counts.phase is None else counts.phase
+    order = np.lexsort((phase, counts.thread, counts.page, region))
+    rows = {name: None if (values := getattr(counts, name)) is None else values[order] for name in BY_ROW}
+    found = replace(counts, **{**rows, "region": region[order]})
+    if found.toucher is not None and found.first_ns is not None:
+        pages = found.page_number
+        sooner = np.lexsort((found.first_ns, pages))
+        begin = sooner[np.unique(pages[sooner], return_index=True)[1]]
+        found = replace(found, toucher=found.toucher[begin][pages], first_ns=found.first_ns[begin][pages])
+    if found.lives is None:
+        return found
+    lives = found.lives.copy()
+    for one, other in enumerate(number.tolist()):
+        begins, ends = lives[[one, other]].T
+        lives[other] = begins.min(), -1 if (ends < 0).any() else ends.max()
+    return replace(found, lives=lives)
 
 
 def small_apart(counts: PageCounts) -> PageCounts:

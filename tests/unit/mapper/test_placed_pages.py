@@ -4,7 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from numaplan.mapper.workload.pages import placed_pages
+from numaplan.analyzer import PageCounts
+from numaplan.mapper import RegionKey
+from numaplan.mapper.workload.pages import mappings_joined, placed_pages
 from numaplan.profiler import EVENT_CODE, Trace
 from tests.support.traces import write_trace
 
@@ -88,3 +90,31 @@ def test_memory_that_no_plan_places_belongs_to_who_touched_it_first(tmp_path: Pa
     # By thread, then by who was there first: the stack is thread 0's, the block thread 2's, constants main's.
     assert stats.elsewhere.tolist() == [[2, 0, 1], [2, 1, 0], [1, 0, 1]]
     assert stats.accesses.tolist() == [1]  # the heap is what a plan places
+
+
+def test_a_mapping_of_several_processes_is_one() -> None:
+    """Thread 1's process was forked from thread 0's, and uses pages that this one touched first."""
+    shared, other = (RegionKey(kind="mmap", name="m+0x1", bytes=8192, process=who) for who in ("p0", "p0.2"))
+    heap = RegionKey(kind="heap", name="m+0x2", bytes=8192)
+    rows = [(0, 0, 0), (0, 1, 0), (1, 0, 1), (1, 1, 1), (2, 0, 0), (3, 0, 1), (4, 0, 2)]
+    region, page, thread = np.array(rows, np.int64).T
+    counts = PageCounts(
+        [shared, shared, heap, heap, other],
+        region,
+        page,
+        thread,
+        np.arange(1, 8),
+        np.zeros(7, np.int64),
+        toucher=thread,
+        before=np.zeros(7, np.int64),
+        first_ns=np.array([5, 9, 6, 7, 1, 1, 1]),
+        lives=np.array([[4, 8], [5, -1], [0, -1], [0, -1], [0, 3]]),
+    )
+    joined = mappings_joined(counts)
+    assert joined.toucher is not None and joined.lives is not None
+    assert joined.region.tolist() == [0, 0, 0, 0, 2, 3, 4]
+    assert joined.page.tolist() == [0, 0, 1, 1, 0, 0, 0]
+    assert joined.thread.tolist() == [0, 1, 0, 1, 0, 1, 2]
+    assert joined.toucher.tolist() == [0, 0, 1, 1, 0, 1, 2]
+    assert joined.accesses.tolist() == [1, 3, 2, 4, 5, 6, 7]
+    assert joined.lives[0].tolist() == [4, -1]
