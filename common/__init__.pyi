@@ -32,6 +32,8 @@ from .interrupts import (
     finish_first as finish_first,
     interruptible as interruptible,
     is_asked_to_end as is_asked_to_end,
+    surely as surely,
+    uninterrupted as uninterrupted,
 )
 from .junit import JUnitCase as JUnitCase, junit_xml as junit_xml
 from .loading import load_native as load_native, load_numpy as load_numpy, native_part as native_part
@@ -42,3 +44,4 @@ from .setting_up import (
     one_setup_at_a_time as one_setup_at_a_time,
     output_of as output_of,
 )
+from .temporary import temporary_folder as temporary_folder

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .errors import UsageError
+from .interrupts import surely
 
 # Plans, machines and matrices are small; a larger "document" is a mistaken path.
 DOCUMENT_LIMIT = 256 << 20
@@ -27,7 +28,7 @@ def check_output(path: str | os.PathLike[str]) -> None:
         try:
             temporary.touch(exist_ok=False)
         finally:
-            temporary.unlink(missing_ok=True)
+            surely(temporary.unlink, True)
     except OSError as error:
         raise UsageError(
             f"{target}: {error.strerror or error}", "choose a path that can be written"
@@ -60,7 +61,7 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[Path]:
     finally:
         if not special:
             with suppress(OSError):
-                temporary.unlink()
+                surely(temporary.unlink, True)
 
 
 def _beside(target: Path) -> Path:

@@ -19,8 +19,12 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 def run_framed(call: Callable[[], Any], prog: str) -> int:
     """Call and return the exit code: what it returns when that is a number, 0, or that of its error."""
     _open_streams()
-    with asked_to_end() as asked:
-        code = _outcome(call, prog, asked)
+    asked: list[int] = []
+    try:
+        with asked_to_end(asked):
+            code = _outcome(call, prog, asked)
+    except KeyboardInterrupt:  # in the middle of its last steps
+        code = _interrupted(prog, asked)
     try:
         sys.stderr.flush()
     except OSError:  # its reader has gone: Python's own flush at exit would change the exit code

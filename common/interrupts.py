@@ -3,48 +3,65 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
 
 # Those that would end us otherwise, and that a person, a terminal or a batch system sends.
 ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _FINISHING = b"interrupted: finishing first what was begun; once more gives it up\n"
+_TIDYING_S = 5.0  # what is begun to be tidied up, no further signal breaks off for so long
+# Broken off within its locks, Python's import leaves them locked: other threads would wait for ever.
+_IMPORTING = "<frozen importlib"
+_AGAIN_S = 0.005
 
 _asked: list[int] = []  # those that came while a command runs
 _held = False
+_owner = 0  # the process that the command runs in
+_put_off = 0
+_late = False  # whether one came that was put off
+_interrupted_at = float("-inf")
 
 
 @contextmanager
 def interruptible(*numbers: int) -> Iterator[list[int]]:
     """Inside, these signals interrupt us as Ctrl-C does, so that all is tidied up; yields those that came."""
+    global _interrupted_at, _owner
+    _interrupted_at, _owner = float("-inf"), os.getpid()
     received: list[int] = []
 
-    def interrupt(number: int, _frame: object) -> None:
+    def interrupt(number: int, frame: FrameType | None) -> None:
         received.append(number)
-        raise KeyboardInterrupt
+        _raise(frame)
 
-    with _handled(numbers, interrupt):
+    with _handled(numbers, interrupt), _handled((signal.SIGALRM,), _interrupt_later):
         yield received
 
 
 @contextmanager
-def asked_to_end() -> Iterator[list[int]]:
-    """A command runs inside: what asks it to end interrupts it; yields the signals that came.
+def asked_to_end(asked: list[int]) -> Iterator[None]:
+    """A command runs inside: what asks it to end interrupts it, and is added to `asked`.
 
     Nothing changes for signals that are ignored (nohup), or that somebody else handles.
     """
-    global _held
-    _asked.clear()
-    _held = False
+    global _asked, _held, _owner, _put_off, _late, _interrupted_at
+    _asked = asked
+    _held = _late = False
+    _owner, _put_off, _interrupted_at = os.getpid(), 0, float("-inf")
     usual = (signal.SIG_DFL, signal.default_int_handler)
     numbers = [number for number in ASKING if signal.getsignal(number) in usual]
     if threading.current_thread() is not threading.main_thread():
         numbers = []
+    alarm = [signal.SIGALRM] if numbers else []
     try:
-        with _handled(numbers, _interrupt):
-            yield _asked
+        with _handled(numbers, _interrupt), _handled(alarm, _interrupt_later):
+            yield
     finally:
-        _asked.clear()
+        if alarm:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        _asked = []
         _held = False
 
 
@@ -52,6 +69,14 @@ def finish_first() -> None:
     """From now on until the command ends, the first signal only lets it begin nothing new."""
     global _held
     _held = True
+
+
+def begin_nothing_new() -> None:
+    """Raise KeyboardInterrupt where a signal came, though it was held back."""
+    global _interrupted_at
+    if _asked:
+        _interrupted_at = time.monotonic()
+        raise KeyboardInterrupt
 
 
 def is_asked_to_end() -> bool:
@@ -64,12 +89,61 @@ def was_interrupted() -> bool:
     return len(_asked) > _held
 
 
-def _interrupt(number: int, _frame: object) -> None:
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Inside, a signal waits until the end: for what nobody could undo if it were broken off in between."""
+    global _put_off
+    if threading.current_thread() is not threading.main_thread():  # to which no signal comes
+        yield
+        return
+    _put_off += 1
+    try:
+        yield
+    finally:
+        _put_off -= 1
+        if _late and not _put_off:
+            _raise(None)
+
+
+def surely(call: Callable[..., Any], *arguments: Any) -> None:
+    """Call something that may be called again, to its end, though a signal may interrupt it."""
+    try:
+        call(*arguments)
+    except KeyboardInterrupt:
+        call(*arguments)
+        raise
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    if os.getpid() != _owner:  # a child of ours that is about to become a program
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+        return
     _asked.append(number)
     if was_interrupted():
-        raise KeyboardInterrupt
+        _raise(frame)
+        return
     with suppress(OSError):
         os.write(2, _FINISHING)  # sys.stderr may be in the middle of a line of its own
+
+
+def _interrupt_later(_number: int, frame: FrameType | None) -> None:
+    if os.getpid() == _owner:
+        _raise(frame)
+
+
+def _raise(frame: FrameType | None) -> None:
+    """Interrupt what runs; not again soon, as people press Ctrl-C until something happens."""
+    global _late, _interrupted_at
+    now = time.monotonic()
+    _late = bool(_put_off)
+    if _late or now - _interrupted_at < _TIDYING_S:
+        return
+    if frame is not None and frame.f_code.co_filename.startswith(_IMPORTING):
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+        return
+    _interrupted_at = now
+    raise KeyboardInterrupt
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from .errors import UsageError
-from .interrupts import finish_first, is_asked_to_end
+from .interrupts import begin_nothing_new, finish_first
 from .signals import ReceivedSignal, Signals
 
 # Signals a user or a batch system sends to us that are meant for the program.
@@ -51,8 +51,7 @@ def run_program(
     end after the program has is held back until its caller has finished. Raises UsageError when it cannot be
     started, and what `started` raises.
     """
-    if is_asked_to_end():
-        raise KeyboardInterrupt
+    begin_nothing_new()
     with Signals((*_FORWARDED, *_STOPPING, signal.SIGCONT)) as signals:
         child = _start(argv, environment, before_exec)
         passed = [n for n in _FORWARDED if n != signal.SIGINT or pass_interrupts]

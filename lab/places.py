@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from numaplan.common import MachineLacksError, cache_folder as user_cache, native_part
+from numaplan.common import MachineLacksError, cache_folder as user_cache, native_part, temporary_folder
 
 QEMU = "qemu-system-x86_64"
 _PREFIX = "numaplan-lab-"
@@ -35,8 +35,8 @@ def own_folder() -> Iterator[Path]:
         owner = re.match(rf"{_PREFIX}(\d+)-", left_over.name)
         if owner and not Path(f"/proc/{owner[1]}").exists() and left_over.stat().st_uid == os.getuid():
             shutil.rmtree(left_over, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-") as name:
-        yield Path(name)
+    with temporary_folder(f"{_PREFIX}{os.getpid()}-") as folder:
+        yield folder
 
 
 def open_to_users(folder: Path) -> None:

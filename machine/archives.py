@@ -5,13 +5,12 @@ import gzip
 import io
 import lzma
 import tarfile
-import tempfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from numaplan.common import UsageError
+from numaplan.common import UsageError, temporary_folder
 
 from .sysfs import read_sysfs
 from .topology import Topology
@@ -51,9 +50,9 @@ def is_tree(data: bytes) -> bool:
 
 def read_tree(data: bytes, source: str) -> Topology:
     """The machine of a tar with sys/devices/system somewhere in it; raises UsageError where there is none."""
-    with tempfile.TemporaryDirectory(prefix="nmap-") as folder:
+    with temporary_folder("nmap-") as folder:
         try:
-            root = _extract(data, Path(folder), source)
+            root = _extract(data, folder, source)
         except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError) as error:
             raise UsageError(f"{source}: damaged: {error}", _HINT) from error
         return read_sysfs(root)

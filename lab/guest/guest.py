@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from numaplan.common import MachineLacksError
+from numaplan.common import MachineLacksError, surely, uninterrupted
 
 from ..places import QEMU, lab_part
 from .control import Control, GuestError
@@ -182,7 +182,7 @@ class Guest:
             samples.truncate(sampler_bytes(len(self.shape.machine.cpus)))
         ports = [(name, end.fileno()) for name, end in qemu_ends.items()]
         command = command_line(self.shape, kernel.image, initrd, self._folder, ports, plugin, self._caches)
-        with (self._folder / "qemu").open("wb") as errors:
+        with (self._folder / "qemu").open("wb") as errors, uninterrupted():
             self._process = spawn(command, [number for _, number in ports], errors.fileno())
         for end in qemu_ends.values():
             end.close()  # so that its end is ours to see when QEMU goes
@@ -225,6 +225,6 @@ class Guest:
     def _destroy(self) -> None:
         if self._process is not None:
             self._process.kill()
-            self._process.wait()
+            surely(self._process.wait)
         for end in self._sockets.values():
             end.close()

@@ -3,7 +3,6 @@
 import math
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from types import TracebackType
 
 import msgspec
 
-from numaplan.common import UsageError, find_program
+from numaplan.common import UsageError, find_program, temporary_folder
 from numaplan.machine import Machine
 from numaplan.profiler import prepare
 
@@ -115,8 +114,7 @@ class Session:
 
     def run(self, config: str, stdin: int = -1, stdout: int = -1, stderr: int = -1) -> LabRun:
         """Run the program once under a configuration, its streams on these descriptors (-1: none)."""
-        with tempfile.TemporaryDirectory(prefix="run-", dir=self._folder) as name:
-            folder = Path(name)
+        with temporary_folder("run-", self._folder) as folder:
             options = self._options(config, folder)
             argv, limit = self.request.argv, self.request.timeout
             job = Job(self._program, argv, os.environ, str(Path.cwd()), limit, exclude=is_launcher(argv))

@@ -3,12 +3,11 @@
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from numaplan.common import MachineLacksError, UsageError, one_setup_at_a_time, output_of
+from numaplan.common import MachineLacksError, UsageError, one_setup_at_a_time, output_of, temporary_folder
 
 from ..guest.kernel import Kernel, import_kernel, installed_kernel
 from ..places import QEMU, cache_folder
@@ -34,8 +33,8 @@ def set_up(packages: Sequence[Path], renew: bool, say: Callable[[str], None]) ->
                 kernel = installed_kernel()
                 if kernel.overlays:
                     return kernel
-        with tempfile.TemporaryDirectory(prefix=".setup-", dir=folder) as work:
-            _fetch_and_import(Path(work), list(packages), folder, say)
+        with temporary_folder(".setup-", folder) as work:
+            _fetch_and_import(work, list(packages), folder, say)
     return installed_kernel()
 
 

@@ -1,6 +1,7 @@
 """Programs into which nothing can be loaded: the tracer (native/trace) binds their threads from outside."""
 
 import os
+import signal
 import struct
 import subprocess
 from collections.abc import Sequence
@@ -57,9 +58,11 @@ class Tracer:
         """Let the tracer attach to the calling process; returns when it has, or cannot."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._libc.prctl(_PR_SET_PTRACER, self._unsigned(self._process.pid), 0, 0, 0)
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # the tracer may be dead
         with suppress(OSError):
             os.write(self._process.stdin.fileno(), struct.pack("=i", os.getpid()))
             os.read(self._process.stdout.fileno(), 1)
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as Popen has left it
         if self._spread or not self._autonuma:
             set_memory_policy(self._spread)
 

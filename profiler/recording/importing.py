@@ -2,13 +2,12 @@
 
 import json
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
-from numaplan.common import NumaplanError, UsageError, check_output
+from numaplan.common import NumaplanError, UsageError, check_output, temporary_folder
 from numaplan.machine import Machine
 
 from ..backends.base import Progress, Recording
@@ -46,11 +45,11 @@ def import_recordings(
     memory access, MachineLacksError for hardware traces that only perf can decode.
     """
     check_output(output)
-    with tempfile.TemporaryDirectory(prefix="numaplan-import-") as folder:
+    with temporary_folder("numaplan-import-") as folder:
         parts = []
         for number, name in enumerate(names):
             progress(f"reading {name}", number / len(names))
-            parts.append(_read(name, Path(folder), number, progress, KEPT // len(names)))
+            parts.append(_read(name, folder, number, progress, KEPT // len(names)))
         chosen = machine or machine_of(parts[0].facts, max(part.last_cpu for part in parts))
         shifts, unclear = _clock_shifts([part.facts for part in parts])
         parts = [part.moved(shift) for part, shift in zip(parts, shifts, strict=True)]

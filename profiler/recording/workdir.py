@@ -3,12 +3,11 @@
 import fcntl
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from numaplan.common import UsageError, check_output
+from numaplan.common import UsageError, check_output, temporary_folder
 
 from ..trace.database import quoted
 
@@ -26,21 +25,19 @@ def workdir(output: Path) -> Iterator[Path]:
     prefix = f".{output.name}."
     for left in output.parent.glob(f"{prefix}*/{_LOCK}"):
         _remove_if_left(left)
-    try:
-        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=output.parent))
-    except OSError as error:
-        raise UsageError(
-            f"{output}: cannot be written: {error.strerror}", "choose a folder that is writable"
-        ) from error
-    try:
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(temporary_folder(prefix, output.parent))
+        except OSError as error:
+            raise UsageError(
+                f"{output}: cannot be written: {error.strerror}", "choose a folder that is writable"
+            ) from error
         held = _locked(folder / _LOCK, os.O_CREAT)
         try:
             yield folder
         finally:
             if held is not None:
                 os.close(held)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove_if_left(lock: Path) -> None:

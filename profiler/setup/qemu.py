@@ -1,12 +1,17 @@
 """Getting a QEMU that takes our plugin into the user's cache folder: fetched as a package, else built."""
 
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from numaplan.common import MachineLacksError, cache_folder, one_setup_at_a_time, output_of
+from numaplan.common import (
+    MachineLacksError,
+    cache_folder,
+    one_setup_at_a_time,
+    output_of,
+    temporary_folder,
+)
 
 from ..backends.emulation.guest import ARCHITECTURES
 from ..backends.emulation.qemu import (
@@ -43,7 +48,7 @@ def set_up(renew: bool, from_source: bool, say: Callable[[str], None]) -> list[s
             f"put a qemu-{architecture} that is built with --enable-plugins on PATH",
         )
     folder = cache_folder(CACHE)
-    with one_setup_at_a_time(folder.parent), _work(folder.parent) as work:
+    with one_setup_at_a_time(folder.parent), temporary_folder(".setup-", folder.parent) as work:
         ways = [_built] if from_source else [_packaged, _built]
         reasons = []
         for way in ways:
@@ -63,17 +68,11 @@ def set_up(renew: bool, from_source: bool, say: Callable[[str], None]) -> list[s
 
 
 @contextmanager
-def _work(base: Path) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix=".setup-", dir=base) as work:
-        yield Path(work)
-
-
-@contextmanager
 def _apt_folder() -> Iterator[Path]:
     """Outside of the user's home, which `_apt` may not enter."""
-    with tempfile.TemporaryDirectory(prefix="numaplan-apt-") as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
+    with temporary_folder("numaplan-apt-") as folder:
+        folder.chmod(0o755)
+        yield folder
 
 
 def _packaged(work: Path, architecture: str, say: Callable[[str], None]) -> Path:

@@ -66,9 +66,8 @@ def describe(trace: Trace) -> dict[str, Any]:
 
 def sample_counts(trace: Trace, column: str) -> dict[str, int]:
     """How many samples there are of each `event` or `level`, in the order of their codes."""
-    return dict(
-        trace.rows(f"SELECT {column}::VARCHAR, count(*) FROM samples GROUP BY {column} ORDER BY {column}")
-    )
+    named = f"coalesce({column}::VARCHAR, 'unknown')"
+    return dict(trace.rows(f"SELECT {named}, count(*) FROM samples GROUP BY ALL ORDER BY min({column})"))
 
 
 _NO_ROOM = os.strerror(errno.ENOSPC)

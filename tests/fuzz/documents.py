@@ -98,11 +98,14 @@ def try_one(reader: Reader, inputs: Path, folder: Path, chance: random.Random) -
 
 
 def _apart(call: Callable[[], int]) -> tuple[int, int]:
-    """Call in a child, which must leave nothing in our memory; its exit code, and the most memory it had."""
+    """Call in a child, within the limits and apart from our memory; its exit code, and the most it had."""
     child = os.fork()
     if child == 0:
         code = 99
         try:
+            resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_S, PROCESSOR_S))
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST, LARGEST))
             code = call()
         finally:
             os._exit(code)
@@ -125,8 +128,6 @@ def _become(reader: Reader, work: Path, temporary: Path, folder: Path) -> int:
         os.dup2(os.open(name, os.O_RDWR | os.O_CREAT), number)
     os.environ["TMPDIR"] = str(temporary)
     tempfile.tempdir = None
-    resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_S, PROCESSOR_S))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     sys.argv = list(reader.words)
     code: int = getattr(start, reader.words[0])()
     sys.stdout.flush()

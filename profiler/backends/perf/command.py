@@ -3,12 +3,11 @@
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
-from numaplan.common import MachineLacksError, NumaplanError
+from numaplan.common import MachineLacksError, NumaplanError, temporary_folder
 
 from ..base import PerfChoices
 
@@ -73,8 +72,8 @@ def probe(arguments: Sequence[str], works: Callable[[Path], bool] = Path.exists)
     program = shutil.which("true")
     if program is None:
         return "no program 'true' to try it on"
-    with tempfile.TemporaryDirectory(prefix="numaplan-") as folder:
-        output = Path(folder) / "probe.data"
+    with temporary_folder("numaplan-") as folder:
+        output = folder / "probe.data"
         command = [recording_perf(), "record", "-q", *arguments, "-o", str(output), "--", program]
         try:
             done = subprocess.run(command, capture_output=True, timeout=_PROBE_SECONDS, check=False)

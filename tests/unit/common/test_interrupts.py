@@ -4,10 +4,11 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from numaplan.common import UsageError, interruptible, is_asked_to_end, run_program
+from numaplan.common import UsageError, interruptible, is_asked_to_end, run_program, temporary_folder
 from numaplan.common.frame import run_framed
 
 ASKING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2]
@@ -108,3 +109,90 @@ def call():
 os._exit(run_framed(call, "x"))
 """
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 5
+
+
+def test_signals_while_it_tidies_up_do_not_break_that_off() -> None:
+    removed = []
+
+    def remove() -> None:
+        ask(signal.SIGTERM)
+        removed.append(True)
+
+    def call() -> None:
+        try:
+            ask(signal.SIGINT)
+        finally:
+            ask(signal.SIGHUP)
+            remove()
+
+    assert run_framed(call, "nprof") == 128 + signal.SIGTERM
+    assert removed == [True]
+
+
+def test_a_folder_goes_whenever_a_signal_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(prefix: str, dir: Path) -> str:
+        made = os.path.join(dir, prefix)  # noqa: PTH118
+        os.mkdir(made)  # noqa: PTH102
+        ask(signal.SIGINT)
+        return made
+
+    def remove(folder: Path, _ignore: bool) -> None:
+        asked.append(len(asked))
+        if len(asked) == 1:
+            ask(signal.SIGINT)
+        folder.rmdir()
+
+    def call() -> None:
+        with temporary_folder("x", tmp_path):
+            pass
+
+    asked: list[int] = []
+    with monkeypatch.context() as patch:
+        patch.setattr("tempfile.mkdtemp", make)
+        assert run_framed(call, "nprof") == 128 + signal.SIGINT
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr("shutil.rmtree", remove)
+    assert run_framed(call, "nprof") == 128 + signal.SIGINT
+    assert not list(tmp_path.iterdir())
+    assert asked == [0, 1]
+
+
+def test_a_child_that_is_no_program_yet_dies_of_the_signal() -> None:
+    def call() -> int:
+        child = os.fork()
+        if child == 0:
+            ask(signal.SIGTERM)
+            os._exit(0)
+        return -os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    assert run_framed(call, "nprof") == signal.SIGTERM
+
+
+def test_python_is_not_interrupted_within_the_locks_of_its_imports() -> None:
+    """A signal that comes there interrupts what is done next."""
+    program = """
+import importlib, os, signal, sys, threading
+from numaplan.common.frame import run_framed
+locks = importlib._bootstrap._ModuleLockManager
+before = locks.__exit__
+
+def interrupted(self, *error):
+    exec(compile("import os; os.kill(os.getpid(), 15)", "<frozen importlib._bootstrap>", "exec"))
+    before(self, *error)
+
+def call():
+    locks.__exit__ = interrupted
+    import wave
+    print("imported")
+    locks.__exit__ = before
+    threading.Event().wait()
+
+code = run_framed(call, "x")
+other = threading.Thread(target=__import__, args=["quopri"])
+other.start()
+other.join()
+print(code)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, text=True)
+    assert done.stdout.split() == ["imported", str(128 + signal.SIGTERM)]
+    assert done.stderr == "x: error: interrupted\n"
