@@ -13,9 +13,9 @@ from typing import Any
 ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _FINISHING = b"interrupted: finishing first what was begun; once more gives it up\n"
 _TIDYING_S = 5.0  # what is begun to be tidied up, no further signal breaks off for so long
-# Broken off within its locks, Python's import leaves them locked: other threads would wait for ever.
+# Broken off, Python's import may leave its locks locked for ever, and native modules half made.
 _IMPORTING = "<frozen importlib"
-_AGAIN_S = 0.005
+_AGAIN_S, _PATIENCE_S = 0.005, 5.0
 
 _asked: list[int] = []  # those that came while a command runs
 _held = False
@@ -23,6 +23,7 @@ _owner = 0  # the process that the command runs in
 _put_off = 0
 _late = False  # whether one came that was put off
 _interrupted_at = float("-inf")
+_waits_since: float | None = None
 
 
 @contextmanager
@@ -36,7 +37,7 @@ def interruptible(*numbers: int) -> Iterator[list[int]]:
         received.append(number)
         _raise(frame)
 
-    with _handled(numbers, interrupt), _handled((signal.SIGALRM,), _interrupt_later):
+    with _interrupting(numbers, interrupt):
         yield received
 
 
@@ -46,21 +47,18 @@ def asked_to_end(asked: list[int]) -> Iterator[None]:
 
     Nothing changes for signals that are ignored (nohup), or that somebody else handles.
     """
-    global _asked, _held, _owner, _put_off, _late, _interrupted_at
+    global _asked, _held, _owner, _put_off, _late, _interrupted_at, _waits_since
     _asked = asked
-    _held = _late = False
+    _held, _late, _waits_since = False, False, None
     _owner, _put_off, _interrupted_at = os.getpid(), 0, float("-inf")
     usual = (signal.SIG_DFL, signal.default_int_handler)
     numbers = [number for number in ASKING if signal.getsignal(number) in usual]
     if threading.current_thread() is not threading.main_thread():
         numbers = []
-    alarm = [signal.SIGALRM] if numbers else []
     try:
-        with _handled(numbers, _interrupt), _handled(alarm, _interrupt_later):
+        with _interrupting(numbers, _interrupt):
             yield
     finally:
-        if alarm:
-            signal.setitimer(signal.ITIMER_REAL, 0)
         _asked = []
         _held = False
 
@@ -134,16 +132,38 @@ def _interrupt_later(_number: int, frame: FrameType | None) -> None:
 
 def _raise(frame: FrameType | None) -> None:
     """Interrupt what runs; not again soon, as people press Ctrl-C until something happens."""
-    global _late, _interrupted_at
+    global _late, _interrupted_at, _waits_since
     now = time.monotonic()
     _late = bool(_put_off)
     if _late or now - _interrupted_at < _TIDYING_S:
         return
-    if frame is not None and frame.f_code.co_filename.startswith(_IMPORTING):
-        signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
-        return
-    _interrupted_at = now
+    if _is_importing(frame):
+        _waits_since = now if _waits_since is None else _waits_since
+        if now - _waits_since < _PATIENCE_S:
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+            return
+    _interrupted_at, _waits_since = now, None
     raise KeyboardInterrupt
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(_IMPORTING):
+            return True
+        frame = frame.f_back
+    return False
+
+
+@contextmanager
+def _interrupting(numbers: "list[signal.Signals] | tuple[int, ...]", handler: object) -> Iterator[None]:
+    """Signals handled, and the alarm that repeats one which came at a bad moment."""
+    with _handled((signal.SIGALRM,) if numbers else (), _interrupt_later):
+        try:
+            with _handled(numbers, handler):
+                yield
+        finally:
+            if numbers:
+                signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from numaplan.common import MachineLacksError, UsageError, find_program, interruptible, run_program
+from numaplan.common import ASKING, MachineLacksError, UsageError, find_program, interruptible, run_program
 
 from ..base import check_not_killed
 from ..part import RecordedPart, Switch, Turn
@@ -174,7 +174,9 @@ class _Watch:
 
     def hold(self) -> None:
         """In the child: tell the pid, then wait; without a go the program must not run."""
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C before the start is for this child, too
+        for number in ASKING:  # which before the start are for this child, too
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
         os.close(self._go_in)
         os.write(self._pid_in, f"{os.getpid()}\n".encode())
         if not os.read(self._go_out, 1):
