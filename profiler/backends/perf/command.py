@@ -16,6 +16,7 @@ INSTALL = "apt-get install linux-perf"
 _PLAIN = ("-B", "-N", "--no-bpf-event")
 _OLDEST = (5, 10)  # `perf record --control` that answers, by descriptors
 _PROBE_SECONDS = 20
+_PROBE_BYTES = 1 << 18  # more than such a recording takes
 
 
 def find_perf() -> str:
@@ -68,7 +69,10 @@ def target_of(pids: Sequence[int]) -> list[str]:
 
 
 def probe(arguments: Sequence[str], works: Callable[[Path], bool] = Path.exists) -> str:
-    """What goes wrong when `true` is recorded; empty when nothing does and its recording `works`."""
+    """What goes wrong when `true` is recorded; empty when nothing does and its recording `works`.
+
+    Raises MachineLacksError where there is no room for the try.
+    """
     program = shutil.which("true")
     if program is None:
         return "no program 'true' to try it on"
@@ -81,5 +85,10 @@ def probe(arguments: Sequence[str], works: Callable[[Path], bool] = Path.exists)
                 return ""
         except (OSError, subprocess.TimeoutExpired, NumaplanError) as error:
             return str(error)
+        if shutil.disk_usage(folder).free < _PROBE_BYTES:
+            raise MachineLacksError(
+                f"no space left in {folder.parent} to try perf",
+                "free some, or set TMPDIR to a disk with more",
+            )
         lines = done.stderr.decode("utf-8", "replace").split("\n")
         return next((line.strip() for line in lines if line.strip()), "it records nothing")

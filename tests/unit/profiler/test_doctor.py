@@ -1,11 +1,14 @@
 """The doctor's findings: whatever is missing names the command that fixes it."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from numaplan.common import MachineLacksError
 from numaplan.machine import Machine, Node
 from numaplan.profiler import doctor
+from numaplan.profiler.backends.perf.command import probe
 from numaplan.profiler.backends.perf.hardware_samplers import samplers
 
 TWO = Machine(nodes=(Node(id=0, cpus=(0,)), Node(id=1, cpus=(1,))))
@@ -131,3 +134,11 @@ def test_this_machine() -> None:
     assert all(check.finding and "\n" not in check.finding for check in checks)
     # Whatever is missing can be fixed somehow; what is fine needs nothing.
     assert [check.name for check in checks if not check.ok and not check.hint] == []
+
+
+def test_a_full_disk_is_not_taken_for_a_container_without_perf(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("numaplan.profiler.backends.perf.command.recording_perf", lambda: "false")
+    assert probe([]) == "it records nothing"
+    monkeypatch.setattr("shutil.disk_usage", lambda _folder: SimpleNamespace(free=0))
+    with pytest.raises(MachineLacksError, match=r"no space left in .* set TMPDIR to a disk with more"):
+        probe([])
