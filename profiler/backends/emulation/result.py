@@ -34,7 +34,7 @@ def emulated_recording(
     """The recording of these images; their times and the identity's are of one line, from `start_ns` on."""
     scale = scale_of(processes, options)
     page_use: Iterable[PageUseBlock] | None = None
-    if options.page_use:
+    if options.page_use and any(process.stem.name for process in processes):  # the lab counts no pages
         page_use = page_use_blocks(processes, keep, missed=options.cached and scale.chosen is None)
     return Recording(
         exit_code=exit_code,
