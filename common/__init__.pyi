@@ -5,6 +5,7 @@ from .command import Argument as Argument, Command as Command, Json as Json, Opt
 from .console import (
     in_page as in_page,
     make_console as make_console,
+    print_json as print_json,
     print_lines as print_lines,
     printable as printable,
     shell_line as shell_line,

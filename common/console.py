@@ -58,6 +58,21 @@ def print_lines(*lines: str) -> None:
     sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
 
 
+def print_json(data: bytes) -> None:
+    """A JSON document on stdout; what a terminal could take for a command is escaped, as JSON has it."""
+    text = data.decode()
+    if not text.isascii():
+        text = "".join(
+            letter if letter.isprintable() or letter == "\n" else _escaped(letter) for letter in text
+        )
+    sys.stdout.write(text.replace("\x7f", "\\u007f") + "\n")
+
+
+def _escaped(letter: str) -> str:
+    units = letter.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
 def make_console(**options: Any) -> "Console":
     """A rich console for tables and colours, without markup: a name may look like some."""
     from rich.console import Console, ConsoleOptions, RenderableType

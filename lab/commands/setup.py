@@ -1,10 +1,9 @@
 """`nlab setup` and `nlab doctor`: get what the lab needs, and say what is missing."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
-from numaplan.common import Command, Json, MachineLacksError, Option
+from numaplan.common import Command, Json, MachineLacksError, Option, tell
 
 
 class SetupCommand(Command, frozen=True):
@@ -20,7 +19,7 @@ class SetupCommand(Command, frozen=True):
         from ..places import cache_folder
         from ..setup.fetch import set_up
 
-        kernel = set_up(self.deb, self.renew, lambda text: print(f"nlab: {text}", file=sys.stderr))
+        kernel = set_up(self.deb, self.renew, lambda text: tell(f"nlab: {text}"))
         print(f"kernel {kernel.version} in {cache_folder()}")
 
 

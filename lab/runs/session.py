@@ -2,7 +2,6 @@
 
 import math
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from types import TracebackType
 
 import msgspec
 
-from numaplan.common import UsageError, find_program, temporary_folder
+from numaplan.common import UsageError, find_program, tell, temporary_folder
 from numaplan.machine import Machine
 from numaplan.profiler import prepare
 
@@ -69,7 +68,7 @@ def guest_shape(request: Request) -> GuestShape:
     if request.cpus_per_node:
         machine = with_cpus_per_node(machine, request.cpus_per_node)
     if renamed := renumbering(machine):
-        print(f"nlab: {renamed}", file=sys.stderr)
+        tell(f"nlab: {renamed}")
     machine = dense(machine)
     memory = parse_memory(request.memory) if request.memory else max(USUAL_MIB, 128 * len(machine.nodes))
     return shape_guest(machine, memory, available_mib())

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from numaplan.common import Command, Json, Option, UsageError
+from numaplan.common import Command, Json, Option, UsageError, print_json
 
 
 class DoctorCommand(Command, frozen=True):
@@ -31,7 +31,7 @@ class DoctorCommand(Command, frozen=True):
                 "schema": "numaplan/doctor/1",
                 "checks": [msgspec.to_builtins(check) for check in checks],
             }
-            print(msgspec.json.encode(content).decode())
+            print_json(msgspec.json.encode(content))
         else:
             from .show import show_checks
 

@@ -1,9 +1,8 @@
 """`nprof setup`: get what emulation needs."""
 
-import sys
 from typing import Annotated
 
-from numaplan.common import Command, Option
+from numaplan.common import Command, Option, tell
 
 
 class SetupCommand(Command, frozen=True):
@@ -18,5 +17,5 @@ class SetupCommand(Command, frozen=True):
     def run(self) -> None:
         from ..setup.qemu import set_up
 
-        words = set_up(self.renew, self.from_source, lambda text: print(f"nprof: {text}", file=sys.stderr))
+        words = set_up(self.renew, self.from_source, lambda text: tell(f"nprof: {text}"))
         print(f"{words[-1]} runs our plugin")

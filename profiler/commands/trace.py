@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from numaplan.common import Argument, Command, Json, Option, print_lines
+from numaplan.common import Argument, Command, Json, Option, print_json, print_lines
 
 TraceFile = Annotated[Path, Argument("TRACE", help="A trace.db that 'nprof record' wrote.")]
 
@@ -26,7 +26,7 @@ class InfoCommand(Command, frozen=True):
         if self.as_json:
             import msgspec
 
-            print(msgspec.json.encode(facts).decode())
+            print_json(msgspec.json.encode(facts))
         else:
             from .show import show_info
 

@@ -1,10 +1,12 @@
 """Commands that are shown can be given to a shell, and to a terminal."""
 
+import json
 import subprocess
 
+import msgspec
 import pytest
 
-from numaplan.common import shell_line
+from numaplan.common import print_json, shell_line
 
 
 @pytest.mark.parametrize(
@@ -25,3 +27,13 @@ def test_a_command_that_is_shown_means_what_it_did(word: str) -> None:
     assert line.replace("\n", "").isprintable()
     said = subprocess.run(["bash", "-c", line], capture_output=True, check=True).stdout
     assert said == word.encode(errors="surrogateescape") + b"|end|"
+
+
+def test_json_reaches_a_terminal_as_text_and_means_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["\x9b2J", "\x7f", "\u202e", "\U000e0001", "é\n", "plain"]
+    print_json(msgspec.json.encode(names))
+    print_json(msgspec.json.encode(["\x7f"]))
+    first, second = capsys.readouterr().out.splitlines()
+    assert json.loads(first) == names
+    assert first.isprintable()
+    assert second == '["\\u007f"]'
