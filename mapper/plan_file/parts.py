@@ -106,8 +106,8 @@ class Blocks(msgspec.Struct, frozen=True, kw_only=True):
 class Scales(msgspec.Struct, frozen=True, kw_only=True):
     """That the runs of a region are shares of it, whatever its size; known: how that is known.
 
-    `shares`: in the recording each thread uses its part of it, in order; `alike`: threads of one node use all
-    of it; `sizes`: two recordings with other sizes of it show the same shares.
+    `shares`: in the recording each thread uses its part of it, in order; `alike`: all of it is used alike,
+    most by threads of one node; `sizes`: two recordings with other sizes of it show the same shares.
     """
 
     known: Literal["shares", "alike", "sizes"]

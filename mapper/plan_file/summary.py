@@ -95,7 +95,7 @@ def _placed(plan: Plan) -> str:
 
 _KNOWN = {
     "shares": "each thread uses its part",
-    "alike": "one node uses all",
+    "alike": "all of it is used alike",
     "sizes": "the same shares at two sizes",
 }
 

@@ -1,8 +1,8 @@
 """Which regions of a plan scale: runs that are shares of the region hold for other sizes of it, too.
 
-That is known where each thread uses its part of the region, in order; where the threads of one node use all
-of it; and where another recording, with another size of the region, shows the same shares. Where that shows
-other shares, a region does not scale, whatever it looks like in one recording.
+That is known where each thread uses its part of the region, in order; where all of it is used alike, most by
+the threads of one node; and where another recording, with another size of the region, shows the same shares.
+Where that shows other shares, a region does not scale, whatever it looks like in one recording.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,8 @@ KINDS = ("heap", "mmap")  # whose size a program chooses
 ANOTHER = 1.25  # times as large, from which a region has another size
 SAME = 0.9  # of what homes of its own would make local, that shares must, at another size
 USER = 0.05  # of the mean of a region's users, below which a thread is none of them
-ALIKE = 0.9  # of a region's accesses, that must be from the node of all of it
+ALIKE = 0.8  # of the accesses of the node that uses a part most, that the region's node must have
+PARTS = 4  # of a region that is used alike
 COVERED = 0.75  # of a region, up to which pages must have been seen
 LOSS = 0.02  # of a region's accesses, that even parts may make remote
 
@@ -163,6 +164,14 @@ def _parts(entry: PlanRegion, units: Units, use: _Use) -> tuple[Run, ...]:
 
 
 def _alike(entry: PlanRegion, use: _Use) -> bool:
-    """Whether the threads of one node use all of a region."""
+    """Whether all parts of a region on one node are used alike, most by threads of that node."""
     whole = len(entry.runs) == 1 and entry.runs[0].bytes == entry.region.bytes
-    return whole and use.local(entry) >= ALIKE * float(use.made.sum()) and float(use.at.max()) >= COVERED
+    if not whole or float(use.at.max()) < COVERED:
+        return False
+    ids, node = np.unique(use.node, return_inverse=True)
+    counts = np.zeros((PARTS, len(ids)))
+    np.add.at(counts, ((use.at * PARTS).astype(np.int64), node), use.made)
+    here = counts[:, ids == entry.runs[0].node].sum(axis=1)
+    seen = counts.sum(axis=1) > 0
+    # Of two nodes that share all of it either is right.
+    return bool((here >= ALIKE * counts.max(axis=1))[seen].all() and seen.sum() >= COVERED * PARTS)

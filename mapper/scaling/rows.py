@@ -165,6 +165,7 @@ class PageRows:
             thread=thread,
             toucher=toucher if self.stats.toucher is not None else None,
             period=self.stats.period,
+            exact=self.stats.exact,
             lives=np.array(self.lives, np.int64).reshape(-1, 2),
             **counts,
         )
