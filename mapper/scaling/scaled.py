@@ -44,7 +44,7 @@ def scaled_workload(paths: Sequence[Path], threads: int, *, force: bool, part: P
     from ..workload.from_trace import workload_of_trace
 
     _check(paths, threads)
-    recorded = [workload_of_trace(path, part=part) for path in paths]
+    recorded = [_of_a_larger_input(workload_of_trace(path, part=part, larger=True)) for path in paths]
     for path, other in zip(paths[1:], recorded[1:], strict=True):
         both = [{"build_id": one.build_id, "executable": one.executable} for one in (recorded[0], other)]
         if other_program(*both):
@@ -117,6 +117,11 @@ def _check(paths: Sequence[Path], threads: int) -> None:
         )
     if not 2 <= threads <= MAX_THREADS:
         raise UsageError(f"--threads {threads}", f"2 to {MAX_THREADS} threads can be placed")
+
+
+def _of_a_larger_input(workload: Workload) -> Workload:
+    """With what reaches memory of the largest input that the recording tells of: caches hold a small one."""
+    return replace(workload, pages=workload.larger[-1].pages, larger=()) if workload.larger else workload
 
 
 def _by_lane(workload: Workload) -> Workload:
