@@ -120,8 +120,7 @@ def encode(
     """The plan as a table.
 
     floating: cpus for threads that the plan does not name, by process, "" for processes not in it; locate:
-    finds static data; spread: see PlanTable; autonuma: see
-    make_plan_table.
+    finds static data; spread: see PlanTable; autonuma: see make_plan_table.
     """
     cpus: list[int] = []
     threads = sorted(

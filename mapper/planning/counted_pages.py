@@ -16,7 +16,8 @@ from ..threads.cost import one_hot
 from ..threads.problem import Floats, Nodes
 from ..workload.pools import allocators, exchanged_pages, exchanged_pairs
 
-LITTLE = 1e-3  # of all accesses in what decides where pages go
+LITTLE = 1e-3  # of all accesses in what decides where pages go, at least
+HIT = 1e-5  # of what a miss decides, that any access does: with a larger input it may miss
 OWN_TOUCH = 2.0  # times as often as by chance
 SERIAL = 0.1  # of what counts of a thread, made while it was alone, from which on its place matters
 
@@ -47,13 +48,15 @@ class CountedPages:
         """What decides where pages go: accesses, each with the share of it that is expected to count.
 
         In the unit of accesses, by whose number it is judged what is chance; a little of all accesses decides
-        where nothing was seen to miss, and who was there before the others where these use all alike.
+        where nothing was seen to miss, and who was there before the others where these use all alike. Where
+        next to nothing misses, all accesses decide.
         """
         every, counted = self.accesses, self.stats
         made, counting = float(every.accesses.sum()), float(counted.accesses.sum())
         if counting <= 0 or made <= 0:
             return every
-        weight = counted.accesses * ((1 - LITTLE) * made / counting) + LITTLE * every.accesses
+        little = max(LITTLE, HIT * made / (HIT * made + counting))
+        weight = counted.accesses * ((1 - little) * made / counting) + little * every.accesses
         if every.before is not None and self._pools:
             weight = weight + LITTLE * every.before
         return msgspec.structs.replace(every, accesses=weight)

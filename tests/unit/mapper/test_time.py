@@ -106,6 +106,17 @@ def test_what_stays_in_caches_has_a_home_by_its_accesses() -> None:
     assert plan.predicted.local_share > 0.95
 
 
+def test_a_few_misses_do_not_outweigh_all_that_is_used() -> None:
+    """Counted exactly, a program that stays in its caches has some misses at its beginning and no more."""
+    work = workload(lines=PAIRS, users=[[1], [3]], missed=False)
+    assert work.pages is not None
+    missed = np.where(np.arange(len(work.pages)) == PAGES, 1, 0)
+    plan = plan_of(replace(work, pages=replace(work.pages, missed=missed, exact=True)))
+    home = {region.region.name: {run.node for run in region.runs} for region in plan.memory}
+    nodes = nodes_of(plan)
+    assert home == {"r0": {nodes[1]}, "r1": {nodes[3]}}
+
+
 def test_few_threads_that_share_take_few_nodes() -> None:
     everyone = {(one, other): 1e6 for one in range(4) for other in range(one)}
     assert len(set(nodes_of(plan_of(workload(lines=everyone), "4x4")))) == 1
