@@ -51,6 +51,8 @@ def test_hwloc_xml(shared_fixtures: Path, name: str, truth: dict[str, Any]) -> N
 @pytest.mark.parametrize(("name", "truth"), truths(".tar.bz2"))
 def test_sysfs_tree(shared_fixtures: Path, tmp_path: Path, name: str, truth: dict[str, Any]) -> None:
     with tarfile.open(shared_fixtures / "topology" / name) as archive:
+        # Python 3.12 and 3.13 warn where none is named; that of Debian 12 has none.
+        archive.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)
         archive.extractall(tmp_path)
     machine = sysfs_machine(tmp_path / truth["fsroot_in_tar"])
     assert Machine.load(str(shared_fixtures / "topology" / name)) == machine
