@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from numaplan.common import UsageError
+from numaplan.common import UsageError, uninterrupted
 
 from .database import quoted
 from .reader import Trace
@@ -77,7 +77,7 @@ def export_parquet(trace: Trace, folder: Path) -> list[Path]:
     """Write one Parquet file a table into `folder` (made when missing), for which the trace was opened.
 
     Returns the files; raises UsageError when the folder cannot be written. Each file appears whole
-    or not at all.
+    or not at all; a signal waits for the end of a table.
     """
     from numaplan.common import atomic_output
 
@@ -89,7 +89,8 @@ def export_parquet(trace: Trace, folder: Path) -> list[Path]:
     for table in TABLES:
         target = folder / f"{table}.parquet"
         try:
-            with atomic_output(target) as temporary:
+            # DuckDB, interrupted while it writes Parquet, now and then waits for itself for ever.
+            with atomic_output(target) as temporary, uninterrupted():
                 trace.rows(f"COPY {table} TO {quoted(temporary)} (FORMAT parquet, COMPRESSION zstd)")
         except UsageError as error:
             for path in written:  # some of the tables are of no use
