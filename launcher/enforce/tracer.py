@@ -34,9 +34,8 @@ class Tracer:
     """A tracer that waits for its program.
 
     spread: nodes for all memory of the program; autonuma: whether the kernel may move what is left to first
-    touch. `attach` runs in its process before its exec. The tracer ends
-    with the last process that it follows; it is never waited for, and the program goes on without it when it
-    dies.
+    touch. `attach` runs in its process before its exec. The tracer ends with the last process that it
+    follows; it is never waited for, and the program goes on without it when it dies.
     """
 
     def __init__(

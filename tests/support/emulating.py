@@ -15,7 +15,7 @@ from numaplan.profiler.backends.base import Recording, RecordRequest
 from numaplan.profiler.backends.emulation.backend import EmulateBackend
 from numaplan.profiler.identity.environment import prepare
 from numaplan.profiler.sample_block import SampleBlock
-from tests.support.commands import emulator
+from tests.support.commands import emulator, succeed
 from tests.support.programs import PROGRAMS, compiled
 
 MARKS = [
@@ -89,3 +89,10 @@ class Recorder:
         )
         recording = EmulateBackend().record(request, lambda _what, _share: None)
         return Seen(recording, joined(iter(recording.blocks)))
+
+
+def record(program: Path, output: Path, what: str, *options: str) -> Path:
+    """Record a program under emulation; what: its arguments."""
+    command = [str(program), *what.split()]
+    succeed("nprof", "record", "--backend", "emulate", *options, "-o", output, "--", *command)
+    return output

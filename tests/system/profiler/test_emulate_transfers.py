@@ -7,8 +7,7 @@ import pytest
 
 from numaplan.analyzer import analyze_trace, communication_by_phase
 from numaplan.profiler import Trace
-from tests.support.commands import succeed
-from tests.support.emulating import MARKS
+from tests.support.emulating import MARKS, record
 from tests.support.programs import OPTIMISED, PROGRAMS, compiled
 
 pytestmark = MARKS
@@ -17,12 +16,6 @@ pytestmark = MARKS
 @pytest.fixture(scope="module")
 def program() -> Path:
     return compiled(PROGRAMS / "exchanged_lines.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
-
-
-def record(program: Path, output: Path, what: str, *options: str) -> Path:
-    command = [str(program), *what.split()]
-    succeed("nprof", "record", "--backend", "emulate", *options, "-o", output, "--", *command)
-    return output
 
 
 def matrix(trace: Trace, condition: str) -> np.ndarray:
