@@ -11,6 +11,7 @@ from .cache_model import (
     seat_arguments as seat_arguments,
     size_word as size_word,
 )
+from .cluster import Cluster as Cluster, Host as Host
 from .cost import (
     ACCESS_NS as ACCESS_NS,
     OVERLAP as OVERLAP,

@@ -4,6 +4,7 @@ Latencies and bandwidths are the published measurements; where a paper gives non
 it says of the interconnect (HyperTransport square: neighbours one hop, opposite corners two).
 """
 
+import re
 from collections.abc import Callable, Sequence
 
 from numaplan.common import UsageError
@@ -11,6 +12,7 @@ from numaplan.common import UsageError
 from .topology import Core, Node, Topology
 
 MAX_GRID_CPUS = 1 << 14
+GRID = re.compile(r"([1-9][0-9]{0,3})x([1-9][0-9]{0,3})")  # A nodes of B cpus
 _GIB = 1 << 30
 
 # [IMAR], Table 2: latency in ns, bandwidth in MB/s.

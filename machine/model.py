@@ -1,6 +1,5 @@
 """The machine: its parts, what can be derived from them, and reading it from what a user names."""
 
-import re
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +18,6 @@ if TYPE_CHECKING:  # nlaunch reads machines and must not wait for numpy
 
 LOCAL_DISTANCE = 10.0
 REMOTE_DISTANCE = 21.0  # what firmware reports for one hop when nothing better is known
-_GRID = re.compile(r"([1-9][0-9]{0,3})x([1-9][0-9]{0,3})")
 _FORMAT = "see 'nmap machine 2x2 --json' for the format"
 
 
@@ -150,9 +148,9 @@ def _read(source: str) -> Topology:
         from .sysfs import read_sysfs
 
         return read_sysfs()
-    from .builtin import BUILT_IN, grid_machine
+    from .builtin import BUILT_IN, GRID, grid_machine
 
-    if grid := _GRID.fullmatch(source):
+    if grid := GRID.fullmatch(source):
         return grid_machine(int(grid[1]), int(grid[2]))
     if source in BUILT_IN:
         return BUILT_IN[source]()

@@ -1,3 +1,8 @@
+from .jobs.document import (
+    JobPlan as JobPlan,
+    JobPredicted as JobPredicted,
+    JobRank as JobRank,
+)
 from .memory.pages import place_pages as place_pages
 from .online.actions import (
     Action as Action,
