@@ -9,6 +9,7 @@ from numaplan.common import fail, leave, run_tool
 
 COMMANDS = {
     "machine": "machine:MachineCommand",
+    "cluster": "cluster:ClusterCommand",
     "analyze": "analyze:AnalyzeCommand",
     "report": "analyze:ReportCommand",
     "plan": "plan:PlanCommand",

@@ -14,7 +14,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("news
 GUIDES = [README, *sorted(ROOT.glob("docs/guide/*.md")), *sorted(ROOT.glob("docs/reference/*.md"))]
 COMMANDS = {
     "nprof": ("doctor", "record", "import", "info", "export"),
-    "nmap": ("machine", "analyze", "report", "plan", "compare", "check", "show", "diff", "export"),
+    "nmap": ("machine", "cluster", "analyze", "report", "plan", "compare", "check", "show", "diff", "export"),
     "nlaunch": ("",),
     "nlab": ("setup", "doctor", "run", "compare"),
 }

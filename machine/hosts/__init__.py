@@ -1,0 +1,1 @@
+"""The hosts of a job, as launchers and batch systems list them."""
