@@ -10,6 +10,7 @@ from .memory.false_sharing import FalseSharing as FalseSharing, false_sharing as
 from .memory.page_counting import count_pages as count_pages, page_accesses as page_accesses
 from .memory.page_counts import PageCounts as PageCounts
 from .memory.regions import region_uses as region_uses
+from .messages import RankMessages as RankMessages, rank_messages as rank_messages
 from .misses import expected_misses as expected_misses
 from .notes import FEW_MISSES as FEW_MISSES, first_touches_only as first_touches_only
 from .phase_communication import communication_by_phase as communication_by_phase

@@ -56,6 +56,8 @@ from .trace.schema import (
     EVENTS as EVENTS,
     LEVEL_CODE as LEVEL_CODE,
     LEVELS as LEVELS,
+    MESSAGE_KINDS as MESSAGE_KINDS,
+    MOST_RANKS as MOST_RANKS,
 )
 from .trace.writer import TraceWriter as TraceWriter
 

@@ -14,6 +14,7 @@ from numaplan.common import NumaplanError
 from numaplan.machine import Machine
 
 from ..identity.records import Identity
+from ..messages.message import Messages
 from ..page_use_block import PageUseBlock
 from ..sample_block import SampleBlock, SeenThread
 from ..transfer_block import TransferBlock
@@ -110,7 +111,8 @@ class Recording:
     tid, event, value); notes: further facts for the trace's meta table, by name; identity: where the preload
     library could not be (processes that ran already), what the backend knows instead; spans: [from, to) by
     CLOCK_MONOTONIC that were recorded, where that is not all and the times do not say it already; transfers:
-    all of them, None where not every access is seen; page_use: the same of who uses which page.
+    all of them, None where not every access is seen; page_use: the same of who uses which page; messages:
+    between ranks.
     """
 
     exit_code: int
@@ -124,6 +126,7 @@ class Recording:
     spans: Sequence[tuple[int, int]] | None = None
     transfers: Iterable[TransferBlock] | None = None
     page_use: Iterable[PageUseBlock] | None = None
+    messages: Sequence[Messages] = ()
 
 
 # Called now and then while recording or converting: (what is being done, share done 0..1 or -1 when unknown;

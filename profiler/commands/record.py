@@ -104,6 +104,10 @@ class RecordCommand(Command, frozen=True):
         list[str], Option("--set", metavar="KEY=VALUE", help="A setting as above; may be repeated.")
     ] = []
     multiprocess: Annotated[bool, Option(help="Record only the ranks of an MPI job; see above.")] = False
+    messages: Annotated[
+        str,
+        Option(metavar="HOW", help="What an MPI job's ranks send each other: auto, monitoring, no."),
+    ] = "auto"
     runs: Annotated[int, Option(metavar="K", help="Record K runs: trace.1.db, trace.2.db, …")] = 1
     summary: Annotated[Path | None, Option(metavar="FILE", help="Write what was recorded as JSON.")] = None
 
@@ -175,6 +179,8 @@ class RecordCommand(Command, frozen=True):
 
         if self.freq and self.period:
             raise UsageError("--freq and --period", "give one of them")
+        if self.messages != "auto" and not self.multiprocess:
+            raise UsageError(f"--messages {self.messages} without --multiprocess", "add it")
         rank = rank_of(os.environ) if self.multiprocess else None
         return RecordOptions(
             output=self.output if rank is None else with_part(self.output, f"r{rank}"),
@@ -184,6 +190,7 @@ class RecordCommand(Command, frozen=True):
             backend_options=self._backend_options(),
             choices=self.choices(),
             ranks_only=self.multiprocess,
+            messages=self.messages,
             part=self.part(),
         )
 

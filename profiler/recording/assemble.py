@@ -14,6 +14,7 @@ from numaplan.machine import Machine
 
 from ..backends.base import Progress, Recording, check_not_killed
 from ..identity.records import Identity, ProcessRecord, RegionRecord, ThreadRecord
+from ..messages.message import Messages
 from ..page_use_block import PageUseBlock
 from ..sample_block import SampleBlock
 from ..trace.writer import TraceWriter
@@ -74,6 +75,7 @@ def write_trace(
         pages = PageRegions(identity.regions, finder)
         for uses in recording.page_use or ():
             writer.add_columns("page_use", _page_use_columns(uses, table, pages, start))
+        writer.add_rows("messages", _message_rows(recording.messages, table))
         writer.add_rows("losses", [(time - start, events) for time, events in recording.losses])
         named = {record.process for record in table.records}
         tables = {"transfers": recording.transfers, "page_use": recording.page_use}
@@ -237,6 +239,15 @@ def _counter_rows(recording: Recording, table: ThreadTable, start: int) -> list[
     return [
         (stamp - start, index, event, value)
         for index, (stamp, _pid, _tid, event, value) in zip(thread, recording.counters, strict=True)
+    ]
+
+
+def _message_rows(messages: Sequence[Messages], table: ThreadTable) -> list[tuple[object, ...]]:
+    """Each with the thread that sent it; a tid that several threads of a process had is the last one's."""
+    threads = {(record.pid, record.tid): index for index, record in enumerate(table.records)}
+    return [
+        (row.rank, row.peer, row.kind, row.bytes, row.count, threads.get((row.pid, row.tid), -1))
+        for row in messages
     ]
 
 

@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from numaplan.common import UsageError, find_program
@@ -28,6 +28,8 @@ from ..identity.environment import prepare
 from ..identity.rank import job_facts
 from ..identity.read import read_identity
 from ..identity.records import Identity
+from ..messages.message import Way
+from ..messages.recording import MESSAGES, read_messages, way_of
 from .assemble import write_trace
 from .workdir import workdir
 
@@ -49,7 +51,8 @@ class RecordOptions:
     """How to record: see `nprof record --help`. `backend_options` are the backend's own, by name.
 
     choices: for backends that use perf; ranks_only: leave out a job's processes that are no rank (its
-    launcher); run: which of several runs this is, from 0; part: of the run that is recorded.
+    launcher); messages: how to record what its ranks send each other; run: which of several runs this is,
+    from 0; part: of the run that is recorded.
     """
 
     output: Path = Path("trace.db")
@@ -59,6 +62,7 @@ class RecordOptions:
     backend_options: Mapping[str, str] = field(default_factory=dict)
     choices: PerfChoices = field(default_factory=PerfChoices)
     ranks_only: bool = False
+    messages: str = "auto"
     run: int = 0
     part: RecordedPart = field(default_factory=RecordedPart)
 
@@ -89,13 +93,16 @@ def record(
         find_program(argv)
     machine, backend, reason = choose(options)
     chosen(backend.name, reason)
+    way = way_of(options.messages, argv, os.environ) if options.ranks_only else None
     shown = list(argv) or _arguments_of(options.choices.pids)
-    with prepared(argv, options, machine) as request:
+    with prepared(argv, options, machine, way) as request:
         started = time.monotonic()
         recording = backend.record(request, progress)
         identity = recording.identity or read_identity(request.identity_dir)
         if backend.name != "emulate" and options.part != RecordedPart():
             recording, identity = _part_of(recording, identity, options.part, shown, started)
+        if way:
+            recording = _with_messages(recording, identity, way, request.workdir / MESSAGES)
         meta = {
             "argv": json.dumps(shown),
             "backend": backend.name,
@@ -144,6 +151,15 @@ def _part_of(
     return cut(recording, identity, spans, marked)
 
 
+def _with_messages(recording: Recording, identity: Identity, way: Way, folder: Path) -> Recording:
+    found = read_messages(way, folder, identity)
+    said = [*filter(None, [recording.notes.get("warnings", "")]), *found.warnings]
+    notes = {**recording.notes, **({"warnings": "; ".join(said)} if said else {})}
+    if found.ranks:
+        notes["messages"] = way.name
+    return replace(recording, messages=found.messages, notes=notes)
+
+
 def check_target(argv: Sequence[str], options: RecordOptions) -> None:
     """Raise UsageError unless there is one thing to record: a program, or what runs already."""
     choices = options.choices
@@ -164,16 +180,25 @@ def _runtime(argv: Sequence[str]) -> dict[str, str]:
 
 
 @contextmanager
-def prepared(argv: Sequence[str], options: RecordOptions, machine: Machine) -> Iterator[RecordRequest]:
-    """The request to a backend, with a private folder beside the output that is removed at the end."""
+def prepared(
+    argv: Sequence[str], options: RecordOptions, machine: Machine, way: Way | None = None
+) -> Iterator[RecordRequest]:
+    """The request to a backend, with a private folder beside the output that is removed at the end.
+
+    way: by which messages between ranks are recorded, too.
+    """
     with workdir(options.output) as folder:
         identity_dir = folder / IDENTITY
         identity_dir.mkdir()
+        environment = prepare(identity_dir, os.environ)
+        if way:
+            (folder / MESSAGES).mkdir()
+            environment = way.environment((folder / MESSAGES).resolve(), environment)
         yield RecordRequest(
             argv=argv,
             workdir=folder,
             machine=machine,
-            environment=prepare(identity_dir, os.environ),
+            environment=environment,
             period=options.period,
             options=options.backend_options,
             choices=options.choices,

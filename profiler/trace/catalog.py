@@ -7,10 +7,14 @@ from typing import Any
 
 from numaplan.common import UsageError
 
-from .schema import ADDED, ADDED_TABLES, ENUMS, NUMBERS, TABLES
+from .schema import ADDED, ADDED_TABLES, ENUMS, MOST_RANKS, NUMBERS, TABLES
 
 FILE = "trace.main"  # under which name its own tables are found
 _WHOLE_NUMBERS = ("UTINYINT", "TINYINT", "USMALLINT", "SMALLINT", "UINTEGER", "INTEGER", "UBIGINT", "BIGINT")
+_IMPOSSIBLE_MESSAGES = (
+    f"SELECT 1 FROM {FILE}.messages WHERE NOT (rank BETWEEN 0 AND {MOST_RANKS - 1} AND peer BETWEEN 0 AND "
+    f"{MOST_RANKS - 1} AND bytes >= 0 AND count >= 0 AND thread >= -1) LIMIT 1"
+)
 _NUMBERED = (("threads", "thread"), ("regions", "region"))
 _PACKED = re.compile("samples_[0-9]{1,9}")
 _VIEWS = ("samples", "sample_codes")
@@ -69,6 +73,8 @@ def check_rows(connection: Any, path: Path) -> None:
             raise _no_trace(path, f"its table {table!r} has gaps")
         if rows and (distinct != rows or least < 0 or (table == "threads" and most >= rows)):
             raise _no_trace(path, f"its {table} are not numbered from 0, each by a number of its own")
+    if "messages" in found and connection.execute(_IMPOSSIBLE_MESSAGES).fetchone():
+        raise _no_trace(path, "its messages are of impossible ranks or sizes")
 
 
 def _check_columns(connection: Any, path: Path, table: str) -> None:

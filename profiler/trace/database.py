@@ -9,7 +9,7 @@ from typing import Any
 from numaplan.common import UsageError
 
 from .catalog import FILE, check_catalog, check_rows, tables_of
-from .schema import TABLES
+from .schema import ENUMS, TABLES
 
 QUIET = "SET enable_progress_bar = false"  # else a long query draws one on stdout, amid the answer
 _HEADERS = 3 * 4096  # the file header and two database headers before the first block
@@ -66,14 +66,14 @@ def show_tables(connection: Any, part: tuple[int, int] | None = None) -> None:
     """Let a connection, whose own these names are, see the tables of the trace.
 
     Of a part, `samples` and `losses` are those of [start, end) in ns, `transfers` and `page_use` those of
-    stretches whose middle is there, and `counters`, whose totals are of the whole run, has no rows.
+    stretches whose middle is there; `counters` and `messages`, which are of the whole run, have no rows.
     """
     conditions = dict.fromkeys(TABLES, "")
     if part:
         within = f"WHERE time_ns >= {part[0]} AND time_ns < {part[1]}"
         middle = f"WHERE start_ns + (end_ns - start_ns) // 2 BETWEEN {part[0]} AND {part[1] - 1}"
-        conditions |= {"samples": within, "losses": within, "counters": "WHERE false"}
-        conditions |= {"transfers": middle, "page_use": middle}
+        conditions |= {"samples": within, "losses": within, "transfers": middle, "page_use": middle}
+        conditions |= {"counters": "WHERE false", "messages": "WHERE false"}
     there = tables_of(connection)
     for table, condition in conditions.items():
         rows = f"SELECT * FROM {FILE}.{table} {condition}" if table in there else _no_rows(table)
@@ -81,7 +81,8 @@ def show_tables(connection: Any, part: tuple[int, int] | None = None) -> None:
 
 
 def _no_rows(table: str) -> str:
-    columns = ", ".join(f"NULL::{kind} AS {name}" for name, kind in TABLES[table].items())
+    kinds = {name: "VARCHAR" if kind in ENUMS else kind for name, kind in TABLES[table].items()}
+    columns = ", ".join(f"NULL::{kind} AS {name}" for name, kind in kinds.items())
     return f"SELECT {columns} WHERE false"
 
 

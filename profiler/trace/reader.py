@@ -33,7 +33,7 @@ _NUMBERS_OF_META = {
     **dict.fromkeys(
         ("duration_ns", "freq", "exit_code", "run", "footprint", "for_footprint", "for_llc"), _WHOLE
     ),
-    "period": "[0-9]{1,12}",
+    **dict.fromkeys(("period", "rank", "ranks", "local_rank"), "[0-9]{1,12}"),
     "emulate.host_seconds": r"[0-9]{1,12}(\.[0-9]{1,9})?",
 }
 

@@ -5,9 +5,9 @@ are DuckDB enums whose codes are the positions in EVENTS and LEVELS; recording b
 """
 
 # 1: cpu and node had 16 bits, which readers then relied on; 2: samples had no `reach`; 3: no `transfers`;
-# 4: no `page_use`.
-SCHEMA_VERSION = "5"
-READABLE_VERSIONS = ("1", "2", "3", "4", "5")
+# 4: no `page_use`; 5: no `messages`.
+SCHEMA_VERSION = "6"
+READABLE_VERSIONS = ("1", "2", "3", "4", "5", "6")
 
 EVENTS = ("load", "store", "llc_miss_local", "llc_miss_remote", "fault", "hint_fault")
 LEVELS = (
@@ -24,6 +24,11 @@ LEVELS = (
     "io",
     "uncached",
 )
+# sent: what the program sent to one rank; put, get: what it wrote into another rank's memory, and read of it;
+# collective: the messages that its collective operations were made of; modelled: those that a model makes of
+# them.
+MESSAGE_KINDS = ("sent", "put", "get", "collective", "modelled")
+MOST_RANKS = 1 << 24
 EVENT_CODE = {name: code for code, name in enumerate(EVENTS)}
 LEVEL_CODE = {name: code for code, name in enumerate(LEVELS)}
 
@@ -32,6 +37,7 @@ LEVEL_CODE = {name: code for code, name in enumerate(LEVELS)}
 # every access was seen, and none else.
 # page_use: how often a thread used a page in a stretch of time, all of it as above; region: -2 where several
 # have a part of the page; addr: of the page; missed: accesses that no cache answered.
+# messages: of `rank` to `peer`, both of MPI_COMM_WORLD, in the whole run; `get`: the bytes come from there.
 # samples.reach: how many of the caches in `llc_sizes` of meta miss the access, from the smallest on.
 TABLES: dict[str, dict[str, str]] = {
     "meta": {"key": "VARCHAR", "value": "VARCHAR"},
@@ -95,15 +101,23 @@ TABLES: dict[str, dict[str, str]] = {
         "stores": "BIGINT",
         "missed": "BIGINT",
     },
+    "messages": {
+        "rank": "INTEGER",
+        "peer": "INTEGER",
+        "kind": "message_kind",
+        "bytes": "BIGINT",
+        "count": "BIGINT",
+        "thread": "INTEGER",
+    },
 }
-ADDED_TABLES = ("transfers", "page_use")  # of which traces of earlier versions have none
+ADDED_TABLES = ("transfers", "page_use", "messages")  # of which traces of earlier versions have none
 
 # Columns of samples that a writer need not give, -1 then -> versions of the schema that had none.
 ADDED = {"reach": ("1", "2")}
 COLUMNS = TABLES["samples"]
 TIME = "time_ns"
 NUMBERS = {"BIGINT": "int64", "INTEGER": "int32", "UBIGINT": "uint64", "TINYINT": "int8"}
-ENUMS = {"event_kind": EVENTS, "memory_level": LEVELS}
+ENUMS = {"event_kind": EVENTS, "memory_level": LEVELS, "message_kind": MESSAGE_KINDS}
 
 
 def array_type(kind: str) -> str:

@@ -34,9 +34,10 @@ def write_trace(
     machine: str = "2x2",
     transfers: Sequence[tuple[int, ...]] | None = None,
     page_use: Sequence[tuple[int, ...]] | None = None,
+    messages: Sequence[tuple[Any, ...]] | None = None,
 ) -> Path:
     """A trace; samples: columns (single values stand for all), time_ns among them; threads, regions,
-    transfers, page_use: rows of these tables (None: nothing was counted)."""
+    transfers, page_use, messages: rows of these tables (None: nothing was counted)."""
     unknown = set(samples) - set(PLAIN)
     assert not unknown, unknown
     count = len(samples["time_ns"])
@@ -51,7 +52,9 @@ def write_trace(
         writer.add_samples(columns)
         writer.add_rows("transfers", transfers or [])
         writer.add_rows("page_use", page_use or [])
+        writer.add_rows("messages", messages or [])
         tables = {"transfers": transfers, "page_use": page_use}
         counted = {name: "all" for name, rows in tables.items() if rows is not None}
+        counted |= {} if messages is None else {"messages": "pmpi"}
         writer.set_meta({"backend": "test", **counted, **(meta or {})})
     return path

@@ -146,7 +146,7 @@ def test_blocks_may_be_used_again_once_they_were_taken(tmp_path: Path) -> None:
     assert found == [(start, 1000) for start in range(5)]
 
 
-@pytest.mark.parametrize("found", ["0", "6", "", "1.0", "one"])
+@pytest.mark.parametrize("found", ["0", "7", "", "1.0", "one"])
 def test_schemas_before_and_after_are_refused(tmp_path: Path, found: str) -> None:
     write_trace(tmp_path / "t.db", 10)
     import duckdb
@@ -154,7 +154,7 @@ def test_schemas_before_and_after_are_refused(tmp_path: Path, found: str) -> Non
     database = duckdb.connect(str(tmp_path / "t.db"))
     database.execute("UPDATE meta SET value = ? WHERE key = 'schema'", [found])
     database.close()
-    with pytest.raises(UsageError, match="this version reads 1, 2, 3, 4, 5"):
+    with pytest.raises(UsageError, match="this version reads 1, 2, 3, 4, 5, 6"):
         Trace.open(tmp_path / "t.db")
 
 
@@ -231,9 +231,9 @@ def test_a_part_has_only_what_lies_in_it(tmp_path: Path) -> None:
         assert trace.duration_ns == 49_991
 
 
-@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize("version", [3, 4, 5])
 def test_a_trace_from_before_tables_were_added_has_none(tmp_path: Path, version: int) -> None:
-    added = ["page_use"] if version == 4 else ["transfers", "page_use"]
+    added = ["transfers", "page_use", "messages"][version - 3 :]
     write_trace(tmp_path / "t.db", 10)
     import duckdb
 
@@ -245,3 +245,4 @@ def test_a_trace_from_before_tables_were_added_has_none(tmp_path: Path, version:
         for one in (trace, part):
             assert one.rows("SELECT writer, reader, region, start_ns, end_ns, events FROM transfers") == []
             assert one.rows("SELECT thread, region, addr, loads, stores, missed FROM page_use") == []
+            assert one.rows("SELECT rank, peer, kind, bytes, count, thread FROM messages") == []
