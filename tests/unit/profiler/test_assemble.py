@@ -159,4 +159,5 @@ def test_export_writes_every_table(tmp_path: Path) -> None:
         "losses": 1,
         "transfers": 0,
         "page_use": 0,
+        "messages": 0,
     }
