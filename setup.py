@@ -17,6 +17,7 @@ NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
         [
             "profiler/native/qemu",
             "profiler/native/page_uses",
+            "profiler/native/transfers",
             "machine/native/caches",
             "profiler/native/emulate",
         ],
@@ -53,7 +54,13 @@ NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
         [],
     ),
     "numaplan.lab.native.plugin": (
-        ["profiler/native/qemu", "machine/native/caches", "lab/native/plugin"],
+        [
+            "profiler/native/qemu",
+            "profiler/native/page_uses",
+            "profiler/native/transfers",
+            "machine/native/caches",
+            "lab/native/plugin",
+        ],
         ["-O3", "-fvisibility=hidden"],
         [],
     ),

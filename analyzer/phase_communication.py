@@ -29,7 +29,7 @@ def communication_by_phase(
     threads = len(analysis.threads)
     samples = TraceSamples(trace)
     transfers = transfers_of(trace, samples.regions.process, samples.regions.private)
-    if transfers and not transfers.several:
+    if transfers and not transfers.partial:
         times = [[line.start_ns + at * line.slice_ns for at in part] for part in chosen]
         return [transfers.communication(start, end) for start, end in times]
     found: list[Communication | None] = [None] * len(chosen)

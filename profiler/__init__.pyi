@@ -8,17 +8,26 @@ from .backends.base import (
     RecordRequest as RecordRequest,
 )
 from .backends.emulation.clock import translated_identity as translated_identity
-from .backends.emulation.filter import SampleFilter as SampleFilter, runtime_filter as runtime_filter
+from .backends.emulation.filter import (
+    SampleFilter as SampleFilter,
+    runtime_code as runtime_code,
+    runtime_filter as runtime_filter,
+)
 from .backends.emulation.options import (
     EmulateOptions as EmulateOptions,
     read_emulate_options as read_emulate_options,
 )
+from .backends.emulation.page_uses import PageUses as PageUses, read_page_uses as read_page_uses
 from .backends.emulation.progress import ticking as ticking
 from .backends.emulation.result import emulated_recording as emulated_recording
 from .backends.emulation.spool import (
     THREAD_RECORD as THREAD_RECORD,
     EmulatedLevels as EmulatedLevels,
     ProcessSpool as ProcessSpool,
+)
+from .backends.emulation.transfers import (
+    TransferStretch as TransferStretch,
+    read_transfers as read_transfers,
 )
 from .backends.live_line import Rate as Rate, live_line as live_line
 from .backends.part import RecordedPart as RecordedPart, Switch as Switch
@@ -37,6 +46,7 @@ from .identity.records import (
     ThreadRecord as ThreadRecord,
 )
 from .identity.static import build_id_of as build_id_of, static_objects as static_objects
+from .page_use_block import PageUseBlock as PageUseBlock
 from .perfdata.decode import Decoded as Decoded, decode_perf as decode_perf
 from .perfdata.file.source import PerfDataError as PerfDataError
 from .perfdata.stream import StreamDecoder as StreamDecoder
@@ -60,6 +70,7 @@ from .trace.schema import (
     MOST_RANKS as MOST_RANKS,
 )
 from .trace.writer import TraceWriter as TraceWriter
+from .transfer_block import TransferBlock as TransferBlock
 
 Core = numaplan.machine.Core
 Machine = numaplan.machine.Machine

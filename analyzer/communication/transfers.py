@@ -15,7 +15,8 @@ Ints = NDArray[np.int64]
 class Transfers(msgspec.Struct, frozen=True):
     """Rows of a trace's table, those of memory that tells of communication; equally long arrays.
 
-    middle_ns: of the stretch of time; process: (threads,) number of each thread's.
+    middle_ns: of the stretch of time; process: (threads,) number of each thread's; between: whether what
+    processes take from each other is counted.
     """
 
     middle_ns: Ints
@@ -23,11 +24,12 @@ class Transfers(msgspec.Struct, frozen=True):
     reader: Ints
     events: Ints
     process: NDArray[np.uint64]
+    between: bool = False
 
     @property
-    def several(self) -> bool:
-        """Whether there are several processes; what these take from each other is not counted."""
-        return len(np.unique(self.process)) > 1
+    def partial(self) -> bool:
+        """Whether there are several processes, and what these take from each other is not counted."""
+        return not self.between and len(np.unique(self.process)) > 1
 
     def communication(self, start_ns: int | None = None, end_ns: int | None = None) -> Communication:
         """Of the whole, or of the stretches whose middle lies in [start_ns, end_ns)."""
@@ -74,4 +76,5 @@ def transfers_of(trace: Trace, process: NDArray[np.uint64], private: NDArray[np.
     known = (np.minimum(writer, reader) >= 0) & (np.maximum(writer, reader) < threads) & (events > 0)
     region = np.where((region >= 0) & (region < regions), region, -1)
     kept = known & (writer != reader) & ~private[region]
-    return Transfers(middle[kept], writer[kept], reader[kept], events[kept], process)
+    between = trace.meta.get("transfers_between") == "processes"
+    return Transfers(middle[kept], writer[kept], reader[kept], events[kept], process, between)

@@ -33,13 +33,14 @@ from numaplan.profiler import (
 from ..guest.booting import boot
 from ..guest.guest import Guest
 from ..guest.job import Job
-from ..guest.qemu import command_line
+from ..guest.qemu import command_line, escaped
 from ..guest.shape import GuestShape, available_mib, dense, shape_guest
 from ..guest.streams import own_stdin
 from ..places import lab_part, open_to_users, own_folder
 from ..setup.doctor import SOCKETS, diagnose
 from .options import LabOptions, read_options
 from .result import Run, guest_recording
+from .runtime import write_runtimes
 from .stream import ACCESS, recorded_bytes
 
 MAX_PERIOD = 1 << 40
@@ -56,14 +57,16 @@ class _Asked:
     options: LabOptions
     shape: GuestShape
 
-    def words(self, period: int) -> list[str]:
+    def words(self, request: RecordRequest) -> list[str]:
         """What the plugin is told."""
         seats = seat_arguments(self.shape.machine) if self.options.emulation.cached else []
-        return [*seats, *self.options.plugin, f"record={period}"]
+        runtimes = f"runtime={escaped(_runtimes(request))}"
+        dropped = [runtimes] if self.options.emulation.drop_runtime else []
+        return [*seats, *self.options.plugin, *dropped, f"record={request.period}"]
 
-    def guest(self, period: int) -> Callable[[Path], Guest]:
+    def guest(self, request: RecordRequest) -> Callable[[Path], Guest]:
         """A guest with its files in the folder, where the samples will be, too."""
-        return lambda folder: Guest(self.shape, folder, recording=self.words(period))
+        return lambda folder: Guest(self.shape, folder, recording=self.words(request))
 
 
 class LabBackend:
@@ -84,7 +87,7 @@ class LabBackend:
         """QEMU's command line, with the folders that a recording makes for itself left as they are here."""
         asked = _checked(request)
         folder = request.workdir
-        words = asked.words(request.period)
+        words = asked.words(request)
         return command_line(
             asked.shape, folder / "kernel", folder / "initrd", folder, (), lab_part("plugin.so"), words
         )
@@ -98,7 +101,8 @@ class LabBackend:
         switch = Switch(request.part, lambda _turn: None)
         with own_folder() as folder, ExitStack() as stack:
             progress("booting a guest", WATCHING)
-            guest = boot(stack, asked.guest(request.period), request.workdir, lambda _again: None)
+            write_runtimes(_runtimes(request), asked.program, request.environment)
+            guest = boot(stack, asked.guest(request), request.workdir, lambda _again: None)
             identity = _open_identity(request.identity_dir, folder)
             environment = {**request.environment, "NUMAPLAN_LOG": str(identity)}
             job = Job(asked.program, request.argv, environment, str(Path.cwd()), balancing=False)
@@ -131,6 +135,11 @@ def _checked(request: RecordRequest) -> _Asked:
     options = read_options(request.options, request.machine)
     shape = shape_guest(dense(request.machine), options.memory_mib, available_mib())
     return _Asked(find_program(request.argv), options, shape)
+
+
+def _runtimes(request: RecordRequest) -> Path:
+    """Where the plugin finds which code is a runtime's."""
+    return request.workdir / "runtimes"
 
 
 def _open_identity(prepared: Path, folder: Path) -> Path:

@@ -38,6 +38,9 @@ class Makers:
         for number, image in enumerate(images):
             self._numbers.setdefault(image.pid, []).append(number)
 
+        first = images[0].pid if images else 0
+        self.agents = 0 if len(self._numbers.get(first, ())) > 1 else -1  # image: before it was the program
+
     def find(self, accesses: Accesses) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The numbers of those that the program made, and of the task of each."""
         guest_ns = self._clock.guest(accesses["time_ns"].astype(np.int64))

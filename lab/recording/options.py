@@ -10,8 +10,10 @@ from numaplan.profiler import EmulateOptions, read_emulate_options
 from ..guest.shape import USUAL_MIB, parse_memory
 
 # Of the emulation; there the threads' order is drawn, here the guest's kernel has it.
-_SHARED = ("cache", "l1", "l2", "l3", "l3_inclusive", "reach", "for_footprint", "drop_runtime", "turn")
-_FOR_CACHES = ("l1", "l2", "l3", "l3_inclusive", "llc_sizes")
+_CACHES = ("cache", "l1", "l2", "l3", "l3_inclusive", "reach", "for_footprint")
+_SHARED = (*_CACHES, "transfers", "page_use", "drop_runtime", "turn")
+_ALWAYS = ("turn", "page_use")
+_FOR_CACHES = ("l1", "l2", "l3", "l3_inclusive", "llc_sizes", "llc_own", "transfers")
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,6 @@ def read_options(given: Mapping[str, str], machine: Machine) -> LabOptions:
     memory = parse_memory(given["memory"]) if "memory" in given else usual
     shared = {name: value for name, value in given.items() if name in _SHARED}
     options = read_emulate_options(shared, machine=machine)
-    wanted = (*_FOR_CACHES, "turn") if options.cached else ("turn",)
+    wanted = (*_ALWAYS, *_FOR_CACHES) if options.cached else _ALWAYS
     words = [word for word in options.plugin if word.partition("=")[0] in wanted]
     return LabOptions(options, memory, tuple(words))

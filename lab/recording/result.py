@@ -29,6 +29,7 @@ from ..runs.tasks import Task, read_tasks
 from ..runs.threads import Starter, name_tasks
 from .blocks import Makers, sample_blocks
 from .clocks import AccessLine, GuestClock, Times
+from .exact import ExactCounts
 from .options import LabOptions
 from .stream import Facts, read_facts
 
@@ -69,6 +70,8 @@ def guest_recording(run: Run, request: RecordRequest, options: LabOptions, progr
     def passed(_pid: int, guest_ns: Times) -> Times:
         return np.where(guest_ns < 0, -1, line(clock.host(guest_ns)))
 
+    exact = ExactCounts(run.guest, makers, line, run.outcome.moments[1][1], keep)
+    counts_lines, counts_pages = options.emulation.transfers, options.emulation.page_use
     blocks = partial(sample_blocks, run.guest, machine, makers, line, partial(progress, "reading samples"))
     recording = emulated_recording(
         [_on_line(image, passed) for image in images],
@@ -83,7 +86,10 @@ def guest_recording(run: Run, request: RecordRequest, options: LabOptions, progr
             "emulate.host_seconds": f"{run.seconds:.3f}",
             "clock": "accesses",
             "node_memory": _memory_words(facts, machine),
+            **({"transfers_between": "processes"} if counts_lines else {}),
         },
+        transfers=exact.transfers() if counts_lines else None,
+        page_use=exact.page_use if counts_pages else None,
     )
     return replace(recording, spans=_spans(run.spans, request.part, line))
 

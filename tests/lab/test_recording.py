@@ -24,6 +24,15 @@ OF_REGIONS = (
     "WHERE r.kind IN ('heap', 'mmap') GROUP BY ALL"
 )
 THREAD, REGION = "t.process, t.path", "r.kind, r.name, r.sequence, r.bytes"
+TAKEN = (
+    "SELECT w.process, w.path, t.process, t.path, sum(events) FROM transfers x "
+    "JOIN threads t ON x.reader = t.thread JOIN threads w ON x.writer = w.thread "
+    "JOIN regions r USING (region) WHERE {where} GROUP BY ALL"
+)
+USED = (
+    "SELECT t.process, t.path, sum(loads), sum(stores) FROM page_use u "
+    "JOIN threads t USING (thread) JOIN regions r USING (region) WHERE {where} GROUP BY ALL"
+)
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +75,52 @@ def test_agrees_with_an_emulated_recording(recorded: Callable[[str], Path]) -> N
     assert np.corrcoef(there.ravel(), here.ravel())[0, 1] > 0.98
 
 
+# The program's data: large blocks, and the heap of small ones, where threads also look at their barrier.
+LARGE = "r.kind IN ('heap', 'mmap')"
+SMALL = "(r.kind = 'small' AND r.bytes BETWEEN 100000 AND 1000000)"
+
+
+@pytest.mark.parametrize(("memory", "share"), [(LARGE, 0.0), (SMALL, 0.01)])
+def test_counts_are_those_of_an_emulated_recording(
+    recorded: Callable[[str], Path], memory: str, share: float
+) -> None:
+    capability = backend_of("emulate").available(Machine.load("2x2"))
+    if not capability.ok:
+        pytest.skip(capability.reason)
+    where = f"{memory} AND t.process <> 'p0'"
+    taken: list[dict[Any, Any]] = []
+    used: list[dict[Any, Any]] = []
+    for backend in ("emulate", "lab"):
+        with Trace.open(recorded(backend)) as trace:
+            within = TAKEN.format(where=f"{where} AND w.process = t.process")
+            taken.append({row[:-1]: row[-1] for row in trace.rows(within)})
+            used.append({row[:2]: row[2:] for row in trace.rows(USED.format(where=where))})
+    pairs = [pair for pair in taken[0] if taken[0][pair] > 100]
+    assert [taken[1][pair] for pair in pairs] == pytest.approx([taken[0][pair] for pair in pairs], rel=share)
+    assert used[1].keys() == used[0].keys()
+    for thread, counted in used[0].items():
+        assert used[1][thread] == pytest.approx(counted, rel=share)
+
+
+def test_lines_that_are_taken_are_counted_each_one(lab: Path, tmp_path: Path) -> None:  # noqa: ARG001
+    """Also where threads share cpus, memory is given back and mapped anew, and processes share it."""
+    program = guest_program("exchanged_lines")
+    script = f"{program} pairs 7; {program} readers 40; {program} again 5; {program} child"
+    words = ("--backend", "lab", "--machine", "1x2", "--period", "100", "-o", tmp_path / "t.db")
+    result = run("nprof", "record", *words, "--", "sh", "-c", script, timeout=LIMIT_S)
+    assert result.returncode == 0, result.stderr
+    with Trace.open(tmp_path / "t.db") as trace:
+        lines = trace.rows(TAKEN.format(where="r.name LIKE '%:lines'"))
+        again = trace.rows(TAKEN.format(where="t.process = 'p0.3' AND r.kind = 'mmap'"))
+    expected = {("p0.1", "0.1", "p0.1", "0.2"): 3500, ("p0.1", "0.3", "p0.1", "0.4"): 7000}
+    expected |= {("p0.2", "0", "p0.2", f"0.{number}"): 100 for number in range(1, 41)}
+    expected |= {
+        ("p0.4", "0.1", *reader): 50 for reader in (("p0.4", "0"), ("p0.4.1", "0"), ("p0.4.1", "0.1"))
+    }
+    assert {row[:-1]: int(row[-1]) for row in lines} == expected
+    assert again == []
+
+
 def test_processes_share_memory(recorded: Callable[[str], Path]) -> None:
     """Parent and child change 1,024 lines in turns, and as many of their own at one address."""
     with Trace.open(recorded("lab")) as trace:
@@ -77,7 +132,11 @@ def test_processes_share_memory(recorded: Callable[[str], Path]) -> None:
             "AND r.name LIKE 'handover+%' GROUP BY ALL ORDER BY ALL"
         )
         nodes = trace.meta["node_memory"]
-    assert found.comm[place["p0.2"], place["p0.2.1"]] > 18_000
+        shared = trace.rows(TAKEN.format(where="r.kind = 'mmap' AND t.process LIKE 'p0.2%'"))
+    assert sorted(row[2:] for row in shared) == [("p0.2", "0", 9 * 1024), ("p0.2.1", "0", 10 * 1024)]
+    # And what the child reads once of what was its parent's when it was forked.
+    assert 19 * 1024 <= found.comm[place["p0.2"], place["p0.2.1"]] < 21 * 1024
+    assert found.confidence == 1.0
     # 64 KiB each, on 17 pages where they begin within one; only those of the heap are twice there.
     assert [(kind, pages in (16, 17) if kind == "mmap" else pages > 30) for kind, pages in rows] == [
         ("heap", True),

@@ -13,17 +13,27 @@ void lab_lines_switch(unsigned vcpu);                /* the vcpu's row is anothe
 
 uint64_t lab_lines_footprint(void); /* bytes of the pages that were ever touched */
 
-/* At each counted access: one to this place in memory of the node. What answered it; unknown before lab_lines_open.
- * reach: how large a last-level cache it takes, unchanged where any has it. */
-static inline enum cache_level lab_lines_access(unsigned vcpu, uint64_t key, bool store, unsigned node,
-                                                struct reach *reach) {
+struct lab_answer {
+    enum cache_level level;
+    bool missed; /* its L1 */
+    bool asked; /* that, or a store to a line that the cpu did not own */
+    struct reach reach; /* how large a last-level cache it takes */
+};
+
+/* At each counted access: one to this place in memory of the node. Unknown before lab_lines_open. */
+static inline struct lab_answer lab_lines_access(unsigned vcpu, uint64_t key, bool store, unsigned node) {
     struct cache_core *core = &lab_lines_cores[vcpu];
     uint64_t line = key >> LINE_SHIFT;
-    if (!core->l1) return LEVEL_UNKNOWN;
-    if (caches_hit(core, line, store)) return LEVEL_L1;
-    enum cache_level level = reach_miss(&lab_lines_reach[vcpu], core, line, store, reach);
-    lab_rows_current[vcpu]->lines->memory[node] += level == LEVEL_LOCAL || level == LEVEL_REMOTE;
-    return level;
+    struct lab_answer answer = {.level = LEVEL_UNKNOWN};
+    if (!core->l1) return answer;
+    answer.level = LEVEL_L1;
+    if (caches_hit(core, line, store)) return answer;
+    uint64_t before = core->counts->l1_misses;
+    answer.level = reach_miss(&lab_lines_reach[vcpu], core, line, store, &answer.reach);
+    answer.missed = core->counts->l1_misses != before;
+    answer.asked = answer.missed || store;
+    lab_rows_current[vcpu]->lines->memory[node] += answer.level == LEVEL_LOCAL || answer.level == LEVEL_REMOTE;
+    return answer;
 }
 
 /* Whether it stayed in the caches of the cpu's node. */

@@ -2,18 +2,18 @@
  * QEMU system-mode plugin: counts the memory accesses of user code by vcpu, task and node of the page.
  *
  * Only instructions in the user half of the address space carry a callback, so the kernel runs at QEMU's full
- * speed. One instruction of the kernel is watched besides: the load of the next task's stack pointer in its
- * context switch, whose address shows which task the vcpu runs next. The guest's agent commands the plugin
- * through marks.h. Accesses wider than 8 bytes are counted as QEMU performs them, in parts of at most 8.
+ * speed, but for a few of its instructions (kernel.c). The guest's agent commands the plugin through marks.h. Accesses wider than 8 bytes are counted as QEMU performs them, in parts of at most 8.
  *
  * Arguments: directory=PATH, where `calibration` and `counts` are written; samples=PATH, memory shared with the guest
  * for the sampler (none: no samples); those of the cache model, if caches are to be modelled; record=PERIOD, if the
- * accesses are to be recorded in that directory, and turn=ACCESSES.
+ * accesses are to be recorded in that directory, and turn=ACCESSES; transfers=on, page_use=on, if they are to be counted
+ * exactly too (exact.h), with llc_own=SIZES and runtime=PATH (runtime.h).
  */
-#include "lines.h"
+#include "exact.h"
+#include "kernel.h"
 #include "marks.h"
 #include "recording.h"
-#include "rows.h"
+#include "runtime.h"
 #include "samples.h"
 #include "sampling.h"
 #include "sharing.h"
@@ -23,19 +23,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STAGE_CODES 4
-#define KERNEL_HALF (UINT64_C(1) << 63)
-
-static int api; /* of the QEMU that runs */
 static char directory[4000];
-static volatile bool counting; /* written by the agent's vcpu while the others run kernel code or idle */
-static bool calibrated, cached;
+static bool calibrated;
 static unsigned vcpus;
 static uint64_t numbers[MARK_NUMBERS + 1]; /* of one sender, the agent */
 static unsigned number_count;
 static uint64_t probe_address, probe_physical;
-static uint64_t stage_code[STAGE_CODES];
-static unsigned stage_code_count;
 
 /* One argument; false: not known, or wrong. */
 static bool read_argument(char *text, const char **samples) {
@@ -45,9 +38,10 @@ static bool read_argument(char *text, const char **samples) {
     if (!strcmp(text, "samples")) return (*samples = value);
     if (!strcmp(text, "directory"))
         return (size_t)snprintf(directory, sizeof directory, "%s", value) < sizeof directory;
-    if (lab_recording_option(text, value)) return true;
+    if (!strcmp(text, "runtime")) return lab_runtime_open(value);
+    if (lab_recording_option(text, value) || lab_exact_option(text, value)) return true;
     if (!reach_option(text, value) && !caches_option(text, value)) return false;
-    return cached = true;
+    return lab_kernel.cached = true;
 }
 
 static FILE *open_output(const char *name) {
@@ -62,7 +56,7 @@ static void calibrate(void) {
     FILE *file = open_output("calibration");
     if (!file) return;
     calibrated = lab_nodes_calibrate(file);
-    if (calibrated && cached && !lab_lines_open(vcpus)) {
+    if (calibrated && lab_kernel.cached && !lab_lines_open(vcpus)) {
         fputs("no caches\n", file);
         calibrated = false;
     }
@@ -80,8 +74,8 @@ static void finish_recording(void) {
     FILE *file = open_output("recorded");
     if (!file) return;
     lab_nodes_write(file);
-    if (cached) fprintf(file, "footprint %" PRIu64 "\n", lab_lines_footprint());
-    lab_recording_finish(file);
+    if (lab_kernel.cached) fprintf(file, "footprint %" PRIu64 "\n", lab_lines_footprint());
+    lab_recording_finish(file, lab_exact_finish(directory));
     fclose(file);
 }
 
@@ -106,17 +100,20 @@ static void command(unsigned vcpu, unsigned slot) {
     case MARK_START:
         lab_rows_reset();
         lab_sharing_reset();
-        if (cached && calibrated) caches_empty(); /* so that every run finds the same */
-        counting = calibrated && (!lab_recording || lab_recording_start(directory, vcpus));
+        if (lab_kernel.cached && calibrated) caches_empty(); /* so that every run finds the same */
+        lab_kernel.counting =
+            calibrated &&
+            (!lab_recording || (lab_recording_start(directory, vcpus) && lab_exact_start(directory, vcpus)));
         break;
-    case MARK_EXCLUDE: lab_rows_exclude(lab_rows_current[vcpu]->task); break;
-    case MARK_STAGE_CODE:
-        if (stage_code_count < STAGE_CODES) stage_code[stage_code_count++] = numbers[0];
+    case MARK_EXCLUDE:
+        lab_rows_exclude(lab_rows_current[vcpu]->task);
+        lab_exact_switch(vcpu, lab_rows_current[vcpu]->task);
         break;
+    case MARK_STAGE_CODE: lab_kernel_add_stage_code(numbers[0]); break;
     case MARK_SAMPLER: lab_sampling_answer(vcpu); break;
     case MARK_STOP:
-        counting = false;
-        if (cached) lab_sharing_finish();
+        lab_kernel.counting = false;
+        if (lab_kernel.cached) lab_sharing_finish();
         write_counts();
         if (lab_recording) finish_recording();
         break;
@@ -139,114 +136,74 @@ static inline void record(unsigned vcpu, qemu_plugin_meminfo_t info, const struc
     }
 }
 
-static void at_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code) {
+/* own: by the program's code, not a runtime's. */
+static inline __attribute__((always_inline)) void count(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address,
+                                                        void *code, bool own) {
+    struct qemu_plugin_hwaddr *page = qemu_plugin_get_hwaddr(info, address);
+    uint64_t key = page ? lab_nodes_key(page) : 0;
+    unsigned node = page ? lab_nodes_find(key) : NODE_UNKNOWN;
+    uint64_t parts = qemu_access_parts(info);
+    lab_rows_current[vcpu]->accesses[node] += parts;
+    bool store = qemu_plugin_mem_is_store(info), exact = own && node != NODE_UNKNOWN && lab_exact_counts(vcpu);
+    struct lab_answer answer = {.level = LEVEL_UNKNOWN};
+    if (lab_kernel.cached && node != NODE_UNKNOWN) answer = lab_lines_access(vcpu, key, store, node);
+    unsigned flags = (store ? SAMPLES_STORE : 0) | (lab_lines_inside(answer.level) ? SAMPLES_CACHED : 0);
+    if (lab_sampling_due(vcpu, parts)) lab_sampling_take(vcpu, address, (uint64_t)(uintptr_t)code, flags, node);
+    if (exact) lab_exact_access(vcpu, info, address, key, node, &answer);
+    if (!lab_recording) return;
+    record(vcpu, info,
+           &(struct lab_recorded_access){.task = lab_rows_current[vcpu]->task,
+                                         .address = address,
+                                         .physical = key,
+                                         .code = (uint64_t)(uintptr_t)code,
+                                         .node = (uint8_t)node,
+                                         .level = (uint8_t)answer.level,
+                                         .reach = answer.reach.sizes});
+}
+
+static inline __attribute__((always_inline)) void access_by(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address,
+                                                            void *code, bool own) {
     /* A user instruction that traps can leave its callback armed for what the kernel does next (QEMU 7.2). */
     if (__builtin_expect(address >= KERNEL_HALF, 0)) return;
     if (__builtin_expect(address - MARK_PAGE < MARK_PAGE_BYTES, 0)) {
         if (qemu_plugin_mem_is_store(info)) command(vcpu, (unsigned)(address - MARK_PAGE) / MARK_SLOT_BYTES);
-        return;
-    }
-    if (__builtin_expect(counting, 1)) {
-        struct qemu_plugin_hwaddr *page = qemu_plugin_get_hwaddr(info, address);
-        uint64_t key = page ? lab_nodes_key(page) : 0;
-        unsigned node = page ? lab_nodes_find(key) : NODE_UNKNOWN;
-        uint64_t parts = qemu_access_parts(info);
-        lab_rows_current[vcpu]->accesses[node] += parts;
-        bool store = qemu_plugin_mem_is_store(info);
-        struct reach reach = {0};
-        enum cache_level level =
-            cached && node != NODE_UNKNOWN ? lab_lines_access(vcpu, key, store, node, &reach) : LEVEL_UNKNOWN;
-        unsigned flags = (store ? SAMPLES_STORE : 0) | (lab_lines_inside(level) ? SAMPLES_CACHED : 0);
-        if (lab_sampling_due(vcpu, parts)) lab_sampling_take(vcpu, address, (uint64_t)(uintptr_t)code, flags, node);
-        if (!lab_recording) return;
-        record(vcpu, info,
-               &(struct lab_recorded_access){.task = lab_rows_current[vcpu]->task,
-                                             .address = address,
-                                             .physical = key,
-                                             .code = (uint64_t)(uintptr_t)code,
-                                             .node = (uint8_t)node,
-                                             .level = (uint8_t)level,
-                                             .reach = reach.sizes});
+    } else if (__builtin_expect(lab_kernel.counting, 1)) {
+        count(vcpu, info, address, code, own);
     } else if (__builtin_expect(address == probe_address && !calibrated, 0)) {
         lab_nodes_add_probe(probe_physical, qemu_plugin_get_hwaddr(info, address));
         probe_address = 0;
     }
 }
 
-static void at_switch(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *offset) {
-    (void)info;
-    uint64_t task = address - (uint64_t)(uintptr_t)offset;
-    if (cached) lab_sharing_leave(vcpu);
-    lab_rows_switch(vcpu, task);
-    if (cached) {
-        lab_lines_switch(vcpu);
-        lab_sharing_enter(vcpu);
-    }
-    lab_sampling_switch(vcpu, task);
+static void at_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code) {
+    access_by(vcpu, info, address, code, true);
 }
 
-/*
- * The kernel changes stacks in one place (__switch_to_asm) by
- *     mov %rsp, OFFSET(%rdi); mov OFFSET(%rsi), %rsp
- * where rsi is the next task. True for the second of the two; stores OFFSET.
- */
-static bool is_switch(const struct qemu_plugin_insn *first, const struct qemu_plugin_insn *second, int32_t *offset) {
-    static const unsigned char save[] = {0x48, 0x89, 0xa7}, load[] = {0x48, 0x8b, 0xa6};
-    const size_t bytes = sizeof save + sizeof *offset;
-    unsigned char a[sizeof save + sizeof *offset], b[sizeof a];
-    if (qemu_insn_code(second, b, sizeof b, api) != bytes || qemu_insn_code(first, a, sizeof a, api) != bytes)
-        return false;
-    if (memcmp(a, save, sizeof save) || memcmp(b, load, sizeof load) || memcmp(a + 3, b + 3, sizeof *offset))
-        return false;
-    memcpy(offset, b + sizeof load, sizeof *offset);
-    return true;
-}
-
-static void at_stage_end(unsigned vcpu, void *unused) {
-    (void)unused;
-    if (counting) lab_rows_end_stage(vcpu);
-}
-
-static void watch_stages(const struct qemu_plugin_tb *block, size_t instructions) {
-    for (size_t i = 0; stage_code_count && i < instructions; i++) {
-        struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(block, i);
-        for (unsigned code = 0; code < stage_code_count; code++)
-            if (qemu_plugin_insn_vaddr(instruction) == stage_code[code])
-                qemu_plugin_register_vcpu_insn_exec_cb(instruction, at_stage_end, QEMU_PLUGIN_CB_NO_REGS, NULL);
-    }
-}
-
-static void watch_switch(const struct qemu_plugin_tb *block, size_t instructions) {
-    int32_t offset;
-    for (size_t i = 1; i < instructions; i++) {
-        struct qemu_plugin_insn *second = qemu_plugin_tb_get_insn(block, i);
-        if (is_switch(qemu_plugin_tb_get_insn(block, i - 1), second, &offset))
-            /* RW: asked for reads only, QEMU 7.2 never calls. */
-            qemu_plugin_register_vcpu_mem_cb(second, at_switch, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
-                                             (void *)(intptr_t)offset);
-    }
+static void at_runtime_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *code) {
+    access_by(vcpu, info, address, code, false);
 }
 
 static void at_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *block) {
     (void)id;
     size_t instructions = qemu_plugin_tb_n_insns(block);
     uint64_t address = qemu_plugin_tb_vaddr(block);
+    struct lab_runtime_page page = {0};
     if (address >= KERNEL_HALF) {
-        watch_switch(block, instructions);
-        watch_stages(block, instructions);
+        lab_kernel_watch(block, instructions);
         return;
     }
     if (!calibrated && address < MARK_BOOT_CODE_END) return;
     for (size_t i = 0; i < instructions; i++) {
         struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(block, i);
-        qemu_plugin_register_vcpu_mem_cb(instruction, at_access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
-                                         (void *)(uintptr_t)qemu_plugin_insn_vaddr(instruction));
+        bool runtime = lab_runtime_code(&page, qemu_plugin_insn_haddr(instruction));
+        qemu_plugin_register_vcpu_mem_cb(instruction, runtime ? at_runtime_access : at_access, QEMU_PLUGIN_CB_NO_REGS,
+                                         QEMU_PLUGIN_MEM_RW, (void *)(uintptr_t)qemu_plugin_insn_vaddr(instruction));
     }
 }
 
 PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv) {
     const char *samples = NULL;
-    api = info->version.cur;
+    lab_kernel.api = info->version.cur;
     for (int i = 0; i < argc; i++)
         if (!read_argument(argv[i], &samples)) {
             fprintf(stderr, "numaplan lab: argument '%s' is not valid\n", argv[i]);
@@ -257,7 +214,7 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_inf
         return -1;
     }
     vcpus = (unsigned)info->system.max_vcpus;
-    if ((cached && !caches_settle()) || !lab_rows_open(vcpus, cached)) return -1;
+    if ((lab_kernel.cached && !caches_settle()) || !lab_rows_open(vcpus, lab_kernel.cached)) return -1;
     if (samples && !lab_sampling_open(samples, vcpus)) {
         fprintf(stderr, "numaplan lab: cannot use %s for samples\n", samples);
         return -1;

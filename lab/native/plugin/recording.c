@@ -1,5 +1,6 @@
 #include "recording.h"
 
+#include "exact.h"
 #include "sampling.h"
 
 #include <errno.h>
@@ -90,10 +91,11 @@ void lab_recording_take(unsigned number, const struct lab_recorded_access *acces
 
 void lab_recording_pass(unsigned number) {
     lab_recording_turns[number].turn_left = (int64_t)turn;
+    lab_exact_check();
     sched_yield();
 }
 
-void lab_recording_finish(FILE *status) {
+void lab_recording_finish(FILE *status, int failed) {
     uint64_t lost = 0;
     for (unsigned v = 0; v < vcpu_count; v++) {
         flush(&vcpus[v]);
@@ -103,5 +105,5 @@ void lab_recording_finish(FILE *status) {
         vcpus[v] = (struct vcpu){.cpu = vcpus[v].cpu};
     }
     vcpu_count = 0;
-    fprintf(status, "error %d lost %llu\n", problem, (unsigned long long)lost);
+    fprintf(status, "error %d lost %llu\n", problem ? problem : failed, (unsigned long long)lost);
 }

@@ -32,7 +32,7 @@ extern struct lab_recording_turn lab_recording_turns[VCPUS_MAX];
 
 bool lab_recording_option(const char *name, const char *value); /* false: not one of these, or not valid */
 bool lab_recording_start(const char *directory, unsigned vcpus);
-void lab_recording_finish(FILE *status); /* no vcpu makes accesses */
+void lab_recording_finish(FILE *status, int failed); /* errno of another part; no vcpu makes accesses */
 void lab_recording_set_cpu(unsigned vcpu, unsigned cpu);
 /* One part of an access, which has the key of its place (nodes.h) for its physical address. */
 void lab_recording_take(unsigned vcpu, const struct lab_recorded_access *access, unsigned offset, bool store);

@@ -94,7 +94,7 @@ void lab_rows_exclude(uint64_t task) {
     if (excluded_count < EXCLUDED_MAX) excluded[excluded_count++] = task;
 }
 
-static bool is_excluded(uint64_t task) {
+bool lab_rows_excluded(uint64_t task) {
     for (unsigned i = 0; i < excluded_count; i++)
         if (excluded[i] == task) return true;
     return false;
@@ -128,7 +128,7 @@ static void write_row(FILE *file, unsigned cpu, const struct lab_row *row) {
     uint64_t total = 0;
     for (unsigned node = 0; node <= NODES_MAX; node++) total += row->accesses[node];
     if (total == 0) return;
-    fprintf(file, "%u %" PRIx64 " %d", cpu, row->task, is_excluded(row->task));
+    fprintf(file, "%u %" PRIx64 " %d", cpu, row->task, lab_rows_excluded(row->task));
     for (unsigned node = 0; node <= NODES_MAX; node++)
         if (row->accesses[node]) fprintf(file, " %u:%" PRIu64, node, row->accesses[node]);
     if (row->lines) write_lines(file, row->lines);

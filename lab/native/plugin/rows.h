@@ -35,6 +35,7 @@ void lab_rows_set_cpu(unsigned vcpu, unsigned cpu); /* the guest kernel's number
 void lab_rows_end_stage(unsigned vcpu); /* the task on the vcpu ends, or becomes another program */
 void lab_rows_reset(void);
 void lab_rows_exclude(uint64_t task);
+bool lab_rows_excluded(uint64_t task);
 void lab_rows_write(FILE *file);
 
 #endif

@@ -68,9 +68,19 @@ static void empty(struct cache *cache) {
     if (cache->sharers) memset(cache->sharers, 0, lines * sizeof *cache->sharers);
 }
 
-static void empty_core(struct cache_core *core) {
+static void empty_l1(const struct cache_core *core) {
     memset(core->l1, 0, ((size_t)caches.l1.sets << caches.l1_shift) * sizeof *core->l1);
+}
+
+static void empty_core(struct cache_core *core) {
+    empty_l1(core);
     empty(&core->l2);
+}
+
+void caches_leave(const struct cache_core *core) {
+    caches_lock();
+    empty_l1(core);
+    caches_unlock();
 }
 
 void caches_empty(void) {

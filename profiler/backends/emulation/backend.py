@@ -28,6 +28,7 @@ from .clock import JobClock, on_one_line, translated_identity
 from .filter import runtime_filter
 from .guest import architecture_of, resolve_program, split_environment
 from .options import EmulateOptions, read_emulate_options
+from .page_uses import page_use_blocks
 from .progress import SpoolMeter, ticking
 from .qemu import PLUGIN, check_plugin, find_qemu, host_architecture, keep_addresses
 from .result import emulated_recording
@@ -155,6 +156,7 @@ class EmulateBackend:
                 **(warnings_of_children(processes, shown, exit_code) if whole else {}),
             },
             transfers=transfer_blocks(images, keep) if options.transfers else None,
+            page_use=partial(page_use_blocks, images, keep) if options.page_use else None,
         )
 
 

@@ -81,6 +81,32 @@ def own_ranges(module: ModuleRecord) -> Iterator[Range]:
             yield segment.start_addr, segment.start_addr + segment.bytes
 
 
+def runtime_code(library: Path) -> list[Range]:
+    """The (start, end) in a library's file of code that is left out; nothing where it is no runtime's."""
+    from elftools.elf.elffile import ELFFile
+
+    whole = library.parent.resolve() == _NATIVE or _RUNTIME.fullmatch(library.name) is not None
+    if not (whole or _LIBC.fullmatch(library.name)):
+        return []
+    try:
+        with library.open("rb") as file:
+            loaded = [
+                (int(one["p_vaddr"]), int(one["p_offset"]), int(one["p_filesz"]))
+                for one in ELFFile(file).iter_segments("PT_LOAD")
+                if one["p_flags"] & _EXECUTABLE
+            ]
+    except Exception:  # as above
+        return []
+    if whole:
+        return [(offset, offset + size) for _, offset, size in loaded]
+    return [
+        (start - first + offset, end - first + offset)
+        for start, end in thread_functions(str(library))
+        for first, offset, size in loaded
+        if first <= start < first + size
+    ]
+
+
 def _table(ranges: list[Range]) -> NDArray[np.uint64]:
     """(n, 2) ranges in order, overlapping ones joined: exported functions may be aliases of one another."""
     joined: list[Range] = []

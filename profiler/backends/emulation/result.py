@@ -12,11 +12,12 @@ from ..base import Recording
 from .filter import SampleFilter
 from .footprint import Scale, scale_of
 from .options import EmulateOptions
-from .page_uses import page_use_blocks
 from .spool import EmulatedLevels, ProcessSpool
 
 # (which samples stay, the levels to tell, how many caches these are of) -> blocks of samples.
 Blocks = Callable[[SampleFilter, EmulatedLevels | None, int], Iterable[SampleBlock]]
+# Whether the plugin's misses are those of the recording -> blocks of uses of pages.
+PageUse = Callable[[bool], Iterable[PageUseBlock]]
 
 
 def emulated_recording(
@@ -30,12 +31,11 @@ def emulated_recording(
     start_ns: int,
     notes: Mapping[str, str],
     transfers: Iterable[TransferBlock] | None = None,
+    page_use: PageUse | None = None,
 ) -> Recording:
     """The recording of these images; their times and the identity's are of one line, from `start_ns` on."""
     scale = scale_of(processes, options)
-    page_use: Iterable[PageUseBlock] | None = None
-    if options.page_use and any(process.stem.name for process in processes):  # the lab counts no pages
-        page_use = page_use_blocks(processes, keep, missed=options.cached and scale.chosen is None)
+    missed = options.cached and scale.chosen is None
     return Recording(
         exit_code=exit_code,
         start_ns=start_ns,
@@ -46,7 +46,7 @@ def emulated_recording(
         notes={**scale.facts(), **notes},
         identity=identity,
         transfers=transfers,
-        page_use=page_use,
+        page_use=page_use(missed) if page_use else None,
     )
 
 

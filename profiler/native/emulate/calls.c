@@ -1,6 +1,7 @@
 /* The guest's system calls: what they mean for turns, for threads, and for time. */
 #include "emulate.h"
 #include "qemu_plugin.h"
+#include "transfers.h"
 
 #include <sched.h>
 
@@ -48,7 +49,7 @@ void em_on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t 
         if (!t->holding) return; /* it is not recorded any more */
         em_catch_up(t);
         if (kind == CALL_UNMAP && em_options.cached) {
-            em_pages_forget(a1, a2, em_transfers_forget);
+            em_pages_forget(a1, a2, transfers_forget);
             em_slots_forget_pages();
         }
         if (kind == CALL_UNMAP && em_options.uses) em_uses_forget(a1, a2);

@@ -7,8 +7,7 @@
  * pages.c    which node each page lives on, for the cache model (machine/native/caches)
  * spool.c    the files that Python reads
  * clock.c    the recording's clock, and where it meets the host's
- * transfer_table.c how often threads take lines from each other, by page and stretch of time
- * transfers.c who takes which line from whom
+ * lines.c    who takes which line from whom
  * uses.c     which thread uses which page how often
  * runtime.c  which code is a thread runtime's
  * turns.c    whose turn it is: one thread at a time owns all shared state
@@ -83,7 +82,7 @@ struct em_window {
 
 struct em_shared_recent {
     uint64_t number; /* + 1; 0 when empty */
-    struct em_shared_page *page;
+    struct shared_page *page; /* of transfers.h */
 };
 
 #define RECENT_USES 64 /* pages of a thread whose uses are found without a search */
@@ -261,17 +260,8 @@ void em_pages_forked(void);
 /* forgotten: told the index of each. */
 void em_pages_forget(uint64_t start, uint64_t bytes, void (*forgotten)(uint32_t index));
 
-/* transfers.c */
-struct em_shared_page;
-bool em_transfers_init(void);
-void em_transfers_forget(uint32_t index);
-void em_transfers_forked(void);
+/* lines.c */
 void em_transfer(struct em_thread *t, uint64_t line, bool store);
-
-/* transfer_table.c */
-void em_transfer_table_stretch(int64_t now);
-void em_transfer_table_add(uint64_t number, uint32_t writer, uint32_t reader);
-void em_transfer_table_forked(void);
 
 /* uses.c */
 void em_uses_find(struct em_thread *t, struct em_recent_use *recent, uint64_t number);

@@ -1,6 +1,7 @@
 /* QEMU's side: what is called at each access (accesses.c) and system call (calls.c). */
 #include "emulate.h"
 #include "qemu_plugin.h"
+#include "transfers.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -74,7 +75,7 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_inf
     }
     if (!em_threads_init() || (em_options.cached && !(em_pages_init() && caches_init()))) return 1;
     if (em_options.cached && reach_asked() && !reach_init()) return 1;
-    if (em_options.transfers && !em_transfers_init()) return 1;
+    if (em_options.transfers && !transfers_init()) return 1;
     em_cpus_init();
     em_runtime_init();
     em_register(id);

@@ -9,7 +9,7 @@
  *
  * A sample is two words: addr | reach<<48 | remote<<52 | level<<58 | store<<62, and ip | offset<<48; its time is that
  * of the header before it plus the offset. A header is 1<<63 | thread index, and its time in ns. A time is two words: the host's clock,
- * and the recording's. Transfers are as transfer_table.c has them: entries, each of the stretch whose header (1<<63, and its start)
+ * and the recording's. Transfers are as transfers/table.c has them: entries, each of the stretch whose header (1<<63, and its start)
  * came last; those of the table are of the last one. Uses are as page_uses.h has them. Unused room is zero.
  */
 #include "emulate.h"
@@ -187,7 +187,7 @@ void em_spool_clock(int64_t host, int64_t ours) {
     *w->next++ = (uint64_t)ours;
 }
 
-/* Two words on transfers (transfer_table.c). */
+/* Two words on transfers (transfers/table.c). */
 void em_spool_transfers(uint64_t first, uint64_t second) {
     struct em_window *w = &transfers_window;
     if (w->end - w->next < 2 && !window_next(w, &transfers)) return;

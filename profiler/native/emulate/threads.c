@@ -1,5 +1,6 @@
 /* Guest threads. QEMU runs each on a host thread of its own, which we meet at its first access or system call. */
 #include "emulate.h"
+#include "transfers.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -162,7 +163,7 @@ static void forked(void) {
     em_turns_reset();
     caches_forked();
     em_pages_forked();
-    em_transfers_forked();
+    transfers_restart();
     em_uses_forked();
     em_clock_forked();
     em_futex_forked();

@@ -221,7 +221,10 @@ def test_settings() -> None:
     usual = read_options({}, MACHINE)
     assert usual.memory_mib == 2048 and {"l1=64:8", "turn=1000", "l3_inclusive=yes"} <= set(usual.plugin)
     plain = read_options({"cache": "off", "memory": "3G", "turn": "500"}, MACHINE)
-    assert (plain.memory_mib, plain.plugin) == (3072, ("turn=500",))
+    assert (plain.memory_mib, set(plain.plugin)) == (3072, {"turn=500", "page_use=on"})
+    fewer = read_options({"transfers": "off", "page_use": "off", "reach": "off"}, MACHINE)
+    assert {"transfers=off", "page_use=off"} <= set(fewer.plugin)
+    assert not any(word.startswith("llc_") for word in fewer.plugin)
 
 
 def test_the_backend_is_found_by_its_name() -> None:

@@ -1,9 +1,9 @@
-/* How many transfers there were, by page, writer and reader: a table that is emptied into the spool as a stretch ends.
+/* How many transfers there were, by page, writer and reader: a table that is written out as a stretch ends.
  *
  * It is of a fixed size. Where the program shares more than fits, 2, 4, 8 and more pages count as one, under the number
- * of that which was met first. It lies in a file, so that what a killed program did is known, too.
+ * of that which was met first. Its room is the user's, who may know it after a program was killed, too.
  */
-#include "emulate.h"
+#include "transfers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static void put(uint64_t number, uint32_t pair, uint32_t transfers) {
         *e = (struct entry){number | USED, (uint64_t)pair << 32};
         used++;
     }
-    if (likely((uint32_t)e->second <= UINT32_MAX - transfers)) e->second += transfers;
+    if ((uint32_t)e->second <= UINT32_MAX - transfers) e->second += transfers;
 }
 
 static void clear(void) {
@@ -65,27 +65,26 @@ static bool coarsen(void) {
 
 static void flush(void) {
     for (uint32_t i = 0; i < ENTRIES; i++)
-        if (table[i].first) em_spool_transfers(table[i].first, table[i].second);
+        if (table[i].first) transfers_write(table[i].first, table[i].second);
     clear();
 }
 
 /* What follows is of a stretch that begins now. */
-void em_transfer_table_stretch(int64_t now) {
-    if (table == NULL) table = em_spool_table(ENTRIES * sizeof *table);
+void transfers_table_stretch(int64_t now) {
+    if (table == NULL) table = transfers_room(ENTRIES * sizeof *table);
     if (table == NULL) return;
     if (used < FEW_USED && coarse > 0) coarse--;
     flush();
-    em_spool_transfers(HEADER, (uint64_t)now);
+    transfers_write(HEADER, (uint64_t)now);
 }
 
-void em_transfer_table_add(uint64_t number, uint32_t writer, uint32_t reader) {
+void transfers_table_add(uint64_t number, uint32_t writer, uint32_t reader) {
     if (table == NULL) return;
     put(number, writer << 16 | reader, 1);
-    if (unlikely(used >= MOST_USED) && !coarsen()) flush();
+    if (__builtin_expect(used >= MOST_USED, 0) && !coarsen()) flush();
 }
 
-/* In a forked child: the table is its parent's. */
-void em_transfer_table_forked(void) {
+void transfers_table_restart(void) {
     table = NULL;
     used = coarse = 0;
 }

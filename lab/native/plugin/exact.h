@@ -1,0 +1,77 @@
+/*
+ * A recording's exact counts: who takes which line from whom (profiler/native/transfers), and who uses which page how
+ * often (profiler/native/page_uses).
+ *
+ * Who is a task of the guest's as long as it runs one program: its number stands for the kernel's address of it and
+ * the time of its first access. A line is what it is in the machine's memory, so what processes share counts, too; a
+ * page is one of the task's addresses, on a node.
+ */
+#ifndef NUMAPLAN_LAB_EXACT_H
+#define NUMAPLAN_LAB_EXACT_H
+
+#include "lines.h"
+#include "page_uses.h"
+#include "qemu_plugin.h"
+
+#define EXACT_RECENT 64 /* pages of a vcpu whose uses are found without a search */
+#define EXACT_NODE_SHIFT 38 /* in the number of a page, as lab/recording/exact.py reads it */
+#define EXACT_NOBODY UINT32_MAX
+
+struct lab_exact_recent {
+    uint64_t number; /* + 1; 0 when empty, which other vcpus may make it */
+    struct page_use *use;
+};
+
+struct lab_exact_seat {
+    _Alignas(64) uint64_t task;
+    uint32_t who; /* from 1 on; 0: to be asked; EXACT_NOBODY: not the program */
+    uint32_t last; /* whose lines alone the L1 has, and whose pages are in `recent` */
+    struct lab_exact_recent recent[EXACT_RECENT];
+};
+
+/* What is counted; nothing before lab_exact_start. */
+extern struct lab_exact_wanted {
+    bool transfers, uses;
+    unsigned llc_own; /* how many of the caches of several sizes are no larger than the machine's; 0: not asked */
+} lab_exact;
+extern struct lab_exact_seat lab_exact_seats[VCPUS_MAX];
+
+bool lab_exact_option(const char *name, const char *value); /* false: not one of these, or not valid */
+bool lab_exact_start(const char *directory, unsigned vcpus); /* false: no memory, or no file */
+int lab_exact_finish(const char *directory); /* errno of what could not be written; no vcpu makes accesses */
+void lab_exact_switch(unsigned vcpu, uint64_t task); /* the vcpu goes on with another task, or now excluded */
+void lab_exact_end_stage(unsigned vcpu);             /* its task ends, or becomes another program */
+void lab_exact_check(void);                          /* now and then: whether a stretch of time ends */
+void lab_exact_overwritten(uint64_t key); /* the kernel has another use for the page of this place in memory */
+
+void lab_exact_ask(unsigned vcpu);
+void lab_exact_find(struct lab_exact_seat *seat, struct lab_exact_recent *recent, uint64_t number);
+void lab_exact_transfer(const struct lab_exact_seat *seat, uint64_t address, uint64_t key, bool store);
+
+/* Before each access by the program's code: whether it is counted. */
+static inline bool lab_exact_counts(unsigned vcpu) {
+    struct lab_exact_seat *seat = &lab_exact_seats[vcpu];
+    if (!(lab_exact.transfers || lab_exact.uses)) return false;
+    if (__builtin_expect(seat->who == 0, 0)) lab_exact_ask(vcpu);
+    return seat->who != EXACT_NOBODY;
+}
+
+/* And then: what answered it. */
+static inline void lab_exact_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, uint64_t key,
+                                    unsigned node, const struct lab_answer *answer) {
+    struct lab_exact_seat *seat = &lab_exact_seats[vcpu];
+    unsigned parts = qemu_access_parts(info), loads = info >> 16 & 1, stores = info >> 17 & 1;
+    if (lab_exact.transfers && answer->asked) lab_exact_transfer(seat, address, key, stores);
+    if (!lab_exact.uses) return;
+    uint64_t page = address >> PAGE_SHIFT, number = page | (uint64_t)node << EXACT_NODE_SHIFT;
+    struct lab_exact_recent *recent = &seat->recent[(page ^ page >> 6 ^ page >> 12) % EXACT_RECENT];
+    if (__builtin_expect(__atomic_load_n(&recent->number, __ATOMIC_RELAXED) != number + 1, 0))
+        lab_exact_find(seat, recent, number);
+    recent->use->made[0] += loads * parts;
+    recent->use->made[1] += stores * parts;
+    if (answer->missed)
+        recent->use->missed += lab_exact.llc_own ? answer->reach.sizes >= lab_exact.llc_own
+                                                 : answer->level == LEVEL_LOCAL || answer->level == LEVEL_REMOTE;
+}
+
+#endif

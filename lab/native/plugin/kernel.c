@@ -1,0 +1,110 @@
+#include "kernel.h"
+
+#include "exact.h"
+#include "lines.h"
+#include "recording.h"
+#include "sampling.h"
+#include "sharing.h"
+
+#include <string.h>
+
+#define STAGE_CODES 4
+
+struct lab_kernel lab_kernel;
+
+static uint64_t stage_code[STAGE_CODES];
+static unsigned stage_code_count;
+
+void lab_kernel_add_stage_code(uint64_t address) {
+    if (stage_code_count < STAGE_CODES) stage_code[stage_code_count++] = address;
+}
+
+static void at_switch(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *offset) {
+    (void)info;
+    uint64_t task = address - (uint64_t)(uintptr_t)offset;
+    if (lab_kernel.cached) lab_sharing_leave(vcpu);
+    lab_rows_switch(vcpu, task);
+    if (lab_kernel.cached) {
+        lab_lines_switch(vcpu);
+        lab_sharing_enter(vcpu);
+    }
+    lab_sampling_switch(vcpu, task);
+    lab_exact_switch(vcpu, task);
+}
+
+/*
+ * The kernel changes stacks in one place (__switch_to_asm) by
+ *     mov %rsp, OFFSET(%rdi); mov OFFSET(%rsi), %rsp
+ * where rsi is the next task. True for the second of the two; stores OFFSET.
+ */
+static bool is_switch(const struct qemu_plugin_insn *first, const struct qemu_plugin_insn *second, int32_t *offset) {
+    static const unsigned char save[] = {0x48, 0x89, 0xa7}, load[] = {0x48, 0x8b, 0xa6};
+    const size_t bytes = sizeof save + sizeof *offset;
+    unsigned char a[sizeof save + sizeof *offset], b[sizeof a];
+    if (qemu_insn_code(second, b, sizeof b, lab_kernel.api) != bytes ||
+        qemu_insn_code(first, a, sizeof a, lab_kernel.api) != bytes)
+        return false;
+    if (memcmp(a, save, sizeof save) || memcmp(b, load, sizeof load) || memcmp(a + 3, b + 3, sizeof *offset))
+        return false;
+    memcpy(offset, b + sizeof load, sizeof *offset);
+    return true;
+}
+
+static void at_stage_end(unsigned vcpu, void *unused) {
+    (void)unused;
+    if (!lab_kernel.counting) return;
+    lab_rows_end_stage(vcpu);
+    lab_exact_end_stage(vcpu);
+}
+
+static void watch_stages(const struct qemu_plugin_tb *block, size_t instructions) {
+    for (size_t i = 0; stage_code_count && i < instructions; i++) {
+        struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(block, i);
+        for (unsigned code = 0; code < stage_code_count; code++)
+            if (qemu_plugin_insn_vaddr(instruction) == stage_code[code])
+                qemu_plugin_register_vcpu_insn_exec_cb(instruction, at_stage_end, QEMU_PLUGIN_CB_NO_REGS, NULL);
+    }
+}
+
+static void watch_switch(const struct qemu_plugin_tb *block, size_t instructions) {
+    int32_t offset;
+    for (size_t i = 1; i < instructions; i++) {
+        struct qemu_plugin_insn *second = qemu_plugin_tb_get_insn(block, i);
+        if (is_switch(qemu_plugin_tb_get_insn(block, i - 1), second, &offset))
+            /* RW: asked for reads only, QEMU 7.2 never calls. */
+            qemu_plugin_register_vcpu_mem_cb(second, at_switch, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
+                                             (void *)(intptr_t)offset);
+    }
+}
+
+/* The kernel fills or copies a page by one instruction: those that it gives to a program, which it has not had before,
+ * among them. */
+static bool repeats(const struct qemu_plugin_insn *instruction) {
+    unsigned char code[4] = {0};
+    size_t bytes = qemu_insn_code(instruction, code, sizeof code, lab_kernel.api);
+    unsigned char what = bytes == 2 ? code[1] : bytes == 3 && code[1] == 0x48 ? code[2] : 0;
+    return code[0] == 0xf3 && (what == 0xaa || what == 0xab || what == 0xa4 || what == 0xa5); /* rep stos, rep movs */
+}
+
+static void at_page(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *unused) {
+    (void)vcpu, (void)unused;
+    if (address % (UINT64_C(1) << PAGE_SHIFT) || !lab_kernel.counting) return;
+    struct qemu_plugin_hwaddr *page =
+        address >= KERNEL_HALF && qemu_plugin_mem_is_store(info) ? qemu_plugin_get_hwaddr(info, address) : NULL;
+    uint64_t key = page ? lab_nodes_key(page) : 0;
+    if (page && lab_nodes_find(key) != NODE_UNKNOWN) lab_exact_overwritten(key);
+}
+
+static void watch_pages(const struct qemu_plugin_tb *block, size_t instructions) {
+    for (size_t i = 0; i < instructions; i++) {
+        struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(block, i);
+        if (repeats(instruction))
+            qemu_plugin_register_vcpu_mem_cb(instruction, at_page, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, NULL);
+    }
+}
+
+void lab_kernel_watch(const struct qemu_plugin_tb *block, size_t instructions) {
+    watch_switch(block, instructions);
+    watch_stages(block, instructions);
+    if (lab_recording) watch_pages(block, instructions);
+}
