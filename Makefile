@@ -42,7 +42,7 @@ demo: setup ## record a real program, plan it, launch it, show the proof
 	@sh scripts/demo.sh
 
 test: setup ## run all tests that this machine can
-	@sh scripts/system-packages.sh test lab
+	@sh scripts/system-packages.sh test lab cluster
 	@$(BIN)/nprof setup || echo "tests of emulation are skipped" >&2
 	$(PYTEST) $(PARALLEL) --durations 10
 

@@ -36,7 +36,7 @@ from .identity.elf import ElfFacts as ElfFacts, elf_facts as elf_facts
 from .identity.environment import prepare as prepare
 from .identity.image import read_image as read_image
 from .identity.log import Record as Record, read_logs as read_logs
-from .identity.rank import first_process as first_process
+from .identity.rank import first_process as first_process, job_facts as job_facts
 from .identity.read import read_identity as read_identity
 from .identity.records import (
     Identity as Identity,

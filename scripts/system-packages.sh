@@ -1,9 +1,9 @@
 #!/bin/sh
 # Install the Debian or Ubuntu packages that are missing; say which ones where that may not be done.
 #
-#     scripts/system-packages.sh GROUP...      groups: build record test lab
+#     scripts/system-packages.sh GROUP...      groups: build record test lab cluster
 #
-# Exit code 0 when all are there (or only those of `record`, `test` and `lab` could not be had: what needs them says
+# Exit code 0 when all are there (or only those of other groups than `build` could not be had: what needs them says
 # so itself), 3 when something to build with is missing.
 set -u
 
@@ -12,6 +12,9 @@ record="qemu-user perf"
 test="pigz xz-utils zstd graphicsmagick python3-numpy libopenblas0-pthread musl-tools numactl hwloc util-linux chromium git valgrind
     libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 stress-ng openmpi-bin libopenmpi-dev libtbb-dev"
 lab="qemu-system-x86"
+# Launchers of jobs, for tests that start Slurm's daemons themselves. Where systemd runs, Debian starts munge with a key
+# of its own; Slurm's services start only once there is an /etc/slurm/slurm.conf. mpirun and mpicc stay Open MPI's.
+cluster="mpich libmpich-dev slurmd slurmctld slurm-client iproute2"
 
 # Emulation takes QEMU's user mode with plugins; later releases build it without, and `nprof setup` gets one.
 has_plugins() {
@@ -57,7 +60,8 @@ for group in "$@"; do
         record) wanted="$wanted $record" ;;
         test) wanted="$wanted $test" ;;
         lab) wanted="$wanted $lab" ;;
-        *) echo "system-packages: error: no group '$group' — choose from build record test lab" >&2; exit 2 ;;
+        cluster) wanted="$wanted $cluster" ;;
+        *) echo "system-packages: error: no group '$group' — choose from build record test lab cluster" >&2; exit 2 ;;
     esac
 done
 

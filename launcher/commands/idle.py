@@ -34,12 +34,15 @@ def refuse_idle_options(given: Mapping[str, object], usual: Mapping[str, object]
 
     attached = "--attach" if given["attach"] else "--all-mine" if given["all_mine"] else ""
     if attached:
-        refuse(("plan", *_OF_A_PLAN, "match_seconds"), f"with {attached}", "leave it out")
+        refuse(("plan", "job", *_OF_A_PLAN, "match_seconds"), f"with {attached}", "leave it out")
         if given["all_mine"]:
             refuse(("attach",), "with --all-mine", "give one of them")
-    elif not given["plan"]:
+    elif not (given["plan"] or given["job"]):
         refuse((*_OF_A_PLAN, "match_seconds"), "without a plan", "add --plan PLAN.JSON")
     elif not (given["match"] or given["match_trace"]):
         refuse(("match_seconds",), "without --match", "add it")
+    if given["job"]:
+        refuse(("plan",), "with --job", "give one of them")
+        refuse(("save",), "with --job: the ranks would all write the same file", "leave it out")
     if not given["online"]:
         refuse(_OF_A_POLICY, "without a policy", "add for example --online numaplan")

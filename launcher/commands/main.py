@@ -28,6 +28,8 @@ class LaunchCommand(Command, frozen=True):
     Exit codes of nlaunch itself: 1 with --strict when something is not as planned, 2 for misuse, no such
     program, or a plan that cannot be read or is for another machine, 3 when the machine lacks something.
 
+    With --job, each rank of a job takes its part of the job's plan, by its number and its host.
+
     With --online, a policy refines the placement while the program runs; with --attach, that of processes
     that are already running.
 
@@ -38,10 +40,20 @@ class LaunchCommand(Command, frozen=True):
 
     argv: Annotated[list[str], Argument("APP", help="The program and its arguments.", program=True)] = []
     plan: Annotated[str, Option(help="The plan ('nmap plan' makes it).", metavar="PLAN.JSON")] = ""
-    report: Annotated[
-        str, Option(help="Write what was applied; %r is the rank of a job.", metavar="APPLIED.JSON")
+    job: Annotated[
+        str,
+        Option(
+            help="The plan of a job: each rank takes its part ('nmap plan' makes it).", metavar="JOB.JSON"
+        ),
     ] = ""
-    remap: Annotated[bool, Option(help="Fit a plan for another machine to this one.")] = False
+    report: Annotated[
+        str,
+        Option(
+            help="Write what was applied; %r is the rank of a job; with --job, a folder.",
+            metavar="APPLIED.JSON",
+        ),
+    ] = ""
+    remap: Annotated[bool, Option(help="Fit a plan for another machine or cluster to this one.")] = False
     strict: Annotated[bool, Option(help="Exit 1 when something is not as planned.")] = False
     unplanned: Annotated[
         str, Option(help="Threads not in the plan: float (their process's nodes), anywhere, inherit.")
@@ -115,11 +127,11 @@ class LaunchCommand(Command, frozen=True):
     ] = ""
 
     def run(self) -> int:
-        if not (self.plan or self.online or self.attach or self.all_mine):
+        if not (self.plan or self.job or self.online or self.attach or self.all_mine):
             raise UsageError(
                 "no plan given", "give --plan plan.json ('nmap plan' makes one), or --online POLICY"
             )
-        if self.attach or self.all_mine or not self.plan:
+        if self.attach or self.all_mine or not (self.plan or self.job):
             options = self.online_options()
             self._refuse_idle_options()
             return self._run_online(options)
@@ -132,7 +144,7 @@ class LaunchCommand(Command, frozen=True):
         from ..launch.request import check
         from .explain import explain
 
-        print_lines(*explain(check(request)).split("\n"))
+        print_lines(*explain(check(request, starts=False)).split("\n"))
         return 0
 
     def _refuse_idle_options(self) -> None:
@@ -168,6 +180,7 @@ class LaunchCommand(Command, frozen=True):
             match_seconds=self.match_seconds,
             match_trace=self.match_trace,
             online=self.online_options() if self.online else None,
+            job_path=self.job,
         )
 
     def online_options(self) -> "OnlineOptions":

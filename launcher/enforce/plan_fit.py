@@ -30,7 +30,14 @@ def fit_plan(
     Raises UsageError with every reason why it cannot be used; with `remap` the plan is fitted to the machine,
     and another build of the program is taken.
     """
-    plan = Plan.load(path)
+    hint = "plan again ('nmap plan --machine local'), or add --remap"
+    return fitted(Plan.load(path), path, machine, remap, program, facts, hint)
+
+
+def fitted(
+    plan: Plan, where: str, machine: Machine, remap: bool, program: str, facts: ElfFacts | None, hint: str
+) -> Plan:
+    """As fit_plan, of a plan that is called `where`; hint: what to do where it cannot be used."""
     reasons = [_mismatch(plan, machine)] if _is_other_machine(plan, machine) else []
     if (
         facts
@@ -41,9 +48,7 @@ def fit_plan(
     if not reasons:
         return plan
     if not remap:
-        raise UsageError(
-            f"{path}: {'; '.join(reasons)}", "plan again ('nmap plan --machine local'), or add --remap"
-        )
+        raise UsageError(f"{where}: {'; '.join(reasons)}", hint)
     return remap_plan(plan, machine) if _is_other_machine(plan, machine) else plan
 
 
@@ -51,6 +56,11 @@ def part_of_process(plan: Plan, root: str) -> Plan:
     """What the plan says of the process `root` and its children; all of it when it knows no such rank."""
     if root == "p0" or not any(_within(thread.process, root) for thread in plan.threads):
         return plan
+    return only_process(plan, root)
+
+
+def only_process(plan: Plan, root: str) -> Plan:
+    """What the plan says of the process `root` and its children, be it nothing."""
     threads = tuple(thread for thread in plan.threads if _within(thread.process, root))
     whole, part = (sum(thread.load for thread in some) for some in (plan.threads, threads))
     return msgspec.structs.replace(

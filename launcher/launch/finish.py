@@ -14,7 +14,7 @@ from ..enforce.plan_fit import what_differs
 from ..enforce.plan_table import PlanTable
 from ..enforce.process_memory import where_memory_is
 from ..enforce.program import executable_of
-from ..verify.applied import warning_of
+from ..verify.applied import Applied, warning_of
 from ..verify.logged_run import LoggedRun, read_logged_run
 from ..verify.report import make_report
 from .request import CheckedLaunch
@@ -49,15 +49,24 @@ def finish(launch: CheckedLaunch, table: PlanTable, workdir: Path, code: int, at
     )
     applied = make_report(plan, table, logged, code, notes)
     applied = msgspec.structs.replace(
-        applied, ok=applied.ok and not attended.misplaced_threads, match=attended.match
+        applied,
+        ok=applied.ok and not attended.misplaced_threads and (launch.rank is None or launch.rank.as_planned),
+        match=attended.match,
+        rank=launch.rank or msgspec.UNSET,
     )
-    if not request.quiet:
+    if not request.quiet and not _is_one_of_many(launch, applied):
         warning = warning_of(applied, plan)
         match = f"match: {applied.match}" if applied.match else ""
         say(launch, f"warning: {warning}" if warning else "", match, applied.summary)
+    applied = msgspec.structs.replace(applied, reasons=(*launch.warnings, *applied.reasons))
     if launch.report_path:
         write_document(launch.report_path, applied.to_json())
     return 1 if request.strict and not applied.ok and code == 0 else code
+
+
+def _is_one_of_many(launch: CheckedLaunch, applied: Applied) -> bool:
+    """Whether this is a rank of a job with nothing to tell that the first one does not."""
+    return bool(launch.rank and launch.rank.rank and applied.ok and not applied.reasons)
 
 
 def say(launch: CheckedLaunch, *texts: str) -> None:

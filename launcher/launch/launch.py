@@ -73,6 +73,10 @@ def launch_program(request: LaunchRequest, environment: Mapping[str, str] | None
     Writes the report; one summary line, and one warning if there is something to warn of, go to stderr.
     """
     launch = check(request, environment)
+    if launch.warnings and not request.quiet:
+        from .finish import say
+
+        say(launch, *launch.warnings)
     allowed = sorted(os.sched_getaffinity(0) & set(launch.machine.cpus))
     table = make_plan_table(
         launch.plan,

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from numaplan.common import check_output, find_program
+from numaplan.common import UsageError, check_output, find_program
 from numaplan.machine import Machine
 from numaplan.mapper import Plan
 from numaplan.profiler import ElfFacts, elf_facts, first_process
 
 from ..enforce.plan_fit import fit_plan, part_of_process
 from ..enforce.program import executable_of, gains_privileges, preload_obstacle
+from ..verify.applied import AppliedRank
 
 if TYPE_CHECKING:
     from ..online.options import OnlineOptions
@@ -31,11 +32,12 @@ class LaunchRequest(msgspec.Struct, frozen=True):
     own affinity; autonuma: the kernel may move memory that the plan leaves to first touch; watch: seconds
     between two checks while it runs, 0: none; match: after match_seconds, bind threads by the roles that
     they play, as the plan tells them or, better, the trace it was made from; online: keep refining from the
-    plan on.
+    plan on; job_path: a job's plan in place of a program's: each rank takes its part, and its report goes
+    into the folder report_path.
     """
 
     argv: Sequence[str]
-    plan_path: str
+    plan_path: str = ""
     report_path: str = ""
     remap: bool = False
     strict: bool = False
@@ -49,15 +51,17 @@ class LaunchRequest(msgspec.Struct, frozen=True):
     match_seconds: float = 2.0
     match_trace: str = ""
     online: "OnlineOptions | None" = None
+    job_path: str = ""
 
 
 class CheckedLaunch(msgspec.Struct, frozen=True):
     """What runs, on which machine, with which part of the plan.
 
-    report_path: of the request, with the rank in it; program: the file that is started; facts: of the ELF
-    file that then runs, of a script its interpreter; obstacle: why the preload library cannot see the
-    program's threads, empty when it can; from_outside: whether the tracer binds them instead; root: name of
-    the first process.
+    report_path: of the request, with the rank in it, empty where a job's cannot be written; program: the file
+    that is started; facts: of the ELF file that then runs, of a script its interpreter; obstacle: why the
+    preload library cannot see the program's threads, empty when it can; from_outside: whether the tracer
+    binds them instead; root: name of the first process; rank: with a job's plan, which it is; warnings: what
+    to say before the start.
     """
 
     request: LaunchRequest
@@ -70,10 +74,17 @@ class CheckedLaunch(msgspec.Struct, frozen=True):
     obstacle: str
     from_outside: bool
     root: str
+    rank: AppliedRank | None = None
+    warnings: Sequence[str] = ()
 
 
-def check(request: LaunchRequest, environment: Mapping[str, str] | None = None) -> CheckedLaunch:
-    """Everything that can be wrong before a program is started; raises UsageError."""
+def check(
+    request: LaunchRequest, environment: Mapping[str, str] | None = None, *, starts: bool = True
+) -> CheckedLaunch:
+    """Everything that can be wrong before a program is started; raises UsageError.
+
+    starts: whether it will be; if not, a job's plan may be looked at outside the job.
+    """
     environment = dict(os.environ if environment is None else environment)
     program = find_program(request.argv)
     executable = executable_of(program)
@@ -82,11 +93,25 @@ def check(request: LaunchRequest, environment: Mapping[str, str] | None = None) 
     if root != "p0":
         _unbind()
     machine = Machine.load("local")
-    plan = fit_plan(request.plan_path, machine, request.remap, program, facts)
-    plan = part_of_process(plan, root)
+    rank: AppliedRank | None = None
+    warnings: list[str] = []
     report_path = request.report_path.replace("%r", root)
-    if report_path:
-        check_output(report_path)
+    if request.job_path:
+        from ..jobs.part import part_of_job, report_in
+
+        part = part_of_job(request.job_path, environment, machine, request.remap, program, facts)
+        if starts and part.rank is None:
+            raise UsageError(
+                "--job: this is no rank of a job (no launcher has said which)",
+                f"start it as 'nmap export {request.job_path} --format …' says, by mpirun or srun",
+            )
+        plan, rank = part.plan, part.rank
+        report_path, complaint = report_in(report_path, root) if starts else ("", "")
+        warnings = [text for text in (part.note, complaint) if text]
+    else:
+        plan = part_of_process(fit_plan(request.plan_path, machine, request.remap, program, facts), root)
+        if report_path:
+            check_output(report_path)
     obstacle = preload_obstacle(executable, facts)
     return CheckedLaunch(
         request,
@@ -99,6 +124,8 @@ def check(request: LaunchRequest, environment: Mapping[str, str] | None = None) 
         obstacle,
         _is_bound_from_outside(request, executable, obstacle),
         root,
+        rank,
+        warnings,
     )
 
 

@@ -50,6 +50,28 @@ class Unplanned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     process: str = "p0"
 
 
+class AppliedRank(msgspec.Struct, frozen=True, kw_only=True):
+    """Which rank of which job this is.
+
+    host: where it runs; planned: the host whose plan it has, empty for a rank that is not in it; remapped:
+    whether it stands for another host or rank of the plan; ranks: of the job as it was started, 0: not known;
+    planned_ranks: of the job in the plan; job: its launcher's name for it.
+    """
+
+    rank: int
+    host: str
+    planned: str
+    remapped: bool = False
+    ranks: int = 0
+    planned_ranks: int = 0
+    job: str = ""
+
+    @property
+    def as_planned(self) -> bool:
+        """Whether it runs where it is planned."""
+        return bool(self.planned) and (self.remapped or self.planned == self.host)
+
+
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
     """The whole of applied.json.
 
@@ -57,7 +79,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     missing: planned threads that never appeared, as `process/path`; match: what --match did; memory_bytes:
     of the large blocks, mappings and static data that the program made, counted each time; memory_share: of
     these, what the plan has a place for; access_share: the share of the recorded accesses to regions of the
-    plan that appeared; both -1 where not known.
+    plan that appeared; both -1 where not known; rank: with --job, which it is.
     """
 
     schema: str = SCHEMA
@@ -74,6 +96,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int = 0
     memory_share: float = -1.0
     access_share: float = -1.0
+    rank: AppliedRank | msgspec.UnsetType = msgspec.UNSET
 
     def to_json(self) -> bytes:
         """The file's text."""

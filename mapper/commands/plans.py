@@ -42,25 +42,55 @@ class DiffCommand(Command, frozen=True):
 
 
 class ExportCommand(Command, frozen=True):
-    """Write a plan's thread placement in the language of another launcher.
+    """Write a plan's thread placement in the language of another launcher; of a job, the line that starts it.
 
     Example: eval "$(nmap export plan.json --format omp)"
+
+    Example: nmap export job.json --format slurm
     """
 
-    plan: PlanFile
+    plan: Annotated[Path, Argument("PLAN", help="A plan.json or job.json that 'nmap plan' wrote.")]
     form: Annotated[
-        str, Option("--format", help="omp, gomp, kmp, rankfile, slurm, taskset, numactl or hwloc.")
+        str,
+        Option(
+            "--format",
+            help="omp, gomp, kmp, rankfile, slurm, taskset, numactl or hwloc;"
+            " of a job openmpi, seq, slurm, hydra or cray.",
+        ),
     ]
-    output: Annotated[Path | None, Option("-o", "--output", help="Write to a file.")] = None
+    output: Annotated[
+        Path | None, Option("-o", "--output", help="Write to a file, with what a job's line needs beside it.")
+    ] = None
 
     def run(self) -> None:
         from numaplan.common import write_document
 
+        from ..jobs.document import is_job_plan
         from ..plan_file.export import export_plan
         from ..plan_file.plan import Plan
 
+        if is_job_plan(self.plan):
+            self._export_job()
+            return
         text = export_plan(Plan.load(self.plan), self.form)
         if self.output is None:
             sys.stdout.write(text)
         else:
             write_document(self.output, text.encode())
+
+    def _export_job(self) -> None:
+        from numaplan.common import UsageError, check_output, write_document
+
+        from ..jobs.document import JobPlan
+        from ..jobs.launchers import export_job
+
+        place = self.output or Path(self.plan.name)
+        start = export_job(JobPlan.load(self.plan), self.plan, self.form, place)
+        if self.output is None:
+            sys.stdout.write(start.script())
+            return
+        if start.file in (self.output, self.plan):
+            raise UsageError(f"-o {self.output}: the file that the line reads has this name", "give another")
+        check_output(self.output)
+        write_document(start.file, start.text.encode())
+        write_document(self.output, f"{start.command}\n".encode())

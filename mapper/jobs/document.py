@@ -18,6 +18,19 @@ SCHEMA = "numaplan/job/1"
 JOB_LIMIT = 1 << 30  # bytes; 16 threads each of 10,000 ranks take some 20 MB
 
 
+class _SchemaOnly(msgspec.Struct):
+    schema: str = ""
+
+
+def is_job_plan(path: str | os.PathLike[str]) -> bool:
+    """Whether a file says that it is the plan of a job; whoever reads it then tells what is wrong with it."""
+    data = read_document(path, "plan", JOB_LIMIT)
+    try:
+        return msgspec.json.decode(data, type=_SchemaOnly).schema.startswith("numaplan/job/")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+
+
 class JobRank(msgspec.Struct, frozen=True, kw_only=True):
     """A rank and the host that it runs on."""
 

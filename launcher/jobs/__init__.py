@@ -1,0 +1,1 @@
+"""Ranks of a job on several hosts: which part of its plan is theirs."""

@@ -1,0 +1,150 @@
+"""A rank's part of a job's plan: another cluster is refused, a rank that is not planned here has none."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from numaplan.common import UsageError, check_output
+from numaplan.machine import Machine
+from numaplan.mapper import JobPlan, Plan, PlanMachine
+from numaplan.profiler import ElfFacts, job_facts
+
+from ..enforce.plan_fit import fitted, only_process
+from ..verify.applied import AppliedRank
+from .place import Place, find_place, host_here, ranks_in_words, some_hosts
+
+_HINT = "plan for this cluster ('nmap plan PARTS --cluster CLUSTER'), or add --remap"
+
+
+class RankPart(msgspec.Struct, frozen=True):
+    """What a rank gets of a job's plan; rank: for its report, None where the process is none; note: why it
+    runs unbound, in a line."""
+
+    plan: Plan
+    rank: AppliedRank | None
+    note: str = ""
+
+
+def part_of_job(
+    path: str,
+    environment: Mapping[str, str],
+    machine: Machine,
+    remap: bool,
+    program: str,
+    facts: ElfFacts | None,
+) -> RankPart:
+    """The part of the rank that this process is; of a process that is none, all that its host has.
+
+    Raises UsageError for another cluster, unless `remap` fits the plan to what is here.
+    """
+    job = JobPlan.load(path, ())
+    told = job_facts(environment)
+    here = host_here(job, environment)
+    if not here and not remap:
+        what = f"{path}: host {os.uname().nodename} is none of the plan's ({some_hosts(job)})"
+        raise UsageError(what, _HINT)
+    rank = told.get("rank")
+    if not isinstance(rank, int):
+        host = here or next(iter(job.host_of.values()), "")
+        return RankPart(_plan_of(job, path, host, machine, remap, program, facts), None)
+    place = find_place(job, rank, here, told, environment, remap)
+    applied = AppliedRank(
+        rank=rank,
+        host=here or os.uname().nodename,
+        planned=(place.host if remap and place else job.host_of.get(rank)) or "",
+        remapped=bool(remap and place and (place.host, place.rank) != (here, rank)),
+        ranks=_number(told.get("ranks")),
+        planned_ranks=len(job.ranks),
+        job=str(told.get("job", "")),
+    )
+    if place is None:
+        return RankPart(_nothing(job, path, machine), applied, _why_unbound(job, applied))
+    plan = _plan_of(job, path, place.host, machine, remap, program, facts)
+    plan = only_process(plan, f"r{place.rank}")
+    return RankPart(_as_rank(plan, place, rank), applied)
+
+
+def report_in(folder: str, root: str) -> tuple[str, str]:
+    """(the report of the rank `root` in a folder, what to say where it cannot be written: the job runs)."""
+    if not folder:
+        return "", ""
+    path = Path(folder) / f"{root}.json"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        check_output(path)
+    except (OSError, UsageError) as error:
+        return (
+            "",
+            f"no report: {error.what if isinstance(error, UsageError) else f'{folder}: {error.strerror}'}",
+        )
+    return str(path), ""
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _plan_of(
+    job: JobPlan,
+    path: str,
+    host: str,
+    machine: Machine,
+    remap: bool,
+    program: str,
+    facts: ElfFacts | None,
+) -> Plan:
+    """A host's plan as it can be used here; of a host without ranks, one that places nothing."""
+    if host not in job.host_of.values():
+        return _nothing(job, path, machine)
+    plan = JobPlan.load(path, (host,)).hosts[host]
+    return fitted(plan, f"{path}: host {host}", machine, remap, program, facts, _HINT)
+
+
+def _nothing(job: JobPlan, path: str, machine: Machine) -> Plan:
+    """A plan of the job's program that places nothing, on this machine."""
+    if not job.ranks:
+        raise UsageError(f"{path}: a plan of no ranks", "plan the job's parts again ('nmap plan')")
+    host = job.ranks[0].host
+    plan = JobPlan.load(path, (host,)).hosts[host]
+    predicted = msgspec.structs.replace(
+        plan.predicted, node_loads=(), node_shares=(), baselines={}, today=None
+    )
+    return msgspec.structs.replace(
+        plan, machine=PlanMachine.of(machine), threads=(), memory=(), predicted=predicted
+    )
+
+
+def _why_unbound(job: JobPlan, applied: AppliedRank) -> str:
+    rank = applied.rank
+    if applied.planned and not applied.remapped:
+        why = f"rank {rank} is planned on host {applied.planned}, and runs on {applied.host}"
+    elif rank in job.host_of:
+        why = f"more ranks run on {applied.host} than the plan has on a host"
+    else:
+        why = f"rank {rank} is not in the plan (it has {ranks_in_words(job)})"
+    return f"{why}: it is not bound; 'nmap export' says how to start the job as planned"
+
+
+def _as_rank(plan: Plan, place: Place, rank: int) -> Plan:
+    """The part of another rank, for this one."""
+    if place.rank == rank:
+        return plan
+    old, new = f"r{place.rank}", f"r{rank}"
+    return msgspec.structs.replace(
+        plan,
+        threads=tuple(
+            msgspec.structs.replace(thread, process=new + thread.process.removeprefix(old))
+            for thread in plan.threads
+        ),
+        memory=tuple(
+            msgspec.structs.replace(
+                region,
+                region=msgspec.structs.replace(
+                    region.region, process=new + region.region.process.removeprefix(old)
+                ),
+            )
+            for region in plan.memory
+        ),
+    )

@@ -1,0 +1,100 @@
+"""A job's plan as lines for launchers, and the files that they read."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from numaplan.common import UsageError
+from numaplan.machine import Machine
+from numaplan.mapper.commands.main import main
+from numaplan.mapper.jobs.launchers import FORMS, JobStart, export_job
+from tests.support.jobs import job_of
+
+MACHINE = Machine.load("2x4")
+
+
+def export(form: str, *order: str, argv: tuple[str, ...] = ("./app", "two words")) -> JobStart:
+    return export_job(job_of(argv, order, MACHINE), Path("job.json"), form, Path("job.json"))
+
+
+def after_nlaunch(command: str) -> str:
+    """What it starts; nlaunch may be named by its path."""
+    return command.partition("nlaunch ")[2]
+
+
+@pytest.mark.parametrize(
+    "form,command,file,text",
+    [
+        (
+            "openmpi",
+            "mpirun -n 3 --rankfile job.ranks --bind-to none",
+            "job.ranks",
+            "rank 0=b slot=0\nrank 1=a slot=0\nrank 2=b slot=0\n",
+        ),
+        ("seq", "mpirun -n 3 --hostfile job.hosts --map-by seq --bind-to none", "job.hosts", "b\na\nb\n"),
+        (
+            "slurm",
+            "SLURM_HOSTFILE=job.hosts srun --nodes=2 --ntasks=3 --distribution=arbitrary --cpu-bind=none",
+            "job.hosts",
+            "b\na\nb\n",
+        ),
+        ("hydra", "mpiexec.hydra -f job.hosts -n 3 -bind-to none", "job.hosts", "b:1\na:1\nb:1\n"),
+        (
+            "cray",
+            "MPICH_RANK_REORDER_METHOD=3 mpiexec -n 3 --ppn 2 --hosts b,a --cpu-bind none",
+            "MPICH_RANK_ORDER",
+            "0,2\n1\n",
+        ),
+    ],
+)
+def test_lines_and_files(form: str, command: str, file: str, text: str) -> None:
+    start = export(form, "b", "a", "b")
+    assert start.command.startswith(f"{command} ")
+    assert after_nlaunch(start.command) == "--job job.json ./app 'two words'"
+    assert (str(start.file), start.text) == (file, text)
+    assert start.script() == f"cat >{file} <<'END'\n{text}END\n{start.command}\n"
+
+
+def test_ranks_side_by_side_are_one_entry_for_hydra() -> None:
+    assert export("hydra", "a", "a", "b", "a").text == "a:2\nb:1\na:1\n"
+
+
+def test_cray_s_order_needs_hosts_that_are_alike() -> None:
+    assert export("cray", "a", "b", "b", "c", "c").text == "1,2\n3,4\n0\n"
+    with pytest.raises(UsageError, match="1 to 2 ranks on a host"):
+        export("cray", "a", "b", "b", "c")
+
+
+def test_what_cannot_be_started_is_refused() -> None:
+    job = job_of(order=("a", "b"), machine=MACHINE)
+    with pytest.raises(UsageError, match="take one of openmpi, seq, slurm, hydra, cray"):
+        export_job(job, Path("job.json"), "omp", Path("job.json"))
+    without = msgspec.structs.replace(job, ranks=job.ranks[1:], hosts={"b": job.hosts["b"]})
+    with pytest.raises(UsageError, match="no rank 0"):
+        export_job(without, Path("job.json"), "seq", Path("job.json"))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_command_writes_the_line_and_its_file(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    job_of(order=("a", "b"), machine=MACHINE).save("job.json")
+    (tmp_path / "out").mkdir()
+    assert main(["export", "job.json", "--format", form, "-o", "out/run.sh"]) == 0
+    assert main(["export", "job.json", "--format", form]) == 0
+    printed = capsys.readouterr().out
+    line = (tmp_path / "out/run.sh").read_text()
+    names = {path.name for path in (tmp_path / "out").iterdir()} - {"run.sh"}
+    assert len(names) == 1 and (form == "cray" or f"out/{names.pop()}" in line)
+    assert printed.startswith("cat >") and printed.endswith("./app\n")
+
+
+def test_a_file_is_not_written_over_the_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    job_of(order=("a",), machine=MACHINE).save("job.json")
+    assert main(["export", "job.json", "--format", "seq", "-o", "run.hosts"]) == 2
+    assert "has this name" in capsys.readouterr().err
