@@ -1,7 +1,13 @@
 from ._version import version as version
 from .background import BackgroundCall as BackgroundCall
 from .cli import run_command as run_command, run_tool as run_tool
-from .command import Argument as Argument, Command as Command, Json as Json, Option as Option
+from .command import (
+    Argument as Argument,
+    Command as Command,
+    CommandGroup as CommandGroup,
+    Json as Json,
+    Option as Option,
+)
 from .console import (
     in_page as in_page,
     make_console as make_console,

@@ -7,7 +7,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
-from .command import Command
+from .command import Command, CommandGroup
 from .errors import UsageError
 from .frame import run_framed
 from .parser import AnsweredError, Parser, read_command
@@ -41,29 +41,43 @@ def run_tool(
 ) -> int:
     """The same for a program of several commands.
 
-    about: its help; commands: name -> `module:class`, the module relative to the package.
+    about: its help; commands: name -> `module:class`, the module relative to the package; in place of a class
+    there may be a CommandGroup, whose modules are relative to the same package.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
+    return _framed(
+        lambda: _run_group(prog, CommandGroup(about, commands), package, arguments, whole=True), prog
+    )
 
-    def load(name: str) -> type[Command]:
-        module, _, found = commands[name].partition(":")
-        command: type[Command] = getattr(import_module(f".{module}", package), found)
+
+def _run_group(
+    prog: str, group: CommandGroup, package: str, arguments: Sequence[str], *, whole: bool
+) -> int | None:
+    def load(name: str) -> "type[Command] | CommandGroup":
+        module, _, found = group.commands[name].partition(":")
+        command: type[Command] | CommandGroup = getattr(import_module(f".{module}", package), found)
         return command
 
-    def call() -> int | None:
-        def listed() -> list[tuple[str, str]]:
-            return [(name, (load(name).__doc__ or "").partition("\n\n")[0]) for name in commands]
+    def about(name: str) -> str:
+        command = load(name)
+        return command.about if isinstance(command, CommandGroup) else command.__doc__ or ""
 
-        parser = Parser(prog, "COMMAND [ARGS]...", about, ("Commands", listed), takes_rest=True, whole=True)
-        _, found = parser.read(arguments)
-        if not found:
-            _show_help(prog, lambda: parser.read(["--help"]))
-        name, *rest = found
-        if name not in commands:
-            parser.reject("command", name, commands)
-        return read_command(load(name), f"{prog} {name}", rest).run()
+    def listed() -> list[tuple[str, str]]:
+        return [(name, about(name).partition("\n\n")[0]) for name in group.commands]
 
-    return _framed(call, prog)
+    parser = Parser(
+        prog, "COMMAND [ARGS]...", group.about, ("Commands", listed), takes_rest=True, whole=whole
+    )
+    _, found = parser.read(arguments)
+    if not found:
+        _show_help(prog, lambda: parser.read(["--help"]))
+    name, *rest = found
+    if name not in group.commands:
+        parser.reject("command", name, group.commands)
+    command = load(name)
+    if isinstance(command, CommandGroup):
+        return _run_group(f"{prog} {name}", command, package, rest, whole=False)
+    return read_command(command, f"{prog} {name}", rest).run()
 
 
 def _show_help(prog: str, show: Callable[[], object]) -> NoReturn:

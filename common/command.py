@@ -15,7 +15,7 @@ Fields are of type bool, int, float, str, Path, one of them or None, or a list o
 must be given.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import msgspec
@@ -26,7 +26,7 @@ class Option:
 
     flags: its names, by default `--` and the field's name; help: a text, or what makes it when it is shown;
     off: the name that says no to a truth value; least, most: limits of a number; group: the heading under
-    which the help shows it.
+    which the help shows it; alone: the value that it has where none is given, others being given by `=` only.
     """
 
     def __init__(
@@ -38,8 +38,9 @@ class Option:
         least: float | None = None,
         most: float | None = None,
         group: str = "Options",
+        alone: str = "",
     ) -> None:
-        self.flags, self.help, self.metavar, self.off = flags, help, metavar, off
+        self.flags, self.help, self.metavar, self.off, self.alone = flags, help, metavar, off, alone
         self.least, self.most, self.group = least, most, group
 
 
@@ -56,6 +57,13 @@ class Command(msgspec.Struct, frozen=True):
     def run(self) -> int | None:
         """Do it; returns the exit code, None for 0; raises NumaplanError."""
         raise NotImplementedError
+
+
+class CommandGroup(msgspec.Struct, frozen=True):
+    """Several commands under one name: what their help says, and `module:class` by name."""
+
+    about: str
+    commands: Mapping[str, str]
 
 
 Json = Annotated[bool, Option("--json", help="Print one JSON document and nothing else.")]

@@ -55,6 +55,7 @@ class Parser(argparse.ArgumentParser):
         self._groups: dict[str, Any] = {}
         self._names: list[str] = []
         self._texts: list[tuple[argparse.Action, Callable[[], str]]] = []
+        self._alone: dict[str, str] = {}
         if takes_rest:
             self.add_argument(_REMAINDER, nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
         add = partial(self.add_option, action=_Immediate, nargs=0)
@@ -64,10 +65,18 @@ class Parser(argparse.ArgumentParser):
             add("--version", const=_answer_version, text=lambda: "Show the version and exit.")
 
     def add_option(
-        self, *names: str, text: Callable[[], str], group: str = "Options", **settings: Any
+        self,
+        *names: str,
+        text: Callable[[], str],
+        group: str = "Options",
+        alone: str = "",
+        **settings: Any,
     ) -> None:
-        """As `add_argument`, under the heading of that group; text: what the help says of it, once asked."""
+        """As `add_argument`, under the heading of that group; text: what the help says of it, once asked;
+        alone: see Option."""
         self._names += names
+        if alone:
+            self._alone |= dict.fromkeys(names, alone)
         if group not in self._groups:
             self._groups[group] = self.add_argument_group(group)
         self._texts.append((self._groups[group].add_argument(*names, **settings), text))
@@ -77,7 +86,7 @@ class Parser(argparse.ArgumentParser):
         arguments, after = list(arguments), list[str]()
         if not self._takes_rest and "--" in arguments:
             arguments, after = arguments[: arguments.index("--")], arguments[arguments.index("--") + 1 :]
-        found, left = self.parse_known_args(arguments)
+        found, left = self.parse_known_args(self._with_values(arguments) if self._alone else arguments)
         for argument in left:
             if argument.startswith("-") and argument != "-":
                 is_word = self.takes_words and not argument.startswith("--")
@@ -86,6 +95,21 @@ class Parser(argparse.ArgumentParser):
         given = {name: value for name, value in vars(found).items() if value is not None}
         rest = given.pop(_REMAINDER, [])
         return given, [*left, *after, *(rest[1:] if rest[:1] == ["--"] else rest)]
+
+    def _with_values(self, arguments: Sequence[str]) -> list[str]:
+        """The same with a value for each option that may have none; a program's own are left alone."""
+        found = list[str]()
+        words = iter(arguments)
+        for word in words:
+            if self._takes_rest and not word.startswith("-"):
+                return [*found, word, *words]
+            found.append(f"{word}={self._alone[word]}" if word in self._alone else word)
+            action = self._option_string_actions.get(word)
+            if word == "--":
+                break
+            if action and action.nargs is None and word not in self._alone:
+                found += [value for value in (next(words, None),) if value is not None]
+        return [*found, *words]
 
     def _answer_help(self) -> None:
         from .help import show_help
@@ -215,6 +239,7 @@ def _add(parser: Parser, field: FieldInfo, option: Option) -> None:
         *names,
         action="append" if many else "store",
         type=_reader(kind, option),
+        alone=option.alone,
         metavar=option.metavar or max(names, key=len).lstrip("-").upper(),
         **settings,
     )

@@ -46,8 +46,25 @@ from .plan_file.parts import (
 from .plan_file.plan import Plan as Plan
 from .planning.options import PlanOptions as PlanOptions
 from .planning.planner import make_plan as make_plan
+from .store.keys import (
+    ProgramKey as ProgramKey,
+    class_name as class_name,
+    is_rank_alone as is_rank_alone,
+    program_key as program_key,
+)
+from .store.notes import Use as Use
+from .store.opening import open_store as open_store
+from .store.places import store_address as store_address
+from .store.store import (
+    Found as Found,
+    PlanStore as PlanStore,
+    StoredPlan as StoredPlan,
+    misfit as misfit,
+    with_executable as with_executable,
+)
 from .threads.cost import evaluate as evaluate
 from .threads.mapping import map_threads as map_threads
 from .threads.methods import METHODS as METHODS
 from .threads.seats import assign_cpus as assign_cpus
+from .workload.runs import workload_of_traces as workload_of_traces
 from .workload.workload import Workload as Workload

@@ -3,6 +3,8 @@ import numaplan.machine
 from .backends.base import (
     WATCHING as WATCHING,
     Capability as Capability,
+    PerfChoices as PerfChoices,
+    ProgramStart as ProgramStart,
     Progress as Progress,
     Recording as Recording,
     RecordRequest as RecordRequest,
@@ -31,9 +33,11 @@ from .backends.emulation.transfers import (
 )
 from .backends.live_line import Rate as Rate, live_line as live_line
 from .backends.part import RecordedPart as RecordedPart, Switch as Switch
+from .backends.perf.faults import hint_faults_live as hint_faults_live
 from .identity.control import read_control as read_control
 from .identity.elf import ElfFacts as ElfFacts, elf_facts as elf_facts
 from .identity.environment import prepare as prepare
+from .identity.executable import executable_of as executable_of
 from .identity.image import read_image as read_image
 from .identity.log import Record as Record, read_logs as read_logs
 from .identity.rank import first_process as first_process, job_facts as job_facts

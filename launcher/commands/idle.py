@@ -17,7 +17,9 @@ _OF_A_PLAN = (
     "match_trace",
 )
 _OF_A_POLICY = ("settings", "budget", "overhead", "sampler", "journal", "save")
-_FLAGS = {"settings": "--set"}
+_OF_A_STORE = ("store", "run_class", "signers", "sign")
+_OF_A_FIRST_RUN = ("backend", "record_for")
+_FLAGS = {"settings": "--set", "run_class": "--class"}
 
 
 def refuse_idle_options(given: Mapping[str, object], usual: Mapping[str, object]) -> None:
@@ -34,15 +36,21 @@ def refuse_idle_options(given: Mapping[str, object], usual: Mapping[str, object]
 
     attached = "--attach" if given["attach"] else "--all-mine" if given["all_mine"] else ""
     if attached:
-        refuse(("plan", "job", *_OF_A_PLAN, "match_seconds"), f"with {attached}", "leave it out")
+        refuse(("plan", "job", "auto", *_OF_A_PLAN, "match_seconds"), f"with {attached}", "leave it out")
         if given["all_mine"]:
             refuse(("attach",), "with --all-mine", "give one of them")
+    elif given["auto"]:
+        refuse(("plan", "job", "online", "remap"), "with --auto", "leave it out")
     elif not (given["plan"] or given["job"]):
         refuse((*_OF_A_PLAN, "match_seconds"), "without a plan", "add --plan PLAN.JSON")
-    elif not (given["match"] or given["match_trace"]):
+    if not attached and not (given["match"] or given["match_trace"]):
         refuse(("match_seconds",), "without --match", "add it")
     if given["job"]:
         refuse(("plan",), "with --job", "give one of them")
         refuse(("save",), "with --job: the ranks would all write the same file", "leave it out")
+    if not given["auto"]:
+        refuse(_OF_A_STORE, "without --auto", "add it")
+    if given["auto"] != "record":
+        refuse(_OF_A_FIRST_RUN, "without --auto=record", "add it")
     if not given["online"]:
         refuse(_OF_A_POLICY, "without a policy", "add for example --online numaplan")

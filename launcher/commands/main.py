@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 from numaplan.common import Argument, Command, Option, UsageError, load_numpy, print_lines, run_command
 
 if TYPE_CHECKING:
+    from ..auto.options import AutoOptions
     from ..launch.request import LaunchRequest
     from ..online.options import OnlineOptions
 
+_AUTO = "Plans that are found (see docs/guide/store.md)"
 _ONLINE = "Online refinement (see docs/guide/refine.md)"
 
 
@@ -30,10 +32,15 @@ class LaunchCommand(Command, frozen=True):
 
     With --job, each rank of a job takes its part of the job's plan, by its number and its host.
 
+    With --auto, the plan is the one that 'nmap store' has for this build, machine and kind of run; without
+    one the program runs as if nlaunch were not there. With --auto=record, its first run makes that plan.
+
     With --online, a policy refines the placement while the program runs; with --attach, that of processes
     that are already running.
 
     Example: nlaunch --plan plan.json --report applied.json ./app 1000
+
+    Example: nlaunch --auto ./app 1000
 
     Example: nlaunch --online nimar+lmma ./app 1000
     """
@@ -88,6 +95,45 @@ class LaunchCommand(Command, frozen=True):
     ] = 2.0
     explain: Annotated[bool, Option(help="Say what would be done; run nothing.")] = False
     quiet: Annotated[bool, Option("--quiet", "-q", help="No summary, no warning.")] = False
+    auto: Annotated[
+        str,
+        Option(
+            help="The plan in the store; =require: run only with one; =record: make it of the first run.",
+            metavar="[=require|record]",
+            group=_AUTO,
+            alone="yes",
+        ),
+    ] = ""
+    store: Annotated[
+        str,
+        Option(
+            help="A folder, or an address for fsspec; default: $NUMAPLAN_STORE, else in ~/.local/share.",
+            metavar="ADDRESS",
+            group=_AUTO,
+        ),
+    ] = ""
+    run_class: Annotated[
+        str,
+        Option(
+            "--class", help="The kind of run; default: by its arguments' shape.", metavar="NAME", group=_AUTO
+        ),
+    ] = ""
+    signers: Annotated[
+        str,
+        Option(help="Whose plans are taken from elsewhere (allowed signers).", metavar="FILE", group=_AUTO),
+    ] = ""
+    sign: Annotated[
+        str, Option(help="The key that signs a plan stored elsewhere.", metavar="KEY", group=_AUTO)
+    ] = ""
+    backend: Annotated[
+        str,
+        Option(
+            help="=record: by what, as nprof takes it; default: a sampler that costs little.", group=_AUTO
+        ),
+    ] = ""
+    record_for: Annotated[
+        float, Option(help="=record: only so much of the start.", metavar="SECONDS", group=_AUTO)
+    ] = 120.0
     online: Annotated[
         str,
         Option(
@@ -127,10 +173,13 @@ class LaunchCommand(Command, frozen=True):
     ] = ""
 
     def run(self) -> int:
-        if not (self.plan or self.job or self.online or self.attach or self.all_mine):
+        if not (self.plan or self.job or self.auto or self.online or self.attach or self.all_mine):
             raise UsageError(
-                "no plan given", "give --plan plan.json ('nmap plan' makes one), or --online POLICY"
+                "no plan given", "give --plan plan.json ('nmap plan' makes one), --auto, or --online POLICY"
             )
+        if self.auto:
+            self._refuse_idle_options()
+            return self._run_auto()
         if self.attach or self.all_mine or not (self.plan or self.job):
             options = self.online_options()
             self._refuse_idle_options()
@@ -146,6 +195,47 @@ class LaunchCommand(Command, frozen=True):
 
         print_lines(*explain(check(request, starts=False)).split("\n"))
         return 0
+
+    def _run_auto(self) -> int:
+        from ..auto.run import run
+        from ..auto.start import find
+
+        found = find(self.launch_request(), self.auto_options())
+        if not self.explain:
+            return run(found)
+        stored = found.search.found.stored
+        if not stored:
+            print_lines(f"{found.search.reason}: would run without")
+            return 0
+        from .explain import explain
+
+        print_lines(f"plan {stored.where}", *explain(found.launch(stored)).split("\n"))
+        return 0
+
+    def auto_options(self) -> "AutoOptions":
+        """How the plan is to be found; raises UsageError naming what is wrong."""
+        from numaplan.mapper import class_name
+
+        from ..auto.options import MODES, AutoOptions
+
+        for mode in MODES:
+            if mode == self.auto:
+                break
+        else:
+            raise UsageError(
+                f"--auto={self.auto}: no such choice", f"--auto alone, or one of {', '.join(MODES)}"
+            )
+        if not 0 < self.record_for < 1e6:
+            raise UsageError(f"--record-for {self.record_for:g}: not a number of seconds", "give more than 0")
+        return AutoOptions(
+            mode,
+            self.store,
+            class_name(self.run_class),
+            self.signers,
+            self.sign,
+            self.backend,
+            self.record_for,
+        )
 
     def _refuse_idle_options(self) -> None:
         import msgspec

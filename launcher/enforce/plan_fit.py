@@ -13,9 +13,7 @@ from msgspec import UNSET
 from numaplan.common import UsageError
 from numaplan.machine import Machine, format_list
 from numaplan.mapper import Plan, PlanMachine, PlanRegion, PlanThread, Run
-from numaplan.profiler import ElfFacts
-
-from .program import executable_of
+from numaplan.profiler import ElfFacts, executable_of
 
 REBUILT = "the program is another build than the one that the plan was made for"
 # Threads that were on one node of the plan's machine, in the plan's order.
@@ -38,6 +36,16 @@ def fitted(
     plan: Plan, where: str, machine: Machine, remap: bool, program: str, facts: ElfFacts | None, hint: str
 ) -> Plan:
     """As fit_plan, of a plan that is called `where`; hint: what to do where it cannot be used."""
+    reasons = misfits(plan, machine, program, facts)
+    if not reasons:
+        return plan
+    if not remap:
+        raise UsageError(f"{where}: {'; '.join(reasons)}", hint)
+    return remap_plan(plan, machine) if _is_other_machine(plan, machine) else plan
+
+
+def misfits(plan: Plan, machine: Machine, program: str = "", facts: ElfFacts | None = None) -> list[str]:
+    """Every reason why a plan cannot be used on `machine` for a program with these facts (None: unknown)."""
     reasons = [_mismatch(plan, machine)] if _is_other_machine(plan, machine) else []
     if (
         facts
@@ -45,11 +53,7 @@ def fitted(
         and what_differs(plan, {program: None, executable_of(program): facts}).startswith(REBUILT)
     ):
         reasons.append("made for another build of the program")
-    if not reasons:
-        return plan
-    if not remap:
-        raise UsageError(f"{where}: {'; '.join(reasons)}", hint)
-    return remap_plan(plan, machine) if _is_other_machine(plan, machine) else plan
+    return reasons
 
 
 def part_of_process(plan: Plan, root: str) -> Plan:

@@ -1,7 +1,6 @@
-"""The ELF file that will really run, and whether the preload library can be loaded into it."""
+"""Whether the preload library can be loaded into a program."""
 
 import os
-import shutil
 import stat
 import sys
 from contextlib import suppress
@@ -9,27 +8,7 @@ from pathlib import Path
 
 from numaplan.profiler import ElfFacts, elf_facts
 
-_MAX_DEPTH = 4  # scripts whose interpreter is a script; the kernel's own limit
 _OUR_BITS = 64
-
-
-def executable_of(program: str, depth: int = 0) -> str:
-    """The ELF file behind a program: itself, or the interpreter that a script names (also by env)."""
-    try:
-        with Path(program).open("rb") as file:
-            line = file.readline(256)
-    except OSError:
-        return program
-    if not line.startswith(b"#!") or depth == _MAX_DEPTH:
-        return program
-    interpreter, *arguments = os.fsdecode(line[2:]).split() or [""]
-    if not interpreter:
-        return program
-    if Path(interpreter).name == "env":
-        names = [text for text in arguments if not text.startswith("-") and "=" not in text]
-        found = shutil.which(names[0]) if names else None
-        return executable_of(found, depth + 1) if found else program
-    return executable_of(interpreter, depth + 1)
 
 
 def preload_obstacle(executable: str, facts: ElfFacts | None) -> str:

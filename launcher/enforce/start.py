@@ -5,10 +5,10 @@ from pathlib import Path
 
 import msgspec
 
-from numaplan.profiler import elf_facts, prepare
+from numaplan.profiler import elf_facts, executable_of, prepare
 
 from .plan_table import LIBRARY
-from .program import executable_of, gains_privileges, preload_obstacle
+from .program import gains_privileges, preload_obstacle
 from .tracer import TRACER
 
 _CLOSED, _GO, _PRIVILEGED = "1", "2", "3"  # of the library's enum np_fit

@@ -6,9 +6,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from numaplan.profiler import build_id_of, elf_facts, static_objects
-
-from .program import executable_of
+from numaplan.profiler import build_id_of, elf_facts, executable_of, static_objects
 
 
 class StaticData:

@@ -8,12 +8,11 @@ import msgspec
 
 from numaplan.common import tell, write_document
 from numaplan.mapper import Plan
-from numaplan.profiler import elf_facts
+from numaplan.profiler import elf_facts, executable_of
 
 from ..enforce.plan_fit import what_differs
 from ..enforce.plan_table import PlanTable
 from ..enforce.process_memory import where_memory_is
-from ..enforce.program import executable_of
 from ..verify.applied import Applied, warning_of
 from ..verify.logged_run import LoggedRun, read_logged_run
 from ..verify.report import make_report
@@ -59,6 +58,8 @@ def finish(launch: CheckedLaunch, table: PlanTable, workdir: Path, code: int, at
         match = f"match: {applied.match}" if applied.match else ""
         say(launch, f"warning: {warning}" if warning else "", match, applied.summary)
     applied = msgspec.structs.replace(applied, reasons=(*launch.warnings, *applied.reasons))
+    if launch.noted:
+        launch.noted(applied)
     if launch.report_path:
         write_document(launch.report_path, applied.to_json())
     return 1 if request.strict and not applied.ok and code == 0 else code

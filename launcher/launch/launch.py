@@ -72,7 +72,12 @@ def launch_program(request: LaunchRequest, environment: Mapping[str, str] | None
 
     Writes the report; one summary line, and one warning if there is something to warn of, go to stderr.
     """
-    launch = check(request, environment)
+    return launch_checked(check(request, environment))
+
+
+def launch_checked(launch: CheckedLaunch) -> int:
+    """The same for what was checked. Raises NumaplanError only before the program's start."""
+    request = launch.request
     if launch.warnings and not request.quiet:
         from .finish import say
 

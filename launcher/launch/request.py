@@ -10,13 +10,15 @@ import msgspec
 from numaplan.common import UsageError, check_output, find_program
 from numaplan.machine import Machine
 from numaplan.mapper import Plan
-from numaplan.profiler import ElfFacts, elf_facts, first_process
+from numaplan.profiler import ElfFacts, elf_facts, executable_of, first_process
 
 from ..enforce.plan_fit import fit_plan, part_of_process
-from ..enforce.program import executable_of, gains_privileges, preload_obstacle
-from ..verify.applied import AppliedRank
+from ..enforce.program import gains_privileges, preload_obstacle
+from ..verify.applied import Applied, AppliedRank
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..online.options import OnlineOptions
 
 UNPLANNED = ("float", "anywhere", "inherit")
@@ -61,7 +63,7 @@ class CheckedLaunch(msgspec.Struct, frozen=True):
     that is started; facts: of the ELF file that then runs, of a script its interpreter; obstacle: why the
     preload library cannot see the program's threads, empty when it can; from_outside: whether the tracer
     binds them instead; root: name of the first process; rank: with a job's plan, which it is; warnings: what
-    to say before the start.
+    to say before the start; noted: is told at the end what was applied.
     """
 
     request: LaunchRequest
@@ -76,6 +78,29 @@ class CheckedLaunch(msgspec.Struct, frozen=True):
     root: str
     rank: AppliedRank | None = None
     warnings: Sequence[str] = ()
+    noted: "Callable[[Applied], None] | None" = None
+
+
+class Target(msgspec.Struct, frozen=True):
+    """What is about to run, and where, as in CheckedLaunch. executable: the ELF file that facts are of."""
+
+    program: str
+    executable: str
+    facts: ElfFacts | None
+    root: str
+    machine: Machine
+    environment: Mapping[str, str]
+
+
+def look_at(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> Target:
+    """The program that a command line names, and this machine; raises UsageError for no such program."""
+    environment = dict(os.environ if environment is None else environment)
+    program = find_program(argv)
+    executable = executable_of(program)
+    root = first_process(environment)
+    if root != "p0":
+        _unbind()
+    return Target(program, executable, elf_facts(executable), root, Machine.load("local"), environment)
 
 
 def check(
@@ -85,47 +110,70 @@ def check(
 
     starts: whether it will be; if not, a job's plan may be looked at outside the job.
     """
-    environment = dict(os.environ if environment is None else environment)
-    program = find_program(request.argv)
-    executable = executable_of(program)
-    facts = elf_facts(executable)
-    root = first_process(environment)
-    if root != "p0":
-        _unbind()
-    machine = Machine.load("local")
-    rank: AppliedRank | None = None
-    warnings: list[str] = []
-    report_path = request.report_path.replace("%r", root)
+    target = look_at(request.argv, environment)
     if request.job_path:
-        from ..jobs.part import part_of_job, report_in
+        return _of_job(request, target, starts=starts)
+    plan = fit_plan(request.plan_path, target.machine, request.remap, target.program, target.facts)
+    return checked(request, target, plan)
 
-        part = part_of_job(request.job_path, environment, machine, request.remap, program, facts)
-        if starts and part.rank is None:
-            raise UsageError(
-                "--job: this is no rank of a job (no launcher has said which)",
-                f"start it as 'nmap export {request.job_path} --format …' says, by mpirun or srun",
-            )
-        plan, rank = part.plan, part.rank
-        report_path, complaint = report_in(report_path, root) if starts else ("", "")
-        warnings = [text for text in (part.note, complaint) if text]
-    else:
-        plan = part_of_process(fit_plan(request.plan_path, machine, request.remap, program, facts), root)
-        if report_path:
-            check_output(report_path)
-    obstacle = preload_obstacle(executable, facts)
+
+def checked(
+    request: LaunchRequest, target: Target, plan: Plan, noted: "Callable[[Applied], None] | None" = None
+) -> CheckedLaunch:
+    """The launch of what is there with a plan that fits; noted: as in CheckedLaunch. Raises UsageError."""
+    report_path = request.report_path.replace("%r", target.root)
+    if report_path:
+        check_output(report_path)
+    return _launch(request, target, part_of_process(plan, target.root), report_path, noted=noted)
+
+
+def _of_job(request: LaunchRequest, target: Target, *, starts: bool) -> CheckedLaunch:
+    from ..jobs.part import part_of_job, report_in
+
+    part = part_of_job(
+        request.job_path,
+        target.environment,
+        target.machine,
+        request.remap,
+        target.program,
+        target.facts,
+    )
+    if starts and part.rank is None:
+        raise UsageError(
+            "--job: this is no rank of a job (no launcher has said which)",
+            f"start it as 'nmap export {request.job_path} --format …' says, by mpirun or srun",
+        )
+    report_path = request.report_path.replace("%r", target.root)
+    report_path, complaint = report_in(report_path, target.root) if starts else ("", "")
+    warnings = [text for text in (part.note, complaint) if text]
+    return _launch(request, target, part.plan, report_path, rank=part.rank, warnings=warnings)
+
+
+def _launch(
+    request: LaunchRequest,
+    target: Target,
+    plan: Plan,
+    report_path: str,
+    *,
+    rank: AppliedRank | None = None,
+    warnings: Sequence[str] = (),
+    noted: "Callable[[Applied], None] | None" = None,
+) -> CheckedLaunch:
+    obstacle = preload_obstacle(target.executable, target.facts)
     return CheckedLaunch(
         request,
         report_path,
-        machine,
+        target.machine,
         plan,
-        environment,
-        program,
-        facts,
+        target.environment,
+        target.program,
+        target.facts,
         obstacle,
-        _is_bound_from_outside(request, executable, obstacle),
-        root,
+        _is_bound_from_outside(request, target.executable, obstacle),
+        target.root,
         rank,
         warnings,
+        noted,
     )
 
 

@@ -18,6 +18,7 @@ COMMANDS = {
     "show": "plans:ShowCommand",
     "diff": "plans:DiffCommand",
     "export": "plans:ExportCommand",
+    "store": "store:STORE",
 }
 ABOUT = """Plan which NUMA node each thread and each piece of memory should live on.
 

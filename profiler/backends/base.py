@@ -78,13 +78,30 @@ class PerfChoices:
         return [option for option, value in given.items() if value]
 
 
+def _unnoticed(_code: int) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class ProgramStart:
+    """For those to whom the program matters more than its recording.
+
+    ended: called with the exit code of a program that did run, before anything can go wrong with what was
+    recorded; pass_interrupts: a SIGINT that a process sends to us is passed on, as other signals are.
+    """
+
+    ended: Callable[[int], None] = _unnoticed
+    pass_interrupts: bool = False
+
+
 @dataclass(frozen=True)
 class RecordRequest:
     """What to record and how.
 
     argv: empty to watch what runs already; workdir: an empty private folder for intermediate files, removed
     by the caller; environment: the program's whole environment, which already loads the preload library;
-    period: in accesses per sample; choices: for backends that use perf; run: which of several runs, from 0.
+    period: in accesses per sample; choices: for backends that use perf; run: which of several runs, from 0;
+    start: how the program is started and its end is told.
     """
 
     argv: Sequence[str]
@@ -96,6 +113,7 @@ class RecordRequest:
     choices: PerfChoices = field(default_factory=PerfChoices)
     run: int = 0
     part: RecordedPart = field(default_factory=RecordedPart)
+    start: ProgramStart = field(default_factory=ProgramStart)
 
     @property
     def identity_dir(self) -> Path:

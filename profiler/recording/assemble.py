@@ -258,5 +258,9 @@ def _build_facts(identity: Identity, named: Collection[str]) -> dict[str, str]:
     """
     kept = [process for process in identity.processes if process.process in named] or identity.processes
     for process in kept:
-        return {"build_id": process.build_id, "executable": _program(process)}
+        return {
+            "build_id": process.build_id,
+            "executable": _program(process),
+            "executable_path": process.executable,
+        }
     return {"build_id": ""}

@@ -15,6 +15,7 @@ from ..backends.base import (
     IDENTITY,
     Backend,
     PerfChoices,
+    ProgramStart,
     Progress,
     Recording,
     RecordRequest,
@@ -52,7 +53,7 @@ class RecordOptions:
 
     choices: for backends that use perf; ranks_only: leave out a job's processes that are no rank (its
     launcher); messages: how to record what its ranks send each other; run: which of several runs this is,
-    from 0; part: of the run that is recorded.
+    from 0; part: of the run that is recorded; start: how the program is started.
     """
 
     output: Path = Path("trace.db")
@@ -65,6 +66,7 @@ class RecordOptions:
     messages: str = "auto"
     run: int = 0
     part: RecordedPart = field(default_factory=RecordedPart)
+    start: ProgramStart = field(default_factory=ProgramStart)
 
 
 def _silent(_what: str, _share: float) -> None:
@@ -204,6 +206,7 @@ def prepared(
             choices=options.choices,
             run=options.run,
             part=options.part,
+            start=options.start,
         )
 
 

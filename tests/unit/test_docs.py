@@ -14,14 +14,19 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("news
 GUIDES = [README, *sorted(ROOT.glob("docs/guide/*.md")), *sorted(ROOT.glob("docs/reference/*.md"))]
 COMMANDS = {
     "nprof": ("doctor", "record", "import", "info", "export"),
-    "nmap": ("machine", "cluster", "analyze", "report", "plan", "compare", "check", "show", "diff", "export"),
+    "nmap": (
+        *("machine", "cluster", "analyze", "report", "plan", "compare", "check", "show", "diff", "export"),
+        *("store put", "store list", "store show", "store drop"),
+    ),
     "nlaunch": ("",),
     "nlab": ("setup", "doctor", "run", "compare"),
 }
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FOLDERS = "common|machine|profiler|analyzer|mapper|launcher|lab|benchmarks|tests|examples|docs|scripts"
 CODE_PATH = re.compile(rf"`((?:{FOLDERS})/[\w./*-]*)`")
-COMMAND_LINE = re.compile(rf"\b({'|'.join(COMMANDS)})(?: ([a-z]+))?((?:(?! -- |`|#|{'|'.join(COMMANDS)}).)*)")
+COMMAND_LINE = re.compile(
+    rf"\b({'|'.join(COMMANDS)})(?: ((?:store )?[a-z]+))?((?:(?! -- |`|#|{'|'.join(COMMANDS)}).)*)"
+)
 OPTION = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 EVERYWHERE = {"--help", "-h", "--debug", "--version"}
 # What the pages on extending have one write.
@@ -50,7 +55,7 @@ def options_of(tool: str, command: str) -> frozenset[str]:
     """The options that a command's help names."""
     script = Path(sys.executable).with_name(tool)
     shown = subprocess.run(
-        [script, *filter(None, [command]), "--help"],
+        [script, *command.split(), "--help"],
         capture_output=True,
         text=True,
         check=True,

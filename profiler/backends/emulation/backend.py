@@ -38,6 +38,7 @@ from .word import SharedWord
 
 PREFIX_VARIABLE = "NUMAPLAN_EMULATE_PREFIX"
 MAX_PERIOD = 1 << 40
+_DIED = 128  # of a signal: above
 # libc fills and copies by `rep stosb` where a processor says that this is fast; QEMU does it byte by byte,
 # and one memset would outweigh all the rest. Without the flags it takes vector instructions.
 X86_CPU = "max,erms=off,fsrm=off"
@@ -121,11 +122,23 @@ class EmulateBackend:
         with ticking(partial(_tell, SpoolMeter(request.workdir), progress)):
             try:
                 switch.begin()
-                exit_code = run_program(command, environment, before_exec=keep_addresses, own=switch.signals)
+                exit_code = run_program(
+                    command,
+                    environment,
+                    before_exec=keep_addresses,
+                    own=switch.signals,
+                    pass_interrupts=request.start.pass_interrupts,
+                )
             finally:
                 switch.end()
         seconds = (time.monotonic_ns() - start) / 1e9
-        processes = read_processes(request.workdir)
+        try:
+            processes = read_processes(request.workdir)
+        except NumaplanError:
+            request.start.ended(exit_code)
+            raise
+        if processes or exit_code > _DIED:  # else QEMU did not run it
+            request.start.ended(exit_code)
         whole = request.part == RecordedPart()
         if not processes:
             check_not_killed(request.argv[0], exit_code)

@@ -16,12 +16,13 @@ from pathlib import Path
 
 from numaplan.common import ASKING, MachineLacksError, UsageError, find_program, interruptible, run_program
 
-from ..base import check_not_killed
+from ..base import ProgramStart, check_not_killed
 from ..part import RecordedPart, Switch, Turn
 from .command import recording_perf, target_of
 from .process import INTERRUPTED, TICK_SECONDS, PerfProcess
 
 WHOLE_RUN = RecordedPart()
+ALONE = ProgramStart()
 _NOT_STARTED = 127
 _LEAST_SPACE = 64 << 10
 
@@ -50,14 +51,15 @@ def run_recorded(
     duration: float = 0.0,
     part: RecordedPart = WHOLE_RUN,
     tick: Callable[[int], None] = lambda _pid: None,
+    start: ProgramStart = ALONE,
 ) -> PerfRun:
     """Run a program to its end (or Ctrl-C) under `perf record perf_options` and return how it went.
 
     machine_wide: record everything that runs meanwhile; duration: stop recording after so many seconds (0:
     never), while the program runs on; part: of the run that is recorded; tick: called now and then with the
-    program's pid. Raises UsageError when the program cannot be started or the disk fills up,
-    MachineLacksError when perf cannot record it (the program is not run then), KeyboardInterrupt when Ctrl-C
-    comes before its start.
+    program's pid; start: how it is started. Raises UsageError when the program cannot be started or the disk
+    fills up, MachineLacksError when perf cannot record it (the program is not run then), KeyboardInterrupt
+    when Ctrl-C comes before its start.
     """
     find_program(argv, environment.get("PATH"))
     recording_perf()  # raises before anything is started
@@ -67,11 +69,19 @@ def run_recorded(
         )
         try:
             watcher.start()
-            code = run_program(argv, environment, before_exec=watch.hold, own=watch.switch.signals)
+            code = run_program(
+                argv,
+                environment,
+                before_exec=watch.hold,
+                own=watch.switch.signals,
+                pass_interrupts=start.pass_interrupts,
+            )
         finally:
             watch.hurry()
             if watcher.is_alive():
                 watcher.join()
+        if watch.start_ns >= 0:
+            start.ended(code)
         messages = watch.perf.stop() if watch.perf else ""
         check_space(output.parent)
         if watch.problem and code == INTERRUPTED:

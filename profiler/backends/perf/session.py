@@ -62,6 +62,7 @@ def run_perf(
             duration=choices.duration,
             part=request.part,
             tick=lambda pid: progress(meter.line([pid]), WATCHING),
+            start=request.start,
         )
     for pid in choices.pids:
         if not Path(f"/proc/{pid}").exists():

@@ -7,7 +7,6 @@ import pytest
 from numaplan.common.parser import read_command
 from numaplan.launcher import LaunchRequest
 from numaplan.launcher.commands.main import LaunchCommand, main
-from numaplan.launcher.enforce.program import executable_of
 from numaplan.machine import Machine
 from numaplan.mapper import (
     Plan,
@@ -20,6 +19,7 @@ from numaplan.mapper import (
     Run,
     policy_names,
 )
+from numaplan.profiler import executable_of
 
 
 def saved_plan(folder: Path, machine: Machine) -> str:

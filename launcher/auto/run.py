@@ -1,0 +1,37 @@
+"""`nlaunch --auto`: a program with the plan that is stored for it, else without."""
+
+from numaplan.common import NotSoError, NumaplanError
+from numaplan.mapper import StoredPlan
+
+from ..launch.launch import launch_checked
+from .start import Auto
+
+
+def run(auto: Auto) -> int:
+    """Run the program; the exit code that the command ends with. Raises NotSoError: a plan is required."""
+    found = auto.search.found
+    reason: int | str = auto.search.reason
+    if auto.options.mode == "record" and not found.exact:
+        from .recording import record_and_plan
+
+        reason = record_and_plan(auto)
+        if isinstance(reason, int):
+            return reason
+    if found.stored:
+        reason = _run_with(auto, found.stored)
+        if isinstance(reason, int):
+            return reason
+    if auto.options.mode == "require":
+        raise NotSoError(str(reason), "put one there with 'nmap store put', or leave =require out")
+    auto.say(f"{reason}; runs without a plan")
+    return auto.run_bare()
+
+
+def _run_with(auto: Auto, stored: StoredPlan) -> int | str:
+    """The exit code; or why the plan could not be used after all, before the program was started."""
+    if not auto.search.found.exact:
+        auto.say(f"none for this class of run: takes {stored.where}")
+    try:
+        return launch_checked(auto.launch(stored))
+    except NumaplanError as error:
+        return f"plan not used: {error}"
