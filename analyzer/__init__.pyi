@@ -10,7 +10,11 @@ from .memory.false_sharing import FalseSharing as FalseSharing, false_sharing as
 from .memory.page_counting import count_pages as count_pages, page_accesses as page_accesses
 from .memory.page_counts import PageCounts as PageCounts
 from .memory.regions import region_uses as region_uses
-from .messages import RankMessages as RankMessages, rank_messages as rank_messages
+from .messages import (
+    MessageCounter as MessageCounter,
+    RankMessages as RankMessages,
+    rank_messages as rank_messages,
+)
 from .misses import expected_misses as expected_misses
 from .notes import FEW_MISSES as FEW_MISSES, first_touches_only as first_touches_only
 from .phase_communication import communication_by_phase as communication_by_phase
@@ -26,6 +30,10 @@ from .policy_inputs import (
 )
 from .report.document import analysis_document as analysis_document, policy_document as policy_document
 from .report.files import write_files as write_files
+from .report.message_figures import (
+    message_document as message_document,
+    message_sentences as message_sentences,
+)
 from .report.method_figures import MethodCost as MethodCost
 from .report.page import write_report as write_report
 from .report.plan_view import ANOTHER_PROGRAM as ANOTHER_PROGRAM

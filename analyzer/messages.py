@@ -1,13 +1,14 @@
 """What the ranks of an MPI job send each other."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.profiler import MOST_RANKS, Trace
+from numaplan.profiler import MESSAGE_KINDS, MOST_RANKS, Trace
 
 LINE_BYTES = 64  # of a message are taken for one transfer of a cache line
 COLLECTIVE_KINDS = ("collective", "modelled")
@@ -44,35 +45,53 @@ class RankMessages(msgspec.Struct, frozen=True):
         return sum(self.kinds.get(kind, (0.0, 0.0))[0] for kind in kinds) / total if total else 0.0
 
 
-def rank_messages(traces: Sequence[Trace]) -> RankMessages | None:
+class MessageCounter:
+    """The messages of a job, from one trace, one of each rank, or several runs, one at a time."""
+
+    def __init__(self) -> None:
+        self._recorded: list[Numbers] = []
+        self._tables: list[dict[str, NDArray[Any]]] = []
+        self._ranks = 0
+
+    def add(self, trace: Trace) -> None:
+        """Take those of a trace, where they are known; of a part of it they are not."""
+        if trace.meta.get("messages") and trace.part is None:
+            self._recorded.append(_recorded(trace))
+            self._tables.append(trace.arrays(_ASKED))
+            self._ranks = max(self._ranks, int(trace.meta.get("ranks", "0")))
+
+    def result(self) -> RankMessages | None:
+        """All that were added; None: no messages are known."""
+        if not self._tables:
+            return None
+        columns = {name: np.concatenate([table[name] for table in self._tables]) for name in self._tables[0]}
+        rank, peer, kind = columns["rank"].astype(np.int64), columns["peer"].astype(np.int64), columns["kind"]
+        runs = np.bincount(np.concatenate(self._recorded))
+        amounts, counts = columns["bytes"] / runs[rank], columns["count"] / runs[rank]
+        highest = max(len(runs) - 1, int(peer.max(initial=0)))
+        return RankMessages(
+            min(max(highest + 1, self._ranks), MOST_RANKS),
+            np.flatnonzero(runs),
+            *_sums(*_directed(rank, peer, kind == "get"), amounts, counts),
+            {
+                name: (float(amounts[kind == name].sum()), float(counts[kind == name].sum()))
+                for name in MESSAGE_KINDS
+                if (kind == name).any()
+            },
+        )
+
+
+def rank_messages(traces: Iterable[Trace]) -> RankMessages | None:
     """The messages of a job, from one trace, one of each rank, or several runs; None: they are not known."""
-    known = [trace for trace in traces if trace.meta.get("messages")]
-    if not known:
-        return None
-    recorded = [_recorded(trace) for trace in known]
-    runs = np.bincount(np.concatenate(recorded))
-    tables = [trace.arrays(_ASKED) for trace in known]
-    columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
-    rank, peer = columns["rank"].astype(np.int64), columns["peer"].astype(np.int64)
-    share = 1 / runs[rank]
-    amounts, counts = columns["bytes"] * share, columns["count"] * share
-    highest = max(0, *(int(numbers.max(initial=0)) for numbers in (rank, peer, *recorded)))
-    sizes = [int(trace.meta.get("ranks", "0")) for trace in known]
-    kind = columns["kind"]
-    return RankMessages(
-        min(max(highest + 1, *sizes), MOST_RANKS),
-        np.flatnonzero(runs),
-        *_sums(*_directed(rank, peer, kind == "get"), amounts, counts),
-        {
-            str(name): (float(amounts[kind == name].sum()), float(counts[kind == name].sum()))
-            for name in dict.fromkeys(kind.tolist())
-        },
-    )
+    counter = MessageCounter()
+    for trace in traces:
+        counter.add(trace)
+    return counter.result()
 
 
 _ASKED = (
     "SELECT rank, peer, kind::VARCHAR AS kind, sum(bytes)::DOUBLE AS bytes, sum(count)::DOUBLE AS count"
-    " FROM messages WHERE rank <> peer GROUP BY rank, peer, messages.kind ORDER BY messages.kind, rank, peer"
+    " FROM messages WHERE rank <> peer GROUP BY rank, peer, messages.kind"
 )
 
 

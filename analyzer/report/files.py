@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from numaplan.common import UsageError, atomic_output, printable, write_document
 
 from ..analysis import Analysis
+from ..messages import RankMessages
 from ..timeline.phases import Phase
 from .document import phase_times, stretches as stretch_times
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 Matrix = NDArray[np.float64]
+Column = NDArray[np.float64] | NDArray[np.int64]
 
 FORMATS = ("csv", "parquet", "graphml")
 
@@ -28,7 +30,7 @@ class Table:
     """Named columns, equally long; headed: whether they are named in CSV too (matrices are bare there)."""
 
     names: Sequence[str]
-    columns: Sequence[NDArray[np.float64] | NDArray[np.int64]]
+    columns: Sequence[Column]
     headed: bool
 
 
@@ -38,12 +40,14 @@ def write_files(
     phase_comm: Sequence[Matrix] = (),
     stretch_comm: Sequence[Matrix] = (),
     *,
+    messages: RankMessages | None = None,
     kind: str = "csv",
 ) -> list[Path]:
     """comm (N rows of N), loads (one a row), phases and timeline; in CSV the first two without a header line.
 
     phase_comm: matrices of the phases, written to comm-phase-1 and so on; stretch_comm: of the stretches
-    between changes, to comm-stretch-1 and so on, beside stretches; kind: one of FORMATS; `graphml` holds the
+    between changes, to comm-stretch-1 and so on, beside stretches; messages: between ranks, a pair a row, to
+    messages; kind: one of FORMATS; `graphml` holds the
     matrices alone, each as a graph (`Analysis.graph`), with the loads on its vertices.
     Raises UsageError for another kind, or when the folder cannot be made or written.
     """
@@ -65,6 +69,9 @@ def write_files(
     else:
         write = _write_csv if kind == "csv" else _write_parquet
         tables = _tables(analysis, parts, stretches=bool(stretch_comm))
+        if messages is not None:
+            pairs: list[Column] = [messages.rank, messages.peer, messages.bytes, messages.count]
+            tables["messages"] = Table(["rank", "peer", "bytes", "messages"], pairs, headed=True)
         writers = {name: partial(write, table) for name, table in tables.items()}
     written = [folder / f"{name}.{kind}" for name in writers]
     for path, writer in zip(written, writers.values(), strict=True):

@@ -21,10 +21,12 @@ from ..memory.false_sharing import false_sharing
 from ..memory.page_counting import page_accesses
 from ..memory.page_counts import PageCounts
 from ..memory.regions import region_uses
+from ..messages import RankMessages
 from ..summary import placement_summary
 from .communication_figures import communication_figures, node_figure
 from .cost_figures import cost_figures
 from .load_figures import load_figures
+from .message_figures import message_figures, message_sentences
 from .method_figures import MethodCost, method_figure
 from .plan_view import PlanView, first_touch_homes, node_accesses, planned_homes, program_mismatch, view_plan
 from .tables import key_figures, lines_table, methods_table, regions_table, sentence_list
@@ -42,12 +44,14 @@ def write_report(
     slice_ns: int = 0,
     methods: Methods | None = None,
     costs: Mapping[str, Any] | None = None,
+    messages: RankMessages | None = None,
 ) -> list[str]:
     """Write the page of a trace, and of a plan for it (the content of a checked plan.json).
 
     Returns what tells that the plan is not for this trace, which the page warns of too.
     methods: with a plan, what finds the cost of each mapping method for the plan's objective; costs: the
-    `predicted` of a plan, also of one that places nothing (for which `plan` is None).
+    `predicted` of a plan, also of one that places nothing (for which `plan` is None); messages: between the
+    ranks of the job that the trace is of, or is a rank of.
     Raises UsageError when the trace has no samples, the plan fits none of its threads, or the file cannot
     be written.
     """
@@ -61,14 +65,20 @@ def write_report(
         "title": in_page(_command(trace)),
         "subtitle": in_page(_subtitle(trace, view)),
         "key_figures": key_figures(analysis, trace.meta, view),
-        "summary": sentence_list(placement_summary(analysis, regions, lines, pages), "summary"),
+        "summary": sentence_list(
+            [*message_sentences(messages), *placement_summary(analysis, regions, lines, pages)], "summary"
+        ),
         "warnings": sentence_list([*mismatch, *analysis.notes], "warnings"),
         "methods": methods_table(view),
         "regions": regions_table(regions, analysis, view) + lines_table(lines, regions, analysis),
         "version": in_page(version()),
         "style": _part("page.css"),
         "script": _part("page.js"),
-        "figures": _packed(msgspec.json.encode(_figures(analysis, pages, view, methods, costs or {}))),
+        "figures": _packed(
+            msgspec.json.encode(
+                [*message_figures(messages), *_figures(analysis, pages, view, methods, costs or {})]
+            )
+        ),
         "plotly": _packed_plotly(),
     }
     write_document(output, Template(_part("page.html")).substitute(values).encode())

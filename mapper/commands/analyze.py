@@ -59,11 +59,14 @@ class AnalyzeCommand(PartCommand, frozen=True, kw_only=True):
         import msgspec
 
         from numaplan.analyzer import (
+            MessageCounter,
             analysis_document,
             analyze_trace,
             communication_by_phase,
             false_sharing,
             merge_analyses,
+            message_document,
+            message_sentences,
             page_accesses,
             placement_summary,
             policy_document,
@@ -83,10 +86,11 @@ class AnalyzeCommand(PartCommand, frozen=True, kw_only=True):
             raise UsageError("--per-phase with several traces", "their phases differ: name one trace")
         if self.per_phase and self.to is None and not self.as_json:
             raise UsageError("--per-phase without --json or --to", "say where each phase's matrix should go")
-        part = self.part
+        part, counter = self.part, MessageCounter()
         with Trace.open(self.traces[0]) as whole, part.of(whole) as opened:
             say(part_note(whole, opened))
             facts, first = opened.meta, analyze_trace(opened, slice_ns=round(self.slice_ms * 1e6))
+            counter.add(opened)
             pages = page_accesses(opened)
             regions = region_uses(opened, pages)
             lines = false_sharing(opened)
@@ -99,17 +103,25 @@ class AnalyzeCommand(PartCommand, frozen=True, kw_only=True):
         for path in self.traces[1:]:
             with Trace.open(path) as whole, part.of(whole) as opened:
                 _check_same_program(path, opened, first, facts)
+                counter.add(opened)
                 analyses.append(analyze_trace(opened, slice_ns=first.timeline.slice_ns))
         agreements = _agreements(analyses)
         stable = all(agreement is None or agreement.verdict != "roles" for agreement in agreements)
         analysis = merge_analyses(analyses) if stable else first
-        sentences = [*runs_sentences(agreements, stable), *placement_summary(analysis, regions, lines, pages)]
+        messages = counter.result()
+        sentences = [
+            *runs_sentences(agreements, stable),
+            *message_sentences(messages),
+            *placement_summary(analysis, regions, lines, pages),
+        ]
         if self.to is not None:
-            for written in write_files(analysis, self.to, *by_phase, kind=self.file_format):
+            files = write_files(analysis, self.to, *by_phase, messages=messages, kind=self.file_format)
+            for written in files:
                 say([f"wrote {written}"])
         if self.as_json:
             document = analysis_document(analysis, regions, lines, sentences, *by_phase)
             document |= runs_document(self.traces, analyses, agreements, stable) | inputs
+            document |= message_document(messages)
             sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
         else:
             show_analysis(analysis, regions, sentences)
@@ -151,7 +163,9 @@ class ReportCommand(PartCommand, frozen=True):
     Example: nmap report trace.db --plan plan.json -o report.html
     """
 
-    trace: Annotated[Path, Argument("TRACE", help="A trace.db that 'nprof record' wrote.")]
+    traces: Annotated[
+        list[Path], Argument("TRACE", help="A trace, and those of a job's other ranks for their messages.")
+    ]
     output: Annotated[Path, Option("-o", "--output", help="The page to write.")] = Path("report.html")
     plan: Annotated[Path | None, Option(help="Show this plan, and what every method would cost.")] = None
     slice_ms: Slice = 0.0
@@ -159,7 +173,7 @@ class ReportCommand(PartCommand, frozen=True):
     def run(self) -> None:
         import msgspec
 
-        from numaplan.analyzer import ANOTHER_PROGRAM, write_report
+        from numaplan.analyzer import ANOTHER_PROGRAM, MessageCounter, write_report
         from numaplan.profiler import Trace
 
         from ..plan_file.plan import Plan
@@ -178,8 +192,13 @@ class ReportCommand(PartCommand, frozen=True):
             else:
                 content = msgspec.to_builtins(loaded)
                 methods = method_costs(loaded, str(self.plan))
-        with Trace.open(self.trace) as whole, self.part.of(whole) as opened:
+        counter = MessageCounter()
+        for path in self.traces[1:]:
+            with Trace.open(path) as other:
+                counter.add(other)
+        with Trace.open(self.traces[0]) as whole, self.part.of(whole) as opened:
             say(part_note(whole, opened))
+            counter.add(opened)
             mismatch = write_report(
                 opened,
                 self.output,
@@ -187,6 +206,7 @@ class ReportCommand(PartCommand, frozen=True):
                 slice_ns=round(self.slice_ms * 1e6),
                 methods=methods,
                 costs=costs,
+                messages=counter.result(),
             )
         say([f"wrote {self.output}"])
         for told in mismatch:

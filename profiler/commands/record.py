@@ -106,7 +106,7 @@ class RecordCommand(Command, frozen=True):
     multiprocess: Annotated[bool, Option(help="Record only the ranks of an MPI job; see above.")] = False
     messages: Annotated[
         str,
-        Option(metavar="HOW", help="What an MPI job's ranks send each other: auto, monitoring, no."),
+        Option(metavar="HOW", help="What an MPI job's ranks send each other: auto, monitoring, pmpi, no."),
     ] = "auto"
     runs: Annotated[int, Option(metavar="K", help="Record K runs: trace.1.db, trace.2.db, …")] = 1
     summary: Annotated[Path | None, Option(metavar="FILE", help="Write what was recorded as JSON.")] = None

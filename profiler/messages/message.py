@@ -36,8 +36,11 @@ class Way(Protocol):
     name: what the trace calls it; why_none: why a rank that uses MPI may have left nothing.
     """
 
-    name: str
-    why_none: str
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def why_none(self) -> str: ...
 
     def environment(self, folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
         """The program's environment, in which its ranks leave their messages in a folder."""

@@ -2,16 +2,18 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from numaplan.common import UsageError
+from numaplan.common import MachineLacksError, UsageError
 
 from ..identity.records import Identity
+from .implementation import MPICH, implementation_of
 from .message import Found, Way
 from .monitoring import Monitoring, in_use
 
 MESSAGES = "messages"  # the folder that ranks leave them in, in a recording's own
-CHOICES = ("auto", "monitoring", "no")
+CHOICES = ("auto", "monitoring", "pmpi", "no")
 _RANK = re.compile("r([0-9]{1,8})")
 _LISTED = 8
 
@@ -19,13 +21,48 @@ _LISTED = 8
 def way_of(choice: str, argv: Sequence[str], environment: Mapping[str, str]) -> Way | None:
     """How to record messages of a program that is started in this environment; None: not.
 
-    Raises UsageError for a choice that there is not.
+    Raises UsageError for a choice that there is not, MachineLacksError for one that cannot work here.
     """
     if choice not in CHOICES:
         raise UsageError(f"--messages {choice}", f"give one of {', '.join(CHOICES)}")
-    if choice == "no" or not argv or (choice == "auto" and in_use(environment)):
+    if choice == "no" or not argv:
         return None
-    return Monitoring()
+    if choice == "monitoring":
+        return Monitoring()
+    implementation = implementation_of(argv, environment)
+    if choice == "pmpi" or implementation == MPICH:
+        return _library(implementation, argv, needed=choice == "pmpi")
+    return None if in_use(environment) else Monitoring()  # which only Open MPI's programs notice
+
+
+def _library(implementation: str, argv: Sequence[str], *, needed: bool) -> Way:
+    from .building import build
+    from .library import Library
+
+    try:
+        return Library(build(implementation, argv[:1]))
+    except MachineLacksError as error:
+        if needed:
+            raise
+        return Nothing(f"{error.what}: {error.hint}")
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """Messages cannot be recorded here; a job's ranks are told to have left none."""
+
+    why_none: str
+    name = "no"
+
+    def environment(self, folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
+        """See Way.environment."""
+        del folder
+        return dict(environment)
+
+    def read(self, folder: Path) -> Found:
+        """See Way.read."""
+        del folder
+        return Found((), frozenset())
 
 
 def read_messages(way: Way, folder: Path, identity: Identity) -> Found:

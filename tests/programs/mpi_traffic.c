@@ -1,4 +1,5 @@
-/* Ranks that send each other what is known beforehand: argv[1] names the traffic, the test has the same sums.
+/* Ranks that send each other what is known beforehand: letters of argv[1] name it, and a number says how many doubles
+ * are reduced; the test has the same sums.
  *
  * Every rank sends by another call where that is possible, so that each of them is counted.
  */
@@ -121,14 +122,16 @@ int main(int argc, char **argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     out = calloc(1024, BLOCK);
     in = calloc(1024, BLOCK);
-    const char *traffic = argc > 1 ? argv[1] : "ring", *end = argc > 2 ? argv[2] : "";
-    if (!strcmp(traffic, "ring")) ring();
-    else if (!strcmp(traffic, "persistent")) persistent();
-    else if (!strcmp(traffic, "halo")) halo();
-    else if (!strcmp(traffic, "all-to-all")) all_to_all();
-    else if (!strcmp(traffic, "workers")) master_and_workers();
-    else if (!strcmp(traffic, "one-sided")) one_sided();
-    else allreduce(atoi(traffic));
+    const char *traffic = argc > 1 ? argv[1] : "r", *end = argc > 2 ? argv[2] : "";
+    for (; *traffic; traffic++) switch (*traffic) {
+        case 'r': ring(); break;
+        case 'h': halo(); break;
+        case 'a': all_to_all(); break;
+        case 'w': master_and_workers(); break;
+        case 'p': persistent(); break;
+        case 'o': one_sided(); break;
+        default: allreduce(atoi(traffic)); traffic += strlen(traffic) - 1;
+        }
     if (!strcmp(end, "abort") && rank == 1) MPI_Abort(MPI_COMM_WORLD, 3);
     if (!strcmp(end, "exit")) {
         MPI_Barrier(MPI_COMM_WORLD);

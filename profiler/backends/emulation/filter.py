@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from numaplan.common import native_part
 
 from ...identity.records import Identity, ModuleRecord
+from ...messages.building import LIBRARY as MESSAGES_LIBRARY
 from .spool import ProcessSpool
 
 # Loaders and thread runtimes: what they touch, they touch for themselves (start-up, spinning, task queues).
@@ -30,7 +31,7 @@ SampleFilter = Callable[[ProcessSpool, Addresses, Addresses], NDArray[np.bool_] 
 
 def is_ours(module: ModuleRecord) -> bool:
     """Whether it is our own library: neither its code nor its variables are of the program."""
-    return Path(module.path).resolve().parent == _NATIVE
+    return Path(module.path).resolve().parent == _NATIVE or module.name == MESSAGES_LIBRARY
 
 
 def is_dropped(module: ModuleRecord, drop_runtime: bool) -> bool:

@@ -1,0 +1,136 @@
+"""Messages between ranks for people and tools: sentences, a document's key, a table's columns, a figure."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..messages import COLLECTIVE_KINDS, RankMessages
+from .communication_figures import NOTHING
+from .units import MOST_LABELS, in_bytes, in_count, rounded
+
+_TOP = 5  # pairs that are named
+_MOST_CELLS = 200  # ranks shown one by one; beyond, neighbours are merged
+_NOTHING = {**NOTHING, "text": "none was sent"}
+
+
+def message_sentences(messages: RankMessages | None) -> list[str]:
+    """How much is sent, between whom most, and how much by collective operations; none if it is not known."""
+    if messages is None:
+        return []
+    total, count = float(messages.bytes.sum()), float(messages.count.sum())
+    if not count:
+        return [f"the {messages.ranks:,} ranks send each other no messages"]
+    sentences = [
+        f"the {messages.ranks:,} ranks send each other {in_bytes(total)} in {in_count(count)} messages, "
+        f"{len(messages.rank):,} of {messages.ranks * (messages.ranks - 1):,} pairs of them"
+        + _left_out(messages)
+    ]
+    order = np.argsort(-messages.bytes, kind="stable")[:_TOP]
+    if total:
+        named = (
+            f"{messages.rank[at]}→{messages.peer[at]} {messages.bytes[at] / total:.0%}"
+            for at in order.tolist()
+        )
+        sentences.append(f"most bytes go {', '.join(named)}")
+        collective, modelled = messages.share(*COLLECTIVE_KINDS), messages.share("modelled")
+        if collective:
+            how = " (a model of how: not seen)" if modelled else ""
+            sentences.append(f"{collective:.0%} of the bytes between ranks are collective operations{how}")
+    return sentences
+
+
+def _left_out(messages: RankMessages) -> str:
+    left = messages.ranks - len(messages.recorded)
+    return f" (what {left:,} of them send is not known)" if left > 0 else ""
+
+
+def message_document(messages: RankMessages | None) -> dict[str, Any]:
+    """Key `messages` of an analysis: from each rank to each other, in order; none where it is not known."""
+    if messages is None:
+        return {}
+    return {
+        "messages": {
+            "ranks": messages.ranks,
+            "recorded": messages.recorded.tolist(),
+            "rank": messages.rank.tolist(),
+            "peer": messages.peer.tolist(),
+            "bytes": messages.bytes.tolist(),
+            "count": messages.count.tolist(),
+            "kinds": {
+                kind: {"bytes": size, "count": count} for kind, (size, count) in messages.kinds.items()
+            },
+        }
+    }
+
+
+def message_figures(messages: RankMessages | None) -> list[dict[str, Any]]:
+    """A heat map of bytes from each rank to each other; of many ranks, neighbours share a cell."""
+    if messages is None or messages.ranks < 2:
+        return []
+    each = -(-messages.ranks // _MOST_CELLS)
+    cells = _cells(messages, each)
+    shown = [
+        str(start) if each == 1 else _span(start, each, messages.ranks)
+        for start in range(0, messages.ranks, each)
+    ]
+    about = "Bytes that the row's rank sends to the column's. Colour grows with the square root."
+    if each > 1:
+        about += f" One cell is {each} by {each} ranks."
+    if share := messages.share("modelled"):
+        about += f" {share:.0%} are collective operations as a model divides them into messages."
+    axis = {
+        "tickvals": list(range(0, len(shown), -(-len(shown) // MOST_LABELS))),
+        "ticktext": shown[:: -(-len(shown) // MOST_LABELS)],
+        "range": [-0.5, len(shown) - 0.5],
+        "constrain": "domain",
+        "showgrid": False,
+        "zeroline": False,
+    }
+    return [
+        {
+            "id": "messages",
+            "title": "Messages between ranks",
+            "about": about,
+            "shape": "square",
+            "data": [
+                {
+                    "type": "heatmap",
+                    "z": rounded(cells),
+                    "x": list(range(len(shown))),
+                    "y": list(range(len(shown))),
+                    "zmin": 0,
+                    "zmax": float(cells.max()) or 1.0,
+                    "_ramp": "root",
+                    "_names": [f"rank {name}" for name in shown],
+                    "_unit": "bytes",
+                    "showscale": bool(cells.any()),
+                    "colorbar": {"title": {"text": "bytes"}},
+                }
+            ],
+            "layout": {
+                "xaxis": {**axis, "title": {"text": "to rank"}},
+                "yaxis": {
+                    **axis,
+                    "title": {"text": "from rank"},
+                    "range": [len(shown) - 0.5, -0.5],
+                    "scaleanchor": "x",
+                    "constraintoward": "top",
+                },
+                "annotations": [] if cells.any() else [_NOTHING],
+            },
+        }
+    ]
+
+
+def _span(start: int, each: int, ranks: int) -> str:
+    last = min(start + each, ranks) - 1
+    return f"{start}–{last}" if last > start else str(start)
+
+
+def _cells(messages: RankMessages, each: int) -> NDArray[np.float64]:
+    """Bytes between groups of so many ranks."""
+    size = -(-messages.ranks // each)
+    place = messages.rank // each * size + messages.peer // each
+    found = np.bincount(place, messages.bytes, minlength=size * size)
+    return found.reshape(size, size).astype(np.float64)
