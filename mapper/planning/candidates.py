@@ -7,11 +7,13 @@ import numpy as np
 
 from ..threads.problem import Floats, Nodes, node_sizes
 from .improving import improved
+from .moving import moved
 from .shares import local_shares
 from .timed_task import Placement, TimedTask
 from .unplanned import alone
 
 NEAR = 2  # of the cheapest, that are tried to be improved
+MOVED = 6  # of the cheapest, whose threads are tried to be moved
 EQUAL = 5e-3  # of the cost, up to which placements are equally cheap
 # Of all threads' time, that must be saved for such to share cpus as may poll: when threads run is known from
 # their accesses.
@@ -56,8 +58,8 @@ def judged(task: TimedTask, placements: Sequence[Placement], method: str = "best
 
 
 def tried(task: TimedTask, method: str = "best") -> list[Placement]:
-    """All that is tried, cheapest first; of equally cheap ones first what makes most accesses local, be they
-    answered by a cache or not."""
+    """All that is tried, cheapest first; of equally cheap ones first where threads wait least for cpus, of
+    which least is sure, and then what makes most accesses local, be they answered by a cache or not."""
     return _cheapest_first(task, _of_all(task) if method == "best" else _of_method(task, method))
 
 
@@ -66,8 +68,13 @@ def _cheapest_first(task: TimedTask, every: Sequence[Placement]) -> list[Placeme
     found = sorted(every, key=lambda one: price[one.name])
     limit = price[found[0].name] * (1 + EQUAL)
     equal = [one for one in found if price[one.name] <= limit]
-    equal.sort(key=lambda one: (-round(local_shares(task, one)[0], 3), one.pages is None))
+    equal.sort(key=lambda one: (_crowding(one), -round(local_shares(task, one)[0], 3), one.pages is None))
     return equal + found[len(equal) :]
+
+
+def _crowding(one: Placement) -> float:
+    """The share of the cost that is waiting for cpus, roughly."""
+    return round(one.cost.cpu_ns / max(one.cost.total_ns, 1e-300), 3)
 
 
 def _crowded(task: TimedTask, one: Placement) -> float:
@@ -106,7 +113,16 @@ def _of_all(task: TimedTask) -> list[Placement]:
         found += [part for name in near if (part := _partly(task, name, starts[name]))]
     else:
         found += [improved(task, f"{name}, improved", starts[name]) for name in near]
-    return found
+    return found + _moved(task, found)
+
+
+def _moved(task: TimedTask, found: Sequence[Placement]) -> list[Placement]:
+    """The cheapest, with their threads moved one by one."""
+    starts: dict[bytes, Placement] = {}
+    for one in sorted(found, key=lambda one: one.cost.total_ns):
+        if len(starts) < MOVED:
+            starts.setdefault(one.places.tobytes(), one)
+    return [better for one in starts.values() if (better := moved(task, one))]
 
 
 def _partly(task: TimedTask, name: str, places: Nodes) -> Placement | None:

@@ -6,10 +6,10 @@ import numpy as np
 
 from numaplan.machine import Machine
 
-from ..threads.cost import one_hot
 from ..threads.problem import Floats, Nodes
 from ..threads.seats import assign_cpus
 from ..workload.use import ThreadUse
+from .waiting import waiting
 
 SPARE = 0.5  # of a cpu, that a pool may lack
 LIGHT = 0.05  # of the mean thread's accesses, below which one needs no cpu of its own
@@ -172,15 +172,18 @@ class CpuSets:
     def waits(self, cpus: Sets) -> Floats:
         """(N,) how long each thread waits for a cpu, in its own time, when it may run on these.
 
-        On one cpu it is in turns with all others there; on several the kernel finds it an idle one.
+        On one cpu it is in turns with all others there; on several the kernel finds it an idle one, while
+        there is one: others come and go, so that all may be taken at times where they suffice in the mean.
         """
         cpus = self._as_pools(cpus)
         sets = {own: number for number, own in enumerate(dict.fromkeys(cpus))}
         # What part of its time the one (row) is on cpus of the other.
         meet = np.array([[len(set(a) & set(b)) / len(a) for b in sets] for a in sets])
         of = np.array([sets[own] for own in cpus])
-        running = self._use.together @ one_hot(of, len(sets)) @ meet  # (N, sets) beside each thread, there
-        seats = np.array([len(own) for own in sets])
-        mine = running[np.arange(len(of)), of]
-        answer: Floats = np.maximum((1.0 + mine) / seats[of] - 1.0, 0.0)
+        answer = np.zeros(len(of))
+        for own, number in sets.items():
+            here = np.flatnonzero(of == number)
+            beside = self._use.together[here] * meet[of, number]
+            beside[np.arange(len(here)), here] = 0.0
+            answer[here] = waiting(beside, len(own)) / len(own)
         return answer

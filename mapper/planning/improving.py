@@ -21,7 +21,7 @@ def improved(task: TimedTask, name: str, places: Nodes) -> Placement:
     for _ in range(MOST_ROUNDS):
         assert best.pages is not None and best.pages.homes is not None
         sizes = np.bincount(best.places, minlength=len(task.rows))
-        goal = goal_of(replace(task.problem, sizes=sizes), _pull(task, best.pages.homes))
+        goal = goal_of(replace(task.problem, sizes=sizes), pull_of_homes(task, best.pages.homes))
         found = task.placed(name, refine(goal, best.places))
         if found.cost.total_ns >= best.cost.total_ns * (1 - WORTH):
             break
@@ -29,7 +29,7 @@ def improved(task: TimedTask, name: str, places: Nodes) -> Placement:
     return best
 
 
-def _pull(task: TimedTask, homes: Nodes) -> Floats:
+def pull_of_homes(task: TimedTask, homes: Nodes) -> Floats:
     """(N, places) ns that each thread would wait on each for the pages where they are."""
     stats, threads = task.pages.stats, task.problem.threads
     used = (homes >= 0) & (stats.thread >= 0) & (stats.thread < threads)

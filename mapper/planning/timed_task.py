@@ -111,6 +111,13 @@ class TimedTask:
         return answer
 
     @property
+    def fixed(self) -> Nodes:
+        """Numbers of the threads whose place is given."""
+        given = self.problem.fixed
+        answer: Nodes = np.empty(0, np.int64) if given is None else np.flatnonzero(np.asarray(given) >= 0)
+        return answer
+
+    @property
     def rows(self) -> NDArray[np.int64]:
         """(places,) row of each place's node in the machine."""
         return self.domains.rows
