@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from numaplan.common import Argument, Command, Option, print_lines
+from numaplan.common import Argument, Command, Json, Option, print_lines
 
 PlanFile = Annotated[Path, Argument("PLAN", help="A plan.json that 'nmap plan' wrote.")]
 
@@ -12,16 +12,44 @@ PlanFile = Annotated[Path, Argument("PLAN", help="A plan.json that 'nmap plan' w
 class ShowCommand(Command, frozen=True):
     """Show a plan: the threads on each node, the memory, what it should cost.
 
+    Of a folder of reports ('nlaunch --job … --report DIR'): how much of the job was where the plan has it.
+
     Example: nmap show plan.json
     """
 
-    plan: PlanFile
+    plan: Annotated[
+        Path, Argument("PLAN", help="A plan.json that 'nmap plan' wrote, or a folder of reports.")
+    ]
+    as_json: Json = False
 
     def run(self) -> None:
+        from numaplan.common import print_json
+
+        if self.plan.is_dir():
+            self._show_reports()
+            return
         from ..plan_file.plan import Plan
         from .draw import show_plan
 
-        show_plan(Plan.load(self.plan))
+        plan = Plan.load(self.plan)
+        if self.as_json:
+            print_json(plan.to_json()[:-1])
+        else:
+            show_plan(plan)
+
+    def _show_reports(self) -> None:
+        import msgspec
+
+        from numaplan.common import print_json
+
+        from ..jobs.reports import read_reports
+        from .draw_reports import report_lines
+
+        report = read_reports(self.plan)
+        if self.as_json:
+            print_json(msgspec.json.format(msgspec.json.encode(report), indent=1))
+        else:
+            print_lines(*report_lines(report))
 
 
 class DiffCommand(Command, frozen=True):

@@ -95,3 +95,24 @@ def test_every_rank_and_thread_is_where_the_plan_has_it(
         done = four.run([*before, "sh", "-ec", told], tmp_path, **environment)
         assert done.returncode == 0, done.stderr
         assert_as_planned(job, done.stdout, folder)
+        total = json.loads(succeed("nmap", "show", folder, "--json"))
+        assert total["ok"] and total["ranks"] == total["total"]["ranks_as_planned"] == len(ORDER)
+        assert total["total"]["threads_as_planned"] == len(planned_cpus(job))
+
+
+def test_a_missing_host_and_a_rank_too_many_do_not_stop_the_job(four: Hosts, tmp_path: Path) -> None:
+    """Seven ranks in order on three of the four hosts: only ranks 1 and 5 are where they are planned."""
+    needs("mpirun.openmpi")
+    job_of().save(tmp_path / "job.json")
+    started = ["mpirun.openmpi", "-n", "7", "--host", "h0:3,h1:1,h2:3", "--bind-to", "none"]
+    words = [*started, "nlaunch", "--job", "job.json", "--report", "reports", program("mpicc.openmpi")]
+    done = four.run(words, tmp_path, **with_our_commands({}))
+    assert done.returncode == 0, done.stderr
+    assert sum(line.startswith("rank ") for line in done.stdout.splitlines()) == 7
+    assert "rank 2 is planned on host h3, and runs on h0: it is not bound" in done.stderr
+    assert "rank 6 is not in the plan (it has ranks 0-5): it is not bound" in done.stderr
+    total = json.loads(succeed("nmap", "show", "reports", "--json", cwd=tmp_path))
+    odd = {one["rank"]: one["what"][0] for one in total["odd"]}
+    wrong = {rank: f"planned on {ORDER[rank]}" for rank in (0, 2, 3, 4)}
+    assert odd == wrong | {6: "not in the plan"} and not total["silent"]
+    assert total["total"]["threads_as_planned"] == total["total"]["threads"] == 6
