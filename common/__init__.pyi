@@ -18,6 +18,7 @@ from .console import (
     tell as tell,
 )
 from .document import reviewable_json as reviewable_json
+from .engines import check_engine as check_engine, run_all as run_all
 from .errors import (
     MachineLacksError as MachineLacksError,
     NotSoError as NotSoError,

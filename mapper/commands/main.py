@@ -12,6 +12,7 @@ COMMANDS = {
     "cluster": "cluster:ClusterCommand",
     "analyze": "analyze:AnalyzeCommand",
     "report": "analyze:ReportCommand",
+    "reduce": "reduce:ReduceCommand",
     "plan": "plan:PlanCommand",
     "compare": "compare:CompareCommand",
     "check": "check:CheckCommand",

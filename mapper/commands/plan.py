@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from numaplan.common import Argument, Json, Option, UsageError, print_lines
 
+from .reduce import Engine
 from .workload import MachineName, WorkloadCommand, say
 
 if TYPE_CHECKING:
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     from ..workload.opening import TraceOpening
     from ..workload.workload import Workload
 
+_OF_ONE_HOST = (
+    *("machine", "comm", "loads", "phases", "symmetrise", "start", "end", "phase"),
+    *("nodes", "without_cpus", "beside", "pin", "threads", "force"),
+)
+
 
 class PlanCommand(WorkloadCommand, frozen=True):
     """Plan where the threads and the memory of a recorded program should live.
@@ -21,11 +27,15 @@ class PlanCommand(WorkloadCommand, frozen=True):
     Several runs of one program are averaged. The plan says whether threads keep their roles from run to run;
     if they do not, a plan of one run does not fit the next.
 
+    A job of many ranks is planned from the folder that 'nprof record --reduce' or 'nmap reduce' made: first
+    which rank runs on which host of --cluster, then each host.
+
     Example: nmap plan trace.db --machine 4x2 -o plan.json
     """
 
     traces: Annotated[
-        list[Path], Argument("TRACE", help="Traces of 'nprof record': several runs, or a job's ranks.")
+        list[Path],
+        Argument("TRACE", help="Traces: several runs, or a job's ranks; with --cluster a job's folder."),
     ] = []
     machine: MachineName = None
     method: Annotated[str, Option(help="A method of 'nmap compare'.")] = "best"
@@ -36,7 +46,12 @@ class PlanCommand(WorkloadCommand, frozen=True):
             " phased (balanced in every phase)."
         ),
     ] = ""
-    output: Annotated[Path, Option("-o", "--output", help="The plan to write.")] = Path("plan.json")
+    cluster: Annotated[str, Option(help="The hosts of a job: a cluster.json, or words such as 4*2x8.")] = ""
+    engine: Engine = "local"
+    output: Annotated[
+        Path | None,
+        Option("-o", "--output", help="The plan to write [default: plan.json, of a job job.json]."),
+    ] = None
     tolerance: Annotated[
         float, Option(help="How far a node's load may be off its share (objective balanced, phased).")
     ] = 0.05
@@ -72,7 +87,11 @@ class PlanCommand(WorkloadCommand, frozen=True):
     def run(self) -> None:
         from ..workload.opening import TraceOpening
 
-        if not self.traces or self.comm is not None:
+        if self.cluster:
+            self._plan_job()
+        elif any(trace.is_dir() for trace in self.traces):
+            raise UsageError("the folder of a job needs --cluster", "describe its hosts, such as '4*2x8'")
+        elif not self.traces or self.comm is not None:
             self._plan(None)
         else:
             with TraceOpening(self.traces[0]) as opening:
@@ -104,12 +123,36 @@ class PlanCommand(WorkloadCommand, frozen=True):
             next_touch=self.next_touch,
         )
         planned = make_plan(workload, target, options)
-        planned.plan.save(self.output)
+        output = self.output or Path("plan.json")
+        planned.plan.save(output)
         if self.as_json:
-            print(answer(planned, self.output))
+            print(answer(planned, output))
             return
         say(planned.notes)
-        print_lines(*summary(planned.plan, self.output, planned.larger))
+        print_lines(*summary(planned.plan, output, planned.larger))
+
+    def _plan_job(self) -> None:
+        from ..planning.options import PlanOptions
+        from .job import plan_a_job
+
+        usual = PlanCommand()
+        for name in _OF_ONE_HOST:
+            if getattr(self, name) != getattr(usual, name):
+                option = {"start": "from", "end": "to"}.get(name, name)
+                raise UsageError(f"--{option} with --cluster", "it is of one machine or trace")
+        if len(self.traces) != 1:
+            raise UsageError("--cluster goes with one folder", "name the folder of the job's parts")
+        options = PlanOptions(
+            method=self.method,
+            objective=self.objective,
+            effort=self.effort,
+            seed=self.seed,
+            tolerance=self.tolerance,
+            smt=self.smt,
+            next_touch=self.next_touch,
+        )
+        output = self.output or Path("job.json")
+        plan_a_job(self.traces[0], self.cluster, self.engine, output, options, as_json=self.as_json)
 
     def _workload(self, opening: "TraceOpening | None") -> "tuple[Workload, Machine]":
         if not self.threads:

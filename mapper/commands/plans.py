@@ -4,13 +4,13 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from numaplan.common import Argument, Command, Json, Option, print_lines
+from numaplan.common import Argument, Command, Json, Option, UsageError, print_lines
 
 PlanFile = Annotated[Path, Argument("PLAN", help="A plan.json that 'nmap plan' wrote.")]
 
 
 class ShowCommand(Command, frozen=True):
-    """Show a plan: the threads on each node, the memory, what it should cost.
+    """Show a plan: the threads on each node, the memory, what it should cost; of a job the ranks by host.
 
     Of a folder of reports ('nlaunch --job … --report DIR'): how much of the job was where the plan has it.
 
@@ -18,8 +18,9 @@ class ShowCommand(Command, frozen=True):
     """
 
     plan: Annotated[
-        Path, Argument("PLAN", help="A plan.json that 'nmap plan' wrote, or a folder of reports.")
+        Path, Argument("PLAN", help="A plan.json or job.json that 'nmap plan' wrote, or a folder of reports.")
     ]
+    host: Annotated[str, Option(help="Of a job: the plan of this host.")] = ""
     as_json: Json = False
 
     def run(self) -> None:
@@ -28,10 +29,27 @@ class ShowCommand(Command, frozen=True):
         if self.plan.is_dir():
             self._show_reports()
             return
+        from ..jobs.document import JobPlan, is_job_plan
         from ..plan_file.plan import Plan
         from .draw import show_plan
+        from .draw_job import show_job
 
-        plan = Plan.load(self.plan)
+        if not is_job_plan(self.plan):
+            if self.host:
+                raise UsageError(f"--host with {self.plan}", "it is the plan of one machine")
+            plan = Plan.load(self.plan)
+        elif not self.host:
+            job = JobPlan.load(self.plan)
+            if self.as_json:
+                print_json(job.to_json()[:-1])
+            else:
+                show_job(job)
+            return
+        else:
+            hosts = JobPlan.load(self.plan, hosts={self.host}).hosts
+            if self.host not in hosts:
+                raise UsageError(f"{self.plan}: no host {self.host}", "see 'nmap show' without --host")
+            plan = hosts[self.host]
         if self.as_json:
             print_json(plan.to_json()[:-1])
         else:

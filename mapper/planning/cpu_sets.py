@@ -178,7 +178,10 @@ class CpuSets:
         cpus = self._as_pools(cpus)
         sets = {own: number for number, own in enumerate(dict.fromkeys(cpus))}
         # What part of its time the one (row) is on cpus of the other.
-        meet = np.array([[len(set(a) & set(b)) / len(a) for b in sets] for a in sets])
+        seats = np.array([len(own) for own in sets])
+        there = np.zeros((len(sets), 1 + max(max(own) for own in sets)))
+        there[np.repeat(np.arange(len(sets)), seats), [cpu for own in sets for cpu in own]] = 1.0
+        meet = there @ there.T / seats[:, None]
         of = np.array([sets[own] for own in cpus])
         answer = np.zeros(len(of))
         for own, number in sets.items():

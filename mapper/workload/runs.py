@@ -13,6 +13,7 @@ from numaplan.profiler import Trace
 
 from .files import digest
 from .from_trace import TraceWorkload, part_pages, read_trace, shared_loads, thread_lanes
+from .joining import renumbered, together
 from .opening import TraceOpening
 from .part import WHOLE, Part
 from .use import merged_use, thread_use
@@ -86,7 +87,7 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
             if pages:
                 numbers = [thread.thread for thread in other.threads]
                 counts = part_pages(whole, trace, numbers)
-                counts = _renumbered(counts, [keys.index(key) for key in own])
+                counts = renumbered(counts, [keys.index(key) for key in own])
                 if not processes & {process for process, _ in own}:
                     stats.append(counts)
                 elif first.pages is not None:
@@ -118,7 +119,7 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
         comm=merged.comm,
         loads=loads,
         sources=sources,
-        pages=_together(stats, len(merged.threads)) if stats else None,
+        pages=together(stats, len(merged.threads)) if stats else None,
         notes=(*part.notes(), *notes, *merged.notes),
         not_balanced=(note,) if note else (),
         phases=by_phase_loads,
@@ -180,50 +181,3 @@ def _identity(agreements: "Sequence[RunAgreement]") -> dict[str, Any] | None:
         "matched": round(worst.matched, 4),
         "runs": len(agreements) + 1,
     }
-
-
-_APART = ("elsewhere", "elsewhere_missed", "small")
-
-
-def _renumbered(stats: PageCounts, rows: Sequence[int]) -> PageCounts:
-    """The same with thread i as thread rows[i]."""
-    index = np.append(np.asarray(rows, dtype=np.int64), -1)  # the last is that of -1
-    size = max(rows, default=-1) + 1
-    apart = {name: np.zeros((size, size)) for name in _APART}
-    for name, matrix in apart.items():
-        if getattr(stats, name) is not None:
-            matrix[np.ix_(rows, rows)] = getattr(stats, name)
-    toucher = None if stats.toucher is None else index[stats.toucher]
-    return replace(stats, thread=index[stats.thread], toucher=toucher, **apart)
-
-
-def _together(stats: Sequence[PageCounts], threads: int) -> PageCounts:
-    """Memory of several recordings of other processes side by side; phases are those of a single one."""
-    apart: dict[str, Any] = {name: np.zeros((threads, threads)) for name in _APART}
-    for name, matrix in apart.items():
-        for own in (getattr(part, name) for part in stats):
-            if own is not None:
-                matrix[: len(own), : len(own)] += own
-    if len(stats) == 1:
-        return replace(stats[0], **apart)
-    missed = ("missed", "missed_before") if all(part.missed is not None for part in stats) else ()
-    shifts = np.cumsum([0, *(len(part.regions) for part in stats)])
-
-    def joined(name: str) -> Any:
-        return np.concatenate([getattr(part, name) for part in stats])
-
-    return PageCounts(
-        regions=[key for part in stats for key in part.regions],
-        region=np.concatenate([part.region + shift for part, shift in zip(stats, shifts, strict=False)]),
-        page=joined("page"),
-        thread=joined("thread"),
-        accesses=joined("accesses"),
-        writes=joined("writes"),
-        toucher=joined("toucher"),
-        before=joined("before"),
-        period=stats[0].period,
-        exact=all(part.exact for part in stats),
-        lives=joined("lives"),
-        **{name: joined(name) for name in missed},
-        **apart,
-    )

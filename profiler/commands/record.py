@@ -22,6 +22,7 @@ from numaplan.common import (
 from .amounts import seconds, size, time_or_accesses
 from .doctor import recorded_tree
 from .progress import terminal_progress
+from .reducing import reduce_to_parts
 from .show import say, say_summary
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ class RecordCommand(Command, frozen=True):
     min_latency=0.
 
     MPI: 'nprof record --multiprocess mpirun -n 4 ./app' puts all ranks into one trace;
-    'mpirun -n 4 nprof record --multiprocess ./app' writes trace.r0.db, trace.r1.db, … for 'nmap plan'.
+    'mpirun -n 4 nprof record --multiprocess ./app' writes trace.r0.db, trace.r1.db, … for 'nmap plan'; with
+    --reduce -o job/ it leaves only what 'nmap plan job/' needs of each.
 
     Example: nprof record --period 1000 -o trace.db -- ./app -n 8
     """
@@ -108,6 +110,10 @@ class RecordCommand(Command, frozen=True):
         str,
         Option(metavar="HOW", help="What an MPI job's ranks send each other: auto, monitoring, pmpi, no."),
     ] = "auto"
+    reduce: Annotated[
+        bool,
+        Option(help="Of a job's ranks keep only what a plan of the job needs, in the folder that -o names."),
+    ] = False
     runs: Annotated[int, Option(metavar="K", help="Record K runs: trace.1.db, trace.2.db, …")] = 1
     summary: Annotated[Path | None, Option(metavar="FILE", help="Write what was recorded as JSON.")] = None
 
@@ -143,6 +149,8 @@ class RecordCommand(Command, frozen=True):
             import msgspec
 
             write_document(self.summary, msgspec.json.encode(summary_document(recorded)))
+        if self.reduce:
+            say(*reduce_to_parts(recorded[-1].trace, self.output))
         if len(recorded) < self.runs and is_asked_to_end():
             raise KeyboardInterrupt  # held back until what was begun is kept
         return code
@@ -182,8 +190,9 @@ class RecordCommand(Command, frozen=True):
         if self.messages != "auto" and not self.multiprocess:
             raise UsageError(f"--messages {self.messages} without --multiprocess", "add it")
         rank = rank_of(os.environ) if self.multiprocess else None
+        output = self._job_trace() if self.reduce else self.output
         return RecordOptions(
-            output=self.output if rank is None else with_part(self.output, f"r{rank}"),
+            output=output if rank is None else with_part(output, f"r{rank}"),
             backend=self._backend(),
             period=self.period or 1000,
             machine=self.machine,
@@ -193,6 +202,16 @@ class RecordCommand(Command, frozen=True):
             messages=self.messages,
             part=self.part(),
         )
+
+    def _job_trace(self) -> Path:
+        """Where the trace is until its parts are made."""
+        if not self.multiprocess or self.runs > 1:
+            raise UsageError("--reduce is for the ranks of a job", "give --multiprocess, and one run")
+        try:
+            self.output.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"{self.output}: {error.strerror}", "choose another folder") from error
+        return self.output / "trace.db"
 
     def part(self) -> "RecordedPart":
         """The part of the run to record; raises UsageError for what does not go together."""

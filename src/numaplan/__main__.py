@@ -15,8 +15,8 @@ USAGE = """\
 Usage: numaplan COMMAND [ARGS]...
 
   record, import, info, export, doctor        as nprof: record a program's memory accesses
-  machine, cluster, analyze, report, plan,    as nmap: plan where threads and memory should live
-  compare, check, show, diff, export-plan
+  machine, cluster, analyze, report, reduce,  as nmap: plan where threads and memory should live
+  plan, compare, check, show, diff, export-plan
   launch                                      as nlaunch: run a program with its plan
   lab                                         as nlab: count local and remote accesses on a virtual machine
 

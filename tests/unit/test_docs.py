@@ -15,7 +15,8 @@ GUIDES = [README, *sorted(ROOT.glob("docs/guide/*.md")), *sorted(ROOT.glob("docs
 COMMANDS = {
     "nprof": ("doctor", "record", "import", "info", "export"),
     "nmap": (
-        *("machine", "cluster", "analyze", "report", "plan", "compare", "check", "show", "diff", "export"),
+        *("machine", "cluster", "analyze", "report", "reduce", "plan", "compare", "check"),
+        *("show", "diff", "export"),
         *("store put", "store list", "store show", "store drop"),
     ),
     "nlaunch": ("",),

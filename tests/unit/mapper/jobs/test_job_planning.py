@@ -1,0 +1,140 @@
+"""`nmap plan job/`: the same bytes on every engine, unlike hosts, and what it says."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from benchmarks.job_instances import halo, make_job
+from numaplan.machine import Cluster
+from numaplan.mapper import JobPlan
+from numaplan.mapper.commands.main import main
+from tests.support.commands import one_line_error, run, succeed
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve ranks of two threads."""
+    return make_job(tmp_path_factory.mktemp("jobs") / "job", halo((3, 2, 2)), 2, "2x4")
+
+
+CLUSTER = "2*2x4:4+2*4x2:2"
+
+
+def planned(job: Path, output: Path, *words: str) -> bytes:
+    succeed("nmap", "plan", job, "--cluster", CLUSTER, "-o", output, *words)
+    return output.read_bytes()
+
+
+def test_the_plan_of_unlike_hosts(job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("plan", str(job), "--cluster", CLUSTER, "--engine", "local:1", "-o", str(tmp_path / "job.json"))
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "12 ranks on 4 of 4 hosts" in out and "bytes between hosts" in out
+    plan = JobPlan.load(tmp_path / "job.json")
+    assert plan.cluster == Cluster.load(CLUSTER)
+    assert [len(plan.ranks_on(f"h{number}")) for number in range(4)] == [4, 4, 2, 2]
+    for host, own in plan.hosts.items():
+        assert {thread.process for thread in own.threads} == {f"r{rank}" for rank in plan.ranks_on(host)}
+        assert own.machine.fingerprint == plan.cluster.by_name[host].machine.fingerprint
+        cpus = [cpu for thread in own.threads for cpu in thread.cpus]
+        assert len(cpus) == len(set(cpus))
+    found = plan.predicted
+    assert found.message_bytes == 20 * 2 << 20
+    assert 0 < found.between_hosts <= found.baselines["rank order"] < found.message_bytes
+    assert set(found.local_share) == {"h0", "h1", "h2", "h3"}
+    assert main(("show", str(tmp_path / "job.json"))) == 0
+    assert "h3" in capsys.readouterr().out
+    assert main(("show", str(tmp_path / "job.json"), "--host", "h3")) == 0
+    assert "4 threads on 4 nodes" in capsys.readouterr().out
+    assert main(("show", str(tmp_path / "job.json"), "--json")) == 0
+    assert capsys.readouterr().out.encode() == (tmp_path / "job.json").read_bytes()
+    assert main((*words, "--json")) == 0
+    answer = msgspec.json.decode(capsys.readouterr().out)
+    assert answer["ranks"] == 12 and sorted(rank for own in answer["hosts"].values() for rank in own) == list(
+        range(12)
+    )
+
+
+def test_processes_give_the_same_bytes(job: Path, tmp_path: Path) -> None:
+    assert planned(job, tmp_path / "a", "--engine", "local:1") == planned(
+        job, tmp_path / "b", "--engine", "local:3"
+    )
+
+
+DASK = """
+import sys
+from pathlib import Path
+from distributed import LocalCluster
+from numaplan.mapper.commands.main import main
+
+if __name__ == "__main__":
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as hosts:
+        Path("address").write_text(hosts.scheduler_address)
+        words = ["--cluster", sys.argv[2], "-o", "dask.json", "--engine", f"dask:{hosts.scheduler_address}"]
+        code = main(["plan", sys.argv[1], *words])
+    sys.exit(code)
+"""
+
+
+def test_dask_gives_the_same_bytes(job: Path, tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    (tmp_path / "call.py").write_text(DASK)
+    done = subprocess.run(
+        [sys.executable, "call.py", str(job), CLUSTER], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert (tmp_path / "dask.json").read_bytes() == planned(job, tmp_path / "a", "--engine", "local:1")
+    # The scheduler of a moment ago is gone.
+    address = (tmp_path / "address").read_text()
+    gone = run("nmap", "plan", job, "--cluster", CLUSTER, "--engine", f"dask:{address}", "-o", tmp_path / "b")
+    assert "no scheduler answers" in one_line_error(gone, "nmap", 3)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--cluster", "1*2x4:4"), "12 ranks for 4 slots on one host"),
+        (("--cluster", CLUSTER, "--engine", "ray"), "no such engine"),
+        (("--cluster", CLUSTER, "--engine", "local:0"), "no such engine"),
+        (("--cluster", CLUSTER, "--engine", "dask:nothing.json"), "no such file"),
+        (("--cluster", CLUSTER, "--machine", "2x4"), "--machine with --cluster"),
+        (("--cluster", CLUSTER, "--from", "1s"), "--from with --cluster"),
+        (("--cluster", CLUSTER, "--method", "magic"), "magic"),
+        (("--cluster", "nowhere.json"), "nowhere.json"),
+        ((), "needs --cluster"),
+    ],
+)
+def test_calls_that_cannot_be(
+    job: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, words: tuple[str, ...], says: str
+) -> None:
+    if "dask:nothing.json" in words:
+        pytest.importorskip("distributed")
+    assert main(("plan", str(job), "-o", str(tmp_path / "j"), *words)) == 2
+    error = capsys.readouterr().err
+    assert says in error and error.count("\n") == 1
+
+
+def test_a_job_without_a_rank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    peers = halo((4,))
+    make_job(tmp_path / "job", peers, 1, "1x2")
+    for file in (tmp_path / "job/rank=2").iterdir():
+        file.unlink()
+    (tmp_path / "job/rank=2").rmdir()
+    words = (
+        "plan",
+        str(tmp_path / "job"),
+        "--cluster",
+        "2*1x2:2",
+        "-o",
+        str(tmp_path / "j"),
+        "--engine",
+        "local:1",
+    )
+    assert main(words) == 2
+    assert "parts of 3 ranks of 4; missing: 2" in capsys.readouterr().err
+    (tmp_path / "empty").mkdir()
+    assert main(("plan", str(tmp_path / "empty"), "--cluster", "2*1x2:2")) == 2
+    assert "no part of a rank" in capsys.readouterr().err
