@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from numaplan.mapper import Plan
+from numaplan.mapper import JobPlan, Plan
 from tests.support.commands import BIN, clean_environment, needs, succeed
 from tests.support.programs import PROGRAMS, compiled
 
@@ -94,3 +94,24 @@ def test_a_tree_of_forks_is_planned_and_placed(tmp_path: Path) -> None:
     }
     succeed("nlaunch", "--plan", "plan.json", "--report", "a.json", str(program), cwd=tmp_path)
     assert_applied(plan, json.loads((tmp_path / "a.json").read_bytes()), processes)
+
+
+def test_a_job_is_reduced_where_it_runs_and_planned_on_hosts(tmp_path: Path) -> None:
+    """Each rank leaves its part and nothing else; a plan has the ranks on hosts, with their messages."""
+    needs("qemu-x86_64", "mpirun.openmpi")
+    program = compiled(PROGRAMS / "mpi_ranks.c", flags=("-O1", "-lpthread"), compiler="mpicc.openmpi")
+    mpirun = [shutil.which("mpirun.openmpi"), "--oversubscribe", "-n", 2]
+    record = [BIN / "nprof", "record", "--multiprocess", "--period", 200, "--reduce"]
+    said = job([*mpirun, *record, "-o", "job", program], tmp_path)
+    assert said.count("parts of 1 rank written to job") == 2
+    assert sorted(path.name for path in (tmp_path / "job").iterdir()) == ["rank=0", "rank=1"]
+    succeed("nmap", "plan", "job", "--cluster", "2*1x4:1", "-o", "job.json", cwd=tmp_path)
+    found = JobPlan.load(tmp_path / "job.json")
+    assert found.host_of == {0: "h0", 1: "h1"}
+    assert found.predicted.between_hosts == found.predicted.message_bytes > 0
+    # All ranks in one recording make the same parts.
+    everything = [BIN / "nprof", "record", "--multiprocess", "--period", 200, "--reduce", "-o", "one"]
+    assert "parts of 2 ranks written to one" in job([*everything, *mpirun, program], tmp_path)
+    succeed("nmap", "plan", "one", "--cluster", "1*2x4:2", "-o", "one.json", cwd=tmp_path)
+    (plan,) = JobPlan.load(tmp_path / "one.json").hosts.values()
+    assert {thread.process for thread in plan.threads} == {"r0", "r1"} or plan.alone
