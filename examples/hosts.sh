@@ -65,12 +65,10 @@ EOF
 }
 
 add_host() { # NUMBER: a process that holds its namespaces, its pid in a file named as the host, and a cable
-    mkfifo "$folder/ready"
     # shellcheck disable=SC2016  # for the inner shell
-    unshare --net --uts sh -c 'hostname "$1"; ip link set lo up; echo $$ >"$2"; exec sleep infinity' \
-        sh "h$1" "$folder/ready" </dev/null >/dev/null &
-    read -r holder <"$folder/ready"
-    rm "$folder/ready"
+    holder=$(unshare --net --uts sh -ec 'hostname "$1"; ip link set lo up; echo $$; exec sleep infinity >/dev/null' \
+        sh "h$1" </dev/null &)
+    [ -n "$holder" ] || exit 1
     echo "$holder" >"$folder/h$1"
     ip link add "cable$1" type veth peer name eth0 netns "$holder"
     ip link set "cable$1" master switch0 up

@@ -66,19 +66,21 @@ def part_of_job(
     return RankPart(_as_rank(plan, place, rank), applied)
 
 
-def report_in(folder: str, root: str) -> tuple[str, str]:
-    """(the report of the rank `root` in a folder, what to say where it cannot be written: the job runs)."""
-    if not folder:
+def report_in(place: str, root: str) -> tuple[str, str]:
+    """(the report of the rank `root` in a folder, what to say where it cannot be written: the job runs).
+
+    A name with %r is one of files.
+    """
+    if not place:
         return "", ""
-    path = Path(folder) / f"{root}.json"
+    path = Path(place.replace("%r", root)) if "%r" in place else Path(place) / f"{root}.json"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         check_output(path)
-    except (OSError, UsageError) as error:
-        return (
-            "",
-            f"no report: {error.what if isinstance(error, UsageError) else f'{folder}: {error.strerror}'}",
-        )
+    except OSError as error:
+        return "", f"no report: {path.parent}: {error.strerror}"
+    except UsageError as error:
+        return "", f"no report: {error.what}"
     return str(path), ""
 
 

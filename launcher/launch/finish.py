@@ -66,8 +66,11 @@ def finish(launch: CheckedLaunch, table: PlanTable, workdir: Path, code: int, at
 
 
 def _is_one_of_many(launch: CheckedLaunch, applied: Applied) -> bool:
-    """Whether this is a rank of a job with nothing to tell that the first one does not."""
-    return bool(launch.rank and launch.rank.rank and applied.ok and not applied.reasons)
+    """Whether this is a rank of a job with nothing to tell that the first does not: all is where planned."""
+    if not launch.rank or not launch.rank.rank or not launch.rank.as_planned or applied.match:
+        return False
+    threads = all(set(thread.planned) == set(thread.applied) for thread in applied.threads)
+    return threads and all(region.well_placed for region in applied.memory)
 
 
 def say(launch: CheckedLaunch, *texts: str) -> None:

@@ -143,8 +143,7 @@ def _of_job(request: LaunchRequest, target: Target, *, starts: bool) -> CheckedL
             "--job: this is no rank of a job (no launcher has said which)",
             f"start it as 'nmap export {request.job_path} --format …' says, by mpirun or srun",
         )
-    report_path = request.report_path.replace("%r", target.root)
-    report_path, complaint = report_in(report_path, target.root) if starts else ("", "")
+    report_path, complaint = report_in(request.report_path, target.root) if starts else ("", "")
     warnings = [text for text in (part.note, complaint) if text]
     return _launch(request, target, part.plan, report_path, rank=part.rank, warnings=warnings)
 

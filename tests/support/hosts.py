@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import IO
 
@@ -20,6 +21,7 @@ from tests.support.waiting import PATIENCE_S, until
 
 SCRIPT = EXAMPLES / "hosts.sh"
 MUNGE, CONTROLLER, DAEMON = "munged", "slurmctld", "slurmd"
+SET = "HOSTS_|HYDRA_|OMPI_|TMPDIR="  # how the names of what the script sets begin
 SLURM = """
 ClusterName=test
 SlurmctldHost=h0
@@ -38,6 +40,7 @@ SelectType=select/linear
 SlurmdParameters=config_overrides
 SwitchType=switch/none
 MpiDefault=none
+MessageTimeout=100
 NodeName={nodes} CPUs=4
 PartitionName=all Nodes=ALL Default=YES OverSubscribe=FORCE
 """
@@ -46,13 +49,12 @@ PartitionName=all Nodes=ALL Default=YES OverSubscribe=FORCE
 class Hosts:
     """Hosts h0, h1, …; what is run on them begins on h0."""
 
-    def __init__(self, starter: "subprocess.Popen[str]", folder: Path, names: Sequence[str]) -> None:
-        self.folder, self.names = folder, names
+    def __init__(self, target: int, environment: Mapping[str, str], names: Sequence[str]) -> None:
+        """target: a process on h0; environment: what the script sets."""
+        self.environment, self.names = environment, names
+        self.folder = Path(environment["HOSTS_FOLDER"])
         self.started: list[subprocess.Popen[str]] = []
-        inside = [pid for pid in children(starter.pid) if comm(pid) == "cat"]
-        self._target = str(inside[0])
-        text = Path(f"/proc/{self._target}/environ").read_text()
-        self.environment = dict(word.split("=", 1) for word in text.split("\0") if "=" in word)
+        self._target = str(target)
 
     def run(
         self, words: Sequence[str | Path], place: Path, **environment: str
@@ -108,16 +110,23 @@ def hosts(number: int) -> Iterator[Hosts]:
     )
     if tried.returncode:
         pytest.skip(f"no namespaces may be made here: {tried.stderr.strip()}")
-    words = ["sh", SCRIPT, str(number), "sh", "-c", 'echo "$HOSTS_FOLDER"; exec cat']
+    words = ["sh", SCRIPT, str(number), "sh", "-c", f"env | grep -E '^({SET})'; echo; exec cat"]
     with subprocess.Popen(
         words, env=clean_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as starter:
         assert starter.stdin and starter.stdout
         with starter.stdin:
-            folder = starter.stdout.readline().strip()
-            assert folder, "the hosts could not be made"
-            until(lambda: any(comm(pid) == "cat" for pid in children(starter.pid)))
-            made = Hosts(starter, Path(folder), [f"h{host}" for host in range(number)])
+            lines = takewhile(lambda line: line != "\n", starter.stdout)
+            environment = dict(line.rstrip("\n").split("=", 1) for line in lines)
+            assert environment, "the hosts could not be made"
+            target: list[int] = []
+
+            def found() -> bool:
+                target[:] = [pid for pid in children(starter.pid) if comm(pid) == "cat"]
+                return bool(target)
+
+            until(found)
+            made = Hosts(target[0], environment, [f"h{host}" for host in range(number)])
             yield made
     for process in made.started:
         process.communicate()

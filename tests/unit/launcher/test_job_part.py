@@ -12,6 +12,7 @@ from numaplan.launcher.jobs.part import part_of_job
 from numaplan.launcher.jobs.place import host_here
 from numaplan.machine import Machine
 from numaplan.mapper import JobPlan
+from tests.support import jobs
 from tests.support.jobs import job_of
 
 HERE = os.uname().nodename
@@ -136,6 +137,20 @@ def test_the_command_says_what_is_not_so(
         report = json.loads((folder / f"r{number}.json").read_bytes())
         assert not report["ok"] and name in report["reasons"][0] and report["rank"]["rank"] == number
         assert outcome(capfd, "--job", path, "--strict", "-q", "true") == (1, "")
+        assert outcome(capfd, "--job", path, "--report", f"{folder}/x.%r.json", "true")[0] == 0
+        assert (folder / f"x.r{number}.json").exists()
+
+
+def test_only_the_first_of_many_ranks_says_that_all_is_well(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "PATHS", ("0",))
+    path = str(tmp_path / "job.json")
+    job_of(order=(HERE, HERE)).save(path)
+    monkeypatch.setenv("PMI_RANK", "1")
+    assert outcome(capfd, "--job", path, "true") == (0, "")
+    monkeypatch.setenv("PMI_RANK", "0")
+    assert outcome(capfd, "--job", path, "true") == (0, "nlaunch: r0: 1/1 threads as planned\n")
 
 
 def test_a_report_that_cannot_be_written_keeps_no_job_from_running(
