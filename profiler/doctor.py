@@ -49,7 +49,7 @@ def diagnose(machine: Machine, tree: Path | None = None) -> list[Check]:
     return [
         *_backends(machine, root),
         _hardware(root),
-        *(() if tree else (_perf(), _qemu(), _mlock())),
+        *(() if tree else (_perf(), _qemu(), _messages(), _mlock())),
         _privilege(root),
         _sample_rate(root),
         _nodes(machine),
@@ -93,6 +93,22 @@ def _qemu() -> Check:
         return Check("qemu-user", True, f"{find_qemu(host_architecture())[-1]} has loaded our plugin")
     except NumaplanError as error:
         return Check("qemu-user", False, f"{error.what}: no emulation", error.hint)
+
+
+def _messages() -> Check:
+    """What the ranks of each MPI here send each other: Open MPI can tell itself, MPICH takes a library."""
+    from .messages.building import build
+    from .messages.implementation import LAUNCHERS, OPEN_MPI, implementation_of
+
+    name, ways = "messages of MPI", []
+    for mpi in sorted({implementation_of([launcher], {}) for launcher in LAUNCHERS} - {""}):
+        try:
+            ways.append(f"{mpi}: by a library of its mpicc ({build(mpi)})")
+        except NumaplanError as error:
+            if mpi != OPEN_MPI:
+                return Check(name, False, error.what, error.hint)
+            ways.append(f"{mpi}: by its own monitoring")
+    return Check(name, True, "; ".join(ways) or "no MPI seen")
 
 
 def _privilege(root: Path) -> Check:

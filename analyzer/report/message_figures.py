@@ -10,6 +10,7 @@ from .communication_figures import NOTHING
 from .units import MOST_LABELS, in_bytes, in_count, rounded
 
 _TOP = 5  # pairs that are named
+_TELLING = 0.01  # of all bytes that a pair has, to be named
 _MOST_CELLS = 200  # ranks shown one by one; beyond, neighbours are merged
 _NOTHING = {**NOTHING, "text": "none was sent"}
 
@@ -26,18 +27,22 @@ def message_sentences(messages: RankMessages | None) -> list[str]:
         f"{len(messages.rank):,} of {messages.ranks * (messages.ranks - 1):,} pairs of them"
         + _left_out(messages)
     ]
-    order = np.argsort(-messages.bytes, kind="stable")[:_TOP]
     if total:
-        named = (
-            f"{messages.rank[at]}→{messages.peer[at]} {messages.bytes[at] / total:.0%}"
-            for at in order.tolist()
-        )
-        sentences.append(f"most bytes go {', '.join(named)}")
+        sentences.append(_strongest(messages, total))
         collective, modelled = messages.share(*COLLECTIVE_KINDS), messages.share("modelled")
         if collective:
-            how = " (a model of how: not seen)" if modelled else ""
-            sentences.append(f"{collective:.0%} of the bytes between ranks are collective operations{how}")
+            how = ", as a model divides them into messages" if modelled else ""
+            sentences.append(f"{collective:.1%} of the bytes between ranks are collective operations{how}")
     return sentences
+
+
+def _strongest(messages: RankMessages, total: float) -> str:
+    order = np.argsort(-messages.bytes, kind="stable")[:_TOP].tolist()
+    most = float(messages.bytes[order[0]])
+    if most < _TELLING * total:
+        return f"no rank sends another more than {in_bytes(most)}"
+    named = (f"{messages.rank[at]}→{messages.peer[at]} {messages.bytes[at] / total:.0%}" for at in order)
+    return f"most bytes between ranks: {', '.join(named)}"
 
 
 def _left_out(messages: RankMessages) -> str:
@@ -79,9 +84,10 @@ def message_figures(messages: RankMessages | None) -> list[dict[str, Any]]:
         about += f" One cell is {each} by {each} ranks."
     if share := messages.share("modelled"):
         about += f" {share:.0%} are collective operations as a model divides them into messages."
+    ticks = range(0, len(shown), -(-len(shown) // MOST_LABELS))
     axis = {
-        "tickvals": list(range(0, len(shown), -(-len(shown) // MOST_LABELS))),
-        "ticktext": shown[:: -(-len(shown) // MOST_LABELS)],
+        "tickvals": list(ticks),
+        "ticktext": [str(at * each) for at in ticks],
         "range": [-0.5, len(shown) - 0.5],
         "constrain": "domain",
         "showgrid": False,

@@ -34,6 +34,8 @@ def show_info(facts: dict[str, Any]) -> None:
         grid.add_row("part", _part(facts["part"]))
     if facts["job"]:
         grid.add_row("job", _job(facts["job"]))
+    if facts["messages"]:
+        grid.add_row("messages", _messages(facts["messages"]))
     grid.add_row("samples", f"{total:,} of {facts['threads']} threads, {facts['losses']:,} lost")
     grid.add_row("events", _counts(facts["samples"], total))
     grid.add_row("levels", _counts(facts["levels"], total))
@@ -53,6 +55,13 @@ def show_info(facts: dict[str, Any]) -> None:
 def _job(job: dict[str, str]) -> str:
     words = {"rank": "rank {}", "ranks": " of {}", "job": " of job {}", "host": " on {}"}
     return "".join(text.format(job[name]) for name, text in words.items() if name in job)
+
+
+def _messages(messages: dict[str, Any]) -> str:
+    kinds = (
+        f"{name} {found['bytes']:,} bytes in {found['count']:,}" for name, found in messages["kinds"].items()
+    )
+    return f"{', '.join(kinds) or 'none'} (by {messages['by']})"
 
 
 def _part(part: dict[str, str]) -> str:

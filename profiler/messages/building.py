@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import re
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -72,23 +71,3 @@ def _built(compiler: str, macros: str) -> Path:
             library.parent.mkdir(exist_ok=True)
             (work / LIBRARY).rename(library)
     return library
-
-
-def name_of(compiler_macros: str) -> str:
-    """The MPI of a compiler's macros, with its version."""
-    versions = {
-        OPEN_MPI: r"#define OMPI_(?:MAJOR|MINOR|RELEASE)_VERSION (\d+)",
-        MPICH: r'#define MPICH_VERSION "([^"]{1,20})"',
-    }
-    for name, pattern in versions.items():
-        if found := re.findall(pattern, compiler_macros):
-            return f"{name} {'.'.join(found)}"
-    return "another MPI"
-
-
-def compilers() -> list[tuple[str, str]]:
-    """(MPI, compiler) of what is on PATH, each MPI once; the library is built for each. Raises nothing."""
-    found: dict[str, str] = {}
-    for compiler, macros in _compilers(()):
-        found.setdefault(name_of(macros), compiler)
-    return list(found.items())

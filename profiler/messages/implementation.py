@@ -13,7 +13,8 @@ _LIBRARIES = {
         r"libmpich\w*\.so.*|libmpi\.so\.(0|12)|libmpi(fort|cxx)\.so.*|libmpi_(cray|gnu|intel)\w*\.so.*"
     ),
 }
-_LAUNCHERS = {
+LAUNCHERS = ("mpirun", "mpiexec", "mpirun.openmpi", "mpirun.mpich", "mpiexec.hydra")
+_STARTERS = {
     OPEN_MPI: re.compile(r"orterun|prterun|(mpirun|mpiexec)\.openmpi"),
     MPICH: re.compile(r"hydra\w*|(mpirun|mpiexec)\.(hydra|mpich)"),
 }
@@ -30,7 +31,7 @@ def implementation_of(argv: Sequence[str], environment: Mapping[str, str]) -> st
     for name, variable in _VARIABLES.items():
         if variable in environment:
             return name
-    return _matching(_LAUNCHERS, Path(os.path.realpath(programs[0])).name) if programs else ""
+    return _matching(_STARTERS, Path(os.path.realpath(programs[0])).name) if programs else ""
 
 
 def _matching(patterns: Mapping[str, re.Pattern[str]], text: str) -> str:

@@ -16,6 +16,9 @@ _SETTINGS = {"enable": "2", "enable_output": "3"}  # collectives apart; into a f
 _KINDS = {"E": "sent", "I": "collective", "S": "put", "R": "get"}
 _ROW = re.compile(r"([EISR])\t([0-9]{1,8})\t([0-9]{1,8})\t([0-9]{1,18}) bytes\t([0-9]{1,18}) msgs sent\b")
 _FILE = re.compile(r"rank\.([0-9]{1,8})\.prof")
+# native/recorder/monitoring.c: has a rank that ends without MPI_Finalize write, too, and tells of what is missed.
+_FOLDER = "NUMAPLAN_MONITORING"
+_PERSISTENT = "what persistent requests send is not counted: record with --messages pmpi"
 _PREFIX = "OMPI_MCA_pml_monitoring_"
 
 
@@ -23,12 +26,13 @@ class Monitoring:
     """Open MPI's monitoring component, switched on by the environment."""
 
     name = "monitoring"
-    why_none = "ended without MPI_Finalize, or by an MPI that has no monitoring"
+    why_none = "killed, or by an MPI without monitoring"
 
     def environment(self, folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
         """See Way.environment."""
         settings = {**_SETTINGS, "filename": str(folder / "rank")}
-        return {**environment, **{f"{_PREFIX}{name}": value for name, value in settings.items()}}
+        switched_on = {f"{_PREFIX}{name}": value for name, value in settings.items()}
+        return {**environment, **switched_on, _FOLDER: str(folder)}
 
     def read(self, folder: Path) -> Found:
         """See Way.read."""
@@ -39,7 +43,7 @@ class Monitoring:
             if name and int(name[1]) < MOST_RANKS:
                 ranks.add(int(name[1]))
                 found += _rows(path, int(name[1]))
-        return Found(found, frozenset(ranks))
+        return Found(found, frozenset(ranks), [_PERSISTENT] * (folder / "persistent").exists())
 
 
 def in_use(environment: Mapping[str, str]) -> bool:

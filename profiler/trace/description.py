@@ -46,6 +46,7 @@ def describe(trace: Trace) -> dict[str, Any]:
         "llc_sizes": meta.get("llc_sizes", ""),
         "for_llc": int(meta.get("for_llc", "0")),
         "part": {name: meta[name] for name in PART_FACTS if name in meta},
+        "messages": _messages(trace),
         "job": {name: meta[name] for name in JOB_FACTS if name in meta},
         "exit_code": int(meta.get("exit_code", "0")),
         "version": meta.get("version", ""),
@@ -62,6 +63,18 @@ def describe(trace: Trace) -> dict[str, Any]:
             for thread, process, path, name, tid, samples in threads
         ],
     }
+
+
+def _messages(trace: Trace) -> dict[str, Any]:
+    """How messages between ranks were recorded, and bytes and messages of each kind; empty: they were not."""
+    if not trace.meta.get("messages"):
+        return {}
+    found = trace.rows(
+        "SELECT kind::VARCHAR, sum(bytes)::DOUBLE, sum(count)::DOUBLE FROM messages GROUP BY kind"
+        " ORDER BY messages.kind"
+    )
+    kinds = {kind: {"bytes": int(size), "count": int(count)} for kind, size, count in found}
+    return {"by": trace.meta["messages"], "kinds": kinds}
 
 
 def sample_counts(trace: Trace, column: str) -> dict[str, int]:

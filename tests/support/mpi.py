@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,9 @@ def built(source: Path, kind: str) -> Path:
     return compiled(source, flags=("-O1", "-lpthread"), compiler=compiler)
 
 
-def run_job(words: list[str | Path], cwd: Path) -> subprocess.CompletedProcess[bytes]:
-    """Run a command in which a job is started."""
-    environment = {**clean_environment(), **ENVIRONMENT}
+def run_job(
+    words: Sequence[str | Path], cwd: Path, more: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command in which a job is started; more: of its environment."""
+    environment = {**clean_environment(), **ENVIRONMENT, **(more or {})}
     return subprocess.run(words, cwd=cwd, env=environment, capture_output=True, timeout=120, check=False)

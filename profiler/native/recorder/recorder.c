@@ -107,7 +107,9 @@ static void log_areas(void) {
 }
 
 static void end(void) {
-    if (!np_sandboxed()) log_areas();
+    if (np_sandboxed()) return;
+    log_areas();
+    np_monitoring_end();
 }
 
 const struct np_hooks np_hooks = {

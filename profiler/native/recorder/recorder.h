@@ -13,5 +13,9 @@ bool np_is_emulated(void); /* remembers how this process was started */
 size_t np_emulated_room(struct np_exec *call);
 void np_emulated_change(struct np_exec *call, void *room);
 
+/* ---- monitoring.c ---- */
+
+void np_monitoring_end(void); /* the process ends: let Open MPI write what the rank sent */
+
 #pragma GCC visibility pop
 #endif

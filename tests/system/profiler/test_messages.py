@@ -1,6 +1,8 @@
 """Messages between ranks: exactly what the program sends, by each MPI and each way of recording them."""
 
 import json
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -61,22 +63,31 @@ def step(size: int, count: int) -> Pairs:
     return {(rank, (rank + 1) % RANKS): (size, count) for rank in range(RANKS)}
 
 
-def record(tmp_path: Path, kind: str, way: str, *arguments: str) -> Path:
+def record(
+    tmp_path: Path,
+    kind: str,
+    way: str,
+    *arguments: str,
+    backend: str = "faults",
+    code: int | None = 0,
+    more: Mapping[str, str] | None = None,
+) -> Path:
+    """A trace of the traffic; code: what the job must end with, None: anything; more: environment."""
     program = built(TRAFFIC, kind)
     trace = tmp_path / "t.db"
     command = [
         BIN / "nprof",
         "record",
         "--backend",
-        "faults",
+        backend,
         "--multiprocess",
         "--messages",
         way,
         "-o",
         trace,
     ]
-    done = run_job([*command, *launcher(kind, RANKS), program, *arguments], tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = run_job([*command, *launcher(kind, RANKS), program, *arguments], tmp_path, more)
+    assert code is None or done.returncode == code, done.stderr
     return trace
 
 
@@ -127,3 +138,52 @@ def test_ranks_that_each_start_the_recorder(tmp_path: Path) -> None:
         run("nmap", "analyze", "--json", *(f"t.r{rank}.db" for rank in range(RANKS)), cwd=tmp_path).stdout
     )
     assert told["messages"]["bytes"] == found.bytes.tolist()
+
+
+@pytest.mark.parametrize(("kind", "way"), WAYS)
+def test_a_job_that_ends_without_mpi_finalize(tmp_path: Path, kind: str, way: str) -> None:
+    assert sums(record(tmp_path, kind, way, "r", "exit", code=None), "sent") == ring()
+
+
+@pytest.mark.parametrize(("kind", "way"), WAYS)
+def test_a_rank_that_aborts_its_job(tmp_path: Path, kind: str, way: str) -> None:
+    trace = record(tmp_path, kind, way, "r", "abort", code=3)
+    assert sums(trace, "sent").items() >= {(1, 2): (ROUNDS * BLOCK, ROUNDS)}.items()
+    with Trace.open(trace) as opened:
+        told = opened.meta.get("warnings", "")
+    assert ("no messages of rank" in told) == (way == "monitoring")
+
+
+def test_what_monitoring_misses_is_told(tmp_path: Path) -> None:
+    with Trace.open(record(tmp_path, "openmpi", "monitoring", "po")) as opened:
+        assert "what persistent requests send is not counted" in opened.meta["warnings"]
+
+
+def test_the_model_of_an_allreduce(tmp_path: Path) -> None:
+    """Against what Open MPI really sends by the algorithm that the model is of, as its monitoring sees it."""
+    doubles = 200
+    trace = record(tmp_path, "openmpi", "pmpi", str(doubles))
+    modelled = sum(size for size, _ in sums(trace, "modelled").values())
+    assert modelled == ROUNDS * RANKS * 2 * doubles * 8  # two steps of doubling
+    tuned = {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1", "OMPI_MCA_coll_tuned_allreduce_algorithm": "3"}
+    trace = record(tmp_path, "openmpi", "monitoring", str(doubles), more=tuned)
+    sent = sum(size for size, _ in sums(trace, "collective").values())
+    assert modelled == pytest.approx(sent, rel=0.1)
+
+
+def test_without_an_mpicc_all_else_is_recorded(tmp_path: Path) -> None:
+    program = built(TRAFFIC, "mpich")
+    path = tmp_path / "bin"
+    path.mkdir()
+    for name in ("mpirun.mpich", "perf", "hydra_pmi_proxy", "sh", "true"):
+        if found := shutil.which(name):
+            (path / name).symlink_to(found)
+    more = {"PATH": str(path), "XDG_CACHE_HOME": str(tmp_path)}
+    trace = record(tmp_path, "mpich", "auto", "r", more=more)
+    with Trace.open(trace) as opened:
+        assert "messages" not in opened.meta
+        assert "MPICH: no mpicc builds the library" in opened.meta["warnings"]
+        assert "apt-get install libmpich-dev" in opened.meta["warnings"]
+    command = [BIN / "nprof", "record", "--backend", "faults", "--multiprocess", "--messages", "pmpi"]
+    done = run_job([*command, *launcher("mpich", RANKS), program, "r"], tmp_path, more)
+    assert done.returncode == 3 and b"no mpicc builds the library" in done.stderr

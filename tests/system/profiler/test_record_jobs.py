@@ -2,30 +2,22 @@
 
 import json
 import os
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from numaplan.profiler.trace.reader import Trace
-from tests.support.commands import BIN, clean_environment, needs, run, succeed
-from tests.support.programs import PROGRAMS, compiled
+from tests.support.commands import BIN, needs, run, succeed
+from tests.support.mpi import LAUNCHERS, built, launcher, run_job
+from tests.support.programs import PROGRAMS
 
 pytestmark = pytest.mark.system
-ROOT_MAY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-LAUNCHERS = {"openmpi": ["--oversubscribe"], "mpich": []}
+RANKS = PROGRAMS / "mpi_ranks.c"
 
 
 @pytest.fixture(autouse=True)
 def _qemu() -> None:
     needs("qemu-x86_64")
-
-
-def with_environment(words: list[str], more: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        words, env={**clean_environment(), **more}, capture_output=True, timeout=240, check=False
-    )
 
 
 def names(folder: Path) -> list[str]:
@@ -37,22 +29,15 @@ def processes(trace: Path) -> set[str]:
         return {name for (name,) in opened.rows("SELECT DISTINCT process FROM threads")}
 
 
-def launcher(kind: str) -> tuple[list[str], str]:
-    """The launcher's words for three ranks, and the program built for it."""
-    needs(f"mpirun.{kind}")
-    program = compiled(PROGRAMS / "mpi_ranks.c", flags=("-O1", "-lpthread"), compiler=f"mpicc.{kind}")
-    return [shutil.which(f"mpirun.{kind}") or "", *LAUNCHERS[kind], "-n", "3"], str(program)
-
-
 @pytest.mark.parametrize("kind", LAUNCHERS)
 @pytest.mark.parametrize("backend", ["emulate", "faults"])
 def test_a_launcher_s_ranks_in_one_trace(tmp_path: Path, kind: str, backend: str) -> None:
     if backend == "faults":
         needs("perf")
-    words, program = launcher(kind)
+    words, program = launcher(kind, 3), built(RANKS, kind)
     trace = tmp_path / "t.db"
     command = [str(BIN / "nprof"), "record", "--backend", backend, "-o", str(trace), "--multiprocess"]
-    done = with_environment([*command, *words, program], ROOT_MAY)
+    done = run_job([*command, *words, program], tmp_path)
     assert done.returncode == 0, done.stderr
     assert processes(trace) == {"r0", "r1", "r2"}
     with Trace.open(trace) as opened:
@@ -60,13 +45,21 @@ def test_a_launcher_s_ranks_in_one_trace(tmp_path: Path, kind: str, backend: str
             "SELECT r.process, count(*) FROM samples s JOIN regions r USING (region)"
             " WHERE r.kind IN ('heap', 'mmap') AND r.bytes >= 1048576 GROUP BY 1 ORDER BY 1"
         )
+        sent = opened.rows("SELECT rank, peer, bytes, count FROM messages WHERE kind = 'sent' ORDER BY rank")
+        (ours,) = opened.rows(
+            "SELECT count(*) FROM samples JOIN regions USING (region) WHERE name LIKE 'numaplan_messages%'"
+        )
+        assert opened.meta["messages"] == {"openmpi": "monitoring", "mpich": "pmpi"}[kind]
     assert {name for name, _ in blocks} >= {"r0", "r1", "r2"}
+    assert sent == [(rank, (rank + 1) % 3, 4096 * 8, 1) for rank in range(3)]
+    assert backend == "faults" or ours == (0,)
 
 
 def test_ranks_that_each_start_the_recorder(tmp_path: Path) -> None:
     for rank in ("0", "11"):
         command = [str(BIN / "nprof"), "record", "--backend", "emulate", "--multiprocess", "--period", "10"]
-        done = with_environment([*command, "-o", str(tmp_path / "t.db"), "/bin/true"], {"PMI_RANK": rank})
+        words = [*command, "-o", str(tmp_path / "t.db"), "/bin/true"]
+        done = run_job(words, tmp_path, {"PMI_RANK": rank})
         assert done.returncode == 0, done.stderr
     assert names(tmp_path) == ["t.r0.db", "t.r11.db"]
     assert processes(tmp_path / "t.r11.db") == {"r11"}
@@ -74,9 +67,8 @@ def test_ranks_that_each_start_the_recorder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", LAUNCHERS)
 def test_a_rank_s_trace_says_which_of_which_job_it_is(tmp_path: Path, kind: str) -> None:
-    words, _ = launcher(kind)
     command = [
-        *words,
+        *launcher(kind, 3),
         str(BIN / "nprof"),
         "record",
         "--backend",
@@ -85,7 +77,7 @@ def test_a_rank_s_trace_says_which_of_which_job_it_is(tmp_path: Path, kind: str)
         "--period",
         "10",
     ]
-    done = with_environment([*command, "-o", str(tmp_path / "t.db"), "/bin/true"], ROOT_MAY)
+    done = run_job([*command, "-o", str(tmp_path / "t.db"), "/bin/true"], tmp_path)
     assert done.returncode == 0, done.stderr
     jobs = set()
     for rank in range(3):
