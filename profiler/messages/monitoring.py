@@ -16,7 +16,7 @@ _SETTINGS = {"enable": "2", "enable_output": "3"}  # collectives apart; into a f
 _KINDS = {"E": "sent", "I": "collective", "S": "put", "R": "get"}
 _ROW = re.compile(r"([EISR])\t([0-9]{1,8})\t([0-9]{1,8})\t([0-9]{1,18}) bytes\t([0-9]{1,18}) msgs sent\b")
 _FILE = re.compile(r"rank\.([0-9]{1,8})\.prof")
-# native/recorder/monitoring.c: has a rank that ends without MPI_Finalize write, too, and tells of what is missed.
+# native/recorder/monitoring.c has a rank that ends without MPI_Finalize write, too, and tells what is missed.
 _FOLDER = "NUMAPLAN_MONITORING"
 _PERSISTENT = "what persistent requests send is not counted: record with --messages pmpi"
 _PREFIX = "OMPI_MCA_pml_monitoring_"
