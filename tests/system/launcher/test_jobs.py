@@ -16,7 +16,7 @@ from numaplan.mapper import JobPlan
 from tests.support.commands import needs, succeed
 from tests.support.hosts import Hosts, hosts, slurm, with_our_commands
 from tests.support.jobs import ORDER, job_of
-from tests.support.programs import PROGRAMS, compiled
+from tests.support.programs import EXAMPLES, PROGRAMS, compiled
 
 pytestmark = pytest.mark.system
 STARTS = int(os.environ.get("NUMAPLAN_STARTS", "1"))
@@ -104,6 +104,27 @@ def test_every_rank_and_thread_is_where_the_plan_has_it(
         total = json.loads(succeed("nmap", "show", folder, "--json"))
         assert total["ok"] and total["ranks"] == total["total"]["ranks_as_planned"] == len(ORDER)
         assert total["total"]["threads_as_planned"] == len(planned_cpus(job))
+
+
+def sent(on: Hosts) -> int:
+    """Bytes that h0 has sent to other hosts."""
+    told = json.loads(on.run(["ip", "-json", "-statistics", "link", "show", "eth0"], on.folder).stdout)
+    return int(told[0]["stats64"]["tx"]["bytes"])
+
+
+def test_a_plan_keeps_bytes_on_their_host(four: Hosts, tmp_path: Path) -> None:
+    """Ranks that talk to the next but one: in rank order all of it goes to the other host."""
+    needs("mpirun.openmpi")
+    example = compiled(EXAMPLES / "every_second.c", flags=("-O2", "-pthread"), compiler="mpicc.openmpi")
+    job_of((str(example),), order=("h0", "h1", "h0", "h1")).save(tmp_path / "job.json")
+    line = succeed("nmap", "export", "job.json", "--format", "openmpi", cwd=tmp_path).decode()
+    begun = sent(four)
+    four.run(["mpirun.openmpi", "--host", "h0:2,h1:2", "--bind-to", "none", example], tmp_path)
+    in_order = sent(four) - begun
+    done = four.run(["sh", "-ec", line], tmp_path, **with_our_commands({}))
+    assert done.returncode == 0, done.stderr
+    assert in_order > 20 * 2 * 4096 * 8 * 2  # steps, edges, doubles in bytes, ranks
+    assert 10 * (sent(four) - begun - in_order) < in_order
 
 
 def test_a_missing_host_and_a_rank_too_many_do_not_stop_the_job(four: Hosts, tmp_path: Path) -> None:
