@@ -30,6 +30,7 @@ BENCHMARKS = {
     "simulator": ("benchmarks.simulator.speed", "160 threads for 1,000 simulated seconds, by policy"),
     "lab": ("benchmarks.lab", "boot time and the cost of counting"),
     "online": ("benchmarks.online", "what the loop of nlaunch --online costs a program that needs nothing"),
+    "messages": ("benchmarks.messages", "what recording the messages of MPI's ranks costs a rank"),
     "online_lab": ("benchmarks.online_lab", "local share by online policy and by the kernel, in the lab"),
 }
 DEFAULT = ("emulation", "perfdata", "communication", "kernels", "mapping", "launcher")

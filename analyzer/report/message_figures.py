@@ -24,8 +24,7 @@ def message_sentences(messages: RankMessages | None) -> list[str]:
         return [f"the {messages.ranks:,} ranks send each other no messages"]
     sentences = [
         f"the {messages.ranks:,} ranks send each other {in_bytes(total)} in {in_count(count)} messages, "
-        f"{len(messages.rank):,} of {messages.ranks * (messages.ranks - 1):,} pairs of them"
-        + _left_out(messages)
+        f"{len(messages.rank):,} of {messages.ranks * (messages.ranks - 1):,} pairs" + _left_out(messages)
     ]
     if total:
         sentences.append(_strongest(messages, total))
@@ -47,7 +46,7 @@ def _strongest(messages: RankMessages, total: float) -> str:
 
 def _left_out(messages: RankMessages) -> str:
     left = messages.ranks - len(messages.recorded)
-    return f" (what {left:,} of them send is not known)" if left > 0 else ""
+    return f" (of {left:,} rank{'s' * (left > 1)} it is not known)" if left > 0 else ""
 
 
 def message_document(messages: RankMessages | None) -> dict[str, Any]:
@@ -61,9 +60,9 @@ def message_document(messages: RankMessages | None) -> dict[str, Any]:
             "rank": messages.rank.tolist(),
             "peer": messages.peer.tolist(),
             "bytes": messages.bytes.tolist(),
-            "count": messages.count.tolist(),
+            "messages": messages.count.tolist(),
             "kinds": {
-                kind: {"bytes": size, "count": count} for kind, (size, count) in messages.kinds.items()
+                kind: {"bytes": size, "messages": count} for kind, (size, count) in messages.kinds.items()
             },
         }
     }

@@ -10,13 +10,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from numaplan.analyzer import FalseSharing, analyze_trace, page_accesses, region_uses
+from numaplan.analyzer import FalseSharing, analyze_trace, page_accesses, rank_messages, region_uses
 from numaplan.analyzer.report.page import write_report
 from numaplan.analyzer.report.tables import lines_table
 from numaplan.mapper import PlanOptions, make_plan
 from numaplan.mapper.planning.compare import method_costs
 from numaplan.mapper.workload.from_trace import workload_of_trace
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, Trace, TraceWriter
+from tests.support.traces import write_trace
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
@@ -124,6 +125,25 @@ def test_every_chart_is_drawn(
     assert len(sections) == charts
     assert document.count('class="main-svg"') >= charts
     assert "<title>owned" not in document
+
+
+def test_a_thousand_ranks_are_drawn(chromium: str, tmp_path: Path) -> None:
+    ranks, page = 1000, tmp_path / "report.html"
+    trace = write_trace(
+        tmp_path / "trace.db",
+        {"time_ns": np.arange(ranks), "thread": np.arange(ranks)},
+        [(rank, f"r{rank}", "0", 9 + rank, 9 + rank, "halo", 0, -1) for rank in range(ranks)],
+        messages=[
+            (rank, (rank + step) % ranks, "sent", 1 << 20, 9, -1) for rank in range(ranks) for step in (1, 30)
+        ],
+    )
+    with Trace.open(trace) as job:
+        write_report(job, page, messages=rank_messages([job]))
+    assert page.stat().st_size < 6_000_000
+    document, console = opened(chromium, page, tmp_path / "profile")
+    assert console == [] and 'data-state="drawn"' in document and 'data-charts="4"' in document
+    section = document[document.index('id="messages"') :]
+    assert "One cell is 5 by 5 ranks" in section[: section.index("</section>")]
 
 
 def test_every_method_is_shown_beside_a_plan(chromium: str, tmp_path: Path) -> None:
