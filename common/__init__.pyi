@@ -14,6 +14,7 @@ from .console import (
     print_json as print_json,
     print_lines as print_lines,
     printable as printable,
+    printable_json as printable_json,
     shell_line as shell_line,
     tell as tell,
 )

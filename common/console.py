@@ -58,14 +58,19 @@ def print_lines(*lines: str) -> None:
     sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
 
 
-def print_json(data: bytes) -> None:
-    """A JSON document on stdout; what a terminal could take for a command is escaped, as JSON has it."""
-    text = data.decode()
+def printable_json(data: bytes) -> str:
+    """A JSON document with one line end, in which what a terminal could take for a command is escaped."""
+    text = data.decode().rstrip("\n")
     if not text.isascii():
         text = "".join(
             letter if letter.isprintable() or letter == "\n" else _escaped(letter) for letter in text
         )
-    sys.stdout.write(text.replace("\x7f", "\\u007f") + "\n")
+    return text.replace("\x7f", "\\u007f") + "\n"
+
+
+def print_json(data: bytes) -> None:
+    """The same on stdout."""
+    sys.stdout.write(printable_json(data))
 
 
 def _escaped(letter: str) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from numaplan.common import Option, check_output, write_document
 
-from .guest import GuestCommand, print_json
+from .guest import GuestCommand, print_result
 
 
 class CompareCommand(GuestCommand, frozen=True):
@@ -37,7 +37,7 @@ class CompareCommand(GuestCommand, frozen=True):
             check_output(path)
         result, verdicts = comparing.compare(self.request(), self.configs, self.repeat, self.gate, say)
         if self.as_json:
-            print_json(result)
+            print_result(result)
         else:
             show_compare(result, sys.stdout)
         if self.junit:

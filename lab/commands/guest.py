@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from numaplan.common import Argument, Command, Json, Option, reviewable_json
+from numaplan.common import Argument, Command, Json, Option, print_json, reviewable_json
 
 if TYPE_CHECKING:
     from ..runs.session import Request
@@ -52,6 +52,6 @@ class GuestCommand(Command, frozen=True):
         )
 
 
-def print_json(document: msgspec.Struct) -> None:
-    """Print it, indented."""
-    print(reviewable_json(msgspec.to_builtins(document)).decode(), end="")
+def print_result(document: msgspec.Struct) -> None:
+    """Print it, one thing a line."""
+    print_json(reviewable_json(msgspec.to_builtins(document)))

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from numaplan.common import Option, check_output, write_document
 
-from .guest import GuestCommand, print_json
+from .guest import GuestCommand, print_result
 
 
 class RunCommand(GuestCommand, frozen=True):
@@ -39,7 +39,7 @@ class RunCommand(GuestCommand, frozen=True):
         if self.counts:
             write_document(self.counts, counts_csv(result))
         if self.as_json:
-            print_json(result)
+            print_result(result)
         else:
             show_run(result, sys.stderr)
         if result.timed_out:

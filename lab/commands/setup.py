@@ -33,11 +33,11 @@ class DoctorCommand(Command, frozen=True):
 
     def run(self) -> None:
         from ..setup.doctor import diagnose, show_diagnosis
-        from .guest import print_json
+        from .guest import print_result
 
         diagnosis = diagnose()
         if self.as_json:
-            print_json(diagnosis)
+            print_result(diagnosis)
         else:
             show_diagnosis(diagnosis)
         if not diagnosis.ok:

@@ -1,10 +1,9 @@
 """`nmap analyze` and `nmap report`: what a trace says, on the terminal, as files and as one page."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from numaplan.common import Argument, Json, NotSoError, Option, UsageError
+from numaplan.common import Argument, Json, NotSoError, Option, UsageError, print_json
 
 from .workload import PartCommand, say
 
@@ -122,7 +121,7 @@ class AnalyzeCommand(PartCommand, frozen=True, kw_only=True):
             document = analysis_document(analysis, regions, lines, sentences, *by_phase)
             document |= runs_document(self.traces, analyses, agreements, stable) | inputs
             document |= message_document(messages)
-            sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
+            print_json(msgspec.json.encode(document))
         else:
             show_analysis(analysis, regions, sentences)
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from numaplan.common import Json, Option, print_lines
+from numaplan.common import Json, Option, print_json, print_lines
 
 from .workload import OneTrace, WorkloadCommand, say
 
@@ -52,7 +52,7 @@ class CheckCommand(WorkloadCommand, frozen=True):
             verdict.today.save(self.baseline)
             say([f"{self.baseline}: now today's best plan; the verdict is on the old one"])
         if self.as_json:
-            print(to_document(verdict))
+            print_json(to_document(verdict))
         else:
             print_lines(*verdict.lines)
         return 0 if verdict.ok or self.update else 1

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from numaplan.common import Json, Option
+from numaplan.common import Json, Option, print_json
 
 from .workload import MachineName, OneTrace, WorkloadCommand, say
 
@@ -29,7 +29,7 @@ class CompareCommand(WorkloadCommand, frozen=True):
         say([*workload.notes, *(workload.not_balanced if self.objective != "time" else ())])
         rows = compare(workload, target, self.methods, self.objective, seed=self.seed, effort=self.effort)
         if self.as_json:
-            print(to_document(rows))
+            print_json(to_document(rows))
             return
         from .draw import show_comparison
 

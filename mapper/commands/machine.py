@@ -1,10 +1,9 @@
 """`nmap machine`: show a machine."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
-from numaplan.common import Argument, Command, Json, Option, UsageError
+from numaplan.common import Argument, Command, Json, Option, UsageError, print_json
 
 
 class MachineCommand(Command, frozen=True):
@@ -38,7 +37,7 @@ class MachineCommand(Command, frozen=True):
                 raise UsageError(f"--sysfs {self.sysfs}: {what}", hint)
         machine = Machine.load(self.source if self.sysfs is None else f"{self.sysfs}/")
         if self.as_json:
-            sys.stdout.write(machine.to_json().decode())
+            print_json(machine.to_json())
             return
         from .draw import show_machine
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from numaplan.common import Argument, Json, Option, UsageError, print_lines
+from numaplan.common import Argument, Json, Option, UsageError, print_json, print_lines
 
 from .reduce import Engine
 from .workload import MachineName, WorkloadCommand, say
@@ -126,7 +126,7 @@ class PlanCommand(WorkloadCommand, frozen=True):
         output = self.output or Path("plan.json")
         planned.plan.save(output)
         if self.as_json:
-            print(answer(planned, output))
+            print_json(answer(planned, output))
             return
         say(planned.notes)
         print_lines(*summary(planned.plan, output, planned.larger))

@@ -226,10 +226,10 @@ def _program(argv: Sequence[str]) -> str:
     return argv[0].rpartition("/")[2] if argv else ""
 
 
-def to_document(verdict: Verdict) -> str:
+def to_document(verdict: Verdict) -> bytes:
     """The answer of `nmap check --json`."""
     content = {field: getattr(verdict, field) for field in _Document.__struct_fields__ if field != "schema"}
-    return msgspec.json.encode(_Document(schema=SCHEMA, **content)).decode()
+    return msgspec.json.encode(_Document(schema=SCHEMA, **content))
 
 
 def to_junit(verdict: Verdict) -> bytes:

@@ -97,9 +97,9 @@ def compare(
     return [msgspec.structs.replace(row, nodes=tuple(row.nodes[at] for at in lane.tolist())) for row in rows]
 
 
-def to_document(rows: list[Comparison]) -> str:
+def to_document(rows: list[Comparison]) -> bytes:
     """The answer of `nmap compare --json`."""
-    return msgspec.json.encode(_Document(SCHEMA, rows)).decode()
+    return msgspec.json.encode(_Document(SCHEMA, rows))
 
 
 def _run_timed(task: TimedTask, method: Method) -> Comparison:

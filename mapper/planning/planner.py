@@ -108,7 +108,7 @@ class _Answer(msgspec.Struct):
     scaling: ScalingFacts | msgspec.UnsetType = msgspec.UNSET
 
 
-def answer(planned: Planned, output: Path) -> str:
+def answer(planned: Planned, output: Path) -> bytes:
     """The answer of `nmap plan --json`, for a plan written to `output`."""
     plan = planned.plan
     words = str(output), plan.method, plan.objective, plan.alone
@@ -122,7 +122,7 @@ def answer(planned: Planned, output: Path) -> str:
         planned.larger,
         scaling_of(plan) or msgspec.UNSET,
     )
-    return msgspec.json.encode(found).decode()
+    return msgspec.json.encode(found)
 
 
 def plan_task(workload: Workload, machine: Machine, options: PlanOptions) -> tuple[PlanTask, Nodes]:

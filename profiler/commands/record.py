@@ -15,6 +15,7 @@ from numaplan.common import (
     check_output,
     is_asked_to_end,
     print_lines,
+    printable_json,
     shell_line,
     write_document,
 )
@@ -148,7 +149,8 @@ class RecordCommand(Command, frozen=True):
         if self.summary:
             import msgspec
 
-            write_document(self.summary, msgspec.json.encode(summary_document(recorded)))
+            document = printable_json(msgspec.json.encode(summary_document(recorded)))
+            write_document(self.summary, document.encode())
         if self.reduce:
             say(*reduce_to_parts(recorded[-1].trace, self.output))
         if len(recorded) < self.runs and is_asked_to_end():

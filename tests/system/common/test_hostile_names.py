@@ -7,6 +7,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from numaplan.machine import Machine
+from numaplan.profiler.backends.choice import backend_of
 from tests.support.commands import run
 from tests.support.traces import write_trace
 
@@ -78,6 +80,37 @@ def test_they_are_shown_as_text(files: Path, words: tuple[str, ...]) -> None:
     result = run(*words, cwd=files)
     assert b"internal error" not in result.stderr
     assert_plain(result.stdout + result.stderr)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("nprof", "info", "trace.db"),
+        ("nmap", "machine", "machine.json"),
+        ("nmap", "analyze", "trace.db"),
+        ("nmap", "compare", "trace.db", "--machine", "machine.json"),
+        ("nmap", "check", "trace.db", "--baseline", "plan.json"),
+        ("nmap", "plan", "trace.db", "--machine", "machine.json", "-o", "again.json"),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_json_is_text_that_means_them(files: Path, words: tuple[str, ...]) -> None:
+    result = run(*words, "--json", cwd=files)
+    assert result.returncode == 0, result.stderr
+    assert_plain(result.stdout)
+    assert isinstance(json.loads(result.stdout), dict)
+
+
+def test_a_summary_of_a_recording_is_text(tmp_path: Path) -> None:
+    if not backend_of("emulate").available(Machine.load("2x2")).ok:
+        pytest.skip("nothing can be recorded here")
+    trace = "\x1b[31m\x9b2J\u202e.db"
+    words = ("nprof", "record", "--backend", "emulate", "--period", "100", "-o", trace)
+    result = run(*words, "--summary", "summary.json", "--", "true", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    written = (tmp_path / "summary.json").read_bytes()
+    assert_plain(written)
+    assert json.loads(written)["runs"][0]["trace"] == trace
 
 
 def test_files_for_others_can_be_read(files: Path) -> None:

@@ -13,8 +13,8 @@ from numaplan.mapper.workload.from_trace import workload_of_trace
 from numaplan.mapper.workload.larger_inputs import LargerInput
 from numaplan.mapper.workload.part import Part
 from numaplan.profiler import LEVEL_CODE, Machine
+from tests.support.timed import workload
 from tests.support.traces import write_trace
-from tests.unit.mapper.test_time import workload
 
 PAGE, START, ROUNDS = 4096, 1 << 24, 60
 SIZES = tuple(1 << power for power in range(16, 26))  # 64K to 32M

@@ -1,0 +1,89 @@
+"""The objective `time`: how many nodes, caches and cpus threads are given."""
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from numaplan.mapper.plan_file.export import export_plan
+from numaplan.mapper.plan_file.summary import summary
+from tests.support.timed import PAIRS, nodes_of, plan_of, plan_on, workload
+
+
+def test_few_threads_that_share_take_few_nodes() -> None:
+    everyone = {(one, other): 1e6 for one in range(4) for other in range(one)}
+    assert len(set(nodes_of(plan_of(workload(lines=everyone), "4x4")))) == 1
+    assert len(set(nodes_of(plan_of(workload(lines=everyone), "4x2")))) == 2
+
+
+def test_threads_that_seldom_run_together_need_no_cpus_of_their_own() -> None:
+    everyone = {(one, other): 1e6 for one in range(4) for other in range(one)}
+    plan = plan_of(workload(lines=everyone, together=0.0), "4x2")
+    assert len(set(nodes_of(plan))) == 1
+
+
+def test_nodes_are_filled_by_the_threads_that_run_at_a_time() -> None:
+    """Of twenty threads eight are busy, each with all of these: as few nodes as have cpus for them."""
+    busy = range(5, 13)
+    work = workload(20, lines={(one, other): 1e4 for one in busy for other in busy if other < one})
+    assert work.use is not None
+    runs = np.array([0.02] * 5 + [1.0] * 8 + [0.02] * 7)
+    use = replace(work.use, accesses=1e7 * runs, together=runs * (1 - np.eye(20)))
+    nodes = nodes_of(plan_of(replace(work, use=use), "4x4"))
+    assert sorted(np.bincount([nodes[thread] for thread in busy], minlength=4).tolist()) == [0, 0, 4, 4]
+
+
+def test_a_node_with_several_caches_is_planned_by_cache() -> None:
+    content = {
+        "schema": "numaplan/machine/1",
+        "nodes": [{"id": 0, "cpus": list(range(8))}],
+        "cores": [{"cpus": [cpu], "node": 0, "l3": cpu // 2} for cpu in range(8)],
+    }
+    work = workload(lines=PAIRS | {(0, 1): 5e5})
+    plan = plan_on(content, work)
+    cache = [thread.cpus[0] // 2 for thread in plan.threads]
+    assert cache[0] == cache[3] != cache[1] == cache[2]
+    assert plan.predicted.cache_share == pytest.approx(0.2)
+    assert plan.predicted.cache_baselines == {"compact": 1, "scatter": 1}  # one thread a cache
+    assert any(line.startswith("between L3 caches       20.0%") for line in summary(plan))
+    assert plan_on(content, work, objective="balanced").predicted.cache_share == 1  # as its loads are
+    one = plan_on(content | {"cores": []}, workload(lines=PAIRS))
+    assert one.predicted.cache_share == -1 and not any("L3" in line for line in summary(one))
+
+
+def test_more_threads_than_cpus_share_those_of_a_node() -> None:
+    plan = plan_of(workload(6), "2x2", method="compact")
+    assert all(len(thread.cpus) == 2 for thread in plan.threads)
+    gomp = export_plan(plan, "gomp").partition("\n")[0]
+    assert sorted(set(gomp.partition("=")[2].strip("'").split())) == ["0", "1", "2", "3"]
+
+
+def test_threads_with_little_to_do_take_no_cpu_from_those_that_work() -> None:
+    work = workload(6)
+    assert work.use is not None
+    work = replace(work, use=replace(work.use, accesses=np.array([1e7, 1e7, 1e5, 1e7, 1e7, 1e5])))
+    threads = plan_of(work, "2x2", method="compact").threads
+    assert sorted(thread.cpus for i, thread in enumerate(threads) if i not in (2, 5)) == [
+        (0,),
+        (1,),
+        (2,),
+        (3,),
+    ]
+    assert all(len(threads[light].cpus) == 2 for light in (2, 5))
+
+
+def test_polling_threads_do_not_share_cpus_for_a_little() -> None:
+    """They make few accesses and are seldom seen to run."""
+
+    def most_on_a_node(lines: float) -> int:
+        work = workload(6, lines={(one, other): lines for one in range(6) for other in range(one)})
+        assert work.use is not None
+        together = np.array([0.7] * 4 + [0.1] * 2) * (1 - np.eye(6))
+        use = replace(work.use, accesses=np.array([1e7] * 4 + [1e6] * 2), together=together)
+        return max(np.bincount(nodes_of(plan_of(replace(work, use=use), "2x4"))).tolist())
+
+    assert most_on_a_node(1e3) <= 4
+    assert most_on_a_node(1e7) == 6
+
+
+def test_a_machine_with_one_node_gives_each_thread_a_cpu() -> None:
+    assert [thread.cpus for thread in plan_of(workload(), "1x4").threads] == [(0,), (1,), (2,), (3,)]

@@ -1,0 +1,86 @@
+"""The objective `time`: threads of pools, any of which may do any piece of work."""
+
+import numpy as np
+import pytest
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from numaplan.mapper import Plan, PlanOptions
+from numaplan.mapper.plan_file.summary import summary
+from numaplan.mapper.planning.counted_pages import CountedPages
+from numaplan.mapper.planning.planner import plan_task
+from numaplan.mapper.planning.timed_task import TimedTask
+from numaplan.profiler import Machine
+from tests.support.timed import BY_ROW, PAIRS, plan_of, plan_on, workload
+
+
+def test_threads_of_a_pool_have_cpus_in_common_and_the_mean_is_predicted() -> None:
+    work = workload(lines=PAIRS, users=[[0, 1, 2, 3]], keeps=False)
+    plan = plan_of(work, "4x2")
+    assert {thread.pool for thread in plan.threads} == {1}
+    cpus = {thread.cpus for thread in plan.threads}
+    assert len(cpus) == 1 and len(next(iter(cpus))) == 4  # two nodes hold it
+    assert any(line.startswith("  pool 1 of 4 threads") for line in summary(plan))
+    assert Plan.from_json(plan.to_json()) == plan
+    assert plan.predicted.memory_share == pytest.approx(0.5, abs=0.02)
+    alone = {thread.pool for thread in plan_of(workload(lines=PAIRS), "4x2").threads}
+    assert alone == {UNSET}
+
+
+def test_threads_of_a_pool_that_come_back_to_what_they_touched_first_stay_on_a_node() -> None:
+    work = workload(lines=PAIRS, users=[[0, 1, 2, 3]], keeps=False)
+    assert work.pages is not None
+    rows = np.flatnonzero(work.pages.page % 4 == work.pages.thread)  # each page has one user, who touches it
+    columns = {name: getattr(work.pages, name)[rows] for name in BY_ROW if name != "toucher"}
+    pages = replace(work.pages, **columns, toucher=work.pages.thread[rows])
+    work = replace(work, pages=pages)
+    plan = plan_of(work, "4x2")
+    assert {thread.pool for thread in plan.threads} == {1}
+    assert sorted(thread.cpus for thread in plan.threads) == [(0, 1), (0, 1), (2, 3), (2, 3)]
+    assert plan.memory == () and plan.predicted.memory_share == 1.0  # whoever they are, they come back
+
+
+def test_a_pool_is_on_as_many_cpus_as_it_runs_threads() -> None:
+    task, _ = plan_task(workload(keeps=False), Machine.load("2x4"), PlanOptions())
+    cpus = TimedTask(task).cpus
+    assert cpus.spread(np.array([0, 0, 0, 1])).tolist() == [0, 0, 1, 1]
+    task, _ = plan_task(workload(keeps=False), Machine.load("4x2"), PlanOptions())
+    cpus = TimedTask(task).cpus
+    assert cpus.spread(np.array([1, 1, 1, 1])).tolist() == [1, 1, 1, 1]
+    assert cpus.spread(np.array([1, 1, 1, 1]), wider=True).tolist() == [0, 0, 1, 1]
+
+
+def test_a_pool_is_taken_to_be_in_all_its_caches_alike() -> None:
+    content = {
+        "schema": "numaplan/machine/1",
+        "nodes": [{"id": 0, "cpus": list(range(4))}],
+        "cores": [{"cpus": [cpu], "node": 0, "l3": cpu // 2} for cpu in range(4)],
+    }
+    plan = plan_on(content, workload(lines=PAIRS, users=[[0, 1, 2, 3]], keeps=False))
+    assert {len(thread.cpus) for thread in plan.threads} == {4}
+    assert plan.predicted.cache_share == pytest.approx(0.5)
+
+
+def test_who_sets_up_memory_alone_keeps_its_node_though_it_is_of_a_pool() -> None:
+    lines = {(one, other): 1e6 for one in range(8) for other in range(one)}
+    work = workload(8, lines, users=[list(range(8))], keeps=False)
+    assert work.pages is not None and work.pages.before is not None
+    begun = replace(work.pages, before=2000 * work.pages.before, missed_before=400 * work.pages.before)
+    threads = plan_of(replace(work, pages=begun), "4x4").threads
+    assert threads[0].pool is UNSET and len(threads[0].cpus) == 4
+    assert {thread.pool for thread in threads[1:]} == {1}
+    assert all(len(thread.cpus) == 8 for thread in threads[1:])
+
+
+def test_who_goes_from_node_to_node_leaves_what_was_its_own() -> None:
+    pool = np.arange(4)
+    work = workload(users=[list(range(4))], keeps=False)
+    assert work.pages is not None
+    apart = np.eye(4) * 1000
+    pages = replace(work.pages, elsewhere=apart, elsewhere_missed=apart)  # small blocks of each
+    found = CountedPages(pages, [pool], work.threads)
+    assert found.staying == [False]
+    rows = np.array([0, 0, 1, 1])
+    near = found.near(rows)
+    assert near[2, 2] == near[2, 3] == pytest.approx((1 / 3 * 3 + 1) / 4)
+    assert CountedPages(pages, [], work.threads).near(rows)[2].tolist() == [0, 0, 1, 1]
