@@ -11,8 +11,9 @@ resolved path before the arguments, follow scripts to their interpreter, and tak
 environment, which the prefix gives to the program by `-E`: QEMU itself must not be preloaded.
 """
 
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from signal import SIGINT, SIGKILL, SIGTERM
@@ -180,14 +181,23 @@ def _tell(meter: SpoolMeter, progress: Progress) -> None:
 def warnings_of_children(
     processes: Sequence[ProcessSpool], identity: Identity, exit_code: int
 ) -> dict[str, str]:
-    """Warnings of children that a signal ended, maybe because of QEMU, and of those that still run."""
+    """Warnings of programs that were not emulated, of children that a signal ended, maybe because of QEMU,
+    and of those that still run.
+    """
     last = {process.pid: process for process in processes}  # of several programs in turn
     children = [one for one in identity.processes if one.parent and one.pid in last]
     running = [one for one in children if _is_alive(one.pid)]
-    ended = [one for one in children if one not in running and not last[one.pid].exits]
+    unseen = _not_emulated(last, identity)
+    gone = [one for one in children if one not in running and not last[one.pid].becomes]
+    ended = [one for one in gone if not last[one.pid].exits]
     if exit_code in (128 + number for number in (SIGINT, SIGTERM, SIGKILL)):
         ended = []  # all of them got one
     warnings = []
+    if unseen:
+        warnings.append(
+            f"{_listed(unseen)} became a program that was not emulated, and is not in the recording "
+            "from then on: one under another root, for another processor, or started by a static program"
+        )
     if ended:
         warnings.append(
             f"a signal ended {_listed(ended)}: if none does without nprof, this program cannot be emulated; "
@@ -199,6 +209,18 @@ def warnings_of_children(
             "it stay in the foreground (most daemons have an option for it)"
         )
     return {"warnings": "; ".join(warnings)} if warnings else {}
+
+
+def _not_emulated(last: Mapping[int, ProcessSpool], identity: Identity) -> list[ProcessRecord]:
+    """Those that became a program which is not, but for the shell of system(), of which that is known."""
+    known = {one.pid: one for one in identity.processes}
+    shell = os.path.realpath("/bin/sh")
+    unseen = [
+        known.get(pid, ProcessRecord(f"process {pid}", pid, "", (), "static", "", 0, -1))
+        for pid, process in last.items()
+        if process.becomes
+    ]
+    return [one for one in unseen if os.path.realpath(one.executable) != shell]
 
 
 def _listed(processes: Sequence[ProcessRecord]) -> str:

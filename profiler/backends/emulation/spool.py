@@ -26,6 +26,7 @@ HEADER_BYTES = 4096
 PAIRS = 1 << 20  # read at a time
 # (level, reach, whether the page is another node's) of samples -> their levels.
 EmulatedLevels = Callable[[NDArray[np.uint8], NDArray[np.int8], NDArray[np.bool_]], NDArray[np.uint8]]
+_EXIT, _EXEC = 1, 2  # how a process ends
 _HINT = "record again; the intermediate files were damaged"
 
 HEADER = np.dtype(
@@ -42,7 +43,7 @@ HEADER = np.dtype(
         ("origin_pid", "<i8"),
         ("origin_start_ns", "<i8"),
         ("footprint", "<u8"),
-        ("exits", "<u8"),
+        ("ends", "<u8"),
     ]
 )
 VERSION = 3
@@ -73,7 +74,8 @@ class ProcessSpool:
 
     start_ns: CLOCK_MONOTONIC; first_ns, last_ns and all other times: by the process's own clock, to which
     shift_ns is added; footprint: bytes of touched pages, at their most; origin: (pid, start_ns) of the image
-    that it was forked from, (0, 0) if none; exits: whether it ended itself, by no signal.
+    that it was forked from, (0, 0) if none; exits: whether it ended itself, by no signal; becomes: whether it
+    became another program, whose files are others, if it has any.
     """
 
     stem: Path
@@ -87,6 +89,7 @@ class ProcessSpool:
     shift_ns: int = 0
     footprint: int = 0
     exits: bool = True
+    becomes: bool = False
 
     def clock(self) -> NDArray[np.int64]:
         """Moments by the host's clock and by the process's own, (n, 2) int64, in the order of writing."""
@@ -140,7 +143,8 @@ def read_process(path: Path) -> ProcessSpool:
         max(int(header["last_ns"]), int(threads["end_ns"].max(initial=-1))),
         (int(header["origin_pid"]), int(header["origin_start_ns"])),
         footprint=int(header["footprint"]),
-        exits=bool(header["exits"]) or bool(threads["end_ns"].min(initial=0) >= 0),
+        exits=int(header["ends"]) == _EXIT or bool(threads["end_ns"].min(initial=0) >= 0),
+        becomes=int(header["ends"]) == _EXEC,
     )
 
 

@@ -40,7 +40,8 @@ void em_on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t 
     (void)id, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
     em_settle(t);
     em_cpus_asked(number, a1, a2, a3);
-    if (kind == CALL_EXIT_ALL) em_spool_exits();
+    if (kind == CALL_EXIT_ALL) em_spool_ends(EM_END_EXIT);
+    if (kind == CALL_EXEC) em_spool_ends(EM_END_EXEC);
     if (em_part_marked(number, a1)) return;
     if (em_options.fair || kind == CALL_UNMAP || t->late_count) {
         while (!t->holding && em_recording && !em_turn_take(t, true)) {
@@ -67,7 +68,8 @@ void em_on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t 
 
 void em_on_syscall_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_t result) {
     struct em_thread *t = em_thread_self(vcpu);
-    (void)id, (void)number;
+    (void)id;
+    if (em_guest_syscall(number) == CALL_EXEC) em_spool_ends(EM_END_UNKNOWN); /* it came back */
     em_cpus_answered(result);
     if (t->asked_at) em_clock_answered(t);
     if (t->futex_state == FUTEX_ASLEEP || t->futex_state == FUTEX_WAKING) em_futex_answered(t, result);

@@ -66,7 +66,7 @@ struct em_process_header {
     int64_t first_ns, last_ns;       /* by the recording's clock */
     int64_t origin_pid, origin_start_ns; /* the process that it was forked from, 0 if none: its clock goes on here */
     uint64_t footprint; /* bytes of the pages it had touched and not unmapped, at their most */
-    uint64_t exits;     /* 1: it ended itself, no signal did */
+    uint64_t ends; /* 1: it ends itself, no signal does; 2: it becomes another program, in a process of its own files */
 };
 
 /* An access that could not wait for its thread's turn (turns.c says when). */
@@ -94,30 +94,30 @@ struct em_recent_use {
 
 struct em_thread {
     struct em_thread_record record;
-    int64_t budget;    /* accesses until something must be decided; below zero: now */
-    int64_t granted;   /* what budget was set to */
+    int64_t budget; /* accesses until something must be decided; below zero: now */
+    int64_t granted; /* what budget was set to */
     struct cache_core core;
     int64_t turn_left; /* accesses left in this turn */
     int64_t turn_given; /* what is not yet counted of it: turn_left when it was last (part.c) */
-    int64_t gap_left;  /* accesses until the next sample */
+    int64_t gap_left; /* accesses until the next sample */
     int64_t turn_base; /* ns: time of the turn's start, 0 before the first */
-    int64_t position;  /* accesses since then: the time within the turn */
+    int64_t position; /* accesses since then: the time within the turn */
     uint64_t asked_at; /* where a system call under way puts the time, 0 if it does not */
     int64_t asked_host_ns;
     uint64_t random;
     uint32_t index; /* of its record */
-    bool holding;    /* has the turn */
+    bool holding; /* has the turn */
     bool block_open; /* the turn's header is written */
-    bool spinning;   /* gave up its turn in a spin loop */
+    bool spinning; /* gave up its turn in a spin loop */
     bool ended;
     bool pinned;
-    bool to_come;    /* counted among those whom the draw of turns waits for */
+    bool to_come; /* counted among those whom the draw of turns waits for */
     enum { FUTEX_NONE, FUTEX_ASLEEP, FUTEX_CAME, FUTEX_WAKING } futex_state;
     uint32_t futex_value; /* that it waits to change */
     uint64_t futex;
     cpu_set_t allowed; /* its own affinity, when pinned */
-    int32_t go;        /* futex of one that waits: whether it has the turn (turns.c) */
-    int64_t idle;      /* instructions executed without memory access */
+    int32_t go; /* futex of one that waits: whether it has the turn (turns.c) */
+    int64_t idle; /* instructions executed without memory access */
     struct em_window own; /* free schedule */
     struct em_late_access *late;
     uint32_t late_count, late_room;
@@ -132,8 +132,8 @@ struct em_options {
     uint64_t skip, take; /* accesses to leave out, and to record (0: all) */
     bool cached, fair;
     bool transfers; /* count who takes lines from whom; with the cache model */
-    bool uses;      /* count who uses which page; in turns */
-    bool runtime;   /* and what a thread runtime's code does */
+    bool uses; /* count who uses which page; in turns */
+    bool runtime; /* and what a thread runtime's code does */
     unsigned llc_own; /* how many of the last-level caches of several sizes are no larger than the machine's */
     bool part, marked; /* a shared word says when to record; so do the program's marks */
 };
@@ -293,7 +293,8 @@ void *em_spool_table(size_t bytes);
 struct page_use *em_spool_uses(void);
 void em_spool_uses_end(struct page_use *room);
 void em_spool_footprint(uint64_t bytes);
-void em_spool_exits(void);
+enum em_end { EM_END_UNKNOWN, EM_END_EXIT, EM_END_EXEC };
+void em_spool_ends(enum em_end how);
 void em_spool_open(int64_t now, int64_t first);
 void em_spool_time(int64_t now);
 void em_spool_clock(int64_t host, int64_t ours);

@@ -177,7 +177,7 @@ void em_spool_time(int64_t now) { header->last_ns = now; }
 
 void em_spool_footprint(uint64_t bytes) { header->footprint = bytes; }
 
-void em_spool_exits(void) { header->exits = 1; }
+void em_spool_ends(enum em_end how) { header->ends = how; }
 
 /* The host's clock and ours at one moment; the caller holds the clock's lock. */
 void em_spool_clock(int64_t host, int64_t ours) {

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,11 +24,30 @@ static const char *const CARRIED[] = {"NUMAPLAN_EMULATE_PREFIX", "NUMAPLAN_LOG",
 enum { CARRIED_COUNT = sizeof CARRIED / sizeof *CARRIED };
 static char *carried[CARRIED_COUNT]; /* NAME=VALUE, as this process was started with */
 
+static struct stat emulator; /* the file, as this process was started by it */
+
 struct room { /* in the frame of who calls exec; then the arrays and texts */
     char head[NP_HEAD]; /* first line of a script */
     char program[NP_PATH], self[NP_PATH];
     char *rest[];
 };
+
+/* The first word of the prefix. */
+static bool find_emulator(const char *prefix, struct stat *facts) {
+    char path[NP_PATH];
+    size_t length = strcspn(prefix, (char[]){SEPARATOR, 0});
+    if (length >= sizeof path) return false;
+    memcpy(path, prefix, length);
+    path[length] = 0;
+    return !stat(path, facts);
+}
+
+/* Under another root it may be missing, or another one, which knows no plugin. */
+static bool is_here(const char *prefix) {
+    struct stat now;
+    return !emulator.st_ino ||
+           (find_emulator(prefix, &now) && now.st_ino == emulator.st_ino && now.st_dev == emulator.st_dev);
+}
 
 void np_emulated_start(void) {
     size_t bytes = 0;
@@ -42,6 +62,7 @@ void np_emulated_start(void) {
         carried[i] = text;
         text = stpcpy(stpcpy(stpcpy(text, CARRIED[i]), "="), getenv(CARRIED[i])) + 1;
     }
+    if (!find_emulator(getenv(CARRIED[0]), &emulator)) emulator.st_ino = 0;
 }
 
 /* Of a native shell in between, too, where it does no harm. */
@@ -161,7 +182,7 @@ static void leave_out(struct np_exec *call, char **kept) {
 void np_emulated_change(struct np_exec *call, void *given) {
     struct room *room = given;
     const char *prefix = prefix_of(call->envp);
-    if (!prefix) {
+    if (!prefix || !is_here(prefix)) {
         leave_out(call, given);
         return;
     }

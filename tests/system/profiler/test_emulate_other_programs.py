@@ -1,0 +1,61 @@
+"""Programs that an emulated one starts and that cannot be emulated run as they are, and it is told."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from numaplan.profiler import Trace
+from tests.support.commands import run
+from tests.support.emulating import MARKS
+from tests.support.programs import PROGRAMS, compiled
+
+pytestmark = MARKS
+
+UNSEEN = "became a program that was not emulated"
+
+
+def recorded(folder: Path, *command: object) -> tuple[int, str]:
+    """How a program ended, and the warnings in its trace."""
+    words = ("nprof", "record", "--backend", "emulate", "--period", "50", "-o", folder / "t.db")
+    result = run(*words, "--", *command)
+    with Trace.open(folder / "t.db") as trace:
+        return result.returncode, trace.meta.get("warnings", "")
+
+
+@pytest.mark.parametrize("other", [False, True], ids=["no emulator", "another emulator"])
+@pytest.mark.parametrize("who", ["self", "child"])
+def test_under_another_root(tmp_path: Path, who: str, other: bool) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root may change the root")
+    program = compiled(PROGRAMS / "other_root.c")
+    root = tmp_path / "root"
+    (root / "usr/bin").mkdir(parents=True)
+    # It ends with 1 where it has no child to run.
+    shutil.copy(compiled(PROGRAMS / "static_parent.c", flags=("-static",)), root / "inside")
+    if other:
+        shutil.copy(root / "inside", root / "usr/bin/qemu-x86_64")
+        shutil.copy(root / "inside", root / "usr/bin/qemu-aarch64")
+    code, warnings = recorded(tmp_path, program, root, "/inside", who)
+    assert code == 1
+    assert f"{'p0' if who == 'self' else 'p0.1'} (other_root) {UNSEEN}" in warnings
+    assert "signal" not in warnings
+
+
+def test_a_child_of_a_static_program(tmp_path: Path) -> None:
+    parent = compiled(PROGRAMS / "static_parent.c", flags=("-static",))
+    code, warnings = recorded(tmp_path, parent, shutil.which("false"))
+    assert code == 1
+    assert UNSEEN in warnings and "signal" not in warnings
+
+
+def test_a_program_that_is_emulated_is_no_other(tmp_path: Path) -> None:
+    """An exec that fails, one that comes to be, and the shell of system()."""
+    code, warnings = recorded(tmp_path, "sh", "-c", "/nowhere/program; exec false")
+    assert (code, warnings) == (1, "")
+    code, warnings = recorded(
+        tmp_path, sys.executable, "-c", "import os; os.system('/nowhere/program; true')"
+    )
+    assert (code, warnings) == (0, "")
