@@ -25,6 +25,7 @@ BENCHMARKS = {
     ),
     "planning": ("benchmarks.planning", "nmap plan on a trace against Python's start with numpy and DuckDB"),
     "launcher": ("benchmarks.launcher", "what launching with a plan costs"),
+    "store": ("benchmarks.store", "finding a plan among 10,000 against being told which"),
     "starts": ("benchmarks.starts", "planned threads found in /proc over 50 starts of each kind of program"),
     "next_touch": ("benchmarks.next_touch", "cost of a page marked, moved by touch and by move_pages"),
     "simulator": ("benchmarks.simulator.speed", "160 threads for 1,000 simulated seconds, by policy"),

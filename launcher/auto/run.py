@@ -3,7 +3,6 @@
 from numaplan.common import NotSoError, NumaplanError
 from numaplan.mapper import StoredPlan
 
-from ..launch.launch import launch_checked
 from .start import Auto
 
 
@@ -29,6 +28,8 @@ def run(auto: Auto) -> int:
 
 def _run_with(auto: Auto, stored: StoredPlan) -> int | str:
     """The exit code; or why the plan could not be used after all, before the program was started."""
+    from ..launch.launch import launch_checked
+
     if not auto.search.found.exact:
         auto.say(f"none for this class of run: takes {stored.where}")
     try:

@@ -89,7 +89,6 @@ def write_file(folder: int, name: str, data: bytes) -> None:
             while left:
                 left = left[os.write(file, left) :]
             os.fchmod(file, stat.S_IMODE(os.fstat(file).st_mode) & ~_OTHERS)
-            os.fsync(file)
         finally:
             os.close(file)
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)

@@ -23,7 +23,7 @@ from .program_files import build_id_behind
 
 ENDING = ".json"
 EXECUTABLE = "executable"  # of a plan's provenance: the file that its build id is of
-_MOST_NAMES = 1000  # of a build's plans for a machine that are looked at
+_MOST_NAMES = 200  # of a build's plans for a machine that are looked at
 _MOST_MACHINES = 16
 _MOST_TRIED = 8
 _RANK = re.compile(r"r\d+")
@@ -135,7 +135,7 @@ class PlanStore:
 
     def _others(self, key: ProgramKey, machine: Machine, own: dict[Parts, None]) -> Iterator[Parts]:
         """The build's other plans, those that are nearest first; not those of another number of ranks."""
-        home = folder_of(machine.fingerprint)
+        home, digest = folder_of(machine.fingerprint), key.run.digest
         machines = [name for name in self.place.names((key.build,), _MOST_MACHINES) if name != home]
         ranked: list[tuple[bool, bool, Parts]] = []
         for folder in (home, *sorted(machines)):
@@ -144,7 +144,7 @@ class PlanStore:
                 ranks, threads, shape = read_class(name) or (key.run.ranks, 0, "")
                 other_team = bool(threads and key.run.threads and threads != key.run.threads)
                 if parts not in own and ranks == key.run.ranks and not other_team:
-                    ranked.append((folder != home, shape != key.run.digest, parts))
+                    ranked.append((folder != home, shape != digest, parts))
         yield from (parts for _, _, parts in sorted(ranked)[:_MOST_TRIED])
 
 
