@@ -132,11 +132,9 @@ int main(int argc, char **argv) {
         case 'o': one_sided(); break;
         default: allreduce(atoi(traffic)); traffic += strlen(traffic) - 1;
         }
+    if (*end) MPI_Barrier(MPI_COMM_WORLD); /* all have begun, and sent what they send */
     if (!strcmp(end, "abort") && rank == 1) MPI_Abort(MPI_COMM_WORLD, 3);
-    if (!strcmp(end, "exit")) {
-        MPI_Barrier(MPI_COMM_WORLD);
-        exit(0);
-    }
+    if (!strcmp(end, "exit")) exit(0);
     MPI_Finalize();
     free(out);
     free(in);

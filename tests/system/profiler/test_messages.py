@@ -142,16 +142,21 @@ def test_ranks_that_each_start_the_recorder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "way"), WAYS)
 def test_a_job_that_ends_without_mpi_finalize(tmp_path: Path, kind: str, way: str) -> None:
-    assert sums(record(tmp_path, kind, way, "r", "exit", code=None), "sent") == ring()
+    found = sums(record(tmp_path, kind, way, "r", "exit", code=None), "sent")
+    # With monitoring the first rank has what it sent; the launcher may kill the others before they have.
+    assert found == ring() if way == "pmpi" else found and found.items() <= ring().items()
 
 
 @pytest.mark.parametrize(("kind", "way"), WAYS)
 def test_a_rank_that_aborts_its_job(tmp_path: Path, kind: str, way: str) -> None:
-    trace = record(tmp_path, kind, way, "r", "abort", code=3)
-    assert sums(trace, "sent").items() >= {(1, 2): (ROUNDS * BLOCK, ROUNDS)}.items()
+    trace = record(tmp_path, kind, way, "r", "abort", code=None)
+    found = sums(trace, "sent")
     with Trace.open(trace) as opened:
         told = opened.meta.get("warnings", "")
-    assert ("no messages of rank" in told) == (way == "monitoring")
+    if way == "pmpi":
+        assert found == ring() and "no messages" not in told
+    else:  # the others are killed
+        assert found[1, 2] == (ROUNDS * BLOCK, ROUNDS) and "no messages of rank" in told
 
 
 def test_what_monitoring_misses_is_told(tmp_path: Path) -> None:
