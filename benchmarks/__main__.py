@@ -19,6 +19,7 @@ BENCHMARKS = {
     "mapping": ("benchmarks.mapping", "cost and time of every mapping method against the peers"),
     "balance": ("benchmarks.balance", "what balance costs best, CMLB and CMLB with swaps"),
     "scaling": ("benchmarks.scaling", "cost and time of best on sparse matrices of up to 16,384 threads"),
+    "jobs": ("benchmarks.jobs", "planning 1,000 ranks of 16 threads, and up to 10,000 ranks on hosts"),
     "small_recordings": (
         "benchmarks.small_recordings",
         "plans for 16 threads from recordings of 4 and 8, local share in the lab",

@@ -38,20 +38,25 @@ def make_job(folder: Path, peers: dict[int, list[int]], threads: int, machine: s
     return folder
 
 
-def make_part(rank: int, peers: dict[int, list[int]], threads: int, machine: Machine, pages: int = 8) -> Part:
-    """A rank whose threads share with their neighbours on a ring, each with pages of its own."""
-    rng = np.random.default_rng(rank)
+def ring_of(rank: int, threads: int) -> NDArray[np.float64]:
+    """(T, T) lines between neighbours on the ring of a rank's threads."""
     ring = np.zeros((threads, threads))
     if threads > 1:
         each = np.arange(threads)
-        ring[each, (each + 1) % threads] = rng.uniform(500, 1500, threads)
-        ring = ring + ring.T
+        ring[each, (each + 1) % threads] = np.random.default_rng(rank).uniform(5e5, 15e5, threads)
+        ring = np.maximum(ring, ring.T)
         np.fill_diagonal(ring, 0.0)
+    return ring
+
+
+def make_part(rank: int, peers: dict[int, list[int]], threads: int, machine: Machine, pages: int = 8) -> Part:
+    """A rank whose threads share with their neighbours on a ring, each with pages of its own."""
+    ring, rng = ring_of(rank, threads), np.random.default_rng((rank, 1))
     loads = rng.uniform(9000, 11000, threads)
     together = 1.0 - np.eye(threads)
     matrices = {
-        "comm": ring * 2,
-        "lines": ring * PERIOD,
+        "comm": ring * 2 / PERIOD,
+        "lines": ring,
         "together": together,
         "elsewhere": np.diag(loads / 10),
         "elsewhere_missed": np.diag(loads / 100),

@@ -116,7 +116,7 @@ def drawing(results: dict[str, Any]) -> str:
     for column, (name, rows) in enumerate(results.items()):
         for line, (what, key) in enumerate((("cost over best found", "ratio"), ("seconds", "seconds"))):
             parts.append(f'<g transform="translate({column * width},{line * height})">')
-            parts += _panel(f"{name}: {what}", rows, key, width, height)
+            parts += panel(f"{name}: {what}", rows, key, width, height, COLOURS)
             parts.append("</g>")
     for number, (label, colour) in enumerate(COLOURS.items()):
         parts.append(
@@ -125,9 +125,12 @@ def drawing(results: dict[str, Any]) -> str:
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _panel(title: str, rows: dict[str, Any], key: str, width: int, height: int) -> list[str]:
+def panel(
+    title: str, rows: dict[str, Any], key: str, width: int, height: int, colours: dict[str, str]
+) -> list[str]:
+    """Lines over the size in the rows' names, one a colour; seconds by their logarithm."""
     sizes = [int(label[2:]) for label in rows]
-    labels = [label for label in COLOURS if all(label in row for row in rows.values())]
+    labels = [label for label in colours if all(label in row for row in rows.values())]
     values = [[row[label][key] for row in rows.values()] for label in labels]
     low, high = (min(map(min, values)), max(map(max, values)))
     if key == "seconds":
@@ -151,5 +154,5 @@ def _panel(title: str, rows: dict[str, Any], key: str, width: int, height: int) 
     for label, line in zip(labels, values, strict=True):
         y = [height - 30 - (height - 62) * (value - low) / ((high - low) or 1.0) for value in line]
         points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
-        out.append(f'<polyline points="{points}" fill="none" stroke="{COLOURS[label]}" stroke-width="2"/>')
+        out.append(f'<polyline points="{points}" fill="none" stroke="{colours[label]}" stroke-width="2"/>')
     return out

@@ -53,26 +53,19 @@ def merge_analyses(analyses: Sequence[Analysis]) -> Analysis:
     keys = list(dict.fromkeys(key for analysis in analyses for key in thread_keys(analysis)))
     index = {key: number for number, key in enumerate(keys)}
     places = [np.array([index[key] for key in thread_keys(analysis)]) for analysis in analyses]
-    together, present = np.zeros((len(keys), len(keys))), np.zeros(len(keys))
-    comm, variance = np.zeros_like(together), np.zeros_like(together)
-    loads, misses = np.zeros(len(keys)), np.zeros(len(keys))
+    present, loads, misses = np.zeros((3, len(keys)))
     for analysis, place in zip(analyses, places, strict=True):
-        both = np.ix_(place, place)
-        together[both] += 1
-        comm[both] += analysis.comm
-        variance[both] += analysis.standard_error**2
         present[place] += 1
         loads[place] += analysis.loads
         misses[place] += analysis.misses
-    runs = np.maximum(together, 1)
+    comm, error, separate = _merged_matrices(analyses, places, present)
     timeline = _merged_timeline(analyses, places, present)
     ranges = divide_phases(timeline.smoothed)
-    separate = bool((together == 0).any())
     return replace(
         analyses[0],
         threads=_merged_threads(analyses, places, len(keys)),
-        comm=comm / runs,
-        standard_error=np.sqrt(variance) / runs,
+        comm=comm,
+        standard_error=error,
         loads=loads / present,
         misses=misses / present,
         timeline=timeline,
@@ -86,6 +79,34 @@ def merge_analyses(analyses: Sequence[Analysis]) -> Analysis:
         shared_samples=sum(analysis.shared_samples for analysis in analyses),
         notes=_merged_notes(analyses, separate),
     )
+
+
+def _merged_matrices(
+    analyses: Sequence[Analysis], places: Sequence[NDArray[np.int64]], present: Matrix
+) -> tuple[Matrix, Matrix, bool]:
+    """(N, N) communication and its standard error, and whether some threads were never recorded together.
+
+    Of ranks recorded apart only the blocks on the diagonal are written: of all the rest, which is nearly
+    everything where there are many, the system need not even give us memory.
+    """
+    comm, error = np.zeros((2, len(present), len(present)))
+    if present.max() == 1:
+        for analysis, place in zip(analyses, places, strict=True):
+            both = np.ix_(place, place)
+            comm[both], error[both] = analysis.comm, analysis.standard_error
+        return comm, error, True
+    together = np.zeros(comm.shape, np.int32)
+    for analysis, place in zip(analyses, places, strict=True):
+        both = np.ix_(place, place)
+        together[both] += 1
+        comm[both] += analysis.comm
+        error[both] += analysis.standard_error**2
+    separate = bool((together == 0).any())
+    np.maximum(together, 1, out=together)
+    comm /= together
+    np.sqrt(error, out=error)
+    error /= together
+    return comm, error, separate
 
 
 def compare_traces(first: Analysis, second: Analysis) -> Difference:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numaplan.analyzer import Analysis, RunAgreement
 
 
+MOST_ELSEWHERE = 4  # traces of other machines that are named
 SAME = 0.75  # of what a thread uses most in a run, that it must use most in each for it to have a role
 
 
@@ -68,6 +69,7 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
     sizes: list[PageCounts] = []
     names = dict(zip(keys, first.names, strict=True))
     uses = [(keys[:], first.use)] if first.use else []
+    elsewhere: list[str] = []
     for path in paths[1:]:
         with Trace.open(path) as whole, part.of(whole) as trace:
             samples = TraceSamples(trace)
@@ -78,6 +80,7 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
             for key, keeps in zip(own, roles.keeps.tolist(), strict=True):
                 kept[key] = kept.get(key, True) and keeps
             names |= {(row.process, row.path): row.name for row in trace.thread_rows}
+            elsewhere += _elsewhere(first, trace, path)
             agreement = _agreement(first, analysis, other, trace, path)
             analyses.append(other)
             agreements.append(agreement)
@@ -106,6 +109,9 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
     identity = _identity(compared)
     sources = {"traces": [digest(path) for path in paths], **part.recorded()}
     notes = [f"run {number}: {one.sentence()}" for number, one in enumerate(agreements, 2) if one]
+    notes += elsewhere[:MOST_ELSEWHERE]
+    if len(elsewhere) > MOST_ELSEWHERE:
+        notes.append(f"so are {len(elsewhere) - MOST_ELSEWHERE} more traces")
     if identity is not None and not identity["stable"]:
         keeps = tuple(kept[key] for key in first.threads)
         return replace(first, sources=sources, identity=identity, notes=(*notes, *first.notes), keeps=keeps)
@@ -133,6 +139,17 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
         apart=set().union(*seen) not in seen,
         sizes=tuple(sizes),
     )
+
+
+def _elsewhere(first: Workload, trace: Trace, path: Path) -> list[str]:
+    """What to say of a trace of another machine than the first one's."""
+    there, here = trace.machine, first.machine
+    if here is None or there.fingerprint == here.fingerprint:
+        return []
+    return [
+        f"{path}: recorded on another machine ({there.name or 'unnamed'}) than the first"
+        f" ({here.name or 'unnamed'}), which the plan is for unless --machine names one"
+    ]
 
 
 def _resized(one: PageCounts, other: PageCounts) -> bool:

@@ -26,6 +26,7 @@ def record(
     seed: int = 0,
     cpus: list[int] | None = None,
     halves: bool = False,
+    machine: str = "4x2",
 ) -> Path:
     """Roles 2k and 2k+1 share a page each and hardly anything else; roles[i]: what thread i does.
 
@@ -56,7 +57,7 @@ def record(
     names = ["0", *(f"0.{number}" for number in range(1, THREADS))]
     threads = [(i, process, name, i, 1, "t", 0, -1) for i, name in enumerate(names)]
     regions = [(0, process, "heap", "app+0x1", build, START, 4 * PAGE, 0, 1, 0, -1)]
-    return write_trace(path, samples, threads, regions, {"period": 100, "build_id": build}, "4x2")
+    return write_trace(path, samples, threads, regions, {"period": 100, "build_id": build}, machine)
 
 
 def test_runs_that_agree_are_averaged_and_said_to_be_stable(tmp_path: Path) -> None:
@@ -120,6 +121,18 @@ def test_ranks_recorded_apart_are_put_side_by_side(tmp_path: Path) -> None:
             pair = run.offset // PAGE
             name = "0" if pair == 0 else f"0.{2 * pair}"
             assert run.node == seats[region.region.process, name]
+
+
+def test_traces_of_unlike_machines_are_named(tmp_path: Path) -> None:
+    paths = [
+        record(tmp_path / f"r{rank}.db", process=f"r{rank}", machine=("4x2", "4x2", "2x8")[rank])
+        for rank in range(3)
+    ]
+    said = [note for note in workload_of_traces(paths).notes if "another machine" in note]
+    assert said == [
+        f"{paths[2]}: recorded on another machine (2x8) than the first (4x2), which the plan is for unless"
+        " --machine names one"
+    ]
 
 
 def test_today_is_where_threads_were_recorded(tmp_path: Path) -> None:
