@@ -11,7 +11,7 @@ from benchmarks.job_instances import halo, make_job
 from numaplan.machine import Cluster
 from numaplan.mapper import JobPlan
 from numaplan.mapper.commands.main import main
-from tests.support.commands import one_line_error, run, succeed
+from tests.support.commands import clean_environment, one_line_error, run, succeed
 
 
 @pytest.fixture(scope="module")
@@ -64,26 +64,38 @@ def test_processes_give_the_same_bytes(job: Path, tmp_path: Path) -> None:
     )
 
 
+# However busy the machine is: whoever waits for a connection waits long.
 DASK = """
 import sys
 from pathlib import Path
 from distributed import LocalCluster
+from numaplan.common import engines
 from numaplan.mapper.commands.main import main
 
+engines._CONNECT_S = 300
 if __name__ == "__main__":
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as hosts:
+    where = {"processes": False, "protocol": "tcp://", "host": "127.0.0.1", "dashboard_address": None}
+    with LocalCluster(n_workers=2, threads_per_worker=1, **where) as hosts:
         Path("address").write_text(hosts.scheduler_address)
         words = ["--cluster", sys.argv[2], "-o", "dask.json", "--engine", f"dask:{hosts.scheduler_address}"]
         code = main(["plan", sys.argv[1], *words])
     sys.exit(code)
 """
+PATIENT = {
+    "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "300s",
+    "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "300s",
+}
 
 
 def test_dask_gives_the_same_bytes(job: Path, tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     (tmp_path / "call.py").write_text(DASK)
     done = subprocess.run(
-        [sys.executable, "call.py", str(job), CLUSTER], cwd=tmp_path, capture_output=True, check=False
+        [sys.executable, "call.py", str(job), CLUSTER],
+        cwd=tmp_path,
+        env={**clean_environment(), **PATIENT},
+        capture_output=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr.decode()
     assert (tmp_path / "dask.json").read_bytes() == planned(job, tmp_path / "a", "--engine", "local:1")
