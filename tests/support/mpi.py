@@ -43,4 +43,4 @@ def run_job(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command in which a job is started; more: of its environment."""
     environment = {**clean_environment(), **ENVIRONMENT, **(more or {})}
-    return subprocess.run(words, cwd=cwd, env=environment, capture_output=True, timeout=120, check=False)
+    return subprocess.run(words, cwd=cwd, env=environment, capture_output=True, timeout=240, check=False)

@@ -106,7 +106,7 @@ def test_what_is_sent_is_counted_exactly(tmp_path: Path, kind: str, way: str) ->
     assert sums(trace, "sent") == together(ring(), halo(), all_to_all(), workers())
     with Trace.open(trace) as opened:
         assert opened.meta["messages"] == way
-        assert "warnings" not in opened.meta
+        assert "messages" not in opened.meta.get("warnings", "")
 
 
 @pytest.mark.parametrize("kind", ["openmpi", "mpich"])
