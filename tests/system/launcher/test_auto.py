@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from numaplan.mapper import Plan
@@ -134,8 +135,8 @@ def test_the_program_is_this_process_with_its_signals(store: Store) -> None:
 
 @pytest.mark.parametrize("address", ["/dev/null/plans", "/proc/plans", "no-such-kind://x", "x" * 5000])
 def test_a_store_that_cannot_be_is_no_error_of_the_program(store: Store, address: str) -> None:
-    for mode in ("", "=record"):
-        result = store.launch("--store", address, build("end"), "code", "7", mode=mode)
+    for mode, options in (("", []), ("=record", ["--backend", "no-such"])):
+        result = store.launch("--store", address, *options, build("end"), "code", "7", mode=mode)
         assert result.returncode == 7
         assert result.stderr.count(b"nlaunch") == 1 and b"runs without" in result.stderr
     assert store.launch("--store", address, build("end"), "code", "0", mode="=require").returncode == 1
@@ -265,6 +266,28 @@ def test_ranks_do_not_store_plans_against_each_other(store: Store, work: str) ->
     assert result.stdout.count(b"\n") == 2
     assert result.stderr.count(b"a rank sees only itself") == 1
     store.nothing_left()
+
+
+def test_ranks_find_their_parts_of_a_stored_plan(store: Store, tmp_path: Path) -> None:
+    needs("mpirun.openmpi")
+    program = compiled(PROGRAMS / "mpi_ranks.c", flags=("-O1", "-lpthread"), compiler="mpicc.openmpi")
+    recorded = plan_for([str(program)])
+    threads = [
+        msgspec.structs.replace(thread, process=rank) for rank in ("r0", "r1") for thread in recorded.threads
+    ]
+    app = msgspec.structs.replace(recorded.app, threads=len(threads))
+    store.put(msgspec.structs.replace(recorded, app=app, threads=tuple(threads), memory=()), [str(program)])
+    mpirun = ["mpirun.openmpi", "--oversubscribe", "-n"]
+    result = store.launch("--report", tmp_path / "a.%r.json", program, before=[*mpirun, "2"])
+    assert result.returncode == 0 and b"no plan" not in result.stderr, result.stderr
+    for rank in ("r0", "r1"):
+        applied = json.loads((tmp_path / f"a.{rank}.json").read_bytes())
+        found = {(one["process"], one["path"]): one["applied"] for one in applied["threads"]}
+        assert found == {(rank, one.path): list(one.cpus) for one in recorded.threads}
+    (row,) = json.loads(succeed("nmap", "store", "list", "--json", "--store", store.folder))["plans"]
+    assert row["applied"] == 1 and row["class"].startswith("r2-")
+    other = store.launch(program, before=[*mpirun, "3"])
+    assert other.returncode == 0 and other.stderr.count(b"no plan for this run") == 1
 
 
 def test_a_job_is_recorded_by_its_starter_and_its_ranks_are_placed(store: Store, tmp_path: Path) -> None:
