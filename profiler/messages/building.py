@@ -37,7 +37,14 @@ def build(implementation: str, beside: Sequence[str] = ()) -> Path:
     lacking = f"{implementation or 'MPI'}: no mpicc builds the library that counts its messages"
     for compiler, macros in _compilers(beside):
         if _HEADERS.get(implementation, "") in macros:
-            return _built(compiler, macros)
+            try:
+                return _built(compiler, macros)
+            except OSError as error:
+                where = error.filename or cache_folder("messages")
+                raise MachineLacksError(
+                    f"the library that counts messages cannot be kept: {where}: {error.strerror}",
+                    "set XDG_CACHE_HOME to a folder that can be written",
+                ) from error
     package = _PACKAGES.get(implementation, " or ".join(_PACKAGES.values()))
     raise MachineLacksError(lacking, f"apt-get install {package}, or load the module that has its mpicc")
 
