@@ -23,7 +23,7 @@ from .host_workload import join
 from .part_reading import read_part
 from .part_tables import part_folders
 from .placing import RANK_ORDER, ROUND_ROBIN, RankPlacement, by_host, place_ranks
-from .rank_graph import RankGraph, RankSummary, rank_graph, summarise
+from .rank_graph import SUMMARISED, RankGraph, RankSummary, rank_graph, summarise
 
 Progress = Callable[[str, float], None]
 _BATCH = 32  # parts that a piece of work reads, so that sending it is little beside doing it
@@ -98,7 +98,7 @@ def plan_job(
 
 def summarise_all(folders: Sequence[Path]) -> list[RankSummary]:
     """Of several parts, as a worker does it."""
-    return [summarise(folder) for folder in folders]
+    return [summarise(read_part(folder, SUMMARISED)) for folder in folders]
 
 
 def plan_host(task: HostTask) -> HostAnswer:

@@ -1,7 +1,6 @@
 """What ranks exchange, as the placement on hosts asks for it: bytes between each two, by sparse entries."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -13,9 +12,10 @@ from numaplan.machine import Machine
 from ..threads.sparse import SparseMatrix, sparse_matrix
 from .host_workload import LINE_BYTES
 from .part import Part, rank_of_process
-from .part_reading import read_part
 
 Ints = NDArray[np.int64]
+
+LIGHT = 0.05  # of the accesses of a rank's busiest thread, up to which another needs no cpu of its own
 
 
 class RankSummary(msgspec.Struct, frozen=True):
@@ -46,9 +46,11 @@ class RankGraph(msgspec.Struct, frozen=True):
     messages: bool
 
 
-def summarise(folder: Path) -> RankSummary:
-    """Of a part; raises UsageError as `read_part` does."""
-    part = read_part(folder, ("threads", "pairs", "messages"))
+SUMMARISED = ("threads", "pairs", "messages")  # tables of a part that are asked for
+
+
+def summarise(part: Part) -> RankSummary:
+    """Of a part."""
     facts = part.facts
     sent: dict[int, int] = {}
     if part.messages is not None:
@@ -69,8 +71,8 @@ def summarise(folder: Path) -> RankSummary:
 
 
 def _running(part: Part) -> int:
-    """How many threads the rank has that matter: those that make accesses."""
-    return max(1, int((part.accesses > 0).sum()))
+    """How many threads the rank has that need a cpu: MPI's own, which help it along, make few accesses."""
+    return max(1, int((part.accesses > LIGHT * part.accesses.max(initial=0.0)).sum()))
 
 
 def _shared(part: Part) -> dict[int, float]:

@@ -16,6 +16,7 @@ from numaplan.mapper.commands.main import main
 from numaplan.mapper.jobs.host_workload import join
 from numaplan.mapper.jobs.part_reading import read_part
 from numaplan.mapper.jobs.part_tables import SCHEMA, part_folders
+from numaplan.mapper.jobs.rank_graph import summarise
 from numaplan.mapper.jobs.reducing import parts_of_trace, reduce_trace
 from numaplan.mapper.workload.from_trace import workload_of_trace
 from tests.support.traces import write_trace
@@ -179,6 +180,14 @@ def test_messages_are_lines_between_the_ranks_main_threads(tmp_path: Path) -> No
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Dask's, by pandas
+@pytest.mark.parametrize(("made", "expected"), [([97, 2, 1], 1), ([40, 30, 20, 10], 4), ([0, 0], 1)])
+def test_threads_that_hardly_run_need_no_cpu(made: list[float], expected: int, tmp_path: Path) -> None:
+    """As those of MPI, beside a rank's own."""
+    (part,) = parts_of_trace(traced(tmp_path / "t.db", [0], threads=len(made)))
+    summary = summarise(msgspec.structs.replace(part, accesses=np.array(made, np.float64)))
+    assert summary.threads == expected
+
+
 def test_others_read_the_parts(tmp_path: Path) -> None:
     import duckdb
     import pandas as pd
