@@ -16,7 +16,11 @@ from .messages import (
     rank_messages as rank_messages,
 )
 from .misses import expected_misses as expected_misses
-from .notes import FEW_MISSES as FEW_MISSES, first_touches_only as first_touches_only
+from .notes import (
+    FEW_MISSES as FEW_MISSES,
+    RECORDED_APART as RECORDED_APART,
+    first_touches_only as first_touches_only,
+)
 from .phase_communication import communication_by_phase as communication_by_phase
 from .policy_inputs import (
     counter_totals as counter_totals,

@@ -14,6 +14,7 @@ from .timeline.timeline import Timeline
 DOUBTFUL = 0.5
 UNIFORM = 0.05
 FEW_MISSES = "loads count all accesses: too few of them missed the last cache"
+RECORDED_APART = "threads of separately recorded traces: what they exchange with each other cannot be seen"
 FEW_EVENTS = 20  # events a pair of threads that is needed to tell pairs apart
 
 

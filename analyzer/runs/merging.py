@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from numaplan.common import UsageError
 
 from ..analysis import Analysis, ThreadInfo
+from ..notes import RECORDED_APART
 from ..timeline.changes import change_points
 from ..timeline.phases import describe_phases, divide_phases
 from ..timeline.timeline import Timeline
@@ -166,7 +167,5 @@ def _merged_confidence(analyses: Sequence[Analysis], separate: bool) -> float:
 def _merged_notes(analyses: Sequence[Analysis], separate: bool) -> list[str]:
     notes = list(dict.fromkeys(note for analysis in analyses for note in analysis.notes))
     if separate:
-        notes.append(
-            "threads of separately recorded traces: what they exchange with each other cannot be seen"
-        )
+        notes.append(RECORDED_APART)
     return notes

@@ -17,13 +17,13 @@ from numaplan.machine import Machine
 
 from ..threads.problem import Floats, Nodes
 from ..workload.joining import together
+from ..workload.messages import MAIN, events_of_a_line
 from ..workload.pages import mappings_joined
 from ..workload.use import CacheUse, ThreadUse
 from ..workload.workload import Workload
 from .part import MATRICES, Part
 
 LINE_BYTES = 64  # of a message for one line that goes from one thread to another
-MAIN = "0"
 
 
 def join(parts: Sequence[Part]) -> Workload:
@@ -37,9 +37,7 @@ def join(parts: Sequence[Part]) -> Workload:
     places = [_places(part, index) for part in parts]
     matrices = {name: _joined(parts, places, name, len(keys)) for name in MATRICES[:3]}
     lines, exchanged = matrices["lines"], _exchanged(parts, index, len(keys))
-    moved = float(lines.sum())
-    # Communication is counted in events, of which a line that is moved is worth so many.
-    events = float(matrices["comm"].sum()) / moved if moved > 0 else 1.0
+    events = events_of_a_line(matrices["comm"], lines)
     phases = _phases(parts)
     apart = len({part.facts.recording for part in parts}) > 1
     return Workload(

@@ -14,6 +14,7 @@ from numaplan.profiler import Trace
 from .files import digest
 from .from_trace import TraceWorkload, part_pages, read_trace, shared_loads, thread_lanes
 from .joining import renumbered, together
+from .messages import with_messages
 from .opening import TraceOpening
 from .part import WHOLE, Part
 from .use import merged_use, thread_use
@@ -57,7 +58,14 @@ def workload_of_traces(
 
 def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, pages: bool) -> Workload:
     """The workload of the first trace with what the others add to it."""
-    from numaplan.analyzer import TraceSamples, analyze_trace, merge_analyses, same_users, thread_roles
+    from numaplan.analyzer import (
+        MessageCounter,
+        TraceSamples,
+        analyze_trace,
+        merge_analyses,
+        same_users,
+        thread_roles,
+    )
 
     first, analysis, crowded = found
     analyses, agreements, stats = [analysis], [], [first.pages] if first.pages else []
@@ -70,6 +78,9 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
     names = dict(zip(keys, first.names, strict=True))
     uses = [(keys[:], first.use)] if first.use else []
     elsewhere: list[str] = []
+    messages = MessageCounter()
+    with Trace.open(paths[0]) as trace, part.of(trace) as own_part:
+        messages.add(own_part)
     for path in paths[1:]:
         with Trace.open(path) as whole, part.of(whole) as trace:
             samples = TraceSamples(trace)
@@ -81,6 +92,7 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
                 kept[key] = kept.get(key, True) and keeps
             names |= {(row.process, row.path): row.name for row in trace.thread_rows}
             elsewhere += _elsewhere(first, trace, path)
+            messages.add(trace)
             agreement = _agreement(first, analysis, other, trace, path)
             analyses.append(other)
             agreements.append(agreement)
@@ -119,7 +131,7 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
     seen = [{thread.process for thread in one.threads} for one in analyses]
     threads = [(thread.process, thread.path) for thread in merged.threads]
     loads, by_phase_loads, note = shared_loads(merged, crowded if compared else (-1, -1))
-    return replace(
+    joined = replace(
         first,
         threads=threads,
         comm=merged.comm,
@@ -139,6 +151,7 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
         apart=set().union(*seen) not in seen,
         sizes=tuple(sizes),
     )
+    return with_messages(joined, messages.result())
 
 
 def _elsewhere(first: Workload, trace: Trace, path: Path) -> list[str]:

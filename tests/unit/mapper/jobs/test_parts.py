@@ -179,7 +179,6 @@ def test_messages_are_lines_between_the_ranks_main_threads(tmp_path: Path) -> No
     assert not found.use.lines[1, 2:].any()
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Dask's, by pandas
 @pytest.mark.parametrize(("made", "expected"), [([97, 2, 1], 1), ([40, 30, 20, 10], 4), ([0, 0], 1)])
 def test_threads_that_hardly_run_need_no_cpu(made: list[float], expected: int, tmp_path: Path) -> None:
     """As those of MPI, beside a rank's own."""
@@ -188,6 +187,7 @@ def test_threads_that_hardly_run_need_no_cpu(made: list[float], expected: int, t
     assert summary.threads == expected
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Dask's, by pandas
 def test_others_read_the_parts(tmp_path: Path) -> None:
     import duckdb
     import pandas as pd
