@@ -17,6 +17,8 @@ ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     # More ranks than cpus: one that waits lets the others run.
     "OMPI_MCA_mpi_yield_when_idle": "1",
+    # MPICH by UCX: where its ranks talk by TCP, one that is emulated may wait for ever as the job ends.
+    "UCX_TLS": "self,sm",
 }
 
 
