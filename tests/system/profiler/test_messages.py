@@ -155,8 +155,10 @@ def test_a_rank_that_aborts_its_job(tmp_path: Path, kind: str, way: str) -> None
         told = opened.meta.get("warnings", "")
     if way == "pmpi":
         assert found == ring() and "no messages" not in told
-    else:  # the others are killed
-        assert found[1, 2] == (ROUNDS * BLOCK, ROUNDS) and "no messages of rank" in told
+    else:  # the others are killed, most often before they have said what they sent
+        assert found[1, 2] == (ROUNDS * BLOCK, ROUNDS)
+        silent = {rank for rank, _ in ring()} - {rank for rank, _ in found}
+        assert ("no messages of rank" in told) == bool(silent)
 
 
 def test_what_monitoring_misses_is_told(tmp_path: Path) -> None:
