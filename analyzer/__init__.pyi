@@ -11,6 +11,7 @@ from .memory.page_counting import count_pages as count_pages, page_accesses as p
 from .memory.page_counts import PageCounts as PageCounts
 from .memory.regions import region_uses as region_uses
 from .messages import (
+    LINE_BYTES as LINE_BYTES,
     MessageCounter as MessageCounter,
     RankMessages as RankMessages,
     rank_messages as rank_messages,

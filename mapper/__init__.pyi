@@ -3,6 +3,7 @@ from .jobs.document import (
     JobPredicted as JobPredicted,
     JobRank as JobRank,
 )
+from .jobs.reports import AppliedRank as AppliedRank
 from .memory.pages import place_pages as place_pages
 from .online.actions import (
     Action as Action,

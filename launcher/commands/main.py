@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-from numaplan.common import Argument, Command, Option, UsageError, load_numpy, print_lines, run_command
+from numaplan.common import Argument, Option, UsageError, load_numpy, print_lines, run_command
+
+from .auto import AutoCommand
 
 if TYPE_CHECKING:
-    from ..auto.options import AutoOptions
     from ..launch.request import LaunchRequest
     from ..online.options import OnlineOptions
 
-_AUTO = "Plans that are found (see docs/guide/store.md)"
 _ONLINE = "Online refinement (see docs/guide/refine.md)"
 
 
@@ -20,7 +20,7 @@ def _policies() -> str:
     return f"Refine while it runs: {', '.join(policy_names())}; each also with +next-touch."
 
 
-class LaunchCommand(Command, frozen=True):
+class LaunchCommand(AutoCommand, frozen=True):
     """Run a program with its plan, and say what was applied.
 
     Each thread is bound before its first instruction, planned memory is placed before it is first touched; at
@@ -95,45 +95,6 @@ class LaunchCommand(Command, frozen=True):
     ] = 2.0
     explain: Annotated[bool, Option(help="Say what would be done; run nothing.")] = False
     quiet: Annotated[bool, Option("--quiet", "-q", help="No summary, no warning.")] = False
-    auto: Annotated[
-        str,
-        Option(
-            help="The plan in the store; =require: run only with one; =record: make it of the first run.",
-            metavar="[=require|record]",
-            group=_AUTO,
-            alone="yes",
-        ),
-    ] = ""
-    store: Annotated[
-        str,
-        Option(
-            help="A folder, or an address for fsspec; default: $NUMAPLAN_STORE, else in ~/.local/share.",
-            metavar="ADDRESS",
-            group=_AUTO,
-        ),
-    ] = ""
-    run_class: Annotated[
-        str,
-        Option(
-            "--class", help="The kind of run; default: by its arguments' shape.", metavar="NAME", group=_AUTO
-        ),
-    ] = ""
-    signers: Annotated[
-        str,
-        Option(help="Whose plans are taken from elsewhere (allowed signers).", metavar="FILE", group=_AUTO),
-    ] = ""
-    sign: Annotated[
-        str, Option(help="The key that signs a plan stored elsewhere.", metavar="KEY", group=_AUTO)
-    ] = ""
-    backend: Annotated[
-        str,
-        Option(
-            help="=record: by what, as nprof takes it; default: a sampler that costs little.", group=_AUTO
-        ),
-    ] = ""
-    record_for: Annotated[
-        float, Option(help="=record: only so much of the start.", metavar="SECONDS", group=_AUTO)
-    ] = 120.0
     online: Annotated[
         str,
         Option(
@@ -211,31 +172,6 @@ class LaunchCommand(Command, frozen=True):
 
         print_lines(f"plan {stored.where}", *explain(found.launch(stored)).split("\n"))
         return 0
-
-    def auto_options(self) -> "AutoOptions":
-        """How the plan is to be found; raises UsageError naming what is wrong."""
-        from numaplan.mapper import class_name
-
-        from ..auto.options import MODES, AutoOptions
-
-        for mode in MODES:
-            if mode == self.auto:
-                break
-        else:
-            raise UsageError(
-                f"--auto={self.auto}: no such choice", f"--auto alone, or one of {', '.join(MODES)}"
-            )
-        if not 0 < self.record_for < 1e6:
-            raise UsageError(f"--record-for {self.record_for:g}: not a number of seconds", "give more than 0")
-        return AutoOptions(
-            mode,
-            self.store,
-            class_name(self.run_class),
-            self.signers,
-            self.sign,
-            self.backend,
-            self.record_for,
-        )
 
     def _refuse_idle_options(self) -> None:
         import msgspec

@@ -8,11 +8,10 @@ import msgspec
 
 from numaplan.common import UsageError, check_output
 from numaplan.machine import Machine
-from numaplan.mapper import JobPlan, Plan, PlanMachine
+from numaplan.mapper import AppliedRank, JobPlan, Plan, PlanMachine
 from numaplan.profiler import ElfFacts, job_facts
 
 from ..enforce.plan_fit import fitted, only_process
-from ..verify.applied import AppliedRank
 from .place import Place, find_place, host_here, ranks_in_words, some_hosts
 
 _HINT = "plan for this cluster ('nmap plan PARTS --cluster CLUSTER'), or add --remap"

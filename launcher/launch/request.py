@@ -9,12 +9,12 @@ import msgspec
 
 from numaplan.common import UsageError, check_output, find_program
 from numaplan.machine import Machine
-from numaplan.mapper import Plan
+from numaplan.mapper import AppliedRank, Plan
 from numaplan.profiler import ElfFacts, elf_facts, executable_of, first_process
 
 from ..enforce.plan_fit import fit_plan, part_of_process
 from ..enforce.program import gains_privileges, preload_obstacle
-from ..verify.applied import Applied, AppliedRank
+from ..verify.applied import Applied
 
 if TYPE_CHECKING:
     from collections.abc import Callable

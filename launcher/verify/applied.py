@@ -3,7 +3,7 @@
 import msgspec
 
 from numaplan.common import reviewable_json
-from numaplan.mapper import Plan, RegionKey
+from numaplan.mapper import AppliedRank, Plan, RegionKey
 
 SCHEMA = "numaplan/applied/1"
 GOOD_SHARE = 0.99  # of a region's touched bytes on the planned node
@@ -48,28 +48,6 @@ class Unplanned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     path: str
     applied: tuple[int, ...]
     process: str = "p0"
-
-
-class AppliedRank(msgspec.Struct, frozen=True, kw_only=True):
-    """Which rank of which job this is.
-
-    host: where it runs; planned: the host whose plan it has, empty for a rank that is not in it; remapped:
-    whether it stands for another host or rank of the plan; ranks: of the job as it was started, 0: not known;
-    planned_ranks: of the job in the plan; job: its launcher's name for it.
-    """
-
-    rank: int
-    host: str
-    planned: str
-    remapped: bool = False
-    ranks: int = 0
-    planned_ranks: int = 0
-    job: str = ""
-
-    @property
-    def as_planned(self) -> bool:
-        """Whether it runs where it is planned."""
-        return bool(self.planned) and (self.remapped or self.planned == self.host)
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):

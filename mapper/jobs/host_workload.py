@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from numaplan.analyzer import PageCounts
+from numaplan.analyzer import LINE_BYTES, PageCounts
 from numaplan.common import UsageError
 from numaplan.machine import Machine
 
@@ -22,8 +22,6 @@ from ..workload.pages import mappings_joined
 from ..workload.use import CacheUse, ThreadUse
 from ..workload.workload import Workload
 from .part import MATRICES, Part
-
-LINE_BYTES = 64  # of a message for one line that goes from one thread to another
 
 
 def join(parts: Sequence[Part]) -> Workload:

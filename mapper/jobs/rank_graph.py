@@ -6,11 +6,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from numaplan.analyzer import LINE_BYTES
 from numaplan.common import UsageError
 from numaplan.machine import Machine
 
 from ..threads.sparse import SparseMatrix, sparse_matrix
-from .host_workload import LINE_BYTES
 from .part import Part, rank_of_process
 
 Ints = NDArray[np.int64]

@@ -14,8 +14,13 @@ GOOD_SHARE = 0.99  # of a rank's touched bytes on their nodes
 NAMED = 3  # threads of a rank
 
 
-class _Rank(msgspec.Struct, frozen=True):
-    """As nlaunch writes it (launcher/verify/applied.py); these are the fields that are summed."""
+class AppliedRank(msgspec.Struct, frozen=True, kw_only=True):
+    """Which rank of which job this is.
+
+    host: where it runs; planned: the host whose plan it has, empty for a rank that is not in it; remapped:
+    whether it stands for another host or rank of the plan; ranks: of the job as it was started, 0: not known;
+    planned_ranks: of the job in the plan; job: its launcher's name for it.
+    """
 
     rank: int
     host: str
@@ -24,6 +29,11 @@ class _Rank(msgspec.Struct, frozen=True):
     ranks: int = 0
     planned_ranks: int = 0
     job: str = ""
+
+    @property
+    def as_planned(self) -> bool:
+        """Whether it runs where it is planned."""
+        return bool(self.planned) and (self.remapped or self.planned == self.host)
 
     @property
     def run(self) -> tuple[str, int, int]:
@@ -50,7 +60,7 @@ class _Report(msgspec.Struct, frozen=True):
     memory: tuple[_Region, ...]
     unplanned_count: int
     reasons: tuple[str, ...]
-    rank: _Rank
+    rank: AppliedRank
 
 
 class OddRank(msgspec.Struct, frozen=True):
@@ -162,15 +172,11 @@ def _by_number(host: str) -> tuple[str, int, str]:
     return stem, int(number) if number else -1, host
 
 
-def _is_there(rank: _Rank) -> bool:
-    return bool(rank.planned) and (rank.remapped or rank.planned == rank.host)
-
-
 def _share(report: _Report) -> HostShare:
     return HostShare(
         host=report.rank.host,
         ranks=1,
-        ranks_as_planned=int(_is_there(report.rank)),
+        ranks_as_planned=int(report.rank.as_planned),
         threads=len(report.threads),
         threads_as_planned=sum(set(thread.planned) == set(thread.applied) for thread in report.threads),
         touched=sum(sum(region.actual.values()) for region in report.memory),
@@ -190,7 +196,7 @@ def _added(one: HostShare, other: HostShare) -> HostShare:
 def _odd(report: _Report) -> tuple[str, ...]:
     """What is not as planned in a rank; threads that the plan does not have are no fault of the rank."""
     share, what = _share(report), []
-    if not _is_there(report.rank):
+    if not report.rank.as_planned:
         planned = report.rank.planned
         what.append(f"planned on {planned}" if planned else "not in the plan")
     elsewhere = [
