@@ -6,19 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .plan_view import PlanView
+from .square_map import NOTHING, Figure, square_map
 from .units import MOST_LABELS, in_count, rounded
 
 Matrix = NDArray[np.float64]
-Figure = dict[str, Any]
 
-NOTHING = {
-    "text": "none was seen",
-    "showarrow": False,
-    "xref": "x domain",
-    "yref": "y domain",
-    "x": 0.5,
-    "y": 0.5,
-}
 MOST_CELLS = 384  # threads shown one by one; beyond, neighbours are merged
 MOST_ERRORS = 128  # threads up to which the page holds the error of each pair
 MOST_WRITTEN = 4  # nodes up to which the numbers stand in the cells
@@ -82,54 +74,15 @@ def _heat_map(
     if bundle > 1:
         about += f" One cell is {bundle} by {bundle} threads."
     shown = [names[start] for start in starts.tolist()]
-    step = -(-len(shown) // MOST_LABELS)
-    axis = {
-        "tickvals": list(range(0, len(shown), step)),
-        "ticktext": shown[::step],
-        "range": [-0.5, len(shown) - 0.5],
-        "constrain": "domain",
-        "showgrid": False,
-        "zeroline": False,
-        "title": {"text": "thread"},
-    }
+    figure = square_map(name, title, about, cells, shown, "events", shown, ("thread", "thread"), NOTHING)
+    figure["data"][0]["text"] = shown
     lines = []
     for border in borders:
         at = border / bundle - 0.5
         lines.append({"type": "line", "x0": at, "x1": at, "y0": -0.5, "y1": len(shown) - 0.5})
         lines.append({"type": "line", "y0": at, "y1": at, "x0": -0.5, "x1": len(shown) - 0.5})
-    return {
-        "id": name,
-        "title": title,
-        "about": about,
-        "shape": "square",
-        "data": [
-            {
-                "type": "heatmap",
-                "z": rounded(cells),
-                "x": list(range(len(shown))),
-                "y": list(range(len(shown))),
-                "text": shown,
-                "zmin": 0,
-                "zmax": float(cells.max()) or 1.0,
-                "_ramp": "root",
-                "_names": shown,
-                "_unit": "events",
-                "showscale": bool(cells.any()),
-                "colorbar": {"title": {"text": "events"}},
-            }
-        ],
-        "layout": {
-            "xaxis": axis,
-            "yaxis": {
-                **axis,
-                "range": [len(shown) - 0.5, -0.5],
-                "scaleanchor": "x",
-                "constraintoward": "top",
-            },
-            "shapes": lines,
-            "annotations": [] if cells.any() else [NOTHING],
-        },
-    }
+    figure["layout"]["shapes"] = lines
+    return figure
 
 
 def node_figure(

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..messages import COLLECTIVE_KINDS, RankMessages
-from .communication_figures import NOTHING
-from .units import MOST_LABELS, in_bytes, in_count, rounded
+from .square_map import NOTHING, Figure, square_map
+from .units import in_bytes, in_count
 
 _TOP = 5  # pairs that are named
 _TELLING = 0.01  # of all bytes that a pair has, to be named
@@ -68,7 +68,7 @@ def message_document(messages: RankMessages | None) -> dict[str, Any]:
     }
 
 
-def message_figures(messages: RankMessages | None) -> list[dict[str, Any]]:
+def message_figures(messages: RankMessages | None) -> list[Figure]:
     """A heat map of bytes from each rank to each other; of many ranks, neighbours share a cell."""
     if messages is None or messages.ranks < 2:
         return []
@@ -83,49 +83,10 @@ def message_figures(messages: RankMessages | None) -> list[dict[str, Any]]:
         about += f" One cell is {each} by {each} ranks."
     if share := messages.share("modelled"):
         about += f" {share:.0%} are collective operations as a model divides them into messages."
-    ticks = range(0, len(shown), -(-len(shown) // MOST_LABELS))
-    axis = {
-        "tickvals": list(ticks),
-        "ticktext": [str(at * each) for at in ticks],
-        "range": [-0.5, len(shown) - 0.5],
-        "constrain": "domain",
-        "showgrid": False,
-        "zeroline": False,
-    }
-    return [
-        {
-            "id": "messages",
-            "title": "Messages between ranks",
-            "about": about,
-            "shape": "square",
-            "data": [
-                {
-                    "type": "heatmap",
-                    "z": rounded(cells),
-                    "x": list(range(len(shown))),
-                    "y": list(range(len(shown))),
-                    "zmin": 0,
-                    "zmax": float(cells.max()) or 1.0,
-                    "_ramp": "root",
-                    "_names": [f"rank {name}" for name in shown],
-                    "_unit": "bytes",
-                    "showscale": bool(cells.any()),
-                    "colorbar": {"title": {"text": "bytes"}},
-                }
-            ],
-            "layout": {
-                "xaxis": {**axis, "title": {"text": "to rank"}},
-                "yaxis": {
-                    **axis,
-                    "title": {"text": "from rank"},
-                    "range": [len(shown) - 0.5, -0.5],
-                    "scaleanchor": "x",
-                    "constraintoward": "top",
-                },
-                "annotations": [] if cells.any() else [_NOTHING],
-            },
-        }
-    ]
+    names, starts = [f"rank {name}" for name in shown], [str(at * each) for at in range(len(shown))]
+    axes = "to rank", "from rank"
+    title = "Messages between ranks"
+    return [square_map("messages", title, about, cells, names, "bytes", starts, axes, _NOTHING)]
 
 
 def _span(start: int, each: int, ranks: int) -> str:
