@@ -9,7 +9,7 @@ from .communication.matrix import (
 from .memory.false_sharing import FalseSharing as FalseSharing, false_sharing as false_sharing
 from .memory.page_counting import count_pages as count_pages, page_accesses as page_accesses
 from .memory.page_counts import PageCounts as PageCounts
-from .memory.regions import region_uses as region_uses
+from .memory.regions import RegionUse as RegionUse, region_uses as region_uses
 from .messages import (
     LINE_BYTES as LINE_BYTES,
     MessageCounter as MessageCounter,
@@ -32,6 +32,12 @@ from .policy_inputs import (
     node_use as node_use,
     process_exclusivity as process_exclusivity,
     trace_roofline as trace_roofline,
+)
+from .report.advice import (
+    Advice as Advice,
+    Advised as Advised,
+    Change as Change,
+    advice_document as advice_document,
 )
 from .report.document import analysis_document as analysis_document, policy_document as policy_document
 from .report.files import write_files as write_files

@@ -17,12 +17,13 @@ from numaplan.common import MachineLacksError, in_page, version, write_document
 from numaplan.profiler import Trace
 
 from ..analysis import Analysis, analyze_trace
-from ..memory.false_sharing import false_sharing
+from ..memory.false_sharing import FalseSharing, false_sharing
 from ..memory.page_counting import page_accesses
 from ..memory.page_counts import PageCounts
-from ..memory.regions import region_uses
+from ..memory.regions import RegionUse, region_uses
 from ..messages import RankMessages
 from ..summary import placement_summary
+from .advice import Advised, advice_section
 from .communication_figures import communication_figures, node_figure
 from .cost_figures import cost_figures
 from .load_figures import load_figures
@@ -33,6 +34,8 @@ from .tables import key_figures, lines_table, methods_table, regions_table, sent
 from .timeline_figures import timeline_figure
 
 Figure = dict[str, Any]
+Memory = tuple[PageCounts, Sequence[RegionUse], Sequence[FalseSharing]]
+NONE = Advised()
 Methods = Callable[[Analysis], Sequence[MethodCost]]
 
 
@@ -45,26 +48,29 @@ def write_report(
     methods: Methods | None = None,
     costs: Mapping[str, Any] | None = None,
     messages: RankMessages | None = None,
+    analysis: Analysis | None = None,
+    memory: Memory | None = None,
+    advised: Advised = NONE,
 ) -> list[str]:
     """Write the page of a trace, and of a plan for it (the content of a checked plan.json).
 
     Returns what tells that the plan is not for this trace, which the page warns of too.
     methods: with a plan, what finds the cost of each mapping method for the plan's objective; costs: the
     `predicted` of a plan, also of one that places nothing (for which `plan` is None); messages: between the
-    ranks of the job that the trace is of, or is a rank of.
+    ranks of the job that the trace is of, or is a rank of; analysis, memory: of the trace, where the caller
+    has them; advised: what to do first.
     Raises UsageError when the trace has no samples, the plan fits none of its threads, or the file cannot
     be written.
     """
-    analysis = analyze_trace(trace, slice_ns=slice_ns)
-    pages = page_accesses(trace)
-    regions = region_uses(trace, pages)
-    lines = false_sharing(trace)
+    analysis = analysis or analyze_trace(trace, slice_ns=slice_ns)
+    pages, regions, lines = memory or _memory(trace)
     view = view_plan(plan, analysis.threads, regions) if plan is not None else None
     mismatch = _mismatch(trace, view)
     values = {
         "title": in_page(_command(trace)),
         "subtitle": in_page(_subtitle(trace, view)),
         "key_figures": key_figures(analysis, trace.meta, view),
+        "advice": advice_section(advised),
         "summary": sentence_list(
             [*message_sentences(messages), *placement_summary(analysis, regions, lines, pages)], "summary"
         ),
@@ -83,6 +89,11 @@ def write_report(
     }
     write_document(output, Template(_part("page.html")).substitute(values).encode())
     return mismatch
+
+
+def _memory(trace: Trace) -> Memory:
+    pages = page_accesses(trace)
+    return pages, region_uses(trace, pages), false_sharing(trace)
 
 
 def _mismatch(trace: Trace, view: PlanView | None) -> list[str]:

@@ -9,6 +9,7 @@ from numaplan.common import make_console
 
 from ..analysis import Analysis
 from ..memory.regions import RegionUse
+from .advice import Advised, show_advice
 from .document import phase_times
 from .units import in_count, in_time, use_cells
 
@@ -18,10 +19,16 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 64  # threads that the heat map shows one by one
 MOST_ROWS = 16
+NONE = Advised()
 SHADES = " ░▒▓█"
 
 
-def show_analysis(analysis: Analysis, regions: Sequence[RegionUse], sentences: Sequence[str]) -> None:
+def show_analysis(
+    analysis: Analysis,
+    regions: Sequence[RegionUse],
+    sentences: Sequence[str],
+    advised: Advised = NONE,
+) -> None:
     """Print it, in the width that the terminal has."""
     console = make_console()
     count = len(analysis.threads)
@@ -34,6 +41,7 @@ def show_analysis(analysis: Analysis, regions: Sequence[RegionUse], sentences: S
         console.print(f"  • {sentence}")
     for note in analysis.notes:
         console.print(f"  ! {note}", style="yellow")
+    show_advice(console, advised)
     if analysis.comm.any():
         console.print("\nCommunication", style="bold", end=" ")
         console.print("(rows and columns: threads; darker is more)")

@@ -1,11 +1,12 @@
-"""`nmap analyze` and `nmap report`: what a trace says, on the terminal, as files and as one page."""
+"""`nmap analyze`: what a trace says and what to do, on the terminal and as files."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-from numaplan.common import Argument, Json, NotSoError, Option, UsageError, print_json
+from numaplan.common import Argument, Json, Option, UsageError, print_json
 
-from .workload import PartCommand, say
+from .advice import AdviceCommand
+from .workload import say
 
 if TYPE_CHECKING:
     from numaplan.analyzer import Analysis, RunAgreement
@@ -25,8 +26,8 @@ Slice = Annotated[
 ]
 
 
-class AnalyzeCommand(PartCommand, frozen=True, kw_only=True):
-    """Show who communicates with whom, how load is spread, and how memory is shared.
+class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
+    """Show who communicates with whom, how load is spread, how memory is shared, and what to do first.
 
     For several runs of one program it says whether threads keep their roles from run to run, and shows the
     mean of the runs if they do.
@@ -59,6 +60,7 @@ class AnalyzeCommand(PartCommand, frozen=True, kw_only=True):
 
         from numaplan.analyzer import (
             MessageCounter,
+            advice_document,
             analysis_document,
             analyze_trace,
             communication_by_phase,
@@ -77,8 +79,10 @@ class AnalyzeCommand(PartCommand, frozen=True, kw_only=True):
         )
         from numaplan.profiler import Trace
 
+        from ..workload.from_trace import opened_workload
         from ..workload.part import part_note
 
+        counts = self.counted()
         if self.file_format not in _FORMATS:
             raise UsageError(f"--format {self.file_format}", f"choose from {', '.join(_FORMATS)}")
         if self.per_phase and len(self.traces) > 1:
@@ -88,11 +92,13 @@ class AnalyzeCommand(PartCommand, frozen=True, kw_only=True):
         part, counter = self.part, MessageCounter()
         with Trace.open(self.traces[0]) as whole, part.of(whole) as opened:
             say(part_note(whole, opened))
-            facts, first = opened.meta, analyze_trace(opened, slice_ns=round(self.slice_ms * 1e6))
+            workload, first, _ = opened_workload(whole, opened, part, slice_ns=round(self.slice_ms * 1e6))
+            facts = opened.meta
             counter.add(opened)
             pages = page_accesses(opened)
             regions = region_uses(opened, pages)
             lines = false_sharing(opened)
+            advised = self.advised(opened, workload, regions, lines, counts)
             inputs = policy_document(opened) if self.as_json else {}
             ranges = [(phase.start, phase.end) for phase in first.phases]
             parts = communication_by_phase(opened, first, ranges + first.stretches) if self.per_phase else []
@@ -120,10 +126,10 @@ class AnalyzeCommand(PartCommand, frozen=True, kw_only=True):
         if self.as_json:
             document = analysis_document(analysis, regions, lines, sentences, *by_phase)
             document |= runs_document(self.traces, analyses, agreements, stable) | inputs
-            document |= message_document(messages)
+            document |= message_document(messages) | advice_document(advised)
             print_json(msgspec.json.encode(document))
         else:
-            show_analysis(analysis, regions, sentences)
+            show_analysis(analysis, regions, sentences, advised)
 
 
 def _check_same_program(path: Path, trace: "Trace", first: "Analysis", facts: dict[str, str]) -> None:
@@ -152,65 +158,3 @@ def _agreements(analyses: "list[Analysis]") -> "list[RunAgreement | None]":
             )
         found.append(compare_runs(analyses[0], analysis) if shared > 1 else None)
     return found
-
-
-class ReportCommand(PartCommand, frozen=True):
-    """Write one self-contained HTML page about a trace, and about a plan for it.
-
-    A plan that was made for another program than the trace's is shown too, but the command ends with 1.
-
-    Example: nmap report trace.db --plan plan.json -o report.html
-    """
-
-    traces: Annotated[
-        list[Path], Argument("TRACE", help="A trace, and those of a job's other ranks for their messages.")
-    ]
-    output: Annotated[Path, Option("-o", "--output", help="The page to write.")] = Path("report.html")
-    plan: Annotated[Path | None, Option(help="Show this plan, and what every method would cost.")] = None
-    slice_ms: Slice = 0.0
-
-    def run(self) -> None:
-        import msgspec
-
-        from numaplan.analyzer import ANOTHER_PROGRAM, MessageCounter, write_report
-        from numaplan.profiler import Trace
-
-        from ..plan_file.plan import Plan
-        from ..planning.compare import method_costs
-        from ..workload.part import part_note
-
-        content: dict[str, Any] | None = None
-        costs: dict[str, Any] = {}
-        methods = None
-        if self.plan is not None:
-            loaded = Plan.load(self.plan)
-            costs = msgspec.to_builtins(loaded.predicted)
-            if loaded.alone:
-                what = "the page is about the trace and what was tried"
-                say([f"{self.plan} places nothing ({loaded.alone}): {what}"])
-            else:
-                content = msgspec.to_builtins(loaded)
-                methods = method_costs(loaded, str(self.plan))
-        counter = MessageCounter()
-        for path in self.traces[1:]:
-            with Trace.open(path) as other:
-                counter.add(other)
-        with Trace.open(self.traces[0]) as whole, self.part.of(whole) as opened:
-            say(part_note(whole, opened))
-            counter.add(opened)
-            mismatch = write_report(
-                opened,
-                self.output,
-                plan=content,
-                slice_ns=round(self.slice_ms * 1e6),
-                methods=methods,
-                costs=costs,
-                messages=counter.result(),
-            )
-        say([f"wrote {self.output}"])
-        for told in mismatch:
-            if told.startswith(ANOTHER_PROGRAM):
-                raise NotSoError(
-                    told, "give the plan made from this trace, or from another run of its program"
-                )
-            say([f"warning: {told}"])

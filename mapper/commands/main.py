@@ -11,7 +11,7 @@ COMMANDS = {
     "machine": "machine:MachineCommand",
     "cluster": "cluster:ClusterCommand",
     "analyze": "analyze:AnalyzeCommand",
-    "report": "analyze:ReportCommand",
+    "report": "report:ReportCommand",
     "reduce": "reduce:ReduceCommand",
     "plan": "plan:PlanCommand",
     "compare": "compare:CompareCommand",

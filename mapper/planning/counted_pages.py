@@ -23,14 +23,15 @@ SERIAL = 0.1  # of what counts of a thread, made while it was alone, from which 
 
 
 class CountedPages:
-    """accesses: of any kind; stats: those of them that count; both with threads of pools exchanged; tied:
-    threads that keep to their place; staying: of each pool, whether its threads come back to their memory.
-    Of one that does not, threads and what was their own are anywhere among its nodes, but for the tied."""
+    """recorded: what was counted; accesses: of any kind; stats: those of them that count; both with threads
+    of pools exchanged; tied: threads that keep to their place; staying: of each pool, whether its threads
+    come back to their memory. Of one that does not, threads and what was their own are anywhere among its
+    nodes, but for the tied."""
 
     def __init__(
         self, recorded: PageCounts, pools: Sequence[Nodes] = (), threads: Sequence[tuple[str, str]] = ()
     ) -> None:
-        self._recorded, self._pools = recorded, pools
+        self.recorded, self._pools = recorded, pools
         self._allocator = allocators(recorded, threads)
         self.accesses = exchanged_pages(recorded, pools, threads)
         self.by_memory = recorded.missed is not None and recorded.missed_before is not None
@@ -74,13 +75,13 @@ class CountedPages:
     @cached_property
     def first_touches(self) -> PageCounts:
         """Accesses to pages whose first touch is known, as they were recorded."""
-        return first_touches(self._recorded)
+        return first_touches(self.recorded)
 
     @cached_property
     def _touched(self) -> PageCounts:
         """What counts, of these pages."""
         known, stats = self.first_touches, self._stats
-        every = self._recorded.all_accesses
+        every = self.recorded.all_accesses
         kept = np.divide(known.all_accesses, every, out=np.zeros(len(every)), where=every > 0)
         before = None if stats.before is None else stats.before * kept
         return msgspec.structs.replace(
@@ -98,7 +99,7 @@ class CountedPages:
         self, tables: Mapping[int, RunTable], rows: Nodes, nodes: int, *, every: bool = False
     ) -> Floats:
         """(N, K) the same where regions are placed by tables, and the others touched first."""
-        exchanged, recorded = (self.accesses, self._recorded) if every else (self.stats, self._stats)
+        exchanged, recorded = (self.accesses, self.recorded) if every else (self.stats, self._stats)
         placed = msgspec.structs.replace(exchanged, toucher=None, elsewhere=None)
         traffic = planned_traffic(placed, tables, rows, nodes)[0]
         return traffic + self._touching(recorded, tables, rows, nodes)
@@ -119,7 +120,7 @@ class CountedPages:
 
     def _comes_back(self, pool: Nodes) -> bool:
         """Whether a pool's threads use memory that they touched first much more than by chance."""
-        counts = self._stats if self._stats.accesses.any() else self._recorded
+        counts = self._stats if self._stats.accesses.any() else self.recorded
         pairs = touching_pairs(counts, counts.accesses, {}, int(pool.max()) + 1)[np.ix_(pool, pool)]
         return bool(np.trace(pairs) * len(pool) > OWN_TOUCH * pairs.sum())
 
@@ -136,9 +137,15 @@ class CountedPages:
                 answer[free] = answer[free].mean(axis=1, keepdims=True)
         return answer
 
-    def pages_moved(self, rows: Nodes, nodes: int, stays: float = 1.0) -> float:
-        """By the kernel, when threads are on these rows for so much of the time, else on any of the nodes."""
-        return pages_moved(self.first_touches, stays * self.near(rows) + (1 - stays) / nodes)
+    def pages_moved(self, rows: Nodes, nodes: int, stays: float = 1.0, but: Collection[int] = ()) -> float:
+        """By the kernel, when threads are on these rows for so much of the time, else on any of the nodes;
+        but: regions that it leaves where they are."""
+        stats = self.first_touches
+        if but:
+            left = ~np.isin(stats.region, list(but))
+            before = None if stats.before is None else stats.before * left
+            stats = msgspec.structs.replace(stats, accesses=stats.accesses * left, before=before)
+        return pages_moved(stats, stays * self.near(rows) + (1 - stays) / nodes)
 
     def better_touched(self, tables: Mapping[int, RunTable], rows: Nodes) -> list[int]:
         """Regions of the tables of which more is local where they are touched first."""

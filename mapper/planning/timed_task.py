@@ -84,6 +84,12 @@ class TimedTask:
         other._samples = samples_that_count(pages), self._samples[1]
         return other
 
+    def with_lines(self, lines: Floats) -> "TimedTask":
+        """The same, but for the (N, N) lines that threads take from each other."""
+        other = copy(self)
+        other.use = msgspec.structs.replace(self.use, lines=lines)
+        return other
+
     def _problem(self, pinned: Mapping[int, int], cpus: Mapping[int, int]) -> Problem:
         places = self.domains.machine
         found = new_problem(

@@ -4,26 +4,37 @@ The kernel starts threads on one node after the other, moves them about, and put
 first; then AutoNUMA moves them.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import numpy as np
 
 from numaplan.machine import Cost
 
+from ..memory.run_table import RunTable
 from ..threads.problem import Nodes
 from .cpu_sets import Sets
 from .timed_task import Placement, TimedTask
 
 STAYS = 0.5  # of the time, that a thread nobody binds is where it first was
+NO_TABLES: Mapping[int, RunTable] = MappingProxyType({})
 MOST_SHIFTS = 16  # placements that stand for all that the kernel may choose
 
 
-def alone(task: TimedTask, *, interleaved: bool = False) -> Placement:
+def alone(
+    task: TimedTask, *, interleaved: bool = False, tables: Mapping[int, RunTable] = NO_TABLES
+) -> Placement:
     """Threads where they were recorded, or one node after the other, and moved about.
 
-    interleaved: with the memory of all spread over the nodes, where AutoNUMA leaves it.
+    interleaved: with the memory of all spread over the nodes, where AutoNUMA leaves it; tables: regions that
+    the program places itself, by number.
     """
     start = _begun(task)
     rows, nodes, places = task.rows[start], len(task.machine.nodes), task.domains.machine.nodes
-    touched = task.pages.first_touch_traffic(rows, nodes)
+    if tables:
+        touched = task.pages.planned_traffic(tables, rows, nodes)
+    else:
+        touched = task.pages.first_touch_traffic(rows, nodes)
     spread = np.repeat(touched.mean(axis=1, keepdims=True), nodes, axis=1)
     traffic = task.reaching(spread if interleaved else touched, start)
     everywhere = np.array([cpu for node in places for cpu in node.cpus])
@@ -32,7 +43,7 @@ def alone(task: TimedTask, *, interleaved: bool = False) -> Placement:
     cpus = [tuple(everywhere.tolist())] * len(first)
     shifts = np.unique(np.linspace(0, len(turn), MOST_SHIFTS, endpoint=False).astype(int))
     seats = [everywhere[(first + shift) % len(turn)] for shift in shifts]
-    moved = 0.0 if interleaved else task.pages.pages_moved(rows, nodes, STAYS)
+    moved = 0.0 if interleaved else task.pages.pages_moved(rows, nodes, STAYS, but=tables)
     costs = [task.cost(cpus, [(cpu,) for cpu in seat.tolist()], traffic, moved) for seat in seats]
     weights = np.append(STAYS, np.full(len(costs) - 1, (1 - STAYS) / max(len(costs) - 1, 1)))
     parts = [[getattr(cost, field) for field in Cost.__struct_fields__] for cost in costs]

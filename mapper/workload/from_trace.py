@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from numaplan.analyzer import PageCounts
 from numaplan.common import BackgroundCall
@@ -62,50 +63,71 @@ def read_trace(
     part: Part = WHOLE,
 ) -> TraceWorkload:
     """The same, with what further runs are compared with. opening: of the trace, where it has begun."""
-    from numaplan.analyzer import FEW_MISSES, TraceSamples, analyze_trace, thread_roles
-
     digested = BackgroundCall(digest, path)  # outside of Python's lock
     with opening.trace() if opening else Trace.open(path) as whole, part.of(whole) as trace:
-        samples = TraceSamples(trace)
-        numbers = [row.thread for row in trace.thread_rows]
-        counted: list[PageCounts] = []
-        counts: list[Callable[[TraceSamples], PageCounts]] = []
+        found = opened_workload(whole, trace, part, pages=pages, by_phase=by_phase, larger=larger)
+        sources = {"trace": digested.result(), **part.recorded()}
+    return found._replace(workload=replace(found.workload, sources=sources))
 
-        def count_pages(borders: Sequence[int]) -> None:
-            counts.append(lambda chosen: part_pages(whole, trace, numbers, borders, chosen))
-            counted.append(counts[0](samples))
 
-        analysis = analyze_trace(trace, samples=samples, meanwhile=count_pages if pages else None)
-        phases, comm = list(analysis.phases), analysis.comm
-        if by_phase and len(phases) > 1:
-            comm = _weighted_communication(trace, analysis)
-        crowded = crowded_time(trace)
-        loads, by_phase_loads, note = shared_loads(analysis, crowded)
-        said = [note for note in analysis.notes if note != FEW_MISSES]  # what pages go by is said of the plan
-        unordered = trace.meta.get("runtime") == "go"
-        keeps = thread_roles(trace, samples, thread_lanes(trace)).keeps & (not unordered)
-        found = Workload(
-            threads=[(thread.process, thread.path) for thread in analysis.threads],
-            comm=comm,
-            loads=loads,
-            sources={"trace": digested.result(), **part.recorded()},
-            argv=tuple(trace.argv),
-            build_id=trace.meta.get("build_id", ""),
-            executable=trace.meta.get("executable", ""),
-            pages=counted[0] if pages else None,
-            larger=larger_inputs(trace, counted[0], counts[0]) if pages and larger else (),
-            machine=trace.machine,
-            notes=(*part_note(whole, trace), *said),
-            not_balanced=(note,) if note else (),
-            phases=by_phase_loads,
-            phase_rates=np.array([phase.weight for phase in phases]) if phases else None,
-            seen_on=_seen_on(trace, numbers),
-            keeps=tuple(keeps.tolist()),
-            unordered=unordered,
-            names=tuple(row.name for row in trace.thread_rows),
-            use=thread_use(trace, samples, analysis, counted=part == WHOLE),
-            lives=tuple((row.start_ns, row.end_ns) for row in trace.thread_rows),
-        )
+def opened_workload(
+    whole: Trace,
+    trace: Trace,
+    part: Part,
+    *,
+    pages: bool = True,
+    by_phase: bool = False,
+    larger: bool = False,
+    slice_ns: int = 0,
+) -> TraceWorkload:
+    """The same of an open trace, and of the part of it that is meant, without its digest.
+
+    slice_ns: width of the timeline's slices, as for `analyze_trace`.
+    """
+    from numaplan.analyzer import FEW_MISSES, TraceSamples, analyze_trace, thread_roles
+
+    samples = TraceSamples(trace)
+    numbers = [row.thread for row in trace.thread_rows]
+    counted: list[PageCounts] = []
+    counts: list[Callable[[TraceSamples], PageCounts]] = []
+
+    def count_pages(borders: Sequence[int]) -> None:
+        counts.append(lambda chosen: part_pages(whole, trace, numbers, borders, chosen))
+        counted.append(counts[0](samples))
+
+    analysis = analyze_trace(
+        trace, slice_ns=slice_ns, samples=samples, meanwhile=count_pages if pages else None
+    )
+    phases, comm = list(analysis.phases), analysis.comm
+    if by_phase and len(phases) > 1:
+        comm = _weighted_communication(trace, analysis)
+    crowded = crowded_time(trace)
+    loads, by_phase_loads, note = shared_loads(analysis, crowded)
+    said = [note for note in analysis.notes if note != FEW_MISSES]  # what pages go by is said of the plan
+    unordered = trace.meta.get("runtime") == "go"
+    keeps = thread_roles(trace, samples, thread_lanes(trace)).keeps & (not unordered)
+    found = Workload(
+        threads=[(thread.process, thread.path) for thread in analysis.threads],
+        comm=comm,
+        loads=loads,
+        sources={},
+        argv=tuple(trace.argv),
+        build_id=trace.meta.get("build_id", ""),
+        executable=trace.meta.get("executable", ""),
+        pages=counted[0] if pages else None,
+        larger=larger_inputs(trace, counted[0], counts[0]) if pages and larger else (),
+        machine=trace.machine,
+        notes=(*part_note(whole, trace), *said),
+        not_balanced=(note,) if note else (),
+        phases=by_phase_loads,
+        phase_rates=np.array([phase.weight for phase in phases]) if phases else None,
+        seen_on=_seen_on(trace, numbers),
+        keeps=tuple(keeps.tolist()),
+        unordered=unordered,
+        names=tuple(row.name for row in trace.thread_rows),
+        use=thread_use(trace, samples, analysis, counted=part == WHOLE),
+        lives=tuple((row.start_ns, row.end_ns) for row in trace.thread_rows),
+    )
     return TraceWorkload(found, analysis, crowded)
 
 

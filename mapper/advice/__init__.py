@@ -1,0 +1,1 @@
+"""What to do about a program's placement, with what each would gain."""

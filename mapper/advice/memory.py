@@ -1,0 +1,143 @@
+"""Regions that the wrong thread touches first: initialise them in parallel, or spread them over the nodes."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from numaplan.analyzer import Advice, RegionUse
+
+from ..memory.run_table import PAGE, RunTable
+from ..planning.unplanned import alone, in_order
+from .binding import BOUND
+from .changed_touch import touched_by_users
+from .first_writes import first_write
+from .situation import Situation
+
+MOST_GROUPS = 8
+LEAST = 0.01  # of all accesses, to pages that another thread touched first
+MOST = 0.5
+MORE = 1.1  # times what one region gains
+MOST_NAMES = 3
+KINDS = ("static", "heap", "mmap")
+
+
+def by_region(situation: Situation) -> list[Advice]:
+    """For each region, or all blocks of one place in the code, what gains most, if anything; for all of them
+    together where that gains more: a program that alternates between two has little of the one alone."""
+    groups = _groups(situation.regions)
+    if situation.task.pages.first_touches.toucher is None or not groups:
+        return []
+    found = [one for group in groups if (one := _of_group(situation, group)) is not None]
+    best = max((one.gain_ns for one in found), default=0.0)
+    whole = _initialised(situation, groups) if len(groups) > 1 else None
+    return [whole] if whole is not None and whole.gain_ns > MORE * best else found
+
+
+def _groups(regions: Sequence[RegionUse]) -> list[list[RegionUse]]:
+    """Regions of one name whose accesses are to pages that others touched first, most such accesses first."""
+    groups: dict[tuple[str, str, str], list[RegionUse]] = {}
+    for use in regions:
+        if use.kind in KINDS and use.sharers > 1:
+            groups.setdefault((use.process, use.kind, use.name), []).append(use)
+    foreign = {key: sum(use.samples * use.foreign_first for use in group) for key, group in groups.items()}
+    least = LEAST * sum(use.samples for use in regions)
+    ranked = sorted((key for key in groups if foreign[key] > least), key=lambda key: -foreign[key])
+    return [groups[key] for key in ranked[:MOST_GROUPS]]
+
+
+def _of_group(situation: Situation, group: Sequence[RegionUse]) -> Advice | None:
+    tried = _initialised(situation, [group]), _spread(situation, group)
+    found = [one for one in tried if one is not None]
+    return max(found, key=lambda one: one.gain_ns, default=None)
+
+
+def _initialised(situation: Situation, groups: Sequence[Sequence[RegionUse]]) -> Advice | None:
+    """Each page first touched by who uses it; with the threads bound where that gains more."""
+    task, numbers = situation.task, [use.region for group in groups for use in group]
+    thread, evidence = _first_toucher(situation, numbers)
+    if not evidence:
+        return None
+    other = task.with_misses(touched_by_users(task.pages.recorded, numbers))
+    kept, order = in_order(task), in_order(other)
+    gains = {
+        "free": situation.gain(alone(other)),
+        # What binding gains by itself is no gain of this.
+        "bound": situation.gain(order) if situation.gain(order, kept) else 0.0,
+    }
+    best = max(gains, key=lambda name: gains[name])
+    if not gains[best]:
+        return None
+    binds = best == "bound"
+    place = first_write(situation.trace, numbers, thread)
+    return situation.advice(
+        "initialise",
+        order if binds else alone(other),
+        other,
+        action=f"initialise {_called(groups)} in parallel" + (f" at {place}" if place else ""),
+        evidence=evidence,
+        change=_parallel(situation, binds=binds),
+    )
+
+
+def _parallel(situation: Situation, *, binds: bool) -> str:
+    if situation.openmp:
+        text = "#pragma omp parallel for schedule(static) on the loop that fills it, as on those that use it"
+        return f"{text}; then {BOUND} {situation.command}" if binds else text
+    text = "let each thread write first what it will use"
+    return f"{text}, and bind the threads (pthread_setaffinity_np)" if binds else text
+
+
+def _called(groups: Sequence[Sequence[RegionUse]]) -> str:
+    names = [
+        f"{len(group)} blocks of {group[0].title}" if len(group) > 1 else group[0].title for group in groups
+    ]
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(names[:MOST_NAMES]) + more
+
+
+def _first_toucher(situation: Situation, numbers: Sequence[int]) -> tuple[int, str]:
+    """The thread of the trace that touches most pages of regions first; how many, and how little it uses
+    them. Empty where no thread touches most of them, or it makes most accesses to them, too."""
+    pages = situation.task.pages.recorded
+    assert pages.toucher is not None
+    rows = np.flatnonzero(np.isin(pages.region, list(numbers)) & (pages.toucher >= 0) & (pages.thread >= 0))
+    first = rows[np.unique(pages.page_number[rows], return_index=True)[1]]
+    touched = np.bincount(pages.toucher[first])
+    lane = int(touched.argmax())
+    thread = int(np.flatnonzero(situation.lane == lane)[0])
+    used = np.bincount(pages.thread[rows], pages.all_accesses[rows], lane + 1)
+    first_share, own_share = touched[lane] / touched.sum(), used[lane] / used.sum()
+    if first_share < MOST or own_share > MOST:
+        return thread, ""
+    return thread, (
+        f"{first_share:.0%} of its pages are touched first by thread {situation.names[thread]}, which makes "
+        f"{own_share:.0%} of its accesses"
+    )
+
+
+def _spread(situation: Situation, group: Sequence[RegionUse]) -> Advice | None:
+    """The regions interleaved over all nodes."""
+    task = situation.task
+    nodes = tuple(sorted(set(task.rows.tolist())))
+    if len(nodes) < 2 or len(task.rows) < 2:
+        return None
+    tables = {}
+    for use in group:
+        key = task.pages.recorded.regions[use.region]
+        ends = np.array([0, -(-key.bytes // PAGE)])
+        tables[use.region] = RunTable(key, ends, np.zeros((1, len(nodes))), np.array([nodes[0]]), nodes)
+    instead = alone(task, tables=tables)
+    if not situation.gain(instead):
+        return None
+    use = group[0]
+    read = "hardly written after that" if use.read_mostly else "written by several"
+    _, evidence = _first_toucher(situation, [one.region for one in group])
+    if not evidence:
+        return None
+    return situation.advice(
+        "interleave-region",
+        instead,
+        action=f"spread {_called([group])} over the nodes",
+        evidence=f"{evidence}; {use.sharers} threads use it, {read}",
+        change="numa_interleave_memory(block, bytes, numa_all_nodes_ptr) before its first write (libnuma)",
+    )

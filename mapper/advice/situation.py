@@ -1,0 +1,74 @@
+"""What advice is given about: a trace's workload on a machine, and what the program costs as it is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from numaplan.analyzer import Advice, Change, FalseSharing, RegionUse
+from numaplan.profiler import Trace
+
+from ..planning.shares import local_shares
+from ..planning.timed_task import Placement, TimedTask
+from ..threads.problem import Nodes
+
+WORTH = 0.01  # of the threads' time, that an advice must save
+OPENMP = ("libgomp", "libomp", "libiomp")
+
+
+@dataclass(frozen=True)
+class Situation:
+    """task: the workload on the machine, lane: of each thread of the trace; usual: what the kernel does;
+    names: of the trace's threads; command: the program's line."""
+
+    trace: Trace
+    task: TimedTask
+    lane: Nodes
+    usual: Placement
+    regions: Sequence[RegionUse]
+    lines: Sequence[FalseSharing]
+    names: Sequence[str]
+    command: str
+
+    @property
+    def openmp(self) -> bool:
+        """Whether the program's threads may be OpenMP's, so that its environment binds them; of several
+        processes it would bind all to the same cpus."""
+        return len({row.process for row in self.trace.thread_rows}) == 1 and any(
+            row.name.startswith(OPENMP) for row in self.trace.region_rows
+        )
+
+    def gain(self, instead: Placement, usual: Placement | None = None) -> float:
+        """ns of waiting that a placement saves; 0 where that is not sure, or not worth it."""
+        usual = usual or self.usual
+        saved = usual.cost.total_ns - instead.cost.total_ns
+        least = max(self.task.doubt(usual, instead), WORTH * self.task.busy_ns(self.usual))
+        return saved if saved > least else 0.0
+
+    def advice(
+        self,
+        kind: str,
+        instead: Placement,
+        task: TimedTask | None = None,
+        *,
+        action: str,
+        evidence: str,
+        change: str,
+    ) -> Advice:
+        """What to do to get a placement; task: that it is of, None: where no page and no thread moves."""
+        local = memory = None
+        if task is not None:
+            before, after = local_shares(self.task, self.usual), local_shares(task, instead)
+            local, memory = (
+                Change(round(one, 4), round(other, 4)) if min(one, other) >= 0 else None
+                for one, other in zip(before, after, strict=True)
+            )
+        saved = self.usual.cost.total_ns - instead.cost.total_ns
+        return Advice(
+            kind=kind,
+            action=action,
+            evidence=evidence,
+            change=change,
+            gain_ns=round(saved),
+            gain=round(saved / self.usual.cost.total_ns, 4),
+            local_share=local,
+            memory_share=memory,
+        )
