@@ -168,7 +168,7 @@ def remap_plan(plan: Plan, machine: Machine) -> Plan:
         machine=PlanMachine.of(machine),
         threads=_with_pools(moved, machine),
         memory=tuple(_moved_region(region, node_of) for region in plan.memory),
-        predicted=msgspec.structs.replace(plan.predicted, node_loads=(), baselines={}),
+        predicted=msgspec.structs.replace(plan.predicted, node_loads=(), baselines={}, touched=()),
     )
 
 

@@ -88,7 +88,9 @@ class DiffCommand(Command, frozen=True):
 
 
 class ExportCommand(Command, frozen=True):
-    """Write a plan's thread placement in the language of another launcher; of a job, the line that starts it.
+    """Write a plan's placement in the language of another launcher; of a job, the line that starts it.
+
+    Comments say what that keeps of the plan, and what it loses.
 
     Example: eval "$(nmap export plan.json --format omp)"
 
@@ -100,8 +102,8 @@ class ExportCommand(Command, frozen=True):
         str,
         Option(
             "--format",
-            help="omp, gomp, kmp, rankfile, slurm, taskset, numactl or hwloc;"
-            " of a job openmpi, seq, slurm, hydra or cray.",
+            help="omp, gomp, kmp; taskset, numactl, hwloc; cgroup, systemd, podman, docker, kubernetes, nri,"
+            " libvirt; rankfile, openmpi, hydra or slurm; of a job openmpi, seq, slurm, hydra or cray.",
         ),
     ]
     output: Annotated[

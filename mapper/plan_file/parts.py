@@ -8,6 +8,8 @@ from numaplan.common import UsageError
 from numaplan.machine import Core, Machine, Node
 from numaplan.profiler import RegionKey as RegionKey
 
+from .touched import Touched
+
 Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Matrix = tuple[tuple[float, ...], ...]
 Policy = Literal["bind", "interleave", "preferred", "next-touch"]
@@ -219,6 +221,9 @@ class Predicted(Metrics, frozen=True, kw_only=True):
     of compact and scatter.
 
     apart: whether processes were recorded apart: what they exchange is in no figure of communication.
+
+    touched: accesses by who touched their memory first, to judge what an export keeps of the plan; empty: not
+    known.
     """
 
     local_share: float = -1.0
@@ -241,6 +246,7 @@ class Predicted(Metrics, frozen=True, kw_only=True):
     cache_share: float = -1.0
     cache_baselines: dict[str, float] = msgspec.field(default_factory=dict)
     apart: bool = False
+    touched: tuple[Touched, ...] = ()
 
 
 class AtInput(msgspec.Struct, frozen=True, kw_only=True):

@@ -189,3 +189,5 @@ def _check_predicted(predicted: Predicted, nodes: int, all_nodes: int) -> None:
         raise UsageError(
             f"predicted: not one node share for each of {all_nodes} nodes", "make the plan again"
         )
+    if any(place >= len(predicted.touched) for group in predicted.touched for place, _ in group.others):
+        raise UsageError("predicted: 'touched' names what it does not list", "make the plan again")

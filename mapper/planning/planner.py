@@ -22,7 +22,7 @@ from ..workload.workload import Workload
 from .by_threads import place_for_threads
 from .by_time import place_for_time
 from .options import PlanOptions
-from .predict import with_caches, with_small_blocks
+from .predict import with_caches, with_small_blocks, with_touched
 from .task import PlanTask, usual_objective
 
 SCHEMA = "numaplan/planned/1"
@@ -65,6 +65,8 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
         predicted = with_caches(predicted, task.workload.comm, found.cpus, task.usable, machine)
     if workload.pages and not found.alone and not found.pools:  # what has no node has nothing to say of that
         predicted = with_small_blocks(predicted, workload.pages, [thread.node for thread in threads])
+    if workload.pages and not found.alone:
+        predicted = with_touched(predicted, workload.pages, threads)
     plan = Plan(
         app=workload.app,
         machine=PlanMachine.of(machine),

@@ -10,8 +10,9 @@ from numaplan.analyzer import PageCounts
 from numaplan.machine import Machine, divided_by_caches
 
 from ..memory.pages import PagePlan
-from ..memory.traffic import first_touch_traffic, first_touches
-from ..plan_file.parts import CurrentPlacement, Predicted
+from ..memory.traffic import first_touch_traffic, first_touches, touching_pairs
+from ..plan_file.parts import CurrentPlacement, PlanThread, Predicted
+from ..plan_file.touched import Touched
 from ..threads.bounds import lower_bound
 from ..threads.cost import costs_of, one_hot
 from ..threads.methods import find_method
@@ -21,6 +22,7 @@ from ..threads.sparse import SparseMatrix
 
 BASELINES = ("compact", "scatter")
 LINE = 64  # bytes
+SHARE_DIGITS = 5
 
 
 def predict(problem: Problem, places: Nodes, usable: Machine, machine: Machine) -> Predicted:
@@ -92,6 +94,36 @@ def with_small_blocks(predicted: Predicted, stats: PageCounts, nodes: Sequence[i
         predicted,
         small_share=float(stats.small.sum()) / every,
         small_local=float(stats.small[own].sum() / stats.small.sum()),
+    )
+
+
+def with_touched(predicted: Predicted, stats: PageCounts, threads: Sequence[PlanThread]) -> Predicted:
+    """The same with who uses memory that whom touched first, by process and node of the threads."""
+    known = first_touches(stats)
+    if known.toucher is None or not threads:
+        return predicted
+    pairs = touching_pairs(known, known.all_accesses, {}, len(threads))
+    if known.elsewhere is not None:
+        pairs = pairs + known.elsewhere
+    total = float(pairs.sum())
+    if total <= 0:
+        return predicted
+    groups = sorted({(thread.process, thread.node) for thread in threads})
+    at = {group: place for place, group in enumerate(groups)}
+    within = one_hot(np.array([at[thread.process, thread.node] for thread in threads]), len(groups))
+    own = np.round(np.diag(pairs) @ within / total, SHARE_DIGITS)
+    others = np.round(within.T @ (pairs - np.diag(np.diag(pairs))) @ within / total, SHARE_DIGITS)
+    return msgspec.structs.replace(
+        predicted,
+        touched=tuple(
+            Touched(
+                process=process,
+                node=node,
+                own=float(own[place]),
+                others=tuple((int(to), float(others[place, to])) for to in np.flatnonzero(others[place])),
+            )
+            for place, (process, node) in enumerate(groups)
+        ),
     )
 
 

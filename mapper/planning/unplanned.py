@@ -12,11 +12,11 @@ import numpy as np
 from numaplan.machine import Cost
 
 from ..memory.run_table import RunTable
+from ..plan_file.touched import STAYS as STAYS
 from ..threads.problem import Nodes
 from .cpu_sets import Sets
 from .timed_task import Placement, TimedTask
 
-STAYS = 0.5  # of the time, that a thread nobody binds is where it first was
 NO_TABLES: Mapping[int, RunTable] = MappingProxyType({})
 MOST_SHIFTS = 16  # placements that stand for all that the kernel may choose
 

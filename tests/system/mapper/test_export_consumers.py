@@ -101,12 +101,33 @@ def test_mpirun_takes_the_rankfile(tmp_path: Path) -> None:
     assert ranks == {thread.thread: list(thread.cpus) for thread in plan.threads}
 
 
+@pytest.mark.parametrize("form,program,rank", [
+    ("openmpi", "mpirun", "OMPI_COMM_WORLD_RANK"), ("hydra", "mpiexec.hydra", "PMI_RANK"),
+])  # fmt: skip
+def test_launchers_of_ranks_take_the_line(form: str, program: str, rank: str, tmp_path: Path) -> None:
+    needed(program, {"mpirun": "openmpi-bin", "mpiexec.hydra": "mpich"}[program])
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("a cpu a rank is wanted, and there is one")
+    show = f"import os; open(os.environ['{rank}'], 'w').write(str(sorted(os.sched_getaffinity(0))))"
+    plan = plan_here(2, ("python3", "-c", show))
+    text = export_plan(plan, form).replace("mpirun ", "mpirun --display-map ")
+    said = shell(text, tmp_path, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    bound = [(tmp_path / str(number)).read_text() for number in range(2)]
+    assert bound == [str(list(thread.cpus)) for thread in plan.threads]
+    assert form == "hydra" or said.count("Process OMPI jobid") == 2
+
+
 def test_srun_syntax(tmp_path: Path) -> None:
     """srun needs a controller: its grammar (man srun, --cpu-bind) is checked, and that a shell keeps it."""
     plan = plan_here(2, ("./app", "two words"))
     text = export_plan(plan, "slurm")
     binding = r"--cpu-bind=(map_cpu:\d+(,\d+)*|mask_cpu:0x[0-9a-f]+(,0x[0-9a-f]+)*)"
-    assert re.fullmatch(rf"srun --nodes=1 --ntasks=2 {binding} .*\n", text)
+    memory = binding.replace("cpu", "mem")
+    line, *notes = text.splitlines()
+    assert re.fullmatch(rf"srun --nodes=1 --ntasks=2 {binding} {memory} .*", line)
+    assert all(note.startswith("# ") for note in notes)
     said = shell('srun() { printf "%s\\n" "$@"; }\n' + text, tmp_path).splitlines()
     cpus = ",".join(str(thread.cpus[0]) for thread in plan.threads)
-    assert said == ["--nodes=1", "--ntasks=2", f"--cpu-bind=map_cpu:{cpus}", "./app", "two words"]
+    nodes = ",".join(str(thread.node) for thread in plan.threads)
+    bound = [f"--cpu-bind=map_cpu:{cpus}", f"--mem-bind=map_mem:{nodes}"]
+    assert said == ["--nodes=1", "--ntasks=2", *bound, "./app", "two words"]

@@ -1,0 +1,78 @@
+"""What an export keeps of the plan, in words and as a share of local accesses, and what it loses."""
+
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+
+from ..plan import Plan
+from ..touched import On, Touched, local_share
+from .placement import all_cpus, processes
+
+FIRST_TOUCH = "memory where it is touched first"
+
+
+def threads_bound(plan: Plan, memory: Sequence[int] = ()) -> str:
+    """Every thread is on its own cpus; memory: nodes that it is interleaved over (none: first touch)."""
+    lists: dict[tuple[str, int], list[tuple[int, ...]]] = {}
+    for thread in plan.threads:
+        lists.setdefault((thread.process, thread.node), []).append(thread.cpus)
+
+    def on(group: Touched) -> On:
+        return _shares(plan, lists.get((group.process, group.node), []))
+
+    return _sentence(plan, "every thread on its own cpus", memory, on)
+
+
+def processes_bound(plan: Plan, memory: Sequence[int] = ()) -> str:
+    """Every process has a set of cpus, in which its threads are free."""
+    own = processes(plan)
+
+    def on(group: Touched) -> On:
+        return _shares(plan, [own.get(group.process, ())])
+
+    return _sentence(plan, "one cpuset for the threads of each process", memory, on)
+
+
+def ranks_bound(plan: Plan) -> str:
+    """As forms of ranks see the plan: of one process each thread is a rank."""
+    return processes_bound(plan) if len(processes(plan)) > 1 else threads_bound(plan)
+
+
+def one_set(plan: Plan, memory: Sequence[int] = (), cpus: Sequence[int] = ()) -> str:
+    """One set of cpus (usually those of all threads), in which all threads are free."""
+    shares = _shares(plan, [tuple(cpus) or all_cpus(plan)])
+    return _sentence(plan, "one cpuset for all threads", memory, lambda _: shares)
+
+
+def remarks(lines: Iterable[str], mark: str = "#") -> str:
+    """Lines as comments; what comes from the plan ends no comment."""
+    return "\n".join(f"{mark} {' '.join(line.split())}" for line in lines)
+
+
+def lost(plan: Plan, *, threads: bool = True) -> str:
+    """What only nlaunch does; threads: whether their own cpus are lost, too."""
+    regions = len(plan.memory)
+    what = [
+        *(["which thread is on which node"] if threads else []),
+        *([f"the nodes of {regions} region{'s' * (regions != 1)} of memory"] if regions else []),
+    ]
+    return f"lost: {' and '.join(what) or 'nothing'} (nlaunch keeps all of it)"
+
+
+def _sentence(plan: Plan, threads: str, memory: Sequence[int], on: Callable[[Touched], On]) -> str:
+    where = f"memory interleaved over nodes {','.join(map(str, memory))}" if memory else FIRST_TOUCH
+    share = local_share(plan.predicted.touched, on, memory)
+    whole = plan.predicted.local_share
+    if share < 0 or whole < 0:
+        return f"kept: {threads}, {where}: which share of the plan that keeps is not known"
+    return f"kept: {threads}, {where}: {100 * share:.0f} of {100 * whole:.0f} % local"
+
+
+def _shares(plan: Plan, sets: Sequence[Sequence[int]]) -> On:
+    """Share of time on each node of threads that are free in these sets of cpus, one a thread."""
+    of_cpu = {cpu: node.id for node in plan.machine.nodes for cpu in node.cpus}
+    found: dict[int, Fraction] = {}
+    for cpus in sets:
+        for cpu in cpus:
+            node = of_cpu[cpu]
+            found[node] = found.get(node, Fraction(0)) + Fraction(1, len(cpus) * len(sets))
+    return {node: float(share) for node, share in found.items()}

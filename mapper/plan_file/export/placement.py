@@ -1,0 +1,114 @@
+"""A plan's placement as launchers ask for it: in order of creation, by rank, as one set, with the nodes."""
+
+from collections.abc import Iterable, Sequence
+from shlex import join
+
+import msgspec
+
+from numaplan.common import UsageError
+
+from ..parts import PlanThread
+from ..plan import Plan
+
+
+def in_order(plan: Plan) -> list[PlanThread]:
+    """The threads in order of creation, process by process."""
+    return sorted(plan.threads, key=_creation_order)
+
+
+def _creation_order(thread: PlanThread) -> tuple[str, list[int]]:
+    return thread.process, [int(part) for part in thread.path.split(".")]
+
+
+def one_process(plan: Plan, form: str) -> list[PlanThread]:
+    """The same of a plan for one process; raises UsageError for another."""
+    if len({thread.process for thread in plan.threads}) > 1:
+        raise UsageError(f"{form}: the plan has several processes", "use rankfile or slurm, or nlaunch")
+    return in_order(plan)
+
+
+def processes(plan: Plan) -> dict[str, tuple[int, ...]]:
+    """Cpus of each process, in order of the ranks."""
+    found: dict[str, set[int]] = {}
+    for thread in plan.threads:
+        found.setdefault(thread.process, set()).update(thread.cpus)
+    return {name: tuple(sorted(found[name])) for name in sorted(found, key=_rank_order)}
+
+
+def ranks(plan: Plan) -> list[tuple[int, ...]]:
+    """Cpus of each rank: of each process, or of each thread when there is one process."""
+    found = processes(plan)
+    if len(found) == 1:
+        return [tuple(sorted(thread.cpus)) for thread in in_order(plan)]
+    return list(found.values())
+
+
+def _rank_order(process: str) -> tuple[int, str]:
+    digits = process.lstrip("pr").partition(".")[0]
+    return int(digits) if digits.isdecimal() else 0, process
+
+
+def all_cpus(plan: Plan) -> tuple[int, ...]:
+    """The cpus of all threads, ascending."""
+    return tuple(sorted({cpu for thread in plan.threads for cpu in thread.cpus}))
+
+
+def nodes_of(plan: Plan, cpus: Iterable[int]) -> tuple[int, ...]:
+    """Ids of the nodes that cpus are on, ascending."""
+    wanted = set(cpus)
+    return tuple(sorted(node.id for node in plan.machine.nodes if wanted & set(node.cpus)))
+
+
+def memory_nodes(plan: Plan) -> tuple[int, ...]:
+    """Ids of the nodes that have a thread or planned memory, ascending."""
+    placed = {run.node for region in plan.memory for run in region.runs}
+    return tuple(sorted(placed | set(nodes_of(plan, all_cpus(plan)))))
+
+
+def spread_over(plan: Plan) -> tuple[int, ...]:
+    """Nodes to interleave memory over where nothing finer can be said; none: first touch is better.
+
+    By the planner's estimate of the program without a plan, left alone or interleaved (`predicted.costs`);
+    where that was not made, first touch is taken.
+    """
+    costs, nodes = plan.predicted.costs, nodes_of(plan, all_cpus(plan))
+    better = costs.get("alone, interleaved", 0.0) < costs.get("alone", 0.0)
+    return nodes if better and len(nodes) > 1 else ()
+
+
+def placed_bytes(plan: Plan, node: int | None = None) -> int:
+    """Bytes that the plan places, on a node or in all."""
+    return sum(run.bytes for region in plan.memory for run in region.runs if node is None or run.node == node)
+
+
+def spare_cpus(plan: Plan) -> tuple[int, ...]:
+    """Cpus of the machine that no thread has; where there are none, the last planned one."""
+    planned = all_cpus(plan)
+    every = {cpu for node in plan.machine.nodes for cpu in node.cpus}
+    return tuple(sorted(every - set(planned))) or planned[-1:]
+
+
+def program(plan: Plan) -> Sequence[str]:
+    """The recorded command line; `./app` where none was recorded."""
+    return plan.app.argv or ("./app",)
+
+
+def command(plan: Plan) -> str:
+    """The same for a shell."""
+    return join(program(plan))
+
+
+def label(plan: Plan, process: str = "") -> str:
+    """A name for what the plan starts, or one of its processes: of letters, digits and hyphens."""
+    name = _plain(plan.app.name) or "app"
+    return f"{name}-{_plain(process)}" if process else name
+
+
+def _plain(name: str) -> str:
+    letters = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in name.lower())
+    return letters.strip("-")[:40].strip("-")
+
+
+def in_json(value: object) -> str:
+    """A value in JSON, which is YAML, too."""
+    return msgspec.json.encode(value).decode()

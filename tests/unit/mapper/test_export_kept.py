@@ -1,0 +1,122 @@
+"""What an export says that it keeps of the plan, worked out by hand, and how it treats a plan's words."""
+
+import msgspec
+import pytest
+
+from numaplan.common import UsageError
+from numaplan.machine import Machine
+from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
+from numaplan.mapper.plan_file.export import FORMS, export_plan
+from numaplan.mapper.plan_file.touched import Touched, local_share
+
+HALVES = {0: 0.5, 1: 0.5}
+# Two threads on each of two nodes; the second group uses memory of the first, too.
+TOUCHED = (
+    Touched(process="p0", node=0, own=0.2, others=((0, 0.1),)),
+    Touched(process="p0", node=1, own=0.4, others=((0, 0.3),)),
+)
+INTERLEAVED = {"alone": 2.0, "alone, interleaved": 1.0}
+
+
+def plan(
+    *processes: str, touched: tuple[Touched, ...] = TOUCHED, costs: dict[str, float] | None = None
+) -> Plan:
+    """Four threads on 2x4, cpus 0, 1, 4 and 5, of one process or of several."""
+    names = processes or ("p0",)
+    paths = ("0", "0.1", "0.2", "0.3") if len(names) == 1 else ("0", "0.1") * 2
+    threads = [(names[n * len(names) // 4], paths[n], cpu) for n, cpu in enumerate((0, 1, 4, 5))]
+    region = PlanRegion(
+        region=RegionKey(kind="heap", name="grid", bytes=1 << 20, thread="0", sequence=1),
+        policy="bind",
+        runs=(Run(offset=0, bytes=1 << 20, node=1),),
+    )
+    return Plan(
+        app=PlanApp(argv=("./app", "it's"), threads=4, executable="app"),
+        machine=PlanMachine.of(Machine.load("2x4")),
+        method="best",
+        objective="time",
+        threads=tuple(
+            PlanThread(process=name, path=path, thread=at, node=cpu // 4, cpus=(cpu,), load=1)
+            for at, (name, path, cpu) in enumerate(threads)
+        ),
+        memory=(region,),
+        predicted=Predicted(
+            remote_comm=0, remote_share=0, hop_cost=0, load_std=0,
+            local_share=0.97, touched=touched, costs=costs or {},
+        ),
+    )  # fmt: skip
+
+
+def kept(text: str) -> str:
+    return next(line for line in text.split("kept: ")[1].splitlines()).partition(";")[0]
+
+
+@pytest.mark.parametrize("share,where", [(0.7, {0: {0: 1.0}, 1: {1: 1.0}}), (0.65, {0: HALVES, 1: HALVES})])
+def test_local_share_by_hand(share: float, where: dict[int, dict[int, float]]) -> None:
+    """Bound: own 0.6, and 0.1 within the first group. Free: own at 3/4 (half the time it stays), rest 1/2."""
+    assert local_share(TOUCHED, lambda group: where[group.node]) == pytest.approx(share)
+
+
+def test_local_share_of_interleaved_memory_is_the_share_of_the_nodes() -> None:
+    assert local_share(TOUCHED, lambda _: HALVES, (0, 1)) == pytest.approx(0.5)
+    assert local_share(TOUCHED, lambda _: {0: 1.0}, (1,)) == 0.0
+    assert local_share((), lambda _: HALVES) == -1.0
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_says_what_it_keeps_and_loses(form: str) -> None:
+    text = export_plan(plan(), form)
+    bound = "every thread" in kept(text)
+    assert f"{70 if bound else 65} of 97 % local" in kept(text)
+    assert bound == (form in ("omp", "gomp", "kmp", "rankfile", "openmpi", "hydra", "slurm"))
+    assert "1 region of memory" in text.split("lost: ")[1]
+    old = export_plan(plan(touched=()), form)
+    assert "not known" in kept(old)
+
+
+@pytest.mark.parametrize("form", ["numactl", "hwloc", "systemd"])
+def test_memory_is_interleaved_where_the_planner_expects_more_of_it(form: str) -> None:
+    text = export_plan(plan(costs=INTERLEAVED), form)
+    assert "interleave" in text.partition("kept")[0] + text.partition("[Service]")[2]
+    assert kept(text) == "one cpuset for all threads, memory interleaved over nodes 0,1: 50 of 97 % local"
+    assert "nterleave" not in export_plan(plan(), form)
+
+
+def test_processes_have_a_set_each_where_the_form_has_sets_of_processes() -> None:
+    touched = (
+        Touched(process="r0", node=0, own=0.5),
+        Touched(process="r1", node=1, own=0.4, others=((0, 0.1),)),
+    )
+    ranked = plan("r0", "r1", touched=touched)
+    for form in ("rankfile", "openmpi", "hydra", "slurm", "cgroup", "kubernetes", "nri"):
+        words = (
+            "one cpuset for the threads of each process, memory where it is touched first: 90 of 97 % local"
+        )
+        assert kept(export_plan(ranked, form)) == words
+    assert "user:0+1,4+5" in export_plan(ranked, "hydra")
+    assert kept(export_plan(ranked, "taskset")).startswith("one cpuset for all threads")
+    with pytest.raises(UsageError, match="several processes"):
+        export_plan(ranked, "omp")
+
+
+def test_names_of_a_plan_from_elsewhere_stay_names() -> None:
+    """A shell, YAML or XML reads no words of a plan as its own."""
+    bad = plan('p0"; rm -rf "$HOME', "r1\n---\nkind: Pod")
+    app = msgspec.structs.replace(
+        bad.app, executable="a b--><x/>\n[Service]", argv=("a\nExecStart=/bin/false", "'")
+    )
+    bad = msgspec.structs.replace(bad, app=app)
+    shell = export_plan(bad, "cgroup")
+    assert "/'p0\"; rm -rf \"$HOME'/cpuset.cpus" in shell
+    for form in ("systemd", "libvirt", "kubernetes", "nri", "podman"):
+        text = export_plan(bad, form)
+        assert "\nExecStart" not in text or form == "podman"
+        assert "<x/>" not in text and text.count("\n---\n") == (form in ("kubernetes", "nri"))
+    assert "podman create --name a-b----x---" in export_plan(bad, "podman")
+
+
+def test_a_plan_says_of_its_groups_only_what_it_lists() -> None:
+    text = plan(touched=(Touched(process="p0", node=0, own=0.5, others=((3, 0.5),)),)).to_json()
+    with pytest.raises(UsageError, match="touched"):
+        Plan.from_json(text)
+    assert Plan.from_json(plan().to_json()).predicted.touched == TOUCHED
