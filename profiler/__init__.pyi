@@ -34,6 +34,7 @@ from .backends.emulation.transfers import (
 from .backends.live_line import Rate as Rate, live_line as live_line
 from .backends.part import RecordedPart as RecordedPart, Switch as Switch
 from .backends.perf.faults import hint_faults_live as hint_faults_live
+from .export.formats import write_perfetto as write_perfetto
 from .identity.control import read_control as read_control
 from .identity.elf import ElfFacts as ElfFacts, elf_facts as elf_facts
 from .identity.environment import prepare as prepare

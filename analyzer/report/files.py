@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numaplan.common import UsageError, atomic_output, printable, write_document
+from numaplan.profiler import Trace, write_perfetto
 
 from ..analysis import Analysis
 from ..messages import RankMessages
@@ -77,6 +78,29 @@ def write_files(
     for path, writer in zip(written, writers.values(), strict=True):
         writer(path)
     return written
+
+
+def write_tracks(trace: Trace, analysis: Analysis, folder: Path) -> Path:
+    """The trace for Perfetto, with its phases and the stretches between changes as tracks.
+
+    Raises UsageError when the folder cannot be made or written.
+    """
+    phases = phase_times(analysis)
+    between = [span for _, span in stretch_times(analysis)]
+    named = {"phases": ("phase", phases), "stretches between changes": ("stretch", between)}
+    spans = {
+        track: [(start, end, f"{word} {number}") for number, (start, end) in enumerate(_apart(found), 1)]
+        for track, (word, found) in named.items()
+    }
+    return write_perfetto(trace, folder, spans)
+
+
+def _apart(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans that overlap by a slice, each until the next one begins."""
+    starts = [start for start, _ in spans[1:]]
+    return [
+        (start, min(end, after)) for (start, end), after in zip(spans, [*starts, spans[-1][1]], strict=True)
+    ]
 
 
 def _tables(analysis: Analysis, parts: dict[str, Matrix], *, stretches: bool) -> dict[str, Table]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numaplan.analyzer import Analysis, RunAgreement
     from numaplan.profiler import Trace
 
-_FORMATS = ("csv", "parquet", "graphml")
+_FORMATS = ("csv", "parquet", "graphml", "perfetto")
 _MOST_MS = 1e9  # eleven days
 
 Slice = Annotated[
@@ -44,7 +44,7 @@ class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
         Path | None, Option(help="Folder for comm.csv, loads.csv, phases.csv and timeline.csv.")
     ] = None
     file_format: Annotated[
-        str, Option("--format", help="Format of the files in --to: csv, parquet or graphml.")
+        str, Option("--format", help="Format of the files in --to: csv, parquet, graphml or perfetto.")
     ] = "csv"
     slice_ms: Slice = 0.0
     per_phase: Annotated[
@@ -76,6 +76,7 @@ class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
             runs_sentences,
             show_analysis,
             write_files,
+            write_tracks,
         )
         from numaplan.profiler import Trace
 
@@ -102,6 +103,8 @@ class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
             inputs = policy_document(opened) if self.as_json else {}
             ranges = [(phase.start, phase.end) for phase in first.phases]
             parts = communication_by_phase(opened, first, ranges + first.stretches) if self.per_phase else []
+            if self.to is not None and self.file_format == "perfetto":
+                say([f"wrote {write_tracks(opened, first, self.to)}"])
             matrices = [part.matrix for part in parts]
             by_phase = matrices[: len(ranges)], matrices[len(ranges) :]
         analyses = [first]
@@ -119,7 +122,7 @@ class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
             *message_sentences(messages),
             *placement_summary(analysis, regions, lines, pages),
         ]
-        if self.to is not None:
+        if self.to is not None and self.file_format != "perfetto":
             files = write_files(analysis, self.to, *by_phase, messages=messages, kind=self.file_format)
             for written in files:
                 say([f"wrote {written}"])

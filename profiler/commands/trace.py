@@ -34,18 +34,25 @@ class InfoCommand(Command, frozen=True):
 
 
 class ExportCommand(Command, frozen=True):
-    """Write every table of a trace as a Parquet file.
+    """Write a trace in the format of other tools.
 
-    Example: nprof export trace.db --to tables
+    parquet and csv: a file for each table. perfetto: threads, where they ran, accesses and remote shares in
+    time (trace.pftrace, for ui.perfetto.dev). speedscope, pprof: accesses, remote ones and cache lines taken
+    from other threads by code (trace.speedscope.json, trace.pb.gz for 'go tool pprof').
+
+    Example: nprof export trace.db --format pprof --to profile
     """
 
     trace: TraceFile
     to: Annotated[Path, Option(metavar="DIR", help="The folder to write into.")]
+    kind: Annotated[
+        str, Option("--format", metavar="FORMAT", help="parquet, csv, perfetto, speedscope or pprof.")
+    ] = "parquet"
 
     def run(self) -> None:
-        from ..trace.description import export_parquet
+        from ..export.formats import export_trace
         from ..trace.reader import Trace
 
         with Trace.open(self.trace, exporting_to=self.to) as opened:
-            for path in export_parquet(opened, self.to):
+            for path in export_trace(opened, self.to, self.kind):
                 print_lines(str(path))

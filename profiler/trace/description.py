@@ -1,15 +1,8 @@
-"""What is in a trace: the facts `nprof info` shows, and the export to Parquet."""
+"""What is in a trace: the facts `nprof info` shows."""
 
-import errno
-import os
-from pathlib import Path
 from typing import Any
 
-from numaplan.common import UsageError, uninterrupted
-
-from .database import quoted
 from .reader import Trace
-from .schema import TABLES
 
 SCHEMA = "numaplan/info/1"
 PART_FACTS = ("skipped", "taken", "on_signal", "marked")
@@ -81,35 +74,3 @@ def sample_counts(trace: Trace, column: str) -> dict[str, int]:
     """How many samples there are of each `event` or `level`, in the order of their codes."""
     named = f"coalesce({column}::VARCHAR, 'unknown')"
     return dict(trace.rows(f"SELECT {named}, count(*) FROM samples GROUP BY ALL ORDER BY min({column})"))
-
-
-_NO_ROOM = os.strerror(errno.ENOSPC)
-
-
-def export_parquet(trace: Trace, folder: Path) -> list[Path]:
-    """Write one Parquet file a table into `folder` (made when missing), for which the trace was opened.
-
-    Returns the files; raises UsageError when the folder cannot be written. Each file appears whole
-    or not at all; a signal waits for the end of a table.
-    """
-    from numaplan.common import atomic_output
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: {error.strerror}", "name a folder that can be made") from error
-    written: list[Path] = []
-    for table in TABLES:
-        target = folder / f"{table}.parquet"
-        try:
-            # DuckDB, interrupted while it writes Parquet, now and then waits for itself for ever.
-            with atomic_output(target) as temporary, uninterrupted():
-                trace.rows(f"COPY {table} TO {quoted(temporary)} (FORMAT parquet, COMPRESSION zstd)")
-        except UsageError as error:
-            for path in written:  # some of the tables are of no use
-                path.unlink(missing_ok=True)
-            if _NO_ROOM not in error.what:
-                raise
-            raise UsageError(f"{target}: {_NO_ROOM}", "free some space there, or write elsewhere") from error
-        written.append(target)
-    return written

@@ -15,6 +15,7 @@ from numaplan.analyzer.report.terminal import heat_map
 from numaplan.mapper.commands.main import main
 from numaplan.profiler import Trace
 from tests.unit.analyzer.test_trace_analysis import HEAP, exchange, write
+from tests.unit.profiler.test_export import read_perfetto
 
 
 def nmap(*words: str) -> int:
@@ -124,3 +125,14 @@ def test_a_report_with_another_programs_plan_is_not_a_success(
         told = capsys.readouterr().err
         assert said in told and page.exists()
         assert bool(said) == ("the plan is for" in told)
+
+
+def test_phases_are_tracks_for_perfetto(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "t.db", exchange(HEAP, 0))
+    assert nmap("analyze", str(path), "--to", str(tmp_path / "out"), "--format", "perfetto", "--json") == 0
+    document: dict[str, Any] = msgspec.json.decode(capsys.readouterr().out)
+    _, spans, _ = read_perfetto((tmp_path / "out" / "trace.pftrace").read_bytes())
+    found = {name: (start, end) for start, end, name, _ in spans}
+    phase = document["phases"][0]
+    assert found["phase 1"] == (phase["start_ns"], phase["end_ns"])
+    assert "stretch 1" in found

@@ -9,10 +9,11 @@ import pytest
 from numaplan.common import UsageError
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, Trace
 from numaplan.profiler.backends.base import Recording
+from numaplan.profiler.export.formats import export_trace
 from numaplan.profiler.identity.records import Identity, ProcessRecord, RegionRecord, ThreadRecord
 from numaplan.profiler.recording.assemble import write_trace
 from numaplan.profiler.sample_block import SampleBlock
-from numaplan.profiler.trace.description import describe, export_parquet
+from numaplan.profiler.trace.description import describe
 
 START = 1_000_000
 
@@ -147,7 +148,7 @@ def test_export_writes_every_table(tmp_path: Path) -> None:
     write(tmp_path / "t.db", [block([(1, 10, 10, 0x1000, False)])])
     folder = tmp_path / "it's here"
     with Trace.open(tmp_path / "t.db", exporting_to=folder) as trace:
-        files = export_parquet(trace, folder)
+        files = export_trace(trace, folder, "parquet")
     sizes = {path.stem: parquet.read_table(path).num_rows for path in files}
     assert sizes == {
         "meta": sizes["meta"],
