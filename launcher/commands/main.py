@@ -60,7 +60,14 @@ class LaunchCommand(AutoCommand, frozen=True):
             metavar="APPLIED.JSON",
         ),
     ] = ""
-    remap: Annotated[bool, Option(help="Fit a plan for another machine or cluster to this one.")] = False
+    remap: Annotated[
+        bool | None,
+        Option(
+            "--remap",
+            off="--no-remap",
+            help="Fit a plan for another machine or cluster to this one; unasked only to a container's cpus.",
+        ),
+    ] = None
     strict: Annotated[bool, Option(help="Exit 1 when something is not as planned.")] = False
     unplanned: Annotated[
         str, Option(help="Threads not in the plan: float (their process's nodes), anywhere, inherit.")

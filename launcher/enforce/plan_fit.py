@@ -15,6 +15,7 @@ from numaplan.machine import Machine, format_list
 from numaplan.mapper import Plan, PlanMachine, PlanRegion, PlanThread, Run
 from numaplan.profiler import ElfFacts, executable_of
 
+HINT = "plan again ('nmap plan --machine local'), or add --remap"
 REBUILT = "the program is another build than the one that the plan was made for"
 # Threads that were on one node of the plan's machine, in the plan's order.
 Group = list[PlanThread]
@@ -28,8 +29,7 @@ def fit_plan(
     Raises UsageError with every reason why it cannot be used; with `remap` the plan is fitted to the machine,
     and another build of the program is taken.
     """
-    hint = "plan again ('nmap plan --machine local'), or add --remap"
-    return fitted(Plan.load(path), path, machine, remap, program, facts, hint)
+    return fitted(Plan.load(path), path, machine, remap, program, facts, HINT)
 
 
 def fitted(
@@ -41,12 +41,12 @@ def fitted(
         return plan
     if not remap:
         raise UsageError(f"{where}: {'; '.join(reasons)}", hint)
-    return remap_plan(plan, machine) if _is_other_machine(plan, machine) else plan
+    return remap_plan(plan, machine) if is_other_machine(plan, machine) else plan
 
 
 def misfits(plan: Plan, machine: Machine, program: str = "", facts: ElfFacts | None = None) -> list[str]:
     """Every reason why a plan cannot be used on `machine` for a program with these facts (None: unknown)."""
-    reasons = [_mismatch(plan, machine)] if _is_other_machine(plan, machine) else []
+    reasons = [_mismatch(plan, machine)] if is_other_machine(plan, machine) else []
     if (
         facts
         and program
@@ -105,7 +105,8 @@ def what_differs(plan: Plan, programs: Mapping[str, ElfFacts | None]) -> str:
     return f"the plan was made for another program ({plan.app.name}, not {Path(next(iter(builds))).name})"
 
 
-def _is_other_machine(plan: Plan, machine: Machine) -> bool:
+def is_other_machine(plan: Plan, machine: Machine) -> bool:
+    """Whether the plan cannot be used as it is on `machine`."""
     planned = {cpu for thread in plan.threads for cpu in thread.cpus}
     return plan.machine.fingerprint != machine.fingerprint and not (
         _same_but_for_cpus(plan.machine.machine(), machine) and planned <= set(machine.cpus)

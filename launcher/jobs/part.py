@@ -11,6 +11,7 @@ from numaplan.machine import Machine
 from numaplan.mapper import AppliedRank, JobPlan, Plan, PlanMachine
 from numaplan.profiler import ElfFacts, job_facts
 
+from ..enforce.container import fit_to_container
 from ..enforce.plan_fit import fitted, only_process
 from .place import Place, find_place, host_here, ranks_in_words, some_hosts
 
@@ -19,7 +20,7 @@ _HINT = "plan for this cluster ('nmap plan PARTS --cluster CLUSTER'), or add --r
 
 class RankPart(msgspec.Struct, frozen=True):
     """What a rank gets of a job's plan; rank: for its report, None where the process is none; note: why it
-    runs unbound, in a line."""
+    runs unbound, or what the plan was fitted to, in a line."""
 
     plan: Plan
     rank: AppliedRank | None
@@ -30,13 +31,14 @@ def part_of_job(
     path: str,
     environment: Mapping[str, str],
     machine: Machine,
-    remap: bool,
+    remap: bool | None,
     program: str,
     facts: ElfFacts | None,
 ) -> RankPart:
     """The part of the rank that this process is; of a process that is none, all that its host has.
 
-    Raises UsageError for another cluster, unless `remap` fits the plan to what is here.
+    Raises UsageError for another cluster, unless `remap` fits the plan to what is here (None: only to the
+    cpus of a container).
     """
     job = JobPlan.load(path, ())
     told = job_facts(environment)
@@ -47,8 +49,9 @@ def part_of_job(
     rank = told.get("rank")
     if not isinstance(rank, int):
         host = here or next(iter(job.host_of.values()), "")
-        return RankPart(_plan_of(job, path, host, machine, remap, program, facts), None)
-    place = find_place(job, rank, here, told, environment, remap)
+        found, line = _plan_of(job, path, host, machine, environment, remap, program, facts)
+        return RankPart(found, None, line)
+    place = find_place(job, rank, here, told, environment, bool(remap))
     applied = AppliedRank(
         rank=rank,
         host=here or os.uname().nodename,
@@ -60,9 +63,9 @@ def part_of_job(
     )
     if place is None:
         return RankPart(_nothing(job, path, machine), applied, _why_unbound(job, applied))
-    plan = _plan_of(job, path, place.host, machine, remap, program, facts)
+    plan, line = _plan_of(job, path, place.host, machine, environment, remap, program, facts)
     plan = only_process(plan, f"r{place.rank}")
-    return RankPart(_as_rank(plan, place, rank), applied)
+    return RankPart(_as_rank(plan, place, rank), applied, line)
 
 
 def report_in(place: str, root: str) -> tuple[str, str]:
@@ -92,15 +95,19 @@ def _plan_of(
     path: str,
     host: str,
     machine: Machine,
-    remap: bool,
+    environment: Mapping[str, str],
+    remap: bool | None,
     program: str,
     facts: ElfFacts | None,
-) -> Plan:
-    """A host's plan as it can be used here; of a host without ranks, one that places nothing."""
+) -> tuple[Plan, str]:
+    """A host's plan as it can be used here, and what to say of that; of a host without ranks, one that places
+    nothing."""
     if host not in job.host_of.values():
-        return _nothing(job, path, machine)
-    plan = JobPlan.load(path, (host,)).hosts[host]
-    return fitted(plan, f"{path}: host {host}", machine, remap, program, facts, _HINT)
+        return _nothing(job, path, machine), ""
+    plan, line = JobPlan.load(path, (host,)).hosts[host], ""
+    if remap is None:
+        plan, line = fit_to_container(plan, machine, environment)
+    return fitted(plan, f"{path}: host {host}", machine, bool(remap), program, facts, _HINT), line
 
 
 def _nothing(job: JobPlan, path: str, machine: Machine) -> Plan:

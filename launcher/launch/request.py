@@ -12,7 +12,8 @@ from numaplan.machine import Machine
 from numaplan.mapper import AppliedRank, Plan
 from numaplan.profiler import ElfFacts, elf_facts, executable_of, first_process
 
-from ..enforce.plan_fit import fit_plan, part_of_process
+from ..enforce.container import fit_to_container
+from ..enforce.plan_fit import HINT, fitted, part_of_process
 from ..enforce.program import gains_privileges, preload_obstacle
 from ..verify.applied import Applied
 
@@ -28,6 +29,7 @@ BY = ("auto", "preload", "ptrace")
 class LaunchRequest(msgspec.Struct, frozen=True):
     """What to launch and how.
 
+    remap: fit a plan for another machine (None: only to the cpus of a container);
     unplanned: threads that the plan does not name `float` on the cpus of their process's nodes, run
     `anywhere` the process may, or `inherit` what their creator has; strict: a miss makes exit code 1; by: the
     `preload` library, `ptrace` from outside, or `auto`; override: the plan holds where the program sets its
@@ -41,7 +43,7 @@ class LaunchRequest(msgspec.Struct, frozen=True):
     argv: Sequence[str]
     plan_path: str = ""
     report_path: str = ""
-    remap: bool = False
+    remap: bool | None = None
     strict: bool = False
     unplanned: str = "float"
     quiet: bool = False
@@ -113,18 +115,31 @@ def check(
     target = look_at(request.argv, environment)
     if request.job_path:
         return _of_job(request, target, starts=starts)
-    plan = fit_plan(request.plan_path, target.machine, request.remap, target.program, target.facts)
-    return checked(request, target, plan)
+    plan, line = Plan.load(request.plan_path), ""
+    if request.remap is None:
+        plan, line = fit_to_container(plan, target.machine, target.environment)
+    about = target.machine, bool(request.remap), target.program, target.facts
+    return checked(
+        request, target, fitted(plan, request.plan_path, *about, HINT), warnings=[line] if line else ()
+    )
 
 
 def checked(
-    request: LaunchRequest, target: Target, plan: Plan, noted: "Callable[[Applied], None] | None" = None
+    request: LaunchRequest,
+    target: Target,
+    plan: Plan,
+    noted: "Callable[[Applied], None] | None" = None,
+    warnings: Sequence[str] = (),
 ) -> CheckedLaunch:
-    """The launch of what is there with a plan that fits; noted: as in CheckedLaunch. Raises UsageError."""
+    """The launch of what is there with a plan that fits; noted, warnings: as in CheckedLaunch.
+
+    Raises UsageError.
+    """
     report_path = request.report_path.replace("%r", target.root)
     if report_path:
         check_output(report_path)
-    return _launch(request, target, part_of_process(plan, target.root), report_path, noted=noted)
+    part = part_of_process(plan, target.root)
+    return _launch(request, target, part, report_path, noted=noted, warnings=warnings)
 
 
 def _of_job(request: LaunchRequest, target: Target, *, starts: bool) -> CheckedLaunch:

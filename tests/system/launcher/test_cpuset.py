@@ -63,12 +63,16 @@ def test_a_smaller_cpuset(tmp_path: Path, one_cpu: Path, flags: tuple[str, ...])
     plan = plan_of_threads([("p0", "0"), ("p0", "0.1"), ("p0", "0.2"), ("p0", "0.3")])
     program, file = build("many", *flags), tmp_path / "plan.json"
     plan.save(file)
-    refused = within(one_cpu, NLAUNCH, "--plan", file, program, 3)
+    refused = within(one_cpu, NLAUNCH, "--no-remap", "--plan", file, program, 3)
     assert refused.returncode == 2 and refused.stdout == ""
     assert f"needs cpus that are offline or not allowed here ({second}" in refused.stderr
     fitted = within(one_cpu, NLAUNCH, "--remap", "--plan", file, program, 3)
     assert (fitted.returncode, fitted.stdout) == (0, "3 7\n")
     assert "4/4 threads as planned" in fitted.stderr
+    inside = within(one_cpu, "env", "container=podman", NLAUNCH, "--plan", file, program, 3)
+    assert (inside.returncode, inside.stdout) == (0, "3 7\n")
+    assert f"a container with 1 of {len(Machine.load('local').cpus)} cpus ({first}): " in inside.stderr
+    assert "4/4 threads as planned" in inside.stderr
     later = ["sh", "-c", f'echo $$ > "{one_cpu}" && exec {program} 3']
     if flags:
         plan = plan_of_threads([("p0", "0"), ("p0", "0.1")])
