@@ -65,7 +65,7 @@ from .sampling.samples import (
     no_samples as no_samples,
 )
 from .trace.reader import Trace as Trace
-from .trace.rows import RegionKey as RegionKey
+from .trace.rows import RegionKey as RegionKey, SourceName as SourceName
 from .trace.schema import (
     EVENT_CODE as EVENT_CODE,
     EVENTS as EVENTS,

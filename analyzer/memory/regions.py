@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from numaplan.profiler import Trace
+from numaplan.profiler import SourceName, Trace
 
 from ..samples.region_rules import OUR_LIBRARY
 from .page_counts import DATA_KINDS, PageCounts
@@ -21,7 +21,7 @@ class RegionUse:
     main_thread, main_share: who touches it most, and that thread's share; read_mostly: hardly written but by
     its first toucher; shared_writes: share of its samples in pages that one thread writes and others touch;
     foreign_first: share in pages that another thread touches most than the one that touched them first;
-    thread: creation path of who allocated it.
+    thread: creation path of who allocated it; source: what the source calls it, None: not known.
     """
 
     region: int
@@ -41,10 +41,13 @@ class RegionUse:
     shared_writes: float
     foreign_first: float
     thread: str = ""
+    source: SourceName | None = None
 
     @property
     def title(self) -> str:
-        """How the region is called where people read."""
+        """How the region is called where people read: as the source does, where that is known."""
+        if self.source:
+            return self.source.title(self.kind, self.bytes)
         # What is left of the heap has no name of its own.
         return "small heap blocks" if self.kind == "small" else f"{self.kind} {self.name}"
 
@@ -67,7 +70,8 @@ def region_uses(trace: Trace, pages: PageCounts) -> list[RegionUse]:
     for row, start, end in zip(rows, starts.tolist(), ends.tolist(), strict=True):
         if end > start:
             identity = (int(row[0]), str(row[1]), str(row[2]), str(row[3]), int(row[4]), int(row[5]))
-            found.append(replace(_use(identity, pages, slice(start, end), each), thread=str(row[6])))
+            use = _use(identity, pages, slice(start, end), each)
+            found.append(replace(use, thread=str(row[6]), source=trace.source_names.get(use.region)))
     return sorted(found, key=lambda use: (-use.samples, use.region))
 
 

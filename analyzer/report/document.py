@@ -24,6 +24,7 @@ from ..timeline.phases import Phase, describe_phases
 Matrix = NDArray[np.float64]
 
 SCHEMA = "numaplan/analysis/1"
+_SOURCE = ("name", "type", "path", "line", "function")
 
 
 def analysis_document(
@@ -72,7 +73,7 @@ def analysis_document(
         "layers": analysis.layers,
         "summary": list(sentences),
         "notes": list(analysis.notes),
-        "regions": [asdict(region) for region in regions],
+        "regions": [_region(region) for region in regions],
         "false_sharing": [asdict(shared) for shared in lines],
     }
     for parts, matrices in (("phases", phase_comm), ("stretches", stretch_comm)):
@@ -118,3 +119,10 @@ def stretches(analysis: Analysis) -> list[tuple[Phase, tuple[int, int]]]:
 def _times(analysis: Analysis, phase: Phase) -> tuple[int, int]:
     line = analysis.timeline
     return line.start_ns + phase.start * line.slice_ns, line.start_ns + phase.end * line.slice_ns
+
+
+def _region(region: RegionUse) -> dict[str, Any]:
+    """A region; `source`: what the source calls it, null where that is not known."""
+    source = region.source
+    named = {name: getattr(source, name) for name in _SOURCE} if source else None
+    return {**asdict(region), "title": region.title, "source": named}

@@ -41,7 +41,7 @@ class RegionRecord:
     kind: `static`, `heap`, `mmap`, `file`, `stack`, `small` (malloc's small blocks), `text`, `other`; name:
     `module:symbol`, `module+0xOFFSET` of the call site, or the thread's path for a stack; build_id: of the
     static region's module, else of the program; thread_path, sequence: who made it and as which of its large
-    blocks (from 1).
+    blocks (from 1); chain: the call site, and those of the functions above it, as far as they are known.
     A forked child has its parent's regions under its own pid and the parent's process name.
     """
 
@@ -56,6 +56,7 @@ class RegionRecord:
     sequence: int
     start_ns: int
     end_ns: int
+    chain: tuple[str, ...] = ()
 
 
 def inherited_regions(

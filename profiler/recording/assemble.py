@@ -20,6 +20,7 @@ from ..sample_block import SampleBlock
 from ..trace.writer import TraceWriter
 from ..transfer_block import TransferBlock
 from .attribution import RegionFinder
+from .names import add_names
 from .page_regions import PAGE, PageRegions
 from .threads import ThreadTable, merge_threads
 
@@ -32,10 +33,13 @@ def write_trace(
     meta: Mapping[str, object],
     progress: Progress,
     ranks_only: bool = False,
+    *,
+    ask_server: bool = False,
 ) -> tuple[int, int]:
     """Write a recording as a trace; returns (samples, threads). Raises UsageError if there is no sample.
 
-    ranks_only: leave out the processes of a job that are neither a rank nor descend from one, if any is.
+    ranks_only: leave out the processes of a job that are neither a rank nor descend from one, if any is;
+    ask_server: for debug information that is not on this machine.
     """
     records = merge_threads(identity, recording.threads)
     if ranks_only:
@@ -69,6 +73,8 @@ def write_trace(
         writer.add_rows("machine", [(machine.to_json().decode(),)])
         writer.add_rows("threads", _thread_rows(table, _images(identity), start))
         writer.add_rows("regions", _region_rows(identity.regions, table, start))
+        progress("looking up names", -1)
+        add_names(writer, identity, ask_server=ask_server)
         writer.add_rows("counters", _counter_rows(recording, table, start))
         for transfers in recording.transfers or ():
             writer.add_columns("transfers", _transfer_columns(transfers, table, finder, start))

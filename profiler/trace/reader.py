@@ -17,7 +17,7 @@ from numaplan.common import UsageError
 from numaplan.machine import Machine
 
 from .database import QUIET, limited, open_database, show_tables
-from .rows import RegionRow, ThreadRow
+from .rows import RegionRow, SourceName, ThreadRow
 from .sample_columns import as_type, lacks, listed, of_arrow
 from .schema import ADDED, COLUMNS, READABLE_VERSIONS, TABLES
 
@@ -135,6 +135,13 @@ class Trace:
         """The regions table, ordered by region index, asked once."""
         listed = ", ".join(TABLES["regions"])
         return [RegionRow(*row) for row in self.rows(f"SELECT {listed} FROM regions ORDER BY region")]
+
+    @cached_property
+    def source_names(self) -> dict[int, SourceName]:
+        """What the source calls regions, by region, of those where it is known; asked once."""
+        listed = ", ".join(TABLES["names"])
+        rows = (SourceName(*row) for row in self.rows(f"SELECT {listed} FROM names ORDER BY region"))
+        return {row.region: row for row in rows if row.line > 0}
 
     def read_small_tables(self) -> None:
         """Ask now what is asked once: machine, threads, regions, how many samples."""

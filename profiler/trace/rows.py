@@ -34,6 +34,39 @@ class RegionRow(NamedTuple):
     end_ns: int
 
 
+class SourceName(NamedTuple):
+    """What the source calls a region: a row of the names table; empty, 0, -1: not known.
+
+    name, type: of the variable; item: bytes of one item of the block, or the array; path, line, function:
+    that make the block, or declare the variable; layout: in the fields table; chain: in the chains table.
+    """
+
+    region: int
+    chain: int
+    name: str
+    type: str
+    path: str
+    line: int
+    function: str
+    item: int
+    layout: int
+
+    def title(self, kind: str, size: int) -> str:
+        """As people read it: `grid (double[], 256 KiB) stencil.c:42 in main`; kind, size: of the region."""
+        about = ", ".join(filter(None, (self.type, _in_bytes(size))))
+        where = f"{self.path.rpartition('/')[2]}:{self.line}" if self.line else ""
+        inside = f"in {self.function}" if self.function else ""
+        return " ".join(filter(None, (self.name or kind, f"({about})", where, inside)))
+
+
+def _in_bytes(value: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.4g} {unit}"
+        value /= 1024
+    return f"{value:.4g} TiB"
+
+
 class RegionKey(msgspec.Struct, frozen=True, kw_only=True):
     """What identifies a region from run to run; thread: creation path of the allocating or owning thread.
 

@@ -5,9 +5,9 @@ are DuckDB enums whose codes are the positions in EVENTS and LEVELS; recording b
 """
 
 # 1: cpu and node had 16 bits, which readers then relied on; 2: samples had no `reach`; 3: no `transfers`;
-# 4: no `page_use`; 5: no `messages`.
-SCHEMA_VERSION = "6"
-READABLE_VERSIONS = ("1", "2", "3", "4", "5", "6")
+# 4: no `page_use`; 5: no `messages`; 6: no `names`, `fields`, `chains` and `code`.
+SCHEMA_VERSION = "7"
+READABLE_VERSIONS = ("1", "2", "3", "4", "5", "6", "7")
 
 EVENTS = ("load", "store", "llc_miss_local", "llc_miss_remote", "fault", "hint_fault")
 LEVELS = (
@@ -38,6 +38,12 @@ LEVEL_CODE = {name: code for code, name in enumerate(LEVELS)}
 # page_use: how often a thread used a page in a stretch of time, all of it as above; region: -2 where several
 # have a part of the page; addr: of the page; missed: accesses that no cache answered.
 # messages: of `rank` to `peer`, both of MPI_COMM_WORLD, in the whole run; `get`: the bytes come from there.
+# names: what the source calls a region: a variable (its name, type, and bytes of an item of it, or of the
+# block that it stands for), and where the block is made, or the variable declared; empty, 0, -1: not known.
+# fields: of one item of a layout, or all of a region whose item is 0; item: bytes of one item of the field
+# where that is an array, else 0.
+# chains: the calls above an allocation, depth 0 the innermost; what was inlined into a function has its depth
+# code: the line that made an instruction that samples are of.
 # samples.reach: how many of the caches in `llc_sizes` of meta miss the access, from the smallest on.
 TABLES: dict[str, dict[str, str]] = {
     "meta": {"key": "VARCHAR", "value": "VARCHAR"},
@@ -109,8 +115,47 @@ TABLES: dict[str, dict[str, str]] = {
         "count": "BIGINT",
         "thread": "INTEGER",
     },
+    "names": {
+        "region": "INTEGER",
+        "chain": "INTEGER",
+        "name": "VARCHAR",
+        "type": "VARCHAR",
+        "path": "VARCHAR",
+        "line": "INTEGER",
+        "function": "VARCHAR",
+        "item": "BIGINT",
+        "layout": "INTEGER",
+    },
+    "fields": {
+        "layout": "INTEGER",
+        "start": "BIGINT",
+        "bytes": "BIGINT",
+        "name": "VARCHAR",
+        "item": "BIGINT",
+    },
+    "chains": {
+        "chain": "INTEGER",
+        "depth": "INTEGER",
+        "site": "VARCHAR",
+        "function": "VARCHAR",
+        "path": "VARCHAR",
+        "line": "INTEGER",
+    },
+    "code": {
+        "process": "VARCHAR",
+        "ip": "UBIGINT",
+        "function": "VARCHAR",
+        "path": "VARCHAR",
+        "line": "INTEGER",
+    },
 }
-ADDED_TABLES = ("transfers", "page_use", "messages")  # of which traces of earlier versions have none
+NAME_TABLES = ("names", "fields", "chains", "code")
+ADDED_TABLES = (
+    "transfers",
+    "page_use",
+    "messages",
+    *NAME_TABLES,
+)  # of which traces of earlier versions have none
 
 # Columns of samples that a writer need not give, -1 then -> versions of the schema that had none.
 ADDED = {"reach": ("1", "2")}

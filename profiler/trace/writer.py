@@ -120,6 +120,21 @@ class TraceWriter:
             if filled == _ROWS:
                 self._store_samples()
 
+    def instructions(self, most: int) -> list[tuple[str, int]]:
+        """(process, address) of the instructions of the samples so far, those with the most first.
+
+        The threads are written already.
+        """
+        self._store_samples()
+        try:
+            found: list[tuple[str, int]] = self._db.execute(
+                "SELECT process, ip FROM samples JOIN threads USING (thread) WHERE ip > 0 GROUP BY ALL "
+                f"ORDER BY count(*) DESC, process, ip LIMIT {most}"
+            ).fetchall()
+        except Exception as error:
+            raise self._told(error) from error
+        return found
+
     def _store_samples(self) -> None:
         """Store those that were taken; after the first time there is a table."""
         if not self._stored:

@@ -161,4 +161,8 @@ def test_export_writes_every_table(tmp_path: Path) -> None:
         "transfers": 0,
         "page_use": 0,
         "messages": 0,
+        "names": 0,
+        "fields": 0,
+        "chains": 0,
+        "code": 0,
     }

@@ -1,0 +1,1 @@
+"""Names that people wrote, from DWARF: lines, functions and variables of what a recording saw."""

@@ -1,0 +1,62 @@
+"""Where the debug information of a program or library is."""
+
+import shutil
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+from .budget import TooMuchError
+from .sections import Sections
+
+SEPARATE = Path("/usr/lib/debug")
+INFO = ".debug_info"
+_PATIENCE = 120  # seconds for a server
+
+
+def with_debug_info(own: Sections, *, ask_server: bool = False) -> Sections | None:
+    """The file itself or the separate one that belongs to it; None where there is none.
+
+    ask_server: also by `debuginfod-find`, which asks the servers that the user's environment names.
+    """
+    if INFO in own:
+        return own
+    for path in _separate(own):
+        with suppress(OSError, TooMuchError):
+            found = Sections(path)
+            if INFO in found and found.build_id == own.build_id:
+                return found
+    return _from_server(own.build_id) if ask_server and own.build_id else None
+
+
+def _separate(own: Sections) -> list[Path]:
+    """Where a separate file may be."""
+    places = []
+    if len(own.build_id) > 2:
+        places.append(SEPARATE / ".build-id" / own.build_id[:2] / f"{own.build_id[2:]}.debug")
+    if own.debug_link:
+        folder = own.path.absolute().parent
+        places += [
+            folder / own.debug_link,
+            folder / ".debug" / own.debug_link,
+            SEPARATE / str(folder).lstrip("/") / own.debug_link,
+        ]
+    return [path for path in places if path.is_file()]
+
+
+def _from_server(build_id: str) -> Sections | None:
+    tool = shutil.which("debuginfod-find")
+    if not tool:
+        return None
+    with suppress(OSError, TooMuchError, subprocess.SubprocessError):
+        ran = subprocess.run(
+            [tool, "debuginfo", build_id],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+            check=True,
+        )
+        found = Sections(Path(ran.stdout.strip()))
+        if INFO in found and found.build_id == build_id:
+            return found
+    return None
