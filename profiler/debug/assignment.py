@@ -47,8 +47,9 @@ def assigned(
 
 
 def _by_code(unit: Unit, function: Entry, own: list[Entry], after: int, code: bytes) -> Entry | None:
-    if match := _GLOBAL.match(code):
-        return _global_at(unit, after + match.end() + _signed(match["to"]))
+    for store in (_GLOBAL.match(code), *_GLOBAL.finditer(_until_call(code))):
+        if store and (found := _global_at(unit, after + store.end() + _signed(store["to"]))):
+            return found
     if match := _SLOT.match(code):
         return _in_slot(unit, function, own, *_slot(match))
     if match := _MEMBER.match(code):
@@ -62,6 +63,11 @@ def _by_code(unit: Unit, function: Entry, own: list[Entry], after: int, code: by
         if holder is not None and match["form"][0] >> 3 & 7 == kept:
             return member_at(unit, pointee(unit, unit.type_of(holder)), _signed(match["at"]) if far else 0)
     return None
+
+
+def _until_call(code: bytes) -> bytes:
+    """The code before what may be a call, which has another result."""
+    return re.split(rb"[\xe8\xff]", code, maxsplit=1)[0] if b"\x48\x89\x05" in code else b""
 
 
 def _slot(match: re.Match[bytes]) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from .types import Field
 
 _BLOCKS = ("heap", "mmap", "file")
 _MOST_LAYOUTS = 4096
+_LINE = 4  # its place in a row of `names` without the region
 
 
 @dataclass
@@ -78,7 +79,7 @@ class SourceNames:
         if key not in self._asked:
             self._asked[key] = self._new_block(sites, modules, bool(region.chain))
         row = self._asked[key]
-        return row if row[1] or row[0] != -1 else None
+        return row if row[_LINE] or row[0] != -1 else None
 
     def _new_block(
         self, sites: Sequence[str], modules: Sequence[ModuleRecord | None], is_chain: bool

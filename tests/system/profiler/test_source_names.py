@@ -20,6 +20,7 @@ MARK = re.compile(r"region: (?P<name>\S+)(?: (?P<type>.+?))?\s*(?:\*/)?$")
 
 def names_of(program: Path, tmp_path: Path) -> list[SourceName]:
     """What the regions of a run are called."""
+    os.utime(program)  # sources that are newer than the program are not believed
     subprocess.run([program], env=prepare(tmp_path, os.environ), check=True, timeout=300)
     identity = read_identity(tmp_path)
     with SourceNames(identity) as names:
