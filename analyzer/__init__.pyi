@@ -1,4 +1,5 @@
-from .analysis import Analysis as Analysis, analyze_trace as analyze_trace
+from .analysis import analyze_trace as analyze_trace
+from .analyzed import Analysis as Analysis
 from .communication.combining import Communication as Communication
 from .communication.counter import CommunicationCounter as CommunicationCounter
 from .communication.matrix import (

@@ -1,8 +1,6 @@
 """Everything about a trace that a planner or a report asks for, in one pass over its samples."""
 
 from collections.abc import Callable
-from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -11,6 +9,7 @@ from numpy.typing import NDArray
 from numaplan.common import BackgroundCall, UsageError
 from numaplan.profiler import Trace
 
+from .analyzed import Analysis, ThreadInfo
 from .communication.blocks import MAX_THREADS
 from .communication.combining import Communication
 from .communication.counter import CommunicationCounter
@@ -22,93 +21,13 @@ from .samples.trace_samples import SharingSamples, TraceSamples
 from .timeline.changes import change_points
 from .timeline.counted_loads import counted_loads
 from .timeline.partners import PartnerCounter
-from .timeline.phases import Phase, access_load_vector, describe_phases, divide_phases, scaled_loads
-from .timeline.timeline import SLICE_NS, Timeline, TimelineCounter
-
-if TYPE_CHECKING:
-    import networkx as nx
+from .timeline.phases import access_load_vector, describe_phases, divide_phases, scaled_loads
+from .timeline.timeline import SLICE_NS, TimelineCounter
 
 MANY_DRAM = 50  # samples a thread from which misses of the last cache are enough to tell loads apart
 LEAST_MISSES = 0.01
 FEWEST_SLICES = 400
 SAMPLES_A_SLICE = 20  # fewer on average and the lowest slices are chance
-
-
-class ThreadInfo(msgspec.Struct, frozen=True):
-    """One thread: its identity, its samples, and those of them that missed the last cache."""
-
-    thread: int
-    process: str
-    path: str
-    name: str
-    samples: int
-    dram_samples: int
-
-
-class Analysis(msgspec.Struct, frozen=True):
-    """What a trace says. Threads without samples stay in, with zeros.
-
-    comm: (N, N) symmetric, zero diagonal, in events; standard_error: (N, N); loads: (N,) access load vector
-    (CMLB Eq. 3, scaled to accesses seen); load_source: `dram` or `all`, what loads and timeline count;
-    misses: (N,) expected accesses to memory, in samples (misses.py); phases: by Algorithm 1; changes: slices
-    at which the threads' rates of access change; partner_changes: slices at which threads begin to
-    communicate with others than before; exchanges: (bins, pairs of threads in the order of
-    numpy.triu_indices) events in bins of exchange_slices slices, none after a merge; confidence: 0..1, how
-    far the matrix would come out the same from other samples and other ways of counting; notes: what a reader
-    must know to trust it rightly.
-    """
-
-    threads: list[ThreadInfo]
-    comm: NDArray[np.float64]
-    standard_error: NDArray[np.float64]
-    loads: NDArray[np.float64]
-    misses: NDArray[np.float64]
-    load_source: str
-    timeline: Timeline
-    phases: list[Phase]
-    changes: list[int]
-    confidence: float
-    events: int
-    samples: int
-    shared_samples: int
-    period: int
-    notes: list[str] = msgspec.field(default_factory=list)
-    layers: dict[str, float] = msgspec.field(default_factory=dict)
-    partner_changes: list[int] = msgspec.field(default_factory=list)
-    exchange_slices: int = 1
-    exchanges: NDArray[np.int32] = msgspec.field(default_factory=lambda: np.zeros((0, 0), np.int32))
-
-    @property
-    def stretches(self) -> list[tuple[int, int]]:
-        """Phases by change points: half-open ranges of slices in which neither rates nor partners change."""
-        ends = sorted({*self.changes, *self.partner_changes, len(self.timeline.per_thread)} - {0})
-        return list(pairwise([0, *ends]))
-
-    @property
-    def names(self) -> list[str]:
-        """The threads' creation paths, after the process where there are several."""
-        several = len({thread.process for thread in self.threads}) > 1
-        return [f"{thread.process}:{thread.path}" if several else thread.path for thread in self.threads]
-
-    def graph(self, comm: NDArray[np.float64] | None = None) -> "nx.Graph":
-        """Who communicates with whom as a networkx graph: a vertex a thread, an edge a pair that does.
-
-        Vertices: the thread's row in the matrix, with `process`, `path`, `name`, `load` and `samples`. Edges:
-        `weight`, events, and `standard_error`. comm: (N, N) another matrix of the same threads, such as that
-        of a phase, whose edges have a weight only.
-        """
-        import networkx as nx
-
-        graph = nx.Graph()
-        for row, (thread, load) in enumerate(zip(self.threads, self.loads.tolist(), strict=True)):
-            identity = {"process": thread.process, "path": thread.path, "name": thread.name}
-            graph.add_node(row, **identity, load=load, samples=thread.samples)
-        matrix = self.comm if comm is None else comm
-        for one, other in np.argwhere(np.triu(matrix, 1)).tolist():
-            graph.add_edge(one, other, weight=float(matrix[one, other]))
-            if comm is None:
-                graph.edges[one, other]["standard_error"] = float(self.standard_error[one, other])
-        return graph
 
 
 def analyze_trace(

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from .analysis import Analysis
+from .analyzed import Analysis
 from .memory.page_counts import PageCounts
 from .memory.regions import RegionUse
 

@@ -7,7 +7,7 @@ import numpy as np
 from numaplan.common import UsageError
 from numaplan.profiler import Trace
 
-from .analysis import Analysis
+from .analyzed import Analysis
 from .communication.combining import Communication
 from .communication.counter import CommunicationCounter
 from .communication.transfers import transfers_of

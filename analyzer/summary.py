@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .analysis import Analysis
+from .analyzed import Analysis
 from .groups import close_groups, main_region, main_times, thread_list
 from .memory.false_sharing import FalseSharing
 from .memory.page_counts import PageCounts

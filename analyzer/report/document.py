@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from numaplan.profiler import Trace
 
-from ..analysis import Analysis
+from ..analyzed import Analysis
 from ..memory.false_sharing import FalseSharing
 from ..memory.regions import RegionUse
 from ..policy_inputs import (

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from numaplan.common import UsageError, atomic_output, printable, write_document
 from numaplan.profiler import Trace, write_perfetto
 
-from ..analysis import Analysis
+from ..analyzed import Analysis
 from ..messages import RankMessages
 from ..timeline.phases import Phase
 from .document import phase_times, stretches as stretch_times

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis import Analysis
+from ..analyzed import Analysis
 from .plan_view import PlanView
 from .units import MOST_LABELS, rounded
 

@@ -16,7 +16,8 @@ import numpy as np
 from numaplan.common import MachineLacksError, in_page, version, write_document
 from numaplan.profiler import Trace
 
-from ..analysis import Analysis, analyze_trace
+from ..analysis import analyze_trace
+from ..analyzed import Analysis
 from ..memory.false_sharing import FalseSharing, false_sharing
 from ..memory.page_counting import page_accesses
 from ..memory.page_counts import PageCounts

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from numaplan.common import UsageError
 from numaplan.profiler import Trace
 
-from ..analysis import ThreadInfo
+from ..analyzed import ThreadInfo
 from ..memory.page_counts import PAGE, PageCounts
 from ..memory.regions import RegionUse
 

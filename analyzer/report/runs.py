@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..analysis import Analysis
+from ..analyzed import Analysis
 from ..runs.merging import compare_traces
 from ..runs.stability import RunAgreement
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from numaplan.common import in_page
 
-from ..analysis import Analysis
+from ..analyzed import Analysis
 from ..groups import thread_list
 from ..memory.false_sharing import FalseSharing
 from ..memory.regions import RegionUse

@@ -7,7 +7,7 @@ import numpy as np
 
 from numaplan.common import make_console
 
-from ..analysis import Analysis
+from ..analyzed import Analysis
 from ..memory.regions import RegionUse
 from .advice import Advised, show_advice
 from .document import phase_times

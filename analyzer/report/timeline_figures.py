@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis import Analysis
+from ..analyzed import Analysis
 from ..timeline.timeline import Timeline
 from .units import MOST_LABELS, rounded
 

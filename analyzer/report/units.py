@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..analysis import Analysis
+from ..analyzed import Analysis
 from ..memory.regions import RegionUse
 
 MOST_LABELS = 16  # of an axis

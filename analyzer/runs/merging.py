@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from numaplan.common import UsageError
 
-from ..analysis import Analysis, ThreadInfo
+from ..analyzed import Analysis, ThreadInfo
 from ..notes import RECORDED_APART
 from ..timeline.changes import change_points
 from ..timeline.phases import describe_phases, divide_phases

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from numaplan.common import UsageError
 
-from ..analysis import Analysis
+from ..analyzed import Analysis
 from ..notes import is_uniform
 
 HOLDS = 0.85  # share of the matched correlation that is enough as is

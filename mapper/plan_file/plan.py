@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
-from numaplan.common import UsageError, read_document, reviewable_json, write_document
+from numaplan.common import UsageError, facts_html, read_document, reviewable_json, shell_line, write_document
 from numaplan.machine import Machine
 
 from .parts import PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted
 
 if TYPE_CHECKING:
     import networkx as nx
+    import pandas as pd
 
 SCHEMA = "numaplan/plan/1"
 THREAD_PATH = re.compile(r"0(\.[1-9][0-9]*)*")
 RULED = ("heap", "mmap", "file")  # kinds of memory that rules are for: what a thread asks for
+MOST_NAMES = 16  # of a node, in a notebook
 PLAN_LIMIT = 64 << 20  # bytes; a plan for 100 GB of memory stays under 1 MB
 
 
@@ -70,6 +72,54 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
                 graph.add_edge(name, home, bytes=before + run.bytes)
                 graph.nodes[home]["bytes"] += run.bytes
         return graph
+
+    def frame(self, name: str) -> "pd.DataFrame":
+        """`threads`: one a row, with node, cpus and load; `memory`: a run of a region a row, with its node.
+
+        Raises UsageError for another.
+        """
+        import pandas as pd
+
+        if name == "threads":
+            rows = [{**msgspec.to_builtins(one), "cpus": one.cpus} for one in self.threads]
+            columns = ["process", "path", "thread", "node", "cpus", "load"]
+            return pd.DataFrame(rows, columns=columns + ["pool"] * any("pool" in row for row in rows))
+        if name == "memory":
+            runs = [
+                (
+                    one.region.process,
+                    one.region.kind,
+                    one.region.name,
+                    one.policy,
+                    run.offset,
+                    run.bytes,
+                    run.node,
+                )
+                for one in self.memory
+                for run in one.runs
+            ]
+            head = ["process", "kind", "name", "policy", "offset", "bytes", "node"]
+            return pd.DataFrame(runs, columns=head)
+        raise UsageError(f"a plan has no frame {name!r}", "choose from threads, memory")
+
+    def _repr_html_(self) -> str:
+        predicted = self.predicted
+        facts = {
+            "program": shell_line(self.app.argv),
+            "machine": f"{self.machine.name or 'unnamed'}: {len(self.machine.nodes)} nodes",
+            "method": f"{self.method}, objective {self.objective}",
+            "placed": f"{len(self.threads):,} threads, {len(self.memory):,} regions",
+            "communication between nodes": f"{predicted.remote_share:.1%}",
+        }
+        if predicted.local_share >= 0:
+            today = predicted.today
+            before = f" (today {today.local_share:.1%})" if today and today.local_share >= 0 else ""
+            facts["local accesses"] = f"{predicted.local_share:.1%}{before}"
+        for node in self.machine.nodes:
+            own = [thread.path for thread in self.threads if thread.node == node.id]
+            more = " …" if len(own) > MOST_NAMES else ""
+            facts[f"node {node.id}"] = (", ".join(own[:MOST_NAMES]) or "no threads") + more
+        return facts_html("Plan", facts, [self.alone] if self.alone else [])
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "Plan":

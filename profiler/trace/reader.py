@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaplan.common import UsageError
+from numaplan.common import UsageError, facts_html, shell_line
 from numaplan.machine import Machine
 
 from .database import QUIET, limited, open_database, show_tables
@@ -146,6 +146,25 @@ class Trace:
     def read_small_tables(self) -> None:
         """Ask now what is asked once: machine, threads, regions, how many samples."""
         _ = self.machine, self.thread_rows, self.region_rows, self.sample_count
+
+    def frame(self, table: str) -> "pd.DataFrame":
+        """A table (docs/reference/trace.md) as a DataFrame; raises UsageError for one that there is not."""
+        if table not in TABLES:
+            raise UsageError(f"a trace has no table {table!r}", f"choose from {', '.join(TABLES)}")
+        return self.query(f"FROM {table}")
+
+    def _repr_html_(self) -> str:
+        part = "" if self.part is None else f" (from {self.part[0]:,} to {self.part[1]:,} ns)"
+        facts = {
+            "program": shell_line(self.argv),
+            "recorded by": self.meta.get("backend", ""),
+            "machine": f"{self.machine.name or 'unnamed'}: {len(self.machine.nodes)} nodes, "
+            f"{len(self.machine.cpus)} cpus",
+            "threads": f"{len(self.thread_rows):,}",
+            "regions": f"{len(self.region_rows):,}",
+            "samples": f"{self.sample_count:,}{part}",
+        }
+        return facts_html(f"Trace {self.path.name}", facts)
 
     def threads(self) -> "pd.DataFrame":
         """The threads table, ordered by thread index."""

@@ -1,0 +1,142 @@
+"""What a trace says: the result of an analysis."""
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.common import UsageError, cells_html, facts_html
+
+from .timeline.phases import Phase
+from .timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+
+FRAMES = ("comm", "threads", "phases", "timeline")
+MOST_CELLS = 32  # of a drawing's side
+
+
+class ThreadInfo(msgspec.Struct, frozen=True):
+    """One thread: its identity, its samples, and those of them that missed the last cache."""
+
+    thread: int
+    process: str
+    path: str
+    name: str
+    samples: int
+    dram_samples: int
+
+
+class Analysis(msgspec.Struct, frozen=True):
+    """What a trace says. Threads without samples stay in, with zeros.
+
+    comm: (N, N) symmetric, zero diagonal, in events; standard_error: (N, N); loads: (N,) access load vector
+    (CMLB Eq. 3, scaled to accesses seen); load_source: `dram` or `all`, what loads and timeline count;
+    misses: (N,) expected accesses to memory, in samples (misses.py); phases: by Algorithm 1; changes: slices
+    at which the threads' rates of access change; partner_changes: slices at which threads begin to
+    communicate with others than before; exchanges: (bins, pairs of threads in the order of
+    numpy.triu_indices) events in bins of exchange_slices slices, none after a merge; confidence: 0..1, how
+    far the matrix would come out the same from other samples and other ways of counting; notes: what a reader
+    must know to trust it rightly.
+    """
+
+    threads: list[ThreadInfo]
+    comm: NDArray[np.float64]
+    standard_error: NDArray[np.float64]
+    loads: NDArray[np.float64]
+    misses: NDArray[np.float64]
+    load_source: str
+    timeline: Timeline
+    phases: list[Phase]
+    changes: list[int]
+    confidence: float
+    events: int
+    samples: int
+    shared_samples: int
+    period: int
+    notes: list[str] = msgspec.field(default_factory=list)
+    layers: dict[str, float] = msgspec.field(default_factory=dict)
+    partner_changes: list[int] = msgspec.field(default_factory=list)
+    exchange_slices: int = 1
+    exchanges: NDArray[np.int32] = msgspec.field(default_factory=lambda: np.zeros((0, 0), np.int32))
+
+    @property
+    def stretches(self) -> list[tuple[int, int]]:
+        """Phases by change points: half-open ranges of slices in which neither rates nor partners change."""
+        ends = sorted({*self.changes, *self.partner_changes, len(self.timeline.per_thread)} - {0})
+        return list(pairwise([0, *ends]))
+
+    @property
+    def names(self) -> list[str]:
+        """The threads' creation paths, after the process where there are several."""
+        several = len({thread.process for thread in self.threads}) > 1
+        return [f"{thread.process}:{thread.path}" if several else thread.path for thread in self.threads]
+
+    def graph(self, comm: NDArray[np.float64] | None = None) -> "nx.Graph":
+        """Who communicates with whom as a networkx graph: a vertex a thread, an edge a pair that does.
+
+        Vertices: the thread's row in the matrix, with `process`, `path`, `name`, `load` and `samples`. Edges:
+        `weight`, events, and `standard_error`. comm: (N, N) another matrix of the same threads, such as that
+        of a phase, whose edges have a weight only.
+        """
+        import networkx as nx
+
+        graph = nx.Graph()
+        for row, (thread, load) in enumerate(zip(self.threads, self.loads.tolist(), strict=True)):
+            identity = {"process": thread.process, "path": thread.path, "name": thread.name}
+            graph.add_node(row, **identity, load=load, samples=thread.samples)
+        matrix = self.comm if comm is None else comm
+        for one, other in np.argwhere(np.triu(matrix, 1)).tolist():
+            graph.add_edge(one, other, weight=float(matrix[one, other]))
+            if comm is None:
+                graph.edges[one, other]["standard_error"] = float(self.standard_error[one, other])
+        return graph
+
+    def frame(self, name: str) -> "pd.DataFrame":
+        """A part of it as a DataFrame.
+
+        `comm`: threads by threads; `threads`: identity, load, samples; `phases`: when, how busy, and each
+        thread's load; `timeline`: accesses of each thread by time. Raises UsageError for another.
+        """
+        import pandas as pd
+
+        names, line = self.names, self.timeline
+        if name == "comm":
+            return pd.DataFrame(self.comm, index=names, columns=names)
+        if name == "threads":
+            rows = [msgspec.structs.asdict(thread) for thread in self.threads]
+            return pd.DataFrame(rows, index=names).assign(load=self.loads, misses=self.misses)
+        if name == "phases":
+            loads = pd.DataFrame([phase.loads for phase in self.phases], columns=names)
+            starts, ends = ([getattr(phase, end) for phase in self.phases] for end in ("start", "end"))
+            times = {
+                word: [line.start_ns + place * line.slice_ns for place in places]
+                for word, places in (("start_ns", starts), ("end_ns", ends))
+            }
+            return pd.DataFrame({**times, "weight": [phase.weight for phase in self.phases]}).join(loads)
+        if name == "timeline":
+            index = pd.Index(line.slice_starts(), name="start_ns")
+            return pd.DataFrame(line.per_thread, index=index, columns=names)
+        raise UsageError(f"an analysis has no frame {name!r}", f"choose from {', '.join(FRAMES)}")
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "threads": f"{len(self.threads):,}",
+            "samples": f"{self.samples:,}",
+            "communication": f"{self.events:,} events, confidence {self.confidence:.2f}",
+            "phases": f"{len(self.phases):,}",
+            "loads count": "misses of the last cache" if self.load_source == "dram" else "all accesses",
+        }
+        drawn = cells_html(self._drawing()) if self.comm.any() else ""
+        return facts_html("Analysis", facts, self.notes) + drawn
+
+    def _drawing(self) -> list[list[float]]:
+        """Who communicates with whom, of many threads in groups, as shares of the most."""
+        starts = np.arange(0, len(self.comm), -(-len(self.comm) // MOST_CELLS))
+        cells = np.add.reduceat(np.add.reduceat(self.comm, starts, axis=0), starts, axis=1)
+        answer: list[list[float]] = np.sqrt(cells / cells.max()).tolist()
+        return answer
