@@ -65,8 +65,9 @@ NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
         [],
     ),
     "numaplan.lab.native.guest": (["lab/native/guest"], [], []),
+    "numaplan.lab.native.cluster": (["lab/native/cluster"], [], []),
 }
-PROGRAMS = {"guest", "trace"}  # executables; all others are shared libraries
+PROGRAMS = {"cluster", "guest", "trace"}  # executables; all others are shared libraries
 
 
 class SharedLibrary(build_ext):

@@ -8,7 +8,8 @@ from .enforce.next_touch import (
 from .enforce.plan_fit import fit_plan as fit_plan, remap_plan as remap_plan
 from .enforce.plan_table import LIBRARY as LIBRARY, make_plan_table as make_plan_table
 from .enforce.process_memory import memory_notes as memory_notes
-from .enforce.start import planned_start as planned_start
+from .enforce.start import PlannedStart as PlannedStart, planned_start as planned_start
+from .jobs.part import planned_rank as planned_rank
 from .launch.launch import launch_program as launch_program
 from .launch.request import LaunchRequest as LaunchRequest
 from .online.session import OnlineSession as OnlineSession

@@ -9,6 +9,7 @@ COMMANDS = {
     "doctor": "setup:DoctorCommand",
     "run": "run:RunCommand",
     "compare": "compare:CompareCommand",
+    "cluster": "cluster:ClusterCommand",
 }
 ABOUT = """Boot a real kernel with as many NUMA nodes as asked for, run a program in it, and count which cpu
 touched memory of which node. No NUMA hardware, no root and no /dev/kvm needed.

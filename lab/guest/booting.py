@@ -9,7 +9,7 @@ from .control import GuestHungError
 from .guest import Guest
 
 AGAIN = "the virtual machine does not answer, most likely because of a bug in QEMU: booting another"
-_BOOTS = 3  # after so many the fault is not one of chance
+BOOTS = 3  # after so many the fault is not one of chance
 
 
 def boot(stack: ExitStack, made: Callable[[Path], Guest], folder: Path, say: Callable[[str], None]) -> Guest:
@@ -17,7 +17,7 @@ def boot(stack: ExitStack, made: Callable[[Path], Guest], folder: Path, say: Cal
 
     Raises GuestHungError when all of some tries hang.
     """
-    for left in reversed(range(_BOOTS)):
+    for left in reversed(range(BOOTS)):
         own = Path(tempfile.mkdtemp(prefix="guest-", dir=folder.resolve()))
         try:
             return stack.enter_context(made(own))

@@ -5,6 +5,7 @@ import socket
 import struct
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
@@ -42,12 +43,15 @@ class Control:
         except OSError:
             self._fail()
 
-    def receive(self, limit: float | None) -> dict[str, str]:
-        """The next frame, as keys and values; raises GuestHungError when none comes for `limit` seconds."""
+    def receive(self, limit: float | None, meanwhile: Callable[[], None] | None = None) -> dict[str, str]:
+        """The next frame, as keys and values; raises GuestHungError when none comes for `limit` seconds.
+
+        meanwhile: called whenever the guest is asked whether it lives.
+        """
         end = time.monotonic() + limit if limit else math.inf
         self._heartbeat.reset()
         try:
-            (length,) = struct.unpack("<I", self._receive_exactly(4, end))
+            (length,) = struct.unpack("<I", self._receive_exactly(4, end, meanwhile))
             if length > FRAME_LIMIT:
                 raise GuestError(f"a frame of {length} bytes from the guest", "report it")
             fields = self._receive_exactly(length, end).decode().split("\0")
@@ -57,7 +61,13 @@ class Control:
             ) from None
         return dict(zip(fields[0:-1:2], fields[1:-1:2], strict=True))
 
-    def _receive_exactly(self, count: int, end: float) -> bytes:
+    def check(self) -> None:
+        """Raise GuestError when the guest has stopped, GuestHungError when it hangs."""
+        if self._process.poll() is not None:
+            self._fail()
+        self._check_health(math.inf)
+
+    def _receive_exactly(self, count: int, end: float, meanwhile: Callable[[], None] | None = None) -> bytes:
         """Raises TimeoutError when it has not come by then, GuestError when it cannot come any more."""
         data = b""
         while len(data) < count:
@@ -67,6 +77,8 @@ class Control:
                 try:
                     more = self._port.recv(count - len(data))
                 except TimeoutError:
+                    if meanwhile:
+                        meanwhile()
                     self._check_health(end)
                     continue
                 if more:

@@ -5,7 +5,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +15,7 @@ from types import TracebackType
 from numaplan.common import MachineLacksError, surely, uninterrupted
 
 from ..places import QEMU, lab_part
+from .cable import Cable
 from .control import Control, GuestError
 from .health import Heartbeat, Patience
 from .initramfs import initial_files
@@ -57,7 +58,8 @@ class Guest:
     """One booted machine; a context manager. Jobs run one after another.
 
     folder: for the guest's files, empty; counted: whether the plugin is there; cache: whether it models
-    caches; patience: if it hangs; recording: what it is told instead if it records its only job.
+    caches; patience: if it hangs; recording: what it is told instead if it records its only job; cable: to
+    other guests.
     """
 
     def __init__(
@@ -68,23 +70,27 @@ class Guest:
         cache: bool = False,
         patience: Patience | None = None,
         recording: Sequence[str] = (),
+        cable: Cable | None = None,
     ) -> None:
         self.shape = shape
         self._folder = folder
         self._counted = counted
         self._caches = recording or (caches_of(shape.machine) if cache else ())
+        self._cable = cable
         self._process: subprocess.Popen[bytes] | None = None
         self._sockets: dict[str, socket.socket] = {}
         self._outlets: dict[str, Outlet] = {}
         self._heartbeat = Heartbeat(folder, len(shape.machine.cpus), counted, patience or Patience())
         self._lost = False  # a run was broken off: what the agent says next answers nothing
+        self._started = 0.0
         self.boot_seconds = 0.0
 
     def __enter__(self) -> "Guest":
         try:
-            self._boot()
+            self.start()
+            self.wait_until_ready()
         except BaseException:
-            self._destroy()
+            self.destroy()
             raise
         return self
 
@@ -93,7 +99,7 @@ class Guest:
     ) -> None:
         if kind is None and not self._lost:
             self._shut_down()
-        self._destroy()
+        self.destroy()
 
     @property
     def folder(self) -> Path:
@@ -124,20 +130,26 @@ class Guest:
         tasks is written. Raises GuestError when the guest fails or failed before, and when the
         program could not be started.
         """
+        self.begin(job, stdin, stdout, stderr, trace)
+        return self.finish(job)
+
+    def begin(
+        self, job: Job, stdin: int = -1, stdout: int = -1, stderr: int = -1, trace: Path | None = None
+    ) -> None:
+        """Start a job, as `run`; what is to come then is `finish`."""
         if self._lost:
             raise GuestError("the guest was lost in an earlier run", "boot another")
         self._lost = True
-        outcome = self._run(job, stdin, stdout, stderr, trace)
-        self._lost = False
-        return outcome
-
-    def _run(self, job: Job, stdin: int, stdout: int, stderr: int, trace: Path | None) -> Outcome:
         self._outlets["stdout"].direct(stdout)
         self._outlets["stderr"].direct(stderr)
         self._control.send(job_frame(job, stdin >= 0, trace))
+        self._heartbeat.reset()
         if stdin >= 0:
             threading.Thread(target=pass_on, args=(stdin, self._sockets["stdin"]), daemon=True).start()
-        answer = self._control.receive(job.timeout + GRACE if job.timeout else None)
+
+    def finish(self, job: Job, meanwhile: Callable[[], None] | None = None) -> Outcome:
+        """Wait for the end of the job that was begun, as `run`; meanwhile: called every now and then."""
+        answer = self._control.receive(job.timeout + GRACE if job.timeout else None, meanwhile)
         for name, outlet in self._outlets.items():
             if not outlet.wait(int(answer[name]), GRACE):
                 raise GuestError(
@@ -149,7 +161,13 @@ class Guest:
             raise GuestError(
                 f"{job.argv[0]}: {reason} (in the guest)", "give a program that runs on this machine"
             )
+        self._lost = False
         return self._outcome(answer)
+
+    def check(self) -> None:
+        """To be called every now and then while nobody waits for it; raises GuestError when it can do nothing
+        any more."""
+        self._control.check()
 
     def _outcome(self, answer: Mapping[str, str]) -> Outcome:
         status = int(answer["status"])
@@ -167,13 +185,15 @@ class Guest:
             counts=(self._folder / "counts").read_bytes() if self._counted else b"",
         )
 
-    def _boot(self) -> None:
-        started = time.monotonic()
+    def start(self) -> None:
+        """Start QEMU; `destroy` is then to be called, whatever happens."""
+        self._started = time.monotonic()
         if qemu_version() is None:
             raise MachineLacksError(f"{QEMU} is not installed or does not run", "run 'nlab doctor'")
         kernel = installed_kernel()
         initrd = self._folder / "initrd"
-        initrd.write_bytes(initial_files(lab_part("guest.elf"), kernel.modules))
+        modules = (*kernel.modules, *(kernel.network if self._cable else ()))
+        initrd.write_bytes(initial_files(lab_part("guest.elf"), modules))
         qemu_ends = {}
         for name in PORTS:
             self._sockets[name], qemu_ends[name] = socket.socketpair()
@@ -181,19 +201,25 @@ class Guest:
         with (self._folder / "samples").open("wb") as samples:
             samples.truncate(sampler_bytes(len(self.shape.machine.cpus)))
         ports = [(name, end.fileno()) for name, end in qemu_ends.items()]
-        command = command_line(self.shape, kernel.image, initrd, self._folder, ports, plugin, self._caches)
+        command = command_line(
+            self.shape, kernel.image, initrd, self._folder, ports, plugin, self._caches, self._cable
+        )
+        passed = [number for _, number in ports] + ([self._cable.end.fileno()] if self._cable else [])
         with (self._folder / "qemu").open("wb") as errors, uninterrupted():
-            self._process = spawn(command, [number for _, number in ports], errors.fileno())
+            self._process = spawn(command, passed, errors.fileno())
         for end in qemu_ends.values():
             end.close()  # so that its end is ours to see when QEMU goes
         self._control = Control(self._sockets["control"], self._process, self._folder, self._heartbeat)
         for name in ("stdout", "stderr"):
             closed = f"closed\0{name}\0".encode()
             self._outlets[name] = Outlet(self._sockets[name], partial(self._control.send, closed))
+
+    def wait_until_ready(self) -> None:
+        """The end of its boot; raises GuestError when it fails."""
         self._check_topology(self._control.receive(BOOT_LIMIT))
         self._check_calibration()
         self._heartbeat.booted = True
-        self.boot_seconds = time.monotonic() - started
+        self.boot_seconds = time.monotonic() - self._started
 
     def _check_topology(self, ready: Mapping[str, str]) -> None:
         """The guest's kernel must have made of our tables what we meant."""
@@ -222,7 +248,8 @@ class Guest:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(GRACE)
 
-    def _destroy(self) -> None:
+    def destroy(self) -> None:
+        """End it at once, and leave nothing of it behind."""
         if self._process is not None:
             self._process.kill()
             surely(self._process.wait)

@@ -21,17 +21,23 @@ from ..places import cache_folder
 
 # What turns the virtio devices of the lab into files and streams, and overlays; dependencies are found.
 NEEDED_MODULES = ("virtio_pci", "9pnet_virtio", "9p", "virtio_console", "overlay")
+NETWORK_MODULES = ("virtio_net",)  # what guests that are joined by a network need beside them
 _SETUP_HEADER = 0x1F1  # offset of the x86 boot protocol's header in a bzImage
 _ELF = b"\x7fELF"
 UNPACKED_LIMIT = 512 << 20
 
 
 class Kernel(NamedTuple):
-    """A kernel in the cache: its version, the uncompressed image, its modules in load order."""
+    """A kernel in the cache: its version, the uncompressed image, its modules in load order.
+
+    network: the modules to load after these for a network between guests; none in a kernel that an older
+    version of us fetched.
+    """
 
     version: str
     image: Path
     modules: tuple[Path, ...]
+    network: tuple[Path, ...]
 
     @property
     def overlays(self) -> bool:
@@ -42,6 +48,7 @@ class Kernel(NamedTuple):
 class _Record(msgspec.Struct):
     version: str
     modules: list[str]
+    network: list[str] = []
 
 
 def installed_kernel() -> Kernel:
@@ -54,8 +61,9 @@ def installed_kernel() -> Kernel:
             continue
         folder = record_file.parent
         modules = tuple(folder / "modules" / name for name in record.modules)
-        if all(path.is_file() for path in (folder / "vmlinux", *modules)):
-            return Kernel(record.version, folder / "vmlinux", modules)
+        network = tuple(folder / "modules" / name for name in record.network)
+        if all(path.is_file() for path in (folder / "vmlinux", *modules, *network)):
+            return Kernel(record.version, folder / "vmlinux", modules, network)
     raise MachineLacksError("the lab has no kernel yet", "run 'nlab setup'")
 
 
@@ -72,10 +80,11 @@ def import_kernel(tree: Path, target: Path) -> str:
     (target / "modules").mkdir()
     found = {path.name.split(".ko")[0]: path for path in _module_files(tree, version)}
     names = []
-    for number, name in enumerate(load_order(NEEDED_MODULES, found)):
+    for number, name in enumerate(load_order((*NEEDED_MODULES, *NETWORK_MODULES), found)):
         names.append(f"{number:02d}-{name}.ko")
         (target / "modules" / names[-1]).write_bytes(_module_bytes(found[name]))
-    (target / "kernel.json").write_bytes(msgspec.json.encode(_Record(version, names)))
+    usual = len(load_order(NEEDED_MODULES, found))
+    (target / "kernel.json").write_bytes(msgspec.json.encode(_Record(version, names[:usual], names[usual:])))
     return version
 
 

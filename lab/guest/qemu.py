@@ -15,6 +15,7 @@ from pathlib import Path
 from numaplan.machine import Machine, cache_arguments, seat_arguments
 
 from ..places import QEMU
+from .cable import Cable
 from .shape import GuestShape, machine_option, shape_arguments
 
 # Each was measured to make the boot shorter or the guest's clock steadier: see docs/results/lab.md.
@@ -52,17 +53,18 @@ def command_line(
     ports: Sequence[tuple[str, int]],
     plugin: Path | None,
     caches: Sequence[str] = (),
+    cable: Cable | None = None,
 ) -> list[str]:
     """The whole command: `ports` are (name, file descriptor) in the order of the agent's port numbers from 1.
 
     plugin: the counting plugin, whose memory sampler is a device of the guest; None boots the same guest
     uncounted (for measuring what counting costs). The sampler's memory is the file `samples` in `directory`.
-    caches: what `caches_of` says; none: they are not modelled.
+    caches: what `caches_of` says; none: they are not modelled. cable: to other guests.
     """
     command = [QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none"]
     command += ["-accel", "tcg,thread=multi,tb-size=256", "-machine", machine_option(shape), "-cpu", CPU]
     command += ["-bios", "qboot.rom", "-kernel", str(kernel), "-initrd", str(initrd)]
-    command += ["-append", kernel_options()]
+    command += ["-append", " ".join([kernel_options(), *(cable.kernel_options() if cable else ())])]
     command += shape_arguments(shape)
     command += ["-fsdev", "local,id=root,path=/,security_model=none,multidevs=remap"]
     command += ["-device", "virtio-9p-pci,fsdev=root,mount_tag=root"]
@@ -71,6 +73,8 @@ def command_line(
     for number, (name, descriptor) in enumerate(ports, start=1):
         command += ["-chardev", f"socket,id={name},fd={descriptor}"]
         command += ["-device", f"virtserialport,chardev={name},name={name},nr={number}"]
+    if cable is not None:
+        command += cable.devices()
     if plugin is not None:
         samples = directory / "samples"
         size = sampler_bytes(len(shape.machine.cpus))

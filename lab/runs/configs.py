@@ -9,7 +9,7 @@ import msgspec
 
 from numaplan.common import UsageError
 from numaplan.launcher import (
-    fit_plan,
+    PlannedStart,
     make_plan_table,
     make_report,
     memory_notes,
@@ -17,6 +17,7 @@ from numaplan.launcher import (
     read_logged_run,
 )
 from numaplan.machine import Machine
+from numaplan.mapper import AppliedRank, Plan
 
 from ..guest.job import Job
 
@@ -26,13 +27,21 @@ class PlannedLaunch:
 
     What nlaunch does before and after a program is done on this side, where Python is some forty times as
     fast as in the guest; the library, or the tracer, enforces and logs there. Raises UsageError when the plan
-    cannot be used. folder: for their files; empty, and the program's user must be able to write there.
+    cannot be used. plan: for this machine; folder: for their files; empty, and the program's user must be
+    able to write there; root: the program's first process in the plan.
     """
 
     def __init__(
-        self, plan_path: str, program: str, machine: Machine, environment: Mapping[str, str], folder: Path
+        self,
+        plan: Plan,
+        program: str,
+        machine: Machine,
+        environment: Mapping[str, str],
+        folder: Path,
+        root: str = "p0",
     ) -> None:
-        self._plan = fit_plan(plan_path, machine, remap=True)
+        self._plan = plan
+        self._root = root
         self._table = make_plan_table(self._plan, machine, program, "float", environment)
         self._folder = folder
         place = folder / "plan.bin"
@@ -49,16 +58,27 @@ class PlannedLaunch:
         """The job with the plan enforced."""
         before = self._start.before
         program, argv = (before[0], [*before, *job.argv]) if before else (job.program, job.argv)
-        first = () if before else sorted(self._table.first.get("p0", ()))
-        return replace(job, program=program, argv=argv, environment=self._start.environment, first=first)
+        return replace(job, program=program, argv=argv, environment=self._start.environment, first=self.first)
 
-    def report(self, exit_code: int) -> dict[str, Any]:
+    @property
+    def start(self) -> PlannedStart:
+        """What is started in place of the program."""
+        return self._start
+
+    @property
+    def first(self) -> list[int]:
+        """The cpus on which it starts; none where it may start anywhere."""
+        return [] if self.from_outside else sorted(self._table.first.get(self._root, ()))
+
+    def report(self, exit_code: int, rank: AppliedRank | None = None) -> dict[str, Any]:
         """What was applied (`numaplan/applied/1`), from the log of the library or the tracer."""
         notes: Sequence[str] = ()
         if self.from_outside:
-            nodes = self._table.spread.get("p0", ())
+            nodes = self._table.spread.get(self._root, ())
             notes = memory_notes(self._plan, nodes, self._start.obstacle)
         applied = make_report(self._plan, self._table, read_logged_run(self._folder), exit_code, tuple(notes))
+        if rank:
+            applied = msgspec.structs.replace(applied, rank=rank)
         content: dict[str, Any] = msgspec.to_builtins(applied)
         return content
 

@@ -11,6 +11,7 @@ from types import TracebackType
 import msgspec
 
 from numaplan.common import UsageError, find_program, tell, temporary_folder
+from numaplan.launcher import fit_plan
 from numaplan.machine import Machine
 from numaplan.profiler import prepare
 
@@ -161,7 +162,8 @@ class Session:
         if not plan:
             return Options(environment=environment)
         machine = self.guest.shape.machine
-        return Options(PlannedLaunch(plan, self._program, machine, os.environ, folder))
+        fitted = fit_plan(plan, machine, remap=True)
+        return Options(PlannedLaunch(fitted, self._program, machine, os.environ, folder))
 
     def _result(self, config: str, outcome: Outcome, trace: Path | None, starter: Starter) -> LabRun:
         machine = self.guest.shape.machine

@@ -7,7 +7,7 @@ stage of its counts, so that tasks which had one address after the other are tol
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,8 +28,8 @@ class Task:
 
     born_ns, exec_ns, end_ns: by the guest's CLOCK_MONOTONIC, up to a microsecond early; end -1: it lived on;
     first_stage, exec_stages, end_stage: of its address, at its birth, after each exec and at its end;
-    parent_execs: how often its parent had become another program when it was born; process, path: its
-    thread's name, empty where it is none of the program's.
+    parent_execs: how often its parent had become another program when it was born; programs: the names of
+    those that it became; process, path: its thread's name, empty where it is none of the program's.
     """
 
     tid: int
@@ -44,6 +44,7 @@ class Task:
     exec_stages: list[int] = field(default_factory=list)
     end_stage: int | None = None
     parent_execs: int = 0
+    programs: list[str] = field(default_factory=list)
     made_threads: int = 0
     made_processes: int = 0
     process: str = ""
@@ -55,6 +56,18 @@ class Task:
         if self.address in counts.stages:
             return sum(counts.stages[self.address][self.first_stage : self.end_stage], none)
         return counts.tasks.get(self.address, none)
+
+    def counted_in(self, counts: Counts, wanted: Sequence[bool]) -> Counted:
+        """What was counted of it in those of its stages that are wanted: before it became another program,
+        and after each time."""
+        none = np.zeros_like(counts.counted)
+        if self.address not in counts.stages:
+            return counts.tasks.get(self.address, none) if wanted[-1] else none
+        parts = counts.stages[self.address]
+        starts = [self.first_stage, *self.exec_stages]
+        ends = [*self.exec_stages, len(parts) if self.end_stage is None else self.end_stage]
+        stages = zip(starts, ends, wanted, strict=True)
+        return sum((part for a, b, mine in stages if mine for part in parts[a:b]), none)
 
 
 def read_tasks(trace: Path, counts: Counts) -> list[Task]:
@@ -87,8 +100,12 @@ def read_tasks(trace: Path, counts: Counts) -> list[Task]:
             else:
                 task.exec_stages.append(stages[task.address])
                 task.exec_ns.append(time_ns)
+                task.programs.append("")
         elif event == "task_rename" and (rename := _RENAME.match(rest)) and int(rename[1]) in living:
-            living[int(rename[1])].name = rename[2]
+            renamed = living[int(rename[1])]
+            renamed.name = rename[2]
+            if renamed.programs and not renamed.programs[-1]:  # the first name of what it became
+                renamed.programs[-1] = rename[2]
     for one in born:
         counted = len(counts.stages.get(one.address, [None])) - 1
         _without_older(one, stages.get(one.address, 0), counted)

@@ -18,7 +18,9 @@ from ..places import QEMU, cache_folder, lab_part
 from .fetch import QEMU_PACKAGE
 
 SCHEMA = "numaplan/lab-doctor/1"
-SOCKETS = "unix sockets below /tmp and /run"  # the one check without which the lab works, too
+# The checks without which the lab works, but for what they name.
+SOCKETS = "unix sockets below /tmp and /run"
+NETWORK = "a network between guests"
 OLDEST_QEMU = (7, 2)
 _INSTALL = f"as root: apt-get install {QEMU_PACKAGE}"
 
@@ -42,7 +44,17 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
 
 def diagnose() -> Diagnosis:
     """Check everything; never raises for what is lacking."""
-    checks = [_host(), _qemu(), _devices(), _kernel(), _sockets(), _native(), _memory(), _temporary()]
+    checks = [
+        _host(),
+        _qemu(),
+        _devices(),
+        _kernel(),
+        _sockets(),
+        _network(),
+        _native(),
+        _memory(),
+        _temporary(),
+    ]
     return Diagnosis(ok=all(check.ok for check in checks), checks=checks)
 
 
@@ -104,9 +116,16 @@ def _sockets() -> Check:
     return Check(SOCKETS, False, "the kernel was set up without overlay file systems", "nlab setup")
 
 
+def _network() -> Check:
+    with suppress(NumaplanError):
+        if installed_kernel().network:
+            return Check(NETWORK, True, "the kernel has virtio_net")
+    return Check(NETWORK, False, "the kernel was set up without virtio_net", "nlab setup")
+
+
 def _native() -> Check:
     try:
-        parts = [lab_part(name).name for name in ("plugin.so", "guest.elf")]
+        parts = [lab_part(name).name for name in ("plugin.so", "guest.elf", "cluster.elf")]
     except NumaplanError as error:
         return Check("native parts", False, str(error.what), error.hint)
     return Check("native parts", True, ", ".join(parts))

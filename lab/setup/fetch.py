@@ -31,7 +31,7 @@ def set_up(packages: Sequence[Path], renew: bool, say: Callable[[str], None]) ->
         if not packages and not renew:
             with suppress(MachineLacksError):
                 kernel = installed_kernel()
-                if kernel.overlays:
+                if kernel.overlays and kernel.network:
                     return kernel
         with temporary_folder(".setup-", folder) as work:
             _fetch_and_import(work, list(packages), folder, say)

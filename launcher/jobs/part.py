@@ -68,6 +68,13 @@ def part_of_job(
     return RankPart(_as_rank(plan, place, rank), applied, line)
 
 
+def planned_rank(job: JobPlan, rank: int, machine: Machine) -> Plan:
+    """What a rank gets on the host that it is planned on, fitted to that host's machine."""
+    host = job.host_of[rank]
+    plan = fitted(job.hosts[host], f"host {host}", machine, True, "", None, _HINT)
+    return only_process(plan, f"r{rank}")
+
+
 def report_in(place: str, root: str) -> tuple[str, str]:
     """(the report of the rank `root` in a folder, what to say where it cannot be written: the job runs).
 

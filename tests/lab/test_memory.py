@@ -89,9 +89,8 @@ def launched(
     """placed's lines by name, and the report."""
     work = tmp_path / "work"
     work.mkdir()
-    plan.save(tmp_path / "plan.json")
     program = str(folder / "placed")
-    launch = PlannedLaunch(str(tmp_path / "plan.json"), program, MACHINE, os.environ, work)
+    launch = PlannedLaunch(plan, program, MACHINE, os.environ, work)
     job = launch.started(Job(program, [program, *words], os.environ, str(work)))
     text = said_uncounted(uncounted, [program, *words], {**job.environment})
     lines = {line.split()[0]: line.split()[1:] for line in text.splitlines()}
@@ -197,10 +196,9 @@ def test_a_static_program_is_bound_and_its_memory_spread_as_a_whole(uncounted: G
     key = RegionKey(kind="mmap", name="policy+0x10", bytes=2 * MIB)
     spread = PlanRegion(region=key, policy="interleave", runs=runs((MIB, 0), (MIB, 1)))
     plan = msgspec.structs.replace(plan_of_threads([("p0", "0")], machine=MACHINE), memory=(spread,))
-    plan.save(tmp_path / "plan.json")
     work = tmp_path / "work"
     work.mkdir()
-    launch = PlannedLaunch(str(tmp_path / "plan.json"), str(program), MACHINE, os.environ, work)
+    launch = PlannedLaunch(plan, str(program), MACHINE, os.environ, work)
     job = launch.started(Job(str(program), [str(program)], os.environ, str(tmp_path), timeout=600))
     with (tmp_path / "said").open("wb+") as output:
         outcome = uncounted.run(job, -1, output.fileno(), output.fileno())

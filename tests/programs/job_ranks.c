@@ -1,5 +1,7 @@
 /* A rank of three threads: each says where it may run, by what the kernel has of it, and ranks pass a number round.
  *
+ *     job_ranks [FAR [NUMBERS]]: to the rank that is so far away (1), so many times (1)
+ *
  * The threads are created before MPI's own, so that their paths are the same with every MPI. Lines: "thread RANK TID
  * CPUS", "rank RANK HOST GOT".
  */
@@ -38,7 +40,8 @@ static void *work(void *argument) {
 
 int main(int argc, char **argv) {
     pthread_t threads[THREADS - 1];
-    int rank, ranks, level, got = -1;
+    int rank, ranks, level, far = argc > 1 ? atoi(argv[1]) : 1, numbers = argc > 2 ? atoi(argv[2]) : 1;
+    int *sent = calloc((size_t)numbers, sizeof *sent), *got = calloc((size_t)numbers, sizeof *got);
     char host[LINE] = "";
     pthread_barrier_init(&all, NULL, THREADS);
     for (long i = 1; i < THREADS; i++) pthread_create(&threads[i - 1], NULL, work, (void *)i);
@@ -47,12 +50,15 @@ int main(int argc, char **argv) {
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    MPI_Sendrecv(&rank, 1, MPI_INT, (rank + 1) % ranks, 0, &got, 1, MPI_INT, (rank + ranks - 1) % ranks, 0,
-                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int i = 0; i < numbers; i++) sent[i] = rank;
+    MPI_Sendrecv(sent, numbers, MPI_INT, (rank + far) % ranks, 0, got, numbers, MPI_INT, (rank + ranks - far) % ranks,
+                 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     gethostname(host, sizeof host - 1);
     for (int i = 0; i < THREADS; i++) printf("thread %d %s\n", rank, lines[i]);
-    printf("rank %d %s %d\n", rank, host, got);
+    printf("rank %d %s %d\n", rank, host, got[numbers - 1]);
     fflush(stdout);
+    free(sent);
+    free(got);
     MPI_Finalize();
     return 0;
 }

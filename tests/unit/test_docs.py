@@ -20,7 +20,7 @@ COMMANDS = {
         *("store put", "store list", "store show", "store drop"),
     ),
     "nlaunch": ("",),
-    "nlab": ("setup", "doctor", "run", "compare"),
+    "nlab": ("setup", "doctor", "run", "compare", "cluster"),
 }
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FOLDERS = "common|machine|profiler|analyzer|mapper|launcher|lab|benchmarks|tests|examples|docs|scripts"

@@ -4,13 +4,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -18,7 +15,6 @@
 
 #define MODULES "/modules"
 #define ROOT "/host"
-#define HOST_NAME "localhost"
 #define PORT_WAIT_MS 20000
 
 bool guest_write_text(const char *path, const char *text) {
@@ -78,15 +74,6 @@ void guest_enter_host_tree(void) {
     guest_write_text("/proc/sys/kernel/core_pattern", "core");
     /* It looks every 10 s, in which a machine does as much as we in many minutes. */
     guest_write_text("/sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs", "1000000");
-}
-
-/* As programs expect it: themselves to talk to, by a name that everything resolves. */
-void guest_start_network(void) {
-    struct ifreq loopback = {.ifr_name = "lo", .ifr_flags = IFF_UP};
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &loopback) || sethostname(HOST_NAME, strlen(HOST_NAME)))
-        guest_die("cannot start the network: %s", strerror(errno));
-    close(fd);
 }
 
 /* The driver announces ports some time after it is loaded. */

@@ -17,9 +17,11 @@ _Noreturn void guest_power_off(void);
 /* boot.c */
 void guest_load_modules(void);
 void guest_enter_host_tree(void);
-void guest_start_network(void);
 int guest_open_port(enum guest_port);
 bool guest_write_text(const char *path, const char *text);
+
+/* network.c */
+void guest_start_network(void);
 
 /* mark.c: commands to the counting plugin (../plugin/marks.h) */
 void guest_mark_open(void);

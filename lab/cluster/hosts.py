@@ -1,0 +1,77 @@
+"""The hosts that guests stand for: as many of one machine, those of a cluster, or those of a job's plan."""
+
+from collections.abc import Sequence
+
+from numaplan.common import UsageError, tell
+from numaplan.machine import Cluster, Host, Machine
+from numaplan.mapper import JobPlan
+
+from ..guest.shape import (
+    USUAL_MIB,
+    GuestShape,
+    available_mib,
+    dense,
+    parse_memory,
+    renumbering,
+    shape_guest,
+)
+
+MOST_HOSTS = 64  # their names must fit on the kernel's command line
+_NAME_BYTES = 800
+
+
+def wanted_hosts(count: int, machine: str, cluster: str, job: JobPlan | None, slots: int) -> list[Host]:
+    """The hosts of the options that are given; of a job those that have ranks.
+
+    count, slots: 0 where they are not given. machine: of every host, in place of the cluster's or the plan's.
+    Raises UsageError when they are none, or contradict each other.
+    """
+    if cluster and job:
+        raise UsageError("--cluster and --job both say which hosts there are", "give one of them")
+    if job or cluster:
+        used = {one.host for one in job.ranks} if job else set()
+        given = (job.cluster if job else Cluster.load(cluster)).hosts
+        hosts = [host for host in given if not job or host.name in used]
+        if count not in (0, len(hosts)):
+            source = "the plan" if job else cluster
+            raise UsageError(f"--hosts {count}: {source} has {len(hosts)}", "leave --hosts out")
+    else:
+        if not machine:
+            raise UsageError("no machine given", "add --machine 2x2, --cluster C or --job JOB.JSON")
+        model = Machine.load(machine)
+        hosts = [Host(name=f"h{host}", slots=len(model.cpus), machine=model) for host in range(count or 2)]
+    other = Machine.load(machine) if machine else None
+    _check(hosts)
+    return [
+        Host(name=host.name, slots=slots or host.slots, machine=dense(_told(other or host.machine)))
+        for host in hosts
+    ]
+
+
+def _told(machine: Machine) -> Machine:
+    if renamed := renumbering(machine):
+        tell(f"nlab: {renamed}")
+    return machine
+
+
+def _check(hosts: Sequence[Host]) -> None:
+    if len(hosts) > MOST_HOSTS or sum(len(host.name) + 1 for host in hosts) > _NAME_BYTES:
+        raise UsageError(
+            f"{len(hosts)} hosts do not fit in the lab", f"give at most {MOST_HOSTS}, with short names"
+        )
+
+
+def guest_shapes(hosts: Sequence[Host], memory: str) -> list[GuestShape]:
+    """The guest of each host; memory: of each, nothing for the usual.
+
+    Raises UsageError or MachineLacksError when one cannot be.
+    """
+    available = available_mib() // max(len(hosts), 1)
+    return [
+        shape_guest(
+            host.machine,
+            parse_memory(memory) if memory else max(USUAL_MIB, 128 * len(host.machine.nodes)),
+            available,
+        )
+        for host in hosts
+    ]

@@ -1,0 +1,72 @@
+"""A job on two guests: its accesses, what goes between them, and ranks that are placed as planned."""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from numaplan.lab.cluster.hosts import guest_shapes, wanted_hosts
+from numaplan.lab.cluster.results import ClusterRun
+from numaplan.lab.cluster.session import ClusterRequest, ClusterSession, open_cluster
+from numaplan.lab.guest.kernel import installed_kernel
+from numaplan.machine import Machine
+from numaplan.mapper import JobPlan
+from tests.support.guests import silent
+from tests.support.jobs import job_of
+from tests.support.mpi import built, launcher
+from tests.support.programs import PROGRAMS
+
+pytestmark = pytest.mark.lab
+RANKS, FAR, NUMBERS = 4, 2, 1 << 16
+MESSAGES = RANKS * NUMBERS * 4  # bytes, all to ranks two away
+ORDER = ("h0", "h1", "h0", "h1")
+
+
+def ran(
+    session: ClusterSession, plan: JobPlan | None = None
+) -> tuple[ClusterRun, dict[str, list[list[str]]]]:
+    """A run and what its ranks said, by the first word of each line."""
+    said: dict[str, list[list[str]]] = {"thread": [], "rank": []}
+    with tempfile.TemporaryFile() as output:
+        run = session.run(plan, -1, output.fileno(), output.fileno())
+        output.seek(0)
+        text = output.read().decode()
+    assert run.exit_code == 0, text
+    for line in sorted(text.splitlines()):
+        first, *words = line.split() or [""]
+        said.get(first, []).append(words)
+    return run, said
+
+
+def test_a_job_in_rank_order_and_as_planned(lab: Path) -> None:  # noqa: ARG001
+    if not installed_kernel().network:
+        pytest.skip("the lab's kernel was set up without a network: nlab setup")
+    program = str(built(PROGRAMS / "job_ranks.c", "openmpi"))
+    command = [*launcher("openmpi", RANKS), program, str(FAR), str(NUMBERS)]
+    hosts = wanted_hosts(2, "2x1", "", None, 2)
+    plan = job_of([program], ORDER, Machine.load("2x1"))
+    request = ClusterRequest(command, hosts, guest_shapes(hosts, "320M"), timeout=300)
+    with open_cluster(request, silent) as session:
+        usual, said = ran(session)
+        planned, said_as_planned = ran(session, plan)
+    assert [words[1:] for words in said["rank"]] == [["h0", "2"], ["h0", "3"], ["h1", "0"], ["h1", "1"]]
+    assert [words[1] for words in said_as_planned["rank"]] == list(ORDER)
+    # Rank order: all goes to the other host; MPI adds a word to each message, and little at the start.
+    assert MESSAGES <= usual.between_hosts <= 1.01 * MESSAGES
+    assert all(sent >= MESSAGES / 2 for sent in (usual.bytes[0][1], usual.bytes[1][0]))
+    assert planned.between_hosts <= usual.between_hosts / 10
+    assert 0 < sum(map(sum, usual.launcher_bytes)) < MESSAGES / 10
+    # Each rank's threads wrote their blocks; the launcher's accesses, some millions, are not among them.
+    for host in [*usual.hosts.values(), *planned.hosts.values()]:
+        assert host.local + host.remote > 2 * 3 * (1 << 20) / 8
+        assert host.excluded > 1_000_000
+    assert planned.applied is not None
+    assert list(planned.applied) == ["r0", "r1", "r2", "r3"]
+    cpus = {(f"r{rank}", int(tid)): where for rank, tid, where in said_as_planned["thread"]}
+    assert len(cpus) == 3 * RANKS
+    for rank, report in planned.applied.items():
+        assert [thread["planned"] for thread in report["threads"]] == [
+            thread["applied"] for thread in report["threads"]
+        ]
+        seen = sorted(where for (of, _), where in cpus.items() if of == rank)
+        assert seen == sorted(str(thread["planned"][0]) for thread in report["threads"])
