@@ -31,6 +31,7 @@ BENCHMARKS = {
     "next_touch": ("benchmarks.next_touch", "cost of a page marked, moved by touch and by move_pages"),
     "simulator": ("benchmarks.simulator.speed", "160 threads for 1,000 simulated seconds, by policy"),
     "lab": ("benchmarks.lab", "boot time and the cost of counting"),
+    "look": ("benchmarks.look", "what numaplan look finds in programs in the lab, and what its cures do"),
     "online": ("benchmarks.online", "what the loop of nlaunch --online costs a program that needs nothing"),
     "messages": ("benchmarks.messages", "what recording the messages of MPI's ranks costs a rank"),
     "online_lab": ("benchmarks.online_lab", "local share by online policy and by the kernel, in the lab"),

@@ -1,6 +1,7 @@
 """`numaplan`: all commands under one name, for machines where `nmap` is the network scanner.
 
-`record`, `info` … are nprof's, `plan`, `compare` … are nmap's, `launch` is nlaunch and `lab` is nlab.
+`record`, `info` … are nprof's, `plan`, `compare` … are nmap's, `launch` is nlaunch and `lab` is nlab; `look`
+is found only here.
 """
 
 import sys
@@ -14,6 +15,7 @@ from numaplan.profiler.commands.main import COMMANDS as PROFILER
 USAGE = """\
 Usage: numaplan COMMAND [ARGS]...
 
+  look                                        is NUMA hurting what runs, and what to do
   record, import, info, export, doctor        as nprof: record a program's memory accesses
   machine, cluster, analyze, report, reduce,  as nmap: plan where threads and memory should live
   plan, compare, check, show, diff, export-plan
@@ -24,13 +26,14 @@ Example: numaplan record ./app && numaplan plan trace.db && numaplan launch --pl
 'numaplan COMMAND --help' says more.
 """
 
-# command -> its room, and the words that stand for it there; the recorder's `export` comes first
+# command -> the module that runs it, and the words for it there; the recorder's `export` comes first
 COMMANDS = {
-    **{name: ("mapper", [name]) for name in MAPPER},
-    **{name: ("profiler", [name]) for name in PROFILER},
-    "export-plan": ("mapper", ["export"]),
-    "launch": ("launcher", []),
-    "lab": ("lab", []),
+    **{name: ("mapper.commands.main", [name]) for name in MAPPER},
+    **{name: ("profiler.commands.main", [name]) for name in PROFILER},
+    "export-plan": ("mapper.commands.main", ["export"]),
+    "launch": ("launcher.commands.main", []),
+    "lab": ("lab.commands.main", []),
+    "look": ("launcher.commands.look", []),
 }
 
 
@@ -45,8 +48,8 @@ def main() -> int:
         return 0
     if name not in COMMANDS:
         return fail("numaplan", f"no command {name!r} — see 'numaplan --help'", 2)
-    room, replaced = COMMANDS[name]
-    run: Callable[[Sequence[str]], int] = import_module(f"numaplan.{room}.commands.main").main
+    module, replaced = COMMANDS[name]
+    run: Callable[[Sequence[str]], int] = import_module(f"numaplan.{module}").main
     return run([*replaced, *words])
 
 

@@ -38,7 +38,7 @@ class SharedGuest:
     ) -> dict[str, Any]:
         """The result of a command as `nlab run --json --by-thread` prints it; more: of the request."""
         words = [str(word) for word in command]
-        request = Request(words, self._booted.request.machine, by_thread=True, **more)
+        request = Request(words, self._booted.request.machine, **{"by_thread": True, **more})
         with tempfile.TemporaryDirectory() as folder:
             session = Session(self._booted.guest.shape, request, Path(folder), silent)
             try:

@@ -1,0 +1,45 @@
+"""One look: two snapshots some seconds apart, and what follows from them."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from numaplan.common import NotSoError, UsageError
+from numaplan.machine import Machine, read_sysfs
+
+from .find.findings import Answer, find
+from .find.view import View
+from .read.snapshot import ROOT, read_snapshot
+
+SECONDS = 2.0
+
+
+def whole_machine(root: Path = ROOT) -> Machine:
+    """The machine with all its cpus and nodes, whatever of it we may use ourselves."""
+    return Machine.of(read_sysfs(root, restrict=False))
+
+
+def look(
+    machine: Machine, members: Callable[[], Sequence[int]], seconds: float, wait: Callable[[float], object]
+) -> tuple[View, Answer]:
+    """Look at processes for so long; members: their ids, asked at each snapshot. Raises NotSoError."""
+    before = read_snapshot(ROOT, members())
+    wait(seconds)
+    with suppress(UsageError):  # they may be gone
+        after = read_snapshot(ROOT, members(), before)
+        if after.processes:
+            return examine(View(before, after, machine))
+    raise NotSoError(
+        "it ended while it was looked at", "look again, or start it with 'numaplan look -- ./app'"
+    )
+
+
+def examine(view: View) -> tuple[View, Answer]:
+    """The view with what was found in it."""
+    return view, find(view)
+
+
+def sleep(seconds: float) -> None:
+    """Wait."""
+    time.sleep(seconds)

@@ -1,0 +1,1 @@
+"""What was found, for people, programs and collectors of metrics."""
