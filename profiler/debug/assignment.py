@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from .dwarf import forms
-from .dwarf.entries import Entry
+from .dwarf.entries import Entry, name_source
 from .dwarf.unit import Unit
 from .source_line import source_line
 from .types import POINTERS, STRUCTS, member_at, pointee, real
@@ -40,7 +40,13 @@ def assigned(
     """
     own = list(variables_in(scope))
     found = _by_code(unit, function, own, after, code) if machine == _X86_64 else None
-    return found or _by_register(unit, own, after) or _by_line(unit, own, path, line)
+    found = found or _by_register(unit, own, after)
+    if found is None:
+        for written in name_source(scope, unit.find):  # with what was optimised away
+            if written is not scope:
+                own += variables_in(written)
+        found = _by_line(unit, own, path, line)
+    return found
 
 
 # ---- by code ----

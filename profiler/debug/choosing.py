@@ -37,14 +37,14 @@ def asked_for(chain: Sequence[tuple[str, CallSite]]) -> tuple[Frame, Variable | 
             if not is_library(frame) and not is_wrapper(frame):
                 return taken
             last = None if is_library(frame) else taken
-        if not site.frames and not _PASSING.fullmatch(module):
+        if not site.frames and ".so" in module and not _PASSING.fullmatch(module):
             is_sure = False
     return last
 
 
 def is_system(path: str) -> bool:
-    """Whether a module is the system's."""
-    return path.startswith(("/lib", "/usr/lib", "/usr/bin", "/bin", "/usr/sbin", "/sbin"))
+    """Whether a module is a library of the system: what it has is of no interest to who wrote the program."""
+    return path.startswith(("/lib", "/usr/lib")) and ".so" in path.rpartition("/")[2]
 
 
 def is_library(frame: Frame) -> bool:

@@ -59,7 +59,7 @@ class SourceNames:
 
     def line(self, path: str, address: int) -> tuple[str, str, int]:
         """Function, path and line of code of a module; address: in its file. "", "" and 0: not known."""
-        return self._module(path).line(address)
+        return ("", "", 0) if is_system(path) else self._module(path).line(address)
 
     def _module(self, path: str) -> ModuleNames:
         if path not in self._modules:
@@ -109,15 +109,17 @@ class SourceNames:
 
     def _call(self, site: str, module: ModuleRecord | None) -> CallSite:
         offset = site.rpartition("+")[2]
-        return self._module(module.path).site(int(offset, 16)) if module else CallSite()
+        if module is None or is_system(module.path):
+            return CallSite()
+        return self._module(module.path).site(int(offset, 16))
 
     def _static(self, region: RegionRecord) -> tuple[object, ...] | None:
         module = self._by_name.get((region.pid, region.name.partition(":")[0]))
-        if module is None:
+        if module is None or is_system(module.path):
             return None
         names, address = self._module(module.path), region.start_addr - module.bias
         if region.name.partition(":")[2].startswith("."):  # small variables, not told apart
-            layout = self._layout(() if is_system(module.path) else names.statics(address, region.bytes))
+            layout = self._layout(names.statics(address, region.bytes))
             return (-1, "", "", "", 0, "", 0, layout) if layout >= 0 else None
         found = names.static(address)
         if found is None or found.bytes > region.bytes:

@@ -16,7 +16,7 @@ MOST_FIELDS = 256
 _SAME = (forms.CONST_TYPE, forms.VOLATILE_TYPE, forms.RESTRICT_TYPE, forms.ATOMIC_TYPE)
 POINTERS = (forms.POINTER_TYPE, forms.REFERENCE_TYPE, forms.RVALUE_TYPE)
 STRUCTS = (forms.STRUCTURE_TYPE, forms.CLASS_TYPE, forms.UNION_TYPE)
-_ALLOCATOR = re.compile(r", (std::allocator<.*>|alloc::alloc::Global)\s*>$")
+_ALLOCATOR = re.compile(r", ?(std::(?:allocator|default_delete)<.*>|alloc::alloc::Global)\s*>$")
 _PATH = re.compile(r"\b(?:[a-z_0-9]+::)+(?=[A-Za-z])")
 
 
@@ -66,7 +66,7 @@ def type_name(unit: Unit, entry: Entry | None, depth: int = 0) -> str:
         return _short(named) if named else f"{inner}{'*' if entry.tag == forms.POINTER_TYPE else '&'}"
     if entry.tag == forms.ARRAY_TYPE:
         inner = type_name(unit, unit.type_of(entry), depth + 1)
-        return inner + "".join(f"[{count or ''}]" for count in _counts(entry))
+        return inner + "".join(f"[{count or ''}]" for count in _counts(unit, entry))
     name = _short(unit.name_of(entry))
     outer = unit.home(entry)[:1]
     return f"std::{name}" if name and outer and outer[0][1] == "std" else name
@@ -113,7 +113,7 @@ def size_of(unit: Unit, entry: Entry | None, depth: int = 0) -> int:
     if found.tag in POINTERS:
         return 8
     if found.tag == forms.ARRAY_TYPE:
-        return prod(_counts(found)) * size_of(unit, unit.type_of(found), depth + 1)
+        return prod(_counts(unit, found)) * size_of(unit, unit.type_of(found), depth + 1)
     return 0
 
 
@@ -152,18 +152,20 @@ def member_at(unit: Unit, entry: Entry | None, place: int) -> Entry | None:
     return None
 
 
-def _counts(entry: Entry) -> list[int]:
+def _counts(unit: Unit, entry: Entry) -> list[int]:
     """Of each dimension; 0: not known."""
     found = []
     for child in entry.children:
         if child.tag == forms.SUBRANGE_TYPE:
-            count = child.number(forms.COUNT) or child.number(forms.UPPER_BOUND, -1) + 1
+            first = child.number(forms.LOWER_BOUND, unit.first_index)
+            count = child.number(forms.COUNT) or child.number(forms.UPPER_BOUND, first - 1) - first + 1
             found.append(count if 0 < count < 1 << 48 else 0)
     return found or [0]
 
 
 def _short(name: str) -> str:
     """Without the allocators and paths that people do not write."""
+    name = name.replace(" []", "[]")
     for _ in range(_LINKS):
         shorter = _ALLOCATOR.sub(">", name)
         if shorter == name:

@@ -62,7 +62,7 @@ def globals_of(unit: Unit) -> Iterator[Entry]:
         for child in waiting.pop().children:
             if child.tag == forms.VARIABLE:
                 yield child
-            elif child.tag in (forms.NAMESPACE, forms.COMMON_BLOCK):
+            elif child.tag in (forms.NAMESPACE, forms.MODULE, forms.COMMON_BLOCK):
                 waiting.append(child)
 
 

@@ -1,6 +1,7 @@
 """One process image's log made into threads, modules and a name for every call site."""
 
 import bisect
+import struct
 from dataclasses import dataclass, field, replace
 
 from . import log as events
@@ -13,7 +14,9 @@ MAX_PATH = 4096  # characters of a creation path; deeper chains are cut off
 
 @dataclass
 class Image:
-    """What one image's log says; paths: creation path by thread number; stacks: (start, bytes) likewise."""
+    """What one image's log says; paths: creation path by thread number; stacks: (start, bytes) likewise;
+    chains: return addresses by number.
+    """
 
     log: ImageLog
     process: str
@@ -23,6 +26,7 @@ class Image:
     end_ns: int = -1
     paths: dict[int, str] = field(default_factory=dict)
     stacks: dict[int, tuple[int, int]] = field(default_factory=dict)
+    chains: dict[int, tuple[int, ...]] = field(default_factory=dict)
     threads: list[ThreadRecord] = field(default_factory=list)
     modules: list[ModuleRecord] = field(default_factory=list)
     regions: list[RegionRecord] = field(default_factory=list)
@@ -74,6 +78,9 @@ def read_image(log: ImageLog, process: str, parent: Image | None) -> Image:
         if record.kind == events.PROCESS:
             words = [word.decode(errors="replace") for word in record.text.split(b"\0")]
             image.executable, image.argv = words[0], tuple(words[1:-1])
+        elif record.kind == events.CHAIN:
+            sites = record.text[: len(record.text) // 8 * 8]
+            image.chains[record.a] = struct.unpack(f"<{len(sites) // 8}Q", sites)
     _read_modules(image)
     _read_threads(image)
     return image

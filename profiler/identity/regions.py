@@ -2,6 +2,7 @@
 
 import bisect
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from . import log as events
 from .environment import LIBRARY
@@ -15,6 +16,7 @@ KINDS = {HEAP: "heap", MMAP: "mmap", FILE: "file", ARENA: "small"}
 
 EXECUTABLE, WRITABLE = 1, 2
 ADDRESSES = 1 << 64
+KIND = 0xFF  # of what an allocation's record says: above it is the number of a chain of calls
 
 
 def regions_of(image: Image) -> list[RegionRecord]:
@@ -72,7 +74,7 @@ class _Live:
 
     def add(self, record: Record) -> Record | None:
         """Take a block in; returns one whose end was missed at the same address."""
-        if record.a == HEAP:
+        if record.a & KIND == HEAP:
             return self._swap(self.heap, record)
         if record.b not in self.mapped:
             bisect.insort(self._starts, record.b)
@@ -104,7 +106,7 @@ def _blocks(image: Image) -> Iterator[RegionRecord]:
     for record in image.log.records:
         if (
             record.kind == events.ALLOC
-            and record.a in KINDS
+            and record.a & KIND in KINDS
             and record.c
             and record.b + record.c <= ADDRESSES
         ):
@@ -119,15 +121,19 @@ def _blocks(image: Image) -> Iterator[RegionRecord]:
 
 
 def _block(image: Image, record: Record, end_ns: int) -> RegionRecord:
-    return _region(
+    chain = image.chains.get(record.a >> 8, ())
+    region = _region(
         image,
-        KINDS[record.a],
+        KINDS[record.a & KIND],
         image.site(record.d, record.time_ns),
         record.b,
         record.c,
         (record.time_ns, end_ns),
         image.paths.get(record.thread, ""),
         min(record.e, (1 << 31) - 1),
+    )
+    return (
+        replace(region, chain=tuple(image.site(site, record.time_ns) for site in chain)) if chain else region
     )
 
 

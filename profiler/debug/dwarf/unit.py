@@ -13,9 +13,10 @@ from .line_table import LineTable
 from .ranges import Locations, Ranges, read_locations, read_ranges
 from .section_data import SectionData
 
+_FORTRAN = (0x07, 0x08, 0x0E, 0x22, 0x23)  # languages
 _CLASSES = (forms.CLASS_TYPE, forms.STRUCTURE_TYPE, forms.UNION_TYPE)
 _SCOPES = (forms.INLINED, forms.LEXICAL_BLOCK, forms.SUBPROGRAM)
-_NESTED = (forms.NAMESPACE, forms.CLASS_TYPE, forms.STRUCTURE_TYPE, forms.UNION_TYPE, *_SCOPES)
+_NESTED = (forms.NAMESPACE, forms.MODULE, forms.CLASS_TYPE, forms.STRUCTURE_TYPE, forms.UNION_TYPE, *_SCOPES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,11 @@ class Unit:
         """A list of places, by its offset or index."""
         base = self.address(self.root.get(forms.LOW_PC, 0))
         return read_locations(self, value, base, self._base(forms.LOCLISTS_BASE, 12))
+
+    @cached_property
+    def first_index(self) -> int:
+        """Of arrays that do not say it."""
+        return int(self.root.get(forms.LANGUAGE) in _FORTRAN)
 
     @cached_property
     def ranges(self) -> Ranges:

@@ -17,6 +17,7 @@ struct module {
     uintptr_t bias, start; /* start to end: its code */
     _Atomic uintptr_t end; /* set last and taken away first: others look for code while this is written */
     uint64_t name_hash; /* of the file's basename */
+    struct np_tables tables; /* header 0: it has none */
     uint32_t seen;      /* scan that saw it last, 0: a free entry */
 };
 
@@ -70,6 +71,19 @@ static void span_of(const struct dl_phdr_info *info, struct module *module) {
     }
 }
 
+/* The table that is searched for an address, and the segment that has it and what it leads to. */
+static void find_tables(const struct dl_phdr_info *info, struct np_tables *tables) {
+    uintptr_t header = 0;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_GNU_EH_FRAME) header = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+    for (int i = 0; header && i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        uintptr_t low = info->dlpi_addr + segment->p_vaddr, high = low + segment->p_filesz;
+        if (segment->p_type == PT_LOAD && segment->p_flags & PF_R && low <= header && header < high)
+            *tables = (struct np_tables){header, low, high};
+    }
+}
+
 static void tell_of_module(const struct dl_phdr_info *info, const char *path, uint64_t name_hash, bool executable) {
     struct np_module module = {.path = path, .name_hash = name_hash, .bias = info->dlpi_addr, .executable = executable};
     module.segments = info->dlpi_phdr;
@@ -116,8 +130,10 @@ static int see_module(struct dl_phdr_info *info, size_t size, void *first) {
     if (!known) {
         struct module fresh = {.bias = info->dlpi_addr, .name_hash = name_hash};
         span_of(info, &fresh);
+        find_tables(info, &fresh.tables);
         module->bias = fresh.bias;
         module->start = fresh.start;
+        module->tables = fresh.tables;
         module->name_hash = fresh.name_hash;
         atomic_store_explicit(&module->end, fresh.end, memory_order_release);
         if (np_hooks.module_loaded) tell_of_module(info, path, name_hash, executable);
@@ -173,12 +189,24 @@ void np_modules_after_fork(bool child) {
     atomic_store(&scanning, false);
 }
 
+static const struct module *module_at(uintptr_t code) {
+    for (uint32_t i = 0; i < atomic_load(&module_count); i++)
+        if (code < atomic_load_explicit(&modules[i].end, memory_order_acquire) && code >= modules[i].start)
+            return &modules[i];
+    return NULL;
+}
+
 bool np_module_of(uintptr_t code, uint64_t *name_hash, uintptr_t *bias) {
-    for (uint32_t i = 0; i < atomic_load(&module_count); i++) {
-        if (code >= atomic_load_explicit(&modules[i].end, memory_order_acquire) || code < modules[i].start) continue;
-        *name_hash = modules[i].name_hash;
-        *bias = modules[i].bias;
-        return true;
-    }
-    return false;
+    const struct module *module = module_at(code);
+    if (!module) return false;
+    *name_hash = module->name_hash;
+    *bias = module->bias;
+    return true;
+}
+
+bool np_module_tables(uintptr_t code, struct np_tables *tables) {
+    const struct module *module = module_at(code);
+    if (!module || !module->tables.header) return false;
+    *tables = module->tables;
+    return true;
 }

@@ -55,7 +55,7 @@ enum np_kind {
     NP_THREAD_START, /* a: tid, b: parent's number << 32 | child number, c: pthread_t, d: stack start, e: stack bytes */
     NP_THREAD_END, /* b, c: name */
     NP_THREAD_NAME, /* b, c: name, d: pthread_t */
-    NP_ALLOC, /* a: enum np_region, b: address, c: bytes, d: return address, e: sequence */
+    NP_ALLOC, /* a: enum np_region | number of the chain of calls << 8, 0: not known, b: address, c: bytes, d: return address, e: sequence */
     NP_FREE, /* a: enum np_region, b: address, c: bytes (mappings only) */
     NP_MODULE, /* a: is the executable, b: load bias, c: time of the scan before, e: length of the build id;
                         text: build id, path */
@@ -65,6 +65,7 @@ enum np_kind {
     NP_MARK, /* a: 1 the program says that its work begins, 0 that it ends */
     NP_SANDBOX, /* the process restricted its system calls: what comes now is what needs none */
     NP_NOTHING, /* and its text */
+    NP_CHAIN, /* a: number; text: return addresses, innermost first */
     NP_OTHERS = 32, /* and up: records of who uses this library, which it does not know */
 };
 
@@ -127,6 +128,7 @@ struct np_thread {
     uint32_t children; /* created so far */
     uint32_t sequence; /* large blocks allocated so far */
     uint64_t hash; /* of the creation path */
+    uintptr_t stack_low, stack_high; /* of its own stack; 0: not known */
     bool reserves; /* the mapping that it makes cannot be accessed yet */
 };
 
@@ -179,6 +181,12 @@ void np_maps(bool (*see)(const struct np_mapping *mapping, void *context), void 
 void np_modules_scan(void); /* cheap when nothing was loaded or unloaded */
 void np_modules_before_fork(void);
 void np_modules_after_fork(bool child);
+
+struct np_tables { /* a module's tables for exceptions, in a segment that can be read from low to high */
+    uintptr_t header, low, high;
+};
+
+bool np_module_tables(uintptr_t code, struct np_tables *tables);
 bool np_module_of(uintptr_t code, uint64_t *name_hash, uintptr_t *bias);
 
 #pragma GCC visibility pop

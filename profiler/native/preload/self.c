@@ -68,6 +68,8 @@ void np_threads_start(bool forked) {
         asked = true;
     }
     np_self = (struct np_thread){.known = true, .hash = np_hash(NP_HASH_START, "0", 1)};
+    np_self.stack_low = stack;
+    np_self.stack_high = stack + bytes;
     atomic_store(&made, 0);
     if (!forked)
         np_log(NP_THREAD_START, 0, (uint32_t)gettid(), (uint64_t)NP_NO_THREAD << 32, (uint64_t)pthread_self(), stack,

@@ -75,6 +75,10 @@ static void born(struct start *start) {
     np_self = start->self;
     if (!np_self.known) return;
     find_stack(start);
+    np_self.stack_low = start->stack;
+    np_self.stack_high = start->stack + start->stack_bytes;
+    uintptr_t descriptor = (uintptr_t)pthread_self();
+    if (descriptor > np_self.stack_low && descriptor < np_self.stack_high) np_self.stack_high = descriptor;
     np_log(NP_THREAD_START, np_self.number, (uint32_t)np_tid(), (uint64_t)start->parent << 32 | child,
            (uint64_t)pthread_self(), start->stack, start->stack_bytes);
     NP_TELL(thread_born, np_self.number, np_self.hash, start->stack, start->stack_bytes);

@@ -1,6 +1,7 @@
 /* What a recording keeps of a process: everything that is seen, in the log of its image. */
 #include "recorder.h"
 
+#include "chain.h"
 #include "preload.h"
 
 #include <errno.h>
@@ -35,7 +36,8 @@ static void start(void) {
 
 /* Mappings are few: all their ends are logged. */
 static bool region_made(enum np_region kind, uintptr_t address, size_t bytes, uintptr_t site, uint32_t sequence) {
-    np_log(NP_ALLOC, np_thread_number(), kind, address, bytes, site, sequence);
+    uint32_t chain = kind == NP_ARENA ? 0 : np_chain();
+    np_log(NP_ALLOC, np_thread_number(), kind | chain << 8, address, bytes, site, sequence);
     return kind == NP_HEAP;
 }
 
@@ -89,6 +91,7 @@ __attribute__((visibility("default"))) int numaplan_mark_end(void) { return mark
 
 /* In a forked child: what began before goes on in it. */
 static void forked(void) {
+    np_chains_forget();
     for (int left = atomic_load(&marks); left > 0; left--) np_log(NP_MARK, np_thread_number(), true, 0, 0, 0, 0);
 }
 

@@ -60,8 +60,65 @@ def check(source: Path, program: Path, tmp_path: Path) -> None:
     assert len(named) >= 0.95 * len(expected)
 
 
-@pytest.mark.parametrize("optimised", ["-O0", "-O2"])
+BOTH = pytest.mark.parametrize("optimised", ["-O0", "-O2"])
+
+
+@BOTH
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_blocks_and_static_data_in_c(compiler: str, optimised: str, tmp_path: Path) -> None:
-    source = FIXTURES / "blocks.c"
+@pytest.mark.parametrize("name", ["blocks.c", "wrapped.c"])
+def test_names_in_c(name: str, compiler: str, optimised: str, tmp_path: Path) -> None:
+    source = FIXTURES / name
     check(source, compiled(source, flags=(optimised, "-g"), compiler=compiler), tmp_path)
+
+
+@BOTH
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_names_in_cpp(compiler: str, optimised: str, tmp_path: Path) -> None:
+    source = FIXTURES / "containers.cc"
+    check(source, compiled(source, flags=(optimised, "-g"), compiler=compiler), tmp_path)
+
+
+@BOTH
+def test_names_in_fortran(optimised: str, tmp_path: Path) -> None:
+    source = FIXTURES / "arrays.f90"
+    check(source, compiled(source, flags=(optimised, "-g"), compiler="gfortran"), tmp_path)
+
+
+@BOTH
+def test_names_in_rust(optimised: str, tmp_path: Path) -> None:
+    source = FIXTURES / "vectors.rs"
+    level = f"opt-level={optimised[-1]}"
+    check(source, compiled(source, flags=("-g", "-C", level), compiler="rustc"), tmp_path)
+
+
+@pytest.mark.parametrize("version", ["-gdwarf-2", "-gdwarf-3", "-gdwarf-4"])
+def test_earlier_versions_of_debug_information(version: str, tmp_path: Path) -> None:
+    source = FIXTURES / "blocks.c"
+    check(source, compiled(source, flags=("-O2", "-g", version), compiler="gcc"), tmp_path)
+
+
+def test_debug_information_in_another_file(tmp_path: Path) -> None:
+    source = FIXTURES / "blocks.c"
+    program = tmp_path / "blocks"
+    program.write_bytes(compiled(source, flags=("-O0", "-g"), compiler="gcc").read_bytes())
+    program.chmod(0o755)
+    apart = tmp_path / "blocks.debug"
+    subprocess.run(["objcopy", "--only-keep-debug", program, apart], check=True)
+    link = f"--add-gnu-debuglink={apart}"
+    subprocess.run(["objcopy", "--strip-debug", link, program], check=True, cwd=tmp_path)
+    check(source, program, tmp_path)
+
+
+def test_a_stripped_program_is_called_as_before(tmp_path: Path) -> None:
+    program = compiled(FIXTURES / "blocks.c", flags=("-O2", "-s"), compiler="gcc", name="stripped")
+    assert not [row for row in names_of(program, tmp_path) if row.line]
+
+
+@pytest.mark.parametrize("flags", [("-O0",), ("-O2", "-fno-asynchronous-unwind-tables"), ("-O1", "-pg")])
+def test_allocations_from_odd_stacks(flags: tuple[str, ...], tmp_path: Path) -> None:
+    program = compiled(FIXTURES / "odd_stacks.c", flags=("-g", "-pthread", *flags), compiler="gcc")
+    subprocess.run([program], env=prepare(tmp_path, os.environ), check=True, timeout=300, cwd=tmp_path)
+    regions = [region for region in read_identity(tmp_path).regions if region.bytes == 100000]
+    assert len(regions) >= 8
+    assert all(len(region.chain) <= 16 for region in regions)
+    assert any(len(region.chain) == 16 for region in regions) or flags[0] == "-O2"
