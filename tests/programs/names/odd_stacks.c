@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -74,5 +75,6 @@ int main(void) {
         touch(malloc(BYTES));
         _exit(0);
     }
+    wait(NULL);
     return 0;
 }
