@@ -30,6 +30,8 @@ from tests.support.looking import (
 
 SNAPSHOTS = Path("build/look/snapshots.json.xz")
 MACHINE = "4x2"
+# Memory of one thread elsewhere; of four threads, spread as they are, but each one's part on the next node.
+COMMANDED = ("2-3:t0:48", "0:t1:24 2:t2:24 4:t3:24 6:t0:24")
 
 
 def run() -> dict[str, Any]:
@@ -41,7 +43,7 @@ def run() -> dict[str, Any]:
         faults = [_fault(guest, case, kept) for case in FAULTS]
         healthy = [_healthy(guest, case, kept) for case in HEALTHY]
         seconds = perf_counter() - started
-        itself = _command(guest)
+        itself = [_command(guest, words) for words in COMMANDED]
     SNAPSHOTS.parent.mkdir(parents=True, exist_ok=True)
     SNAPSHOTS.write_bytes(lzma.compress(msgspec.json.encode(kept), preset=9))
     return {
@@ -93,11 +95,12 @@ def _healthy(guest: SharedGuest, case: Case, kept: dict[str, str]) -> dict[str, 
     return {"program": case.name, "found": found, "local": looked.local_share, "reason": looked.answer.reason}
 
 
-def _command(guest: SharedGuest) -> dict[str, Any]:
-    """What `numaplan look` says when it runs on the machine that has the nodes."""
+def _command(guest: SharedGuest, words: str) -> dict[str, Any]:
+    """What `numaplan look` says when it runs on the machine that has the nodes, and the lab's sampler."""
     command = Path(sys.executable).with_name("numaplan")
-    program = f"{work_program()} 2-3:t0:48"
-    script = f"{program} & program=$!\n{command} look $program --json --seconds 1\nkill $program"
+    script = (
+        f"{work_program()} {words} & program=$!\n{command} look $program --json --seconds 1\nkill $program"
+    )
     content = msgspec.json.decode(run_counted(guest, ["sh", "-c", script], {"ENDLESS": "1"})[0])
-    found = [finding["name"] for finding in content["findings"]]
-    return {"found": ", ".join(found), "nodes": len(content["nodes"]), "seconds": content["seconds"]}
+    found = [f"{finding['name']}: {finding['cost']}" for finding in content["findings"]]
+    return {"words": words, "found": ", ".join(found), "seconds": content["seconds"]}

@@ -10,6 +10,7 @@ from numaplan.machine import Machine, read_sysfs
 
 from .find.findings import Answer, find
 from .find.view import View
+from .read.sampling import sampling
 from .read.snapshot import ROOT, read_snapshot
 
 SECONDS = 2.0
@@ -24,12 +25,14 @@ def look(
     machine: Machine, members: Callable[[], Sequence[int]], seconds: float, wait: Callable[[float], object]
 ) -> tuple[View, Answer]:
     """Look at processes for so long; members: their ids, asked at each snapshot. Raises NotSoError."""
-    before = read_snapshot(ROOT, members())
-    wait(seconds)
-    with suppress(UsageError):  # they may be gone
+    pids = members()
+    with sampling(machine, pids, seconds) as taken, suppress(UsageError):  # they may be gone
+        before = read_snapshot(ROOT, pids)
+        wait(seconds)
+        sampled = taken()
         after = read_snapshot(ROOT, members(), before)
         if after.processes:
-            return examine(View(before, after, machine))
+            return examine(View(before, after, machine, sampled))
     raise NotSoError(
         "it ended while it was looked at", "look again, or start it with 'numaplan look -- ./app'"
     )

@@ -12,6 +12,7 @@ from numaplan.launcher.look.read.model import (
     Other,
     Part,
     Process,
+    Sampled,
     Snapshot,
     System,
     Thread,
@@ -51,6 +52,7 @@ def view(
     balancing: int | None = 1,
     counters: dict[str, int] | None = None,
     others: tuple[Other, ...] = (),
+    sampled: dict[int, Sampled] | None = None,
 ) -> View:
     """One second of these processes; free: MiB by node (1 GiB by default); a cpu idles where no thread is."""
     machine = Machine.load(machine) if isinstance(machine, str) else machine
@@ -61,7 +63,7 @@ def view(
     nodes = {node: NodeState(2048 * MIB, (free or {}).get(node, 1024) * MIB) for node in machine.node_ids}
     system = System(cpus=cpus, counters=counters or {}, nodes=nodes, balancing=balancing, others=others)
     before = Snapshot(System(cpus=dict.fromkeys(every, (0, 0))), tuple(map(_before, whole)))
-    return View(before, Snapshot(system, whole), machine)
+    return View(before, Snapshot(system, whole), machine, sampled)
 
 
 def _everywhere(one: Process, cpus: tuple[int, ...]) -> Process:

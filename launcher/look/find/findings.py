@@ -1,6 +1,6 @@
 """All findings, and the answer where there are none."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -21,6 +21,7 @@ MEMORY: tuple[Callable[[View, Work], Finding | None], ...] = (
     memory.memory_away,
     memory.threads_away,
     memory.memory_on_one_node,
+    memory.parts_away,
 )
 CPUS: tuple[Callable[[View], Iterator[Finding]], ...] = (
     cpus.too_few_cpus,
@@ -56,7 +57,7 @@ def find(view: View) -> Answer:
     settled = {pid for finding in found if finding.name in PLACING for pid in finding.pids}
     if len(view.machine.nodes) > 1:
         for work in view.with_memory:
-            if work.process.pid in settled:
+            if work.process.pid in settled or (work.sampled and work.sampled.remote < memory.FEW):
                 continue
             causes = (cause(view, work) for cause in MEMORY)
             found += [finding for finding in causes if finding][:1]
@@ -81,6 +82,8 @@ def _does_not_matter(view: View) -> str:
     if not view.with_memory:
         return f"its {size(total)} of memory fit into the caches ({size(view.cache_bytes)} each)"
     works = view.with_memory
+    if all(work.sampled for work in works):
+        return _seen_local(works)
     local = sum(work.local * work.bytes for work in works) / sum(work.bytes for work in works)
     if local < 1 - memory.AWAY:
         return ""
@@ -88,11 +91,23 @@ def _does_not_matter(view: View) -> str:
     return f"{percent(local)} of its {size(total)} are on {listed(nodes)}, where its threads run"
 
 
+def _seen_local(works: Sequence[Work]) -> str:
+    """That sampled accesses are local, or shared so that no place is better."""
+    seen = [work.sampled for work in works if work.sampled]
+    total = sum(one.accesses for one in seen)
+    remote = percent(sum(one.remote * one.accesses for one in seen) / total)
+    if all(one.remote < memory.AWAY for one in seen):
+        return f"{remote} of {total} sampled accesses are remote"
+    return ""
+
+
 def _not_seen(view: View) -> str:
     """What a look cannot see of processes whose memory matters."""
     for work in view.works:
         if work.threads and work.process.hidden:
             return f"where its memory is could not be seen: {work.process.hidden}"
+    if any(work.sampled for work in view.with_memory):
+        return "many sampled accesses are remote, to memory that threads of several nodes share"
     spread: dict[int, int] = {}
     for work in view.with_memory:
         for node, count in work.memory.items():

@@ -6,6 +6,7 @@ from .finding import Finding
 from .view import View, Work
 from .words import again, by_node, by_plan, listed, named, on_node, percent, size, threads_where
 
+FEW = 0.1  # of the sampled accesses, remote: wherever the rest of its memory is, it is not used
 AWAY = 0.3  # of the memory on other nodes than the threads
 APART = 0.45  # half the sum of differences between the shares of threads and memory on each node
 ONE_NODE = 0.8  # of the memory, which is then said to be on one node
@@ -14,7 +15,10 @@ ROOM = 1.05  # of what is moved must be free
 
 
 def remote(view: View, work: Work) -> tuple[str, bool]:
-    """What a process's remote memory costs: by the kernel's hint faults, where it has them; and if so."""
+    """What a process's remote memory costs, and whether that is measured: by samples, or NUMA hint faults."""
+    if work.sampled:
+        away, count = percent(work.sampled.remote), work.sampled.accesses
+        return f"{away} of {count} sampled accesses are remote", True
     there = here = 0
     for busy in work.threads:
         for node, faults in busy.thread.faults.items():
@@ -34,7 +38,8 @@ def remote(view: View, work: Work) -> tuple[str, bool]:
 def _finding(view: View, work: Work, name: str, what: str, cure: tuple[str, ...], *evidence: str) -> Finding:
     cost, measured = remote(view, work)
     seen = (threads_where(work.threads, view), f"memory on {by_node(work.memory)}", *evidence)
-    weight = (1 - work.local) * sum(thread.ran for thread in work.threads)
+    away = work.sampled.remote if work.sampled else 1 - work.local
+    weight = away * sum(thread.ran for thread in work.threads)
     return Finding(
         name=name,
         what=f"{named(work)}: {what}",
@@ -295,4 +300,21 @@ def memory_on_one_node(view: View, work: Work) -> Finding | None:
         f" {listed(most)}: one thread probably initialised it",
         cure,
         *evidence,
+    )
+
+
+def parts_away(view: View, work: Work) -> Finding | None:
+    """Memory is on the threads' nodes, but each thread's own part is on another one: only samples tell."""
+    seen = work.sampled
+    if seen is None or seen.remote < AWAY or seen.own < ONE_NODE / 2:
+        return None
+    policies = work.by_policy("interleave", "weighted interleave")
+    how = f"under {', '.join(sorted(policies))}" if policies else "touched first by others"
+    return _finding(
+        view,
+        work,
+        "parts-away",
+        f"each thread mostly uses memory of its own, which is on other nodes, {how}",
+        by_plan(work),
+        f"{percent(seen.own)} of its accesses are to memory that one thread or one node uses almost alone",
     )

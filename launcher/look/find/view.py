@@ -8,10 +8,11 @@ import msgspec
 
 from numaplan.machine import Machine
 
-from ..read.model import Process, Snapshot, Thread
+from ..read.model import Process, Sampled, Snapshot, Thread
 
 BUSY = 0.25  # of the time a thread ran or waited for a cpu: what idles more does not matter
 IDLE = 0.2  # of the time a cpu did something: it has room
+LEAST_SAMPLES = 50  # of a process: fewer tell nothing
 USUAL_CACHE = 2 << 20  # bytes, where the machine does not tell
 
 
@@ -31,12 +32,13 @@ class BusyThread(msgspec.Struct, frozen=True):
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """A process at work: its busy threads, and its own memory by node, without page cache."""
+    """A process at work: its busy threads, its own memory by node, without page cache; what a sampler saw."""
 
     process: Process
     threads: tuple[BusyThread, ...]
     memory: dict[int, int]
     ran: float
+    sampled: Sampled | None = None
 
     @property
     def bytes(self) -> int:
@@ -92,8 +94,15 @@ def add(total: dict[int, int], more: Mapping[int, int]) -> None:
 class View:
     """Two snapshots on a machine, and what follows from them."""
 
-    def __init__(self, before: Snapshot, after: Snapshot, machine: Machine) -> None:
+    def __init__(
+        self,
+        before: Snapshot,
+        after: Snapshot,
+        machine: Machine,
+        sampled: Mapping[int, Sampled] | None = None,
+    ) -> None:
         self.before, self.after, self.machine = before, after, machine
+        self._sampled = sampled or {}
         known = {process.pid: process for process in before.processes}
         lasted = [one.time_ns - known[one.pid].time_ns for one in after.processes if one.pid in known]
         self.seconds = max([1e6, *lasted]) / 1e9
@@ -111,13 +120,23 @@ class View:
                 ran += used.ran
                 if used.demand >= BUSY:
                     busy.append(used)
-            yield Work(process=process, threads=tuple(busy), memory=_memory(process), ran=ran)
+            yield Work(
+                process=process,
+                threads=tuple(busy),
+                memory=_memory(process),
+                ran=ran,
+                sampled=self._seen(process.pid),
+            )
 
     def _busy(self, pid: int, thread: Thread, then: Thread | None, seconds: float) -> BusyThread:
         then = then or thread  # it began meanwhile: what it did is seen at the next look
         ran = max(0.0, (thread.ran_ns - then.ran_ns) / 1e9 / seconds)
         waited = max(0.0, (thread.waited_ns - then.waited_ns) / 1e9 / seconds)
         return BusyThread(pid, thread, ran, waited, self.machine.node_of_cpu.get(thread.cpu, -1))
+
+    def _seen(self, pid: int) -> Sampled | None:
+        found = self._sampled.get(pid)
+        return found if found and found.accesses >= LEAST_SAMPLES else None
 
     @cached_property
     def busy(self) -> tuple[BusyThread, ...]:

@@ -65,6 +65,16 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     devices: tuple[Device, ...] = ()
 
 
+class Sampled(msgspec.Struct, frozen=True):
+    """What a sampler saw of a process: how many accesses, the share of them that was remote, and the share to
+    memory that one thread, or the threads of one node, use almost alone.
+    """
+
+    accesses: int
+    remote: float
+    own: float
+
+
 class Other(msgspec.Struct, frozen=True):
     """A process that is not looked at: ns of cpu time so far; in the second look, if it is busy, the cpus
     that each of its running threads may use.

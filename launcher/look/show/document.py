@@ -47,6 +47,7 @@ def _process(work: Work) -> dict[str, Any]:
         "command": list(process.argv),
         "threads": len(process.threads),
         "cpu_share": round(work.ran, 3),
+        "sampled": msgspec.to_builtins(work.sampled),
         "expected_local_share": round(work.local, 3) if work.threads and work.bytes else None,
         "memory_bytes": _by_node(work.memory),
         "memory_hidden": process.hidden,

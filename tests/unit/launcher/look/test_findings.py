@@ -5,7 +5,7 @@ import msgspec
 from numaplan.launcher.look.find.finding import Finding
 from numaplan.launcher.look.find.findings import find
 from numaplan.launcher.look.find.view import View
-from numaplan.launcher.look.read.model import Device, Other, Part
+from numaplan.launcher.look.read.model import Device, Other, Part, Sampled
 from numaplan.machine import Cache, Core, Machine, Node
 from tests.support.look_views import MIB, process, thread, view
 
@@ -90,6 +90,26 @@ def test_hint_faults_are_a_measure() -> None:
     away = process(10, [thread(11, 2, cpus=[2, 3], faults=faults)], {0: 64})
     (finding,) = found(view("2x2", away))
     assert finding.measured and finding.cost.startswith("75 % of the pages")
+
+
+def test_samples_show_parts_that_are_away() -> None:
+    threads = [thread(11 + cpu, cpu) for cpu in range(8)]
+    dealt = process(10, threads, dict.fromkeys(range(4), 64), policy="interleave:0-3")
+    (finding,) = found(view("4x2", dealt, sampled={10: Sampled(5000, 0.74, 0.95)}))
+    assert finding.name == "parts-away" and finding.measured
+    assert finding.cost == "74 % of 5000 sampled accesses are remote"
+    assert "interleave:0-3" in finding.what and finding.cure[0].startswith("nprof record")
+    shared = find(view("4x2", dealt, sampled={10: Sampled(5000, 0.74, 0.1)}))
+    assert not shared.findings and not shared.sure and "share" in shared.reason
+    assert not find(view("4x2", dealt, sampled={10: Sampled(9, 0.74, 0.95)})).findings
+
+
+def test_samples_show_that_memory_far_away_is_not_used() -> None:
+    away = process(10, [thread(11, 2)], {0: 64, 1: 8})
+    answer = find(view("2x2", away, sampled={10: Sampled(5000, 0.02, 0.9)}))
+    assert answer.sure and answer.reason == "2 % of 5000 sampled accesses are remote"
+    (finding,) = found(view("2x2", away, sampled={10: Sampled(5000, 0.9, 0.9)}))
+    assert finding.name == "memory-away" and finding.measured
 
 
 def test_memory_that_has_no_room_stays_and_its_threads_come() -> None:
