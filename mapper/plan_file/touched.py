@@ -1,11 +1,7 @@
-"""Who uses memory that whom touched first, and how local that makes a placement which is not the whole plan.
-
-The formulas are those by which the planner judges a program that is left alone, on the cpus that each
-thread has.
-"""
+"""Who uses memory that whom touched first, and how local that makes a part of a plan."""
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -32,12 +28,16 @@ class Touched(msgspec.Struct, frozen=True, kw_only=True):
         return self.own + sum(share for _, share in self.others)
 
 
-# Share of its time that a thread is on each node, by the node's id.
-On = Mapping[int, float]
+class Whereabouts(NamedTuple):
+    """Where threads are: the share of its time that each is on each node, by the node's id; stays: the share
+    that it is where it first was (1 where there is a cpu for each, and nothing to move them)."""
+
+    shares: Mapping[int, float]
+    stays: float
 
 
 def local_share(
-    touched: Collection[Touched], on: Callable[[Touched], On], interleaved: Collection[int] = ()
+    touched: Collection[Touched], on: Callable[[Touched], Whereabouts], interleaved: Collection[int] = ()
 ) -> float:
     """Expected share of local accesses; -1: not known.
 
@@ -45,7 +45,8 @@ def local_share(
     (none: each page is where it was touched first).
     """
     groups = list(touched)
-    where = [on(group) for group in groups]
+    found = [on(group) for group in groups]
+    where = [one.shares for one in found]
     total = sum(group.all for group in groups)
     if total <= 0:
         return -1.0
@@ -53,12 +54,12 @@ def local_share(
         hit = [sum(part.get(node, 0.0) for node in interleaved) / len(interleaved) for part in where]
         return sum(group.all * share for group, share in zip(groups, hit, strict=True)) / total
     local = 0.0
-    for group, part in zip(groups, where, strict=True):
-        local += group.own * (STAYS + (1 - STAYS) * _together(part, part))
+    for group, part, one in zip(groups, where, found, strict=True):
+        local += group.own * (one.stays + (1 - one.stays) * _together(part, part))
         local += sum(share * _together(part, where[other]) for other, share in group.others)
     return local / total
 
 
-def _together(one: On, other: On) -> float:
+def _together(one: Mapping[int, float], other: Mapping[int, float]) -> float:
     """How likely two threads are on the same node."""
     return sum(share * other.get(node, 0.0) for node, share in one.items())

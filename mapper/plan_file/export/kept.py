@@ -1,10 +1,11 @@
 """What an export keeps of the plan, in words and as a share of local accesses, and what it loses."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 
 from ..plan import Plan
-from ..touched import On, Touched, local_share
+from ..touched import STAYS, Touched, Whereabouts, local_share
 from .placement import all_cpus, processes
 
 FIRST_TOUCH = "memory where it is touched first"
@@ -16,18 +17,18 @@ def threads_bound(plan: Plan, memory: Sequence[int] = ()) -> str:
     for thread in plan.threads:
         lists.setdefault((thread.process, thread.node), []).append(thread.cpus)
 
-    def on(group: Touched) -> On:
-        return _shares(plan, lists.get((group.process, group.node), []))
+    def on(group: Touched) -> Whereabouts:
+        return _within(plan, lists.get((group.process, group.node), []), 0)
 
     return _sentence(plan, "every thread on its own cpus", memory, on)
 
 
 def processes_bound(plan: Plan, memory: Sequence[int] = ()) -> str:
     """Every process has a set of cpus, in which its threads are free."""
-    own = processes(plan)
+    own, threads = processes(plan), Counter(thread.process for thread in plan.threads)
 
-    def on(group: Touched) -> On:
-        return _shares(plan, [own.get(group.process, ())])
+    def on(group: Touched) -> Whereabouts:
+        return _within(plan, [own.get(group.process, ())], threads[group.process])
 
     return _sentence(plan, "one cpuset for the threads of each process", memory, on)
 
@@ -39,8 +40,8 @@ def ranks_bound(plan: Plan) -> str:
 
 def one_set(plan: Plan, memory: Sequence[int] = (), cpus: Sequence[int] = ()) -> str:
     """One set of cpus (usually those of all threads), in which all threads are free."""
-    shares = _shares(plan, [tuple(cpus) or all_cpus(plan)])
-    return _sentence(plan, "one cpuset for all threads", memory, lambda _: shares)
+    where = _within(plan, [tuple(cpus) or all_cpus(plan)], len(plan.threads))
+    return _sentence(plan, "one cpuset for all threads", memory, lambda _: where)
 
 
 def remarks(lines: Iterable[str], mark: str = "#") -> str:
@@ -58,7 +59,7 @@ def lost(plan: Plan, *, threads: bool = True) -> str:
     return f"lost: {' and '.join(what) or 'nothing'} (nlaunch keeps all of it)"
 
 
-def _sentence(plan: Plan, threads: str, memory: Sequence[int], on: Callable[[Touched], On]) -> str:
+def _sentence(plan: Plan, threads: str, memory: Sequence[int], on: Callable[[Touched], Whereabouts]) -> str:
     where = f"memory interleaved over nodes {','.join(map(str, memory))}" if memory else FIRST_TOUCH
     share = local_share(plan.predicted.touched, on, memory)
     whole = plan.predicted.local_share
@@ -67,12 +68,13 @@ def _sentence(plan: Plan, threads: str, memory: Sequence[int], on: Callable[[Tou
     return f"kept: {threads}, {where}: {100 * share:.0f} of {100 * whole:.0f} % local"
 
 
-def _shares(plan: Plan, sets: Sequence[Sequence[int]]) -> On:
-    """Share of time on each node of threads that are free in these sets of cpus, one a thread."""
+def _within(plan: Plan, sets: Sequence[Sequence[int]], threads: int) -> Whereabouts:
+    """Where threads are that are free in these sets of cpus, one each or one for so many threads."""
     of_cpu = {cpu: node.id for node in plan.machine.nodes for cpu in node.cpus}
     found: dict[int, Fraction] = {}
     for cpus in sets:
         for cpu in cpus:
             node = of_cpu[cpu]
             found[node] = found.get(node, Fraction(0)) + Fraction(1, len(cpus) * len(sets))
-    return {node: float(share) for node, share in found.items()}
+    crowded = threads > sum(map(len, sets))
+    return Whereabouts({node: float(share) for node, share in found.items()}, STAYS if crowded else 1.0)

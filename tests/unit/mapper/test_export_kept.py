@@ -7,7 +7,7 @@ from numaplan.common import UsageError
 from numaplan.machine import Machine
 from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
 from numaplan.mapper.plan_file.export import FORMS, export_plan
-from numaplan.mapper.plan_file.touched import Touched, local_share
+from numaplan.mapper.plan_file.touched import Touched, Whereabouts, local_share
 
 HALVES = {0: 0.5, 1: 0.5}
 # Two threads on each of two nodes; the second group uses memory of the first, too.
@@ -51,23 +51,27 @@ def kept(text: str) -> str:
     return next(line for line in text.split("kept: ")[1].splitlines()).partition(";")[0]
 
 
-@pytest.mark.parametrize("share,where", [(0.7, {0: {0: 1.0}, 1: {1: 1.0}}), (0.65, {0: HALVES, 1: HALVES})])
-def test_local_share_by_hand(share: float, where: dict[int, dict[int, float]]) -> None:
-    """Bound: own 0.6, and 0.1 within the first group. Free: own at 3/4 (half the time it stays), rest 1/2."""
-    assert local_share(TOUCHED, lambda group: where[group.node]) == pytest.approx(share)
+BOUND = {0: {0: 1.0}, 1: {1: 1.0}}
+FREE = {0: HALVES, 1: HALVES}
+
+
+@pytest.mark.parametrize("share,where,stays", [(0.7, BOUND, 0.5), (0.8, FREE, 1.0), (0.65, FREE, 0.5)])
+def test_local_share_by_hand(share: float, where: dict[int, dict[int, float]], stays: float) -> None:
+    """Bound: own 0.6, and 0.1 within the first group. Free: own 0.6, in a crowd 3/4 of it; half the rest."""
+    assert local_share(TOUCHED, lambda group: Whereabouts(where[group.node], stays)) == pytest.approx(share)
 
 
 def test_local_share_of_interleaved_memory_is_the_share_of_the_nodes() -> None:
-    assert local_share(TOUCHED, lambda _: HALVES, (0, 1)) == pytest.approx(0.5)
-    assert local_share(TOUCHED, lambda _: {0: 1.0}, (1,)) == 0.0
-    assert local_share((), lambda _: HALVES) == -1.0
+    assert local_share(TOUCHED, lambda _: Whereabouts(HALVES, 1.0), (0, 1)) == pytest.approx(0.5)
+    assert local_share(TOUCHED, lambda _: Whereabouts({0: 1.0}, 1.0), (1,)) == 0.0
+    assert local_share((), lambda _: Whereabouts(HALVES, 1.0)) == -1.0
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_says_what_it_keeps_and_loses(form: str) -> None:
     text = export_plan(plan(), form)
     bound = "every thread" in kept(text)
-    assert f"{70 if bound else 65} of 97 % local" in kept(text)
+    assert f"{70 if bound else 80} of 97 % local" in kept(text)
     assert bound == (form in ("omp", "gomp", "kmp", "rankfile", "openmpi", "hydra", "slurm"))
     assert "1 region of memory" in text.split("lost: ")[1]
     old = export_plan(plan(touched=()), form)
