@@ -12,6 +12,7 @@ from .units import in_time
 if TYPE_CHECKING:
     from rich.console import Console
 
+LITTLE = 0.02  # of all accesses
 MOST_SHOWN = 6  # on a terminal
 
 
@@ -27,7 +28,8 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     action: in a few words; evidence: what in the trace speaks for it; change: the command, or the change of
     the code; gain_ns: expected waiting of all threads that it saves, gain: as a share of all; local_share: of
-    accesses, memory_share: of those that reach memory; counted: local_share as the lab counted it.
+    accesses, memory_share: of those that reach memory; counted: local_share as the lab counted it, and
+    counted_gain: share of the cost that it saved there, if its caches were modelled.
     """
 
     kind: str
@@ -39,6 +41,14 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     local_share: Change | None = None
     memory_share: Change | None = None
     counted: Change | None = None
+    counted_gain: float | None = None
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the lab counted that it does harm."""
+        if self.counted_gain is not None:
+            return self.counted_gain <= 0
+        return self.counted is not None and self.counted.after < self.counted.before - LITTLE
 
 
 class Advised(msgspec.Struct, frozen=True):
@@ -62,6 +72,10 @@ def gain_words(advice: Advice) -> str:
     found = ", ".join(words)
     if counted := advice.counted:
         found += f"; counted in the lab: {counted.before:.0%} → {counted.after:.0%} local"
+    if advice.counted_gain is not None:
+        found += f", {-advice.counted_gain:+.0%} cost"
+    if advice.refuted:
+        found += ", so not here"
     return found
 
 

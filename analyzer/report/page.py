@@ -28,6 +28,7 @@ from .advice import Advised, advice_section
 from .communication_figures import communication_figures, node_figure
 from .cost_figures import cost_figures
 from .load_figures import load_figures
+from .machine_view import machine_section
 from .message_figures import message_figures, message_sentences
 from .method_figures import MethodCost, method_figure
 from .plan_view import PlanView, first_touch_homes, node_accesses, planned_homes, program_mismatch, view_plan
@@ -76,6 +77,7 @@ def write_report(
             [*message_sentences(messages), *placement_summary(analysis, regions, lines, pages)], "summary"
         ),
         "warnings": sentence_list([*mismatch, *analysis.notes], "warnings"),
+        "machine": machine_section(analysis, trace, view),
         "methods": methods_table(view),
         "regions": regions_table(regions, analysis, view) + lines_table(lines, regions, analysis),
         "version": in_page(version()),

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from numaplan.analyzer import Advised, Change
+from numaplan.analyzer import Advice, Advised, Change
 from numaplan.common import UsageError, read_document
 
 SCHEMA = "numaplan/lab-compare/1"
@@ -25,6 +25,7 @@ class Config(msgspec.Struct, frozen=True):
     """One configuration that ran in the lab."""
 
     local_share: Median
+    cost: Median | None = None
     failed: int = 0
 
 
@@ -49,19 +50,23 @@ def read_counts(path: Path) -> LabCounts:
 
 
 def with_counts(advised: Advised, counts: LabCounts, argv: Sequence[str]) -> Advised:
-    """The advice with what was counted; raises UsageError for the counts of another program."""
+    """The advice with what was counted, what did harm there last; raises UsageError for another program."""
     ran, recorded = (words[0].rpartition("/")[2] if words else "" for words in (counts.argv, argv))
     if ran and recorded and ran != recorded:
         raise UsageError(f"the counts are of {ran}, the trace is of {recorded}", "count the same program")
     usual = counts.configs.get(USUAL)
     if usual is None or usual.failed:
         return advised
-    told = [replace(one, counted=_counted(one.kind, usual, counts)) for one in advised.advice]
-    return replace(advised, advice=told)
+    told = [_counted(one, usual, counts) for one in advised.advice]
+    return replace(advised, advice=sorted(told, key=lambda one: one.refuted))
 
 
-def _counted(kind: str, usual: Config, counts: LabCounts) -> Change | None:
-    found = counts.configs.get(CONFIGS.get(kind, ""))
+def _counted(advice: Advice, usual: Config, counts: LabCounts) -> Advice:
+    found = counts.configs.get(CONFIGS.get(advice.kind, ""))
     if found is None or found.failed:
-        return None
-    return Change(round(usual.local_share.median, 4), round(found.local_share.median, 4))
+        return advice
+    gain = None
+    if found.cost is not None and usual.cost is not None and usual.cost.median > 0:
+        gain = round(1 - found.cost.median / usual.cost.median, 4)
+    local = Change(round(usual.local_share.median, 4), round(found.local_share.median, 4))
+    return replace(advice, counted=local, counted_gain=gain)

@@ -169,6 +169,14 @@ def test_counts_of_the_lab_stand_beside_the_advice(
     assert "counted" not in found["initialise"]
     assert main(["analyze", path, "--counts", str(counts)]) == 0
     assert "counted in the lab: 25% → 97% local" in " ".join(capsys.readouterr().out.split())
+    content["configs"]["plan"]["local_share"]["median"] = 0.1
+    counts.write_bytes(msgspec.json.encode(content))
+    assert answer(capsys, path, "--counts", str(counts))["advice"][-1]["kind"] == "plan", "it did harm"
+    for name, cost in (("default", 200.0), ("plan", 150.0)):
+        content["configs"][name]["cost"] = {"median": cost, "min": cost, "max": cost}
+    counts.write_bytes(msgspec.json.encode(content))
+    found = {one["kind"]: one for one in answer(capsys, path, "--counts", str(counts))["advice"]}
+    assert found["plan"]["counted_gain"] == 0.25 and next(iter(found)) != "interleave"
     for wrong in (content | {"argv": ["other"]}, content | {"schema": "numaplan/lab/1"}, {}):
         counts.write_bytes(msgspec.json.encode(wrong))
         assert main(["analyze", path, "--counts", str(counts)]) == 2
