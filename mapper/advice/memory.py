@@ -11,7 +11,7 @@ from ..planning.unplanned import alone, in_order
 from .binding import BOUND
 from .changed_touch import touched_by_users
 from .first_writes import first_write
-from .situation import Situation
+from .situation import Situation, made_at, short_name
 
 MOST_GROUPS = 8
 LEAST = 0.01  # of all accesses, to pages that another thread touched first
@@ -74,7 +74,7 @@ def _initialised(situation: Situation, groups: Sequence[Sequence[RegionUse]]) ->
         order if binds else alone(other),
         other,
         action=f"initialise {_called(groups)} in parallel" + (f" at {place}" if place else ""),
-        evidence=evidence,
+        evidence=evidence + made_at([group[0] for group in groups[:MOST_NAMES]]),
         change=_parallel(situation, binds=binds),
     )
 
@@ -88,9 +88,11 @@ def _parallel(situation: Situation, *, binds: bool) -> str:
 
 
 def _called(groups: Sequence[Sequence[RegionUse]]) -> str:
-    names = [
-        f"{len(group)} blocks of {group[0].title}" if len(group) > 1 else group[0].title for group in groups
-    ]
+    counts: dict[str, int] = {}
+    for group in groups:
+        name = short_name(group[0])
+        counts[name] = counts.get(name, 0) + len(group)
+    names = [f"{count} blocks of " * (count > 1) + name for name, count in counts.items()]
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return ", ".join(names[:MOST_NAMES]) + more
 
@@ -138,6 +140,6 @@ def _spread(situation: Situation, group: Sequence[RegionUse]) -> Advice | None:
         "interleave-region",
         instead,
         action=f"spread {_called([group])} over the nodes",
-        evidence=f"{evidence}; {use.sharers} threads use it, {read}",
+        evidence=f"{evidence}; {use.sharers} threads use it, {read}{made_at(group[:1])}",
         change="numa_interleave_memory(block, bytes, numa_all_nodes_ptr) before its first write (libnuma)",
     )

@@ -9,7 +9,7 @@ from numaplan.profiler import Trace
 
 from ..planning.unplanned import alone
 from ..threads.problem import Floats
-from .situation import Situation
+from .situation import Situation, made_at, short_name
 
 MOST_REGIONS = 4
 CHANGE = (
@@ -43,14 +43,15 @@ def _of_region(
     instead = alone(other)
     if not situation.gain(instead):
         return None
-    titles = {use.region: use.title for use in situation.regions}
+    uses = {use.region: use for use in situation.regions}
+    use = uses.get(region)
     count = sum(line.lines for line in lines)
     return situation.advice(
         "pad",
         instead,
-        action=f"separate what {len(users)} threads use of {titles.get(region, 'a region')}",
+        action=f"separate what {len(users)} threads use of {short_name(use) if use else 'a region'}",
         evidence=f"false sharing: {count} cache line{'s' * (count != 1)}, the most used at offset "
-        f"{lines[0].offset}, each thread on its own bytes",
+        f"{lines[0].offset}, each thread on its own bytes{made_at([use] if use else [])}",
         change=CHANGE,
     )
 

@@ -14,6 +14,17 @@ WORTH = 0.01  # of the threads' time, that an advice must save
 OPENMP = ("libgomp", "libomp", "libiomp")
 
 
+def short_name(use: RegionUse) -> str:
+    """The variable, where that is known."""
+    return f"`{use.source.name}`" if use.source and use.source.name else use.title
+
+
+def made_at(uses: Sequence[RegionUse]) -> str:
+    """What the source says of regions that are called by their variables' names."""
+    known = [use.title for use in uses if use.source and use.source.name]
+    return f" ({'; '.join(known)})" if known else ""
+
+
 @dataclass(frozen=True)
 class Situation:
     """task: the workload on the machine, lane: of each thread of the trace; usual: what the kernel does;

@@ -38,6 +38,12 @@ class CodePlaces:
                 spans[key] = min(start, row.start_addr), max(end, row.start_addr + row.bytes)
         for (process, name, build_id), (start, end) in sorted(spans.items(), key=lambda item: item[1]):
             self._modules.setdefault(process, []).append(Module(name, build_id, start, end))
+        self._lines: dict[tuple[str, int], tuple[str, str, int]] = {
+            (process, int(ip)): (function, path, line)
+            for process, ip, function, path, line in trace.rows(
+                "SELECT process, ip, function, path, line FROM code"
+            )
+        }
 
     def find(self, process: str, ip: int) -> Place:
         """The instruction at an address of a process."""
@@ -46,4 +52,5 @@ class CodePlaces:
         if at < 0 or ip >= modules[at].end:
             return Place(f"{ip:#x}" if ip else "unknown code", ip)
         module = modules[at]
-        return Place(f"{module.name}+{ip - module.start:#x}", ip, module)
+        function, path, line = self._lines.get((process, ip), ("", "", 0))
+        return Place(function or f"{module.name}+{ip - module.start:#x}", ip, module, path, line)

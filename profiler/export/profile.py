@@ -39,6 +39,11 @@ def profile_rows(trace: Trace) -> Iterator[Row]:
     process = {row.thread: row.process for row in trace.thread_rows}
     names = {row.thread: f"{row.process}:{row.path}" if several else row.path for row in trace.thread_rows}
     regions = {row.region: f"{row.kind} {row.name}" for row in trace.region_rows}
+    regions |= {
+        row.region: known.title(row.kind, row.bytes)
+        for row in trace.region_rows
+        if (known := trace.source_names.get(row.region)) is not None
+    }
     places = CodePlaces(trace)
     sampled = trace.rows(
         f"SELECT thread, ip, region, count(*), count(*) FILTER {REMOTE.join(('(WHERE ', ')'))}"

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import msgspec
 import numpy as np
 import pytest
@@ -93,6 +94,20 @@ def test_memory_that_one_thread_touches_first_is_to_be_initialised_in_parallel(
     assert plan["change"].startswith("nmap plan ") and plan["change"].endswith(
         "nlaunch --plan plan.json -- ./app"
     )
+
+
+def test_what_the_source_calls_things_is_what_people_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = serial(tmp_path / "t.db")
+    with duckdb.connect(path) as trace:
+        trace.execute(
+            "INSERT INTO names VALUES (0, -1, 'grid', 'double[]', '/src/heat.c', 42, 'main', 8, -1)"
+        )
+        trace.execute(f"INSERT INTO code VALUES ('p0', {TEXT + 0x1042}, 'fill', '/src/heat.c', 51)")
+    (found,) = (one for one in answer(capsys, path)["advice"] if one["kind"] == "initialise")
+    assert found["action"] == "initialise `grid` in parallel at heat.c:51"
+    assert found["evidence"].endswith("of its accesses (grid (double[], 256 KiB) heat.c:42 in main)")
 
 
 def test_the_gain_is_that_of_the_cost_formula() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import duckdb
 import msgspec
 import numpy as np
 import pandas as pd
@@ -24,6 +25,26 @@ CODE = 1 << 20
 BUILD = "0123456789abcdef"
 COUNT = 4000
 Fields = dict[int, list[int | bytes]]
+
+
+def test_code_and_memory_have_the_names_of_the_source(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = tmp_path / "named.db"
+    named.write_bytes(trace.read_bytes())
+    with duckdb.connect(str(named)) as opened:
+        opened.execute(f"INSERT INTO code VALUES ('p0', {CODE + 0x1042}, 'relax', '/src/heat.c', 51)")
+        opened.execute("INSERT INTO names VALUES (1, -1, 'table', 'int[]', '/src/heat.c', 7, '', 4, -1)")
+    (path,) = exported(named, tmp_path, "speedscope", capsys)
+    frames = {
+        frame.name: frame for frame in msgspec.json.decode(path.read_bytes(), type=Document).shared.frames
+    }
+    assert (frames["relax"].file, frames["relax"].line) == ("/src/heat.c", 51)
+    assert "table (int[], 4 KiB) heat.c:7" in frames
+    (path,) = exported(named, tmp_path, "pprof", capsys)
+    profile = fields(gzip.decompress(path.read_bytes()))
+    lines = [part(line, 2) for location in parts(profile, 4) for line in parts(location, 4)]
+    assert 51 in lines and b"relax" in profile[6]
 
 
 @pytest.fixture(scope="module")
