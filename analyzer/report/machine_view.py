@@ -40,6 +40,7 @@ def _planned(view: PlanView, analysis: Analysis) -> dict[int, list[int]]:
     own = {
         (entry.get("process", "p0"), entry["path"]): [int(cpu) for cpu in entry["cpus"]]
         for entry in view.content["threads"]
+        if entry.get("cpus")
     }
     keys = ((thread.process, thread.path) for thread in analysis.threads)
     return {number: own[key] for number, key in enumerate(keys) if key in own}
