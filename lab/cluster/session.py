@@ -186,7 +186,9 @@ def _boot(
     """A booted cluster; another in place of one of which a guest hangs."""
     for left in reversed(range(BOOTS)):
         own = Path(tempfile.mkdtemp(prefix="cluster-", dir=folder))
-        own.chmod(0o711)
+        if not os.getuid():  # users that the program becomes find our parts and write logs
+            folder.chmod(0o711)
+            own.chmod(0o711)
         try:
             return stack.enter_context(ClusterSession(request, own, say).booted())
         except GuestHungError:

@@ -1,6 +1,10 @@
 """A job on two guests: its accesses, what goes between them, and ranks that are placed as planned."""
 
+import os
+import signal
 import tempfile
+import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +12,8 @@ import pytest
 from numaplan.lab.cluster.hosts import guest_shapes, wanted_hosts
 from numaplan.lab.cluster.results import ClusterRun
 from numaplan.lab.cluster.session import ClusterRequest, ClusterSession, open_cluster
+from numaplan.lab.guest.control import GuestError
+from numaplan.lab.guest.health import Patience
 from numaplan.lab.guest.kernel import installed_kernel
 from numaplan.machine import Machine
 from numaplan.mapper import JobPlan
@@ -15,6 +21,7 @@ from tests.support.guests import silent
 from tests.support.jobs import job_of
 from tests.support.mpi import built, launcher
 from tests.support.programs import PROGRAMS
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.lab
 RANKS, FAR, NUMBERS = 4, 2, 1 << 16
@@ -38,6 +45,23 @@ def ran(
     return run, said
 
 
+def ends_with_a_guest(session: ClusterSession) -> None:
+    """A job during which the second guest goes."""
+    session.request = replace(session.request, argv=["sh", "-c", "echo started; exec sleep 600"])
+    with tempfile.NamedTemporaryFile() as output:
+        said = Path(output.name)
+
+        def kill() -> None:
+            until(lambda: bool(said.read_text()))
+            os.kill(session.guests[1].pid, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        with pytest.raises(GuestError, match="host h1: the guest stopped"):
+            session.run(None, -1, output.fileno())
+        killer.join()
+
+
 def test_a_job_in_rank_order_and_as_planned(lab: Path) -> None:  # noqa: ARG001
     if not installed_kernel().network:
         pytest.skip("the lab's kernel was set up without a network: nlab setup")
@@ -45,10 +69,13 @@ def test_a_job_in_rank_order_and_as_planned(lab: Path) -> None:  # noqa: ARG001
     command = [*launcher("openmpi", RANKS), program, str(FAR), str(NUMBERS)]
     hosts = wanted_hosts(2, "2x1", "", None, 2)
     plan = job_of([program], ORDER, Machine.load("2x1"))
-    request = ClusterRequest(command, hosts, guest_shapes(hosts, "320M"), timeout=300)
+    patience = Patience(check_seconds=1, most_missed=90, most_missed_at_boot=60)
+    shapes = guest_shapes(hosts, "320M")
+    request = ClusterRequest(command, hosts, shapes, timeout=300, patience=patience)
     with open_cluster(request, silent) as session:
         usual, said = ran(session)
         planned, said_as_planned = ran(session, plan)
+        ends_with_a_guest(session)
     assert [words[1:] for words in said["rank"]] == [["h0", "2"], ["h0", "3"], ["h1", "0"], ["h1", "1"]]
     assert [words[1] for words in said_as_planned["rank"]] == list(ORDER)
     # Rank order: all goes to the other host; MPI adds a word to each message, and little at the start.

@@ -16,6 +16,7 @@ from numaplan.lab.cluster.ranks import rank_file, starting_ranks
 from numaplan.lab.cluster.results import ClusterRun, cluster_run
 from numaplan.lab.cluster.tables import show_cluster
 from numaplan.lab.cluster.traffic import Traffic
+from numaplan.lab.commands.main import main
 from numaplan.lab.runs.counts import Counts, parse_counts
 from numaplan.lab.runs.results import LabRun, lab_run
 from numaplan.lab.runs.tasks import Task
@@ -80,6 +81,24 @@ def test_hosts_that_cannot_be(
 ) -> None:
     with pytest.raises(UsageError, match=said):
         wanted_hosts(count, machine, cluster, plan, 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--", "true"], "no machine given"),
+        (["-m", "2x1", "--", "no-such-launcher", "-n", "4"], "no-such-launcher: no such program"),
+        (["-m", "2x1", "--max-between-hosts", "few", "--", "true"], "--max-between-hosts few: not a size"),
+        (["--job", "none.json", "--", "true"], "none.json: No such file"),
+        (["-m", "2x1", "--timeout", "inf", "--", "true"], "--timeout inf: not a number"),
+        (["-m", "2x1", "--memory", "10M", "--", "true"], "10 MiB over 2 nodes"),
+    ],
+)
+def test_what_cannot_be_is_told_before_a_boot(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["cluster", *words]) == 2
+    assert said in capsys.readouterr().err.replace("\n", " ")
 
 
 def test_launchers_are_told_of_the_hosts_and_of_where_ranks_are_planned(tmp_path: Path) -> None:
