@@ -8,15 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.commands import needs
 from tests.support.guests import SharedGuest
 from tests.support.looking import FAULTS, HEALTHY, Case, run_case, run_cured
 
 pytestmark = pytest.mark.lab
+CURES = ("numactl", "migratepages", "taskset")
 QUICK = ("made on another node", "threads left their memory", "numactl with the wrong node")
 
 
 @pytest.mark.parametrize("case", [case for case in FAULTS if case.name in QUICK], ids=lambda case: case.name)
 def test_a_fault_is_named_and_cured(case: Case, four_nodes: SharedGuest, tmp_path: Path) -> None:
+    needs(*CURES)
     looked = run_case(four_nodes, case, tmp_path)
     assert [finding.name for finding in looked.answer.findings] == [case.finding]
     assert looked.local_share < 0.1

@@ -20,13 +20,16 @@ _SYSCALL_FILTER = "2"  # of the line Seccomp
 def read_process(root: Path, pid: int, *, whole: bool) -> Process | None:
     """A process; None when it is gone. whole: also its memory and devices, which take longer."""
     folder = root / f"proc/{pid}"
-    now = number(folder / "time_ns") or time.monotonic_ns()  # a recorded tree has its own time
+    begun = time.monotonic_ns()
     threads = tuple(t for tid in numbered(folder / "task") if (t := read_thread(folder, tid, whole=whole)))
+    ended = time.monotonic_ns()
     state = fields(text(folder / "status"))
     if not threads or state.get("State", "Z")[:1] in "ZX":
         return None
     memory, hidden = _memory(folder) if whole else (None, "")
     cgroup = cgroup_of(root, pid)
+    # The time between two looks at a thread is not to seem longer than it is; a recorded tree has its own.
+    now = number(folder / "time_ns") or (begun if whole else ended)
     return Process(
         time_ns=now,
         pid=pid,

@@ -12,6 +12,11 @@ ROOT = Path("/")
 
 def read_snapshot(root: Path, pids: Sequence[int], before: Snapshot | None = None) -> Snapshot:
     """What the tree says of these processes now; before: the first look, if this is the second."""
+    # Our own work is not to count as somebody's: it comes before what is counted, and after it.
+    system = read_system(root, frozenset(pids), _ran(before)) if before else None
     found = [read_process(root, pid, whole=before is not None) for pid in pids]
-    then = {other.pid: other.ran_ns for other in before.system.others} if before else None
-    return Snapshot(read_system(root, frozenset(pids), then), tuple(one for one in found if one))
+    return Snapshot(system or read_system(root, frozenset(pids)), tuple(one for one in found if one))
+
+
+def _ran(before: Snapshot) -> dict[int, int]:
+    return {other.pid: other.ran_ns for other in before.system.others}

@@ -46,6 +46,7 @@ def renderables(view: View, answer: Answer) -> "Iterator[RenderableType]":
     if view.works and len(view.machine.nodes) > 1:
         yield ""
         yield _table(view)
+        yield _kernel(view)
 
 
 def _finding(number: int, finding: Finding) -> Iterator[str]:
@@ -55,6 +56,15 @@ def _finding(number: int, finding: Finding) -> Iterator[str]:
     yield f"   cost{' (measured)' if finding.measured else ''}: {finding.cost}"
     for place, command in enumerate(finding.cure):
         yield f"   {'to do: ' if place == 0 else '       '}{command}"
+
+
+def _kernel(view: View) -> str:
+    """What the kernel did meanwhile, on the whole machine."""
+    names = {0: "off", 1: "on", 2: "on, for tiers"}
+    faults = view.counted("numa_hint_faults") / view.seconds
+    moved = view.counted("numa_pages_migrated") / view.seconds
+    how = names.get(view.after.system.balancing or 0, "on")
+    return f"AutoNUMA is {how}: {faults:.0f} hint faults and {moved:.0f} moved pages a second on the machine"
 
 
 def _table(view: View) -> "Table":

@@ -187,7 +187,7 @@ static void show_process(int shot, pid_t pid) {
     static const char *const of_thread[] = {"schedstat", "stat", "status", "sched"};
     static const char *const of_process[] = {"stat", "status", "cmdline", "cgroup", "numa_maps"};
     char path[300];
-    show_time(shot, pid);
+    if (shot == 2) show_time(shot, pid);
     for (int i = 0; i < (shot == 1 ? 2 : 4); i++) {
         snprintf(path, sizeof path, "/proc/%d/task", pid);
         DIR *tasks = opendir(path);
@@ -198,6 +198,7 @@ static void show_process(int shot, pid_t pid) {
         }
         if (tasks) closedir(tasks);
     }
+    if (shot == 1) show_time(shot, pid);
     for (int i = 0; i < (shot == 1 ? 2 : 5); i++) {
         snprintf(path, sizeof path, "/proc/%d/%s", pid, of_process[i]);
         show(shot, path);
@@ -209,7 +210,7 @@ static void shoot(int shot) {
     printf("\1%d/numbers\n", shot);
     for (int i = 0; i < all->processes; i++) printf("P%d %d\n", i, all->pid[i]);
     for (int i = 0; i < all->threads; i++) printf("T%d %d\n", i, all->thread[i].tid);
-    show(shot, "/proc/stat");
+    if (shot == 2) show(shot, "/proc/stat");
     show(shot, "/proc/vmstat");
     show(shot, "/proc/sys/kernel/numa_balancing");
     for (int i = 0; i < all->processes; i++) show_process(shot, all->pid[i]);
@@ -222,6 +223,7 @@ static void shoot(int shot) {
         }
     }
     show(shot, GROUP "/cpuset.cpus.effective");
+    if (shot == 1) show(shot, "/proc/stat"); /* what we did before is not to count */
 }
 
 static long free_kb(int node) {
