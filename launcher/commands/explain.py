@@ -27,6 +27,7 @@ def explain(launch: CheckedLaunch) -> str:
     """Lines for people: threads' cpus, regions' nodes, and equivalents for numactl, taskset, OpenMP."""
     plan = launch.plan
     lines = [
+        *launch.warnings,
         f"{_count(len(plan.threads), 'thread')} by {plan.method},"
         f" {_count(len(plan.memory), 'memory region')}",
         _binding(launch),

@@ -104,7 +104,7 @@ def with_touched(predicted: Predicted, stats: PageCounts, threads: Sequence[Plan
         return predicted
     pairs = touching_pairs(known, known.all_accesses, {}, len(threads))
     if known.elsewhere is not None:
-        pairs = pairs + known.elsewhere
+        pairs += known.elsewhere
     total = float(pairs.sum())
     if total <= 0:
         return predicted
@@ -112,7 +112,8 @@ def with_touched(predicted: Predicted, stats: PageCounts, threads: Sequence[Plan
     at = {group: place for place, group in enumerate(groups)}
     within = one_hot(np.array([at[thread.process, thread.node] for thread in threads]), len(groups))
     own = np.round(np.diag(pairs) @ within / total, SHARE_DIGITS)
-    others = np.round(within.T @ (pairs - np.diag(np.diag(pairs))) @ within / total, SHARE_DIGITS)
+    np.fill_diagonal(pairs, 0.0)
+    others = np.round(within.T @ pairs @ within / total, SHARE_DIGITS)
     return msgspec.structs.replace(
         predicted,
         touched=tuple(

@@ -10,12 +10,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from numaplan.machine import Machine
 from numaplan.mapper import JobPlan
+from numaplan.mapper.plan_file.export import export_plan
 from tests.support.commands import needs, succeed
 from tests.support.hosts import Hosts, hosts, slurm, with_our_commands
 from tests.support.jobs import ORDER, job_of
+from tests.support.outside import plan_of_threads
 from tests.support.programs import EXAMPLES, PROGRAMS, compiled
 
 pytestmark = pytest.mark.system
@@ -104,6 +108,27 @@ def test_every_rank_and_thread_is_where_the_plan_has_it(
         total = json.loads(succeed("nmap", "show", folder, "--json"))
         assert total["ok"] and total["ranks"] == total["total"]["ranks_as_planned"] == len(ORDER)
         assert total["total"]["threads_as_planned"] == len(planned_cpus(job))
+
+
+def test_slurm_binds_cpus_and_memory_as_an_exported_plan_has_them(
+    four: Hosts, under_slurm: Mapping[str, str], tmp_path: Path
+) -> None:
+    cpus = Machine.load("local").cpus[:2]
+    if len(cpus) < 2:
+        pytest.skip("needs two cpus")
+    show = "cat /proc/self/status /proc/self/numa_maps >$SLURM_PROCID"
+    plan = plan_of_threads([("p0", "0"), ("p0", "0.1")])
+    turned = [
+        msgspec.structs.replace(one, cpus=(cpu,)) for one, cpu in zip(plan.threads, cpus[::-1], strict=True)
+    ]
+    app = msgspec.structs.replace(plan.app, argv=("sh", "-c", show))
+    text = export_plan(msgspec.structs.replace(plan, app=app, threads=tuple(turned)), "slurm")
+    done = four.run(["sh", "-ec", text], tmp_path, **under_slurm)
+    assert done.returncode == 0, done.stderr
+    for rank, thread in enumerate(turned):
+        said = (tmp_path / str(rank)).read_text()
+        assert f"Cpus_allowed_list:\t{thread.cpus[0]}\n" in said
+        assert f" bind:{thread.node} " in said
 
 
 def sent(on: Hosts) -> int:

@@ -1,13 +1,16 @@
 """What an export says that it keeps of the plan, worked out by hand, and how it treats a plan's words."""
 
 import msgspec
+import numpy as np
 import pytest
 
+from numaplan.analyzer import PageCounts
 from numaplan.common import UsageError
 from numaplan.machine import Machine
 from numaplan.mapper import Plan, PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted, RegionKey, Run
 from numaplan.mapper.plan_file.export import FORMS, export_plan
 from numaplan.mapper.plan_file.touched import Touched, Whereabouts, local_share
+from numaplan.mapper.planning.predict import with_touched
 
 HALVES = {0: 0.5, 1: 0.5}
 # Two threads on each of two nodes; the second group uses memory of the first, too.
@@ -59,6 +62,25 @@ FREE = {0: HALVES, 1: HALVES}
 def test_local_share_by_hand(share: float, where: dict[int, dict[int, float]], stays: float) -> None:
     """Bound: own 0.6, and 0.1 within the first group. Free: own 0.6, in a crowd 3/4 of it; half the rest."""
     assert local_share(TOUCHED, lambda group: Whereabouts(where[group.node], stays)) == pytest.approx(share)
+
+
+def test_who_uses_what_whom_touched_is_counted_by_process_and_node() -> None:
+    """A page of thread 0's on node 0 that all use, and memory of thread 2's own."""
+    elsewhere = np.zeros((4, 4))
+    elsewhere[2, 2] = 20
+    user, none = np.array([0, 1, 2]), np.zeros(3, np.int64)
+    key = RegionKey(kind="heap", name="grid", bytes=4096)
+    pages = PageCounts(
+        [key], none, none, user, np.array([40, 20, 20]), none, toucher=none, elsewhere=elsewhere
+    )  # fmt: skip
+    found = with_touched(plan().predicted, pages, plan().threads).touched
+    assert found == (
+        Touched(process="p0", node=0, own=0.4, others=((0, 0.2),)),
+        Touched(process="p0", node=1, own=0.2, others=((0, 0.2),)),
+    )
+    assert elsewhere.sum() == 20
+    unknown = msgspec.structs.replace(pages, toucher=None)
+    assert with_touched(plan(touched=()).predicted, unknown, plan().threads).touched == ()
 
 
 def test_local_share_of_interleaved_memory_is_the_share_of_the_nodes() -> None:
