@@ -118,7 +118,7 @@ class View:
             for thread in process.threads:
                 used = self._busy(process.pid, thread, then.get(thread.tid), seconds)
                 ran += used.ran
-                if used.demand >= BUSY:
+                if used.demand >= BUSY and used.node >= 0:
                     busy.append(used)
             yield Work(
                 process=process,
@@ -132,7 +132,11 @@ class View:
         then = then or thread  # it began meanwhile: what it did is seen at the next look
         ran = max(0.0, (thread.ran_ns - then.ran_ns) / 1e9 / seconds)
         waited = max(0.0, (thread.waited_ns - then.waited_ns) / 1e9 / seconds)
-        return BusyThread(pid, thread, ran, waited, self.machine.node_of_cpu.get(thread.cpu, -1))
+        home = self.machine.node_of_cpu
+        there = tuple(cpu for cpu in thread.cpus if cpu in home)  # offline ones are allowed, too
+        return BusyThread(
+            pid, msgspec.structs.replace(thread, cpus=there), ran, waited, home.get(thread.cpu, -1)
+        )
 
     def _seen(self, pid: int) -> Sampled | None:
         found = self._sampled.get(pid)
@@ -166,8 +170,8 @@ class View:
         return frozenset(found & set(self.machine.cpus) - {thread.thread.cpu for thread in self.busy})
 
     def cpus_of(self, node: int) -> tuple[int, ...]:
-        """The cpus of a node."""
-        return self.machine.nodes[self.machine.index_of_node(node)].cpus
+        """The cpus of a node; none of one that the machine does not show."""
+        return next((one.cpus for one in self.machine.nodes if one.id == node), ())
 
     def nodes_of(self, cpus: Iterable[int]) -> tuple[int, ...]:
         """The nodes that cpus belong to, ascending."""

@@ -154,6 +154,16 @@ def test_what_cannot_be_seen_is_said() -> None:
     assert not answer.sure and "could not be seen: its memory is hidden" in answer.reason
 
 
+def test_what_the_machine_does_not_show_does_no_harm() -> None:
+    every = range(256)  # a kernel allows cpus that are not there
+    threads = [thread(11, 2, cpus=every, ran=0.5), thread(12, 200, cpus=[200], ran=0.5)]
+    bound = process(10, threads, {7: 64}, policy="bind:7")
+    (finding,) = found(view("2x2", bound))
+    assert finding.name in ("policy-away", "memory-away") and finding.cure
+    crowd = [thread(tid, 2, cpus=[2, 99], ran=0.3, waited=0.6) for tid in range(11, 15)]
+    assert names(view("2x2", process(10, crowd, {1: 8}))) == ["too-few-cpus"]
+
+
 def test_one_node() -> None:
     answer = find(view("1x4", process(10, [thread(11, 2)], {0: 64})))
     assert answer.sure and answer.reason == "this machine has one node: all memory is local"
