@@ -41,7 +41,11 @@ from .report.advice import (
     advice_document as advice_document,
 )
 from .report.document import analysis_document as analysis_document, policy_document as policy_document
-from .report.files import write_files as write_files, write_tracks as write_tracks
+from .report.files import (
+    recorded_nodes as recorded_nodes,
+    write_files as write_files,
+    write_tracks as write_tracks,
+)
 from .report.message_figures import (
     message_document as message_document,
     message_sentences as message_sentences,

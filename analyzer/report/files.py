@@ -1,9 +1,10 @@
 """An analysis as files for other tools: matrices and tables in CSV or Parquet, graphs in GraphML."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 Matrix = NDArray[np.float64]
 Column = NDArray[np.float64] | NDArray[np.int64]
 
+NOWHERE: Mapping[int, int] = MappingProxyType({})
 FORMATS = ("csv", "parquet", "graphml")
 
 
@@ -43,13 +45,15 @@ def write_files(
     *,
     messages: RankMessages | None = None,
     kind: str = "csv",
+    nodes: Mapping[int, int] = NOWHERE,
 ) -> list[Path]:
     """comm (N rows of N), loads (one a row), phases and timeline; in CSV the first two without a header line.
 
     phase_comm: matrices of the phases, written to comm-phase-1 and so on; stretch_comm: of the stretches
     between changes, to comm-stretch-1 and so on, beside stretches; messages: between ranks, a pair a row, to
     messages; kind: one of FORMATS; `graphml` holds the
-    matrices alone, each as a graph (`Analysis.graph`), with the loads on its vertices.
+    matrices alone, each as a graph (`Analysis.graph`), with the loads on its vertices and, as `node`, those
+    of `nodes`, by number of the thread.
     Raises UsageError for another kind, or when the folder cannot be made or written.
     """
     if kind not in FORMATS:
@@ -66,6 +70,10 @@ def write_files(
     writers: dict[str, Callable[[Path], None]]
     if kind == "graphml":
         graphs = {"comm": analysis.graph(), **{name: analysis.graph(comm) for name, comm in parts.items()}}
+        on = {row: nodes[one.thread] for row, one in enumerate(analysis.threads) if one.thread in nodes}
+        for graph in graphs.values():
+            for row, node in on.items():
+                graph.nodes[row]["node"] = node
         writers = {name: partial(_write_graph, graph) for name, graph in graphs.items()}
     else:
         write = _write_csv if kind == "csv" else _write_parquet
@@ -78,6 +86,15 @@ def write_files(
     for path, writer in zip(written, writers.values(), strict=True):
         writer(path)
     return written
+
+
+def recorded_nodes(trace: Trace) -> dict[int, int]:
+    """The node that most samples of each thread were taken on, where that is known."""
+    rows = trace.rows(
+        "SELECT thread, node, count(*) AS n FROM samples WHERE thread >= 0 AND node >= 0"
+        " GROUP BY thread, node ORDER BY n, node DESC"
+    )
+    return {int(thread): int(node) for thread, node, _ in rows}
 
 
 def write_tracks(trace: Trace, analysis: Analysis, folder: Path) -> Path:

@@ -71,6 +71,7 @@ class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
             page_accesses,
             placement_summary,
             policy_document,
+            recorded_nodes,
             region_uses,
             runs_document,
             runs_sentences,
@@ -105,6 +106,8 @@ class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
             parts = communication_by_phase(opened, first, ranges + first.stretches) if self.per_phase else []
             if self.to is not None and self.file_format == "perfetto":
                 say([f"wrote {write_tracks(opened, first, self.to)}"])
+            graphs = self.to is not None and self.file_format == "graphml" and len(self.traces) == 1
+            nodes = recorded_nodes(opened) if graphs else {}
             matrices = [part.matrix for part in parts]
             by_phase = matrices[: len(ranges)], matrices[len(ranges) :]
         analyses = [first]
@@ -123,7 +126,9 @@ class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
             *placement_summary(analysis, regions, lines, pages),
         ]
         if self.to is not None and self.file_format != "perfetto":
-            files = write_files(analysis, self.to, *by_phase, messages=messages, kind=self.file_format)
+            files = write_files(
+                analysis, self.to, *by_phase, messages=messages, kind=self.file_format, nodes=nodes
+            )
             for written in files:
                 say([f"wrote {written}"])
         if self.as_json:

@@ -43,6 +43,8 @@ def readers() -> Iterator[Reader]:
     yield Reader(("nprof", "info", TRACE), TRACE)
     yield Reader(("nprof", "info", "--json", TRACE), TRACE)
     yield Reader(("nprof", "export", TRACE, "--to", "tables"), TRACE, ("tables",))
+    for kind in ("csv", "perfetto", "speedscope", "pprof"):
+        yield Reader(("nprof", "export", TRACE, "--to", "other", "--format", kind), TRACE, ("other",))
     yield Reader(("nmap", "analyze", TRACE), TRACE)
     yield Reader(("nmap", "analyze", TRACE, "--to", "m", "--format", "graphml"), TRACE, ("m",))
     yield Reader(("nmap", "report", TRACE, "--plan", PLAN, "-o", "r.html"), TRACE, ("r.html",))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -14,6 +15,7 @@ from numaplan.analyzer.report.document import analysis_document
 from numaplan.analyzer.report.terminal import heat_map
 from numaplan.mapper.commands.main import main
 from numaplan.profiler import Trace
+from tests.support.traces import write_trace
 from tests.unit.analyzer.test_trace_analysis import HEAP, exchange, write
 from tests.unit.profiler.test_export import read_perfetto
 
@@ -125,6 +127,16 @@ def test_a_report_with_another_programs_plan_is_not_a_success(
         told = capsys.readouterr().err
         assert said in told and page.exists()
         assert bool(said) == ("the plan is for" in told)
+
+
+def test_graphs_say_where_threads_were(tmp_path: Path) -> None:
+    samples = {"time_ns": np.arange(9), "thread": np.arange(9) % 3, "node": [0, 1, -1] * 3, "addr": 4096}
+    threads = [(one, "p0", f"0.{one}" if one else "0", 10 + one, 10, "app", 0, -1) for one in range(3)]
+    path = write_trace(tmp_path / "t.db", samples | {"is_write": True}, threads, meta={"period": 1})
+    assert nmap("analyze", str(path), "--to", str(tmp_path / "g"), "--format", "graphml") == 0
+    graph = nx.read_graphml(tmp_path / "g" / "comm.graphml", node_type=int)
+    assert dict(graph.nodes(data="node")) == {0: 0, 1: 1, 2: None}
+    assert {load for _, load in graph.nodes(data="load")} == {3.0}
 
 
 def test_phases_are_tracks_for_perfetto(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
