@@ -8,6 +8,7 @@ from .communication.matrix import (
     measure as measure,
 )
 from .memory.false_sharing import FalseSharing as FalseSharing, false_sharing as false_sharing
+from .memory.line_costs import LineCost as LineCost, line_costs as line_costs
 from .memory.page_counting import count_pages as count_pages, page_accesses as page_accesses
 from .memory.page_counts import PageCounts as PageCounts
 from .memory.regions import RegionUse as RegionUse, region_uses as region_uses
@@ -39,6 +40,11 @@ from .report.advice import (
     Advised as Advised,
     Change as Change,
     advice_document as advice_document,
+)
+from .report.code_lines import (
+    lines_document as lines_document,
+    region_titles as region_titles,
+    show_lines as show_lines,
 )
 from .report.document import analysis_document as analysis_document, policy_document as policy_document
 from .report.files import (

@@ -156,6 +156,6 @@ def _false_sharing(regions: Sequence[RegionUse], lines: Sequence[FalseSharing]) 
     count = sum(line.lines for line in lines)
     return [
         f"false sharing: {count} cache line{'s' if count > 1 else ''} with {share:.1%} of accesses "
-        f"are used by several threads, each on its own bytes, the most at offset {worst.offset} of "
+        f"are used by several threads, each on its own bytes, the most at {worst.place} of "
         f"{names.get(worst.region, 'a region')} ({len(worst.threads)} threads): separate them by padding"
     ]

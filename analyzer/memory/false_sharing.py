@@ -1,12 +1,14 @@
 """False sharing: cache lines that move between threads although no two of them use the same bytes."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
 from numaplan.profiler import Trace
 
+from .field_names import used_fields
 from .page_counts import DATA_KINDS
 
 LINE = 64
@@ -18,6 +20,7 @@ MANY = 64  # samples from which a line is judged by itself only
 POOL = 4096  # bytes whose lines are judged together
 PAIRS = 16  # of samples in one word, and in different words of a line, that this needs
 MOST_LINES = 100
+_MOST_SHOWN = 4  # fields
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ class FalseSharing:
     (negative where the region begins inside it), user threads, samples, writes.
 
     lines: more than one where lines with few samples each were judged together; offset is then the first's.
+    fields: the variables and fields of structs that the first is used for, as far as they are known.
     """
 
     region: int
@@ -34,6 +38,13 @@ class FalseSharing:
     samples: int
     writes: int
     lines: int = 1
+    fields: Sequence[str] = ()
+
+    @property
+    def place(self) -> str:
+        """Where the first line is, as people read it."""
+        more = ", …" if len(self.fields) > _MOST_SHOWN else ""
+        return ", ".join(self.fields[:_MOST_SHOWN]) + more if self.fields else f"offset {self.offset:,}"
 
 
 def false_sharing(trace: Trace) -> list[FalseSharing]:
@@ -49,7 +60,9 @@ def false_sharing(trace: Trace) -> list[FalseSharing]:
         for line in _single(trace)
         if line.samples >= MANY or (line.region, line.offset // POOL) not in places
     ]
-    return sorted(found + pooled, key=lambda line: (-line.samples, line.region, line.offset))[:MOST_LINES]
+    lines = sorted(found + pooled, key=lambda line: (-line.samples, line.region, line.offset))[:MOST_LINES]
+    fields = used_fields(trace, [(line.region, line.offset) for line in lines], LINE)
+    return [replace(line, fields=names) for line, names in zip(lines, fields, strict=True)]
 
 
 def _single(trace: Trace) -> list[FalseSharing]:

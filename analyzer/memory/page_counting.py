@@ -132,7 +132,13 @@ class _Table:
 def _page_counts(trace: Trace, rows: NDArray[Any], rules: "_Rules", samples: TraceSamples) -> PageCounts:
     regions = len(rules.kind)
     placed = rows["space"] < regions
-    found = PageCounts(regions=_keys(trace, regions), **_in_order(rows[placed]), lives=_lives(trace, regions))
+    keys = _keys(trace, regions)
+    found = PageCounts(
+        regions=keys,
+        **_in_order(rows[placed]),
+        lives=_lives(trace, regions),
+        sources={keys[number]: name.title(keys[number].kind) for number, name in trace.source_names.items()},
+    )
     if rules.process is None:
         return found
     rest, size = rows[~placed], samples.threads

@@ -3,7 +3,7 @@
 The counting is in `page_counting.py`; a plan without a trace needs the type alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -33,7 +33,8 @@ class PageCounts(msgspec.Struct, frozen=True):
     sample; lives: (regions, 2) ns when each was made and went, -1: it stayed (None: not known); missed,
     missed_before: those of accesses and of before that no cache answered (None: not known);
     elsewhere_missed: (N, N) those of elsewhere; small: of elsewhere, what is to small blocks of the heap;
-    exact: whether all accesses were counted by page, and not sampled (period is 1 then).
+    exact: whether all accesses were counted by page, and not sampled (period is 1 then); sources: what the
+    source calls a region, where that is known.
     """
 
     regions: Sequence[RegionKey]
@@ -55,6 +56,7 @@ class PageCounts(msgspec.Struct, frozen=True):
     elsewhere_missed: Floats | None = None
     small: Floats | None = None
     exact: bool = False
+    sources: Mapping[RegionKey, str] = {}
 
     def __len__(self) -> int:
         return len(self.region)

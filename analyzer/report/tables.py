@@ -95,6 +95,7 @@ def lines_table(lines: Sequence[FalseSharing], regions: Sequence[RegionUse], ana
         [
             titles.get(line.region, "a region"),
             f"{line.offset:,}",
+            ", ".join(line.fields),
             str(line.lines),
             in_count(line.samples),
             in_count(line.writes),
@@ -105,8 +106,8 @@ def lines_table(lines: Sequence[FalseSharing], regions: Sequence[RegionUse], ana
     about = "Each thread uses only its own bytes in them, yet they move between threads: add padding between."
     if len(lines) > MOST_LINES:
         about += f" {len(lines) - MOST_LINES} more entries are not shown."
-    head = ["region", "offset in bytes", "lines", "samples", "writes", "threads"]
-    return _section("false-sharing", "Falsely shared cache lines", about, head, rows, {1, 2, 3, 4})
+    head = ["region", "offset in bytes", "used for", "lines", "samples", "writes", "threads"]
+    return _section("false-sharing", "Falsely shared cache lines", about, head, rows, {1, 3, 4, 5})
 
 
 def methods_table(view: PlanView | None) -> str:

@@ -35,10 +35,11 @@ def by_region(situation: Situation) -> list[Advice]:
 
 def _groups(regions: Sequence[RegionUse]) -> list[list[RegionUse]]:
     """Regions of one name whose accesses are to pages that others touched first, most such accesses first."""
-    groups: dict[tuple[str, str, str], list[RegionUse]] = {}
+    groups: dict[tuple[str, ...], list[RegionUse]] = {}
     for use in regions:
         if use.kind in KINDS and use.sharers > 1:
-            groups.setdefault((use.process, use.kind, use.name), []).append(use)
+            written = use.source.title(use.kind) if use.source else ""  # callers of xmalloc are told apart
+            groups.setdefault((use.process, use.kind, use.name, written), []).append(use)
     foreign = {key: sum(use.samples * use.foreign_first for use in group) for key, group in groups.items()}
     least = LEAST * sum(use.samples for use in regions)
     ranked = sorted((key for key in groups if foreign[key] > least), key=lambda key: -foreign[key])
@@ -103,6 +104,8 @@ def _first_toucher(situation: Situation, numbers: Sequence[int]) -> tuple[int, s
     pages = situation.task.pages.recorded
     assert pages.toucher is not None
     rows = np.flatnonzero(np.isin(pages.region, list(numbers)) & (pages.toucher >= 0) & (pages.thread >= 0))
+    if not len(rows):
+        return -1, ""
     first = rows[np.unique(pages.page_number[rows], return_index=True)[1]]
     touched = np.bincount(pages.toucher[first])
     lane = int(touched.argmax())

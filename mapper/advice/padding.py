@@ -50,8 +50,8 @@ def _of_region(
         "pad",
         instead,
         action=f"separate what {len(users)} threads use of {short_name(use) if use else 'a region'}",
-        evidence=f"false sharing: {count} cache line{'s' * (count != 1)}, the most used at offset "
-        f"{lines[0].offset}, each thread on its own bytes{made_at([use] if use else [])}",
+        evidence=f"false sharing: {count} cache line{'s' * (count != 1)}, the most used at {lines[0].place}, "
+        f"each thread on its own bytes{made_at([use] if use else [])}",
         change=CHANGE,
     )
 

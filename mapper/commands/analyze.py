@@ -55,6 +55,11 @@ class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
         ),
     ] = False
 
+    lines: Annotated[
+        bool,
+        Option(help="Add the lines of code, those first that use memory and cache lines of others."),
+    ] = False
+
     def run(self) -> None:
         import msgspec
 
@@ -65,6 +70,8 @@ class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
             analyze_trace,
             communication_by_phase,
             false_sharing,
+            line_costs,
+            lines_document,
             merge_analyses,
             message_document,
             message_sentences,
@@ -72,10 +79,12 @@ class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
             placement_summary,
             policy_document,
             recorded_nodes,
+            region_titles,
             region_uses,
             runs_document,
             runs_sentences,
             show_analysis,
+            show_lines,
             write_files,
             write_tracks,
         )
@@ -101,6 +110,8 @@ class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
             regions = region_uses(opened, pages)
             lines = false_sharing(opened)
             advised = self.advised(opened, workload, regions, lines, counts)
+            costs = line_costs(opened) if self.lines else []
+            titles = region_titles(opened, regions) if self.lines else {}
             inputs = policy_document(opened) if self.as_json else {}
             ranges = [(phase.start, phase.end) for phase in first.phases]
             parts = communication_by_phase(opened, first, ranges + first.stretches) if self.per_phase else []
@@ -135,9 +146,12 @@ class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
             document = analysis_document(analysis, regions, lines, sentences, *by_phase)
             document |= runs_document(self.traces, analyses, agreements, stable) | inputs
             document |= message_document(messages) | advice_document(advised)
+            document |= lines_document(costs, titles) if self.lines else {}
             print_json(msgspec.json.encode(document))
         else:
             show_analysis(analysis, regions, sentences, advised)
+            if self.lines:
+                show_lines(costs, titles)
 
 
 def _check_same_program(path: Path, trace: "Trace", first: "Analysis", facts: dict[str, str]) -> None:

@@ -118,8 +118,10 @@ def place_pages(
     counted = float(traffic.sum())
     return PagePlan(
         memory=tuple(
-            msgspec.structs.replace(_plan_region(table, machine), share=share)
-            for table, share in zip(tables.values(), _shares(stats, tables, rules), strict=True)
+            msgspec.structs.replace(
+                _plan_region(table, machine), share=share, source=_source(stats, number, rules.get(number))
+            )
+            for (number, table), share in zip(tables.items(), _shares(stats, tables, rules), strict=True)
         ),
         local_share=float(np.trace(traffic)) / counted if counted else -1.0,
         traffic=traffic,
@@ -129,6 +131,13 @@ def place_pages(
         left=tuple(left),
         tables=placed,
     )
+
+
+def _source(stats: PageCounts, number: int, rule: SiteRule | None) -> str | msgspec.UnsetType:
+    """What the source calls a region, or all blocks of a rule."""
+    members = rule.members.tolist() if rule else [number]
+    names = {stats.sources.get(stats.regions[member], "") for member in members}
+    return (names.pop() or msgspec.UNSET) if len(names) == 1 else msgspec.UNSET
 
 
 def _is_moving(stats: PageCounts, rule: SiteRule, by_region: Ints, borders: Ints, node_of: Ints) -> bool:

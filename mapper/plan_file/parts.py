@@ -124,7 +124,8 @@ class PlanRegion(msgspec.Struct, frozen=True, kw_only=True):
     those that are listed by their sequence; runs are of a block of the region's size, others are cut in
     proportion. share: of the recorded accesses, those to it (unset: not known). scales: the runs are cut in
     proportion to the size that the region has today (unset: what it has beyond its planned size is left to
-    first touch); rules and what is interleaved do so anyway.
+    first touch); rules and what is interleaved do so anyway. source: what the source calls it, for who reads
+    the plan (unset: not known).
     """
 
     region: RegionKey
@@ -133,6 +134,7 @@ class PlanRegion(msgspec.Struct, frozen=True, kw_only=True):
     share: Annotated[float, msgspec.Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
     blocks: Blocks | msgspec.UnsetType = msgspec.UNSET
     scales: Scales | msgspec.UnsetType = msgspec.UNSET
+    source: str | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def rule(self) -> Blocks | None:
@@ -156,7 +158,7 @@ class PlanRegion(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         """How it is called where people read."""
-        name = f"{self.region.kind} {self.region.name}"
+        name = self.source or f"{self.region.kind} {self.region.name}"
         return f"{name} by thread {self.region.thread}, {self.rule.sizes}" if self.rule else name
 
 

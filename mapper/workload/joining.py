@@ -40,6 +40,7 @@ def together(stats: Sequence[PageCounts], threads: int) -> PageCounts:
 
     return PageCounts(
         regions=[key for part in stats for key in part.regions],
+        sources={key: name for part in stats for key, name in part.sources.items()},
         region=np.concatenate([part.region + shift for part, shift in zip(stats, shifts, strict=False)]),
         page=joined("page"),
         thread=joined("thread"),

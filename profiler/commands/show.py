@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..recording.record import RecordSummary
 
 MOST_THREADS = 40
+MOST_REGIONS = 4
 
 
 def show_info(facts: dict[str, Any]) -> None:
@@ -40,6 +41,9 @@ def show_info(facts: dict[str, Any]) -> None:
     grid.add_row("events", _counts(facts["samples"], total))
     grid.add_row("levels", _counts(facts["levels"], total))
     grid.add_row("regions", _counts(facts["region_kinds"], total))
+    for number, row in enumerate(facts["regions"][:MOST_REGIONS]):
+        share = f"{row['samples'] / total:.1%}" if total else "–"
+        grid.add_row("" if number else "most in", f"{row['title']} ({share})")
     console.print(grid)
     threads = Table("thread", "process", "path", "name", "samples", "share", box=None, padding=(0, 2))
     for row in facts["per_thread"][:MOST_THREADS]:

@@ -1,5 +1,6 @@
 """The names of a recording's regions and code, for its trace."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +14,7 @@ from .types import Field
 
 _BLOCKS = ("heap", "mmap", "file")
 _MOST_LAYOUTS = 4096
+_MOST_SHOWN = 3  # variables
 _LINE = 4  # its place in a row of `names` without the region
 
 
@@ -118,14 +120,20 @@ class SourceNames:
         if module is None or is_system(module.path):
             return None
         names, address = self._module(module.path), region.start_addr - module.bias
+        fields, item = names.statics(address, region.bytes), 0
         if region.name.partition(":")[2].startswith("."):  # small variables, not told apart
-            layout = self._layout(names.statics(address, region.bytes))
-            return (-1, "", "", "", 0, "", 0, layout) if layout >= 0 else None
+            whole = _variables(fields)
+            if len(whole) != 1:
+                shown = ", ".join(whole[:_MOST_SHOWN]) + ", …" * (len(whole) > _MOST_SHOWN)
+                return (-1, shown, "", "", 0, "", 0, self._layout(fields)) if fields else None
+            address += fields[0].start
         found = names.static(address)
         if found is None or found.bytes > region.bytes:
             return None
-        layout = self._layout(found.fields)
-        return (-1, found.name, found.type, found.path, found.line, found.function, found.item, layout)
+        if found.item and address == region.start_addr - module.bias:
+            fields, item = found.fields, found.item
+        layout = self._layout(fields)
+        return (-1, found.name, found.type, found.path, found.line, found.function, item, layout)
 
     def _layout(self, fields: tuple[Field, ...]) -> int:
         """The number of a layout, -1 for none."""
@@ -137,6 +145,11 @@ class SourceNames:
             number = self._layouts[fields] = len(self._layouts)
             self.tables.fields += [(number, one.start, one.bytes, one.name, one.item) for one in fields]
         return self._layouts[fields]
+
+
+def _variables(fields: Sequence[Field]) -> list[str]:
+    """The variables that these are, or are of."""
+    return list(dict.fromkeys(re.split(r"[.\[]", field.name, maxsplit=1)[0] for field in fields))
 
 
 def _frames(chain: int, depth: int, site: str, call: CallSite) -> Iterator[tuple[object, ...]]:

@@ -6,6 +6,7 @@ from .reader import Trace
 
 SCHEMA = "numaplan/info/1"
 PART_FACTS = ("skipped", "taken", "on_signal", "marked")
+MOST_REGIONS = 16  # that are told, those with most samples
 JOB_FACTS = ("rank", "ranks", "local_rank", "host", "job")
 
 
@@ -19,6 +20,10 @@ def describe(trace: Trace) -> dict[str, Any]:
     threads = trace.rows(
         "SELECT t.thread, t.process, t.path, t.name, t.tid, count(s.thread) FROM threads t"
         " LEFT JOIN samples s USING (thread) GROUP BY ALL ORDER BY t.thread"
+    )
+    most = trace.rows(
+        "SELECT r.region, r.kind, r.name, r.bytes, count(*) FROM samples s JOIN regions r USING (region)"
+        f" GROUP BY ALL ORDER BY 5 DESC, 1 LIMIT {MOST_REGIONS}"
     )
     (losses,) = trace.rows("SELECT coalesce(sum(events), 0)::BIGINT FROM losses")[0]
     (unattributed,) = trace.rows("SELECT count(*) FROM samples WHERE thread < 0")[0]
@@ -50,12 +55,22 @@ def describe(trace: Trace) -> dict[str, Any]:
         },
         "levels": sample_counts(trace, "level"),
         "region_kinds": dict(by_region),
+        "regions": [
+            {"kind": kind, "name": name, "title": title(trace, region, kind, name, size), "samples": samples}
+            for region, kind, name, size, samples in most
+        ],
         "unattributed": unattributed,
         "per_thread": [
             {"thread": thread, "process": process, "path": path, "name": name, "tid": tid, "samples": samples}
             for thread, process, path, name, tid, samples in threads
         ],
     }
+
+
+def title(trace: Trace, region: int, kind: str, name: str, size: int) -> str:
+    """What a region is called where people read: as the source does, where that is known."""
+    source = trace.source_names.get(region)
+    return source.title(kind, size) if source else f"{kind} {name}"
 
 
 def _messages(trace: Trace) -> dict[str, Any]:

@@ -141,7 +141,7 @@ class Trace:
         """What the source calls regions, by region, of those where it is known; asked once."""
         listed = ", ".join(TABLES["names"])
         rows = (SourceName(*row) for row in self.rows(f"SELECT {listed} FROM names ORDER BY region"))
-        return {row.region: row for row in rows if row.line > 0}
+        return {row.region: row for row in rows if row.line > 0 or row.name}
 
     def read_small_tables(self) -> None:
         """Ask now what is asked once: machine, threads, regions, how many samples."""

@@ -51,12 +51,15 @@ class SourceName(NamedTuple):
     item: int
     layout: int
 
-    def title(self, kind: str, size: int) -> str:
-        """As people read it: `grid (double[], 256 KiB) stencil.c:42 in main`; kind, size: of the region."""
-        about = ", ".join(filter(None, (self.type, _in_bytes(size))))
+    def title(self, kind: str, size: int = 0) -> str:
+        """As people read it: `grid (double[], 256 KiB) stencil.c:42 in main`; kind, size: of the region.
+
+        Without a size that is left out.
+        """
+        about = ", ".join(filter(None, (self.type, _in_bytes(size) if size else "")))
         where = f"{self.path.rpartition('/')[2]}:{self.line}" if self.line else ""
         inside = f"in {self.function}" if self.function else ""
-        return " ".join(filter(None, (self.name or kind, f"({about})", where, inside)))
+        return " ".join(filter(None, (self.name or kind, about and f"({about})", where, inside)))
 
 
 def _in_bytes(value: float) -> str:
