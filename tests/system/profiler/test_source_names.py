@@ -1,5 +1,6 @@
 """Regions have the names that people wrote: in fixtures that say them, by several compilers."""
 
+import json
 import os
 import re
 import subprocess
@@ -7,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from numaplan.profiler import prepare, read_identity
+from numaplan.profiler import Trace, prepare, read_identity
 from numaplan.profiler.debug.region_names import SourceNames
+from numaplan.profiler.trace.description import describe
 from numaplan.profiler.trace.rows import SourceName
+from tests.support.commands import needs, succeed
 from tests.support.programs import PROGRAMS, compiled
 
 pytestmark = pytest.mark.system
@@ -122,3 +125,41 @@ def test_allocations_from_odd_stacks(flags: tuple[str, ...], tmp_path: Path) -> 
     assert len(regions) >= 8
     assert all(len(region.chain) <= 16 for region in regions)
     assert any(len(region.chain) == 16 for region in regions) or flags[0] == "-O2"
+
+
+def marked(source: Path, word: str) -> int:
+    """The line that says so."""
+    return next(at for at, line in enumerate(source.read_text().splitlines(), 1) if f"line: {word}" in line)
+
+
+def test_lines_and_fields_that_threads_share(tmp_path: Path) -> None:
+    """Where they are read: analysis, plan and what a trace holds; of a copy, when the program is gone."""
+    needs("qemu-x86_64")
+    source = FIXTURES / "sharing.c"
+    program = tmp_path / "sharing"
+    program.write_bytes(compiled(source, flags=("-O1", "-g", "-pthread"), compiler="gcc").read_bytes())
+    program.chmod(0o755)
+    trace = tmp_path / "t.db"
+    record = ("nprof", "record", "--backend", "emulate", "--machine", "2x2", "--period", "5", "-o", trace)
+    succeed(*record, "--", program)
+    program.unlink()
+    found = json.loads(succeed("nmap", "analyze", trace, "--lines", "--json"))
+    lines = {(line["path"], line["line"]): line for line in found["lines"]}
+    taken = lines[str(source), marked(source, "transfers")]
+    assert taken["function"] == "work"
+    assert taken["transfers"] > 0
+    assert any("tallies" in region["title"] for region in taken["regions"])
+    foreign = lines[str(source), marked(source, "foreign")]
+    assert foreign["foreign"] > 0.5 * foreign["samples"]
+    title = "field (double[], 256 KiB) sharing.c:"
+    assert any(region["title"].startswith(title) for region in foreign["regions"])
+    assert found["false_sharing"][0]["fields"] == ["tallies[0].hits", "tallies[1].hits"]
+    assert "the most at tallies[0].hits, tallies[1].hits of " in " ".join(found["summary"])
+    with Trace.open(trace) as opened:
+        assert any(region["title"].startswith(title) for region in describe(opened)["regions"])
+    plan = tmp_path / "plan.json"
+    succeed("nmap", "plan", trace, "--objective", "balanced", "-o", plan)
+    listed = json.loads(plan.read_text())["memory"]
+    sources = [region.get("source", "") for region in listed if region["region"]["kind"] == "heap"]
+    title = "field (double[]) sharing.c:"
+    assert any(name.startswith(title) and name.endswith(" in main") for name in sources)
