@@ -109,7 +109,7 @@ def _first_toucher(situation: Situation, numbers: Sequence[int]) -> tuple[int, s
     first = rows[np.unique(pages.page_number[rows], return_index=True)[1]]
     touched = np.bincount(pages.toucher[first])
     lane = int(touched.argmax())
-    thread = int(np.flatnonzero(situation.lane == lane)[0])
+    thread = int(np.flatnonzero(situation.lane == lane)[0])  # the first of those that follow each other
     used = np.bincount(pages.thread[rows], pages.all_accesses[rows], lane + 1)
     first_share, own_share = touched[lane] / touched.sum(), used[lane] / used.sum()
     if first_share < MOST or own_share > MOST:
