@@ -115,6 +115,9 @@ class RecordCommand(Command, frozen=True):
         bool,
         Option(help="Of a job's ranks keep only what a plan of the job needs, in the folder that -o names."),
     ] = False
+    debuginfod: Annotated[
+        bool, Option(help="For names of the source, ask debuginfod's servers (DEBUGINFOD_URLS), too.")
+    ] = False
     runs: Annotated[int, Option(metavar="K", help="Record K runs: trace.1.db, trace.2.db, …")] = 1
     summary: Annotated[Path | None, Option(metavar="FILE", help="Write what was recorded as JSON.")] = None
 
@@ -203,6 +206,7 @@ class RecordCommand(Command, frozen=True):
             ranks_only=self.multiprocess,
             messages=self.messages,
             part=self.part(),
+            debuginfod=self.debuginfod,
         )
 
     def _job_trace(self) -> Path:

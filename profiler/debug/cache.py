@@ -1,6 +1,7 @@
 """What is known of a module's debug information, kept in the user's cache folder for later recordings."""
 
 import hashlib
+import zlib
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,8 +15,8 @@ from .dwarf.sections import Sections
 from .types import Field
 
 FOLDER = "names"
-_VERSION = b"numaplan names 1\n"
-_DIGEST = 32
+_VERSION = b"numaplan names 2\n"
+_CHECK = 4  # bytes
 _MOST_BYTES = 256 << 20
 
 
@@ -41,8 +42,8 @@ def load(place: Path) -> Known:
     with suppress(OSError, msgspec.MsgspecError):
         with place.open("rb") as file:
             data = file.read(_MOST_BYTES)
-        content = data[len(_VERSION) + _DIGEST :]
-        if data.startswith(_VERSION) and data[len(_VERSION) :][:_DIGEST] == hashlib.sha256(content).digest():
+        content = memoryview(data)[len(_VERSION) + _CHECK :]
+        if data.startswith(_VERSION) and data[len(_VERSION) :][:_CHECK] == _check_of(content):
             return msgspec.msgpack.decode(content, type=Known)
     return Known()
 
@@ -53,4 +54,8 @@ def save(place: Path, known: Known) -> None:
     if len(content) < _MOST_BYTES:
         with suppress(OSError, NumaplanError):
             place.parent.mkdir(parents=True, exist_ok=True)
-            write_document(place, _VERSION + hashlib.sha256(content).digest() + content)
+            write_document(place, _VERSION + _check_of(content) + content)
+
+
+def _check_of(content: bytes | memoryview) -> bytes:
+    return zlib.crc32(content).to_bytes(_CHECK, "little")

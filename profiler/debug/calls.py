@@ -12,6 +12,7 @@ from .dwarf.unit import Unit
 from .types import MOST_FIELDS, Field, element_name, facts, pointee, real, type_name
 
 _MOST_PARTS = 128
+_MOST_UNITS = 16  # that are read for small variables
 
 
 def call_site(info: DebugInfo, program: Sections, after: int) -> CallSite:
@@ -76,9 +77,13 @@ def static_variable(info: DebugInfo, address: int) -> Variable | None:
 
 
 def variables_between(info: DebugInfo, start: int, end: int) -> tuple[Field, ...]:
-    """The variables at [start, end), at most MOST_FIELDS, by their distance from the start."""
+    """The variables at [start, end), by their distance from the start: the first of few units."""
     found: list[Field] = []
+    units: set[int] = set()
     for address in info.located_between(start, end):
+        units.update(info.unit_of(place).offset for place in info.places_of(address))
+        if len(units) > _MOST_UNITS:
+            break
         variable = static_variable(info, address)
         if variable is None:
             continue

@@ -4,25 +4,32 @@ from collections.abc import Iterator
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from .dwarf import forms
 from .dwarf.entries import Entry
 from .dwarf.unit import Unit
 
+_ROW = 20  # bytes
 _NO_LINE = ("", "", 0)
 
 
 class CodeLines(msgspec.Struct, frozen=True, array_like=True):
-    """Pieces of code by address. pieces: rows of int64 (from, to, path, line, function), texts by index."""
+    """Pieces of code by address. pieces: rows of uint32 (from, to, path, line, function), addresses from
+    `base` on, texts by index.
+    """
 
+    base: int
     texts: tuple[str, ...]
     pieces: bytes
 
     def find(self, address: int) -> tuple[str, str, int]:
         """Function, path and line of the code there."""
-        rows = np.frombuffer(self.pieces[: len(self.pieces) // 40 * 40], np.int64).reshape(-1, 5)
-        at = int(np.searchsorted(rows[:, 0], address, side="right")) - 1
-        if at < 0 or address >= rows[at, 1]:
+        rows, place = self._rows(), address - self.base
+        if place < 0:
+            return _NO_LINE
+        at = int(np.searchsorted(rows[:, 0], place, side="right")) - 1
+        if at < 0 or place >= rows[at, 1]:
             return _NO_LINE
         path, line, function = (int(value) for value in rows[at, 2:])
         count = len(self.texts)
@@ -33,8 +40,12 @@ class CodeLines(msgspec.Struct, frozen=True, array_like=True):
     @property
     def spans(self) -> tuple[int, int]:
         """The first address, and the end of the last."""
-        rows = np.frombuffer(self.pieces[: len(self.pieces) // 40 * 40], np.int64).reshape(-1, 5)
-        return (int(rows[0, 0]), int(rows[:, 1].max())) if len(rows) else (0, 0)
+        rows = self._rows()
+        return (self.base + int(rows[0, 0]), self.base + int(rows[-1, 1])) if len(rows) else (0, 0)
+
+    def _rows(self) -> NDArray[np.uint32]:
+        whole = len(self.pieces) // _ROW * _ROW
+        return np.frombuffer(self.pieces[:whole], np.uint32).reshape(-1, 5)
 
 
 def code_lines(unit: Unit) -> CodeLines:
@@ -47,7 +58,7 @@ def code_lines(unit: Unit) -> CodeLines:
     most = (1 << 63) - 1
     border = np.array(sorted(edge for edge in edges if edge < most), np.int64)
     if not len(border):
-        return CodeLines(("",), b"")
+        return CodeLines(0, ("",), b"")
     rows = np.zeros((len(border), 5), np.int64)
     rows[:-1, 0], rows[:-1, 1] = border[:-1], border[1:]
     for start, end, number, line in lines:
@@ -59,7 +70,21 @@ def code_lines(unit: Unit) -> CodeLines:
         low, high = np.searchsorted(border, [min(start, most), min(end, most)])
         rows[low:high, 4] = texts.setdefault(name, len(texts))
         unit.file.budget.step()
-    return CodeLines(tuple(texts), rows[rows[:, 3] > 0].tobytes())
+    return _packed(tuple(texts), rows[rows[:, 3] > 0])
+
+
+def _packed(texts: tuple[str, ...], rows: NDArray[np.int64]) -> CodeLines:
+    """Neighbours of one line and function put together; what is too far from the start is left out."""
+    base = int(rows[0, 0]) if len(rows) else 0
+    rows = rows[rows[:, 1] - base < 1 << 32]
+    if not len(rows):
+        return CodeLines(0, ("",), b"")
+    new = np.append(True, (rows[1:, 2:] != rows[:-1, 2:]).any(axis=1) | (rows[1:, 0] != rows[:-1, 1]))
+    last = np.append(np.flatnonzero(new)[1:] - 1, len(rows) - 1)
+    kept = rows[new]
+    kept[:, 1] = rows[last, 1]
+    kept[:, :2] -= base
+    return CodeLines(base, texts, kept.astype(np.uint32).tobytes())
 
 
 def _functions(unit: Unit) -> Iterator[tuple[int, int, int, str]]:

@@ -1,5 +1,6 @@
 """What the source calls the code and data of one program or library."""
 
+import struct
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
@@ -34,7 +35,7 @@ class ModuleNames:
         self._place: Path | None = None  # where answers are kept
         self._changed = False
         # A file may be anything, and so may what it says.
-        with suppress(OSError, ValueError, TooMuchError):
+        with suppress(OSError, ValueError, struct.error, TooMuchError):
             self._program = Sections(Path(path))
             self._debug = with_debug_info(self._program, ask_server=ask_server)
             if self._debug is not None:

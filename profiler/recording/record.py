@@ -53,7 +53,8 @@ class RecordOptions:
 
     choices: for backends that use perf; ranks_only: leave out a job's processes that are no rank (its
     launcher); messages: how to record what its ranks send each other; run: which of several runs this is,
-    from 0; part: of the run that is recorded; start: how the program is started.
+    from 0; part: of the run that is recorded; start: how the program is started; debuginfod: ask its servers
+    for debug information that is not on this machine.
     """
 
     output: Path = Path("trace.db")
@@ -67,6 +68,7 @@ class RecordOptions:
     run: int = 0
     part: RecordedPart = field(default_factory=RecordedPart)
     start: ProgramStart = field(default_factory=ProgramStart)
+    debuginfod: bool = False
 
 
 def _silent(_what: str, _share: float) -> None:
@@ -118,7 +120,14 @@ def record(
             **job_facts(os.environ),
         }
         samples, threads = write_trace(
-            options.output, machine, recording, identity, meta, progress, options.ranks_only
+            options.output,
+            machine,
+            recording,
+            identity,
+            meta,
+            progress,
+            options.ranks_only,
+            ask_server=options.debuginfod,
         )
     return RecordSummary(
         exit_code=recording.exit_code,

@@ -2,7 +2,7 @@
 
 import time
 
-MOST_SECONDS = 20.0  # of the processor, for all files of a trace
+MOST_SECONDS = 10.0  # of the processor, for all files of a trace
 _STEPS = 4096
 
 

@@ -1,6 +1,7 @@
 """Where the debug information of a program or library is."""
 
 import shutil
+import struct
 import subprocess
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +22,7 @@ def with_debug_info(own: Sections, *, ask_server: bool = False) -> Sections | No
     if INFO in own:
         return own
     for path in _separate(own):
-        with suppress(OSError, TooMuchError):
+        with suppress(OSError, ValueError, struct.error, TooMuchError):
             found = Sections(path)
             if INFO in found and found.build_id == own.build_id:
                 return found
@@ -47,7 +48,7 @@ def _from_server(build_id: str) -> Sections | None:
     tool = shutil.which("debuginfod-find")
     if not tool:
         return None
-    with suppress(OSError, TooMuchError, subprocess.SubprocessError):
+    with suppress(OSError, ValueError, struct.error, TooMuchError, subprocess.SubprocessError):
         ran = subprocess.run(
             [tool, "debuginfo", build_id],
             stdin=subprocess.DEVNULL,
