@@ -18,17 +18,19 @@ from tests.support.programs import PROGRAMS, compiled
 pytestmark = pytest.mark.system
 
 FIXTURES = PROGRAMS / "names"
+LARGE = 64 << 10  # bytes; small static variables share regions
 MARK = re.compile(r"region: (?P<name>\S+)(?: (?P<type>.+?))?\s*(?:\*/)?$")
 
 
 def names_of(program: Path, tmp_path: Path) -> list[SourceName]:
-    """What the regions of a run are called."""
+    """What the large regions of a run are called."""
     os.utime(program)  # sources that are newer than the program are not believed
     subprocess.run([program], env=prepare(tmp_path, os.environ), check=True, timeout=300)
     identity = read_identity(tmp_path)
     with SourceNames(identity) as names:
         rows = names.name_regions(identity.regions).names
-    return [SourceName(*row) for row in rows]  # type: ignore[arg-type]
+    found = [SourceName(*row) for row in rows]  # type: ignore[arg-type]
+    return [row for row in found if identity.regions[row.region].bytes >= LARGE]
 
 
 def truth(source: Path) -> dict[int, tuple[str, str]]:
