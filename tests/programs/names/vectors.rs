@@ -23,7 +23,7 @@ fn main() {
     let boxed: Box<[u32]> = vec![7u32; n].into_boxed_slice(); // region: boxed Box<[u32]>
     let inner = filled(n);
     unsafe {
-        let table = &raw mut TABLE;
+        let table = std::ptr::addr_of_mut!(TABLE);
         (*table)[n % 16384] += 1;
         black_box(table);
     }
