@@ -46,6 +46,7 @@ from .interrupts import (
 )
 from .junit import JUnitCase as JUnitCase, junit_xml as junit_xml
 from .loading import load_native as load_native, load_numpy as load_numpy, native_part as native_part
+from .memory import available_bytes as available_bytes
 from .notebook import cells_html as cells_html, facts_html as facts_html
 from .parser import read_command as read_command
 from .process import find_program as find_program, run_program as run_program

@@ -13,6 +13,7 @@ from .console import tell
 from .errors import NumaplanError
 from .interrupts import asked_to_end, was_interrupted
 
+_NO_MEMORY = "not enough memory — allow more of it (ulimit -v, the limit of a batch job)"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
@@ -65,10 +66,12 @@ def _outcome(call: Callable[[], Any], prog: str, asked: Sequence[int]) -> int:
         _write_nowhere(sys.stdout)
         return 0
     except MemoryError:
-        return fail(prog, "not enough memory — allow more of it (ulimit -v, the limit of a batch job)", 3)
+        return fail(prog, _NO_MEMORY, 3)
     except Exception as error:
         if was_interrupted():
             return _interrupted(prog, asked)
+        if str(error) == "can't start new thread":  # no memory for its stack
+            return fail(prog, _NO_MEMORY, 3)
         if isinstance(error, OSError) and error.errno in _NO_ROOM:
             with suppress(OSError, ValueError):
                 _write_nowhere(sys.stdout)

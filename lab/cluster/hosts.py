@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 
-from numaplan.common import UsageError, tell
+from numaplan.common import UsageError, available_bytes, tell
 from numaplan.machine import Cluster, Host, Machine
 from numaplan.mapper import JobPlan
 
 from ..guest.shape import (
     USUAL_MIB,
     GuestShape,
-    available_mib,
     dense,
     parse_memory,
     renumbering,
@@ -66,7 +65,7 @@ def guest_shapes(hosts: Sequence[Host], memory: str) -> list[GuestShape]:
 
     Raises UsageError or MachineLacksError when one cannot be.
     """
-    available = available_mib() // max(len(hosts), 1)
+    available = (available_bytes() >> 20) // max(len(hosts), 1)
     return [
         shape_guest(
             host.machine,

@@ -2,9 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
@@ -177,16 +175,6 @@ def parse_memory(text: str) -> int:
     if unit not in _UNITS or not number.isdecimal() or len(number) > 6:
         raise UsageError(f"--memory {text}: not a size", "give for example 2G or 1500M")
     return int(number) * _UNITS[unit]
-
-
-def available_mib() -> int:
-    """Memory that a guest could take here: what the kernel says is available, and our cgroup's limit."""
-    fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-    available = int(fields["MemAvailable"].split()[0]) >> 10
-    with suppress(OSError, ValueError):
-        limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
-        available = min(available, (limit - int(Path("/sys/fs/cgroup/memory.current").read_text())) >> 20)
-    return available
 
 
 def shape_arguments(shape: GuestShape) -> list[str]:

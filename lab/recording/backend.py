@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from numaplan.common import UsageError, find_program, finish_first
+from numaplan.common import UsageError, available_bytes, find_program, finish_first
 from numaplan.machine import Machine, seat_arguments
 from numaplan.profiler import (
     WATCHING,
@@ -34,7 +34,7 @@ from ..guest.booting import boot
 from ..guest.guest import Guest
 from ..guest.job import Job
 from ..guest.qemu import command_line, escaped
-from ..guest.shape import GuestShape, available_mib, dense, shape_guest
+from ..guest.shape import GuestShape, dense, shape_guest
 from ..guest.streams import own_stdin
 from ..places import lab_part, open_to_users, own_folder
 from ..setup.doctor import SOCKETS, diagnose
@@ -133,7 +133,7 @@ def _checked(request: RecordRequest) -> _Asked:
     if request.part.skip_accesses and request.part.take_seconds:
         raise UsageError("--skip in accesses with --take as a time", "give accesses for both, or times")
     options = read_options(request.options, request.machine)
-    shape = shape_guest(dense(request.machine), options.memory_mib, available_mib())
+    shape = shape_guest(dense(request.machine), options.memory_mib, available_bytes() >> 20)
     return _Asked(find_program(request.argv), options, shape)
 
 

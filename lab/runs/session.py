@@ -10,7 +10,7 @@ from types import TracebackType
 
 import msgspec
 
-from numaplan.common import UsageError, find_program, tell, temporary_folder
+from numaplan.common import UsageError, available_bytes, find_program, tell, temporary_folder
 from numaplan.launcher import fit_plan
 from numaplan.machine import Machine
 from numaplan.profiler import prepare
@@ -22,7 +22,6 @@ from ..guest.job import Job
 from ..guest.shape import (
     USUAL_MIB,
     GuestShape,
-    available_mib,
     dense,
     parse_memory,
     renumbering,
@@ -72,7 +71,7 @@ def guest_shape(request: Request) -> GuestShape:
         tell(f"nlab: {renamed}")
     machine = dense(machine)
     memory = parse_memory(request.memory) if request.memory else max(USUAL_MIB, 128 * len(machine.nodes))
-    return shape_guest(machine, memory, available_mib())
+    return shape_guest(machine, memory, available_bytes() >> 20)
 
 
 class Session:

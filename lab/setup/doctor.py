@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from numaplan.common import NumaplanError
+from numaplan.common import NumaplanError, available_bytes
 
 from ..guest.kernel import installed_kernel
 from ..guest.qemu import qemu_version
-from ..guest.shape import USUAL_MIB, available_mib
+from ..guest.shape import USUAL_MIB
 from ..places import QEMU, cache_folder, lab_part
 from .fetch import QEMU_PACKAGE
 
@@ -132,7 +132,7 @@ def _native() -> Check:
 
 
 def _memory() -> Check:
-    available = available_mib()
+    available = available_bytes() >> 20
     found = f"{available} MiB available, {USUAL_MIB + 512} MiB usual"
     return Check("memory", available > USUAL_MIB + 512, found, "free memory, or give --memory 1G")
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from numaplan.common import UsageError
+from numaplan.common import UsageError, available_bytes
 
 from .catalog import FILE, check_catalog, check_rows, tables_of
 from .schema import ENUMS, TABLES
@@ -15,7 +15,7 @@ QUIET = "SET enable_progress_bar = false"  # else a long query draws one on stdo
 _HEADERS = 3 * 4096  # the file header and two database headers before the first block
 _MAGIC = b"DUCK"
 # What is read once need not stay in memory; what needs more, such as a sort, goes through the disk.
-_MEMORY = "512MiB"
+_MEMORY_MIB = (64, 512)  # the least and the most that it gets; between them a quarter of what is left
 _SMALL = 64 << 20  # bytes: of such a file several threads hand each other what takes longer than reading
 _PATIENCE = (60.0, 1e-6)  # seconds that a query may take, and more for each byte of the file
 
@@ -114,8 +114,10 @@ def limited(connection: Any, path: Path) -> Iterator[None]:
 
 
 def unreadable(path: Path, error: Exception) -> UsageError:
-    """What to tell of an error of the database."""
+    """What to tell of an error of the database; raises MemoryError when it is that."""
     text = str(error).partition("\n")[0]
+    if isinstance(error, MemoryError) or "Out of Memory" in text:
+        raise MemoryError(text) from error
     return UsageError(f"{path}: the trace cannot be read: {text}", "it is damaged: copy or record it again")
 
 
@@ -134,8 +136,10 @@ def _settings(path: Path, exporting_to: Path | None) -> Iterator[str]:
     yield QUIET
     yield f"ATTACH {quoted(path)} AS trace (READ_ONLY)"
     yield f"SET temp_directory = {quoted(f'{path}.tmp')}"
-    yield f"SET memory_limit = '{_MEMORY}'"
-    if path.stat().st_size < _SMALL:
+    least, most = _MEMORY_MIB
+    memory = min(most, max(least, available_bytes() >> 22))
+    yield f"SET memory_limit = '{memory}MiB'"
+    if path.stat().st_size < _SMALL or memory < most:
         yield "SET threads = 1"
     if exporting_to:
         yield f"SET allowed_directories = [{quoted(exporting_to)}]"
