@@ -14,6 +14,7 @@ from .errors import NumaplanError
 from .interrupts import asked_to_end, was_interrupted
 
 _NO_MEMORY = "not enough memory — allow more of it (ulimit -v, the limit of a batch job)"
+_OUT_OF_MEMORY = ("can't start new thread", "Out of Memory Error")  # a stack's, DuckDB's
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
@@ -70,7 +71,7 @@ def _outcome(call: Callable[[], Any], prog: str, asked: Sequence[int]) -> int:
     except Exception as error:
         if was_interrupted():
             return _interrupted(prog, asked)
-        if str(error) == "can't start new thread":  # no memory for its stack
+        if any(word in str(error) for word in _OUT_OF_MEMORY):
             return fail(prog, _NO_MEMORY, 3)
         if isinstance(error, OSError) and error.errno in _NO_ROOM:
             with suppress(OSError, ValueError):
