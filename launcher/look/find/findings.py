@@ -4,18 +4,19 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from . import cpus, kernel, memory
+from . import cpus, kernel, memory, policy
+from .away import AWAY, FEW
 from .finding import Finding
 from .view import View, Work
 from .words import by_node, listed, percent, size
 
 # Causes of memory that is away from its threads, of which a process has one: the first that holds.
 MEMORY: tuple[Callable[[View, Work], Finding | None], ...] = (
-    memory.cpuset_without_memory,
-    memory.huge_pages_elsewhere,
-    memory.interleave_by_accident,
-    memory.policy_away,
-    memory.mbind_forbidden,
+    policy.cpuset_without_memory,
+    policy.huge_pages_elsewhere,
+    policy.interleave_by_accident,
+    policy.policy_away,
+    policy.mbind_forbidden,
     memory.node_full,
     memory.slow_memory,
     memory.memory_away,
@@ -57,7 +58,7 @@ def find(view: View) -> Answer:
     settled = {pid for finding in found if finding.name in PLACING for pid in finding.pids}
     if len(view.machine.nodes) > 1:
         for work in view.with_memory:
-            if work.process.pid in settled or (work.sampled and work.sampled.remote < memory.FEW):
+            if work.process.pid in settled or (work.sampled and work.sampled.remote < FEW):
                 continue
             causes = (cause(view, work) for cause in MEMORY)
             found += [finding for finding in causes if finding][:1]
@@ -85,7 +86,7 @@ def _does_not_matter(view: View) -> str:
     if all(work.sampled for work in works):
         return _seen_local(works)
     local = sum(work.local * work.bytes for work in works) / sum(work.bytes for work in works)
-    if local < 1 - memory.AWAY:
+    if local < 1 - AWAY:
         return ""
     nodes = {node for work in works for node in work.nodes}
     return f"{percent(local)} of its {size(total)} are on {listed(nodes)}, where its threads run"
@@ -96,7 +97,7 @@ def _seen_local(works: Sequence[Work]) -> str:
     seen = [work.sampled for work in works if work.sampled]
     total = sum(one.accesses for one in seen)
     remote = percent(sum(one.remote * one.accesses for one in seen) / total)
-    if all(one.remote < memory.AWAY for one in seen):
+    if all(one.remote < AWAY for one in seen):
         return f"{remote} of {total} sampled accesses are remote"
     return ""
 

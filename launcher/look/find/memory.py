@@ -1,196 +1,25 @@
-"""Memory that is away from its threads. Each function knows one cause; the first that holds is it."""
+"""Memory that is away by where it was touched first or had room; each knows one cause."""
 
 from numaplan.machine import format_list
 
+from .away import AWAY, away_finding, elsewhere, home
 from .finding import Finding
+from .policy import policy_nodes
 from .view import View, Work
-from .words import again, by_node, by_plan, listed, named, on_node, percent, size, threads_where
+from .words import again, by_plan, listed, on_node, percent, size
 
-FEW = 0.1  # of the sampled accesses, remote: wherever the rest of its memory is, it is not used
-AWAY = 0.3  # of the memory on other nodes than the threads
 APART = 0.45  # half the sum of differences between the shares of threads and memory on each node
 ONE_NODE = 0.8  # of the memory, which is then said to be on one node
-TRACES = 0.02  # of the memory: libraries' data and the like, not worth a word
 ROOM = 1.05  # of what is moved must be free
-
-
-def remote(view: View, work: Work) -> tuple[str, bool]:
-    """What a process's remote memory costs, and whether that is measured: by samples, or NUMA hint faults."""
-    if work.sampled:
-        away, count = percent(work.sampled.remote), work.sampled.accesses
-        return f"{away} of {count} sampled accesses are remote", True
-    there = here = 0
-    for busy in work.threads:
-        for node, faults in busy.thread.faults.items():
-            here, there = (here + faults, there) if node == busy.node else (here, there + faults)
-    if there + here >= 32:  # fewer tell nothing
-        share = percent(there / (there + here))
-        return (
-            f"{share} of the pages that its threads touched last are on other nodes (NUMA hint faults)",
-            True,
-        )
-    rows, ids = view.machine.distance_rows, view.machine.node_ids
-    far = max(max(row) / 10 for row in rows) if rows and len(ids) > 1 else 1
-    may = f"up to {percent(1 - work.local)} of its memory accesses may be remote"
-    return f"{may}, each taking about {far:.1f} times as long (by the machine's distances)", False
-
-
-def _finding(view: View, work: Work, name: str, what: str, cure: tuple[str, ...], *evidence: str) -> Finding:
-    cost, measured = remote(view, work)
-    seen = (threads_where(work.threads, view), f"memory on {by_node(work.memory)}", *evidence)
-    away = work.sampled.remote if work.sampled else 1 - work.local
-    weight = away * sum(thread.ran for thread in work.threads)
-    return Finding(
-        name=name,
-        what=f"{named(work)}: {what}",
-        evidence=seen,
-        cost=cost,
-        measured=measured,
-        cure=cure,
-        pids=(work.process.pid,),
-        weight=weight,
-    )
-
-
-def home(view: View, work: Work) -> int | None:
-    """The one node where all its busy threads run and would fit; None where there is no such node."""
-    nodes = list(work.nodes)
-    if len(nodes) != 1 or nodes[0] < 0 or len(work.threads) > len(view.cpus_of(nodes[0])):
-        return None
-    return nodes[0]
-
-
-def _others(work: Work, node: int) -> dict[int, int]:
-    return {one: count for one, count in work.memory.items() if one != node and work.share(one) >= TRACES}
 
 
 def move_here(view: View, work: Work, node: int) -> tuple[str, ...]:
     """Move its memory to the node of its threads, and keep these there."""
-    away = format_list(_others(work, node))
+    away = format_list(elsewhere(work, node))
     moves: tuple[str, ...] = (f"migratepages {work.process.pid} {away} {node}",)
     if view.confined(work.threads) != (node,):
         moves = (f"taskset -acp {format_list(view.cpus_of(node))} {work.process.pid}", *moves)
     return moves
-
-
-def cpuset_without_memory(view: View, work: Work) -> Finding | None:
-    """A cpuset allows a node's cpus, and not its memory."""
-    thread = max(work.threads, key=lambda busy: busy.demand).thread
-    having = {node.id for node in view.machine.nodes if node.memory_bytes} or set(view.machine.node_ids)
-    wanted = set(view.nodes_of(thread.cpus)) & having
-    lacking = wanted - set(thread.mems)
-    run_there = sum(share for node, share in work.nodes.items() if node in lacking)
-    if not thread.mems or not lacking or run_there < AWAY or work.local >= 1 - AWAY:
-        return None
-    from .cgroups import allow
-
-    return _finding(
-        view,
-        work,
-        "cpuset-without-memory",
-        f"may use the cpus of {listed(lacking)}, but not their memory",
-        (allow(work.process, "mems", wanted),),
-        f"Mems_allowed is {format_list(thread.mems)}, Cpus_allowed {format_list(thread.cpus)}",
-        f"by the cpuset of {work.process.cgroup or 'an unknown cgroup'}",
-    )
-
-
-def huge_pages_elsewhere(view: View, work: Work) -> Finding | None:
-    """Huge pages came from another node: the pool of the threads' node is empty."""
-    pages, node = work.by_kind("huge"), home(view, work)
-    total, memory = sum(pages.values()), work.process.memory
-    if node is None or memory is None or total < work.bytes / 2 or pages.get(node, 0) > (1 - AWAY) * total:
-        return None
-    page = memory.huge_page_bytes
-    state = view.after.system.nodes.get(node)
-    every, free = state.huge.get(page, (0, 0)) if state else (0, 0)
-    away = total - pages.get(node, 0)
-    if free * page >= away:
-        return None
-    pool = f"/sys/devices/system/node/node{node}/hugepages/hugepages-{page >> 10}kB/nr_hugepages"
-    return _finding(
-        view,
-        work,
-        "huge-pages-elsewhere",
-        f"its huge pages are on {listed(_others(work, node))}: {listed([node])} has none left",
-        (f"echo {every + -(-away // page)} > {pool}", again(work)),
-        f"{listed([node])} has {every} huge pages of {size(page)}, {free} of them free",
-    )
-
-
-def interleave_by_accident(view: View, work: Work) -> Finding | None:
-    """Memory is dealt to all nodes, but the threads run on one."""
-    node = home(view, work)
-    dealt: dict[int, int] = {}
-    policies = work.by_policy("interleave", "weighted interleave")
-    for nodes in policies.values():
-        for one, count in nodes.items():
-            dealt[one] = dealt.get(one, 0) + count
-    if node is None or sum(dealt.values()) < work.bytes / 2 or work.share(node) > 1 - AWAY:
-        return None
-    return _finding(
-        view,
-        work,
-        "interleave-by-accident",
-        f"its memory is interleaved, but all its threads run on {listed([node])}",
-        (on_node(work, node),),
-        f"policy {', '.join(sorted(policies))} for {size(sum(dealt.values()))}",
-    )
-
-
-def policy_away(view: View, work: Work) -> Finding | None:
-    """A memory policy names nodes on which the threads may not run."""
-    may_run = set(view.confined(work.threads))
-    for policy, nodes in work.by_policy("bind", "prefer").items():
-        named_nodes = policy_nodes(policy)
-        count = sum(nodes.values())
-        if not named_nodes or named_nodes & may_run or count < work.bytes / 2:
-            continue
-        stack = work.process.memory and any(
-            part.kind == "stack" and part.policy == policy for part in work.process.memory.parts
-        )
-        node = max(work.nodes, key=lambda one: work.nodes[one])
-        there = sorted(cpu for one in named_nodes for cpu in view.cpus_of(one))
-        cure = (on_node(work, node),)
-        if not stack and len(there) >= len(work.threads):  # its own, which numactl would not change
-            cure = (f"taskset -acp {format_list(there)} {work.process.pid}",)
-        return _finding(
-            view,
-            work,
-            "policy-away",
-            f"its memory is bound to {listed(named_nodes)}, where its threads may not run",
-            cure,
-            f"policy {policy} for {size(count)}, {'of the whole process' if stack else 'set by the program'}",
-        )
-    return None
-
-
-def policy_nodes(policy: str) -> set[int]:
-    """The nodes that a policy as numa_maps writes it names."""
-    from ..read.files import ids
-
-    return set(ids(policy.rpartition(":")[2])) if ":" in policy else set()
-
-
-def mbind_forbidden(view: View, work: Work) -> Finding | None:
-    """A sandbox that refuses mbind: a library that binds memory is there, but nothing is bound."""
-    memory = work.process.memory
-    if not work.process.seccomp or memory is None or not memory.libraries or work.local > 1 - AWAY:
-        return None
-    if any(part.policy != "default" for part in memory.parts):
-        return None
-    node = home(view, work)
-    cure: tuple[str, ...] = (on_node(work, node),) if node is not None else by_plan(work)
-    if "docker" in work.process.cgroup or "libpod" in work.process.cgroup:
-        cure = ("start the container with --cap-add SYS_NICE",)
-    return _finding(
-        view,
-        work,
-        "mbind-forbidden",
-        "a sandbox seems to refuse mbind: nothing is bound, and memory is away from its threads",
-        cure,
-        f"Seccomp is 2, {', '.join(memory.libraries)} is loaded, every policy is default",
-    )
 
 
 def node_full(view: View, work: Work) -> Finding | None:
@@ -210,7 +39,7 @@ def node_full(view: View, work: Work) -> Finding | None:
     if best is None and not policies:  # it went where there was room, and there is none that is better
         return None
     everywhere = (again(work, "numactl --interleave=all"),)
-    return _finding(
+    return away_finding(
         view,
         work,
         "node-full",
@@ -229,7 +58,7 @@ def slow_memory(view: View, work: Work) -> Finding | None:
     if there < AWAY * work.bytes or node < 0 or view.free(node) < ROOM * there:
         return None
     used = format_list(one for one in slow if work.memory.get(one))
-    return _finding(
+    return away_finding(
         view,
         work,
         "slow-memory",
@@ -244,10 +73,10 @@ def memory_away(view: View, work: Work) -> Finding | None:
     node = home(view, work)
     if node is None or work.share(node) > 1 - AWAY:
         return None
-    away = sum(_others(work, node).values())
+    away = sum(elsewhere(work, node).values())
     if view.free(node) < ROOM * away:
         return None
-    return _finding(
+    return away_finding(
         view,
         work,
         "memory-away",
@@ -270,7 +99,7 @@ def threads_away(view: View, work: Work) -> Finding | None:
     cpus = format_list(here)
     whole = all(set(busy.thread.cpus) - set(here) for busy in work.threads)
     cure = [f"taskset -cp {cpus} {busy.thread.tid}" for busy in away]
-    return _finding(
+    return away_finding(
         view,
         work,
         "threads-away",
@@ -292,7 +121,7 @@ def memory_on_one_node(view: View, work: Work) -> Finding | None:
     if view.after.system.balancing == 0:
         cure = (*cure, "echo 1 > /proc/sys/kernel/numa_balancing")
         evidence.append("NUMA balancing, which would move pages to their threads, is off")
-    return _finding(
+    return away_finding(
         view,
         work,
         "memory-on-one-node",
@@ -310,7 +139,7 @@ def parts_away(view: View, work: Work) -> Finding | None:
         return None
     policies = work.by_policy("interleave", "weighted interleave")
     how = f"under {', '.join(sorted(policies))}" if policies else "touched first by others"
-    return _finding(
+    return away_finding(
         view,
         work,
         "parts-away",
