@@ -74,6 +74,8 @@ def record(
 ) -> Path:
     """A trace of the traffic; code: what the job must end with, None: anything; more: environment."""
     program = built(TRAFFIC, kind)
+    # Open MPI's launcher may wait for itself for ever once a rank has ended badly: two threads of its PMIx.
+    ended = ["timeout", "-s", "KILL", "60"] if code is None else []
     trace = tmp_path / "t.db"
     command = [
         BIN / "nprof",
@@ -86,7 +88,7 @@ def record(
         "-o",
         trace,
     ]
-    done = run_job([*command, *launcher(kind, RANKS), program, *arguments], tmp_path, more)
+    done = run_job([*command, *ended, *launcher(kind, RANKS), program, *arguments], tmp_path, more)
     assert code is None or done.returncode == code, done.stderr
     return trace
 
