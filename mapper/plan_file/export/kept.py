@@ -65,6 +65,8 @@ def _sentence(plan: Plan, threads: str, memory: Sequence[int], on: Callable[[Tou
     whole = plan.predicted.local_share
     if share < 0 or whole < 0:
         return f"kept: {threads}, {where}: which share of the plan that keeps is not known"
+    if share > whole:  # a plan may give up local accesses for nearer lines of others
+        return f"kept: {threads}, {where}: {100 * share:.0f} % local, by the plan {100 * whole:.0f}"
     return f"kept: {threads}, {where}: {100 * share:.0f} of {100 * whole:.0f} % local"
 
 

@@ -100,6 +100,12 @@ def test_every_form_says_what_it_keeps_and_loses(form: str) -> None:
     assert "not known" in kept(old)
 
 
+def test_more_that_is_local_than_by_the_plan_is_no_part_of_it() -> None:
+    base = plan()
+    low = msgspec.structs.replace(base, predicted=msgspec.structs.replace(base.predicted, local_share=0.5))
+    assert kept(export_plan(low, "taskset")).endswith(": 80 % local, by the plan 50")
+
+
 @pytest.mark.parametrize("form", ["numactl", "hwloc", "systemd"])
 def test_memory_is_interleaved_where_the_planner_expects_more_of_it(form: str) -> None:
     text = export_plan(plan(costs=INTERLEAVED), form)
