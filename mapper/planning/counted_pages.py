@@ -132,9 +132,10 @@ class CountedPages:
         """(N, N) the same where who goes from node to node has left what was its own."""
         answer = pairs.copy()
         for pool, stays in zip(self._pools, self.staying, strict=True):
-            free = np.ix_(*[np.setdiff1d(pool, self.tied)] * 2)
-            if not stays:
-                answer[free] = answer[free].mean(axis=1, keepdims=True)
+            free = np.setdiff1d(pool, self.tied)
+            if not stays and len(free):
+                among = np.ix_(free, free)
+                answer[among] = answer[among].mean(axis=1, keepdims=True)
         return answer
 
     def pages_moved(self, rows: Nodes, nodes: int, stays: float = 1.0, but: Collection[int] = ()) -> float:

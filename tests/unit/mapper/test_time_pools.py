@@ -84,3 +84,5 @@ def test_who_goes_from_node_to_node_leaves_what_was_its_own() -> None:
     near = found.near(rows)
     assert near[2, 2] == near[2, 3] == pytest.approx((1 / 3 * 3 + 1) / 4)
     assert CountedPages(pages, [], work.threads).near(rows)[2].tolist() == [0, 0, 1, 1]
+    found.tied = pool  # all keep to their place: nobody is left who goes
+    assert found.near(rows)[2].tolist() == pytest.approx([1 / 3, 1 / 3, 1, 1 / 3])
