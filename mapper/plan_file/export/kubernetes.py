@@ -29,20 +29,28 @@ KEPT_MIB, EVICTED_MIB = 1024, 100  # of memory, for the kubelet; together what i
 
 def kubernetes(plan: Plan) -> str:
     """The pod, and the kubelet's configuration for the machine of the plan."""
-    own = containers(plan)
-    given = tuple(cpu for cpu in all_cpus(plan) if cpu not in spare_cpus(plan))
-    notes = [
+    notes = pod_notes(
+        plan,
         "kubectl apply -f the first document; the second is for the kubelet of the node (--config)",
-        processes_bound(plan) if len(own) > 1 else one_set(plan, cpus=given),
-        lost(plan),
-        "not said: which cpus (the kubelet picks them), which memory policy; the nodes are those of the cpus",
-        "nlaunch --plan in the container fits the plan to the cpus that it finds",
-    ]
-    if len(given) < len(all_cpus(plan)):
+        "which cpus (the kubelet picks them), which memory policy; the nodes are those of the cpus",
+    )
+    if set(all_cpus(plan)) & set(spare_cpus(plan)):
         notes.append(f"cpu {all_cpus(plan)[-1]} stays with the system, which must have one")
     return "\n".join(
         [remarks(notes), *in_yaml(pod(plan, {})), "---", *in_yaml(_kubelet(plan, one_node_each(plan)))]
     )
+
+
+def pod_notes(plan: Plan, use: str, unsaid: str) -> list[str]:
+    """What a form with a pod says: how to use it, what it keeps and loses, and what it does not say."""
+    given = tuple(cpu for cpu in all_cpus(plan) if cpu not in spare_cpus(plan))
+    return [
+        use,
+        processes_bound(plan) if len(processes(plan)) > 1 else one_set(plan, cpus=given),
+        lost(plan),
+        f"not said: {unsaid}",
+        "nlaunch --plan in the container fits the plan to the cpus that it finds",
+    ]
 
 
 def containers(plan: Plan) -> dict[str, int]:

@@ -6,8 +6,8 @@ from numaplan.machine import format_list
 
 from ..plan import Plan
 from .documents import in_yaml
-from .kept import lost, one_set, processes_bound, remarks
-from .kubernetes import containers, pod
+from .kept import remarks
+from .kubernetes import containers, pod, pod_notes
 from .placement import all_cpus, label, spare_cpus
 
 BALLOON = "balloon.balloons.resource-policy.nri.io/container."
@@ -16,14 +16,11 @@ BALLOON = "balloon.balloons.resource-policy.nri.io/container."
 def nri(plan: Plan) -> str:
     """The policy, which has the planned cpus to give, and the pod with a balloon for each container."""
     own = containers(plan)
-    given = tuple(cpu for cpu in all_cpus(plan) if cpu not in spare_cpus(plan))
-    notes = [
+    notes = pod_notes(
+        plan,
         "both documents: kubectl apply -f; the first needs the plugin nri-resource-policy-balloons",
-        processes_bound(plan) if len(own) > 1 else one_set(plan, cpus=given),
-        lost(plan),
-        "not said: which process has which of the cpus, which memory policy; memory is on the cpus' nodes",
-        "nlaunch --plan in the container fits the plan to the cpus that it finds",
-    ]
+        "which process has which of the cpus, which memory policy; memory is on the cpus' nodes",
+    )
     annotations = {BALLOON + name: name for name in own}
     return "\n".join([remarks(notes), *in_yaml(_policy(plan, own)), "---", *in_yaml(pod(plan, annotations))])
 

@@ -3,81 +3,20 @@
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from numaplan.mapper import Plan
-from tests.support.commands import clean_environment, needs, one_line_error, run, succeed
-from tests.support.launching import NLAUNCH, build, plan_for
+from tests.support.auto_runs import Store
+from tests.support.commands import needs, one_line_error, run, succeed
+from tests.support.launching import build, plan_for
 from tests.support.programs import PROGRAMS, compiled
-from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.system
-ROOT_MAY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-
-
-class Store:
-    """A store, and a folder for temporary files in which nothing may be left."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.temporary = folder / "plans", folder / "tmp"
-        self.temporary.mkdir()
-        self.environment = {
-            **clean_environment(),
-            **ROOT_MAY,
-            "NUMAPLAN_STORE": str(self.folder),
-            "TMPDIR": str(self.temporary),
-        }
-
-    def launch(
-        self, *words: str | Path, mode: str = "", before: Sequence[str] = (), stdin: bytes = b""
-    ) -> "subprocess.CompletedProcess[bytes]":
-        """`nlaunch --auto` of a program; before: what starts it."""
-        command = [*before, str(NLAUNCH), f"--auto{mode}", *map(str, words)]
-        return subprocess.run(
-            command,
-            input=stdin,
-            env=self.environment,
-            capture_output=True,
-            timeout=PATIENCE_S * 2,
-            check=False,
-        )
-
-    def record(self, *words: str | Path) -> "subprocess.CompletedProcess[bytes]":
-        """The same with `--auto=record`, emulated."""
-        return self.launch("--backend", "emulate", *words, mode="=record")
-
-    def put(self, plan: Plan, argv: Sequence[str], *options: str) -> Path:
-        """Store a plan by `nmap store put`; its file."""
-        plan.save(self.folder.parent / "plan.json")
-        succeed(
-            "nmap",
-            "store",
-            "put",
-            "--store",
-            self.folder,
-            *options,
-            self.folder.parent / "plan.json",
-            "--",
-            *argv,
-        )
-        (file,) = self.files()
-        return file
-
-    def files(self) -> list[Path]:
-        """All that is stored."""
-        return sorted(self.folder.rglob("*.json"))
-
-    def nothing_left(self) -> None:
-        """No plan, no trace, no temporary files."""
-        assert [*self.folder.rglob("*")] == []
-        assert [*self.temporary.rglob("*")] == []
 
 
 @pytest.fixture
@@ -188,74 +127,6 @@ def test_thousands_of_plans_of_other_programs(store: Store) -> None:
         os.link(file, folder / file.name)
     result = store.launch("--strict", *argv)
     assert result.returncode == 0, result.stderr
-
-
-def test_the_first_run_is_recorded_and_the_second_placed(store: Store, work: str, tmp_path: Path) -> None:
-    needs("qemu-x86_64")
-    first = store.record(work, "0")
-    alone = subprocess.run([work, "0"], capture_output=True, check=True)
-    assert (first.returncode, first.stdout) == (0, alone.stdout), first.stderr
-    (file,) = store.files()
-    said = first.stderr.decode().splitlines()
-    assert len(said) == 2 and "emulate" in said[0] and str(file) in said[0]
-    assert [*store.temporary.iterdir()] == []
-    assert len(Plan.load(file).app.argv) == 2
-    second = store.launch("--report", tmp_path / "applied.json", work, "0", mode="=record")
-    assert (second.returncode, second.stdout) == (0, alone.stdout), second.stderr
-    applied = json.loads((tmp_path / "applied.json").read_bytes())
-    assert applied["threads"] == [] or all(t["applied"] == t["planned"] for t in applied["threads"])
-    assert store.files() == [file] and [*store.temporary.iterdir()] == []
-
-
-@pytest.mark.parametrize(
-    ("how", "code", "said"),
-    [("short", 0, "too short"), ("9", 9, "it ended with 9"), ("crash", 139, "")],
-)
-def test_a_run_that_is_short_or_dies_leaves_nothing(
-    store: Store, work: str, how: str, code: int, said: str
-) -> None:
-    needs("qemu-x86_64")
-    result = store.record(work, how)
-    assert result.returncode == code, result.stderr
-    assert f"not planned: {said}" in result.stderr.decode()
-    store.nothing_left()
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_first_run_that_is_interrupted_leaves_nothing(
-    store: Store, work: str, number: signal.Signals
-) -> None:
-    needs("qemu-x86_64")
-    command = [NLAUNCH, "--auto=record", "--backend", "emulate", work, "hang"]
-    with subprocess.Popen(
-        command, env=store.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as child:
-        assert child.stdout is not None and child.stdout.readline() == b"ready\n"
-        child.send_signal(number)
-        _, said = child.communicate(timeout=PATIENCE_S)
-    assert child.returncode == 128 + number, said
-    store.nothing_left()
-
-
-def test_first_runs_at_the_same_time(store: Store, work: str) -> None:
-    needs("qemu-x86_64")
-    command = [NLAUNCH, "--auto=record", "--backend", "emulate", work, "0"]
-    runs = [
-        subprocess.Popen(command, env=store.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        for _ in range(2)
-    ]
-    said = [one.communicate(timeout=PATIENCE_S * 2) for one in runs]
-    assert [one.returncode for one in runs] == [0, 0], said
-    (file,) = store.files()
-    Plan.load(file)
-    assert [*file.parent.iterdir()] == [file] and [*store.temporary.iterdir()] == []
-
-
-def test_what_cannot_be_recorded_runs_once_without(store: Store, work: str) -> None:
-    result = store.launch("--backend", "no-such", work, "4", mode="=record")
-    assert result.returncode == 4 and result.stdout.count(b"\n") == 1
-    assert b"not recorded: no backend" in result.stderr
-    store.nothing_left()
 
 
 def test_ranks_do_not_store_plans_against_each_other(store: Store, work: str) -> None:

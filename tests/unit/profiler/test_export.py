@@ -5,9 +5,8 @@ import os
 import struct
 import subprocess
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import duckdb
 import msgspec
@@ -18,13 +17,13 @@ import pytest
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Trace, write_perfetto
 from numaplan.profiler.commands.main import main
 from numaplan.profiler.export import protobuf as wire
+from tests.support.protobuf import fields, numbers, part, parts
 from tests.support.traces import write_trace
 
 EVIL = 'grid\n"\udcff</script>=cmd()'
 CODE = 1 << 20
 BUILD = "0123456789abcdef"
 COUNT = 4000
-Fields = dict[int, list[int | bytes]]
 
 
 def test_code_and_memory_have_the_names_of_the_source(
@@ -92,59 +91,6 @@ def sums(trace: Path) -> tuple[int, int, int]:
         )
         ((lines,),) = opened.rows("SELECT sum(events)::BIGINT FROM transfers")
     return accesses, remote, lines
-
-
-# ---- Protocol Buffers, as their encoding is documented ----
-
-
-def fields(data: bytes) -> Fields:
-    found: Fields = defaultdict(list)
-    at = 0
-
-    def varint() -> int:
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-
-    while at < len(data):
-        key = varint()
-        kind = key & 7
-        assert kind in (0, 1, 2), "no other wire type is written"
-        if kind == 0:
-            found[key >> 3].append(varint())
-        else:
-            size = 8 if kind == 1 else varint()
-            assert at + size <= len(data)
-            found[key >> 3].append(data[at : at + size])
-            at += size
-    return found
-
-
-def numbers(data: bytes) -> list[int]:
-    """A packed repeated integer: the same varints, without keys."""
-    found, value, shift = [], 0, 0
-    for byte in data:
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            found.append(value)
-            value = shift = 0
-    return found
-
-
-def part(data: Fields, number: int) -> Any:
-    assert len(data[number]) <= 1
-    return data[number][0] if data[number] else None
-
-
-def parts(data: Fields, number: int) -> Iterator[Fields]:
-    return (fields(one) for one in data[number] if isinstance(one, bytes))
 
 
 @pytest.mark.parametrize("value", [0, 1, 127, 128, 1 << 35, (1 << 64) - 1, -1])

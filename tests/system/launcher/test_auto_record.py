@@ -1,0 +1,95 @@
+"""`nlaunch --auto=record`: the first run is recorded, the second placed; what goes wrong leaves nothing."""
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from numaplan.mapper import Plan
+from tests.support.auto_runs import Store
+from tests.support.commands import needs
+from tests.support.launching import NLAUNCH
+from tests.support.programs import PROGRAMS, compiled
+from tests.support.waiting import PATIENCE_S
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path)
+
+
+@pytest.fixture
+def work() -> str:
+    return str(compiled(PROGRAMS / "auto_work.c", flags=("-O1", "-pthread")))
+
+
+def test_the_first_run_is_recorded_and_the_second_placed(store: Store, work: str, tmp_path: Path) -> None:
+    needs("qemu-x86_64")
+    first = store.record(work, "0")
+    alone = subprocess.run([work, "0"], capture_output=True, check=True)
+    assert (first.returncode, first.stdout) == (0, alone.stdout), first.stderr
+    (file,) = store.files()
+    said = first.stderr.decode().splitlines()
+    assert len(said) == 2 and "emulate" in said[0] and str(file) in said[0]
+    assert [*store.temporary.iterdir()] == []
+    assert len(Plan.load(file).app.argv) == 2
+    second = store.launch("--report", tmp_path / "applied.json", work, "0", mode="=record")
+    assert (second.returncode, second.stdout) == (0, alone.stdout), second.stderr
+    applied = json.loads((tmp_path / "applied.json").read_bytes())
+    assert applied["threads"] == [] or all(t["applied"] == t["planned"] for t in applied["threads"])
+    assert store.files() == [file] and [*store.temporary.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "said"),
+    [("short", 0, "too short"), ("9", 9, "it ended with 9"), ("crash", 139, "")],
+)
+def test_a_run_that_is_short_or_dies_leaves_nothing(
+    store: Store, work: str, how: str, code: int, said: str
+) -> None:
+    needs("qemu-x86_64")
+    result = store.record(work, how)
+    assert result.returncode == code, result.stderr
+    assert f"not planned: {said}" in result.stderr.decode()
+    store.nothing_left()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_first_run_that_is_interrupted_leaves_nothing(
+    store: Store, work: str, number: signal.Signals
+) -> None:
+    needs("qemu-x86_64")
+    command = [NLAUNCH, "--auto=record", "--backend", "emulate", work, "hang"]
+    with subprocess.Popen(
+        command, env=store.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None and child.stdout.readline() == b"ready\n"
+        child.send_signal(number)
+        _, said = child.communicate(timeout=PATIENCE_S)
+    assert child.returncode == 128 + number, said
+    store.nothing_left()
+
+
+def test_first_runs_at_the_same_time(store: Store, work: str) -> None:
+    needs("qemu-x86_64")
+    command = [NLAUNCH, "--auto=record", "--backend", "emulate", work, "0"]
+    runs = [
+        subprocess.Popen(command, env=store.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    said = [one.communicate(timeout=PATIENCE_S * 2) for one in runs]
+    assert [one.returncode for one in runs] == [0, 0], said
+    (file,) = store.files()
+    Plan.load(file)
+    assert [*file.parent.iterdir()] == [file] and [*store.temporary.iterdir()] == []
+
+
+def test_what_cannot_be_recorded_runs_once_without(store: Store, work: str) -> None:
+    result = store.launch("--backend", "no-such", work, "4", mode="=record")
+    assert result.returncode == 4 and result.stdout.count(b"\n") == 1
+    assert b"not recorded: no backend" in result.stderr
+    store.nothing_left()
