@@ -1,6 +1,5 @@
 """One look: two snapshots some seconds apart, and what follows from them."""
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,8 +11,6 @@ from .find.findings import Answer, find
 from .find.view import View
 from .read.sampling import sampling
 from .read.snapshot import ROOT, read_snapshot
-
-SECONDS = 2.0
 
 
 def whole_machine(root: Path = ROOT) -> Machine:
@@ -32,17 +29,8 @@ def look(
         sampled = taken()
         after = read_snapshot(ROOT, members(), before)
         if after.processes:
-            return examine(View(before, after, machine, sampled))
+            view = View(before, after, machine, sampled)
+            return view, find(view)
     raise NotSoError(
         "it ended while it was looked at", "look again, or start it with 'numaplan look -- ./app'"
     )
-
-
-def examine(view: View) -> tuple[View, Answer]:
-    """The view with what was found in it."""
-    return view, find(view)
-
-
-def sleep(seconds: float) -> None:
-    """Wait."""
-    time.sleep(seconds)

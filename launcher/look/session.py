@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +20,7 @@ from numaplan.common import (
     write_document,
 )
 
-from .look import look, sleep, whole_machine
+from .look import look, whole_machine
 from .read.groups import with_children
 from .read.snapshot import ROOT
 
@@ -68,7 +69,7 @@ def look_at(members: Callable[[], Sequence[int]], shown: Shown) -> int:
     """Look at running processes, once or until Ctrl-C; returns the exit code. Raises NumaplanError."""
     machine = whole_machine()
     while True:
-        found = look(machine, members, shown.seconds, sleep)
+        found = look(machine, members, shown.seconds, time.sleep)
         shown.write(*found)
         shown.show(*found)
         if not shown.watch:
