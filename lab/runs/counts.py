@@ -1,7 +1,8 @@
 """The plugin's counts file: accesses by cpu, task and node of the page, and what left the modelled caches.
 
-Text: a line `numaplan-lab-counts 3`, then a line for each pair of a cpu and a task that ran on it, `CPU TASK
-EXCLUDED NODE:ACCESSES…` (task in hex, node 64: no node known), with caches also `mNODE:ACCESSES`, those
+Text: a line `numaplan-lab-counts 4`, then a line for each pair of a cpu and a task that ran on it, `CPU TASK
+EXCLUDED NODE:ACCESSES… pNODE:POLLS…` (task in hex, node 64: no node known; polls are accesses of loops that
+only wait, which do not count among the others), with caches also `mNODE:ACCESSES`, those
 that no cache answered, `cCPU:LINES`, those that were taken from that cpu's caches, and `w0:ACCESSES`, what
 others made while the task waited for its cpu, and in recordings `rNUMBER:COUNT`, exact counts by the numbers
 of RECORDED; then `end`. A line `stage TASK` after some of them ends what
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from numaplan.common import UsageError
 from numaplan.machine import MOST_SIZES
 
-HEAD = b"numaplan-lab-counts 3"
+HEAD = b"numaplan-lab-counts 4"
 UNKNOWN_NODE = 64
 # What recordings count of a task: its counters, and past how many caches of several sizes accesses went.
 RECORDED = 8 + 2 * MOST_SIZES
@@ -29,8 +30,8 @@ Counted = NDArray[np.int64]
 class Counts(NamedTuple):
     """What was counted; rows follow `cpus` (ascending, C of them).
 
-    counted: (C, K + K + C + 1 + RECORDED) of the program: accesses by node, those that reached memory by
-    node, lines taken by cpu, accesses waited for, and what recordings count; tasks: the same of each of its
+    counted: (C, K + K + C + 1 + K + RECORDED) of the program: accesses by node, those that reached memory by
+    node, lines taken by cpu, accesses waited for, polls by node, and what recordings count; tasks: the same of each of its
     tasks, by the kernel's address of it, ascending; stages: the same cut where a task ended or became another
     program (as many parts as times, and one for what came after; none of tasks that did neither while the
     kernel was traced); unknown: the program's accesses to pages of no known node; excluded: all accesses of
@@ -57,12 +58,17 @@ class Counts(NamedTuple):
     @property
     def lines(self) -> Counted:
         """(C, C) lines that each cpu (row) took from the caches of another; zeros likewise."""
-        return self.counted[:, 2 * self.nodes : -1 - RECORDED]
+        return self.counted[:, 2 * self.nodes : -1 - RECORDED - self.nodes]
 
     @property
     def waited(self) -> Counted:
         """(C,) accesses that other tasks made on each cpu while one waited for its turn there."""
-        return self.counted[:, -1 - RECORDED]
+        return self.counted[:, -1 - RECORDED - self.nodes]
+
+    @property
+    def polls(self) -> Counted:
+        """(C, K) accesses beside these, by loops that only waited."""
+        return self.counted[:, -self.nodes - RECORDED : -RECORDED]
 
 
 def parse_counts(data: bytes, cpus: int, nodes: int) -> Counts:
@@ -72,7 +78,7 @@ def parse_counts(data: bytes, cpus: int, nodes: int) -> Counts:
         raise UsageError("the counts file is cut short", "run it again")
     tasks: dict[int, Counted] = {}
     stages: dict[int, list[Counted]] = {}
-    shape = (cpus, 2 * nodes + cpus + 1 + RECORDED)
+    shape = (cpus, 3 * nodes + cpus + 1 + RECORDED)
     unknown = excluded = 0
     for line in lines[1:-2]:
         try:
@@ -84,7 +90,7 @@ def parse_counts(data: bytes, cpus: int, nodes: int) -> Counts:
                 raise ValueError
             row, lost = np.zeros(shape[1], dtype=np.int64), 0
             for what, number, value in cells:
-                if what in (b"", b"m") and number == UNKNOWN_NODE:
+                if what in (b"", b"m", b"p") and number == UNKNOWN_NODE:
                     lost += value if what == b"" else 0
                 else:
                     row[_column(what, number, nodes, cpus)] += value
@@ -110,7 +116,8 @@ def _column(what: bytes, number: int, nodes: int, cpus: int) -> int:
         b"m": (nodes, nodes),
         b"c": (2 * nodes, cpus),
         b"w": (2 * nodes + cpus, 1),
-        b"r": (2 * nodes + cpus + 1, RECORDED),
+        b"p": (2 * nodes + cpus + 1, nodes),
+        b"r": (3 * nodes + cpus + 1, RECORDED),
     }[what]
     if not 0 <= number < count:
         raise ValueError
@@ -134,7 +141,7 @@ def _parse_row(line: bytes) -> tuple[int, int, bool, list[tuple[bytes, int, int]
     found = []
     for cell in cells:
         name, value = cell.split(b":")
-        what = name[:1] if name[:1] in (b"m", b"c", b"w", b"r") else b""
+        what = name[:1] if name[:1] in (b"m", b"c", b"w", b"r", b"p") else b""
         found.append((what, int(name[len(what) :]), int(value)))
     if any(value < 0 for _, _, value in found):
         raise ValueError

@@ -44,7 +44,8 @@ class LabRun(msgspec.Struct, kw_only=True):
     accesses: [cpu][node], in the order of `cpus` and `nodes`; local_share: of all accesses with a known node,
     0 when there are none; hop_cost: sum of accesses times distance (local counts 10); mean_distance: that per
     access; node_traffic: accesses to each node's memory; traffic_imbalance: the largest over the mean;
-    unknown: accesses to pages of no node; kernel: what the kernel counted meanwhile; seconds: in the guest;
+    unknown: accesses to pages of no node; polls: accesses by loops that only wait, which nothing else counts;
+    kernel: what the kernel counted meanwhile; seconds: in the guest;
     failed: the program did not exit with 0; said: the last line of its stderr then (comparisons only);
     applied: nlaunch's report.
 
@@ -71,6 +72,7 @@ class LabRun(msgspec.Struct, kw_only=True):
     traffic_imbalance: float
     unknown: int
     excluded: int
+    polls: int = 0
     migrated: int
     hint_faults: int
     kernel: dict[str, int]
@@ -189,6 +191,7 @@ def lab_run(
         traffic_imbalance=_over_mean(traffic),
         unknown=counts.unknown,
         excluded=counts.excluded,
+        polls=int(counts.polls.sum()),
         migrated=kernel.get("pgmigrate_success", 0),
         hint_faults=kernel.get("numa_hint_faults", 0),
         kernel=dict(kernel),

@@ -70,6 +70,7 @@ def _costs(run: LabRun) -> str:
         [
             f"local share {run.local_share:.1%} of {run.local + run.remote:,}",
             f"remote {run.remote:,}",
+            *([f"{run.polls:,} more by loops that only waited"] if run.polls else []),
             f"mean distance {run.mean_distance:.2f}",
             f"node imbalance {run.traffic_imbalance:.2f}",
             f"migrated {run.migrated:,} pages",

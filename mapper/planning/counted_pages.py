@@ -113,7 +113,7 @@ class CountedPages:
         pairs = touching_pairs(counts, shared, tables, len(rows))
         if counts.elsewhere is not None:
             pairs += counts.elsewhere
-        pairs = exchanged_pairs(pairs, self._pools)
+        pairs = exchanged_pairs(pairs, self._pools, self.tied)
         pairs += touching_pairs(counts, counts.all_accesses - shared, tables, len(rows))
         answer: Floats = self._roaming(pairs) @ one_hot(rows, nodes)
         return answer
@@ -126,7 +126,7 @@ class CountedPages:
 
     def near(self, rows: Nodes) -> Floats:
         """(N, N) how likely a thread is on the node where another, or itself, touched memory."""
-        return self._roaming(exchanged_pairs(np.equal.outer(rows, rows).astype(np.float64), self._pools))
+        return self._roaming(exchanged_pairs(np.equal.outer(rows, rows).astype(np.float64), self._pools, self.tied))
 
     def _roaming(self, pairs: Floats) -> Floats:
         """(N, N) the same where who goes from node to node has left what was its own."""

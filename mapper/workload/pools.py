@@ -87,10 +87,28 @@ def exchanged_vector(values: Floats, pools: Sequence[Nodes]) -> Floats:
     return answer
 
 
-def exchanged_pairs(pairs: Floats, pools: Sequence[Nodes]) -> Floats:
-    """(N, N) the same of what threads do with memory that others were first to touch, or they themselves:
-    what was a thread's own stays its own, whoever it is."""
-    return exchanged_matrix(pairs, pools) + np.diag(exchanged_vector(np.diag(pairs), pools))
+def exchanged_pairs(pairs: Floats, pools: Sequence[Nodes], tied: Sequence[int] | Nodes = ()) -> Floats:
+    """(N, N) the same of what threads (rows) do with memory that others were first to touch, or they themselves:
+    what was a thread's own stays its own, whoever it is.
+
+    tied: threads that touch what they touch in every run, as a first thread that sets up memory does.
+    """
+    rest = pairs.copy()
+    rest[:, list(tied)] = 0.0
+    free_of = [np.setdiff1d(pool, tied) for pool in pools]
+    own = exchanged_vector(np.diag(rest), [free for free in free_of if len(free)])
+    answer = exchanged_matrix(rest, pools) + np.diag(own)
+    for pool, free in zip(pools, free_of, strict=True):
+        for thread in np.intersect1d(pool, tied).tolist():  # its part is of those who may have touched it
+            answer[np.ix_(pool, free)] += answer[pool, thread][:, None] / max(len(free), 1)
+            answer[pool, thread] = 0.0
+    for thread in tied:
+        users = pairs[:, thread].copy()
+        for pool in pools:
+            others = pool[pool != thread]
+            users[others] = users[others].mean()
+        answer[:, thread] = users
+    return answer
 
 
 def exchanged_pages(

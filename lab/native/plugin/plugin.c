@@ -2,7 +2,9 @@
  * QEMU system-mode plugin: counts the memory accesses of user code by vcpu, task and node of the page.
  *
  * Only instructions in the user half of the address space carry a callback, so the kernel runs at QEMU's full
- * speed, but for a few of its instructions (kernel.c). The guest's agent commands the plugin through marks.h. Accesses wider than 8 bytes are counted as QEMU performs them, in parts of at most 8.
+ * speed, but for a few of its instructions (kernel.c). The guest's agent commands the plugin through marks.h. Accesses
+ * wider than 8 bytes are counted as QEMU performs them, in parts of at most 8. Those of loops that only wait are told
+ * apart (polls.h).
  *
  * Arguments: directory=PATH, where `calibration` and `counts` are written; samples=PATH, memory shared with the guest
  * for the sampler (none: no samples); those of the cache model, if caches are to be modelled; record=PERIOD, if the
@@ -12,6 +14,7 @@
 #include "exact.h"
 #include "kernel.h"
 #include "marks.h"
+#include "polls.h"
 #include "recording.h"
 #include "runtime.h"
 #include "samples.h"
@@ -99,6 +102,7 @@ static void command(unsigned vcpu, unsigned slot) {
     case MARK_CALIBRATED: calibrate(); break;
     case MARK_START:
         lab_rows_reset();
+        lab_polls_reset();
         lab_sharing_reset();
         if (lab_kernel.cached && calibrated) caches_empty(); /* so that every run finds the same */
         lab_kernel.counting =
@@ -144,6 +148,7 @@ static inline __attribute__((always_inline)) void count(unsigned vcpu, qemu_plug
     unsigned node = page ? lab_nodes_find(key) : NODE_UNKNOWN;
     uint64_t parts = qemu_access_parts(info);
     lab_rows_current[vcpu]->accesses[node] += parts;
+    lab_polls_access(vcpu, node, parts);
     bool store = qemu_plugin_mem_is_store(info), exact = own && node != NODE_UNKNOWN && lab_exact_counts(vcpu);
     struct lab_answer answer = {.level = LEVEL_UNKNOWN};
     if (lab_kernel.cached && node != NODE_UNKNOWN) answer = lab_lines_access(vcpu, key, store, node);
@@ -193,6 +198,7 @@ static void at_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *block) {
         return;
     }
     if (!calibrated && address < MARK_BOOT_CODE_END) return;
+    lab_polls_watch(block, instructions);
     for (size_t i = 0; i < instructions; i++) {
         struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(block, i);
         bool runtime = lab_runtime_code(&page, qemu_plugin_insn_haddr(instruction));

@@ -42,6 +42,7 @@ bool lab_rows_open(unsigned vcpus, bool lines) {
 
 static void clear(struct lab_row *row) {
     memset(row->accesses, 0, sizeof row->accesses);
+    memset(row->polls, 0, sizeof row->polls);
     row->loads = row->stores = 0;
     if (row->lines) memset(row->lines, 0, sizeof *row->lines);
 }
@@ -130,7 +131,10 @@ static void write_row(FILE *file, unsigned cpu, const struct lab_row *row) {
     if (total == 0) return;
     fprintf(file, "%u %" PRIx64 " %d", cpu, row->task, lab_rows_excluded(row->task));
     for (unsigned node = 0; node <= NODES_MAX; node++)
-        if (row->accesses[node]) fprintf(file, " %u:%" PRIu64, node, row->accesses[node]);
+        if (row->accesses[node] > row->polls[node])
+            fprintf(file, " %u:%" PRIu64, node, row->accesses[node] - row->polls[node]);
+    for (unsigned node = 0; node <= NODES_MAX; node++)
+        if (row->polls[node]) fprintf(file, " p%u:%" PRIu64, node, row->polls[node]);
     if (row->lines) write_lines(file, row->lines);
     if (row->loads || row->stores) write_recorded(file, row);
     fputc('\n', file);
@@ -152,7 +156,7 @@ void lab_rows_end_stage(unsigned vcpu) {
 }
 
 void lab_rows_write(FILE *file) {
-    fputs("numaplan-lab-counts 3\n", file);
+    fputs("numaplan-lab-counts 4\n", file);
     if (log_file && !fflush(log_file)) fwrite(log_text, 1, log_bytes, file);
     for (unsigned v = 0; v < table_count; v++) {
         write_row(file, tables[v].cpu, &tables[v].rest);

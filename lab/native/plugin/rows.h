@@ -22,6 +22,7 @@ struct lab_lines {
 struct lab_row {
     uint64_t task; /* the guest kernel's address of the task: opaque, unique among living tasks */
     uint64_t accesses[NODES_MAX + 1];
+    uint64_t polls[NODES_MAX + 1]; /* those of them that only waited (polls.h) */
     uint64_t loads, stores;  /* of a recording (recording.h) */
     struct lab_lines *lines; /* NULL without caches */
 };
