@@ -30,12 +30,12 @@ Counted = NDArray[np.int64]
 class Counts(NamedTuple):
     """What was counted; rows follow `cpus` (ascending, C of them).
 
-    counted: (C, K + K + C + 1 + K + RECORDED) of the program: accesses by node, those that reached memory by
-    node, lines taken by cpu, accesses waited for, polls by node, and what recordings count; tasks: the same of each of its
-    tasks, by the kernel's address of it, ascending; stages: the same cut where a task ended or became another
-    program (as many parts as times, and one for what came after; none of tasks that did neither while the
-    kernel was traced); unknown: the program's accesses to pages of no known node; excluded: all accesses of
-    the agent and of the launcher.
+    counted: (C, K + K + C + 1 + K + RECORDED) of the program: accesses by node, those that reached memory
+    by node, lines taken by cpu, accesses waited for, polls by node, and what recordings count; tasks: the
+    same of each of its tasks, by the kernel's address of it, ascending; stages: the same cut where a task
+    ended or became another program (as many parts as times, and one for what came after; none of tasks
+    that did neither while the kernel was traced); unknown: the program's accesses to pages of no known
+    node; excluded: all accesses of the agent and of the launcher.
     """
 
     nodes: int

@@ -126,7 +126,9 @@ class CountedPages:
 
     def near(self, rows: Nodes) -> Floats:
         """(N, N) how likely a thread is on the node where another, or itself, touched memory."""
-        return self._roaming(exchanged_pairs(np.equal.outer(rows, rows).astype(np.float64), self._pools, self.tied))
+        return self._roaming(
+            exchanged_pairs(np.equal.outer(rows, rows).astype(np.float64), self._pools, self.tied)
+        )
 
     def _roaming(self, pairs: Floats) -> Floats:
         """(N, N) the same where who goes from node to node has left what was its own."""

@@ -88,20 +88,20 @@ def exchanged_vector(values: Floats, pools: Sequence[Nodes]) -> Floats:
 
 
 def exchanged_pairs(pairs: Floats, pools: Sequence[Nodes], tied: Sequence[int] | Nodes = ()) -> Floats:
-    """(N, N) the same of what threads (rows) do with memory that others were first to touch, or they themselves:
+    """(N, N) the same of what threads (rows) do with memory that others, or they themselves, touched first:
     what was a thread's own stays its own, whoever it is.
 
     tied: threads that touch what they touch in every run, as a first thread that sets up memory does.
     """
-    rest = pairs.copy()
-    rest[:, list(tied)] = 0.0
-    free_of = [np.setdiff1d(pool, tied) for pool in pools]
-    own = exchanged_vector(np.diag(rest), [free for free in free_of if len(free)])
-    answer = exchanged_matrix(rest, pools) + np.diag(own)
-    for pool, free in zip(pools, free_of, strict=True):
-        for thread in np.intersect1d(pool, tied).tolist():  # its part is of those who may have touched it
-            answer[np.ix_(pool, free)] += answer[pool, thread][:, None] / max(len(free), 1)
-            answer[pool, thread] = 0.0
+    answer = exchanged_matrix(pairs, pools) + np.diag(np.diag(pairs))
+    for pool in pools:
+        free, others = np.setdiff1d(pool, tied), np.setdiff1d(np.arange(len(pairs)), pool)
+        own, shared = float(pairs[free, free].sum()), float(pairs[np.ix_(pool, free)].sum())
+        if not len(free):
+            continue
+        answer[np.ix_(pool, free)] = (shared - own) / (len(free) * max(len(pool) - 1, 1))
+        answer[free, free] = own / len(free)
+        answer[np.ix_(others, free)] = pairs[np.ix_(others, free)].mean(axis=1, keepdims=True)
     for thread in tied:
         users = pairs[:, thread].copy()
         for pool in pools:

@@ -39,6 +39,16 @@ def test_nothing_else_is_counted(four_nodes: SharedGuest) -> None:
     assert 10_000 < sum(map(sum, result["accesses"])) < 1_000_000
 
 
+def test_accesses_of_loops_that_only_wait_are_told_apart(four_nodes: SharedGuest) -> None:
+    looks, rounds = 50_000, 1_000
+    result = four_nodes.run(guest_program("waits"), looks, rounds)
+    assert result["polls"] == looks - 1  # before the first pause nothing says that it waits
+    plain = four_nodes.run(guest_program("waits"), 0, rounds)
+    assert plain["polls"] == 0
+    counted, without = (run["local"] + run["remote"] for run in (result, plain))
+    assert 40 * rounds <= without and abs(counted - without) < rounds
+
+
 def test_no_names_are_recorded(four_nodes: SharedGuest, tmp_path: Path) -> None:
     """The kernel would change its scheduler for that; QEMU can go on with what stood there, and hang."""
     with (tmp_path / "names").open("w+b") as names:

@@ -48,6 +48,14 @@ def test_counts_by_cpu_task_and_node() -> None:
     assert (counts.unknown, counts.excluded) == (4, 1000)
 
 
+def test_polls_are_counted_apart() -> None:
+    counts = parse_counts(EXAMPLE.replace(b" 1:5\n", b" 1:5 p0:7 p64:2\n"), 4, 2)
+    assert counts.accesses.tolist() == [[70, 30], [0, 5], [11, 0], [0, 0]]
+    assert counts.polls.tolist() == [[0, 0], [7, 0], [0, 0], [0, 0]]
+    assert counts.unknown == 4
+    assert example_run(EXAMPLE.replace(b" 1:5\n", b" 1:5 p0:7\n")).polls == 7
+
+
 def test_what_left_the_caches_is_counted_by_node_and_by_cpu() -> None:
     counts = parse_counts(CACHED, 4, 2)
     assert counts.accesses.tolist() == [[70, 30], [0, 0], [0, 0], [0, 0]]

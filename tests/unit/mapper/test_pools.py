@@ -46,6 +46,17 @@ def test_what_a_thread_allocated_itself_stays_its_own() -> None:
     assert np.diag(exchanged_pairs(pairs, [POOL])).tolist() == [0, 3, 3, 3]
 
 
+def test_what_one_sets_up_for_its_pool_it_sets_up_in_every_run() -> None:
+    pool = np.arange(4)
+    pairs = np.array([[5.0, 1, 0, 2], [9, 3, 0, 0], [3, 0, 3, 1], [6, 2, 1, 3]])
+    found = exchanged_pairs(pairs, [pool], tied=[0])
+    assert found[:, 0].tolist() == [5, 6, 6, 6]  # who uses it may be exchanged, who touched it first not
+    assert np.diag(found)[1:].tolist() == [3, 3, 3]
+    assert found[:, 1:].sum() == pytest.approx(pairs[:, 1:].sum())
+    assert np.ptp(found[1:, 1:][~np.eye(3, dtype=bool)]) == pytest.approx(0)
+    assert exchanged_pairs(pairs, [pool])[:, 0].tolist() != found[:, 0].tolist()
+
+
 def test_pages_of_a_large_region_that_a_pool_uses_stand_for_each_other() -> None:
     page = np.arange(4096)
     key = RegionKey(kind="heap", name="r", bytes=4096 * 4096)

@@ -72,6 +72,20 @@ def test_who_sets_up_memory_alone_keeps_its_node_though_it_is_of_a_pool() -> Non
     assert all(len(thread.cpus) == 8 for thread in threads[1:])
 
 
+def test_of_a_pool_that_uses_what_one_of_it_set_up_few_have_a_seat_beside_it() -> None:
+    work = workload(8, users=[list(range(8))], keeps=False)
+    assert work.pages is not None and work.pages.before is not None
+    begun = 2000 * work.pages.before
+    pages = replace(work.pages, before=begun, missed_before=begun / 5, toucher=0 * work.pages.thread)
+    found = CountedPages(pages, [np.arange(8)], work.threads)
+    assert found.tied.tolist() == [0]
+    rows = np.repeat(np.arange(4), 2)
+    traffic = found.first_touch_traffic(rows, 4)
+    assert traffic[1:, 1:].sum() == 0  # all of it is beside the first thread
+    near = found.near(rows)[1:, 0]
+    assert near.tolist() == pytest.approx([1 / 7] * 7)  # one of seven shares its node
+
+
 def test_who_goes_from_node_to_node_leaves_what_was_its_own() -> None:
     pool = np.arange(4)
     work = workload(users=[list(range(4))], keeps=False)
