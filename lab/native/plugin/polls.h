@@ -12,8 +12,8 @@
 #define POLL_ACCESSES 8 /* at most, from one pause to the next */
 
 struct lab_polls {
-    _Alignas(64) unsigned seen;    /* accesses since the last pause; more than there is room for: not a loop that waits */
-    uint8_t node[POLL_ACCESSES];   /* of each */
+    _Alignas(64) unsigned seen; /* accesses since the last pause; more than there is room for: not a loop that waits */
+    uint8_t node[POLL_ACCESSES]; /* of each */
 };
 extern struct lab_polls lab_polls[VCPUS_MAX]; /* only the vcpu's thread touches its own */
 
