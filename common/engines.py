@@ -1,8 +1,9 @@
 """Where work is done in pieces: engines are `concurrent.futures.Executor`s, and nothing else."""
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, as_completed
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
@@ -13,6 +14,8 @@ Answer = TypeVar("Answer")
 
 _KNOWN = "take local:N, dask:ADDRESS, dask:SCHEDULER_FILE or mpi"
 _CONNECT_S = 10
+_LOOK_S = 5  # where nothing is done for so long, somebody looks whether there are workers
+_MPI_START = "start it with its workers: mpirun -n 5 python -m mpi4py.futures -m numaplan plan …"
 _TRIES = 2  # of a pool whose worker dies: another one goes on with what is left
 
 
@@ -53,9 +56,10 @@ def run_all(
         left = [number for number in range(len(items)) if number not in answers]
         if not left:
             break
-        with _executor(engine, len(left), alone=bool(again)) as executor:
+        with _executor(engine, len(left), alone=bool(again)) as (executor, has_workers):
             _run(
                 executor,
+                has_workers,
                 call,
                 {number: items[number] for number in left},
                 answers,
@@ -64,7 +68,7 @@ def run_all(
     left = [number for number in range(len(items)) if number not in answers]
     if left:
         raise NotSoError(
-            f"workers of {engine} died: {len(left)} of {len(items)} pieces of work are lost,"
+            f"workers of {engine} died or are missing: {len(left)} of {len(items)} pieces of work are lost,"
             f" first number {left[0] + 1}",
             "give them more memory, or take another --engine",
         )
@@ -73,12 +77,16 @@ def run_all(
 
 def _run(
     executor: Executor,
+    has_workers: Callable[[], bool],
     call: Callable[[Item], Answer],
     items: dict[int, Item],
     answers: dict[int, Answer],
     done: Callable[[], None],
 ) -> None:
-    """What can be done by the executor, into `answers`; what its workers took with them is missing there."""
+    """What can be done by the executor, into `answers`; what its workers took with them is missing there.
+
+    So is what was left when there was no worker any more.
+    """
     waiting: dict[Future[Answer], int] = {}
     try:
         for number, item in items.items():
@@ -86,14 +94,18 @@ def _run(
     except Exception as error:
         if not _is_loss(error):
             raise
+    left, idle = set(waiting), 0
     try:
-        for future in as_completed(waiting):
-            try:
-                answers[waiting[future]] = future.result()
-                done()
-            except BaseException as error:
-                if not _is_loss(error):
-                    raise
+        while left and idle < 2:
+            finished, left = wait(left, _LOOK_S, FIRST_COMPLETED)
+            idle = 0 if finished or has_workers() else idle + 1
+            for future in finished:
+                try:
+                    answers[waiting[future]] = future.result()
+                    done()
+                except BaseException as error:
+                    if not _is_loss(error):
+                        raise
     finally:
         for future in waiting:
             future.cancel()
@@ -108,17 +120,24 @@ def _is_loss(error: BaseException) -> bool:
 
 
 @contextmanager
-def _executor(engine: str, pieces: int, *, alone: bool) -> Iterator[Executor]:
-    """alone: not in this process, as the work may end whoever does it."""
+def _executor(engine: str, pieces: int, *, alone: bool) -> Iterator[tuple[Executor, Callable[[], bool]]]:
+    """An engine, and what says whether it has workers.
+
+    alone: not in this process, as the work may end whoever does it.
+    """
     kind, _, rest = engine.partition(":")
     with ExitStack() as stack:
         if kind == "local":
             count = min(int(rest or len(os.sched_getaffinity(0))), pieces)
-            yield _Here() if count <= 1 and not alone else stack.enter_context(_pool(count))
+            yield _Here() if count <= 1 and not alone else stack.enter_context(_pool(count)), _always
         elif kind == "dask":
             yield _dask(rest, stack)
         else:
-            yield _mpi(stack)
+            yield _mpi(stack), _always
+
+
+def _always() -> bool:
+    return True
 
 
 def _pool(count: int) -> Executor:
@@ -129,7 +148,9 @@ def _pool(count: int) -> Executor:
     return ProcessPoolExecutor(count, mp_context=get_context("spawn"))
 
 
-def _dask(where: str, stack: ExitStack) -> Executor:
+def _dask(where: str, stack: ExitStack) -> tuple[Executor, Callable[[], bool]]:
+    import logging
+
     try:
         import distributed
     except ImportError as error:
@@ -137,6 +158,9 @@ def _dask(where: str, stack: ExitStack) -> Executor:
     place = {"address": where} if "://" in where or ":" in where else {"scheduler_file": where}
     if "scheduler_file" in place and not os.path.isfile(where):  # noqa: PTH113 (Dask would wait for it)
         raise UsageError(f"--engine dask:{where}: no such file", "give the scheduler's address, or its file")
+    for name in list(logging.root.manager.loggerDict):  # what matters is said here
+        if name.partition(".")[0] == "distributed":
+            logging.getLogger(name).disabled = True
     connect: Any = distributed.Client
     try:
         client = connect(**place, timeout=_CONNECT_S, set_as_default=False)
@@ -146,13 +170,21 @@ def _dask(where: str, stack: ExitStack) -> Executor:
         ) from error
     stack.callback(client.close)
     executor: Executor = client.get_executor(pure=False)
-    return executor
+
+    def has_workers() -> bool:
+        try:
+            return bool(client.scheduler_info()["workers"])
+        except Exception:  # as above
+            return False
+
+    return executor, has_workers
 
 
 def _mpi(stack: ExitStack) -> Executor:
-    try:
-        from mpi4py.futures import MPIPoolExecutor
-    except ImportError as error:
-        raise MachineLacksError("mpi4py is not installed here", "pip install mpi4py") from error
+    """The ranks that `python -m mpi4py.futures` keeps: to have MPI start some hangs where it cannot."""
+    if "mpi4py.futures" not in sys.orig_argv:
+        raise UsageError("--engine mpi: MPI started no workers", _MPI_START)
+    from mpi4py.futures import MPIPoolExecutor
+
     executor: Executor = stack.enter_context(MPIPoolExecutor())
     return executor

@@ -1,7 +1,5 @@
 """`nmap plan job/`: the same bytes on every engine, unlike hosts, and what it says."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -11,7 +9,7 @@ from benchmarks.job_instances import halo, make_job
 from numaplan.machine import Cluster
 from numaplan.mapper import JobPlan
 from numaplan.mapper.commands.main import main
-from tests.support.commands import clean_environment, one_line_error, run, succeed
+from tests.support.commands import succeed
 
 
 @pytest.fixture(scope="module")
@@ -64,47 +62,6 @@ def test_processes_give_the_same_bytes(job: Path, tmp_path: Path) -> None:
     )
 
 
-# However busy the machine is: whoever waits for a connection waits long.
-DASK = """
-import sys
-from pathlib import Path
-from distributed import LocalCluster
-from numaplan.common import engines
-from numaplan.mapper.commands.main import main
-
-engines._CONNECT_S = 300
-if __name__ == "__main__":
-    where = {"processes": False, "protocol": "tcp://", "host": "127.0.0.1", "dashboard_address": None}
-    with LocalCluster(n_workers=2, threads_per_worker=1, **where) as hosts:
-        Path("address").write_text(hosts.scheduler_address)
-        words = ["--cluster", sys.argv[2], "-o", "dask.json", "--engine", f"dask:{hosts.scheduler_address}"]
-        code = main(["plan", sys.argv[1], *words])
-    sys.exit(code)
-"""
-PATIENT = {
-    "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "300s",
-    "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "300s",
-}
-
-
-def test_dask_gives_the_same_bytes(job: Path, tmp_path: Path) -> None:
-    pytest.importorskip("distributed")
-    (tmp_path / "call.py").write_text(DASK)
-    done = subprocess.run(
-        [sys.executable, "call.py", str(job), CLUSTER],
-        cwd=tmp_path,
-        env={**clean_environment(), **PATIENT},
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    assert (tmp_path / "dask.json").read_bytes() == planned(job, tmp_path / "a", "--engine", "local:1")
-    # The scheduler of a moment ago is gone.
-    address = (tmp_path / "address").read_text()
-    gone = run("nmap", "plan", job, "--cluster", CLUSTER, "--engine", f"dask:{address}", "-o", tmp_path / "b")
-    assert "no scheduler answers" in one_line_error(gone, "nmap", 3)
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -112,6 +69,7 @@ def test_dask_gives_the_same_bytes(job: Path, tmp_path: Path) -> None:
         (("--cluster", CLUSTER, "--engine", "ray"), "no such engine"),
         (("--cluster", CLUSTER, "--engine", "local:0"), "no such engine"),
         (("--cluster", CLUSTER, "--engine", "dask:nothing.json"), "no such file"),
+        (("--cluster", CLUSTER, "--engine", "mpi"), "mpirun -n 5 python -m mpi4py.futures -m numaplan"),
         (("--cluster", CLUSTER, "--machine", "2x4"), "--machine with --cluster"),
         (("--cluster", CLUSTER, "--from", "1s"), "--from with --cluster"),
         (("--cluster", CLUSTER, "--method", "magic"), "magic"),
