@@ -1,12 +1,14 @@
 """Makes one matrix of what was counted in blocks of several kinds, and says how far it can be trusted."""
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 ROUNDING = 1e-9  # correlations that come of the order in which is summed: such halves do not agree at all
+UNRELIABLE = 1e-3  # weight of a layer whose halves do not agree at all
 
 Matrix = NDArray[np.float64]
 
@@ -67,13 +69,18 @@ def split_half(first: Matrix, second: Matrix) -> float:
 
 
 def combine(layers: Sequence[Layer]) -> Communication:
-    """The mean of the transfers of all layers, each scaled to the events of the layer that has most."""
+    """The transfers of all layers, each scaled to the events of the layer that has most, and weighted.
+
+    A layer weighs as much as its events are reliable: where samples are few, those of small blocks, or of
+    large ones, may be chance.
+    """
     threads = layers[0].transfers.shape[1]
     sums = np.array([layer.transfers.sum() for layer in layers])
     if not sums.any():
         empty = np.zeros((threads, threads))
         return Communication(empty, empty.copy(), 0.0, 0, {layer.name: 0.0 for layer in layers})
-    weights: Matrix = (sums > 0) / np.count_nonzero(sums)
+    weights: Matrix = (sums > 0) * np.array([_reliability(layer.events) + UNRELIABLE for layer in layers])
+    weights /= weights.sum()
     events = max(layer.events.sum() for layer in layers) / 2
     groups: Matrix = np.zeros_like(layers[0].transfers)
     for weight, layer, total in zip(weights, layers, sums, strict=True):
@@ -87,6 +94,21 @@ def combine(layers: Sequence[Layer]) -> Communication:
         events=int(events),
         weights={layer.name: float(weight) for layer, weight in zip(layers, weights, strict=True)},
     )
+
+
+def _reliability(groups: Matrix) -> float:
+    """How well half of the groups agree with the others, 0..1: the mean of all ways to halve them."""
+    count, total = len(groups), groups.sum(axis=0)
+    halves = (groups[[0, *others]].sum(axis=0) for others in combinations(range(1, count), count // 2 - 1))
+    return _whole_agreement(float(np.mean([split_half(half, total - half) for half in halves])))
+
+
+def _whole_agreement(halves: float) -> float:
+    """How well all samples would agree with as many others, where half of them agree with the rest by `halves`.
+
+    After Spearman and Brown.
+    """
+    return 2 * halves / (1 + halves)
 
 
 def _standard_error(layers: Sequence[Layer], weights: Matrix, total: float) -> Matrix:
@@ -120,6 +142,4 @@ def _confidence(agreement: Matrix, weights: Matrix, groups: Matrix) -> float:
     if groups.shape[1] == 2:
         return 1.0
     halves = split_half(groups[0::2].sum(axis=0), groups[1::2].sum(axis=0))
-    # Half of the samples agree with the other half by `halves`; all of them with as many others by more.
-    noise = 2 * halves / (1 + halves)
-    return float(np.sqrt(weights @ agreement @ weights) * noise)
+    return float(np.sqrt(weights @ agreement @ weights) * _whole_agreement(halves))

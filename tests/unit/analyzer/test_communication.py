@@ -9,6 +9,7 @@ from hypothesis import example, given, strategies as st
 
 from numaplan.analyzer import RULES, CommunicationCounter, communication_matrix, measure
 from numaplan.analyzer.communication.blocks import BlockCounter
+from numaplan.analyzer.communication.combining import Layer, combine
 from numaplan.common import UsageError
 
 THREADS = 5
@@ -265,13 +266,37 @@ def test_misuse_is_said() -> None:
         communication_matrix(one[:0], one[:0], one[:0], one[:0], threads=0)
 
 
-# Added after the figures below were reached, and harder: their mean is not asserted yet.
-NEWER = ("ocean-258-16.npz", "water-sp-16.npz")
+def test_what_is_chance_among_blocks_of_a_size_weighs_little() -> None:
+    """Two layers of as many events, each a ring's; one sees it in all parts of the run, one others each time."""
+    near = np.roll(np.eye(12), 1, axis=1) + np.roll(np.eye(12), -1, axis=1)
+    rng = np.random.default_rng(1)
+    chance = np.array([near[np.ix_(order, order)] for order in (rng.permutation(12) for _ in range(8))])
+    steady = np.repeat(near[None], 8, axis=0)
+    found = combine([Layer("steady", steady, steady), Layer("chance", chance, chance)])
+    assert found.weights["steady"] > 3 * found.weights["chance"]
+    nothing = np.zeros_like(chance)
+    alone = combine([Layer("chance", chance, chance), Layer("empty", nothing, nothing)])
+    assert alone.weights == {"chance": 1.0, "empty": 0.0}
+
+
+def test_every_tenth_sample_still_tells_who_communicates(shared_fixtures: Path) -> None:
+    found = []
+    for path in sorted((shared_fixtures / "traces").glob("*.npz")):
+        data = np.load(path)
+        exact, keep = data["exact_write_app"], ~data["stack"]
+        thread = data["thread"][keep]
+        chosen = np.zeros(len(thread), bool)
+        for one in range(len(exact)):
+            chosen[np.flatnonzero(thread == one)[::10]] = True
+        columns = [data[name][keep][chosen] for name in ("thread", "addr", "is_write", "time")]
+        upper = np.triu_indices(len(exact), 1)
+        matrix = communication_matrix(*columns, threads=len(exact))
+        found.append(float(np.corrcoef(matrix[upper], exact[upper])[0, 1]))
+    assert np.mean(found) >= 0.863
 
 
 def test_real_codes_correlate_with_their_exact_matrices(shared_fixtures: Path) -> None:
     found: dict[str, list[float]] = {"best": [], "last_writer": [], "same_line": []}
-    newer: list[float] = []
     for path in sorted((shared_fixtures / "traces").glob("*.npz")):
         data = np.load(path)
         exact, keep = data["exact_write_app"], ~data["stack"]
@@ -279,12 +304,8 @@ def test_real_codes_correlate_with_their_exact_matrices(shared_fixtures: Path) -
         upper = np.triu_indices(len(exact), 1)
         for rule, values in found.items():
             matrix = communication_matrix(*columns, threads=len(exact), rule=rule)
-            correlation = float(np.corrcoef(matrix[upper], exact[upper])[0, 1])
-            if path.name not in NEWER:
-                values.append(correlation)
-            elif rule == "best":
-                newer.append(correlation)
-    assert np.mean(found["best"]) >= 0.92
-    assert min(found["best"] + newer) >= 0.75
+            values.append(float(np.corrcoef(matrix[upper], exact[upper])[0, 1]))
+    assert np.mean(found["best"]) >= 0.93
+    assert min(found["best"]) >= 0.75
     assert np.mean(found["best"]) > np.mean(found["last_writer"]) + 0.1
     assert np.mean(found["best"]) > np.mean(found["same_line"]) + 0.1
