@@ -104,7 +104,7 @@ def _reliability(groups: Matrix) -> float:
 
 
 def _whole_agreement(halves: float) -> float:
-    """How well all samples would agree with as many others, where half of them agree with the rest by `halves`.
+    """How well all samples would agree with as many others, as half of them do by `halves` with the rest.
 
     After Spearman and Brown.
     """

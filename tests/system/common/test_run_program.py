@@ -37,6 +37,7 @@ def test_an_interrupt_before_the_exec_is_not_lost(tmp_path: Path) -> None:
         assert ours.wait(PATIENCE_S) == 128 + signal.SIGINT
 
 
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
 def test_an_error_of_what_is_done_at_the_start_is_not_the_programs() -> None:
     def started(_pid: int) -> None:
         raise OSError("no journal")

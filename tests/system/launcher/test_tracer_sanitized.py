@@ -22,7 +22,12 @@ from tests.support.programs import REPOSITORY, sanitized
 from tests.support.waiting import PATIENCE_S, until
 from tests.system.launcher.test_native_sanitized import mutated
 
-pytestmark = pytest.mark.system
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.filterwarnings(
+        "ignore:subprocess .* is still running:ResourceWarning"
+    ),  # a tracer is never waited for
+]
 PLAN = plan_of_threads([("p0", "0"), ("p0", "0.1"), ("p0.1", "0"), ("p0.2", "0"), ("p0.2", "0.1")])
 
 

@@ -94,8 +94,8 @@ def test_a_summary_that_cannot_be_written_is_said_before_the_program_runs(tmp_pa
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_trace_that_is_being_written_is_finished(number: int, tmp_path: Path) -> None:
     """Also when a batch system says that the time is up, or the terminal has gone."""
-    program = "import sys\nfor _ in range(20000): sys.stdout.write('')\nprint('done', flush=True)"
-    words = ["record", "--backend", "emulate", "--period", "2", "--", sys.executable, "-c", program]
+    program = "import sys\nfor _ in range(2000): sys.stdout.write('')\nprint('done', flush=True)"
+    words = ["record", "--backend", "emulate", "--period", "8", "--", sys.executable, "-S", "-c", program]
     process = subprocess.Popen(
         [BIN / "nprof", *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

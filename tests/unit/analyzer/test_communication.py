@@ -267,7 +267,7 @@ def test_misuse_is_said() -> None:
 
 
 def test_what_is_chance_among_blocks_of_a_size_weighs_little() -> None:
-    """Two layers of as many events, each a ring's; one sees it in all parts of the run, one others each time."""
+    """Two layers of as many events; one sees the same ring in all parts of the run, one others each time."""
     near = np.roll(np.eye(12), 1, axis=1) + np.roll(np.eye(12), -1, axis=1)
     rng = np.random.default_rng(1)
     chance = np.array([near[np.ix_(order, order)] for order in (rng.permutation(12) for _ in range(8))])

@@ -146,7 +146,7 @@ def test_the_command_gives_matrices_of_phases(tmp_path: Path, capsys: pytest.Cap
     document = msgspec.json.decode(capsys.readouterr().out)
     assert all(np.shape(phase["comm"]) == (THREADS, THREADS) for phase in document["phases"])
     assert len(document["partner_changes_ns"]) == 1
-    rows = list(csv.reader((tmp_path / "csv" / "comm-phase-1.csv").open()))
+    rows = list(csv.reader((tmp_path / "csv" / "comm-phase-1.csv").read_text().splitlines()))
     assert np.allclose(np.array(rows, float), document["phases"][0]["comm"], rtol=1e-8)
     parts = document["stretches"]
     (border,) = document["partner_changes_ns"]

@@ -150,11 +150,13 @@ def test_seconds_are_the_programs_accesses(tmp_path: Path) -> None:
     stop.set()
     assert system.wait(stop, 1.0)
     ours.close()
+    agent.join()
+    theirs.close()
 
 
 def test_a_run_that_ends_ends_the_waiting_for_an_answer() -> None:
-    ours, _theirs = socket.socketpair()
+    ours, theirs = socket.socketpair()
     stop = threading.Event()
     stop.set()
-    with pytest.raises(MachineLacksError, match="has ended"):
+    with ours, theirs, pytest.raises(MachineLacksError, match="has ended"):
         Link(ours, stop).greet()
