@@ -93,7 +93,7 @@ def test_vectors_are_computed_as_here(uncounted: Guest) -> None:
 
 def test_json_alone_on_stdout_and_counts_of_what_does_not_end(lab: Path, tmp_path: Path) -> None:
     counts = tmp_path / "counts.csv"
-    words = ["run", "-m", "2x2", "--json", "--counts", counts, "--timeout", "10", "--", "sh", "-c"]
+    words = ["run", "-m", "2x2", "--json", "--counts", counts, "--timeout", "5", "--", "sh", "-c"]
     done = nlab(lab, *words, "trap '' TERM; echo begun; sleep 1000 & sleep 1000")
     assert done.returncode == 124
     result = msgspec.json.decode(done.stdout)
@@ -101,7 +101,7 @@ def test_json_alone_on_stdout_and_counts_of_what_does_not_end(lab: Path, tmp_pat
     assert result["exit_code"] == 124
     assert result["cpus"] == [0, 1, 2, 3]
     assert result["nodes"] == [0, 1]
-    assert b"begun\n" in done.stderr and b"ended after 10 s" in done.stderr
+    assert b"begun\n" in done.stderr and b"ended after 5 s" in done.stderr
     rows = [list(map(int, line.split(","))) for line in counts.read_text().splitlines()[1:]]
     assert sum(row[3] for row in rows if row[1] == row[2]) == result["local"]
     assert sum(row[3] for row in rows if row[1] != row[2]) == result["remote"]

@@ -37,7 +37,7 @@ def test_samples_tell_who_touches_what_where(two_nodes: SharedGuest, tmp_path: P
     They are run again and again, and each time make fewer samples than a ring has room for: however slowly
     samples are taken, none is lost.
     """
-    period, accesses, times = 1009, 3_000_000, 10
+    period, accesses, times = 1009, 3_000_000, 4
     near, far = ([guest_program("known"), cpu, 0, accesses] for cpu in (1, 2))
     samples, counted, _ = sample(two_nodes, tmp_path / "stream", period, times, *near, "--", *far)
     assert samples.lost == 0
@@ -58,7 +58,7 @@ def test_samples_tell_who_touches_what_where(two_nodes: SharedGuest, tmp_path: P
 
 def test_what_finds_no_room_is_counted(two_nodes: SharedGuest, tmp_path: Path) -> None:
     """Far more samples than the ring holds, taken once at the end: those that are gone are known."""
-    period, accesses = 16, 24_000_000
+    period, accesses = 16, 12_000_000
     words = [guest_program("known"), 0, 1, accesses]
     samples, counted, everything = sample(two_nodes, tmp_path / "stream", period, 0, *words)
     assert samples.lost > 100_000
