@@ -10,6 +10,7 @@ from numaplan.lab.runs.session import Request, open_session
 from tests.support.guests import SharedGuest, guest_program, silent
 
 pytestmark = pytest.mark.lab
+SMALL = (8, 2048, 100)  # of the stencil: threads, cells, iterations
 
 ACCESSES = 10_000_000  # so that the 30,000 of a start are less than half a percent
 NODES, PER_NODE = 4, 2
@@ -66,7 +67,7 @@ def test_runs_of_a_pinned_program_agree(four_nodes: SharedGuest) -> None:
 
 
 def test_threads_add_up_to_the_whole(four_nodes: SharedGuest) -> None:
-    result = four_nodes.run(guest_program("stencil"))
+    result = four_nodes.run(guest_program("stencil"), *SMALL)
     threads = {thread["path"]: thread for thread in result["threads"]}
     assert set(threads) == {"0"} | {f"0.{k}" for k in range(1, 8)}
     total = sum(sum(thread["accesses"]) for thread in threads.values())
@@ -76,10 +77,10 @@ def test_threads_add_up_to_the_whole(four_nodes: SharedGuest) -> None:
 
 
 def test_interleave_spreads_pages_and_compact_binds_threads(four_nodes: SharedGuest) -> None:
-    spread = four_nodes.run(guest_program("stencil"), config="interleave")
+    spread = four_nodes.run(guest_program("stencil"), *SMALL, config="interleave")
     assert spread["traffic_imbalance"] < 1.2
     for config, cpus in (("compact", range(8)), ("scatter", (0, 2, 4, 6, 1, 3, 5, 7))):
-        bound = four_nodes.run(guest_program("stencil"), config=config)
+        bound = four_nodes.run(guest_program("stencil"), *SMALL, config=config)
         # Each thread that the main thread makes is on its cpu from its first instruction to its last.
         homes = {thread["path"]: set(thread["cpus"]) for thread in bound["threads"]}
         del homes["0"]  # it was born before it was the program

@@ -188,14 +188,14 @@ def test_a_plan_halves_remote_accesses_and_the_gate_sees_it(
     needs("qemu-x86_64")
     trace, plan = tmp_path / "trace.db", tmp_path / "plan.json"
     junit, page = tmp_path / "junit.xml", tmp_path / "page.html"
-    stencil = guest_program("stencil")
-    succeed("nprof", "record", "--backend", "emulate", "-o", trace, "--", stencil)
+    stencil = (guest_program("stencil"), "8", "2048", "100")
+    succeed("nprof", "record", "--backend", "emulate", "-o", trace, "--", *stencil)
     succeed("nmap", "plan", trace, "--machine", "4x2", "-o", plan)
     words = ["compare", "-m", "4x2", "--plan", plan, "--configs", "default,no-autonuma,plan", "--repeat", "1"]
     gates = ["plan.remote <= 0.5 * default.remote", "plan.remote <= 50% * no-autonuma.remote"]
     for gate in (*gates, "default.local_share > 2"):
         words += ["--gate", gate]
-    done = nlab(lab, *words, "--junit", junit, "--html", page, "--json", "--", stencil)
+    done = nlab(lab, *words, "--junit", junit, "--html", page, "--json", "--", *stencil)
     assert done.returncode == 1
     assert b"default.local_share > 2" in done.stderr and b"does not hold" in done.stderr
     result = msgspec.json.decode(done.stdout)
@@ -206,7 +206,7 @@ def test_a_plan_halves_remote_accesses_and_the_gate_sees_it(
     assert planned["applied"]["ok"]
     assert ElementTree.parse(junit).getroot()[0].get("failures") == "1"
     assert b"no-autonuma" in page.read_bytes()
-    run = four_nodes.run(lab / "nlaunch", "--plan", plan, "--quiet", stencil)
+    run = four_nodes.run(lab / "nlaunch", "--plan", plan, "--quiet", *stencil)
     # Neither nlaunch itself nor what its child did before it became the program is counted.
     assert [thread["path"] for thread in run["threads"]] == ["0", *(f"0.{k}" for k in range(1, 8))]
     total = run["local"] + run["remote"]
