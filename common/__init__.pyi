@@ -55,4 +55,4 @@ from .setting_up import (
     one_setup_at_a_time as one_setup_at_a_time,
     output_of as output_of,
 )
-from .temporary import temporary_folder as temporary_folder
+from .temporary import swept_folder as swept_folder, temporary_folder as temporary_folder

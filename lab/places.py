@@ -1,17 +1,12 @@
 """Where the lab's files are: the user's cache folder, and the native parts beside the package."""
 
 import os
-import re
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from numaplan.common import MachineLacksError, cache_folder as user_cache, native_part, temporary_folder
+from numaplan.common import MachineLacksError, cache_folder as user_cache, native_part
 
 QEMU = "qemu-system-x86_64"
-_PREFIX = "numaplan-lab-"
+TEMPORARY = "numaplan-lab-"  # what folders of runs begin with
 
 
 def cache_folder() -> Path:
@@ -25,18 +20,6 @@ def lab_part(name: str) -> Path:
     if not path.is_file():
         raise MachineLacksError(f"{path}: the lab's native part is not built", "install the package again")
     return path
-
-
-@contextmanager
-def own_folder() -> Iterator[Path]:
-    """A temporary folder of this process; first removes those of labs that were killed."""
-    base = Path(tempfile.gettempdir())
-    for left_over in base.glob(f"{_PREFIX}*"):
-        owner = re.match(rf"{_PREFIX}(\d+)-", left_over.name)
-        if owner and not Path(f"/proc/{owner[1]}").exists() and left_over.stat().st_uid == os.getuid():
-            shutil.rmtree(left_over, ignore_errors=True)
-    with temporary_folder(f"{_PREFIX}{os.getpid()}-") as folder:
-        yield folder
 
 
 def open_to_users(folder: Path) -> None:

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from numaplan.common import MachineLacksError, UsageError, find_program, temporary_folder
+from numaplan.common import MachineLacksError, UsageError, find_program, swept_folder, temporary_folder
 from numaplan.machine import Host
 from numaplan.mapper import JobPlan
 
@@ -20,7 +20,7 @@ from ..guest.health import Patience
 from ..guest.job import Job
 from ..guest.kernel import installed_kernel
 from ..guest.shape import GuestShape
-from ..places import open_to_users, own_folder
+from ..places import TEMPORARY, open_to_users
 from ..runs.counts import parse_counts
 from ..runs.results import LabRun, lab_run
 from .application import of_application
@@ -173,7 +173,7 @@ def open_cluster(request: ClusterRequest, say: Callable[[str], None]) -> Iterato
         raise UsageError(f"--timeout {request.timeout}: not a number of seconds", "give 0 for no limit")
     if not installed_kernel().network:
         raise MachineLacksError("the lab's kernel was set up without a network", "run 'nlab setup'")
-    with own_folder() as folder, ExitStack() as stack:
+    with swept_folder(TEMPORARY) as folder, ExitStack() as stack:
         cpus = sum(len(shape.machine.cpus) for shape in request.shapes)
         memory = sum(shape.total_mib for shape in request.shapes)
         say(f"booting {len(request.hosts)} hosts, {cpus} cpus, {memory} MiB")

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from numaplan.common import UsageError, available_bytes, find_program, finish_first
+from numaplan.common import UsageError, available_bytes, find_program, finish_first, swept_folder
 from numaplan.machine import Machine, seat_arguments
 from numaplan.profiler import (
     WATCHING,
@@ -36,7 +36,7 @@ from ..guest.job import Job
 from ..guest.qemu import command_line, escaped
 from ..guest.shape import GuestShape, dense, shape_guest
 from ..guest.streams import own_stdin
-from ..places import lab_part, open_to_users, own_folder
+from ..places import TEMPORARY, lab_part, open_to_users
 from ..setup.doctor import SOCKETS, diagnose
 from .options import LabOptions, read_options
 from .result import Run, guest_recording
@@ -99,7 +99,7 @@ class LabBackend:
         """
         asked = _checked(request)
         switch = Switch(request.part, lambda _turn: None)
-        with own_folder() as folder, ExitStack() as stack:
+        with swept_folder(TEMPORARY) as folder, ExitStack() as stack:
             progress("booting a guest", WATCHING)
             write_runtimes(_runtimes(request), asked.program, request.environment)
             guest = boot(stack, asked.guest(request), request.workdir, lambda _again: None)

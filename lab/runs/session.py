@@ -10,7 +10,7 @@ from types import TracebackType
 
 import msgspec
 
-from numaplan.common import UsageError, available_bytes, find_program, tell, temporary_folder
+from numaplan.common import UsageError, available_bytes, find_program, swept_folder, tell, temporary_folder
 from numaplan.launcher import fit_plan
 from numaplan.machine import Machine
 from numaplan.profiler import prepare
@@ -29,7 +29,7 @@ from ..guest.shape import (
     shape_guest,
     with_cpus_per_node,
 )
-from ..places import open_to_users, own_folder
+from ..places import TEMPORARY, open_to_users
 from .configs import CONFIGS, ONLINE, Options, PlannedLaunch, is_launcher
 from .counts import parse_counts
 from .results import LabRun, lab_run
@@ -204,7 +204,7 @@ def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Sessi
     if not math.isfinite(request.timeout):
         raise UsageError(f"--timeout {request.timeout}: not a number of seconds", "give 0 for no limit")
     shape = guest_shape(request)
-    with own_folder() as folder:
+    with swept_folder(TEMPORARY) as folder:
         say(
             f"booting {len(shape.machine.nodes)} nodes, {len(shape.machine.cpus)} cpus, {shape.total_mib} MiB"
         )

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from numaplan.common import NumaplanError, UsageError, is_asked_to_end, load_numpy, temporary_folder
+from numaplan.common import NumaplanError, UsageError, is_asked_to_end, load_numpy, swept_folder
 from numaplan.mapper import is_rank_alone
 
 from ..enforce.program import gains_privileges
@@ -114,7 +114,7 @@ def _record(auto: Auto, known: Known) -> int:
     with suppress(OSError):
         os.sched_setaffinity(0, auto.cpus)
     try:
-        with temporary_folder("numaplan-first-run-") as folder:
+        with swept_folder("numaplan-first-run-") as folder:
             options = _options(auto, run, folder / "trace.db")
             summary = record([*auto.request.argv], options, chosen=run.chosen)
             problem = run.unfit(summary)

@@ -10,7 +10,7 @@ def run(auto: Auto) -> int:
     """Run the program; the exit code that the command ends with. Raises NotSoError: a plan is required."""
     found = auto.search.found
     reason: int | str = auto.search.reason
-    if auto.options.mode == "record" and not found.exact:
+    if auto.options.mode == "record" and not auto.search.is_own:
         from .recording import record_and_plan
 
         reason = record_and_plan(auto)
@@ -30,7 +30,7 @@ def _run_with(auto: Auto, stored: StoredPlan) -> int | str:
     """The exit code; or why the plan could not be used after all, before the program was started."""
     from ..launch.launch import launch_checked
 
-    if not auto.search.found.exact:
+    if not auto.search.is_own:
         auto.say(f"none for this class of run: takes {stored.where}")
     try:
         return launch_checked(auto.launch(stored))

@@ -16,7 +16,8 @@ from numaplan.mapper import (
     store_address,
 )
 
-from ..enforce.plan_fit import misfits
+from ..enforce.container import fit_to_container
+from ..enforce.plan_fit import is_part_of, misfits
 from ..launch.request import Target
 from ..verify.applied import Applied
 from .options import AutoOptions
@@ -53,6 +54,15 @@ class Search(msgspec.Struct, frozen=True):
         return Search(Found(None), problem=" ".join(problem.split()))
 
     @property
+    def is_own(self) -> bool:
+        """Whether the plan is of the run's own class: for this machine, or for all of a container's host."""
+        stored, known = self.found.stored, self.known
+        if stored is None or known is None:
+            return False
+        fitted = bool(fitted_here(stored.plan, known.target)[1])
+        return self.found.exact or (fitted and stored.parts[2] == known.parts[2])
+
+    @property
     def reason(self) -> str:
         """Why there is no plan, in a line."""
         if self.known is None:
@@ -72,6 +82,7 @@ def search(options: AutoOptions, argv: list[str], target: Target) -> Search:
         key = program_key(argv, target.environment, options.class_name)
 
         def fits(plan: Plan, _where: str) -> str:
+            plan, _ = fitted_here(plan, target)
             return "; ".join(misfits(plan, target.machine, target.program, target.facts))
 
         return Search(store.find(key, target.machine, fits), Known(target, store, key))
@@ -81,6 +92,13 @@ def search(options: AutoOptions, argv: list[str], target: Target) -> Search:
         if is_asked_to_end():
             raise KeyboardInterrupt from error
         return Search.failed(str(error) or type(error).__name__)
+
+
+def fitted_here(plan: Plan, target: Target) -> tuple[Plan, str]:
+    """In a container, whose machine is a part of its host's: a plan for the host, and a line that says so."""
+    if not is_part_of(target.machine, plan):
+        return plan, ""
+    return fit_to_container(plan, target.machine, target.environment)
 
 
 def use_of(applied: Applied) -> Use | None:

@@ -13,7 +13,7 @@ from ..launch.request import CheckedLaunch, LaunchRequest, Target, checked, look
 from ..verify.applied import Applied
 from .bare import become
 from .options import AutoOptions
-from .search import Search, search, use_of
+from .search import Search, fitted_here, search, use_of
 
 _LONGEST = 2000  # characters of a line: an address may have any length
 
@@ -43,7 +43,8 @@ class Auto(msgspec.Struct, frozen=True):
         """The launch with a stored plan; raises NumaplanError."""
         assert self.target is not None
         request = msgspec.structs.replace(self.request, plan_path=stored.where)
-        return checked(request, self.target, stored.plan, self._noting(stored))
+        plan, line = fitted_here(stored.plan, self.target)
+        return checked(request, self.target, plan, self._noting(stored), [line] if line else ())
 
     def run_bare(self) -> int:
         """Become the program."""

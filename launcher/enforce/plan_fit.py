@@ -113,6 +113,12 @@ def is_other_machine(plan: Plan, machine: Machine) -> bool:
     )
 
 
+def is_part_of(machine: Machine, plan: Plan) -> bool:
+    """Whether all cpus of `machine` are the plan's machine's, on the same nodes."""
+    planned = plan.machine.machine().node_of_cpu
+    return all(planned.get(cpu) == node for cpu, node in machine.node_of_cpu.items())
+
+
 def _same_but_for_cpus(planned: Machine, ours: Machine) -> bool:
     """Whether ours is the plan's machine with some cpus out of use; a plan that needs none of them holds."""
     return (

@@ -40,7 +40,12 @@ def slurm_distances(names: Sequence[str]) -> Rows:
     """(H, H) switches between hosts by Slurm's topology; empty where it has none of these hosts.
 
     Two hosts on one switch have one between them, by way of a switch of level L there are 2 L + 1.
+    Raises MachineLacksError where no controller answers: the topology would be waited for long.
     """
+    try:
+        _ask(["ping"])
+    except MachineLacksError as error:
+        raise MachineLacksError("Slurm's controller does not answer", "give --distances") from error
     try:
         text = _ask(["show", "topology"])
     except MachineLacksError:  # a site that has no switches described says so by failing

@@ -58,7 +58,7 @@ class ClusterCommand(Command, frozen=True):
             print_lines(f"cluster written to {self.output}")
 
     def _cluster(self) -> "Cluster":
-        from numaplan.machine import Cluster, hosts_of_file, slurm_distances, slurm_hosts
+        from numaplan.machine import Cluster, hosts_of_file, slurm_hosts
 
         if sum([bool(self.source), self.slurm, self.hostfile is not None]) != 1:
             raise UsageError("give one of SOURCE, --slurm and --hostfile", "such as 'nmap cluster 4*2x8'")
@@ -69,8 +69,7 @@ class ClusterCommand(Command, frozen=True):
             return self._with_distances(found)
         listed = slurm_hosts(os.environ) if self.slurm else hosts_of_file(self.hostfile or Path())
         found = self._with_machines(listed)
-        rows = slurm_distances([host.name for host in listed]) if self.slurm and not self.distances else ()
-        if rows:
+        if self.slurm and self.distances is None and (rows := _switches(listed)):
             found = Cluster(hosts=found.hosts, distances=rows)
         return self._with_distances(found)
 
@@ -105,6 +104,18 @@ class ClusterCommand(Command, frozen=True):
         if self.distances is None:
             return cluster
         return Cluster(hosts=cluster.hosts, distances=_read_rows(self.distances))
+
+
+def _switches(listed: "list[ListedHost]") -> tuple[tuple[float, ...], ...]:
+    """Between the hosts, by Slurm; empty where it does not know them."""
+    from numaplan.common import MachineLacksError
+    from numaplan.machine import slurm_distances
+
+    try:
+        return slurm_distances([host.name for host in listed])
+    except MachineLacksError as error:
+        say([f"{error.what}: all hosts are taken to be equally far ({error.hint})"])
+        return ()
 
 
 def _read_rows(path: Path) -> tuple[tuple[float, ...], ...]:

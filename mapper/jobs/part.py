@@ -203,11 +203,13 @@ def _pages(pages: PageCounts, rows: Nodes, number: Nodes, rank: int) -> PageCoun
     if pages.toucher is not None:
         kept["toucher"] = number[kept["toucher"]]
     kept |= {"region": region, "thread": number[pages.thread[rows]]}
+    regions = [pages.regions[one] for one in seen.tolist()]
     return PageCounts(
         **kept,
-        regions=[pages.regions[one] for one in seen.tolist()],
+        regions=regions,
         teams=pages.teams,
         period=pages.period,
         lives=None if pages.lives is None else pages.lives[seen],
         exact=pages.exact,
+        sources={key: pages.sources[key] for key in regions if key in pages.sources},
     )

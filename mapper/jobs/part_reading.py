@@ -201,6 +201,7 @@ def _pages(facts: PartFacts, regions: dict[str, Any], pages: dict[str, Any], cou
         period=facts.period,
         lives=None if any(_unknown(life) for life in lives) else np.stack(lives, axis=1),
         exact=facts.exact,
+        sources={key: name for key, name in zip(keys, regions["source"], strict=True) if name},
     )
 
 

@@ -48,6 +48,7 @@ TABLES: dict[str, dict[str, pa.DataType]] = {
         "bytes": pa.int64(),
         "start_ns": pa.int64(),
         "end_ns": pa.int64(),
+        "source": pa.string(),
     },
     "pages": {
         **{"region": pa.int32(), "page": pa.int64(), "thread": pa.int32()},

@@ -120,6 +120,7 @@ def _regions(pages: PageCounts) -> dict[str, Any]:
         **{word: [getattr(key, word) for key in keys] for word in words},
         "start_ns": lives[:, 0] if pages.lives is not None else [None] * len(keys),
         "end_ns": lives[:, 1] if pages.lives is not None else [None] * len(keys),
+        "source": [pages.sources.get(key) for key in keys],
     }
 
 

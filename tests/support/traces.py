@@ -35,9 +35,10 @@ def write_trace(
     transfers: Sequence[tuple[int, ...]] | None = None,
     page_use: Sequence[tuple[int, ...]] | None = None,
     messages: Sequence[tuple[Any, ...]] | None = None,
+    names: Sequence[tuple[Any, ...]] = (),
 ) -> Path:
     """A trace; samples: columns (single values stand for all), time_ns among them; threads, regions,
-    transfers, page_use, messages: rows of these tables (None: nothing was counted)."""
+    transfers, page_use, messages, names: rows of these tables (None: nothing was counted)."""
     unknown = set(samples) - set(PLAIN)
     assert not unknown, unknown
     count = len(samples["time_ns"])
@@ -53,6 +54,7 @@ def write_trace(
         writer.add_rows("transfers", transfers or [])
         writer.add_rows("page_use", page_use or [])
         writer.add_rows("messages", messages or [])
+        writer.add_rows("names", list(names))
         tables = {"transfers": transfers, "page_use": page_use}
         counted = {name: "all" for name, rows in tables.items() if rows is not None}
         counted |= {} if messages is None else {"messages": "pmpi"}

@@ -1,8 +1,10 @@
 """`nlaunch --auto=record`: the first run is recorded, the second placed; what goes wrong leaves nothing."""
 
 import json
+import os
 import signal
 import subprocess
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -72,6 +74,35 @@ def test_a_first_run_that_is_interrupted_leaves_nothing(
         _, said = child.communicate(timeout=PATIENCE_S)
     assert child.returncode == 128 + number, said
     store.nothing_left()
+
+
+def test_the_next_first_run_removes_what_a_kill_left(store: Store, work: str) -> None:
+    """And not what another one still uses."""
+    needs("qemu-x86_64")
+    command = [NLAUNCH, "--auto=record", "--backend", "emulate", work, "hang"]
+    with ExitStack() as stack:
+        killed, alive = (
+            stack.enter_context(
+                subprocess.Popen(
+                    command, env=store.environment, stdout=subprocess.PIPE, start_new_session=True
+                )
+            )
+            for _ in range(2)
+        )
+        for one in (killed, alive):
+            stack.enter_context(suppress(ProcessLookupError))
+            stack.callback(os.killpg, one.pid, signal.SIGKILL)
+            assert one.stdout is not None and one.stdout.readline() == b"ready\n"
+        killed.kill()
+        killed.wait()
+        before = {*store.temporary.iterdir()}
+        assert len(before) == 2
+        assert store.record(work, "short").returncode == 0
+        (left,) = store.temporary.iterdir()
+        assert left in before
+        alive.send_signal(signal.SIGTERM)
+        alive.communicate(timeout=PATIENCE_S)
+        assert [*store.temporary.iterdir()] == []
 
 
 def test_first_runs_at_the_same_time(store: Store, work: str) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from numaplan.machine import Machine
+from numaplan.mapper import Plan
+from tests.support.auto_runs import Store
 from tests.support.launching import NLAUNCH, build, nlaunch
 from tests.support.outside import plan_of_threads
 from tests.support.waiting import PATIENCE_S, until
@@ -73,6 +75,7 @@ def test_a_smaller_cpuset(tmp_path: Path, one_cpu: Path, flags: tuple[str, ...])
     assert (inside.returncode, inside.stdout) == (0, "3 7\n")
     assert f"a container with 1 of {len(Machine.load('local').cpus)} cpus ({first}): " in inside.stderr
     assert "4/4 threads as planned" in inside.stderr
+    found_in_the_store(tmp_path, one_cpu, plan, program)
     later = ["sh", "-c", f'echo $$ > "{one_cpu}" && exec {program} 3']
     if flags:
         plan = plan_of_threads([("p0", "0"), ("p0", "0.1")])
@@ -82,3 +85,15 @@ def test_a_smaller_cpuset(tmp_path: Path, one_cpu: Path, flags: tuple[str, ...])
     reason = f"thread 0.1 is not on cpus {second}: cpu {second} was not in the thread's cpuset then"
     assert any(text.startswith(reason) for text in applied["reasons"])
     assert applied["threads"][1]["applied"] == [first]
+
+
+def found_in_the_store(folder: Path, one_cpu: Path, plan: Plan, program: str) -> None:
+    """In a container the plan for its host is found, fitted and taken for that of the first run."""
+    store = Store(folder)
+    store.put(plan, [program, "3"])
+    here = ["env", f"NUMAPLAN_STORE={store.folder}"]
+    inside = within(one_cpu, *here, "container=podman", NLAUNCH, "--auto=record", program, 3)
+    assert (inside.returncode, inside.stdout) == (0, "3 7\n")
+    assert ": the plan is fitted to them" in inside.stderr and "4/4 threads as planned" in inside.stderr
+    assert "first run" not in inside.stderr and "none for this class" not in inside.stderr
+    assert len(store.files()) == 1

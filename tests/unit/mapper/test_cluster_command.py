@@ -127,11 +127,17 @@ def test_real_scontrol_names_the_hosts(
     monkeypatch.setenv("SLURM_CONF", str(tmp_path / "slurm.conf"))
     monkeypatch.setenv("SLURM_JOB_NODELIST", "n[01-03,10]")
     monkeypatch.setenv("SLURM_TASKS_PER_NODE", "4(x4)")
-    # With distances given nobody asks for switches: no controller runs here that could tell them.
+    # No controller runs here: the one line says what that means.
+    assert main(["cluster", "--slurm", "--machine", "2x4", "--json"]) == 0
+    out, err = capsys.readouterr()
+    found = Cluster.from_json(out)
+    assert [host.name for host in found.hosts] == ["n01", "n02", "n03", "n10"] and not found.distances
+    line = "Slurm's controller does not answer: all hosts are taken to be equally far (give --distances)"
+    assert line in " ".join(err.split())
+    # With distances given nobody asks for it.
     (tmp_path / "d.csv").write_text("0,1,1,1\n1,0,1,1\n1,1,0,1\n1,1,1,0\n")
-    words = ("--slurm", "--machine", "2x4", "--distances", str(tmp_path / "d.csv"), "--json")
-    found = Cluster.from_json(called(capsys, *words))
-    assert [host.name for host in found.hosts] == ["n01", "n02", "n03", "n10"]
+    assert main(["cluster", "--slurm", "--machine", "2x4", "--distances", str(tmp_path / "d.csv")]) == 0
+    assert "controller" not in capsys.readouterr().err
 
 
 def test_distances_of_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Parts of ranks: out of traces, through Parquet, side by side again; and every way a file can be wrong."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.job_instances import halo, make_job
 from numaplan.common import UsageError
-from numaplan.mapper import PlanOptions, Workload, make_plan
+from numaplan.mapper import JobPlan, PlanOptions, Workload, make_plan
 from numaplan.mapper.commands.main import main
 from numaplan.mapper.jobs.host_workload import join
 from numaplan.mapper.jobs.part_reading import read_part
@@ -24,7 +24,14 @@ from tests.support.traces import write_trace
 PAGES, START = 16, 1 << 30
 
 
-def traced(path: Path, numbers: list[int], threads: int = 4, seed: int = 0, **meta: object) -> Path:
+def traced(
+    path: Path,
+    numbers: list[int],
+    threads: int = 4,
+    seed: int = 0,
+    names_of: Sequence[tuple[Any, ...]] = (),
+    **meta: object,
+) -> Path:
     """A trace of these ranks: each thread uses its part of its rank's block and a page of the next thread's;
     the first two ranks share a mapping."""
     rng = np.random.default_rng(seed)
@@ -79,7 +86,7 @@ def traced(path: Path, numbers: list[int], threads: int = 4, seed: int = 0, **me
         )
     )
     facts = {"period": 1000, "ranks": len(numbers), "host": "n01", **meta}
-    return write_trace(path, samples, rows, regions, facts, machine="2x4")
+    return write_trace(path, samples, rows, regions, facts, machine="2x4", names=names_of)
 
 
 def differences(one: Any, other: Any, where: str = "") -> list[str]:
@@ -96,6 +103,23 @@ def differences(one: Any, other: Any, where: str = "") -> list[str]:
     if isinstance(one, (list, tuple)):
         return [] if list(one) == list(other) else [where]
     return [] if one == other else [where]
+
+
+def test_what_the_source_calls_a_region_stays_with_it(tmp_path: Path) -> None:
+    """From the trace's names through the part into the plan of the job."""
+    named = [(0, -1, "grid", "double[]", "src/app.c", 42, "make", 8, -1)]
+    trace = traced(tmp_path / "t.db", [0, 1], names_of=named)
+    reduce_trace(trace, tmp_path / "job")
+    (part, other) = (read_part(folder) for folder in part_folders(tmp_path / "job").values())
+    assert part.pages is not None and other.pages is not None
+    assert list(part.pages.sources.values()) == ["grid (double[]) app.c:42 in make"]
+    assert "grid" not in str(other.pages.sources)
+    words = ("plan", str(tmp_path / "job"), "--cluster", "2*2x4:1", "-o", str(tmp_path / "job.json"))
+    assert main(words) == 0
+    job = JobPlan.load(tmp_path / "job.json")
+    assert {one.source for plan in job.hosts.values() for one in plan.memory} >= {
+        "grid (double[]) app.c:42 in make"
+    }
 
 
 def through_files(trace: Path, folder: Path) -> Workload:
