@@ -13,7 +13,8 @@ class SampleBlock:
     """Equally long arrays, one entry a sample; -1 (0 for addresses) where the backend does not know.
 
     time_ns: CLOCK_MONOTONIC, int64; event, level: codes of trace.schema EVENTS and LEVELS; latency: cycles;
-    reach: see TABLES in trace.schema. Blocks come in any order of time.
+    reach: see TABLES in trace.schema; call: the innermost one under way, by its number in a CallBlock.
+    Blocks come in any order of time.
     """
 
     time_ns: NDArray[np.int64]
@@ -29,6 +30,7 @@ class SampleBlock:
     level: NDArray[np.uint8]
     latency: NDArray[np.int32]
     reach: NDArray[np.int8]
+    call: NDArray[np.int32]
 
     def __len__(self) -> int:
         return len(self.time_ns)

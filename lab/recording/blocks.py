@@ -111,6 +111,7 @@ def sample_blocks(
                 level=level,
                 latency=np.full(count, -1, np.int32),
                 reach=reach,
+                call=np.full(count, -1, np.int32),
             )
 
 

@@ -13,6 +13,7 @@ from typing import Protocol
 from numaplan.common import NumaplanError
 from numaplan.machine import Machine
 
+from ..call_block import CallBlock
 from ..identity.records import Identity
 from ..messages.message import Messages
 from ..page_use_block import PageUseBlock
@@ -53,7 +54,8 @@ class PerfChoices:
 
     freq: samples a second instead of a period; duration: seconds, 0 is to the end; pids: running processes
     to watch instead of starting a program; all_cpus: whatever runs; max_bytes: of perf's file, 0 is no limit;
-    events: perf's own names instead of the backend's; phys: physical addresses, or an error.
+    events: perf's own names instead of the backend's; phys: physical addresses, or an error; call_graph: the
+    calls that samples are in.
     """
 
     freq: int = 0
@@ -63,6 +65,7 @@ class PerfChoices:
     max_bytes: int = 0
     events: tuple[str, ...] = ()
     phys: bool = False
+    call_graph: bool = False
 
     def named(self) -> list[str]:
         """The options of `nprof record` that were given."""
@@ -74,6 +77,7 @@ class PerfChoices:
             "--max-size": self.max_bytes,
             "--events": self.events,
             "--phys": self.phys,
+            "--call-graph": self.call_graph,
         }
         return [option for option, value in given.items() if value]
 
@@ -130,7 +134,7 @@ class Recording:
     library could not be (processes that ran already), what the backend knows instead; spans: [from, to) by
     CLOCK_MONOTONIC that were recorded, where that is not all and the times do not say it already; transfers:
     all of them, None where not every access is seen; page_use: the same of who uses which page; messages:
-    between ranks.
+    between ranks; calls: that samples are in.
     """
 
     exit_code: int
@@ -145,6 +149,7 @@ class Recording:
     transfers: Iterable[TransferBlock] | None = None
     page_use: Iterable[PageUseBlock] | None = None
     messages: Sequence[Messages] = ()
+    calls: Iterable[CallBlock] = ()
 
 
 # Called now and then while recording or converting: (what is being done, share done 0..1 or -1 when unknown;

@@ -96,6 +96,9 @@ class RecordCommand(Command, frozen=True):
         list[str], Option(metavar="EVENT", help="Record these perf events instead; may be repeated.")
     ] = []
     phys: Annotated[bool, Option(help="Record physical addresses (root).")] = False
+    call_graph: Annotated[
+        bool, Option(help="Have perf record the calls that samples are in (by frame pointers).")
+    ] = False
     estimate: Annotated[
         bool, Option(help="Run APP once without recording, and say how long recording will take.")
     ] = False
@@ -266,6 +269,7 @@ class RecordCommand(Command, frozen=True):
             max_bytes=size("--max-size", self.max_size) if self.max_size else 0,
             events=tuple(_event(event) for event in self.events),
             phys=self.phys,
+            call_graph=self.call_graph,
         )
 
 

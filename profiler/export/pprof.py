@@ -1,4 +1,4 @@
-"""A trace as pprof reads it (profile.proto): by instruction, with thread and region as tags."""
+"""A trace as pprof reads it (profile.proto): by call stack, with thread and region as tags."""
 
 import gzip
 
@@ -70,9 +70,9 @@ def pprof(trace: Trace) -> bytes:
     types = b"".join(wire.message(SAMPLE_TYPE, tables.value_type(name)) for name in VALUES)
     samples = bytearray()
     for row in profile_rows(trace):
-        location = tables.location(row.place or Place(LINES, 0))
+        stack = [tables.location(place) for place in (row.place or Place(LINES, 0), *row.callers)]
         labels = {"thread": row.thread, "region": row.region}
-        content = wire.packed(1, [location]) + wire.packed(2, row.values)
+        content = wire.packed(1, stack) + wire.packed(2, row.values)
         for key, value in labels.items():
             if value:
                 label = wire.number(1, tables.string(key)) + wire.number(2, tables.string(value))

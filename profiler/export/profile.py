@@ -1,10 +1,11 @@
-"""The samples of a trace by thread, instruction and region: what profile formats hold."""
+"""The samples of a trace by thread, calls, instruction and region: what profile formats hold."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..trace.reader import Trace
 from .code_places import CodePlaces, Place
+from .stacks import Stacks
 
 # Accesses that leave the thread's node.
 REMOTE = "(event = 'llc_miss_remote' OR level IN ('remote_dram', 'remote_cache'))"
@@ -17,11 +18,13 @@ class Row(NamedTuple):
     """Samples that are alike. thread: as people call it; region: likewise, empty: none is known.
 
     accesses, remote: samples; transfers: cache lines that the thread took from others, counted and not
-    sampled; place: None for them, as it is not known which instruction took them.
+    sampled; place: None for them, as it is not known which instruction took them; callers: the calls that
+    it was made in, innermost first, none where that is not known.
     """
 
     thread: str
     place: Place | None
+    callers: tuple[Place, ...]
     region: str
     accesses: int
     remote: int
@@ -45,13 +48,16 @@ def profile_rows(trace: Trace) -> Iterator[Row]:
         if (known := trace.source_names.get(row.region)) is not None
     }
     places = CodePlaces(trace)
+    stacks = Stacks(trace, places)
+    call = "call" if trace.has("call") else "-1"
     sampled = trace.rows(
-        f"SELECT thread, ip, region, count(*), count(*) FILTER {REMOTE.join(('(WHERE ', ')'))}"
-        " FROM samples GROUP BY thread, ip, region ORDER BY thread, ip, region"
+        f"SELECT thread, ip, region, {call}, count(*), count(*) FILTER {REMOTE.join(('(WHERE ', ')'))}"
+        " FROM samples GROUP BY ALL ORDER BY 1, 2, 3, 4"
     )
-    for thread, ip, region, accesses, remote in sampled:
+    for thread, ip, region, innermost, accesses, remote in sampled:
         place = places.find(process.get(thread, "p0"), int(ip))
-        yield Row(names.get(thread, "unknown"), place, regions.get(region, ""), accesses, remote, 0)
+        callers, of_region = stacks.find(innermost), regions.get(region, "")
+        yield Row(names.get(thread, "unknown"), place, callers, of_region, accesses, remote, 0)
     taken = trace.rows("SELECT reader, region, sum(events)::BIGINT FROM transfers GROUP BY ALL ORDER BY ALL")
     for thread, region, lines in taken:
-        yield Row(names.get(thread, "unknown"), None, regions.get(region, ""), 0, 0, lines)
+        yield Row(names.get(thread, "unknown"), None, (), regions.get(region, ""), 0, 0, lines)

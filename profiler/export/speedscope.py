@@ -13,7 +13,7 @@ SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def speedscope(trace: Trace) -> bytes:
-    """The document: one profile for each of VALUES; stacks are thread, code, region."""
+    """The document: one profile for each of VALUES; stacks are thread, calls, code, region."""
     frames: dict[tuple[str, str, int], int] = {}
     profiles: list[dict[str, Any]] = [
         {"type": "sampled", "name": name, "unit": "none", "startValue": 0, "samples": [], "weights": []}
@@ -40,8 +40,8 @@ def speedscope(trace: Trace) -> bytes:
 
 def _stack(row: Row) -> list[tuple[str, str, int]]:
     stack = [(f"thread {row.thread}", "", 0)]
-    if row.place is not None:
-        stack.append((row.place.name, row.place.path, row.place.line))
+    places = [*row.callers[::-1], *([] if row.place is None else [row.place])]
+    stack += [(place.name, place.path, place.line) for place in places]
     if row.region:
         stack.append((row.region, "", 0))
     return stack

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from . import log as events
 from .log import ImageLog, Record
-from .records import ModuleRecord, RegionRecord, Segment, ThreadRecord
+from .records import ModuleRecord, RegionRecord, Segment, ThreadRecord, inherited_modules
 
 INT32 = (1 << 31) - 1
 MAX_PATH = 4096  # characters of a creation path; deeper chains are cut off
@@ -69,11 +69,7 @@ def read_image(log: ImageLog, process: str, parent: Image | None) -> Image:
     image = Image(log, process)
     if parent is not None:
         image.argv, image.executable, image.build_id = parent.argv, parent.executable, parent.build_id
-        image.modules = [
-            replace(module, process=process, pid=log.pid, start_ns=log.fork_ns)
-            for module in parent.modules
-            if module.start_ns <= log.fork_ns and not 0 <= module.end_ns < log.fork_ns
-        ]
+        image.modules = inherited_modules(parent.modules, process, log.pid, log.fork_ns)
     for record in log.records:
         if record.kind == events.PROCESS:
             words = [word.decode(errors="replace") for word in record.text.split(b"\0")]

@@ -1,5 +1,6 @@
 """A run's identity from the folder that the preload library logged into."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -8,7 +9,14 @@ from .control import ProcessEntry, read_control
 from .image import Image, read_image
 from .log import read_logs
 from .marks import marked_spans
-from .records import Identity, ProcessRecord, RegionRecord, ThreadRecord, inherited_regions
+from .records import (
+    Identity,
+    ProcessRecord,
+    RegionRecord,
+    ThreadRecord,
+    inherited_modules,
+    inherited_regions,
+)
 from .regions import inherited, regions_of
 
 
@@ -30,12 +38,15 @@ def read_identity(workdir: Path) -> Identity:
         own = regions_of(image)
         image.regions = own + inherited(image, images.get(image.log.parent_image))
         regions += image.regions
-    regions += _regions_without_log(entries, images, lines)
+    modules = [module for image in images.values() for module in image.modules]
+    for parent, entry, until in _without_log(entries, images, lines):
+        regions += inherited_regions(parent.regions, entry.name, entry.pid, entry.start_ns, until)
+        modules += inherited_modules(parent.modules, entry.name, entry.pid, entry.start_ns)
     return Identity(
         tuple(_process(entries, index, lines[index], images) for index in range(len(entries))),
         tuple(_threads(entries, lines)),
         tuple(regions),
-        tuple(module for image in images.values() for module in image.modules),
+        tuple(modules),
         sum(image.log.lost for image in images.values()),
         marked_spans(entries, lines),
     )
@@ -84,17 +95,15 @@ def _threads(entries: list[ProcessEntry], lines: list[list[Image]]) -> list[Thre
     return found
 
 
-def _regions_without_log(
+def _without_log(
     entries: list[ProcessEntry], images: dict[int, Image], lines: list[list[Image]]
-) -> list[RegionRecord]:
-    """A forked child that made nothing large has no log, but its parent's memory."""
-    found: list[RegionRecord] = []
+) -> Iterator[tuple[Image, ProcessEntry, int]]:
+    """Forked children that made nothing large: no log, but until some time their parent's memory."""
     for entry, line in zip(entries, lines, strict=True):
         parent = images.get(entry.parent_image)
         if parent is not None and not any(image.log.parent_image for image in line):
             until = line[0].log.start_ns if line else entry.end_ns
-            found += inherited_regions(parent.regions, entry.name, entry.pid, entry.start_ns, until)
-    return found
+            yield parent, entry, until
 
 
 def _sooner(one: int, other: int) -> int:

@@ -105,6 +105,17 @@ class ModuleRecord:
         return self.path.rpartition("/")[2]
 
 
+def inherited_modules(
+    parents: Iterable[ModuleRecord], process: str, pid: int, fork_ns: int
+) -> list[ModuleRecord]:
+    """What a child forked at `fork_ns` begins with of its parent's modules."""
+    return [
+        replace(module, process=process, pid=pid, start_ns=fork_ns)
+        for module in parents
+        if module.start_ns <= fork_ns and not 0 <= module.end_ns < fork_ns
+    ]
+
+
 @dataclass(frozen=True)
 class Identity:
     """All of a run.

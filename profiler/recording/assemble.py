@@ -13,6 +13,7 @@ from numaplan.common import UsageError
 from numaplan.machine import Machine
 
 from ..backends.base import Progress, Recording, check_not_killed
+from ..call_block import CallBlock
 from ..identity.records import Identity, ProcessRecord, RegionRecord, ThreadRecord
 from ..messages.message import Messages
 from ..page_use_block import PageUseBlock
@@ -73,6 +74,8 @@ def write_trace(
         writer.add_rows("machine", [(machine.to_json().decode(),)])
         writer.add_rows("threads", _thread_rows(table, _images(identity), start))
         writer.add_rows("regions", _region_rows(identity.regions, table, start))
+        for calls in recording.calls:
+            writer.add_columns("calls", _call_columns(calls, table))
         progress("looking up names", -1)
         add_names(writer, identity, ask_server=ask_server)
         writer.add_rows("counters", _counter_rows(recording, table, start))
@@ -107,6 +110,7 @@ def _columns(
             "level",
             "latency",
             "reach",
+            "call",
         )
     }
     return {**columns, "time_ns": block.time_ns - start, "thread": thread, "region": region}
@@ -147,6 +151,17 @@ def _page_use_columns(
         **{name: getattr(block, name) for name in ("addr", "loads", "stores", "missed")},
     }
     return {name: values[thread >= 0] for name, values in columns.items()}
+
+
+def _call_columns(block: CallBlock, table: ThreadTable) -> dict[str, NDArray[Any]]:
+    """A process whose number came back is the last one."""
+    process = next((one.process for one in reversed(table.records) if one.pid == block.pid), "")
+    return {
+        "call": block.number,
+        "caller": block.caller,
+        "process": np.full(len(block.number), process, np.object_),
+        "ip": block.ip,
+    }
 
 
 def _regions_of_pages(block: TransferBlock, finder: RegionFinder) -> NDArray[np.int32]:

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 
 from numaplan.common import NumaplanError, UsageError, check_output, temporary_folder
@@ -54,6 +54,7 @@ def import_recordings(
         shifts, unclear = _clock_shifts([part.facts for part in parts])
         parts = [part.moved(shift) for part, shift in zip(parts, shifts, strict=True)]
         start = min(part.start for part in parts)
+        parts = _numbered(parts)
         pids = frozenset().union(*(part.pids for part in parts))
         identity, more = identity_of(_records_of_all([part.facts for part in parts]), pids)
         recording = Recording(
@@ -61,11 +62,18 @@ def import_recordings(
             start_ns=start,
             blocks=chain.from_iterable(part.blocks(chosen, start) for part in parts),
             losses=[loss for part in parts for loss in part.facts.losses_from(start)],
+            calls=chain.from_iterable(part.calls.blocks(part.first_call) for part in parts),
         )
         warnings = (*(text for part in parts for text in part.facts.warnings), *unclear, *more)
         meta = _meta(parts, names, start - shifts[0], warnings)
         samples, threads = write_trace(output, chosen, recording, identity, meta, progress)
     return ImportSummary(samples, threads, sum(events for _, events in recording.losses))
+
+
+def _numbered(parts: Sequence[Accesses]) -> list[Accesses]:
+    """With the calls of all numbered one after the other."""
+    firsts = accumulate((len(part.calls) for part in parts), initial=0)
+    return [replace(part, first_call=first) for part, first in zip(parts, firsts, strict=False)]
 
 
 def _meta(

@@ -15,6 +15,7 @@ _IMPOSSIBLE_MESSAGES = (
     f"SELECT 1 FROM {FILE}.messages WHERE NOT (rank BETWEEN 0 AND {MOST_RANKS - 1} AND peer BETWEEN 0 AND "
     f"{MOST_RANKS - 1} AND bytes >= 0 AND count >= 0 AND thread >= -1) LIMIT 1"
 )
+_IMPOSSIBLE_CALLS = f"SELECT 1 FROM {FILE}.calls WHERE caller >= call OR caller < -1 LIMIT 1"
 _NUMBERED = (("threads", "thread"), ("regions", "region"))
 _PACKED = re.compile("samples_[0-9]{1,9}")
 _VIEWS = ("samples", "sample_codes")
@@ -75,6 +76,8 @@ def check_rows(connection: Any, path: Path) -> None:
             raise _no_trace(path, f"its {table} are not numbered from 0, each by a number of its own")
     if "messages" in found and connection.execute(_IMPOSSIBLE_MESSAGES).fetchone():
         raise _no_trace(path, "its messages are of impossible ranks or sizes")
+    if "calls" in found and connection.execute(_IMPOSSIBLE_CALLS).fetchone():
+        raise _no_trace(path, "some of its calls are not made within earlier ones")
 
 
 def _check_columns(connection: Any, path: Path, table: str) -> None:

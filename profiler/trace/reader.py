@@ -143,6 +143,10 @@ class Trace:
         rows = (SourceName(*row) for row in self.rows(f"SELECT {listed} FROM names ORDER BY region"))
         return {row.region: row for row in rows if row.line > 0 or row.name}
 
+    def has(self, column: str) -> bool:
+        """Whether samples have a column, which those of earlier versions may not."""
+        return not lacks(column, self._schema)
+
     def read_small_tables(self) -> None:
         """Ask now what is asked once: machine, threads, regions, how many samples."""
         _ = self.machine, self.thread_rows, self.region_rows, self.sample_count

@@ -5,9 +5,9 @@ are DuckDB enums whose codes are the positions in EVENTS and LEVELS; recording b
 """
 
 # 1: cpu and node had 16 bits, which readers then relied on; 2: samples had no `reach`; 3: no `transfers`;
-# 4: no `page_use`; 5: no `messages`; 6: no `names`, `fields`, `chains` and `code`.
-SCHEMA_VERSION = "7"
-READABLE_VERSIONS = ("1", "2", "3", "4", "5", "6", "7")
+# 4: no `page_use`; 5: no `messages`; 6: no `names`, `fields`, `chains` and `code`; 7: no `calls`.
+SCHEMA_VERSION = "8"
+READABLE_VERSIONS = ("1", "2", "3", "4", "5", "6", "7", "8")
 
 EVENTS = ("load", "store", "llc_miss_local", "llc_miss_remote", "fault", "hint_fault")
 LEVELS = (
@@ -43,7 +43,9 @@ LEVEL_CODE = {name: code for code, name in enumerate(LEVELS)}
 # fields: of one item of a layout, or all of a region whose item is 0; item: bytes of one item of the field
 # where that is an array, else 0.
 # chains: the calls above an allocation, depth 0 the innermost; what was inlined into a function has its depth
-# code: the line that made an instruction that samples are of.
+# code: the line that made an instruction that samples are of, or a call.
+# calls: `ip` is in the instruction of a call, and `caller` the call that was under way when it was made;
+# samples.call: the innermost under way.
 # samples.reach: how many of the caches in `llc_sizes` of meta miss the access, from the smallest on.
 TABLES: dict[str, dict[str, str]] = {
     "meta": {"key": "VARCHAR", "value": "VARCHAR"},
@@ -85,6 +87,7 @@ TABLES: dict[str, dict[str, str]] = {
         "latency": "INTEGER",
         "region": "INTEGER",
         "reach": "TINYINT",
+        "call": "INTEGER",
     },
     "counters": {"time_ns": "BIGINT", "thread": "INTEGER", "event": "VARCHAR", "value": "DOUBLE"},
     "losses": {"time_ns": "BIGINT", "events": "BIGINT"},
@@ -148,6 +151,12 @@ TABLES: dict[str, dict[str, str]] = {
         "path": "VARCHAR",
         "line": "INTEGER",
     },
+    "calls": {
+        "call": "INTEGER",
+        "caller": "INTEGER",
+        "process": "VARCHAR",
+        "ip": "UBIGINT",
+    },
 }
 NAME_TABLES = ("names", "fields", "chains", "code")
 ADDED_TABLES = (
@@ -155,10 +164,11 @@ ADDED_TABLES = (
     "page_use",
     "messages",
     *NAME_TABLES,
+    "calls",
 )  # of which traces of earlier versions have none
 
 # Columns of samples that a writer need not give, -1 then -> versions of the schema that had none.
-ADDED = {"reach": ("1", "2")}
+ADDED = {"reach": ("1", "2"), "call": ("1", "2", "3", "4", "5", "6", "7")}
 COLUMNS = TABLES["samples"]
 TIME = "time_ns"
 NUMBERS = {"BIGINT": "int64", "INTEGER": "int32", "UBIGINT": "uint64", "TINYINT": "int8"}

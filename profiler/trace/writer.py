@@ -121,15 +121,16 @@ class TraceWriter:
                 self._store_samples()
 
     def instructions(self, most: int) -> list[tuple[str, int]]:
-        """(process, address) of the instructions of the samples so far, those with the most first.
+        """(process, address) of the instructions of the samples so far, those with the most first, and calls.
 
-        The threads are written already.
+        The threads and calls are written already.
         """
         self._store_samples()
         try:
             found: list[tuple[str, int]] = self._db.execute(
-                "SELECT process, ip FROM samples JOIN threads USING (thread) WHERE ip > 0 GROUP BY ALL "
-                f"ORDER BY count(*) DESC, process, ip LIMIT {most}"
+                "SELECT process, ip FROM (SELECT process, ip, count(*) AS n FROM samples JOIN threads USING "
+                "(thread) WHERE ip > 0 GROUP BY ALL UNION ALL SELECT DISTINCT process, ip, 0 FROM calls) "
+                f"GROUP BY process, ip ORDER BY sum(n) DESC, process, ip LIMIT {most}"
             ).fetchall()
         except Exception as error:
             raise self._told(error) from error

@@ -22,6 +22,7 @@ PLAIN: dict[str, tuple[type, Any]] = {
     "latency": (np.int32, -1),
     "region": (np.int32, -1),
     "reach": (np.int8, -1),
+    "call": (np.int32, -1),
 }
 
 

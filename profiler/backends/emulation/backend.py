@@ -25,6 +25,7 @@ from ...identity.read import read_identity
 from ...identity.records import Identity, ProcessRecord
 from ..base import WATCHING, Capability, Progress, Recording, RecordRequest, check_not_killed
 from ..part import RecordedPart, Switch
+from .calls import call_blocks
 from .clock import JobClock, on_one_line, translated_identity
 from .filter import runtime_filter
 from .guest import architecture_of, resolve_program, split_environment
@@ -170,6 +171,7 @@ class EmulateBackend:
                 **(warnings_of_children(processes, shown, exit_code) if whole else {}),
             },
             transfers=transfer_blocks(images, keep) if options.transfers else None,
+            calls=call_blocks(images),
             page_use=partial(page_use_blocks, images, keep) if options.page_use else None,
         )
 

@@ -22,9 +22,10 @@ from numaplan.machine import (
 #   order of turns and the choice of samples; l1, l2: each thread's caches, l3: each shared one, where the
 #   machine does not describe them; l3_inclusive: L3 holds all that L1 and L2 hold, else what left them;
 #   transfers: count all lines that threads take from each other (with the cache model); page_use: count who
-#   uses which page (when threads take turns); reach: count what last-level caches of other sizes would miss;
-#   for_footprint: bytes of the input for which the recording stands; drop_runtime: leave out what the loader
-#   and thread runtimes do; show_cpus: the program sees the machine's cpus, not the host's.
+#   uses which page (when threads take turns); calls: tell which calls samples are in; reach: count what
+#   last-level caches of other sizes would miss; for_footprint: bytes of the input for which the recording
+#   stands; drop_runtime: leave out what the loader and thread runtimes do; show_cpus: the program sees the
+#   machine's cpus, not the host's.
 DEFAULTS = {
     "cache": "on",
     "schedule": "fair",
@@ -33,6 +34,7 @@ DEFAULTS = {
     **USUAL_CACHES,
     "transfers": "on",
     "page_use": "on",
+    "calls": "on",
     "reach": "on",
     "for_footprint": "",
     "drop_runtime": "yes",
@@ -44,6 +46,7 @@ _CHOICES = {
     "l3_inclusive": ("yes", "no"),
     "transfers": ("on", "off"),
     "page_use": ("on", "off"),
+    "calls": ("on", "off"),
     "reach": ("on", "off"),
     "drop_runtime": ("yes", "no"),
     "show_cpus": ("yes", "no"),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from ...call_block import CallBlock
 from ...identity.records import Identity
 from ...page_use_block import PageUseBlock
 from ...sample_block import SampleBlock, SeenThread
@@ -32,6 +33,7 @@ def emulated_recording(
     notes: Mapping[str, str],
     transfers: Iterable[TransferBlock] | None = None,
     page_use: PageUse | None = None,
+    calls: Iterable[CallBlock] = (),
 ) -> Recording:
     """The recording of these images; their times and the identity's are of one line, from `start_ns` on."""
     scale = scale_of(processes, options)
@@ -47,6 +49,7 @@ def emulated_recording(
         identity=identity,
         transfers=transfers,
         page_use=page_use(missed) if page_use else None,
+        calls=calls,
     )
 
 

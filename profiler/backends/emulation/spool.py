@@ -1,15 +1,15 @@
-"""Read what the plugin left: `emulate-PID-START.{threads,samples,windows,clock,clock-window}`
+"""Read what the plugin left: `emulate-PID-START.{threads,samples,windows,clock,clock-window,…}`
 (native/emulate/spool.c).
 
 A `.threads` file is a header of 4096 bytes and one record a thread. Samples are pairs of 64-bit words: first
 those of `.samples`, then those in `.windows`; a pair is a sample, a header (thread and time of the samples
-after it) or unused (zero). Pairs of `.clock` and `.clock-window` are a moment by the host's clock and by the
-process's own. Files of a program that was killed are as good as others.
+after it), the call that those are in, or unused (zero). Pairs of `.clock` and `.clock-window` are a moment
+by the host's clock and by the process's own. Files of a program that was killed are as good as others.
 """
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +27,7 @@ PAIRS = 1 << 20  # read at a time
 # (level, reach, whether the page is another node's) of samples -> their levels.
 EmulatedLevels = Callable[[NDArray[np.uint8], NDArray[np.int8], NDArray[np.bool_]], NDArray[np.uint8]]
 _EXIT, _EXEC = 1, 2  # how a process ends
+_HEADER, _CALL = 1 << 63, 3 << 62  # words of what is no sample begin there
 _HINT = "record again; the intermediate files were damaged"
 
 HEADER = np.dtype(
@@ -46,7 +47,7 @@ HEADER = np.dtype(
         ("ends", "<u8"),
     ]
 )
-VERSION = 3
+VERSION = 4
 # Exact counts of a thread, in the order of struct thread_record, under the names of the trace's counters.
 COUNTERS = (
     "loads",
@@ -75,7 +76,8 @@ class ProcessSpool:
     start_ns: CLOCK_MONOTONIC; first_ns, last_ns and all other times: by the process's own clock, to which
     shift_ns is added; footprint: bytes of touched pages, at their most; origin: (pid, start_ns) of the image
     that it was forked from, (0, 0) if none; exits: whether it ended itself, by no signal; becomes: whether it
-    became another program, whose files are others, if it has any.
+    became another program, whose files are others, if it has any; calls: how many its samples are in,
+    numbered from first_call on.
     """
 
     stem: Path
@@ -90,6 +92,8 @@ class ProcessSpool:
     footprint: int = 0
     exits: bool = True
     becomes: bool = False
+    calls: int = 0
+    first_call: int = 0
 
     def clock(self) -> NDArray[np.int64]:
         """Moments by the host's clock and by the process's own, (n, 2) int64, in the order of writing."""
@@ -164,28 +168,41 @@ def read_processes(workdir: Path) -> list[ProcessSpool]:
                 f"{workdir}: recording stopped: {os.strerror(process.error)} (disk full?)",
                 "free some space there, write the trace elsewhere (-o), or record with a larger --period",
             )
-    return sorted(found, key=lambda process: process.start_ns)
+    placed, first = [], 0
+    for process in sorted(found, key=lambda process: process.start_ns):
+        placed.append(replace(process, calls=_count_calls(process), first_call=first))
+        first += placed[-1].calls
+    return placed
+
+
+def _count_calls(process: ProcessSpool) -> int:
+    """How many calls there are: none has the address 0."""
+    return sum(int(np.count_nonzero(pairs[:, 1])) for pairs in process.words(("calls", "calls-window")))
 
 
 def _convert(
     process: ProcessSpool,
     pairs: NDArray[np.uint64],
-    current: tuple[int, int],
+    current: tuple[int, int, int],
     seats: Sequence[tuple[int, int]],
     levels: EmulatedLevels | None,
     sizes: int,
-) -> tuple[SampleBlock, tuple[int, int]]:
-    """Samples of some pairs, and the (thread, time) in force after them; `current` is that before them."""
+) -> tuple[SampleBlock, tuple[int, int, int]]:
+    """Samples of some pairs, and the (thread, time, call) in force after them; current: before them."""
     first, second = np.array(pairs[:, 0]), np.array(pairs[:, 1])
-    is_header = (first >> np.uint64(63)).astype(bool)
+    is_sample = first < np.uint64(_HEADER)
+    is_header = ~is_sample & (first < np.uint64(_CALL))
+    told = np.flatnonzero(~is_sample)
+    call_of = np.concatenate(([current[2]], np.where(is_header[told], 0, second[told].astype(np.int64))))
     headers = np.flatnonzero(is_header)
     thread_of = np.concatenate(([current[0]], (first[headers] & np.uint64(0xFFFFFFFF)).astype(np.int64)))
     time_of = np.concatenate(([current[1]], second[headers].astype(np.int64)))
-    after = (int(thread_of[-1]), int(time_of[-1]))
+    after = (int(thread_of[-1]), int(time_of[-1]), int(call_of[-1]))
     block = np.cumsum(is_header)
-    good = ~is_header & ((first | second) != 0)
+    good = is_sample & ((first | second) != 0)
     known = (thread_of >= 0) & (thread_of < len(process.threads))
     good &= known[block]
+    call = call_of[np.cumsum(~is_sample)[good]]
     block, first, second = block[good], first[good], second[good]
     thread = thread_of[block]
     seat = np.array(seats, np.int32).reshape(-1, 2)[process.threads["birth"].astype(np.int64) % len(seats)]
@@ -212,6 +229,9 @@ def _convert(
         level=level,
         latency=np.full(count, -1, np.int32),
         reach=reach,
+        call=np.where((call > 0) & (call <= process.calls), call - 1 + process.first_call, -1).astype(
+            np.int32
+        ),
     ), after
 
 
@@ -232,7 +252,7 @@ def sample_blocks(
     total = sum(process.bytes() for process in processes) or 1
     done = 0
     for process in processes:
-        current = (-1, 0)
+        current = (-1, 0, 0)
         for pairs in process.words():
             block, current = _convert(process, pairs, current, seats, levels, sizes)
             done += pairs.nbytes

@@ -60,7 +60,8 @@ def perf_arguments(
     rate = ["-F", str(choices.freq)] if choices.freq else ["-c", str(period)]
     limit = ["--max-size", f"{choices.max_bytes}B"] if choices.max_bytes else []
     named = [word for event in choices.events or events for word in ("-e", event)]
-    return [*_PLAIN, *named, *rate, "--sample-cpu", *options, *limit]
+    calls = ["--call-graph", "fp"] if choices.call_graph else []
+    return [*_PLAIN, *named, *rate, "--sample-cpu", *calls, *options, *limit]
 
 
 def target_of(pids: Sequence[int]) -> list[str]:

@@ -174,6 +174,7 @@ def recording_of(
         notes=_notes(request, run, found, period, notes),
         identity=None if request.argv else identity_of(records, pids)[0],
         spans=run.spans,
+        calls=found.calls.blocks(0),
     )
 
 

@@ -1,5 +1,6 @@
 /* The path of an access: it is counted, sampled, and given a level by the cache model. */
 #include "emulate.h"
+#include "frames.h"
 #include "qemu_plugin.h"
 
 #include <stdlib.h>
@@ -59,13 +60,14 @@ static inline void count_access(struct em_thread *t, unsigned rw) {
 
 static void sample(struct em_thread *t, unsigned rw, uint64_t addr, uint64_t ip, enum cache_level level,
                    struct reach reach) {
-    if (rw & QEMU_PLUGIN_MEM_R) em_spool_sample(t, addr, ip, false, level, reach);
+    uint32_t call = em_frames_innermost(t->frames);
+    if (rw & QEMU_PLUGIN_MEM_R) em_spool_sample(t, addr, ip, call, false, level, reach);
     if (rw == QEMU_PLUGIN_MEM_RW) {
         t->position++;
         level = em_options.cached ? LEVEL_L1 : LEVEL_UNKNOWN;
         reach = (struct reach){0};
     }
-    if (rw & QEMU_PLUGIN_MEM_W) em_spool_sample(t, addr, ip, true, level, reach);
+    if (rw & QEMU_PLUGIN_MEM_W) em_spool_sample(t, addr, ip, call, true, level, reach);
     t->gap_left = 1;
     for (int draws = 0; draws < 2 && em_options.period > 1; draws++) /* mean: the period */
         t->gap_left += (int64_t)(em_next_random(&t->random) % em_options.period);
@@ -98,9 +100,12 @@ static void put_aside(struct em_thread *t, unsigned rw, uint64_t addr, uint64_t 
 }
 
 void em_catch_up(struct em_thread *t) {
+    struct em_frames *now = t->frames;
+    t->frames = NULL; /* they may be of other calls */
     for (uint32_t i = 0; i < t->late_count; i++)
         decide(t, t->late[i].rw, t->late[i].addr, t->late[i].ip, t->late[i].counts);
     t->late_count = 0;
+    t->frames = now;
 }
 
 /* An access with something to decide: not yet met, no turn, the turn's end, a sample. */
@@ -170,6 +175,26 @@ em_memory_callback *em_access_callback(unsigned counts) {
     static em_memory_callback *const cached[] = {on_cached, on_cached_shared, on_cached_used, on_cached_shared_used};
     if (em_options.cached) return cached[counts];
     return counts & COUNT_USES ? on_used : on_access;
+}
+
+/* The access of a call or return, and what it tells. word: the instruction's address, and what is counted of it. */
+#define IP_BITS 48
+#define IP_OF(word) ((uint64_t)(word) & ((UINT64_C(1) << IP_BITS) - 1))
+
+static void on_call(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void *word) {
+    em_access_callback((unsigned)((uint64_t)word >> IP_BITS))(vcpu, info, addr, (void *)IP_OF(word));
+    if (WRITES(info)) em_frames_called(em_self->frames, addr, IP_OF(word));
+}
+
+static void on_return(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr, void *word) {
+    em_access_callback((unsigned)((uint64_t)word >> IP_BITS))(vcpu, info, addr, (void *)IP_OF(word));
+    em_frames_returned(em_self->frames, addr);
+}
+
+/* What is called for accesses by an instruction that is a call or return, and the word that it is given. */
+em_memory_callback *em_jump_callback(enum em_jump jump, uint64_t ip, unsigned counts, void **word) {
+    *word = (void *)(uintptr_t)(IP_OF(ip) | (uint64_t)counts << IP_BITS);
+    return jump == JUMP_CALL ? on_call : on_return;
 }
 
 /* A block that may run for ever without an access must not do so with the turn in hand. */

@@ -9,6 +9,7 @@
  * clock.c    the recording's clock, and where it meets the host's
  * lines.c    who takes which line from whom
  * uses.c     which thread uses which page how often
+ * frames.c   who called whom (frames.h)
  * runtime.c  which code is a thread runtime's
  * turns.c    whose turn it is: one thread at a time owns all shared state
  * futex.c    who sleeps, and who wakes whom
@@ -38,7 +39,6 @@
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
-
 #define MAX_SHOWN_CPU 4096
 #define CPUS_CALL 0x6e756d63 /* no system call of any architecture; native/recorder/cpus.c makes it */
 #define MAX_THREADS CACHES_MAX_CORES /* living at a time; Linux allows a process fewer */
@@ -124,6 +124,8 @@ struct em_thread {
     struct reach_core reach;
     struct em_shared_recent shared[REACH_RECENT];
     struct em_recent_use uses[RECENT_USES];
+    struct em_frames *frames; /* NULL: it is not to be known who called whom */
+    uint32_t call_written; /* that a sample is in unless another is told */
 } __attribute__((aligned(512))); /* so that a few fill a page */
 
 struct em_options {
@@ -133,6 +135,7 @@ struct em_options {
     bool cached, fair;
     bool transfers; /* count who takes lines from whom; with the cache model */
     bool uses; /* count who uses which page; in turns */
+    bool calls; /* tell what calls samples are in */
     bool runtime; /* and what a thread runtime's code does */
     unsigned llc_own; /* how many of the last-level caches of several sizes are no larger than the machine's */
     bool part, marked; /* a shared word says when to record; so do the program's marks */
@@ -144,12 +147,14 @@ extern __thread struct em_thread *em_self __attribute__((tls_model("initial-exec
 /* options.c */
 bool em_options_read(int argc, char **argv);
 
+enum em_jump { JUMP_OTHER, JUMP_CALL, JUMP_RETURN };
 /* accesses.c; the callbacks are QEMU's */
 void em_settle(struct em_thread *t);
 void em_catch_up(struct em_thread *t);
 enum em_counts { COUNT_TRANSFERS = 1, COUNT_USES = 2 }; /* of an access, beside loads and stores */
 typedef void em_memory_callback(unsigned vcpu, uint32_t info, uint64_t addr, void *ip);
 em_memory_callback *em_access_callback(unsigned counts);
+em_memory_callback *em_jump_callback(enum em_jump jump, uint64_t ip, unsigned counts, void **word);
 void em_on_idle_block(unsigned vcpu, void *instructions);
 void em_on_spin(unsigned vcpu, void *unused);
 
@@ -180,7 +185,6 @@ void em_part_forked(void);
 
 /* plugin.c */
 void em_register(uint64_t id);
-
 /* guest.c */
 enum em_syscall_kind {
     CALL_OTHER,
@@ -202,6 +206,7 @@ void em_guest_select(const char *target);
 enum em_syscall_kind em_guest_syscall(int64_t number);
 bool em_guest_surely_accesses(const uint8_t *code, size_t bytes);
 bool em_guest_spins(const uint8_t *code, size_t bytes);
+enum em_jump em_guest_jump(const uint8_t *code, size_t bytes);
 
 /* threads.c */
 bool em_threads_init(void);
@@ -288,6 +293,7 @@ bool em_runtime_code(uint64_t address);
 void em_runtime_forget(void);
 
 /* spool.c */
+void em_spool_call(uint32_t outer, uint64_t ip);
 void em_spool_transfers(uint64_t first, uint64_t second);
 void *em_spool_table(size_t bytes);
 struct page_use *em_spool_uses(void);
@@ -299,7 +305,7 @@ void em_spool_open(int64_t now, int64_t first);
 void em_spool_time(int64_t now);
 void em_spool_clock(int64_t host, int64_t ours);
 struct em_thread *em_spool_new_thread(void);
-void em_spool_sample(struct em_thread *t, uint64_t addr, uint64_t ip, bool store, enum cache_level level,
+void em_spool_sample(struct em_thread *t, uint64_t addr, uint64_t ip, uint32_t call, bool store, enum cache_level level,
                      struct reach reach);
 
 static inline uint64_t em_next_random(uint64_t *state) {

@@ -119,6 +119,20 @@ bool em_guest_surely_accesses(const uint8_t *code, size_t bytes) {
     return target == RISCV64 && ((word & 0x7f) == 0x03 || (word & 0x7f) == 0x23);
 }
 
+/* Whether this instruction is one that puts its return address on the stack, or takes it from there. A call of what
+ * comes next is none: it asks where it is. */
+enum em_jump em_guest_jump(const uint8_t *code, size_t bytes) {
+    static const uint8_t next[4];
+    size_t i = 0;
+    if (target != X86_64 && target != I386) return JUMP_OTHER;
+    while (i < bytes && (code[i] == 0x66 || code[i] == 0xf2 || code[i] == 0xf3 || code[i] == 0x3e || code[i] == 0x64 ||
+                         code[i] == 0x65 || (target == X86_64 && (code[i] & 0xf0) == 0x40)))
+        i++;
+    if (i < bytes && (code[i] == 0xc3 || code[i] == 0xc2)) return JUMP_RETURN;
+    if (bytes - i >= 5 && code[i] == 0xe8) return memcmp(code + i + 1, next, 4) ? JUMP_CALL : JUMP_OTHER;
+    return bytes - i >= 2 && code[i] == 0xff && (code[i + 1] >> 3 & 7) == 2 ? JUMP_CALL : JUMP_OTHER;
+}
+
 /* Whether this instruction is the hint that spin loops contain. */
 bool em_guest_spins(const uint8_t *code, size_t bytes) {
     static const uint8_t yield[4] = {0x3f, 0x20, 0x03, 0xd5};

@@ -20,6 +20,7 @@ static bool read_option(char *text) {
     if (!strcmp(text, "schedule")) return em_options.fair = !strcmp(value, "fair"), true;
     if (!strcmp(text, "transfers")) return em_options.transfers = !strcmp(value, "on"), true;
     if (!strcmp(text, "page_use")) return em_options.uses = !strcmp(value, "on"), true;
+    if (!strcmp(text, "calls")) return em_options.calls = !strcmp(value, "on"), true;
     if (!strcmp(text, "llc_own")) return em_options.llc_own = (unsigned)strtoul(value, NULL, 10), true;
     if (!strcmp(text, "runtime")) return em_options.runtime = !strcmp(value, "yes"), true;
     if (!strcmp(text, "skip")) return em_options.skip = strtoull(value, NULL, 10), true;

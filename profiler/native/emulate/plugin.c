@@ -16,10 +16,10 @@ static void on_birth(qemu_plugin_id_t id, unsigned vcpu) {
     em_thread_born(vcpu);
 }
 
-/* What is called for an access by the instruction at an address of the host. */
-static qemu_mem_cb memory_callback(uint64_t address) {
+/* What is to be counted of accesses by the instruction at an address of the host. */
+static unsigned counted(uint64_t address) {
     unsigned counts = (em_options.transfers ? COUNT_TRANSFERS : 0) | (em_options.uses ? COUNT_USES : 0);
-    return em_access_callback(counts && (em_options.runtime || !em_runtime_code(address)) ? counts : 0);
+    return counts && (em_options.runtime || !em_runtime_code(address)) ? counts : 0;
 }
 
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
@@ -34,7 +34,10 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
         uint8_t code[INSTRUCTION_MAX] = {0};
         size_t bytes = qemu_insn_code(insn, code, sizeof code, api);
         void *ip = (void *)(uintptr_t)qemu_plugin_insn_vaddr(insn);
-        qemu_mem_cb on_memory = memory_callback((uint64_t)ip + base);
+        unsigned counts = counted((uint64_t)ip + base);
+        enum em_jump jump = em_options.calls ? em_guest_jump(code, bytes) : JUMP_OTHER;
+        qemu_mem_cb on_memory = em_access_callback(counts);
+        if (jump != JUMP_OTHER) on_memory = em_jump_callback(jump, (uint64_t)ip, counts, &ip);
         qemu_plugin_register_vcpu_mem_cb(insn, on_memory, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, ip);
         accesses = accesses || em_guest_surely_accesses(code, bytes);
         if (em_options.fair && em_guest_spins(code, bytes))

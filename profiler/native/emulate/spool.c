@@ -1,5 +1,5 @@
 /* The files a process leaves: `emulate-PID-START.threads` (a header and its threads), `….samples`, `….windows`,
- * `….clock`, `….clock-window`, `….transfers`, `….transfers-window`, `….transfers-table`, `….uses`.
+ * `….clock`, `….clock-window`, `….calls`, `….calls-window`, `….transfers`, `….transfers-window`, `….transfers-table`, `….uses`.
  *
  * Samples are collected in a window, which is appended to `samples` when full. The window is itself a mapping of a
  * file, of room that was reserved before, and so are the threads: what was recorded is in the files even if the
@@ -8,7 +8,9 @@
  * ours, may close them all, and may count on their numbers.
  *
  * A sample is two words: addr | reach<<48 | remote<<52 | level<<58 | store<<62, and ip | offset<<48; its time is that
- * of the header before it plus the offset. A header is 1<<63 | thread index, and its time in ns. A time is two words: the host's clock,
+ * of the header before it plus the offset. A header is 1<<63 | thread index, and its time in ns; what follows it is in
+ * no call that is known, until 3<<62 and the number of a call says so. A call is the number of the one that was under way
+ * when it was made, and its address; numbers begin with 1, in the order of writing. A time is two words: the host's clock,
  * and the recording's. Transfers are as transfers/table.c has them: entries, each of the stretch whose header (1<<63, and its start)
  * came last; those of the table are of the last one. Uses are as page_uses.h has them. Unused room is zero.
  */
@@ -23,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define VERSION 3
+#define VERSION 4
 #define HEADER_BYTES 4096
 /* Small, for programs of thousands of processes. */
 #define RECORDS_AT_ONCE 8
@@ -38,12 +40,13 @@ static uint32_t records_left;
 static struct em_window window; /* fair schedule */
 static struct em_window clock_window;
 static struct em_window transfers_window;
+static struct em_window calls_window;
 static struct stream {
     const char *full, *room; /* kinds of file: windows that were full, and windows in use */
     uint64_t bytes;          /* of a window */
     uint64_t full_end, room_end;
 } samples = {"samples", "windows", 1 << 16, 0, 0}, times = {"clock", "clock-window", 1 << 12, 0, 0},
-  transfers = {"transfers", "transfers-window", 1 << 16, 0, 0};
+  transfers = {"transfers", "transfers-window", 1 << 16, 0, 0}, calls = {"calls", "calls-window", 1 << 12, 0, 0};
 static uint64_t uses_end;
 static char stem[4200];
 
@@ -118,10 +121,10 @@ void em_spool_open(int64_t now, int64_t first) {
     snprintf(stem, sizeof stem, "%s/emulate-%d-%lld", em_options.dir, (int)getpid(), (long long)now);
     memset(&nowhere, 0, sizeof nowhere);
     header = &nowhere;
-    window = clock_window = transfers_window = (struct em_window){0};
+    window = clock_window = transfers_window = calls_window = (struct em_window){0};
     records_left = 0;
     samples.full_end = samples.room_end = times.full_end = times.room_end = 0;
-    transfers.full_end = transfers.room_end = uses_end = 0;
+    transfers.full_end = transfers.room_end = calls.full_end = calls.room_end = uses_end = 0;
     struct em_process_header *mapped = reserve("threads", 0, HEADER_BYTES);
     if (mapped == NULL) return;
     header = mapped;
@@ -187,6 +190,14 @@ void em_spool_clock(int64_t host, int64_t ours) {
     *w->next++ = (uint64_t)ours;
 }
 
+/* A call by another one; under the free schedule the caller has the lock. */
+void em_spool_call(uint32_t outer, uint64_t ip) {
+    struct em_window *w = &calls_window;
+    if (w->end - w->next < 2 && !window_next(w, &calls)) return;
+    *w->next++ = outer;
+    *w->next++ = ip;
+}
+
 /* Two words on transfers (transfers/table.c). */
 void em_spool_transfers(uint64_t first, uint64_t second) {
     struct em_window *w = &transfers_window;
@@ -214,13 +225,14 @@ static void start_block(struct em_thread *t, struct em_window *w) {
     *w->next++ = UINT64_C(1) << 63 | t->index;
     *w->next++ = (uint64_t)t->turn_base;
     t->block_open = true;
+    t->call_written = 0;
 }
 
 /* Write one sample of a thread that has the turn, at its present time. */
-void em_spool_sample(struct em_thread *t, uint64_t addr, uint64_t ip, bool store, enum cache_level level,
+void em_spool_sample(struct em_thread *t, uint64_t addr, uint64_t ip, uint32_t call, bool store, enum cache_level level,
                      struct reach reach) {
     struct em_window *w = em_options.fair ? &window : &t->own;
-    if (unlikely(w->end - w->next < 4)) {
+    if (unlikely(w->end - w->next < 6)) {
         if (!window_next(w, &samples)) {
             t->record.lost++;
             return;
@@ -228,6 +240,11 @@ void em_spool_sample(struct em_thread *t, uint64_t addr, uint64_t ip, bool store
         t->block_open = false;
     }
     if (unlikely(!t->block_open || t->position >> 16)) start_block(t, w);
+    if (call != t->call_written) {
+        w->next[0] = UINT64_C(3) << 62;
+        w->next[1] = t->call_written = call;
+        w->next += 2;
+    }
     w->next[0] = (addr & LOW48) | (uint64_t)reach.sizes << 48 | (uint64_t)reach.remote << 52 | (uint64_t)level << 58 |
                  (uint64_t)store << 62;
     w->next[1] = (ip & LOW48) | (uint64_t)t->position << 48;

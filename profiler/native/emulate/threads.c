@@ -1,5 +1,6 @@
 /* Guest threads. QEMU runs each on a host thread of its own, which we meet at its first access or system call. */
 #include "emulate.h"
+#include "frames.h"
 #include "transfers.h"
 
 #include <pthread.h>
@@ -60,6 +61,9 @@ static struct em_thread *attach(unsigned vcpu) {
     const struct em_thread *previous = em_thread_at(t->core.slot);
     if (em_options.cached && !caches_attach(&t->core)) no_memory();
     if (previous) t->own = previous->own;
+    if (previous) t->frames = previous->frames;
+    if (em_options.calls && !t->frames && !(t->frames = em_frames_new())) no_memory();
+    em_frames_clear(t->frames);
     if (em_options.cached) reach_attach(&t->reach, &t->core, t->record.past);
     em_slot_take(t);
     many |= t->index > 0;
@@ -98,6 +102,7 @@ static void at_rest(struct em_thread *t) {
     t->futex_state = FUTEX_NONE;
     t->asked_at = 0;
     t->late_count = 0;
+    em_frames_clear(t->frames);
 }
 
 void em_threads_pause(void) {
@@ -154,6 +159,7 @@ void em_thread_unpin_other(uint32_t tid) {
 /* In the child only the forking thread lives on, with files, counts and an identity of its own. */
 static void forked(void) {
     struct em_thread *parent = em_self;
+    struct em_frames *frames = parent->frames;
     pthread_mutex_init(&birth, NULL);
     em_slots_forked();
     em_part_forked();
@@ -167,6 +173,7 @@ static void forked(void) {
     em_uses_forked();
     em_clock_forked();
     em_futex_forked();
+    em_frames_forked(frames);
     em_self = &nobody;
     memset(birth_of, 0, sizeof birth_of);
     memset(awaited, 0, sizeof awaited);
@@ -175,6 +182,7 @@ static void forked(void) {
     if (parent != &nobody && em_recording) {
         struct em_thread *t = attach(0);
         t->to_come = false;
+        t->frames = frames;
         t->turn_base = parent->turn_base + parent->position;
     }
 }

@@ -40,12 +40,6 @@ static uint32_t read32(const uint8_t *at, int swap) {
     return swap ? __builtin_bswap32(value) : value;
 }
 
-static uint64_t read64(const uint8_t *at, int swap) {
-    uint64_t value;
-    memcpy(&value, at, sizeof value);
-    return swap ? __builtin_bswap64(value) : value;
-}
-
 /* Walk records from next to end; next is left at the record that ended the walk. */
 int perfdata_walk(struct walk *walk) {
     const int swap = walk->swap;
@@ -88,7 +82,7 @@ int perfdata_walk(struct walk *walk) {
 
 static uint64_t field_value(const uint8_t *at, int64_t width, int swap) {
     switch (width) {
-    case 8: return read64(at, swap);
+    case 8: return perfdata_read64(at, swap);
     case -4: return (uint64_t)(int64_t)(int32_t)read32(at, swap);
     case 4: return read32(at, swap);
     default: return read16(at, swap);

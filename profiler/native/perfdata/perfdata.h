@@ -2,6 +2,13 @@
 #define NUMAPLAN_PERFDATA_H
 
 #include <stdint.h>
+#include <string.h>
+
+static inline uint64_t perfdata_read64(const uint8_t *at, int swap) {
+    uint64_t value;
+    memcpy(&value, at, sizeof value);
+    return swap ? __builtin_bswap64(value) : value;
+}
 
 /* A column to fill: `width` bytes at `offset` from each position (-4: a signed word), as 64 bits into `out`. */
 struct perfdata_field {

@@ -8,10 +8,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from numaplan.machine import Machine
 
 from ...sample_block import SampleBlock
 from ..decode import Decoded, decoded_of, opened, pieces
+from .callers import CallTable
 from .decoder import AccessDecoder
 from .placing import Placer, start_of
 
@@ -24,7 +27,8 @@ class Accesses:
 
     count: accesses; start: when the first was, in the file's clock; last_cpu: the highest cpu number of
     them; periods: by kind of event, as PeriodCounter finds them; shift: what is added to the times of its
-    samples; kept: the accesses, where they are few.
+    samples; calls: that they were made in; first_call: how many there are of other recordings, before them;
+    kept: the accesses, where they are few.
     """
 
     path: Path
@@ -35,19 +39,28 @@ class Accesses:
     last_cpu: int
     periods: Mapping[str, int]
     shift: int = 0
+    calls: CallTable = field(default_factory=CallTable, repr=False)
+    first_call: int = 0
     kept: "tuple[SampleBlock, ...] | None" = field(default=None, repr=False)
 
     def blocks(self, machine: Machine, start: int) -> Iterator[SampleBlock]:
         """The accesses in file order, none before `start`."""
         placer = Placer(machine, start)
         for block in AccessBlocks(self.path) if self.kept is None else self.kept:
-            yield placer.place(block, self.shift)
+            yield placer.place(_counted_from(block, self.first_call), self.shift)
 
     def moved(self, shift: int) -> "Accesses":
         """The same on a clock that is `shift` ns ahead."""
         return replace(
             self, facts=self.facts.moved(shift), start=self.start + shift, shift=self.shift + shift
         )
+
+
+def _counted_from(block: SampleBlock, first: int) -> SampleBlock:
+    """The block with its calls numbered from `first` on."""
+    return (
+        replace(block, call=np.where(block.call >= 0, block.call + np.int32(first), -1)) if first else block
+    )
 
 
 class AccessBlocks:
@@ -101,6 +114,7 @@ def survey(path: Path, keep: int = 0) -> Accesses:
         start=start_of(blocks.facts, decoder.chosen.first),
         pids=decoder.chosen.pids,
         last_cpu=last_cpu,
+        calls=decoder.callers.arrays(),
         periods=decoder.counter.periods(blocks.facts.header["attrs"]),
         kept=None if kept is None else tuple(kept),
     )

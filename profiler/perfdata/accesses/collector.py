@@ -68,6 +68,7 @@ class Collector:
         self._count, self._size = 0, room
         self._columns = _columns(room, self._with_phys)
         self._codes = np.empty(room, np.uint8)
+        self._calls = np.zeros(room, np.int32)
 
     @property
     def room(self) -> int:
@@ -80,7 +81,9 @@ class Collector:
         rows = np.empty(count, np.int64)
         columns = SampleColumns(*(samples[name].ctypes.data for name in SAMPLES))
         self._aim(unrecorded)
-        self._count += library().perfdata_collect(columns, count, self._native, rows.ctypes.data)
+        found = library().perfdata_collect(columns, count, self._native, rows.ctypes.data)
+        self._calls[self._count : self._count + found] = samples["call"][rows[:found]]
+        self._count += found
 
     def extract(
         self,
@@ -120,6 +123,7 @@ class Collector:
     def take(self, room: int) -> tuple[dict[str, NDArray[Any]], Codes]:
         """The columns of a SampleBlock so far (all but node and event), and codes; room: for what follows."""
         columns = {name: column[: self._count] for name, column in self._columns.items()}
+        columns["call"] = self._calls[: self._count] - np.int32(1)
         codes = self._codes[: self._count]
         self._begin(room)
         return columns, codes

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...sample_block import SampleBlock
-from ..file.attrs import CPU, Attr
+from ..file.attrs import CALLCHAIN, CPU, Attr
 from ..processes.records import ThreadSpan
 from ..processes.unrecorded import UnrecordedThreads
 from ..samples.decoder import Buffer, SampleDecoder
-from ..samples.layout import Section
-from ..samples.native import Found
+from ..samples.layout import Layout, Section
+from ..samples.native import Found, Ints
+from .callers import Callers
 from .collector import Collector
 from .event_kinds import PeriodCounter, event_codes
 from .native import ChosenFacts
@@ -26,7 +27,7 @@ _BLOCK = 1 << 16  # accesses
 class AccessDecoder(SampleDecoder):
     """Collects the accesses of a recording in `ready`, times as in the file and nodes not known.
 
-    chosen, counter: what they say together, and their periods.
+    chosen, counter: what they say together, and their periods; callers: the calls that they were made in.
     """
 
     def __init__(self, order: str) -> None:
@@ -34,6 +35,7 @@ class AccessDecoder(SampleDecoder):
         self.ready: list[SampleBlock] = []
         self.chosen = ChosenFacts()
         self.counter = PeriodCounter()
+        self.callers = Callers()
         self.unrecorded = UnrecordedThreads([])
         self._plain: Section | None = None  # where all samples have these fields, and no others
         self._collector: Collector | None = None
@@ -73,6 +75,18 @@ class AccessDecoder(SampleDecoder):
         count = len(samples.positions)
         self._collector_for(count).extract(buffer, samples, events, self.unrecorded.begin(count))
         self.unrecorded.end()
+
+    def _copy(
+        self, layout: Layout, buffer: Buffer, starts: list[Ints], modes: NDArray[np.uint8], rows: Ints | None
+    ) -> None:
+        super()._copy(layout, buffer, starts, modes, rows)
+        first, columns = self.columns.count, self.columns
+        where = slice(first, first + len(modes)) if rows is None else first + rows
+        for number, section in enumerate(layout.sections):
+            if section.after == CALLCHAIN:
+                places = starts[number - 1] + layout.sections[number - 1].size
+                ips, pids = (columns.fill(name)[where] for name in ("ip", "pid"))
+                columns.fill("call")[where] = self.callers.find(buffer, places, ips, pids, self._swap)
 
     def _collector_for(self, samples: int) -> Collector:
         """The collector, with room for so many."""

@@ -8,7 +8,7 @@ import bisect
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ...identity.records import RegionRecord, inherited_regions
+from ...identity.records import ModuleRecord, RegionRecord, Segment, inherited_modules, inherited_regions
 from ...identity.static import static_objects
 from ...sample_block import USER_END
 from .ancestry import ProcessSpan
@@ -25,10 +25,14 @@ _LOADING = 10_000_000  # ns between two mappings of one library
 
 
 class AddressSpaces:
-    """Collects the regions of processes, parents before their children. full: there were too many."""
+    """Collects the regions of processes, parents before their children. full: there were too many.
+
+    modules: code in files that are here.
+    """
 
     def __init__(self, same_host: bool) -> None:
         self.regions: list[RegionRecord] = []
+        self.modules: list[ModuleRecord] = []
         self.full = False
         self._copied = 0
         self._same_host = same_host
@@ -68,6 +72,11 @@ class AddressSpaces:
         self.full |= len(self.regions) >= _MOST_REGIONS
         return len(self.regions) < _MOST_REGIONS
 
+    def inherited_modules(self, process: ProcessSpan) -> list[ModuleRecord]:
+        """What it has of its parent's code."""
+        parents = (one for one in self.modules if process.parent and one.process == process.parent.label)
+        return inherited_modules(parents, process.label, process.pid, process.start)
+
     def append(self, region: RegionRecord) -> int:
         """Keep a region; its row, or -1 when there are too many."""
         if not self.has_room():
@@ -105,6 +114,8 @@ class _AddressSpace:
         """Take what the parent had."""
         for region in self._out.inherited(self._process):
             self._keep(region)
+        if len(self._out.modules) < _MOST_MODULES:
+            self._out.modules += self._out.inherited_modules(self._process)
 
     def replaced(self, time: int) -> None:
         """Another program took the process over: nothing of its memory stays."""
@@ -151,6 +162,12 @@ class _AddressSpace:
         """Code of a program or library: its data are where its file says, if that is here."""
         file = self._out.file_of(one)
         bias = bias_of(file, one.offset, one.addr) if file else None
+        if bias is not None and len(self._out.modules) < _MOST_MODULES:
+            code = (Segment(one.addr, one.length, 1),)
+            label, pid = self._process.label, self._process.pid
+            self._out.modules.append(
+                ModuleRecord(label, pid, file, one.build_id, bias, False, code, one.time, -1)
+            )
         if bias is not None and (file, bias) not in self._known and len(self._known) < _MOST_MODULES:
             self._known.add((file, bias))
             for piece_range in writable_ranges(file, bias):

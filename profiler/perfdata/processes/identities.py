@@ -54,7 +54,9 @@ def identity_of(run: RunRecords, wanted: Collection[int]) -> tuple[Identity, tup
         spaces.add(one.span, one.maps, one.execs)
     warnings = ("too many mappings: some regions are left out",) if spaces.full else ()
     records = tuple(one.record() for one in processes)
-    return Identity(processes=records, threads=threads, regions=tuple(spaces.regions)), warnings
+    return Identity(
+        processes=records, threads=threads, regions=tuple(spaces.regions), modules=tuple(spaces.modules)
+    ), warnings
 
 
 def _with_memory(run: RunRecords, spans: Sequence[ProcessSpan]) -> list[_Process]:

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 NAMES = ("time", "pid", "tid", "cpu", "ip", "addr", "phys_addr", "period", "weight", "data_src")
 _SIGNED = ("time", "pid", "tid", "cpu")
-_KINDS: dict[str, type[np.generic]] = {"event": np.int32, "cpumode": np.uint8}
+_KINDS: dict[str, type[np.generic]] = {"event": np.int32, "cpumode": np.uint8, "call": np.int32}
 _FIRST_ROOM = 1 << 12
 _MOST_EXPECTED = 1 << 26
 

@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 from numaplan.common import UsageError
 from numaplan.profiler.backends.emulation import spool as emulate_spool
 from numaplan.profiler.backends.emulation.backend import warnings_of_children
+from numaplan.profiler.backends.emulation.calls import call_blocks
 from numaplan.profiler.backends.emulation.footprint import Scale, footprint_of, scale_of
 from numaplan.profiler.backends.emulation.options import EmulateOptions
 from numaplan.profiler.backends.emulation.spool import (
@@ -302,3 +303,29 @@ def test_children_that_a_signal_ended_are_told(tmp_path: Path) -> None:
     here = replace(children[1], pid=os.getpid())
     alive = warnings_of_children([replace(whole, pid=here.pid)], Identity((identity.processes[0], here)), 0)
     assert alive["warnings"].startswith("p0.2 (app) went on when the program had ended")
+
+
+def test_samples_are_in_the_call_that_was_told_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emulate_spool, "PAIRS", 2)  # what is told, and what it is of, in different blocks
+
+    def call(number: int) -> tuple[int, int]:
+        return (3 << 62, number)
+
+    write_threads(tmp_path, [70, 71])
+    rows = [header(1, 1000), sample(0xA0, 1, 0), call(2), sample(0xA0, 2, 1), sample(0xA0, 3, 2)]
+    rows += [call(1), sample(0xA0, 4, 3), call(9), sample(0xA0, 5, 4)]  # the last was never written
+    write_pairs(tmp_path, "samples", [*rows, call(1), header(0, 2000), sample(0xA0, 6, 0)])
+    write_pairs(tmp_path, "calls", [(0, 0x500), (1, 0x600)])
+    write_pairs(tmp_path, "calls-window", [(7, 0x700), (0, 0), (0, 0)])
+    found = [
+        pair
+        for block in blocks_of(tmp_path)
+        for pair in zip(block.ip.tolist(), block.call.tolist(), strict=True)
+    ]
+    assert found == [(1, -1), (2, 1), (3, 1), (4, 0), (5, -1), (6, -1)]
+    first, second = (replace(one, first_call=at) for one in read_processes(tmp_path) for at in (0, 10))
+    (block,) = call_blocks([first])
+    assert (block.number.tolist(), block.caller.tolist()) == ([0, 1, 2], [-1, 0, -1])
+    (block,) = call_blocks([second])
+    assert (block.number.tolist(), block.caller.tolist()) == ([10, 11, 12], [-1, 10, -1])
+    assert block.ip.tolist() == [0x500, 0x600, 0x700] and block.pid == 7

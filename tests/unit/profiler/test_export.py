@@ -46,6 +46,36 @@ def test_code_and_memory_have_the_names_of_the_source(
     assert 51 in lines and b"relax" in profile[6]
 
 
+def test_stacks_are_calls_by_their_functions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    samples = {"time_ns": np.arange(6), "ip": CODE + 0x30, "call": [2, 2, 2, 0, -1, 99]}
+    regions = [(0, "p0", "text", "app:.text", BUILD, CODE, 0x1000, -1, 0, 0, -1)]
+    path = write_trace(tmp_path / "t.db", samples, [(0, "p0", "0", 10, 10, "app", 0, -1)], regions)
+    with duckdb.connect(str(path)) as opened:
+        calls = [(0, -1, CODE + 0x10), (1, 0, 1 << 40), (2, 1, CODE + 0x20)]  # the second of no known module
+        opened.executemany("INSERT INTO calls VALUES (?, ?, 'p0', ?)", calls)
+        names = [(0x10, "main", 5), (0x20, "step", 9), (0x30, "relax", 11)]
+        rows = [(CODE + at, name, line) for at, name, line in names]
+        opened.executemany("INSERT INTO code VALUES ('p0', ?, ?, '/src/heat.c', ?)", rows)
+    expected = {("main", "step", "relax"): 3, ("main", "relax"): 1, ("relax",): 2}
+    (written,) = exported(path, tmp_path, "speedscope", capsys)
+    found = msgspec.json.decode(written.read_bytes(), type=Document)
+    accesses = found.profiles[0]
+    seen = Counter[tuple[str, ...]]()
+    for stack, weight in zip(accesses.samples, accesses.weights, strict=True):
+        seen[tuple(found.shared.frames[frame].name for frame in stack[1:])] += int(weight)
+    assert seen == expected
+    (written,) = exported(path, tmp_path, "pprof", capsys)
+    profile = fields(gzip.decompress(written.read_bytes()))
+    strings = [one.decode() for one in profile[6] if isinstance(one, bytes)]
+    functions = {part(one, 1): strings[part(one, 2)] for one in parts(profile, 5)}
+    called = {part(one, 1): functions[part(next(iter(parts(one, 4))), 1)] for one in parts(profile, 4)}
+    stacks = Counter[tuple[str, ...]]()
+    for sample in parts(profile, 2):
+        leaf_first = numbers(part(sample, 1))
+        stacks[tuple(called[at] for at in reversed(leaf_first))] += numbers(part(sample, 2))[0]
+    assert stacks == expected
+
+
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(7)

@@ -77,6 +77,7 @@ def test_only_the_tables_of_a_trace_are_accepted(path: Path, statements: tuple[s
         ("INSERT INTO threads SELECT * FROM threads", "its threads are not numbered"),
         ("DELETE FROM threads WHERE thread = 0", "its threads are not numbered"),
         ("UPDATE regions SET region = -1", "its regions are not numbered"),
+        ("INSERT INTO calls VALUES (3, 3, 'p0', 1)", "some of its calls are not made within earlier ones"),
     ],
 )
 def test_tables_with_gaps_are_refused(tmp_path: Path, statement: str, told: str) -> None:
