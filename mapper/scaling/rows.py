@@ -50,6 +50,7 @@ class PageRows:
         self.keys: list[RegionKey] = []
         self.columns: dict[str, list[Any]] = defaultdict(list)
         self.lives: list[Any] = []
+        self.sources: dict[RegionKey, str] = {}
         self.member_of = np.full(threads + 1, -1)
         self.member_of[list(scale.team.members)] = np.arange(len(scale.team))
 
@@ -70,6 +71,8 @@ class PageRows:
         """
         region, stats = len(self.keys), self.stats
         self.keys.append(key)
+        if name := stats.sources.get(stats.regions[number]):
+            self.sources[key] = name
         self.lives.append((0, -1) if stats.lives is None else stats.lives[number])
         pages = max(-(-key.bytes // PAGE), 1)
         of_team = self.member_of[stats.thread[rows]] >= 0
@@ -166,6 +169,7 @@ class PageRows:
             toucher=toucher if self.stats.toucher is not None else None,
             period=self.stats.period,
             exact=self.stats.exact,
+            sources=self.sources,
             lives=np.array(self.lives, np.int64).reshape(-1, 2),
             **counts,
         )

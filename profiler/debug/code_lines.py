@@ -89,13 +89,17 @@ def _packed(texts: tuple[str, ...], rows: NDArray[np.int64]) -> CodeLines:
 
 def _functions(unit: Unit) -> Iterator[tuple[int, int, int, str]]:
     """(from, to, depth, name) of functions, and of what is inlined into them."""
+    names: dict[object, str] = {}  # by what they are instances of
     waiting: list[tuple[Entry, int]] = [(unit.tree, 0)]
     while waiting:
         entry, depth = waiting.pop()
         for child in entry.children:
             unit.file.budget.step()
             if child.tag in (forms.SUBPROGRAM, forms.INLINED):
-                name = unit.qualified(child)
-                yield from ((start, end, depth, name) for start, end in unit.ranges_of(child.values))
+                ranges = unit.ranges_of(child.values)
+                origin = child.values.get(forms.ABSTRACT_ORIGIN, child.offset)
+                if ranges and origin not in names:
+                    names[origin] = unit.qualified(child)
+                yield from ((start, end, depth, names[origin]) for start, end in ranges)
             if child.children:
                 waiting.append((child, depth + 1))

@@ -54,7 +54,9 @@ class ModuleNames:
     @cached_property
     def _info(self) -> DebugInfo:
         assert self._debug is not None
-        return DebugInfo(self._debug, self._budget)
+        info = DebugInfo(self._debug, self._budget)
+        self._budget.add_for(len(info.info))
+        return info
 
     @cached_property
     def _spans(self) -> list[tuple[int, int, CodeLines]]:

@@ -77,7 +77,7 @@ def write_trace(
         for calls in recording.calls:
             writer.add_columns("calls", _call_columns(calls, table))
         progress("looking up names", -1)
-        add_names(writer, identity, ask_server=ask_server)
+        add_names(writer, identity, progress, ask_server=ask_server)
         writer.add_rows("counters", _counter_rows(recording, table, start))
         for transfers in recording.transfers or ():
             writer.add_columns("transfers", _transfer_columns(transfers, table, finder, start))

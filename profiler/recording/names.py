@@ -1,17 +1,20 @@
 """Names that people wrote, put into a trace: the programs are still there when it is made."""
 
 import bisect
+import time
 from collections.abc import Iterator
 
+from ..backends.base import Progress
 from ..debug.region_names import SourceNames
 from ..identity.records import Identity
 from ..trace.writer import TraceWriter
 
 MOST_CODE = 1 << 16  # instructions of which lines are looked up, those with the most samples first
 _EXECUTABLE = 1
+_TELL_S = 0.1
 
 
-def add_names(writer: TraceWriter, identity: Identity, *, ask_server: bool) -> None:
+def add_names(writer: TraceWriter, identity: Identity, progress: Progress, *, ask_server: bool) -> None:
     """Write the tables of names for what is in the trace by now; regions are numbered as in the identity.
 
     ask_server: for debug information that is not on this machine.
@@ -21,10 +24,12 @@ def add_names(writer: TraceWriter, identity: Identity, *, ask_server: bool) -> N
         writer.add_rows("names", tables.names)
         writer.add_rows("fields", tables.fields)
         writer.add_rows("chains", tables.chains)
-        writer.add_rows("code", _code(writer, identity, names))
+        writer.add_rows("code", _code(writer, identity, names, progress))
 
 
-def _code(writer: TraceWriter, identity: Identity, names: SourceNames) -> Iterator[tuple[object, ...]]:
+def _code(
+    writer: TraceWriter, identity: Identity, names: SourceNames, progress: Progress
+) -> Iterator[tuple[object, ...]]:
     modules: dict[str, list[tuple[int, int, int, str]]] = {}
     for module in identity.modules:
         modules.setdefault(module.process, []).extend(
@@ -35,7 +40,11 @@ def _code(writer: TraceWriter, identity: Identity, names: SourceNames) -> Iterat
     for spans in modules.values():
         spans.sort()
     starts = {process: [span[0] for span in spans] for process, spans in modules.items()}
-    for process, ip in writer.instructions(MOST_CODE):
+    asked, told = writer.instructions(MOST_CODE), 0.0
+    for number, (process, ip) in enumerate(asked):
+        if time.monotonic() >= told:
+            told = time.monotonic() + _TELL_S
+            progress("looking up names", number / len(asked))
         at = bisect.bisect_right(starts.get(process, []), ip) - 1
         if at >= 0 and ip < modules[process][at][1]:
             _, _, bias, path = modules[process][at]

@@ -3,6 +3,8 @@
 import time
 
 MOST_SECONDS = 10.0  # of the processor, for all files of a trace
+_SECONDS_A_MB = 1.0  # more for large ones: reading all of one takes two thirds of that
+_MOST_MORE = 180.0
 _STEPS = 4096
 
 
@@ -16,6 +18,10 @@ class Budget:
     def __init__(self, seconds: float = MOST_SECONDS) -> None:
         self._end = time.process_time() + seconds
         self._left = _STEPS
+
+    def add_for(self, size: int) -> None:
+        """Allow what a file with so many bytes of debug information may take."""
+        self._end += min(_SECONDS_A_MB * size / 1e6, _MOST_MORE)
 
     def step(self, count: int = 1) -> None:
         """Note some work done; raises TooMuchError where no time is left."""

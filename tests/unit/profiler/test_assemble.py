@@ -37,6 +37,7 @@ def block(rows: list[tuple[int, int, int, int, bool]]) -> SampleBlock:
         level=np.full(count, LEVEL_CODE["l1"], np.uint8),
         latency=np.full(count, -1, np.int32),
         reach=np.full(count, -1, np.int8),
+        call=np.full(count, -1, np.int32),
     )
 
 

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 
@@ -72,7 +73,15 @@ def record(
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("scaling")
-    return [record(folder / f"t{n}.db", n) for n in (4, 8)]
+    paths = [record(folder / f"t{n}.db", n) for n in (4, 8)]
+    for path in paths:
+        with duckdb.connect(str(path)) as opened:
+            opened.execute("INSERT INTO names VALUES (0, -1, 'grid', 'double[]', 'a.c', 42, 'main', 8, -1)")
+            opened.execute(
+                "INSERT INTO names SELECT region, -1, '', '', 'a.c', 50, 'part', 0, -1 FROM "
+                "regions WHERE region > 0"
+            )
+    return paths
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +105,8 @@ def test_a_plan_for_more_threads_puts_neighbours_and_their_memory_together(sixte
     assert sorted(blocks) == list(range(2, 18))
     for sequence, region in blocks.items():
         assert {run.node for run in region.runs} == {nodes[sequence - 2]}
+    assert array.source == "grid (double[]) a.c:42 in main"
+    assert {region.source for region in blocks.values()} == {"heap a.c:50 in part"}
     again = Plan.from_json(plan.to_json())
     assert again == plan
 
