@@ -166,4 +166,5 @@ def test_export_writes_every_table(tmp_path: Path) -> None:
         "fields": 0,
         "chains": 0,
         "code": 0,
+        "calls": 0,
     }
