@@ -131,6 +131,17 @@ def fits(value: Any, schema: Any) -> bool:
     return set(value) == set(schema) and all(fits(item, schema[key]) for key, item in value.items())
 
 
+@pytest.mark.parametrize("form", ["kubernetes", "nri"])
+def test_pods_are_valid_by_the_published_schema(form: str) -> None:
+    reader: Any = pytest.importorskip("kubernetes_validate", reason="needs kubernetes-validate (PyPI, 22 MB)")
+    documents = list(yaml.safe_load_all(export_plan(plan_for("2x8", 8, 2), form)))
+    (pod,) = (one for one in documents if one["kind"] == "Pod")
+    reader.validate(pod, reader.latest_version(), strict=True)
+    pod["spec"]["containers"][0]["resource"] = {}
+    with pytest.raises(reader.ValidationError):
+        reader.validate(pod, reader.latest_version(), strict=True)
+
+
 @pytest.mark.parametrize("machine,processes", [("4x2", 1), ("2x8", 1), ("2x8", 2)])
 @pytest.mark.parametrize("form", ["kubernetes", "nri"])
 def test_kubernetes_objects_have_their_fields(form: str, machine: str, processes: int) -> None:
