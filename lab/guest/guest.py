@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from numaplan.common import MachineLacksError, surely, uninterrupted
+from numaplan.profiler import qemu_version
 
 from ..places import QEMU, lab_part
 from .cable import Cable
@@ -21,7 +22,7 @@ from .health import Heartbeat, Patience
 from .initramfs import initial_files
 from .job import Job, job_frame
 from .kernel import installed_kernel
-from .qemu import caches_of, command_line, qemu_version, sampler_bytes, spawn
+from .qemu import caches_of, command_line, sampler_bytes, spawn
 from .shape import GuestShape
 from .streams import Outlet, pass_on
 
@@ -188,7 +189,8 @@ class Guest:
     def start(self) -> None:
         """Start QEMU; `destroy` is then to be called, whatever happens."""
         self._started = time.monotonic()
-        if qemu_version() is None:
+        version = qemu_version([QEMU])
+        if version is None:
             raise MachineLacksError(f"{QEMU} is not installed or does not run", "run 'nlab doctor'")
         kernel = installed_kernel()
         initrd = self._folder / "initrd"
@@ -202,7 +204,15 @@ class Guest:
             samples.truncate(sampler_bytes(len(self.shape.machine.cpus)))
         ports = [(name, end.fileno()) for name, end in qemu_ends.items()]
         command = command_line(
-            self.shape, kernel.image, initrd, self._folder, ports, plugin, self._caches, self._cable
+            self.shape,
+            kernel.image,
+            initrd,
+            self._folder,
+            ports,
+            plugin,
+            self._caches,
+            version=version,
+            cable=self._cable,
         )
         passed = [number for _, number in ports] + ([self._cable.end.fileno()] if self._cable else [])
         with (self._folder / "qemu").open("wb") as errors, uninterrupted():

@@ -4,7 +4,6 @@ import ctypes
 import mmap
 import os
 import platform
-import re
 import signal
 import subprocess
 import time
@@ -13,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from numaplan.machine import Machine, cache_arguments, seat_arguments
+from numaplan.profiler import x86_cpu
 
 from ..places import QEMU
 from .cable import Cable
@@ -23,26 +23,12 @@ KERNEL_OPTIONS = (
     "console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off no_timer_check lpj=4000000 nowatchdog "
     "tsc=reliable cryptomgr.notests random.trust_cpu=on audit=0 apparmor=0 selinux=0 nokaslr"
 )
-# Every extension QEMU emulates, but for: five-level page tables (longer walks); the fast string instructions,
-# which QEMU carries out byte by byte: copies would be slow, and each byte counted as an access; and AVX2, of
-# which QEMU 7.2 gets the gathering of eight 32-bit numbers wrong (numpy.argsort then sorts wrongly).
-CPU = "max,la57=off,erms=off,fsrm=off,avx2=off"
 _RING_BYTES = 1 << 17  # of samples a cpu, at least: thousands; the guest takes them out four times a second
 _READ_TICKS = bytes.fromhex("0f31 48c1e220 4809d0 c3")  # rdtsc; shl rdx, 32; or rax, rdx; ret
 _TICKS_SECONDS = 0.02
 _TICKS_TRIES = 20  # of which the one that was interrupted least counts
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
-
-
-def qemu_version() -> tuple[int, int] | None:
-    """Major and minor version of the QEMU on PATH; None where it is not there or does not tell."""
-    try:
-        done = subprocess.run([QEMU, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    found = re.search(rb"version (\d+)\.(\d+)", done.stdout)
-    return (int(found[1]), int(found[2])) if found else None
 
 
 def command_line(
@@ -53,16 +39,20 @@ def command_line(
     ports: Sequence[tuple[str, int]],
     plugin: Path | None,
     caches: Sequence[str] = (),
+    *,
+    version: tuple[int, int] | None,
     cable: Cable | None = None,
 ) -> list[str]:
     """The whole command: `ports` are (name, file descriptor) in the order of the agent's port numbers from 1.
 
     plugin: the counting plugin, whose memory sampler is a device of the guest; None boots the same guest
     uncounted (for measuring what counting costs). The sampler's memory is the file `samples` in `directory`.
-    caches: what `caches_of` says; none: they are not modelled. cable: to other guests.
+    caches: what `caches_of` says; none: they are not modelled. version: QEMU's, which decides what the cpus
+    can do. cable: to other guests.
     """
     command = [QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none"]
-    command += ["-accel", "tcg,thread=multi,tb-size=256", "-machine", machine_option(shape), "-cpu", CPU]
+    command += ["-accel", "tcg,thread=multi,tb-size=256", "-machine", machine_option(shape), "-cpu"]
+    command += [f"{x86_cpu(version)},la57=off"]  # page tables of five levels would mean longer walks
     command += ["-bios", "qboot.rom", "-kernel", str(kernel), "-initrd", str(initrd)]
     command += ["-append", " ".join([kernel_options(), *(cable.kernel_options() if cable else ())])]
     command += shape_arguments(shape)

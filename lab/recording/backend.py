@@ -27,6 +27,7 @@ from numaplan.profiler import (
     RecordRequest,
     Switch,
     live_line,
+    qemu_version,
     ticking,
 )
 
@@ -36,7 +37,7 @@ from ..guest.job import Job
 from ..guest.qemu import command_line, escaped
 from ..guest.shape import GuestShape, dense, shape_guest
 from ..guest.streams import own_stdin
-from ..places import TEMPORARY, lab_part, open_to_users
+from ..places import QEMU, TEMPORARY, lab_part, open_to_users
 from ..setup.doctor import SOCKETS, diagnose
 from .options import LabOptions, read_options
 from .result import Run, guest_recording
@@ -88,9 +89,9 @@ class LabBackend:
         asked = _checked(request)
         folder = request.workdir
         words = asked.words(request)
-        return command_line(
-            asked.shape, folder / "kernel", folder / "initrd", folder, (), lab_part("plugin.so"), words
-        )
+        version, plugin = qemu_version([QEMU]), lab_part("plugin.so")
+        kernel, initrd = folder / "kernel", folder / "initrd"
+        return command_line(asked.shape, kernel, initrd, folder, (), plugin, words, version=version)
 
     def record(self, request: RecordRequest, progress: Progress) -> Recording:
         """Boot a guest, run the program in it and read what the plugin wrote into its folder.

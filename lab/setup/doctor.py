@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from numaplan.common import NumaplanError, available_bytes
+from numaplan.profiler import qemu_version
 
 from ..guest.kernel import installed_kernel
-from ..guest.qemu import qemu_version
 from ..guest.shape import USUAL_MIB
 from ..places import QEMU, cache_folder, lab_part
 from .fetch import QEMU_PACKAGE
@@ -82,7 +82,7 @@ def _host() -> Check:
 def _qemu() -> Check:
     if shutil.which(QEMU) is None:
         return Check("qemu", False, "not installed", _INSTALL)
-    version = qemu_version()
+    version = qemu_version([QEMU])
     if version is None:
         return Check("qemu", False, "does not report its version", _INSTALL)
     found = f"version {version[0]}.{version[1]}"

@@ -44,8 +44,8 @@ class RecordCommand(Command, frozen=True):
 
     For --set with emulate: turn=1000 (accesses per turn), schedule=fair|free, seed=1, l1=32K:8, l2=1M:16,
     l3=32M:16 (SIZE:WAYS; default: the machine's), l3_inclusive=yes|no, drop_runtime=yes|no (samples of the
-    loader and of thread runtimes), show_cpus=yes|no (APP sees the cpus of --machine); lab: these, without
-    schedule, seed and show_cpus, and memory=2G (of the guest);
+    loader and of thread runtimes), show_cpus=yes|no (APP sees the cpus of --machine), avx2=auto|on|off;
+    lab: these, without schedule, seed, show_cpus and avx2, and memory=2G (of the guest);
     pebs: ldlat=3 (least latency of loads), llc=yes|no|all, stores=yes|no; ibs: l3missonly=no|yes; spe:
     min_latency=0.
 

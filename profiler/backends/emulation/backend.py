@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from signal import SIGINT, SIGKILL, SIGTERM
+from signal import SIGILL, SIGINT, SIGKILL, SIGTERM
 
 from numaplan.common import NumaplanError, UsageError, run_program
 from numaplan.machine import Machine, seat_arguments
@@ -32,7 +32,16 @@ from .guest import architecture_of, resolve_program, split_environment
 from .options import EmulateOptions, read_emulate_options
 from .page_uses import page_use_blocks
 from .progress import SpoolMeter, ticking
-from .qemu import PLUGIN, check_plugin, find_qemu, host_architecture, keep_addresses
+from .qemu import (
+    PLUGIN,
+    check_plugin,
+    find_qemu,
+    host_architecture,
+    keep_addresses,
+    lacks_avx2,
+    qemu_version,
+    x86_cpu,
+)
 from .result import emulated_recording
 from .spool import ProcessSpool, read_processes, sample_blocks
 from .transfers import transfer_blocks
@@ -41,9 +50,6 @@ from .word import SharedWord
 PREFIX_VARIABLE = "NUMAPLAN_EMULATE_PREFIX"
 MAX_PERIOD = 1 << 40
 _DIED = 128  # of a signal: above
-# libc fills and copies by `rep stosb` where a processor says that this is fast; QEMU does it byte by byte,
-# and one memset would outweigh all the rest. Without the flags it takes vector instructions.
-X86_CPU = "max,erms=off,fsrm=off"
 
 
 def seats_of(machine: Machine) -> list[tuple[int, int]]:
@@ -79,9 +85,10 @@ def command_of(request: RecordRequest, options: EmulateOptions) -> tuple[list[st
     if not architecture:
         raise UsageError(f"{program}: not a program that can be emulated", "give an ELF program or a script")
     host, guest = split_environment(request.environment)
-    cpu = ["-cpu", X86_CPU] if architecture == "x86_64" else []
+    qemu = find_qemu(architecture)
+    cpu = ["-cpu", x86_cpu(qemu_version(qemu), options.avx2)] if architecture == "x86_64" else []
     seed = ["-seed", str(options.seed)]  # of what the kernel would draw at random for the program
-    prefix = [*find_qemu(architecture), *cpu, *seed, "-plugin", plugin_arguments(request, options)]
+    prefix = [*qemu, *cpu, *seed, "-plugin", plugin_arguments(request, options)]
     if architecture == host_architecture():
         prefix += guest  # libraries of the host's architecture are of no use to another
     # Open MPI would try to read its peers' memory by a call that QEMU lacks, and complain.
@@ -168,7 +175,9 @@ class EmulateBackend:
                 **{f"emulate.{key}": value for key, _, value in (w.partition("=") for w in options.plugin)},
                 "emulate.host_seconds": f"{seconds:.3f}",
                 "clock": "accesses" if options.fair else "host",
-                **(warnings_of_children(processes, shown, exit_code) if whole else {}),
+                **_warnings(
+                    command, exit_code, warnings_of_children(processes, shown, exit_code) if whole else []
+                ),
             },
             transfers=transfer_blocks(images, keep) if options.transfers else None,
             calls=call_blocks(images),
@@ -180,9 +189,18 @@ def _tell(meter: SpoolMeter, progress: Progress) -> None:
     progress(meter.line(), WATCHING)
 
 
-def warnings_of_children(
-    processes: Sequence[ProcessSpool], identity: Identity, exit_code: int
-) -> dict[str, str]:
+def _warnings(command: Sequence[str], exit_code: int, of_children: Sequence[str]) -> dict[str, str]:
+    built_for = []
+    if exit_code == _DIED + SIGILL and lacks_avx2(command):
+        built_for.append(
+            "SIGILL ended it: if it was built for AVX2, give --set avx2=on (QEMU before 9.1 gets some of its "
+            "gathers wrong)"
+        )
+    warnings = [*built_for, *of_children]
+    return {"warnings": "; ".join(warnings)} if warnings else {}
+
+
+def warnings_of_children(processes: Sequence[ProcessSpool], identity: Identity, exit_code: int) -> list[str]:
     """Warnings of programs that were not emulated, of children that a signal ended, maybe because of QEMU,
     and of those that still run.
     """
@@ -210,7 +228,7 @@ def warnings_of_children(
             f"{_listed(running)} went on when the program had ended, and was recorded until then only: have "
             "it stay in the foreground (most daemons have an option for it)"
         )
-    return {"warnings": "; ".join(warnings)} if warnings else {}
+    return warnings
 
 
 def _not_emulated(last: Mapping[int, ProcessSpool], identity: Identity) -> list[ProcessRecord]:

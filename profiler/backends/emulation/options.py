@@ -25,7 +25,8 @@ from numaplan.machine import (
 #   uses which page (when threads take turns); calls: tell which calls samples are in; reach: count what
 #   last-level caches of other sizes would miss; for_footprint: bytes of the input for which the recording
 #   stands; drop_runtime: leave out what the loader and thread runtimes do; show_cpus: the program sees the
-#   machine's cpus, not the host's.
+#   machine's cpus, not the host's; avx2: whether an x86_64 program may use it, "auto": with a QEMU that gets
+#   it right.
 DEFAULTS = {
     "cache": "on",
     "schedule": "fair",
@@ -39,6 +40,7 @@ DEFAULTS = {
     "for_footprint": "",
     "drop_runtime": "yes",
     "show_cpus": "yes",
+    "avx2": "auto",
 }
 _CHOICES = {
     "cache": ("on", "off"),
@@ -50,8 +52,9 @@ _CHOICES = {
     "reach": ("on", "off"),
     "drop_runtime": ("yes", "no"),
     "show_cpus": ("yes", "no"),
+    "avx2": ("auto", "on", "off"),
 }
-_OURS = ("drop_runtime", "reach", "for_footprint", "show_cpus")  # not for the plugin
+_OURS = ("drop_runtime", "reach", "for_footprint", "show_cpus", "avx2")  # not for the plugin
 _UNITS = {unit: 1 << 10 * power for power, unit in enumerate(("", "K", "M", "G", "T"))}
 _NUMBERS = {"turn": (10, 1_000_000), "seed": (0, 2**63 - 1)}
 
@@ -76,6 +79,7 @@ class EmulateOptions:
     larger: tuple[int, ...] = ()
     transfers: bool = False
     page_use: bool = False
+    avx2: str = "auto"
 
 
 def _checked(name: str, value: str) -> str:
@@ -141,4 +145,5 @@ def read_emulate_options(
         tuple(larger),
         values["cache"] == values["transfers"] == "on",
         values["page_use"] == "on" and values["schedule"] == "fair",
+        values["avx2"],
     )

@@ -1,9 +1,11 @@
 """The QEMU that emulates: one that takes our plugin, of the system or fetched by `nprof setup`."""
 
 import ctypes
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from numaplan.common import MachineLacksError, cache_folder, native_part
@@ -15,6 +17,11 @@ LOADED = "numaplan: loaded"  # what the plugin says when it is only to be tried
 # In the cache folder: bin/qemu-ARCH, and for those that came without what they are linked to lib/ and LOADER.
 CACHE = "qemu"
 LOADER = "ld.so"
+# All that QEMU can do but the fast string instructions: libc fills and copies by them where a processor has
+# them, QEMU carries them out byte by byte, and one memset would outweigh all the rest.
+_X86_CPU = "max,erms=off,fsrm=off"
+# Earlier ones ignore indices of an AVX2 gather that are in vector register 4: numpy.argsort sorts wrongly.
+_GATHERS_RIGHT, _WITHOUT_AVX2 = (9, 1), "avx2=off"
 _PATIENCE_S = 60
 _ADDR_NO_RANDOMIZE = 0x0040000
 _ASK = 0xFFFFFFFF
@@ -49,6 +56,29 @@ def find_qemu(architecture: str) -> list[str]:
             return words
         problem = f"{words[-1]}: {why_not}" if words else problem
     raise MachineLacksError(problem, hint)
+
+
+def qemu_version(words: Sequence[str]) -> tuple[int, int] | None:
+    """Major and minor version of the QEMU that these words start; None: not there, or it does not tell."""
+    try:
+        done = subprocess.run(
+            [*words, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=30
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(rb"version (\d+)\.(\d+)", done.stdout)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def x86_cpu(version: tuple[int, int] | None, avx2: str = "auto") -> str:
+    """The value of -cpu for x86_64; "auto": without AVX2 where this version of QEMU gets it wrong."""
+    right = version is not None and version >= _GATHERS_RIGHT
+    return _X86_CPU if avx2 == "on" or (avx2 == "auto" and right) else f"{_X86_CPU},{_WITHOUT_AVX2}"
+
+
+def lacks_avx2(command: Sequence[str]) -> bool:
+    """Whether a command line of QEMU leaves AVX2 out."""
+    return any(word.endswith(f",{_WITHOUT_AVX2}") for word in command)
 
 
 def keep_addresses() -> None:

@@ -108,9 +108,10 @@ def test_qemu_gets_the_cable_and_the_kernel_the_names(tmp_path: Path) -> None:
     end, peer = socket.socketpair()
     shape = shape_guest(Machine.load("1x1"), 256, 1 << 20)
     with end, peer:
-        words = command_line(shape, tmp_path, tmp_path, tmp_path, [], None, cable=Cable(end, 1, ["h0", "h1"]))
+        cable = Cable(end, 1, ["h0", "h1"])
+        words = command_line(shape, tmp_path, tmp_path, tmp_path, [], None, version=None, cable=cable)
         number = end.fileno()
     assert words[words.index("-netdev") + 1] == f"socket,id=cable,fd={number}"
     assert "virtio-net-pci,netdev=cable,mac=52:54:00:6e:6c:01,romfile=" in words
     assert words[words.index("-append") + 1].endswith(" numaplan_hosts=h0,h1 numaplan_host=1")
-    assert "-netdev" not in command_line(shape, tmp_path, tmp_path, tmp_path, [], None)
+    assert "-netdev" not in command_line(shape, tmp_path, tmp_path, tmp_path, [], None, version=None)

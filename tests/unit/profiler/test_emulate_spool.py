@@ -287,22 +287,24 @@ def test_children_that_a_signal_ended_are_told(tmp_path: Path) -> None:
 
     def told(*exits: bool, exit_code: int = 0) -> str:
         spools = [replace(whole, pid=gone + number, exits=one) for number, one in enumerate(exits)]
-        return warnings_of_children(spools, identity, exit_code).get("warnings", "")
+        return "; ".join(warnings_of_children(spools, identity, exit_code))
 
     assert told(True, True, True) == ""
     assert told(False, True, True) == "", "the program's own death is its exit code"
     assert "a signal ended p0.2 (app): if none does without nprof" in told(True, True, False)
     assert told(True, False, False, exit_code=130) == "", "Ctrl-C ends all"
     other = [replace(whole, pid=gone), replace(whole, pid=gone + 1, exits=False, becomes=True)]
-    (warning,) = warnings_of_children(other, identity, 0).values()
+    (warning,) = warnings_of_children(other, identity, 0)
     assert warning.startswith("p0.1 (app) became a program that was not emulated") and "signal" not in warning
     emulated = [*other, replace(whole, pid=gone + 1)]
-    assert warnings_of_children(emulated, identity, 0) == {}, "its next program was"
-    static = warnings_of_children([replace(whole, pid=gone, becomes=True)], Identity(), 0)
-    assert static["warnings"].startswith(f"process {gone} (static) became")
+    assert warnings_of_children(emulated, identity, 0) == [], "its next program was"
+    (static,) = warnings_of_children([replace(whole, pid=gone, becomes=True)], Identity(), 0)
+    assert static.startswith(f"process {gone} (static) became")
     here = replace(children[1], pid=os.getpid())
-    alive = warnings_of_children([replace(whole, pid=here.pid)], Identity((identity.processes[0], here)), 0)
-    assert alive["warnings"].startswith("p0.2 (app) went on when the program had ended")
+    (alive,) = warnings_of_children(
+        [replace(whole, pid=here.pid)], Identity((identity.processes[0], here)), 0
+    )
+    assert alive.startswith("p0.2 (app) went on when the program had ended")
 
 
 def test_samples_are_in_the_call_that_was_told_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
