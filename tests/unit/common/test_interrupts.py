@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,14 @@ from numaplan.common import UsageError, interruptible, is_asked_to_end, run_prog
 from numaplan.common.frame import run_framed
 
 ASKING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2]
+
+
+@pytest.fixture(autouse=True)
+def _hang_up_ends() -> Iterator[None]:
+    """Also where the tests are started by nohup, which has SIGHUP ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 def test_signals_interrupt_inside_and_are_told() -> None:
