@@ -82,7 +82,7 @@ for suite in $suites; do
         nlaunch --plan p.json --remap -- ./stencil
         nlab setup && nlab run --machine 4x2 --plan p.json -- ./stencil'
     [ "$suite" = bookworm ] || try "$bare" "a program built for AVX2 in the lab" 'PATH="$PWD/venv/bin:$PATH"
-        nlab run --machine 2x1 -- venv/bin/python -c "import duckdb; assert duckdb.sql(\"select sum(range) from range(9)\").fetchone() == (36,)"'
+        nlab run --machine 2x1 -- venv/bin/python -c "import duckdb; assert duckdb.sql(\"select sum(range) from range(9)\").fetchall() == [(36,)]"'
     for name in "$suite" "$bare"; do unmount "$base/$name"; done
 done
 [ -z "$failed" ] || { echo "test-systems: failed:$failed"; exit 1; }

@@ -234,6 +234,7 @@ void em_slots_forget_pages(void);
 
 /* asleep.c */
 bool em_thread_asleep(const struct em_thread *t);
+bool em_thread_runs(const struct em_thread *t);
 
 /* turns.c */
 void em_turns_reset(void);

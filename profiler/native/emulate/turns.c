@@ -12,6 +12,8 @@
  * thread that has the turn may be stopped so while others wait here in the middle of a block, and QEMU waits
  * for those. Hence a wait in which nothing moves ends after a while, and the access is put aside (`late`)
  * until its thread does get the turn: no access is lost and the state is still touched by one thread only.
+ * A thread that only waits for a cpu of the host's will move, so it is waited for; and how long was waited is
+ * counted by the waiting thread's own looks: the time in which all were stopped does not count.
  */
 #include "emulate.h"
 
@@ -164,7 +166,10 @@ static bool stalled(struct em_thread *t, uint64_t turns, int64_t waited_ns) {
     bool left = false;
     struct em_thread *next = NULL;
     lock();
-    if (token.turns == turns && token.holder == NULL && waited_ns < LOST_NS) {
+    struct em_thread *moves = token.holder != NULL ? token.holder : token.entering;
+    if (token.turns == turns && moves != NULL && moves != t && em_thread_runs(moves)) {
+        /* It has no cpu on a busy host, or was stopped. */
+    } else if (token.turns == turns && token.holder == NULL && waited_ns < LOST_NS) {
         /* A thread that starts or wakes on a busy host. */
     } else if (token.turns == turns && token.holder == NULL) {
         token.entering = NULL;
@@ -183,7 +188,7 @@ static bool stalled(struct em_thread *t, uint64_t turns, int64_t waited_ns) {
 static bool wait_for_turn(struct em_thread *t, uint32_t recording) {
     const struct timespec slice = {0, STALLED_NS}, moment = {0, WATCH_NS};
     uint64_t turns = __atomic_load_n(&token.turns, __ATOMIC_RELAXED);
-    int64_t since = em_host_ns();
+    int64_t looked = em_host_ns(), waited = 0;
     for (int32_t go; (go = __atomic_load_n(&t->go, __ATOMIC_ACQUIRE)) != GO_RUN;) {
         if (__atomic_load_n(&token.recordings, __ATOMIC_RELAXED) != recording) return false;
         struct em_thread *watched = __atomic_load_n(&token.entering, __ATOMIC_RELAXED);
@@ -193,11 +198,14 @@ static bool wait_for_turn(struct em_thread *t, uint32_t recording) {
         if (__atomic_load_n(&t->go, __ATOMIC_ACQUIRE) == go)
             futex(&t->go, FUTEX_WAIT, go, go == GO_WATCH ? &moment : &slice);
         uint64_t now = __atomic_load_n(&token.turns, __ATOMIC_RELAXED);
+        int64_t before = looked;
+        looked = em_host_ns();
+        waited += looked - before < STALLED_NS ? looked - before : STALLED_NS;
         if (now != turns) {
             turns = now;
-            since = em_host_ns();
-        } else if (em_host_ns() - since >= STALLED_NS) {
-            if (stalled(t, turns, em_host_ns() - since)) return false;
+            waited = 0;
+        } else if (waited >= STALLED_NS && stalled(t, turns, waited)) {
+            return false;
         }
     }
     __atomic_store_n(&t->go, GO_WAIT, __ATOMIC_RELAXED);
