@@ -46,7 +46,7 @@ test: setup ## run all tests that this machine can
 	@$(BIN)/nprof setup || echo "tests of emulation are skipped" >&2
 	$(PYTEST) $(PARALLEL) --durations 10
 
-test-systems: ## try fresh Debian 12 and 13: demo, unit tests, wheel (root; half an hour)
+test-systems: ## try fresh Debian 12, 13 and testing: demo, unit tests, wheel (root; half an hour)
 	@sh scripts/test-systems.sh
 
 test-oldest: setup ## unit tests with the oldest versions that pyproject.toml allows (Python 3.11 or 3.12)

@@ -38,7 +38,7 @@ if nlab setup && nlab doctor >demo/lab.txt; then
         --gate 'plan.cost < default.cost' -- demo/stencil
 else
     echo "the lab cannot run here:"
-    grep -A1 LACKING demo/lab.txt || true
+    nlab doctor | grep -A1 LACKING || true
 fi
 
 say "Everything on one page"

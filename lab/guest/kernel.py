@@ -22,6 +22,7 @@ from ..places import cache_folder
 # What turns the virtio devices of the lab into files and streams, and overlays; dependencies are found.
 NEEDED_MODULES = ("virtio_pci", "9pnet_virtio", "9p", "virtio_console", "overlay")
 NETWORK_MODULES = ("virtio_net",)  # what guests that are joined by a network need beside them
+_MODULES = ("lib/modules", "usr/lib/modules")
 _SETUP_HEADER = 0x1F1  # offset of the x86 boot protocol's header in a bzImage
 _ELF = b"\x7fELF"
 UNPACKED_LIMIT = 512 << 20
@@ -72,11 +73,16 @@ def import_kernel(tree: Path, target: Path) -> str:
 
     Raises UsageError when the tree holds no kernel that can be used.
     """
-    images = sorted(tree.glob("boot/vmlinuz-*"))
+    images = {path.name.removeprefix("vmlinuz-"): path for path in tree.glob("boot/vmlinuz-*")}
+    for base in _MODULES:  # from Debian 14 on
+        images.update((path.parent.name, path) for path in (tree / base).glob("*/vmlinuz"))
     if not images:
-        raise UsageError(f"{tree}: no boot/vmlinuz-*", "give a Debian kernel package")
-    version = images[-1].name.removeprefix("vmlinuz-")
-    (target / "vmlinux").write_bytes(unpack_bzimage(images[-1].read_bytes()))
+        hint = (
+            "give a Debian kernel package; from Debian 14 on linux-binary-VERSION and linux-modules-VERSION"
+        )
+        raise UsageError("no kernel in the package", hint)
+    version = max(images)
+    (target / "vmlinux").write_bytes(unpack_bzimage(images[version].read_bytes()))
     (target / "modules").mkdir()
     found = {path.name.split(".ko")[0]: path for path in _module_files(tree, version)}
     names = []
@@ -117,7 +123,7 @@ def _decompress(payload: bytes) -> bytes:
 
 
 def _module_files(tree: Path, version: str) -> Iterator[Path]:
-    for base in ("lib/modules", "usr/lib/modules"):
+    for base in _MODULES:
         yield from (tree / base / version / "kernel").rglob("*.ko*")
 
 

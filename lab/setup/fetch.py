@@ -15,6 +15,7 @@ from ..places import QEMU, cache_folder
 QEMU_PACKAGE = "qemu-system-x86"
 KERNEL_PACKAGE = "linux-image-amd64"
 _KERNEL_NAME = re.compile(r"Depends: (linux-image-[0-9][a-z0-9.+-]*)")
+_PART_NAME = re.compile(r"Depends: (linux-(?:binary|modules)-[0-9][a-z0-9.+-]*)")  # from Debian 14 on
 
 
 def set_up(packages: Sequence[Path], renew: bool, say: Callable[[str], None]) -> Kernel:
@@ -52,7 +53,7 @@ def _fetch_and_import(work: Path, packages: list[Path], folder: Path, say: Calla
             raise UsageError(f"{package}: no such file", "give a Debian kernel package")
     if shutil.which("dpkg-deb") is None:
         raise MachineLacksError("dpkg-deb, which unpacks the kernel, is not installed", "install dpkg")
-    packages = [path.absolute() for path in packages] or [_fetch(work, say)]
+    packages = [path.absolute() for path in packages] or _fetch(work, say)
     tree = work / "tree"
     for package in packages:
         say(f"unpacking {package.name}")
@@ -70,8 +71,8 @@ def _fetch_and_import(work: Path, packages: list[Path], folder: Path, say: Calla
     os.utime(target / "kernel.json")
 
 
-def _fetch(work: Path, say: Callable[[str], None]) -> Path:
-    """Download the kernel package that Debian's linux-image-amd64 points to."""
+def _fetch(work: Path, say: Callable[[str], None]) -> list[Path]:
+    """Download the kernel package that Debian's linux-image-amd64 points to, and those it consists of."""
     if shutil.which("apt-get") is None:
         raise MachineLacksError(
             "apt-get, which fetches the kernel, is not installed",
@@ -84,6 +85,8 @@ def _fetch(work: Path, say: Callable[[str], None]) -> Path:
             f"this system has no package {KERNEL_PACKAGE}",
             "as root: apt-get update; or nlab setup --deb FILE",
         )
-    say(f"fetching {found[1]}")
-    output_of(["apt-get", "download", found[1]], work, f"{found[1]} could not be fetched")
-    return next(work.glob("*.deb"))
+    listing = output_of(["apt-cache", "depends", found[1]], work, f"{found[1]} is unknown")
+    names = _PART_NAME.findall(listing) or [found[1]]
+    say(f"fetching {', '.join(names)}")
+    output_of(["apt-get", "download", *names], work, f"{', '.join(names)} could not be fetched")
+    return sorted(work.glob("*.deb"))

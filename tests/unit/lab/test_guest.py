@@ -16,7 +16,7 @@ from hypothesis import given, strategies as st
 from numaplan.common import MachineLacksError, UsageError
 from numaplan.lab.guest.initramfs import cpio
 from numaplan.lab.guest.job import Job, job_frame
-from numaplan.lab.guest.kernel import dependencies, load_order, unpack_bzimage
+from numaplan.lab.guest.kernel import dependencies, import_kernel, load_order, unpack_bzimage
 from numaplan.lab.guest.qemu import command_line
 from numaplan.lab.guest.shape import (
     MIN_NODE_MIB,
@@ -154,6 +154,19 @@ def bzimage(payload: bytes, unpacked: int) -> bytes:
 def test_kernels_are_unpacked(compress: object) -> None:
     kernel = b"\x7fELF" + random.Random(1).randbytes(5000)
     assert unpack_bzimage(bzimage(compress(kernel), len(kernel))) == kernel  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("place", ["boot/vmlinuz-7.2+deb", "usr/lib/modules/7.2+deb/vmlinuz"])
+def test_the_kernel_is_found_where_packages_have_it(tmp_path: Path, place: str) -> None:
+    kernel = b"\x7fELF" + bytes(100)
+    image, prepared = tmp_path / "tree" / place, tmp_path / "prepared"
+    image.parent.mkdir(parents=True)
+    prepared.mkdir()
+    with pytest.raises(UsageError, match="no kernel in the package"):
+        import_kernel(tmp_path / "tree", prepared)
+    image.write_bytes(bzimage(gzip.compress(kernel), len(kernel)))
+    assert import_kernel(tmp_path / "tree", prepared) == "7.2+deb"
+    assert (prepared / "vmlinux").read_bytes() == kernel
 
 
 @pytest.mark.parametrize("data", [b"", b"HdrS" * 400, bytes(2000)])
