@@ -22,7 +22,7 @@ from .health import Heartbeat, Patience
 from .initramfs import initial_files
 from .job import Job, job_frame
 from .kernel import installed_kernel
-from .qemu import caches_of, command_line, sampler_bytes, spawn
+from .qemu import caches_of, command_line, plugin_interface, sampler_bytes, spawn
 from .shape import GuestShape
 from .streams import Outlet, pass_on
 
@@ -216,7 +216,7 @@ class Guest:
         )
         passed = [number for _, number in ports] + ([self._cable.end.fileno()] if self._cable else [])
         with (self._folder / "qemu").open("wb") as errors, uninterrupted():
-            self._process = spawn(command, passed, errors.fileno())
+            self._process = spawn(command, passed, errors.fileno(), plugin_interface(version))
         for end in qemu_ends.values():
             end.close()  # so that its end is ours to see when QEMU goes
         self._control = Control(self._sockets["control"], self._process, self._folder, self._heartbeat)

@@ -7,7 +7,7 @@ import platform
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,6 +23,7 @@ KERNEL_OPTIONS = (
     "console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off no_timer_check lpj=4000000 nowatchdog "
     "tsc=reliable cryptomgr.notests random.trust_cpu=on audit=0 apparmor=0 selinux=0 nokaslr"
 )
+_USERDATA = (11, 1)  # the first that takes version 7 of the plugins' interface, and no earlier one
 _RING_BYTES = 1 << 17  # of samples a cpu, at least: thousands; the guest takes them out four times a second
 _READ_TICKS = bytes.fromhex("0f31 48c1e220 4809d0 c3")  # rdtsc; shl rdx, 32; or rax, rdx; ret
 _TICKS_SECONDS = 0.02
@@ -102,10 +103,17 @@ def escaped(path: Path) -> str:
     return str(path).replace(",", ",,")
 
 
-def spawn(command: Sequence[str], descriptors: Sequence[int], errors: int) -> subprocess.Popen[bytes]:
+def plugin_interface(version: tuple[int, int]) -> dict[str, str]:
+    """What tells our plugin that this version of QEMU takes another interface, which it cannot see itself."""
+    return {"NUMAPLAN_QEMU_API": "7"} if version >= _USERDATA else {}
+
+
+def spawn(
+    command: Sequence[str], descriptors: Sequence[int], errors: int, more: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
     """Start QEMU away from the terminal (Ctrl-C is ours to handle), to be killed by the kernel if we die.
 
-    errors: descriptor that takes what QEMU says.
+    errors: descriptor that takes what QEMU says; more: of its environment.
     """
     parent = os.getpid()
 
@@ -120,6 +128,7 @@ def spawn(command: Sequence[str], descriptors: Sequence[int], errors: int) -> su
         stdout=errors,
         stderr=errors,
         pass_fds=tuple(descriptors),
+        env={**os.environ, **more},
         start_new_session=True,
         preexec_fn=die_with_parent,
     )

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define QEMU_PLUGIN_COPIES_CODE 3 /* from this version on qemu_plugin_insn_data copies */
+#define QEMU_PLUGIN_USERDATA 7    /* from this version on callbacks get no id, but userdata at the end */
 #define PLUGIN_EXPORT __attribute__((visibility("default")))
 
 typedef uint64_t qemu_plugin_id_t;
@@ -47,6 +48,7 @@ typedef void (*qemu_vcpu_cb)(qemu_plugin_id_t id, unsigned vcpu);
 typedef void (*qemu_vcpu_udata_cb)(unsigned vcpu, void *userdata);
 typedef void (*qemu_mem_cb)(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *userdata);
 typedef void (*qemu_tb_trans_cb)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
+typedef void (*qemu_tb_trans_userdata_cb)(struct qemu_plugin_tb *tb, void *userdata);
 typedef void (*qemu_syscall_cb)(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2,
                                 uint64_t a3, uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8);
 typedef void (*qemu_syscall_ret_cb)(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_t result);
@@ -55,6 +57,9 @@ typedef void (*qemu_syscall_ret_cb)(qemu_plugin_id_t id, unsigned vcpu, int64_t 
 void qemu_plugin_reset(qemu_plugin_id_t id, qemu_simple_cb cb);
 void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id, qemu_vcpu_cb cb);
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, qemu_tb_trans_cb cb);
+/* The same symbol, from QEMU_PLUGIN_USERDATA on. */
+void qemu_register_tb_trans_userdata(qemu_plugin_id_t id, qemu_tb_trans_userdata_cb cb,
+                                     void *userdata) __asm__("qemu_plugin_register_vcpu_tb_trans_cb");
 void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, qemu_vcpu_udata_cb cb,
                                           enum qemu_plugin_cb_flags flags, void *userdata);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, qemu_vcpu_udata_cb cb,
@@ -81,20 +86,18 @@ struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info, ui
 bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *seen);
 uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *seen);
 
+/* Where in an access's facts the logarithm of its size begins: found by qemu_info_is_known. */
+extern unsigned qemu_size_bit;
+
 /* How many accesses of at most 8 bytes this one is. QEMU up to 8 performs one of 16 bytes in two halves and tells of
  * both, later ones perform it at once: counted alike. */
 static inline unsigned qemu_access_parts(qemu_plugin_meminfo_t info) {
-    unsigned size_shift = info >> 4 & 7; /* checked by qemu_info_is_known */
+    unsigned size_shift = info >> qemu_size_bit & 7;
     return size_shift > 3 ? 1u << (size_shift - 3) : 1;
 }
 
-/* Whether an access is told of as we read it. */
-static inline bool qemu_info_is_known(void) {
-    const qemu_plugin_meminfo_t r = QEMU_PLUGIN_MEM_R << 16, w = QEMU_PLUGIN_MEM_W << 16;
-    for (unsigned shift = 0; shift < 5; shift++)
-        if (qemu_plugin_mem_size_shift(r | shift << 4) != shift) return false;
-    return !qemu_plugin_mem_is_store(r) && qemu_plugin_mem_is_store(w) && qemu_plugin_mem_is_store(r | w);
-}
+/* Whether an access is told of as we read it; to be asked first. */
+bool qemu_info_is_known(void);
 
 /* Copy an instruction's code, as much as there is room for; returns its whole size in bytes.
  * version: the interface of the QEMU that runs (info->version.cur), not that of the build. */
