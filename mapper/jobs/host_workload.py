@@ -36,6 +36,8 @@ def join(parts: Sequence[Part]) -> Workload:
     matrices = {name: _joined(parts, places, name, len(keys)) for name in MATRICES[:3]}
     lines, exchanged = matrices["lines"], _exchanged(parts, index, len(keys))
     events = events_of_a_line(matrices["comm"], lines)
+    told = _told_by_messages(parts, exchanged)
+    matrices["comm"][told] = lines[told] = 0.0
     phases = _phases(parts)
     apart = len({part.facts.recording for part in parts}) > 1
     return Workload(
@@ -126,6 +128,19 @@ def _exchanged(parts: Sequence[Part], index: dict[tuple[str, str], int], count: 
                 answer[one, other] += size / LINE_BYTES / 2
                 answer[other, one] += size / LINE_BYTES / 2
     return answer
+
+
+def _told_by_messages(parts: Sequence[Part], exchanged: Floats) -> NDArray[np.bool_]:
+    """(N, N) of which threads the ranks send each other messages.
+
+    On one host these go through lines that both touch, which a recording of both has counted already.
+    """
+    part = np.repeat(np.arange(len(parts)), [one.facts.own for one in parts])
+    between = np.zeros((len(parts), len(parts)))
+    np.add.at(between, (part[:, None], part[None, :]), exchanged)
+    np.fill_diagonal(between, 0.0)
+    told: NDArray[np.bool_] = between[np.ix_(part, part)] > 0
+    return told
 
 
 def _senders(part: Part, index: dict[tuple[str, str], int]) -> dict[int, int]:

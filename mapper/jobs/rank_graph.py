@@ -99,14 +99,15 @@ def rank_graph(summaries: Sequence[RankSummary]) -> RankGraph:
         raise UsageError(
             f"parts of {len(ranks)} ranks of {size}; missing: {shown}", "reduce the traces of all ranks"
         )
+    told = {frozenset((one.rank, peer)) for one in summaries for peer, sent in one.sent.items() if sent}
     entries: list[tuple[int, int, float]] = []
     for one in summaries:
         for peer, sent in one.sent.items():
             if peer != one.rank and peer < size and sent:
                 entries += [(one.rank, peer, float(sent)), (peer, one.rank, float(sent))]
-        # Both ranks tell of the lines that they share, each of its half.
+        # Both ranks tell of the lines that they share, each of its half; those of messages count once.
         for peer, shared in one.shared.items():
-            if peer < size:
+            if peer < size and frozenset((one.rank, peer)) not in told:
                 entries += [(one.rank, peer, shared), (peer, one.rank, shared)]
     table = np.array(entries, np.float64).reshape(-1, 3)
     places = table[:, :2].astype(np.int64)

@@ -14,9 +14,10 @@ from numaplan.common import UsageError
 from numaplan.mapper import JobPlan, PlanOptions, Workload, make_plan
 from numaplan.mapper.commands.main import main
 from numaplan.mapper.jobs.host_workload import join
+from numaplan.mapper.jobs.part import Messages
 from numaplan.mapper.jobs.part_reading import read_part
 from numaplan.mapper.jobs.part_tables import SCHEMA, part_folders
-from numaplan.mapper.jobs.rank_graph import summarise
+from numaplan.mapper.jobs.rank_graph import rank_graph, summarise
 from numaplan.mapper.jobs.reducing import parts_of_trace, reduce_trace
 from numaplan.mapper.workload.from_trace import workload_of_trace
 from tests.support.traces import write_trace
@@ -201,6 +202,29 @@ def test_messages_are_lines_between_the_ranks_main_threads(tmp_path: Path) -> No
     assert found.use is not None and not found.apart
     assert found.use.lines[0, 2] == found.use.lines[2, 0] == (1 << 20) / 64  # half of both directions
     assert not found.use.lines[1, 2:].any()
+
+
+def test_messages_take_the_place_of_the_lines_that_they_go_through(tmp_path: Path) -> None:
+    """Ranks recorded together share lines by their messages: these are not counted twice, others stay."""
+    parts = parts_of_trace(traced(tmp_path / "t.db", [0, 1]))
+    for part in parts:
+        part.matrices["lines"][:, 4:] = 50.0  # as emulation counts what is taken from others
+    telling = [
+        msgspec.structs.replace(
+            part,
+            facts=msgspec.structs.replace(part.facts, messages=True),
+            messages=Messages(
+                *(np.array([1 - part.facts.rank]), ["p2p"], np.array([6400]), np.array([1]), np.array([-1]))
+            ),
+        )
+        for part in parts
+    ]
+    assert rank_graph([summarise(part) for part in parts]).bytes.row(0)[1] > 0
+    assert rank_graph([summarise(part) for part in telling]).bytes.row(0)[1] == 2 * 6400
+    seen, told = join(parts).use, join(telling).use
+    assert seen is not None and told is not None and seen.lines[:4, 4:].any()
+    assert told.lines[0, 4] == 100 and told.lines[:4, 4:].sum() == 100
+    assert (told.lines[:4, :4] == seen.lines[:4, :4]).all()
 
 
 @pytest.mark.parametrize(("made", "expected"), [([97, 2, 1], 1), ([40, 30, 20, 10], 4), ([0, 0], 1)])
