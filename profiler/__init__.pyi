@@ -32,6 +32,7 @@ from .backends.emulation.transfers import (
     TransferStretch as TransferStretch,
     read_transfers as read_transfers,
 )
+from .backends.emulation.word import SharedWord as SharedWord
 from .backends.live_line import Rate as Rate, live_line as live_line
 from .backends.part import RecordedPart as RecordedPart, Switch as Switch
 from .backends.perf.faults import hint_faults_live as hint_faults_live

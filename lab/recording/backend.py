@@ -25,6 +25,7 @@ from numaplan.profiler import (
     Rate,
     Recording,
     RecordRequest,
+    SharedWord,
     Switch,
     live_line,
     qemu_version,
@@ -63,7 +64,7 @@ class _Asked:
         seats = seat_arguments(self.shape.machine) if self.options.emulation.cached else []
         runtimes = f"runtime={escaped(_runtimes(request))}"
         dropped = [runtimes] if self.options.emulation.drop_runtime else []
-        return [*seats, *self.options.plugin, *dropped, f"record={request.period}"]
+        return [*seats, *self.options.plugin, *dropped, *_part_words(request), f"record={request.period}"]
 
     def guest(self, request: RecordRequest) -> Callable[[Path], Guest]:
         """A guest with its files in the folder, where the samples will be, too."""
@@ -99,7 +100,7 @@ class LabBackend:
         Raises UsageError (no such program, an option, a full disk), MachineLacksError (no guest).
         """
         asked = _checked(request)
-        switch = Switch(request.part, lambda _turn: None)
+        switch = Switch(request.part, SharedWord(request.workdir).set)
         with swept_folder(TEMPORARY) as folder, ExitStack() as stack:
             progress("booting a guest", WATCHING)
             write_runtimes(_runtimes(request), asked.program, request.environment)
@@ -136,6 +137,17 @@ def _checked(request: RecordRequest) -> _Asked:
     options = read_options(request.options, request.machine)
     shape = shape_guest(dense(request.machine), options.memory_mib, available_bytes() >> 20)
     return _Asked(find_program(request.argv), options, shape)
+
+
+def _part_words(request: RecordRequest) -> list[str]:
+    """Which part of the run is counted exactly; what the program marks is not known in time."""
+    part = request.part
+    words = {
+        f"wanted={escaped(request.workdir / SharedWord.FILE)}": part.by_switch,
+        f"skip={part.skip_accesses}": part.skip_accesses,
+        f"take={part.take_accesses}": part.take_accesses,
+    }
+    return [word for word, asked in words.items() if asked]
 
 
 def _runtimes(request: RecordRequest) -> Path:

@@ -91,7 +91,8 @@ def guest_recording(run: Run, request: RecordRequest, options: LabOptions, progr
         transfers=exact.transfers() if counts_lines else None,
         page_use=exact.page_use if counts_pages else None,
     )
-    return replace(recording, spans=_spans(run.spans, request.part, line))
+    counted = not request.part.marked
+    return replace(recording, spans=_spans(run.spans, request.part, line), counted_spans=counted)
 
 
 def _process_images(family: Sequence[Task], counts: Counts, facts: Facts) -> list[ProcessSpool]:

@@ -133,8 +133,9 @@ class Recording:
     tid, event, value); notes: further facts for the trace's meta table, by name; identity: where the preload
     library could not be (processes that ran already), what the backend knows instead; spans: [from, to) by
     CLOCK_MONOTONIC that were recorded, where that is not all and the times do not say it already; transfers:
-    all of them, None where not every access is seen; page_use: the same of who uses which page; messages:
-    between ranks; calls: that samples are in.
+    all of them, None where not every access is seen; page_use: the same of who uses which page;
+    counted_spans: whether these two are of the spans alone; messages: between ranks;
+    calls: that samples are in.
     """
 
     exit_code: int
@@ -148,6 +149,7 @@ class Recording:
     spans: Sequence[tuple[int, int]] | None = None
     transfers: Iterable[TransferBlock] | None = None
     page_use: Iterable[PageUseBlock] | None = None
+    counted_spans: bool = False
     messages: Sequence[Messages] = ()
     calls: Iterable[CallBlock] = ()
 

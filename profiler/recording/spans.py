@@ -12,7 +12,9 @@ from ..backends.emulation.clock import translated_identity
 
 if TYPE_CHECKING:
     from ..identity.records import Identity
+    from ..page_use_block import PageUseBlock
     from ..sample_block import SampleBlock
+    from ..transfer_block import TransferBlock
 
 Spans = Sequence[tuple[int, int]]
 Times = NDArray[np.int64]
@@ -76,9 +78,41 @@ def cut(
         ],
         losses=[(line.of(time), events) for time, events in recording.losses],
         counters=[(line.of(row[0]), *row[1:]) for row in recording.counters],
-        transfers=None,  # of whole stretches of time
-        page_use=None,
+        # Else they are of whole stretches of time.
+        transfers=_moved(recording.transfers, line) if recording.counted_spans else None,
+        page_use=_used(recording.page_use, line) if recording.counted_spans else None,
     ), translated_identity(identity, _clock(line))
+
+
+def _moved(blocks: "Iterable[TransferBlock] | None", line: GaplessLine) -> "Iterator[TransferBlock] | None":
+    """On the line of the spans."""
+    if blocks is None:
+        return None
+    return (
+        replace(
+            block,
+            start_ns=line.of(block.start_ns),
+            end_ns=max(line.of(block.end_ns), line.of(block.start_ns) + 1),
+            writer_ns=line(block.writer_ns),
+            reader_ns=line(block.reader_ns),
+        )
+        for block in blocks
+    )
+
+
+def _used(blocks: "Iterable[PageUseBlock] | None", line: GaplessLine) -> "Iterator[PageUseBlock] | None":
+    if blocks is None:
+        return None
+    return (
+        replace(
+            block,
+            start_ns=line(block.start_ns),
+            end_ns=np.maximum(line(block.end_ns), line(block.start_ns) + 1),
+            first_ns=line(block.first_ns),
+            alive_ns=line(block.alive_ns),
+        )
+        for block in blocks
+    )
 
 
 def _clock(line: GaplessLine) -> Callable[[int, Times], Times]:

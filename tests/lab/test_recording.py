@@ -170,6 +170,23 @@ def test_only_what_is_asked_for(lab: Path, tmp_path: Path) -> None:  # noqa: ARG
         assert found.rows("SELECT DISTINCT level FROM samples") == [("unknown",)]
 
 
+def test_a_part_is_counted_exactly(lab: Path, tmp_path: Path) -> None:  # noqa: ARG001
+    part, expected = ("--skip", "150K", "--take", "300K"), 300_000
+    words = ("--backend", "lab", "--machine", "2x2", "--period", "100", *part, "-o", tmp_path / "t.db")
+    result = run("nprof", "record", *words, "--", guest_program("stencil"), "4", "512", "40", timeout=LIMIT_S)
+    assert result.returncode == 0, result.stderr
+    with Trace.open(tmp_path / "t.db") as trace:
+        ((uses,),) = trace.rows("SELECT sum(loads + stores) FROM page_use")
+        ((first, last),) = trace.rows("SELECT min(start_ns), max(end_ns) FROM page_use")
+        found = analyze_trace(trace)
+    assert uses == pytest.approx(expected, rel=0.02)
+    assert 0 <= first < last <= 1.05 * expected
+    assert found.layers == {"counted": 1.0}
+    strips = np.array([0, 2, 1, 3])  # of examples/stencil.c
+    neighbours = np.abs(strips[:, None] - strips[None, :]) == 1
+    assert found.comm[neighbours].sum() > 0.8 * found.comm.sum() > 0
+
+
 def test_without_a_kernel_setup_is_named(lab: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     command = [lab / "nprof", "record", "--backend", "lab", "-o", tmp_path / "t.db", "--", "true"]

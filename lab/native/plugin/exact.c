@@ -139,6 +139,10 @@ static uint32_t who_is(uint64_t task) {
     return who && who < TRANSFERS_WHO ? who : EXACT_NOBODY;
 }
 
+void lab_exact_forget_own(unsigned vcpu) {
+    if (lab_exact.transfers) caches_leave(&lab_lines_cores[vcpu]);
+}
+
 void lab_exact_ask(unsigned vcpu) {
     struct lab_exact_seat *seat = &lab_exact_seats[vcpu];
     pthread_mutex_lock(&lock);
@@ -147,7 +151,7 @@ void lab_exact_ask(unsigned vcpu) {
     if (seat->who == seat->last) return;
     seat->last = seat->who;
     for (unsigned i = 0; i < EXACT_RECENT; i++) seat->recent[i].number = 0;
-    if (lab_exact.transfers) caches_leave(&lab_lines_cores[vcpu]);
+    lab_exact_forget_own(vcpu);
 }
 
 void lab_exact_switch(unsigned vcpu, uint64_t task) {

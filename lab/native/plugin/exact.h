@@ -11,6 +11,7 @@
 
 #include "lines.h"
 #include "page_uses.h"
+#include "part.h"
 #include "qemu_plugin.h"
 
 #define EXACT_RECENT 64 /* pages of a vcpu whose uses are found without a search */
@@ -44,16 +45,17 @@ void lab_exact_end_stage(unsigned vcpu);             /* its task ends, or become
 void lab_exact_check(void);                          /* now and then: whether a stretch of time ends */
 void lab_exact_overwritten(uint64_t key); /* the kernel has another use for the page of this place in memory */
 
+void lab_exact_forget_own(unsigned vcpu); /* that the vcpu has lines to itself: counting begins */
 void lab_exact_ask(unsigned vcpu);
 void lab_exact_find(struct lab_exact_seat *seat, struct lab_exact_recent *recent, uint64_t number);
 void lab_exact_transfer(const struct lab_exact_seat *seat, uint64_t address, uint64_t key, bool store);
 
 /* Before each access by the program's code: whether it is counted. */
-static inline bool lab_exact_counts(unsigned vcpu) {
+static inline bool lab_exact_counts(unsigned vcpu, qemu_plugin_meminfo_t info) {
     struct lab_exact_seat *seat = &lab_exact_seats[vcpu];
     if (!(lab_exact.transfers || lab_exact.uses)) return false;
     if (__builtin_expect(seat->who == 0, 0)) lab_exact_ask(vcpu);
-    return seat->who != EXACT_NOBODY;
+    return seat->who != EXACT_NOBODY && lab_part_within(vcpu, info);
 }
 
 /* And then: what answered it. */

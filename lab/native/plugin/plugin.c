@@ -9,7 +9,7 @@
  * Arguments: directory=PATH, where `calibration` and `counts` are written; samples=PATH, memory shared with the guest
  * for the sampler (none: no samples); those of the cache model, if caches are to be modelled; record=PERIOD, if the
  * accesses are to be recorded in that directory, and turn=ACCESSES; transfers=on, page_use=on, if they are to be counted
- * exactly too (exact.h), with llc_own=SIZES and runtime=PATH (runtime.h).
+ * exactly too (exact.h), with llc_own=SIZES and runtime=PATH (runtime.h), in a part of the run (part.h).
  */
 #include "exact.h"
 #include "kernel.h"
@@ -42,7 +42,7 @@ static bool read_argument(char *text, const char **samples) {
     if (!strcmp(text, "directory"))
         return (size_t)snprintf(directory, sizeof directory, "%s", value) < sizeof directory;
     if (!strcmp(text, "runtime")) return lab_runtime_open(value);
-    if (lab_recording_option(text, value) || lab_exact_option(text, value)) return true;
+    if (lab_recording_option(text, value) || lab_exact_option(text, value) || lab_part_option(text, value)) return true;
     if (!reach_option(text, value) && !caches_option(text, value)) return false;
     return lab_kernel.cached = true;
 }
@@ -149,7 +149,7 @@ static inline __attribute__((always_inline)) void count(unsigned vcpu, qemu_plug
     uint64_t parts = qemu_access_parts(info);
     lab_rows_current[vcpu]->accesses[node] += parts;
     lab_polls_access(vcpu, node, parts);
-    bool store = qemu_plugin_mem_is_store(info), exact = own && node != NODE_UNKNOWN && lab_exact_counts(vcpu);
+    bool store = qemu_plugin_mem_is_store(info), exact = own && node != NODE_UNKNOWN && lab_exact_counts(vcpu, info);
     struct lab_answer answer = {.level = LEVEL_UNKNOWN};
     if (lab_kernel.cached && node != NODE_UNKNOWN) answer = lab_lines_access(vcpu, key, store, node);
     unsigned flags = (store ? SAMPLES_STORE : 0) | (lab_lines_inside(answer.level) ? SAMPLES_CACHED : 0);

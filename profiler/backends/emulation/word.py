@@ -5,14 +5,14 @@ from pathlib import Path
 
 from ..part import Turn
 
-_FILE = "emulate-wanted"
-
 
 class SharedWord:
     """In a file of the recording's folder, from NOT_NOW on."""
 
+    FILE = "emulate-wanted"
+
     def __init__(self, workdir: Path) -> None:
-        path = workdir / _FILE
+        path = workdir / self.FILE
         path.write_bytes(bytes(mmap.PAGESIZE))
         with path.open("r+b") as file:
             self._memory = mmap.mmap(file.fileno(), mmap.PAGESIZE)

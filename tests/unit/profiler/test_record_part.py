@@ -1,5 +1,6 @@
 """The part of a run that is recorded: how it is asked for, switched, and cut out of what was seen."""
 
+from dataclasses import replace
 from queue import SimpleQueue
 from signal import SIGUSR2
 
@@ -13,8 +14,10 @@ from numaplan.profiler.backends.base import Recording
 from numaplan.profiler.backends.choice import choose_backend
 from numaplan.profiler.backends.part import RecordedPart, Switch, Turn
 from numaplan.profiler.commands.record import RecordCommand
+from numaplan.profiler.page_use_block import PageUseBlock
 from numaplan.profiler.recording.spans import GaplessLine, common, cut, union
 from numaplan.profiler.sample_block import SampleBlock
+from numaplan.profiler.transfer_block import TransferBlock
 
 PATIENCE_S = 100.0
 
@@ -124,3 +127,20 @@ def test_gaps_are_cut_out_of_samples_and_of_who_lived_when() -> None:
     assert [len(one) for one in found.blocks] == [3]  # they can be walked again
     (own,) = cut(recording, Identity(), spans, {1: [(100, 200)], 2: [(300, 350)]})[0].blocks
     assert own.time_ns.tolist() == [10, 110]
+
+
+def test_what_was_counted_within_the_spans_stays() -> None:
+    one, at, where = np.array([5]), np.array([120, 310]), np.array([4096, 8192], np.uint64)
+    moved = TransferBlock(1, 90, 320, where[:1], one, at[:1], one + 1, at[1:], one)
+    used = PageUseBlock(1, at - 30, at, at - 10, where, one.repeat(2), at, one, one, one)
+    recording = Recording(0, 50, [], transfers=[moved], page_use=[used])
+    whole = cut(recording, Identity(), [(100, 200), (300, 350)])[0]
+    assert whole.transfers is None and whole.page_use is None
+    counted = replace(recording, counted_spans=True)
+    found = cut(counted, Identity(), [(100, 200), (300, 350)])[0]
+    assert found.transfers is not None and found.page_use is not None
+    ((one_moved,), (one_used,)) = (list(found.transfers), list(found.page_use))
+    assert (one_moved.start_ns, one_moved.end_ns) == (0, 120)
+    assert (one_moved.writer_ns.tolist(), one_moved.reader_ns.tolist()) == ([20], [110])
+    assert (one_used.start_ns.tolist(), one_used.end_ns.tolist()) == ([0, 100], [20, 110])
+    assert (one_used.first_ns.tolist(), one_used.alive_ns.tolist()) == ([10, 100], [20, 110])
