@@ -1,6 +1,8 @@
 """Several traces as one: the mean of a program's runs, a job's ranks side by side; and what differs."""
 
+import mmap
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,12 +92,13 @@ def _merged_matrices(
     Of ranks recorded apart only the blocks on the diagonal are written: of all the rest, which is nearly
     everything where there are many, the system need not even give us memory.
     """
-    comm, error = np.zeros((2, len(present), len(present)))
     if present.max() == 1:
+        comm, error = _mostly_empty(len(present)), _mostly_empty(len(present))
         for analysis, place in zip(analyses, places, strict=True):
             both = np.ix_(place, place)
             comm[both], error[both] = analysis.comm, analysis.standard_error
         return comm, error, True
+    comm, error = np.zeros((2, len(present), len(present)))
     together = np.zeros(comm.shape, np.int32)
     for analysis, place in zip(analyses, places, strict=True):
         both = np.ix_(place, place)
@@ -108,6 +111,14 @@ def _merged_matrices(
     np.sqrt(error, out=error)
     error /= together
     return comm, error, separate
+
+
+def _mostly_empty(count: int) -> Matrix:
+    """(N, N) zeros of which only what is written takes memory: numpy asks for huge pages, which a block fills."""
+    memory = mmap.mmap(-1, count * count * 8)
+    with suppress(OSError):  # a kernel without huge pages
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(memory).reshape(count, count)
 
 
 def compare_traces(first: Analysis, second: Analysis) -> Difference:
