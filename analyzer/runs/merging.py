@@ -114,7 +114,7 @@ def _merged_matrices(
 
 
 def _mostly_empty(count: int) -> Matrix:
-    """(N, N) zeros of which only what is written takes memory: numpy asks for huge pages, which a block fills."""
+    """(N, N) zeros of which only what is written takes memory, in no huge pages, as numpy asks for."""
     memory = mmap.mmap(-1, count * count * 8)
     with suppress(OSError):  # a kernel without huge pages
         memory.madvise(mmap.MADV_NOHUGEPAGE)

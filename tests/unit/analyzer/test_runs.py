@@ -1,5 +1,6 @@
 """Several runs: whether threads keep their roles, the mean of runs, ranks side by side, differences."""
 
+import mmap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from msgspec.structs import replace
 
 from numaplan.analyzer import (
     Analysis,
@@ -125,6 +127,24 @@ def test_the_mean_of_runs(tmp_path: Path) -> None:
     assert merge_analyses([one]) is one
     with pytest.raises(UsageError, match="no trace"):
         merge_analyses([])
+
+
+def test_many_ranks_take_memory_for_what_is_there(tmp_path: Path) -> None:
+    """Most threads were never recorded together: their matrix is all but empty."""
+    one = analysis(record(tmp_path / "t.db", CHAIN, process="r0"))
+    ranks = [
+        replace(one, threads=[replace(thread, process=f"r{rank}") for thread in one.threads])
+        for rank in range(4096 // THREADS)
+    ]
+    before = resident()
+    merged = merge_analyses(ranks)
+    assert resident() - before < merged.comm.nbytes  # that and its standard error would be twice as much
+    assert merged.comm.sum() == pytest.approx(len(ranks) * one.comm.sum())
+
+
+def resident() -> int:
+    """Bytes of memory that this process has."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
 
 
 def test_ranks_stand_side_by_side(tmp_path: Path) -> None:
