@@ -123,8 +123,9 @@ def encode(
     finds static data; spread: see PlanTable; autonuma: see make_plan_table.
     """
     cpus: list[int] = []
+    on = {cpu: node.id for node in plan.machine.nodes for cpu in node.cpus}
     threads = sorted(
-        [_thread_row(thread, cpus, spread.get(thread.process, ())) for thread in plan.threads]
+        [_thread_row(thread, cpus, spread.get(thread.process, ()), on) for thread in plan.threads]
         + [
             (name_hash(process) if process else 0, 0, *_place_cpus(which, cpus), -1, 0)
             for process, which in floating.items()
@@ -175,7 +176,9 @@ def _place_cpus(which: Sequence[int], cpus: list[int]) -> tuple[int, int]:
     return len(cpus) - len(which), len(which)
 
 
-def _thread_row(thread: PlanThread, cpus: list[int], spread: Sequence[int]) -> tuple[int, ...]:
+def _thread_row(
+    thread: PlanThread, cpus: list[int], spread: Sequence[int], node_of_cpu: Mapping[int, int]
+) -> tuple[int, ...]:
     first, count = _place_cpus(thread.cpus, cpus)
     memory = 0
     if spread and thread.path == "0":
@@ -186,9 +189,14 @@ def _thread_row(thread: PlanThread, cpus: list[int], spread: Sequence[int]) -> t
         name_hash(thread.path),
         first,
         count,
-        thread.node if thread.pool is UNSET else -1,
+        thread.node if stays(thread, node_of_cpu) else -1,  # for its stack
         memory,
     )
+
+
+def stays(thread: PlanThread, node_of_cpu: Mapping[int, int]) -> bool:
+    """Whether a thread is on one node; one of a pool may go from node to node."""
+    return thread.pool is UNSET or {node_of_cpu.get(cpu) for cpu in thread.cpus} == {thread.node}
 
 
 def _region_row(region: PlanRegion, locate: Locate, first_run: int) -> tuple[int, ...] | str:

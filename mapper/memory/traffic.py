@@ -27,7 +27,8 @@ def planned_traffic(
     """(N, K) accesses of each thread to memory of each node, and the home of each row's page.
 
     tables: by number of the region; node_of: (N,) position of each thread's node. What is not in a table is
-    where it was first touched; it does not count when that is not known. Homes are -1 where a page has none.
+    where it was first touched, but stacks, which are with their threads; it does not count when that is not
+    known. Homes are -1 where a page has none.
     """
     homes = np.full(len(stats.region), -1)
     traffic = np.zeros((len(node_of), nodes))
@@ -53,8 +54,9 @@ def planned_traffic(
         toucher = stats.toucher
         rest = known & ~planned & (toucher >= 0) & (toucher < len(node_of))
         np.add.at(traffic, (stats.thread[rest], node_of[toucher[rest]]), counted[rest])
-    if stats.elsewhere is not None:
-        traffic += stats.elsewhere @ one_hot(node_of, nodes)
+    for apart in (stats.elsewhere, stats.restacked):
+        if apart is not None:
+            traffic += apart @ one_hot(node_of, nodes)
     return traffic, homes
 
 
@@ -103,7 +105,8 @@ def first_touch_traffic(stats: PageCounts, thread_nodes: Sequence[int], machine:
         return None
     column = {node.id: place for place, node in enumerate(machine.nodes)}
     node_of = np.array([column[node] for node in thread_nodes], dtype=np.int64)
-    return between_nodes(planned_traffic(stats, {}, node_of, len(machine.nodes))[0], node_of)
+    touched = msgspec.structs.replace(stats, restacked=None)
+    return between_nodes(planned_traffic(touched, {}, node_of, len(machine.nodes))[0], node_of)
 
 
 def first_touches(stats: PageCounts) -> PageCounts:

@@ -88,24 +88,33 @@ class CountedPages:
             stats, accesses=stats.accesses * kept, before=before, toucher=known.toucher
         )
 
-    def first_touch_traffic(self, rows: Nodes, nodes: int, *, every: bool = False) -> Floats:
+    def first_touch_traffic(
+        self, rows: Nodes, nodes: int, *, every: bool = False, planned: bool = True
+    ) -> Floats:
         """(N, K) what each thread accesses of each node's memory where that is touched first.
 
-        rows: (N,) row of each thread's node; nodes: how many there are; every: accesses of any kind.
+        rows: (N,) row of each thread's node; nodes: how many there are; every: accesses of any kind; planned:
+        by nlaunch, which puts a thread's stack on its node.
         """
-        return self._touching(self.first_touches if every else self._touched, {}, rows, nodes)
+        return self._touching(self.first_touches if every else self._touched, {}, rows, nodes, planned)
 
     def planned_traffic(
-        self, tables: Mapping[int, RunTable], rows: Nodes, nodes: int, *, every: bool = False
+        self,
+        tables: Mapping[int, RunTable],
+        rows: Nodes,
+        nodes: int,
+        *,
+        every: bool = False,
+        planned: bool = True,
     ) -> Floats:
         """(N, K) the same where regions are placed by tables, and the others touched first."""
         exchanged, recorded = (self.accesses, self.recorded) if every else (self.stats, self._stats)
-        placed = msgspec.structs.replace(exchanged, toucher=None, elsewhere=None)
+        placed = msgspec.structs.replace(exchanged, toucher=None, elsewhere=None, restacked=None)
         traffic = planned_traffic(placed, tables, rows, nodes)[0]
-        return traffic + self._touching(recorded, tables, rows, nodes)
+        return traffic + self._touching(recorded, tables, rows, nodes, planned)
 
     def _touching(
-        self, counts: PageCounts, tables: Mapping[int, RunTable], rows: Nodes, nodes: int
+        self, counts: PageCounts, tables: Mapping[int, RunTable], rows: Nodes, nodes: int, planned: bool
     ) -> Floats:
         """What is exchanged but what was before, and what threads do with memory that they allocated."""
         own = counts.thread == self._allocator[counts.region]
@@ -115,7 +124,19 @@ class CountedPages:
             pairs += counts.elsewhere
         pairs = exchanged_pairs(pairs, self._pools, self.tied)
         pairs += touching_pairs(counts, counts.all_accesses - shared, tables, len(rows))
-        answer: Floats = self._roaming(pairs) @ one_hot(rows, nodes)
+        pairs = self._roaming(pairs)
+        if planned and counts.restacked is not None:
+            pairs += self._restacked(counts.restacked)
+        answer: Floats = pairs @ one_hot(rows, nodes)
+        return answer
+
+    def _restacked(self, change: Floats) -> Floats:
+        """(N, N) the same of threads that keep to a node."""
+        staying = [pool for pool, stays in zip(self._pools, self.staying, strict=True) if stays]
+        answer = exchanged_pairs(change, staying)
+        for pool, stays in zip(self._pools, self.staying, strict=True):
+            if not stays:
+                answer[np.setdiff1d(pool, self.tied)] = 0.0
         return answer
 
     def _comes_back(self, pool: Nodes) -> bool:
@@ -193,7 +214,13 @@ def _to_memory(accesses: PageCounts) -> PageCounts:
     if memory is None:
         return accesses
     used, begun = memory
-    return msgspec.structs.replace(accesses, accesses=used, before=begun, elsewhere=accesses.elsewhere_missed)
+    return msgspec.structs.replace(
+        accesses,
+        accesses=used,
+        before=begun,
+        elsewhere=accesses.elsewhere_missed,
+        restacked=None,  # a stack stays in its thread's cache
+    )
 
 
 def samples_that_count(stats: PageCounts) -> float:

@@ -30,7 +30,7 @@ def _all_traffic(task: TimedTask, chosen: Placement) -> Floats:
     """(N, K) accesses of any kind of each thread to memory of each node."""
     rows, nodes = task.rows[chosen.places], len(task.machine.nodes)
     if chosen.pages is None:
-        return task.pages.first_touch_traffic(rows, nodes, every=True)
+        return task.pages.first_touch_traffic(rows, nodes, every=True, planned=chosen.bound)
     return task.pages.planned_traffic(chosen.pages.tables, rows, nodes, every=True)
 
 

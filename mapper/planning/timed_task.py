@@ -174,7 +174,7 @@ class TimedTask:
         """A placement of a task that differs from this one in its misses, at this one's cost."""
         rows, nodes = self.rows[chosen.places], len(self.machine.nodes)
         if chosen.pages is None:
-            traffic = self.pages.first_touch_traffic(rows, nodes)
+            traffic = self.pages.first_touch_traffic(rows, nodes, planned=chosen.bound)
         else:
             traffic = self.pages.planned_traffic(chosen.pages.tables, rows, nodes)
         traffic = self.reaching(traffic, chosen.places)

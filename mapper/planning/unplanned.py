@@ -32,9 +32,9 @@ def alone(
     start = _begun(task)
     rows, nodes, places = task.rows[start], len(task.machine.nodes), task.domains.machine.nodes
     if tables:
-        touched = task.pages.planned_traffic(tables, rows, nodes)
+        touched = task.pages.planned_traffic(tables, rows, nodes, planned=False)
     else:
-        touched = task.pages.first_touch_traffic(rows, nodes)
+        touched = task.pages.first_touch_traffic(rows, nodes, planned=False)
     spread = np.repeat(touched.mean(axis=1, keepdims=True), nodes, axis=1)
     traffic = task.reaching(spread if interleaved else touched, start)
     everywhere = np.array([cpu for node in places for cpu in node.cpus])
@@ -60,7 +60,7 @@ def in_order(task: TimedTask) -> Placement:
     places = turns[:, 0]
     cpus: Sets = [(int(cpu),) for cpu in turns[:, 1]]
     rows, nodes = task.rows[places], len(task.machine.nodes)
-    traffic = task.reaching(task.pages.first_touch_traffic(rows, nodes), places)
+    traffic = task.reaching(task.pages.first_touch_traffic(rows, nodes, planned=False), places)
     cost = task.cost(cpus, cpus, traffic, task.pages.pages_moved(rows, nodes))
     return Placement("bound in order", places, cpus, None, traffic, cost)
 

@@ -147,7 +147,7 @@ class Carried:
             name: None if getattr(base, name) is None else self._touched(getattr(base, name))
             for name in ("elsewhere", "elsewhere_missed", "small")
         }
-        return replace(found, **apart)
+        return replace(found, **apart, restacked=None)
 
     def _is_other(self, path: str) -> bool:
         return any(self.base.threads[number][1] == path for number in self.team.others)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MOST_BORDERS = 16  # between phases; beyond that memory moved along would hardly ever be at rest
 PLACED_KINDS = ("static", "heap", "mmap")  # stacks and tls follow their thread, the rest is not the program's
-SMALL = "small"
+SMALL, STACK = "small", "stack"
 BY_ROW = (
     *("region", "page", "thread", "accesses", "writes", "toucher", "before", "phase", "first_ns"),
     *("missed", "missed_before"),
@@ -51,9 +51,12 @@ def placed_pages(
     teams = teams if len(teams) <= MOST_BORDERS else []
     others = [border for border in borders if border not in teams]
     borders = sorted([*teams, *others[: MOST_BORDERS - len(teams)]])
-    kinds = (*PLACED_KINDS, SMALL)
+    kinds = (*PLACED_KINDS, SMALL, STACK)
     counted = count_pages(trace, samples or TraceSamples(trace), kinds, borders, since_ns)
-    found = mappings_joined(small_apart(counted))
+    owner = np.full(len(counted.regions), -1)
+    for row in trace.region_rows:
+        owner[row.region] = row.thread if row.kind == STACK else -1
+    found = mappings_joined(small_apart(stacks_apart(counted, owner)))
     assert found.toucher is not None and found.before is not None and found.elsewhere is not None
     toucher, missed = found.toucher, found.elsewhere_missed
     if found.period > 1:  # else every access has been seen
@@ -69,6 +72,7 @@ def placed_pages(
         elsewhere=found.elsewhere[np.ix_(threads, threads)],
         elsewhere_missed=None if missed is None else missed[np.ix_(threads, threads)],
         small=None if found.small is None else found.small[np.ix_(threads, threads)],
+        restacked=None if found.restacked is None else found.restacked[np.ix_(threads, threads)],
     )
 
 
@@ -112,19 +116,40 @@ def small_apart(counts: PageCounts) -> PageCounts:
     """
     assert counts.toucher is not None and counts.elsewhere is not None
     of_small = np.array([key.kind == SMALL for key in counts.regions], bool)[counts.region]
-    toucher, pairs = counts.toucher[of_small], (counts.thread[of_small], counts.toucher[of_small])
-    small, missed = np.zeros_like(counts.elsewhere), counts.elsewhere_missed
-    np.add.at(small, pairs, counts.all_accesses[of_small])
-    if missed is not None and counts.missed is not None and counts.missed_before is not None:
-        missed = missed.copy()
-        np.add.at(missed, pairs, (counts.missed + counts.missed_before)[of_small])
-    elsewhere = counts.elsewhere + small
+    toucher = counts.toucher[of_small]
+    rest, small = _apart(counts, of_small)
     if counts.period > 1 and small.any():
         pages = np.unique(counts.page_number[of_small], return_index=True)[1]
         seen = np.maximum(small - np.diag(np.bincount(toucher[pages], minlength=len(small))), 0.0)
         small = seen * (small.sum() / seen.sum()) if seen.any() else small
-    rest = {name: None if (rows := getattr(counts, name)) is None else rows[~of_small] for name in BY_ROW}
-    return replace(counts, **rest, elsewhere=elsewhere, elsewhere_missed=missed, small=small)
+    return replace(rest, small=small)
+
+
+def stacks_apart(counts: PageCounts, owner: Ints) -> PageCounts:
+    """The same without the pages of stacks: what these have is in `elsewhere`.
+
+    The top of a stack, which its thread uses most, was first touched by who made the thread. A plan moves it
+    to the thread's node: `restacked`. owner: (regions,) thread whose stack each is, -1: none.
+    """
+    of_stack = owner[counts.region] >= 0
+    rest, touched = _apart(counts, of_stack)
+    restacked = -touched
+    pairs = counts.thread[of_stack], owner[counts.region[of_stack]]
+    np.add.at(restacked, pairs, counts.all_accesses[of_stack])
+    return replace(rest, restacked=restacked)
+
+
+def _apart(counts: PageCounts, chosen: NDArray[np.bool_]) -> tuple[PageCounts, NDArray[np.float64]]:
+    """The same with the chosen rows in `elsewhere`; and what they have of that, (N, N)."""
+    assert counts.toucher is not None and counts.elsewhere is not None
+    pairs = counts.thread[chosen], counts.toucher[chosen]
+    made, missed = np.zeros_like(counts.elsewhere), counts.elsewhere_missed
+    np.add.at(made, pairs, counts.all_accesses[chosen])
+    if missed is not None and counts.missed is not None and counts.missed_before is not None:
+        missed = missed.copy()
+        np.add.at(missed, pairs, (counts.missed + counts.missed_before)[chosen])
+    rest = {name: None if (rows := getattr(counts, name)) is None else rows[~chosen] for name in BY_ROW}
+    return replace(counts, **rest, elsewhere=counts.elsewhere + made, elsewhere_missed=missed), made
 
 
 def team_starts(trace: Trace) -> list[int]:

@@ -147,6 +147,16 @@ def pooled(plan: Plan, *numbers: int) -> Plan:
     return msgspec.structs.replace(plan, threads=tuple(threads))
 
 
+def test_a_thread_of_a_pool_has_a_node_for_its_stack_where_it_keeps_to_one() -> None:
+    plan = pooled(plan_of(threads=3), 2)
+    near = [msgspec.structs.replace(plan.threads[1], pool=1, cpus=(2, 3))]
+    plan = msgspec.structs.replace(plan, threads=(plan.threads[0], *near, plan.threads[2]))
+    table = encode(plan, {}, locate)
+    rows = [struct.unpack_from("<QQIIiI", table.data, 64 + 32 * n) for n in range(3)]
+    nodes = {row[1]: row[4] for row in rows}
+    assert [nodes[name_hash(path)] for path in ("0", "0.1", "0.2")] == [0, 1, -1]
+
+
 @pytest.mark.parametrize(
     ("plan", "nodes"),
     [

@@ -81,7 +81,10 @@ def test_memory_that_no_plan_places_belongs_to_who_touched_it_first(tmp_path: Pa
         tmp_path / "trace.db",
         {"time_ns": time, "thread": thread, "addr": addr, "region": region},
         threads(0, 0, 0),
-        [(i, "p0", kind, kind, "b", start, size, 0, i, 0, -1) for i, (kind, start, size) in enumerate(kinds)],
+        [
+            (i, "p0", kind, kind, "b", start, size, int(kind == "stack"), i, 0, -1)
+            for i, (kind, start, size) in enumerate(kinds)
+        ],
         {"period": 7},
     )
     with Trace.open(path) as trace:
@@ -89,6 +92,8 @@ def test_memory_that_no_plan_places_belongs_to_who_touched_it_first(tmp_path: Pa
     assert stats.elsewhere is not None and stats.period == 7
     # By thread, then by who was there first: the stack is thread 0's, the block thread 2's, constants main's.
     assert stats.elsewhere.tolist() == [[2, 0, 1], [2, 1, 0], [1, 0, 1]]
+    assert stats.restacked is not None  # the stack is that of thread 1, whose node it is on under a plan
+    assert stats.restacked.tolist() == [[-1, 1, 0], [-2, 2, 0], [0, 0, 0]]
     assert stats.accesses.tolist() == [1]  # the heap is what a plan places
 
 

@@ -72,6 +72,28 @@ def test_who_sets_up_memory_alone_keeps_its_node_though_it_is_of_a_pool() -> Non
     assert all(len(thread.cpus) == 8 for thread in threads[1:])
 
 
+def test_under_a_plan_stacks_are_with_threads_that_keep_to_a_node() -> None:
+    work = workload(users=[list(range(4))], keeps=False)
+    assert work.pages is not None
+    made = np.zeros((4, 4))
+    made[:, 0] = 100.0  # the first thread made the others, and touched the tops of their stacks
+    pages = replace(work.pages, elsewhere=made, restacked=100 * np.eye(4) - made, elsewhere_missed=0 * made)
+    rows = np.array([0, 0, 1, 1])
+
+    def away(pool: list[int], **how: bool) -> float:
+        found = CountedPages(
+            replace(pages, accesses=0 * pages.accesses), [np.array(pool)] * bool(pool), work.threads
+        )
+        traffic = found.first_touch_traffic(rows, 2, every=True, **how)
+        return float(traffic.sum() - traffic[np.arange(4), rows].sum())
+
+    assert away([], planned=False) == 200
+    assert away([]) == 0
+    assert away([2, 3]) == 200  # they go from node to node, and so have no node for their stacks
+    on_memory = CountedPages(pages, [], work.threads)
+    assert on_memory.stats.restacked is None  # what is in a stack stays in its thread's cache
+
+
 def test_of_a_pool_that_uses_what_one_of_it_set_up_few_have_a_seat_beside_it() -> None:
     work = workload(8, users=[list(range(8))], keeps=False)
     assert work.pages is not None and work.pages.before is not None
