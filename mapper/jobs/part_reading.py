@@ -14,7 +14,7 @@ from numaplan.common import UsageError
 from numaplan.machine import Machine
 from numaplan.profiler import RegionKey
 
-from .part import COUNTED, MATRICES, PAGE_EXTRAS, PAGE_ROWS, Messages, Part, PartFacts
+from .part import CHANGE, COUNTED, MATRICES, PAGE_EXTRAS, PAGE_ROWS, Messages, Part, PartFacts
 from .part_tables import AGAIN, SCHEMA, SCHEMAS, TABLES
 
 _KEY = ("kind", "name", "bytes", "build_id", "process", "thread", "sequence")
@@ -120,9 +120,9 @@ def _whole(values: Any) -> list[int]:
     return [int(value) for value in values]
 
 
-def _numbers(values: Any, name: str) -> Any:
+def _numbers(values: Any, name: str, least: Any = 0.0) -> Any:
     found = np.array([] if values is None else list(values), np.float64)
-    if values is None or not ((found >= 0) & (found < np.inf)).all():
+    if values is None or not ((found >= least) & (found < np.inf)).all():
         raise ValueError(f"{name} that cannot be")
     return found
 
@@ -152,7 +152,8 @@ def _matrices(facts: PartFacts, pairs: dict[str, Any], count: int) -> dict[str, 
     kinds = np.array(pairs["kind"], object)
     rows = _inside(pairs["thread"], 0, facts.own, "pairs: a thread")
     columns = _inside(pairs["other"], 0, count, "pairs: a thread")
-    values = _numbers(pairs["value"], "pairs: values")
+    least = np.where(kinds == CHANGE, -np.finfo(np.float64).max, 0.0)
+    values = _numbers(pairs["value"], "pairs: values", least)
     for name, matrix in answer.items():
         chosen = kinds == name
         matrix[rows[chosen], columns[chosen]] = values[chosen]

@@ -141,7 +141,8 @@ def _page_use_columns(
     """Rows of known threads; start: of the recording."""
     thread = table.find(block.tid, block.alive_ns)
     middle = (block.start_ns + block.end_ns) // 2
-    region = pages.find(block.pid, block.addr, (block.first_ns, block.end_ns - 1, middle))
+    times = (block.first_ns, block.end_ns - 1, middle)
+    region = pages.find(block.pid, block.addr, times, block.late_ns)
     columns = {
         "start_ns": block.start_ns - start,
         "end_ns": block.end_ns - start,

@@ -41,13 +41,17 @@ def test_nothing_else_is_counted(four_nodes: SharedGuest) -> None:
 
 
 def test_accesses_of_loops_that_only_wait_are_told_apart(four_nodes: SharedGuest) -> None:
-    looks, rounds = 50_000, 1_000
-    result = four_nodes.run(guest_program("waits"), looks, rounds)
-    assert result["polls"] == looks - 1  # before the first pause nothing says that it waits
-    plain = four_nodes.run(guest_program("waits"), 0, rounds)
+    looks, yields, rounds = 50_000, 2_000, 1_000
+    plain = four_nodes.run(guest_program("waits"), 0, 0, rounds)
     assert plain["polls"] == 0
-    counted, without = (run["local"] + run["remote"] for run in (result, plain))
-    assert 40 * rounds <= without and abs(counted - without) < rounds
+    paused = four_nodes.run(guest_program("waits"), looks, 0, rounds)
+    assert paused["polls"] == looks - 1  # before the first pause nothing says that it waits
+    yielded = four_nodes.run(guest_program("waits"), 0, yields, rounds)
+    each = yielded["polls"] / (yields - 1)
+    assert each == int(each) and 2 <= each <= 6  # a look, and what the call and its return access
+    for run in (paused, yielded):
+        more = run["local"] + run["remote"] - plain["local"] - plain["remote"]
+        assert 40 * rounds <= plain["local"] + plain["remote"] and abs(more) < rounds
 
 
 def test_no_names_are_recorded(four_nodes: SharedGuest, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 #include "exact.h"
 #include "lines.h"
-#include "polls.h"
 #include "recording.h"
 #include "sampling.h"
 #include "sharing.h"
@@ -25,7 +24,6 @@ static void at_switch(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addres
     uint64_t task = address - (uint64_t)(uintptr_t)offset;
     if (lab_kernel.cached) lab_sharing_leave(vcpu);
     lab_rows_switch(vcpu, task);
-    lab_polls_switch(vcpu);
     if (lab_kernel.cached) {
         lab_lines_switch(vcpu);
         lab_sharing_enter(vcpu);

@@ -102,7 +102,6 @@ static void command(unsigned vcpu, unsigned slot) {
     case MARK_CALIBRATED: calibrate(); break;
     case MARK_START:
         lab_rows_reset();
-        lab_polls_reset();
         lab_sharing_reset();
         if (lab_kernel.cached && calibrated) caches_empty(); /* so that every run finds the same */
         lab_kernel.counting =
@@ -147,8 +146,9 @@ static inline __attribute__((always_inline)) void count(unsigned vcpu, qemu_plug
     uint64_t key = page ? lab_nodes_key(page) : 0;
     unsigned node = page ? lab_nodes_find(key) : NODE_UNKNOWN;
     uint64_t parts = qemu_access_parts(info);
-    lab_rows_current[vcpu]->accesses[node] += parts;
-    lab_polls_access(vcpu, node, parts);
+    struct lab_row *row = lab_rows_current[vcpu];
+    row->accesses[node] += parts;
+    lab_polls_access(row, node, parts);
     bool store = qemu_plugin_mem_is_store(info), exact = own && node != NODE_UNKNOWN && lab_exact_counts(vcpu, info);
     struct lab_answer answer = {.level = LEVEL_UNKNOWN};
     if (lab_kernel.cached && node != NODE_UNKNOWN) answer = lab_lines_access(vcpu, key, store, node);

@@ -43,6 +43,7 @@ bool lab_rows_open(unsigned vcpus, bool lines) {
 static void clear(struct lab_row *row) {
     memset(row->accesses, 0, sizeof row->accesses);
     memset(row->polls, 0, sizeof row->polls);
+    row->looks.seen = LOOKS_MOST + 1;
     row->loads = row->stores = 0;
     if (row->lines) memset(row->lines, 0, sizeof *row->lines);
 }

@@ -19,10 +19,19 @@ struct lab_lines {
     uint64_t waited; /* accesses that other tasks made while this one waited for the vcpu (sharing.h) */
 };
 
+#define LOOKS_MOST 8 /* accesses from one wait to the next, up to which a loop does nothing else */
+
+/* What a task accessed since it last said that it waits; more than there is room for: it works. */
+struct lab_looks {
+    unsigned seen;
+    uint8_t node[LOOKS_MOST];
+};
+
 struct lab_row {
     uint64_t task; /* the guest kernel's address of the task: opaque, unique among living tasks */
     uint64_t accesses[NODES_MAX + 1];
     uint64_t polls[NODES_MAX + 1]; /* those of them that only waited (polls.h) */
+    struct lab_looks looks;
     uint64_t loads, stores;  /* of a recording (recording.h) */
     struct lab_lines *lines; /* NULL without caches */
 };

@@ -1,11 +1,6 @@
 """What the emulation counts, when, and whose it was: exactly, and the same every time."""
 
-import os
-import signal
-import time
-from contextlib import suppress
 from pathlib import Path
-from subprocess import DEVNULL, Popen
 
 import numpy as np
 import pytest
@@ -13,9 +8,9 @@ import pytest
 from numaplan.profiler.recording.attribution import RegionFinder
 from numaplan.profiler.sample_block import SampleBlock
 from numaplan.profiler.trace.reader import Trace
-from tests.support.commands import BIN, clean_environment, succeed
+from tests.support.commands import succeed
 from tests.support.emulating import BASE, MARKS, Recorder, build
-from tests.support.programs import EXAMPLES, OPTIMISED, PROGRAMS, compiled
+from tests.support.programs import OPTIMISED, PROGRAMS, compiled
 from tests.support.waiting import until
 
 pytestmark = MARKS
@@ -88,37 +83,6 @@ def test_threads_that_wake_each_other_run_in_the_same_order(run: Recorder) -> No
         return found.count(found[-1]) > 1
 
     until(comes_again)
-
-
-def test_a_program_that_is_stopped_runs_in_the_same_order(tmp_path: Path) -> None:
-    """For an emulated program, a busy host is one that stops it for longer than its turns take."""
-    program = compiled(EXAMPLES / "stencil.c")
-    trace = tmp_path / "t.db"
-    words = (BIN / "nprof", "record", "--backend", "emulate", "--period", "50", "-o", trace, "--", program)
-
-    def recorded(pause: float) -> tuple[list[tuple[object, ...]], int]:
-        command = [*words, "4", "2048", "40"]
-        nprof = Popen(command, stdout=DEVNULL, stderr=DEVNULL, env=clean_environment(), process_group=0)
-        children = Path(f"/proc/{nprof.pid}/task/{nprof.pid}/children")
-        stops = 0
-        while nprof.poll() is None:
-            with suppress(OSError):  # each may end meanwhile
-                for pid in map(int, children.read_text().split() if pause else ()):
-                    if b"-plugin" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
-                        os.kill(pid, signal.SIGSTOP)
-                        time.sleep(pause)
-                        os.kill(pid, signal.SIGCONT)
-                        stops += 1
-            time.sleep(0.01)
-        assert nprof.returncode == 0
-        with Trace.open(trace) as opened:
-            return opened.rows("SELECT time_ns, addr, ip FROM samples ORDER BY ALL"), stops
-
-    expected, _ = recorded(0)
-    for _ in range(3):
-        samples, stops = recorded(0.04)  # after 0.02 a thread that waits asks why nothing moves
-        assert stops > 0
-        assert samples == expected
 
 
 def test_time_is_counted_in_accesses(run: Recorder) -> None:
