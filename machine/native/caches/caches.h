@@ -87,7 +87,7 @@ bool caches_attach(struct cache_core *core);
 /* As if nothing had been accessed; no core may do so meanwhile. */
 void caches_empty(void);
 
-/* As if a core's L1 had nothing; asked by who runs it. */
+/* Another thread comes to a core: as if its L1 had nothing, and no line were its own; asked by who runs it. */
 void caches_leave(const struct cache_core *core);
 
 /* In a forked child: none of the parent's cores is there, nor who held the lock. */

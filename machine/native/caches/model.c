@@ -80,6 +80,7 @@ static void empty_core(struct cache_core *core) {
 void caches_leave(const struct cache_core *core) {
     caches_lock();
     empty_l1(core);
+    memset(core->l2.owned, 0, ((size_t)core->l2.set_mask + 1) * sizeof *core->l2.owned);
     caches_unlock();
 }
 
