@@ -11,8 +11,8 @@ class PageUseBlock:
     """How often threads of one process used pages, each in [start_ns, end_ns); equally long arrays.
 
     first_ns: of the thread's first access to the page within that time; addr: of the page; alive_ns: a time
-    at which the thread lived; missed: accesses that no cache answered, -1: not known; late_ns: up to when a
-    region may be told to begin that was there by end_ns (None: that is known exactly).
+    at which the thread lived; missed: accesses that no cache answered, -1: not known; late_ns: when a
+    region may be told to be there that was there by end_ns, soonest first (none: that is known exactly).
     """
 
     pid: int
@@ -25,7 +25,7 @@ class PageUseBlock:
     loads: NDArray[np.int64]
     stores: NDArray[np.int64]
     missed: NDArray[np.int64]
-    late_ns: NDArray[np.int64] | None = None
+    late_ns: tuple[NDArray[np.int64], ...] = ()
 
     def __len__(self) -> int:
         return len(self.loads)

@@ -22,7 +22,9 @@ WHO = np.dtype([("task", "<u8"), ("time_ns", "<u8")])
 WHO_FILE, USES_FILE, TRANSFERS_FILE = "exact-who", "exact-uses", "exact-transfers"
 PAGE_SHIFT, NODE_SHIFT = 12, 38  # of an address, and in the number of a page
 _PAGE = np.uint64((1 << NODE_SHIFT) - 1)
-LATE_NS = 4_000_000  # of the host's, by which the guest's clock may be wrong: a tick of its kernel's
+LATE_NS = tuple(
+    4_000_000 << 2 * n for n in range(4)
+)  # of the host's, by which the guest's clock may be wrong
 _NOBODY = -1
 
 Ints = NDArray[np.int64]
@@ -71,7 +73,7 @@ class ExactCounts:
                     found.loads,
                     found.stores,
                     found.missed if missed else np.full(len(found), -1, np.int64),
-                    self._line(found.end_ns + LATE_NS),
+                    tuple(self._line(found.end_ns + late) for late in LATE_NS),
                 )
 
     def transfers(self) -> Iterator[TransferBlock]:

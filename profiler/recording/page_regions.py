@@ -32,13 +32,13 @@ class PageRegions:
         }
 
     def find(
-        self, pid: int, addr: NDArray[np.uint64], times: Sequence[Ints], late: Ints | None = None
+        self, pid: int, addr: NDArray[np.uint64], times: Sequence[Ints], late: Sequence[Ints] = ()
     ) -> NDArray[np.int32]:
         """Of each page's address, -1 for none, SEVERAL where there are; times: at which, by preference; late:
-        of what is in none, a time at which one may only be told to be there."""
+        of what is in none, times at which one may only be told to be there."""
         number = np.full(len(addr), pid, np.int32)
         found = np.full(len(addr), -1, np.int32)
-        for time in (*times, *(() if late is None else (late,))):
+        for time in (*times, *late):
             missing = np.flatnonzero(found < 0)
             found[missing] = self._finder.find(number[missing], addr[missing], time[missing])
         table = self._borders.get(pid, np.empty((0, 2), np.int64))

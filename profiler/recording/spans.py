@@ -110,7 +110,7 @@ def _used(blocks: "Iterable[PageUseBlock] | None", line: GaplessLine) -> "Iterat
             end_ns=np.maximum(line(block.end_ns), line(block.start_ns) + 1),
             first_ns=line(block.first_ns),
             alive_ns=line(block.alive_ns),
-            late_ns=None if block.late_ns is None else line(block.late_ns),
+            late_ns=tuple(line(late) for late in block.late_ns),
         )
         for block in blocks
     )

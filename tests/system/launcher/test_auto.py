@@ -19,16 +19,6 @@ from tests.support.programs import PROGRAMS, compiled
 pytestmark = pytest.mark.system
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path)
-
-
-@pytest.fixture
-def work() -> str:
-    return str(compiled(PROGRAMS / "auto_work.c", flags=("-O1", "-pthread")))
-
-
 def test_the_stored_plan_is_applied_and_that_is_noted(store: Store, tmp_path: Path) -> None:
     argv = [build("affinity")]
     plan = plan_for(argv)

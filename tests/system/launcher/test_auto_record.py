@@ -13,20 +13,9 @@ from numaplan.mapper import Plan
 from tests.support.auto_runs import Store
 from tests.support.commands import needs
 from tests.support.launching import NLAUNCH
-from tests.support.programs import PROGRAMS, compiled
 from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.system
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path)
-
-
-@pytest.fixture
-def work() -> str:
-    return str(compiled(PROGRAMS / "auto_work.c", flags=("-O1", "-pthread")))
 
 
 def test_the_first_run_is_recorded_and_the_second_placed(store: Store, work: str, tmp_path: Path) -> None:

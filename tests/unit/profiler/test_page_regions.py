@@ -13,9 +13,9 @@ REGIONS = [
 ]
 
 
-def regions_of(address: int, time: int, late: int | None = None) -> int:
+def regions_of(address: int, time: int, *late: int) -> int:
     pages = PageRegions(REGIONS, RegionFinder(REGIONS))
-    at, until = np.array([time]), None if late is None else np.array([late])
+    at, until = np.array([time]), [np.array([one]) for one in late]
     return int(pages.find(PID, np.array([address], np.uint64), (at,), until)[0])
 
 
@@ -24,9 +24,10 @@ def test_the_region_that_was_there() -> None:
 
 
 def test_a_region_whose_beginning_is_told_late_has_what_was_in_none() -> None:
-    assert regions_of(START + 0x1000, 99, late=101) == 0
-    assert regions_of(START, 150, late=350) == 0  # one was there
-    assert regions_of(START, 250, late=299) == -1
+    assert regions_of(START + 0x1000, 99, 101) == 0
+    assert regions_of(START, 150, 350) == 0  # one was there
+    assert regions_of(START, 250, 299) == -1
+    assert regions_of(START, 250, 299, 301) == 1
 
 
 def test_where_a_region_ends_within_a_page_samples_must_tell() -> None:
