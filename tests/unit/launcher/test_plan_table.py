@@ -1,6 +1,5 @@
-"""The plan table: rows as enforce.so reads them; and what the report makes of the logs."""
+"""The plan table: rows as enforce.so reads them."""
 
-import errno
 import struct
 
 import msgspec
@@ -8,57 +7,14 @@ import pytest
 
 from numaplan.launcher.enforce.plan_table import encode, name_hash
 from numaplan.launcher.enforce.process_memory import memory_nodes
-from numaplan.launcher.verify.applied import Applied, warning_of
-from numaplan.launcher.verify.logged_run import LoggedRegion, LoggedRun, LoggedThread
-from numaplan.launcher.verify.report import make_report
 from numaplan.machine import Machine
 from numaplan.mapper import (
-    Blocks,
     Plan,
-    PlanApp,
-    PlanMachine,
     PlanRegion,
-    PlanThread,
-    Predicted,
     RegionKey,
-    Run,
     Scales,
 )
-
-HEAP = RegionKey(kind="heap", name="app+0x12ab", bytes=1 << 20, thread="0.1", sequence=3)
-STATIC = RegionKey(kind="static", name="app:table", bytes=8192, build_id="aabbccddeeff00112233")
-STACK = RegionKey(kind="stack", name="0.1", bytes=8 << 20, thread="0.1")
-
-
-def plan_of(*regions: tuple[RegionKey, str], threads: int = 2) -> Plan:
-    """Threads on node 0 and 1 in turn; each region half on node 0 and half on node 1."""
-    machine = Machine.load("2x2")
-    return Plan(
-        app=PlanApp(threads=threads),
-        machine=PlanMachine.of(machine),
-        method="best",
-        objective="remote",
-        threads=tuple(
-            PlanThread(path="0" if n == 0 else f"0.{n}", thread=n, node=n % 2, cpus=(2 * (n % 2),), load=1.0)
-            for n in range(threads)
-        ),
-        memory=tuple(
-            PlanRegion(
-                region=key,
-                policy=policy,  # type: ignore[arg-type]
-                runs=(
-                    Run(offset=0, bytes=key.bytes // 2, node=0),
-                    Run(offset=key.bytes // 2, bytes=key.bytes // 2, node=1),
-                ),
-            )
-            for key, policy in regions
-        ),
-        predicted=Predicted(remote_comm=0, remote_share=0, hop_cost=0, load_std=0),
-    )
-
-
-def locate(module: str, symbol: str) -> tuple[int, str] | None:
-    return (0x4000, "aabbccddeeff00112233") if (module, symbol) == ("app", "table") else None
+from tests.support.small_plans import HEAP, STACK, STATIC, locate, plan_of, rule, with_rules
 
 
 def test_name_hash_is_fnv() -> None:
@@ -100,21 +56,6 @@ def test_regions_that_scale_say_so_in_their_row() -> None:
         header, threads = 64, 32 * len(plan.threads)
         rows.append(struct.unpack_from("<QQQQQQIIIHBB", found.data, header + threads))
     assert [row[-1] for row in rows] == [0, 1] and rows[0][:-1] == rows[1][:-1]
-
-
-def rule(key: RegionKey, least: int, most: int | None) -> PlanRegion:
-    """A rule for blocks of these sizes: the first half on node 0, the rest on node 1."""
-    runs = (
-        Run(offset=0, bytes=key.bytes // 2, node=0),
-        Run(offset=key.bytes // 2, bytes=key.bytes // 2, node=1),
-    )
-    blocks = Blocks(least=least, most=most, seen=3)
-    key = msgspec.structs.replace(key, sequence=None)
-    return PlanRegion(region=key, policy="bind", runs=runs, blocks=blocks)
-
-
-def with_rules(plan: Plan, *rules: PlanRegion) -> Plan:
-    return msgspec.structs.replace(plan, memory=(*rules, *plan.memory))
 
 
 def test_rules_come_last_by_call_site_and_size() -> None:
@@ -206,125 +147,3 @@ def test_regions_without_a_row_say_why(key: RegionKey, why: str) -> None:
 
 def test_a_region_that_stands_twice_has_one_row() -> None:
     assert len(encode(plan_of((HEAP, "bind"), (HEAP, "bind")), {}, locate).regions) == 1
-
-
-def logged_of(plan: Plan, cpus: dict[str, tuple[int, ...]], error: int = 0) -> LoggedRun:
-    planned = {thread.path for thread in plan.threads}
-    logged = LoggedRun(processes=["p0"])
-    for path, which in cpus.items():
-        logged.threads["p0", path] = LoggedThread("p0", path, 1, which, path in planned, error)
-    return logged
-
-
-def report(plan: Plan, logged: LoggedRun) -> Applied:
-    return make_report(plan, encode(plan, {}, locate), logged, 0, ())
-
-
-def test_all_as_planned() -> None:
-    plan = plan_of((HEAP, "bind"))
-    logged = logged_of(plan, {"0": (0,), "0.1": (2,)})
-    logged.regions[0] = LoggedRegion(1 << 20, 0, {(0, 0): 1 << 19, (1, 1): 1 << 19})
-    applied = report(plan, logged)
-    assert applied.ok and applied.reasons == () and warning_of(applied, plan) == ""
-    assert applied.summary == "2/2 threads, 100 % of 1.05 MB as planned"
-    assert applied.memory[0].planned == applied.memory[0].actual == {"0": 1 << 19, "1": 1 << 19}
-    assert msgspec.json.decode(applied.to_json())["threads"][1] == {
-        "path": "0.1",
-        "planned": [2],
-        "applied": [2],
-        "tid": 1,
-    }
-
-
-def test_what_the_plan_has_a_place_for_is_said_beside() -> None:
-    plan = plan_of((HEAP, "bind"), (STATIC, "bind"))
-    shares = zip(plan.memory, (0.5, 0.2), strict=True)
-    memory = tuple(msgspec.structs.replace(region, share=share) for region, share in shares)
-    plan = msgspec.structs.replace(plan, memory=memory)
-    logged = logged_of(plan, {"0": (0,), "0.1": (2,)})
-    rows = encode(plan, {}, locate).regions
-    for row, region in enumerate(rows):
-        logged.regions[row] = LoggedRegion(region.region.bytes, 0, {(0, 0): 4096})
-    logged.memory = 4 << 20, 3 << 20
-    applied = report(plan, logged)
-    assert applied.ok
-    assert (applied.memory_bytes, applied.memory_share, applied.access_share) == (4 << 20, 0.75, 0.7)
-    assert applied.summary.endswith("as planned; the plan places 75% of the memory and 70% of the accesses")
-    del logged.regions[[region.region for region in rows].index(HEAP)]
-    fewer = report(plan, logged)
-    assert not fewer.ok and fewer.access_share == 0.2
-    assert fewer.reasons == ("1 of 2 planned regions never appeared",)
-
-
-def test_most_regions_that_never_appeared_are_a_reason() -> None:
-    plan = plan_of((HEAP, "bind"), (STATIC, "bind"))
-    logged = logged_of(plan, {"0": (0,), "0.1": (2,)})
-    applied = report(plan, logged)
-    assert not applied.ok and applied.reasons == ("2 of 2 planned regions never appeared",)
-    logged.memory = 1 << 20, 0
-    applied = report(plan, logged)
-    assert not applied.ok
-    reason = "2 of 2 planned regions never appeared: is this another input than the recorded one?"
-    assert applied.reasons == (reason,)
-    assert warning_of(applied, plan) == reason
-
-
-def test_pages_on_another_node_are_not_as_planned() -> None:
-    plan = plan_of((HEAP, "bind"))
-    logged = logged_of(plan, {"0": (0,), "0.1": (2,)})
-    logged.regions[0] = LoggedRegion(1 << 20, 0, {(0, 0): 1 << 19, (1, 0): 1 << 18, (1, -1): 1 << 18})
-    applied = report(plan, logged)
-    assert not applied.ok
-    text = "2/2 threads, 66.6 % of 786 KB as planned; 262 KB on node 0 instead of 1"
-    assert applied.summary.partition(": ")[0] == text
-    assert applied.memory[0].actual == {"0": 3 << 18}
-    assert "on other nodes" in applied.reasons[0]
-
-
-def test_a_node_that_was_full_while_it_ran_is_the_reason() -> None:
-    plan = plan_of((HEAP, "bind"))
-    logged = logged_of(plan, {"0": (0,), "0.1": (2,)})
-    logged.regions[0] = LoggedRegion(1 << 20, 0, {(0, 0): 1 << 19, (1, 0): 1 << 19})
-    logged.full = {1}
-    applied = report(plan, logged)
-    assert applied.summary.endswith("524 KB on node 0 instead of 1: node 1 was full")
-    assert applied.reasons == ("heap app+0x12ab: 524 KB on other nodes: node 1 was full",)
-
-
-def test_a_rule_has_as_many_blocks_as_came() -> None:
-    plan = with_rules(plan_of(), rule(HEAP, 0, None))
-    logged = logged_of(plan, {"0": (0,), "0.1": (2,)})
-    logged.regions[0] = LoggedRegion(30 << 20, 0, {(0, 0): 1 << 19, (1, 1): 1 << 19}, blocks=30)
-    applied = report(plan, logged)
-    assert applied.ok and applied.reasons == ()
-    (entry,) = applied.memory
-    assert (entry.blocks, entry.planned) == (30, {"0": 15 << 20, "1": 15 << 20})
-    del logged.regions[0]
-    applied = report(plan, logged)
-    assert not applied.ok and not applied.memory[0].appeared
-
-
-def test_interleaved_pages_may_be_on_any_of_their_nodes() -> None:
-    plan = plan_of((HEAP, "interleave"))
-    logged = logged_of(plan, {"0": (0,), "0.1": (2,)})
-    logged.regions[0] = LoggedRegion(1 << 20, 0, {(0, 1): 1 << 19, (1, 0): 1 << 19})
-    assert report(plan, logged).ok
-
-
-def test_what_went_wrong_is_said() -> None:
-    plan = plan_of((HEAP, "bind"), threads=4)
-    logged = logged_of(plan, {"0": (0,), "0.1": (0, 1), "0.9": (0,), "0.2": (3,)}, errno.EINVAL)
-    applied = report(plan, logged)
-    assert not applied.ok and applied.missing == ("p0/0.3",)
-    assert [thread.path for thread in applied.unplanned] == ["0.9"]
-    assert any("cpuset" in reason for reason in applied.reasons)
-    line = warning_of(applied, plan)
-    assert "1 thread is not in the plan (0.9)" in line and "(0.3)" in line and "\n" not in line
-    assert applied.summary.startswith("1/4 threads")
-
-
-def test_a_program_that_never_loaded_the_library() -> None:
-    plan = plan_of()
-    applied = report(plan, LoggedRun())
-    assert not applied.ok and "did not load the library" in applied.reasons[0]
-    assert applied.summary == "0/2 threads as planned"
