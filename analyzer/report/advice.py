@@ -27,17 +27,18 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing to do.
 
     action: in a few words; evidence: what in the trace speaks for it; change: the command, or the change of
-    the code; gain_ns: expected waiting of all threads that it saves, gain: as a share of all; local_share: of
-    accesses, memory_share: of those that reach memory; counted: local_share as the lab counted it, and
-    counted_gain: share of the cost that it saved there, if its caches were modelled.
+    the code; gain_ns: expected waiting of all threads that it saves, gain: as a share of all, None: nobody
+    can tell beforehand; local_share: of accesses, memory_share: of those that reach memory; counted:
+    local_share as the lab counted it, and counted_gain: share of the cost that it saved there, if its caches
+    were modelled.
     """
 
     kind: str
     action: str
     evidence: str
     change: str
-    gain_ns: float
-    gain: float
+    gain_ns: float | None
+    gain: float | None
     local_share: Change | None = None
     memory_share: Change | None = None
     counted: Change | None = None
@@ -66,7 +67,10 @@ def advice_document(advised: Advised) -> dict[str, Any]:
 
 def gain_words(advice: Advice) -> str:
     """What it is expected to gain: `-47% waiting (229 ms), 42% → 96% local; counted: 41% → 95%`."""
-    words = [f"-{advice.gain:.0%} waiting ({in_time(advice.gain_ns)})"]
+    if advice.gain is None or advice.gain_ns is None:
+        words = ["gain unknown"]
+    else:
+        words = [f"-{advice.gain:.0%} waiting ({in_time(advice.gain_ns)})"]
     if share := advice.local_share:
         words.append(f"{share.before:.0%} → {share.after:.0%} local")
     found = ", ".join(words)

@@ -14,9 +14,13 @@ from ..planning.timed_task import TimedTask
 from ..planning.unplanned import alone
 from ..workload.workload import Workload
 from .binding import bound, given, interleaved, planned
+from .crowding import fewer_threads
+from .huge_pages import split
 from .memory import by_region
 from .padding import padded
-from .situation import Situation
+from .pools import pooled
+from .replicas import replicated
+from .situation import Situation, gained
 
 MOST_THREADS = 1024
 ONE_NODE = "the machine has one node: --machine names another, such as 4x2, to ask what to do there"
@@ -57,13 +61,20 @@ def advise(
     if situation.usual.cost.total_ns <= 0:
         return Advised(reason="the threads wait for nothing that a placement could change")
     found, reason = padded(situation), ""
+    found += filter(None, [fewer_threads(situation)])
     if len(machine.cpu_nodes) < 2:
         reason = ONE_NODE
     else:
         first, reason = given(situation, *made) if made else planned(situation, plan)
         everywhere = (first, bound(situation), interleaved(situation))
-        found += [*by_region(situation), *(one for one in everywhere if one is not None)]
-    found.sort(key=lambda one: -one.gain_ns)
+        touched = [*by_region(situation), *(one for one in everywhere if one is not None)]
+        found += [
+            *touched,
+            *replicated(situation, map(gained, touched)),
+            *split(situation),
+            *pooled(situation),
+        ]
+    found.sort(key=lambda one: (one.gain_ns is None, -gained(one)))
     if not found and not reason:
         reason = "nothing that could be done would save 1 % of the threads' time: leave it as it is"
     return Advised(tuple(found), reason)

@@ -11,45 +11,29 @@ from ..planning.unplanned import alone, in_order
 from .binding import BOUND
 from .changed_touch import touched_by_users
 from .first_writes import first_write
-from .situation import Situation, made_at, short_name
+from .situation import Situation, by_place, gained, made_at, short_name
 
-MOST_GROUPS = 8
-LEAST = 0.01  # of all accesses, to pages that another thread touched first
 MOST = 0.5
 MORE = 1.1  # times what one region gains
 MOST_NAMES = 3
-KINDS = ("static", "heap", "mmap")
 
 
 def by_region(situation: Situation) -> list[Advice]:
     """For each region, or all blocks of one place in the code, what gains most, if anything; for all of them
     together where that gains more: a program that alternates between two has little of the one alone."""
-    groups = _groups(situation.regions)
+    groups = by_place(situation.regions, lambda use: use.samples * use.foreign_first)
     if situation.task.pages.first_touches.toucher is None or not groups:
         return []
     found = [one for group in groups if (one := _of_group(situation, group)) is not None]
-    best = max((one.gain_ns for one in found), default=0.0)
+    best = max((gained(one) for one in found), default=0.0)
     whole = _initialised(situation, groups) if len(groups) > 1 else None
-    return [whole] if whole is not None and whole.gain_ns > MORE * best else found
-
-
-def _groups(regions: Sequence[RegionUse]) -> list[list[RegionUse]]:
-    """Regions of one name whose accesses are to pages that others touched first, most such accesses first."""
-    groups: dict[tuple[str, ...], list[RegionUse]] = {}
-    for use in regions:
-        if use.kind in KINDS and use.sharers > 1:
-            written = use.source.title(use.kind) if use.source else ""  # callers of xmalloc are told apart
-            groups.setdefault((use.process, use.kind, use.name, written), []).append(use)
-    foreign = {key: sum(use.samples * use.foreign_first for use in group) for key, group in groups.items()}
-    least = LEAST * sum(use.samples for use in regions)
-    ranked = sorted((key for key in groups if foreign[key] > least), key=lambda key: -foreign[key])
-    return [groups[key] for key in ranked[:MOST_GROUPS]]
+    return [whole] if whole is not None and gained(whole) > MORE * best else found
 
 
 def _of_group(situation: Situation, group: Sequence[RegionUse]) -> Advice | None:
     tried = _initialised(situation, [group]), _spread(situation, group)
     found = [one for one in tried if one is not None]
-    return max(found, key=lambda one: one.gain_ns, default=None)
+    return max(found, key=gained, default=None)
 
 
 def _initialised(situation: Situation, groups: Sequence[Sequence[RegionUse]]) -> Advice | None:

@@ -9,13 +9,10 @@ from numaplan.profiler import Trace
 
 from ..planning.unplanned import alone
 from ..threads.problem import Floats
+from .own_lines import called, cure
 from .situation import Situation, made_at, short_name
 
 MOST_REGIONS = 4
-CHANGE = (
-    "start each thread's part on a line of its own: _Alignas(64) in C, alignas(64) in C++, "
-    "#[repr(align(64))] in Rust, or pad it to 64 bytes"
-)
 
 
 def padded(situation: Situation) -> list[Advice]:
@@ -36,6 +33,9 @@ def _of_region(
     share, samples = shares.get(region, (0.0, 0))
     falsely = sum(line.samples for line in lines)
     users = sorted({thread for line in lines for thread in line.threads})
+    fields = list(dict.fromkeys(name for line in lines for name in line.fields))
+    use = next((use for use in situation.regions if use.region == region), None)
+    what = called(fields) or (short_name(use) if use else "a region")
     rows = np.unique(situation.lane[users])
     task = situation.task
     removed = share * min(1.0, falsely / max(samples, 1)) * float(task.use.lines.sum())
@@ -43,16 +43,14 @@ def _of_region(
     instead = alone(other)
     if not situation.gain(instead):
         return None
-    uses = {use.region: use for use in situation.regions}
-    use = uses.get(region)
     count = sum(line.lines for line in lines)
     return situation.advice(
         "pad",
         instead,
-        action=f"separate what {len(users)} threads use of {short_name(use) if use else 'a region'}",
+        action=f"separate what {len(users)} threads use of {what}",
         evidence=f"false sharing: {count} cache line{'s' * (count != 1)}, the most used at {lines[0].place}, "
         f"each thread on its own bytes{made_at([use] if use else [])}",
-        change=CHANGE,
+        change=cure(fields, use.source.path if use and use.source else ""),
     )
 
 
@@ -67,7 +65,10 @@ def _less(lines: Floats, rows: np.ndarray[tuple[int, ...], np.dtype[np.int64]], 
 
 def _shares_of_lines(trace: Trace) -> dict[int, tuple[float, int]]:
     """Of each region its share of the lines that threads take from each other, and its samples in lines that
-    several use; by the counted transfers where there are any, else by these samples."""
+    several use; by the counted transfers where there are any, else by these samples.
+
+    Transfers in pages that several regions share (small static data) are told of no region: they are of those
+    that have none of their own."""
     found = trace.rows(
         """
         WITH lines AS (
@@ -81,6 +82,12 @@ def _shares_of_lines(trace: Trace) -> dict[int, tuple[float, int]]:
         int(region): float(count)
         for region, count in trace.rows("SELECT region, sum(events)::DOUBLE FROM transfers GROUP BY region")
     }
-    weight = taken or {region: float(count) for region, count in samples.items()}
+    weight = {region: float(count) for region, count in samples.items()}
+    if taken:
+        untold = sum(count for region, count in taken.items() if region < 0)
+        rest = {region: count for region, count in weight.items() if region not in taken}
+        whole = sum(rest.values()) or 1.0
+        weight = taken | {region: untold * count / whole for region, count in rest.items()}
+        weight = {region: count for region, count in weight.items() if region >= 0}
     total = sum(weight.values()) or 1.0
     return {region: (weight.get(region, 0.0) / total, count) for region, count in samples.items()}

@@ -1,6 +1,6 @@
 """What advice is given about: a trace's workload on a machine, and what the program costs as it is."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from numaplan.analyzer import Advice, Change, FalseSharing, RegionUse
@@ -11,6 +11,9 @@ from ..planning.timed_task import Placement, TimedTask
 from ..threads.problem import Nodes
 
 WORTH = 0.01  # of the threads' time, that an advice must save
+MOST_GROUPS = 8
+LEAST = 0.01  # of all accesses, that those of a group must be
+KINDS = ("static", "heap", "mmap")
 OPENMP = ("libgomp", "libomp", "libiomp")
 
 
@@ -23,6 +26,25 @@ def made_at(uses: Sequence[RegionUse]) -> str:
     """What the source says of regions that are called by their variables' names."""
     known = [use.title for use in uses if use.source and use.source.name]
     return f" ({'; '.join(known)})" if known else ""
+
+
+def by_place(regions: Sequence[RegionUse], weight: Callable[[RegionUse], float]) -> list[list[RegionUse]]:
+    """Regions that several threads use, those of one name together, the heaviest first; weight: of a region,
+    the samples that matter."""
+    groups: dict[tuple[str, ...], list[RegionUse]] = {}
+    for use in regions:
+        if use.kind in KINDS and use.sharers > 1:
+            written = use.source.title(use.kind) if use.source else ""  # callers of xmalloc are told apart
+            groups.setdefault((use.process, use.kind, use.name, written), []).append(use)
+    weights = {key: sum(map(weight, group)) for key, group in groups.items()}
+    least = LEAST * sum(use.samples for use in regions)
+    ranked = sorted((key for key in groups if weights[key] > least), key=lambda key: -weights[key])
+    return [groups[key] for key in ranked[:MOST_GROUPS]]
+
+
+def gained(advice: Advice) -> float:
+    """ns that it saves; 0 where nobody can tell."""
+    return advice.gain_ns or 0.0
 
 
 @dataclass(frozen=True)
@@ -63,8 +85,13 @@ class Situation:
         action: str,
         evidence: str,
         change: str,
+        usual: Placement | None = None,
     ) -> Advice:
-        """What to do to get a placement; task: that it is of, None: where no page and no thread moves."""
+        """What to do to get a placement; task: that it is of, None: where no page and no thread moves.
+
+        usual: what it is compared with, else what the kernel does.
+        """
+        usual = usual or self.usual
         local = memory = None
         if task is not None:
             before, after = local_shares(self.task, self.usual), local_shares(task, instead)
@@ -72,14 +99,14 @@ class Situation:
                 Change(round(one, 4), round(other, 4)) if min(one, other) >= 0 else None
                 for one, other in zip(before, after, strict=True)
             )
-        saved = self.usual.cost.total_ns - instead.cost.total_ns
+        saved = usual.cost.total_ns - instead.cost.total_ns
         return Advice(
             kind=kind,
             action=action,
             evidence=evidence,
             change=change,
             gain_ns=round(saved),
-            gain=round(saved / self.usual.cost.total_ns, 4),
+            gain=round(saved / usual.cost.total_ns, 4),
             local_share=local,
             memory_share=memory,
         )

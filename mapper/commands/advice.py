@@ -38,22 +38,43 @@ class AdviceCommand(PartCommand, frozen=True, kw_only=True):
         workload: "Workload",
         regions: "Sequence[RegionUse]",
         lines: "Sequence[FalseSharing]",
-        counts: "LabCounts | None",
+        paths: Sequence[Path],
         made: "tuple[Plan, str] | None" = None,
     ) -> "Advised":
-        """What to do about the trace, on the machine that is asked for, else that of the plan, else its own.
+        """What to do about a trace, on the machine that is asked for, else that of the plan, else its own.
 
-        made: a plan, and its name.
+        paths: of all traces that are planned for; made: a plan, and its name.
         """
         from numaplan.machine import Machine
 
         from ..advice.advise import advise
-        from ..advice.counted import with_counts
 
         target = Machine.load(self.machine) if self.machine else trace.machine
         if made and not self.machine:
             target = made[0].machine.machine()
-        plan = ["nmap plan", shell_line([str(trace.path)])]
+        plan = ["nmap plan", shell_line([str(path) for path in paths])]
         plan += ["--machine", shell_line([self.machine])] if self.machine else []
-        found = advise(trace, workload, target, plan, regions, lines, made if not self.machine else None)
-        return with_counts(found, counts, trace.argv) if counts else found
+        return advise(trace, workload, target, plan, regions, lines, made if not self.machine else None)
+
+    def advised_of(
+        self,
+        trace: "Trace",
+        workload: "Workload",
+        paths: Sequence[Path],
+        made: "tuple[Plan, str] | None" = None,
+    ) -> "Advised":
+        """The same of a further trace."""
+        from numaplan.analyzer import false_sharing, page_accesses, region_uses
+
+        regions = region_uses(trace, page_accesses(trace))
+        return self.advised(trace, workload, regions, false_sharing(trace), paths, made)
+
+    def all_advised(
+        self, found: "Sequence[Advised]", counts: "LabCounts | None", argv: Sequence[str]
+    ) -> "Advised":
+        """The advice about all traces as one list; argv: of the first."""
+        from ..advice.counted import with_counts
+        from ..advice.merged import merged
+
+        answer = merged(found)
+        return with_counts(answer, counts, argv) if counts else answer

@@ -90,6 +90,7 @@ class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
         )
         from numaplan.profiler import Trace
 
+        from ..advice.merged import MOST_TRACES
         from ..workload.from_trace import opened_workload
         from ..workload.part import part_note
 
@@ -104,12 +105,12 @@ class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
         with Trace.open(self.traces[0]) as whole, part.of(whole) as opened:
             say(part_note(whole, opened))
             workload, first, _ = opened_workload(whole, opened, part, slice_ns=round(self.slice_ms * 1e6))
-            facts = opened.meta
+            facts, argv = opened.meta, opened.argv
             counter.add(opened)
             pages = page_accesses(opened)
             regions = region_uses(opened, pages)
             lines = false_sharing(opened)
-            advised = self.advised(opened, workload, regions, lines, counts)
+            advised = [self.advised(opened, workload, regions, lines, self.traces)]
             costs = line_costs(opened) if self.lines else []
             titles = region_titles(opened, regions) if self.lines else {}
             inputs = policy_document(opened) if self.as_json else {}
@@ -126,10 +127,16 @@ class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
             with Trace.open(path) as whole, part.of(whole) as opened:
                 _check_same_program(path, opened, first, facts)
                 counter.add(opened)
-                analyses.append(analyze_trace(opened, slice_ns=first.timeline.slice_ns))
+                if len(advised) == MOST_TRACES:
+                    analyses.append(analyze_trace(opened, slice_ns=first.timeline.slice_ns))
+                    continue
+                workload, found, _ = opened_workload(whole, opened, part, slice_ns=first.timeline.slice_ns)
+                analyses.append(found)
+                advised.append(self.advised_of(opened, workload, self.traces))
         agreements = _agreements(analyses)
         stable = all(agreement is None or agreement.verdict != "roles" for agreement in agreements)
         analysis = merge_analyses(analyses) if stable else first
+        advice = self.all_advised(advised, counts, argv)
         messages = counter.result()
         sentences = [
             *runs_sentences(agreements, stable),
@@ -145,11 +152,11 @@ class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
         if self.as_json:
             document = analysis_document(analysis, regions, lines, sentences, *by_phase)
             document |= runs_document(self.traces, analyses, agreements, stable) | inputs
-            document |= message_document(messages) | advice_document(advised)
+            document |= message_document(messages) | advice_document(advice)
             document |= lines_document(costs, titles) if self.lines else {}
             print_json(msgspec.json.encode(document))
         else:
-            show_analysis(analysis, regions, sentences, advised)
+            show_analysis(analysis, regions, sentences, advice)
             if self.lines:
                 show_lines(costs, titles)
 

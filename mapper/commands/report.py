@@ -39,6 +39,7 @@ class ReportCommand(AdviceCommand, frozen=True, kw_only=True):
         )
         from numaplan.profiler import Trace
 
+        from ..advice.merged import MOST_TRACES
         from ..plan_file.plan import Plan
         from ..planning.compare import method_costs
         from ..workload.from_trace import opened_workload
@@ -58,10 +59,13 @@ class ReportCommand(AdviceCommand, frozen=True, kw_only=True):
             else:
                 content = msgspec.to_builtins(loaded)
                 methods = method_costs(loaded, str(self.plan))
-        counter = MessageCounter()
-        for path in self.traces[1:]:
-            with Trace.open(path) as other:
-                counter.add(other)
+        counter, further = MessageCounter(), []
+        for number, path in enumerate(self.traces[1:], 1):
+            with Trace.open(path) as whole, self.part.of(whole) as opened:
+                counter.add(opened)
+                if number < MOST_TRACES:
+                    workload = opened_workload(whole, opened, self.part).workload
+                    further.append(self.advised_of(opened, workload, self.traces, made))
         with Trace.open(self.traces[0]) as whole, self.part.of(whole) as opened:
             say(part_note(whole, opened))
             counter.add(opened)
@@ -70,12 +74,13 @@ class ReportCommand(AdviceCommand, frozen=True, kw_only=True):
             )
             pages = page_accesses(opened)
             regions, lines = region_uses(opened, pages), false_sharing(opened)
+            advised = self.advised(opened, workload, regions, lines, self.traces, made)
             mismatch = write_report(
                 opened,
                 self.output,
                 memory=(pages, regions, lines),
                 analysis=analysis,
-                advised=self.advised(opened, workload, regions, lines, counts, made),
+                advised=self.all_advised([advised, *further], counts, opened.argv),
                 plan=content,
                 methods=methods,
                 costs=costs,

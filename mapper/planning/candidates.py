@@ -157,7 +157,7 @@ def _filled(task: TimedTask) -> dict[str, Nodes]:
     seats = np.array([len(node.cpus) for node in task.domains.machine.nodes])
     answers: dict[str, Nodes] = {}
     for size in range(1, len(seats)):
-        near = _nearest(problem.distances, seats, size)
+        near = nearest(problem.distances, seats, size)
         if seats[near].sum() < task.running or problem.fixed is not None:
             continue
         sizes = node_sizes(problem.threads, seats[near])
@@ -179,7 +179,7 @@ def _as_they_run(task: TimedTask) -> dict[str, Nodes]:
     return {} if task.problem.fixed is not None else {"as they run": task.cpus.filled()}
 
 
-def _nearest(distances: Floats, seats: Nodes, size: int) -> Nodes:
+def nearest(distances: Floats, seats: Nodes, size: int) -> Nodes:
     """The places that are nearest to each other, of those with most cpus."""
     groups = [np.sort(np.lexsort((-seats, row))[:size]) for row in distances]
     inner = [float(distances[np.ix_(group, group)].sum()) for group in groups]

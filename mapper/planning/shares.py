@@ -11,18 +11,18 @@ from .unplanned import STAYS
 
 def local_shares(task: TimedTask, chosen: Placement) -> tuple[float, float]:
     """Share of all accesses to memory of the thread's own node, and of those that count; -1: none."""
-    on = _on(task, chosen).T
+    on = on_nodes(task, chosen).T
     return local_share(on @ _all_traffic(task, chosen)), local_share(on @ chosen.traffic)
 
 
 def shares_by_node(task: TimedTask, chosen: Placement) -> tuple[float, ...]:
     """(K,) share of all accesses of each node's threads to its own memory; -1 where there are none."""
-    return node_shares(_on(task, chosen).T @ _all_traffic(task, chosen))
+    return node_shares(on_nodes(task, chosen).T @ _all_traffic(task, chosen))
 
 
 def between_nodes(task: TimedTask, chosen: Placement) -> Floats:
     """(K, K) expected accesses that count, from each node to memory of each."""
-    answer: Floats = _on(task, chosen).T @ chosen.traffic
+    answer: Floats = on_nodes(task, chosen).T @ chosen.traffic
     return answer
 
 
@@ -34,7 +34,7 @@ def _all_traffic(task: TimedTask, chosen: Placement) -> Floats:
     return task.pages.planned_traffic(chosen.pages.tables, rows, nodes, every=True)
 
 
-def _on(task: TimedTask, chosen: Placement) -> Floats:
+def on_nodes(task: TimedTask, chosen: Placement) -> Floats:
     """(N, K) share of its time that each thread is on each node."""
     here = one_hot(task.rows[chosen.places], len(task.machine.nodes))
     if chosen.bound:

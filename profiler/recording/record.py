@@ -23,7 +23,7 @@ from ..backends.base import (
 )
 from ..backends.choice import choose_backend
 from ..backends.part import RecordedPart
-from ..backends.perf.kernel_files import ROOT
+from ..backends.perf.kernel_files import ROOT, read_text
 from ..identity.elf import elf_facts
 from ..identity.environment import prepare
 from ..identity.rank import job_facts
@@ -33,6 +33,8 @@ from ..messages.message import Way
 from ..messages.recording import MESSAGES, read_messages, way_of
 from .assemble import write_trace
 from .workdir import workdir
+
+HUGE_PAGES = "sys/kernel/mm/transparent_hugepage/enabled"
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,7 @@ def record(
             **recording.notes,
             **options.part.facts(),
             **_runtime(argv),
+            **_huge_pages(backend.name),
             **job_facts(os.environ),
         }
         samples, threads = write_trace(
@@ -188,6 +191,13 @@ def _runtime(argv: Sequence[str]) -> dict[str, str]:
     """Go's runtime makes threads as it needs them: their order says nothing of who is who in another run."""
     facts = elf_facts(find_program(argv)) if argv else None
     return {"runtime": "go"} if facts and facts.go else {}
+
+
+def _huge_pages(backend: str) -> dict[str, str]:
+    """When the kernel that the program runs on makes huge pages: always, madvise or never."""
+    setting = read_text(ROOT / HUGE_PAGES) if backend != "lab" else ""
+    chosen = setting.partition("[")[2].partition("]")[0]
+    return {"huge_pages": chosen} if chosen else {}
 
 
 @contextmanager

@@ -1,0 +1,73 @@
+"""How to give what threads share falsely a cache line each, by what the source calls it."""
+
+import re
+from collections.abc import Sequence
+from pathlib import PurePath
+
+LINE = 64
+_ITEM = re.compile(r"^(.*?)\[\d+\](.*)$")  # of an array: counters[3].hits
+# How a line of its own is asked for, by the ending of the file; else as in C.
+ALIGNED = {
+    "rs": f"#[repr(align({LINE}))]",
+    **dict.fromkeys(("cc", "cpp", "cxx", "c++", "hh", "hpp", "hxx", "C", "cu"), f"alignas({LINE})"),
+}
+IN_C = f"_Alignas({LINE})"
+PADDED = ("f", "for", "f90", "f95", "f03", "f08", "go", "d", "zig", "nim", "java")  # nothing aligns there
+_MOST_SHOWN = 3
+
+
+def cure(fields: Sequence[str], path: str = "") -> str:
+    """What to change; fields: what samples of the lines are of; path: of the source.
+
+    Items of an array become a line each; of fields and variables that lie together, all but the first begin
+    on one.
+    """
+    ending = PurePath(path).suffix[1:]
+    if not fields:
+        return _unknown(ending)
+    arrays: dict[str, set[str]] = {}
+    for name in fields:
+        if found := _ITEM.match(name):
+            arrays.setdefault(found[1], set()).add(found[2])
+    single = [name for name in fields if not _ITEM.match(name)]
+    said = [_of_array(array, members, ending) for array, members in arrays.items()]
+    if len(single) > 1 or (single and arrays):
+        said.append(_of_neighbours(single if arrays else single[1:], ending))
+    return "; ".join(said[:_MOST_SHOWN]) or _unknown(ending)
+
+
+def called(fields: Sequence[str]) -> str:
+    """The arrays and variables that the fields are of; empty: not known."""
+    names = list(dict.fromkeys(re.split(r"[.\[]", name, maxsplit=1)[0] for name in fields))
+    more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
+    return ", ".join(f"`{name}`" for name in names[:_MOST_SHOWN]) + more
+
+
+def _of_array(array: str, members: set[str], ending: str) -> str:
+    if ending in PADDED:
+        return f"pad each item of `{array}` to {LINE} bytes"
+    word = ALIGNED.get(ending, IN_C)
+    if members == {""}:
+        return f"make `{array}` an array of structs with a line each: {word} before their only member"
+    if ending == "rs":
+        return f"{word} before the struct that `{array}` has as items"
+    return f"{word} before the first member of the struct that `{array}` has as items"
+
+
+def _of_neighbours(names: Sequence[str], ending: str) -> str:
+    listed = ", ".join(f"`{name}`" for name in names[:_MOST_SHOWN])
+    listed += " and the others" if len(names) > _MOST_SHOWN else ""
+    if ending in PADDED:
+        return f"{LINE} bytes of padding before {listed}"
+    if ending == "rs":
+        return f"put {listed} into a struct with {ALIGNED[ending]}"
+    each = " each" if len(names) > 1 else ""
+    return f"{ALIGNED.get(ending, IN_C)} before {listed}{each}, and before what follows"
+
+
+def _unknown(ending: str) -> str:
+    """Where the source tells no names."""
+    start = "start each thread's part on a line of its own"
+    if ending:
+        return f"{start}: {ALIGNED.get(ending, IN_C)}, or pad it to {LINE} bytes"
+    return f"{start}: {IN_C} in C, alignas({LINE}) in C++, {ALIGNED['rs']} in Rust, or pad it to {LINE} bytes"
