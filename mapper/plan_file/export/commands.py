@@ -1,8 +1,8 @@
 """Programs that bind what they start: one set of cpus for all threads, and where they can a memory policy."""
 
 from ..plan import Plan
-from .kept import lost, one_set, remarks
-from .placement import all_cpus, command, spread_over
+from .kept import lost, one_set, remarks, spread_over
+from .placement import all_cpus, command
 
 
 def taskset(plan: Plan) -> str:

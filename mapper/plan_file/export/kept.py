@@ -6,9 +6,24 @@ from fractions import Fraction
 
 from ..plan import Plan
 from ..touched import STAYS, Touched, Whereabouts, local_share
-from .placement import all_cpus, processes
+from .placement import all_cpus, every_cpu, nodes_of, processes
 
 FIRST_TOUCH = "memory where it is touched first"
+
+
+def spread_over(plan: Plan) -> tuple[int, ...]:
+    """Nodes to interleave memory over where nothing finer can be said; none: first touch is better.
+
+    By the planner's estimate of the program without a plan, left alone or interleaved (`predicted.costs`);
+    where that was not made, first touch is taken. That estimate is of all nodes: where the plan has fewer,
+    first touch is also taken if more is local by it.
+    """
+    costs, nodes = plan.predicted.costs, nodes_of(plan, all_cpus(plan))
+    if len(nodes) < 2 or costs.get("alone, interleaved", 0.0) >= costs.get("alone", 0.0):
+        return ()
+    every, where = nodes_of(plan, every_cpu(plan)), _in_one_set(plan)
+    touched, spread = (local_share(plan.predicted.touched, where, over) for over in ((), nodes))
+    return nodes if nodes == every or touched <= spread else ()
 
 
 def threads_bound(plan: Plan, memory: Sequence[int] = ()) -> str:
@@ -40,8 +55,12 @@ def ranks_bound(plan: Plan) -> str:
 
 def one_set(plan: Plan, memory: Sequence[int] = (), cpus: Sequence[int] = ()) -> str:
     """One set of cpus (usually those of all threads), in which all threads are free."""
+    return _sentence(plan, "one cpuset for all threads", memory, _in_one_set(plan, cpus))
+
+
+def _in_one_set(plan: Plan, cpus: Sequence[int] = ()) -> Callable[[Touched], Whereabouts]:
     where = _within(plan, [tuple(cpus) or all_cpus(plan)], len(plan.threads))
-    return _sentence(plan, "one cpuset for all threads", memory, lambda _: where)
+    return lambda _: where
 
 
 def remarks(lines: Iterable[str], mark: str = "#") -> str:

@@ -65,27 +65,20 @@ def memory_nodes(plan: Plan) -> tuple[int, ...]:
     return tuple(sorted(placed | set(nodes_of(plan, all_cpus(plan)))))
 
 
-def spread_over(plan: Plan) -> tuple[int, ...]:
-    """Nodes to interleave memory over where nothing finer can be said; none: first touch is better.
-
-    By the planner's estimate of the program without a plan, left alone or interleaved (`predicted.costs`);
-    where that was not made, first touch is taken.
-    """
-    costs, nodes = plan.predicted.costs, nodes_of(plan, all_cpus(plan))
-    better = costs.get("alone, interleaved", 0.0) < costs.get("alone", 0.0)
-    return nodes if better and len(nodes) > 1 else ()
-
-
 def placed_bytes(plan: Plan, node: int | None = None) -> int:
     """Bytes that the plan places, on a node or in all."""
     return sum(run.bytes for region in plan.memory for run in region.runs if node is None or run.node == node)
 
 
+def every_cpu(plan: Plan) -> tuple[int, ...]:
+    """Those of the machine."""
+    return tuple(cpu for node in plan.machine.nodes for cpu in node.cpus)
+
+
 def spare_cpus(plan: Plan) -> tuple[int, ...]:
     """Cpus of the machine that no thread has; where there are none, the last planned one."""
     planned = all_cpus(plan)
-    every = {cpu for node in plan.machine.nodes for cpu in node.cpus}
-    return tuple(sorted(every - set(planned))) or planned[-1:]
+    return tuple(sorted(set(every_cpu(plan)) - set(planned))) or planned[-1:]
 
 
 def program(plan: Plan) -> Sequence[str]:

@@ -65,4 +65,12 @@ def _binding(what: str, sets: Sequence[tuple[int, ...]]) -> str:
 
 
 def _kept(plan: Plan) -> str:
-    return remarks([ranks_bound(plan), lost(plan, threads=len(processes(plan)) > 1)])
+    several = len(processes(plan)) > 1
+    said = [ranks_bound(plan), lost(plan, threads=several)]
+    count = len(plan.threads)
+    if not several and count > 1:
+        said.append(
+            f"the plan is of one process with {count} threads: this starts it {count} times, for programs "
+            "whose ranks were those threads; else take taskset or numactl, or nlaunch"
+        )
+    return remarks(said)

@@ -3,8 +3,8 @@
 from numaplan.machine import format_list
 
 from ..plan import Plan
-from .kept import lost, one_set, remarks
-from .placement import all_cpus, memory_nodes, nodes_of, spread_over
+from .kept import lost, one_set, remarks, spread_over
+from .placement import all_cpus, memory_nodes, nodes_of
 
 
 def systemd(plan: Plan) -> str:

@@ -21,6 +21,7 @@ from tests.support.hosts import Hosts, hosts, slurm, with_our_commands
 from tests.support.jobs import ORDER, job_of
 from tests.support.outside import plan_of_threads
 from tests.support.programs import EXAMPLES, PROGRAMS, compiled
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.system
 STARTS = int(os.environ.get("NUMAPLAN_STARTS", "1"))
@@ -129,6 +130,35 @@ def test_slurm_binds_cpus_and_memory_as_an_exported_plan_has_them(
         said = (tmp_path / str(rank)).read_text()
         assert f"Cpus_allowed_list:\t{thread.cpus[0]}\n" in said
         assert f" bind:{thread.node} " in said
+
+
+def test_look_finds_the_processes_of_a_job_that_slurm_has_started(
+    four: Hosts, under_slurm: Mapping[str, str], tmp_path: Path
+) -> None:
+    cpu = Machine.load("local").cpus[-1]
+    environment = with_our_commands(under_slurm)
+    words = ["srun", "--nodelist=h0", f"--cpu-bind=map_cpu:{cpu}", "sh", "-c"]
+    told = tmp_path / "job"
+    started = f"echo $SLURM_JOB_ID >{told}.new && mv {told}.new {told} && exec yes >/dev/null"
+    four.serve([*words, started], "job", **environment)
+    until(told.exists)
+    job = told.read_text().strip()
+    look, busy = ["numaplan", "look", "--seconds", "0.2", "--slurm"], []
+
+    def runs() -> bool:
+        done = four.run([*look, job, "--json"], tmp_path, **environment)
+        assert done.returncode == 0, done.stderr
+        processes = json.loads(done.stdout)["processes"]
+        busy[:] = [
+            one["cpus"] for process in processes if process["command"] == ["yes"] for one in process["busy"]
+        ]
+        return bool(busy)
+
+    until(runs)
+    assert busy == [[cpu]], "where Slurm has bound it"
+    four.run(["scancel", job], tmp_path, **environment)
+    missing = four.run([*look, "9999"], tmp_path, **environment)
+    assert missing.returncode == 2 and "no processes of Slurm job 9999 on this host" in missing.stderr
 
 
 def sent(on: Hosts) -> int:

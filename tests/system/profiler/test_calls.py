@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from numaplan.profiler import Trace
-from tests.support.commands import succeed
+from tests.support.commands import run, succeed
 from tests.support.emulating import MARKS, record
 from tests.support.programs import PROGRAMS, compiled
 
@@ -97,7 +97,30 @@ def test_what_perf_records_of_calls_is_kept_with_names(program: Path, tmp_path: 
     if done.returncode:
         pytest.skip(f"perf records nothing here: {done.stderr.strip()[:80]}")
     succeed("nprof", "import", recording, "-o", tmp_path / "t.db")
-    found = chains(tmp_path / "t.db")
+    check_perf_chains(tmp_path / "t.db")
+
+
+def test_a_recording_with_a_call_graph_has_the_calls_to_its_end(program: Path, tmp_path: Path) -> None:
+    words = ["record", "--call-graph", "--backend", "faults", "-o", tmp_path / "t.db", "--", program]
+    done = run("nprof", *words)
+    if done.returncode == 3:
+        pytest.skip(f"perf records no page faults here: {done.stderr.strip()[:120]}")
+    assert done.returncode == 0, done.stderr
+    check_perf_chains(tmp_path / "t.db")
+    with Trace.open(tmp_path / "t.db") as trace:
+        ((leaves, samples),) = trace.rows(
+            """
+            SELECT list_sort(list_distinct(list(function))), count(*) FROM samples
+            JOIN threads USING (thread) JOIN regions USING (process, region) JOIN code USING (process, ip)
+            WHERE regions.name LIKE '%:area' AND addr - start_addr >= 65536
+            """
+        )
+    assert leaves == ["writes"] and samples >= 4 * 15, "who faults first in rows 1 to 5"
+
+
+def check_perf_chains(trace: Path) -> None:
+    """That those which perf saw in some rows of the area are in a trace."""
+    found = chains(trace)
     # `writes` calls nothing, so it may have no frame of its own, and then its caller is not told.
     ends = {row: {chain[-2:] for chain in found[row]} for row in (1, 2, 4)}
     for row, expected in ((1, "jumps"), (2, "handler"), (4, "thread")):

@@ -114,6 +114,29 @@ def test_memory_is_interleaved_where_the_planner_expects_more_of_it(form: str) -
     assert "nterleave" not in export_plan(plan(), form)
 
 
+def test_memory_is_not_interleaved_over_a_part_of_the_machine_where_first_touch_is_more_local() -> None:
+    alone = plan(touched=(Touched(process="p0", node=0, own=1.0),), costs=INTERLEAVED)
+    assert "--interleave=0,1" in export_plan(alone, "numactl"), "the plan has all nodes"
+    part = msgspec.structs.replace(alone, machine=PlanMachine.of(Machine.load("3x4")))
+    assert "--localalloc" in export_plan(part, "numactl")
+    shared = plan(costs=INTERLEAVED)
+    part = msgspec.structs.replace(shared, machine=part.machine)
+    assert local_share(TOUCHED, lambda _: Whereabouts(HALVES, 1.0)) > 0.5
+    assert "--localalloc" in export_plan(part, "numactl")
+    others = (
+        Touched(process="p0", node=0, own=0.0, others=((1, 1.0),)),
+        Touched(process="p0", node=1, own=0.0),
+    )
+    part = msgspec.structs.replace(part, predicted=msgspec.structs.replace(part.predicted, touched=others))
+    assert "--interleave=0,1" in export_plan(part, "numactl")
+
+
+@pytest.mark.parametrize("form", ["slurm", "openmpi", "hydra", "rankfile"])
+def test_that_threads_become_copies_of_the_program_is_said(form: str) -> None:
+    assert "this starts it 4 times" in export_plan(plan(), form)
+    assert "starts it" not in export_plan(plan("r0", "r1"), form)
+
+
 def test_processes_have_a_set_each_where_the_form_has_sets_of_processes() -> None:
     touched = (
         Touched(process="r0", node=0, own=0.5),
