@@ -46,6 +46,7 @@ from .runtime import write_runtimes
 from .stream import ACCESS, recorded_bytes
 
 MAX_PERIOD = 1 << 40
+_MARKS = 0x6E6C61621000  # where processes tell the plugin what they mark; behind MARK_PAGE of marks.h
 _PASSED = (
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
 )  # fmt: skip
@@ -106,7 +107,8 @@ class LabBackend:
             write_runtimes(_runtimes(request), asked.program, request.environment)
             guest = boot(stack, asked.guest(request), request.workdir, lambda _again: None)
             identity = _open_identity(request.identity_dir, folder)
-            environment = {**request.environment, "NUMAPLAN_LOG": str(identity)}
+            marks = {"NUMAPLAN_MARKS": f"{_MARKS:x}"} if request.part.marked else {}
+            environment = {**request.environment, "NUMAPLAN_LOG": str(identity), **marks}
             job = Job(asked.program, request.argv, environment, str(Path.cwd()), balancing=False)
             trace = folder / "trace"
             began = time.monotonic()
@@ -140,12 +142,13 @@ def _checked(request: RecordRequest) -> _Asked:
 
 
 def _part_words(request: RecordRequest) -> list[str]:
-    """Which part of the run is counted exactly; what the program marks is not known in time."""
+    """Which part of the run is counted exactly."""
     part = request.part
     words = {
         f"wanted={escaped(request.workdir / SharedWord.FILE)}": part.by_switch,
         f"skip={part.skip_accesses}": part.skip_accesses,
         f"take={part.take_accesses}": part.take_accesses,
+        "marked=on": part.marked,
     }
     return [word for word, asked in words.items() if asked]
 

@@ -91,8 +91,7 @@ def guest_recording(run: Run, request: RecordRequest, options: LabOptions, progr
         transfers=exact.transfers() if counts_lines else None,
         page_use=exact.page_use if counts_pages else None,
     )
-    counted = not request.part.marked
-    return replace(recording, spans=_spans(run.spans, request.part, line), counted_spans=counted)
+    return replace(recording, spans=_spans(run.spans, request.part, line), counted_spans=True)
 
 
 def _process_images(family: Sequence[Task], counts: Counts, facts: Facts) -> list[ProcessSpool]:

@@ -18,6 +18,7 @@ from tests.support.guests import guest_program
 
 pytestmark = pytest.mark.lab
 LIMIT_S = 900.0
+BASE = 0x200000000000  # of the areas of recorded_part.c
 
 OF_REGIONS = (
     "SELECT {what} FROM samples s JOIN threads t ON s.thread = t.thread JOIN regions r USING (region) "
@@ -187,6 +188,29 @@ def test_a_part_is_counted_exactly(lab: Path, tmp_path: Path) -> None:  # noqa: 
     strips = np.array([0, 2, 1, 3])  # of examples/stencil.c
     neighbours = np.abs(strips[:, None] - strips[None, :]) == 1
     assert found.comm[neighbours].sum() > 0.8 * found.comm.sum() > 0
+
+
+def test_what_is_marked_is_counted_exactly(lab: Path, tmp_path: Path) -> None:  # noqa: ARG001
+    """Each of 64 pages is written once: by two threads, by a forked child, and by one thread later on."""
+    words = ("--backend", "lab", "--machine", "2x2", "--marked", "--period", "5", "-o", tmp_path / "t.db")
+    program = guest_program("recorded_part")
+    result = run("nprof", "record", *words, "--", "sh", "-c", f"{program} marks", timeout=LIMIT_S)
+    assert result.returncode == 0, result.stderr
+    area = f"r.start_addr BETWEEN {BASE} AND {BASE + (8 << 20)}"
+    with Trace.open(tmp_path / "t.db") as trace:
+        used = trace.rows(
+            "SELECT r.start_addr, t.process, t.path, sum(loads), sum(stores) FROM page_use "
+            f"JOIN threads t USING (thread) JOIN regions r USING (region) WHERE {area} GROUP BY ALL"
+        )
+        taken = trace.rows(
+            "SELECT r.start_addr, sum(events) FROM transfers JOIN regions r USING (region) "
+            f"WHERE {area} GROUP BY ALL"
+        )
+    main, child = "p0.1", "p0.1.1"
+    shared, again, forked = (BASE + number * (1 << 20) for number in (1, 3, 4))
+    writers = [(shared, main, "0.1"), (shared, main, "0.2"), (again, main, "0"), (forked, child, "0")]
+    assert {row[:3]: row[3:] for row in used} == dict.fromkeys(writers, (0, 64))
+    assert taken == [(shared, 64)]
 
 
 def test_without_a_kernel_setup_is_named(lab: Path, tmp_path: Path) -> None:

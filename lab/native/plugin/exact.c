@@ -86,6 +86,7 @@ bool lab_exact_start(const char *directory, unsigned vcpus) {
     lab_exact.transfers &= lab_lines_cores[0].l1 != NULL;
     lab_exact.llc_own *= reach_asked();
     problem = 0;
+    lab_part_start();
     seats = vcpus;
     for (unsigned v = 0; v < vcpus; v++)
         lab_exact_seats[v] = (struct lab_exact_seat){.task = lab_rows_current[v]->task};
@@ -147,6 +148,7 @@ void lab_exact_ask(unsigned vcpu) {
     struct lab_exact_seat *seat = &lab_exact_seats[vcpu];
     pthread_mutex_lock(&lock);
     seat->who = who_is(seat->task);
+    seat->process = seat->who == EXACT_NOBODY ? 0 : lab_who_process(seat->who);
     pthread_mutex_unlock(&lock);
     if (seat->who == seat->last) return;
     seat->last = seat->who;
@@ -157,6 +159,18 @@ void lab_exact_ask(unsigned vcpu) {
 void lab_exact_switch(unsigned vcpu, uint64_t task) {
     lab_exact_seats[vcpu].task = task;
     lab_exact_seats[vcpu].who = 0;
+}
+
+void lab_exact_told(unsigned vcpu, unsigned byte) {
+    struct lab_exact_seat *seat = &lab_exact_seats[vcpu];
+    unsigned process = lab_part_told(byte);
+    if (!process) return;
+    if (seat->who == 0) lab_exact_ask(vcpu);
+    if (seat->who == EXACT_NOBODY) return;
+    pthread_mutex_lock(&lock);
+    lab_who_join(seat->who, process);
+    pthread_mutex_unlock(&lock);
+    seat->process = process;
 }
 
 void lab_exact_end_stage(unsigned vcpu) {

@@ -26,6 +26,7 @@ struct lab_exact_recent {
 struct lab_exact_seat {
     _Alignas(64) uint64_t task;
     uint32_t who; /* from 1 on; 0: to be asked; EXACT_NOBODY: not the program */
+    uint32_t process; /* whose it is, as far as it has said so (part.h) */
     uint32_t last; /* whose lines alone the L1 has, and whose pages are in `recent` */
     struct lab_exact_recent recent[EXACT_RECENT];
 };
@@ -41,6 +42,7 @@ bool lab_exact_option(const char *name, const char *value); /* false: not one of
 bool lab_exact_start(const char *directory, unsigned vcpus); /* false: no memory, or no file */
 int lab_exact_finish(const char *directory); /* errno of what could not be written; no vcpu makes accesses */
 void lab_exact_switch(unsigned vcpu, uint64_t task); /* the vcpu goes on with another task, or now excluded */
+void lab_exact_told(unsigned vcpu, unsigned byte); /* something, by a process: see part.h */
 void lab_exact_end_stage(unsigned vcpu);             /* its task ends, or becomes another program */
 void lab_exact_check(void);                          /* now and then: whether a stretch of time ends */
 void lab_exact_overwritten(uint64_t key); /* the kernel has another use for the page of this place in memory */
@@ -55,7 +57,7 @@ static inline bool lab_exact_counts(unsigned vcpu, qemu_plugin_meminfo_t info) {
     struct lab_exact_seat *seat = &lab_exact_seats[vcpu];
     if (!(lab_exact.transfers || lab_exact.uses)) return false;
     if (__builtin_expect(seat->who == 0, 0)) lab_exact_ask(vcpu);
-    return seat->who != EXACT_NOBODY && lab_part_within(vcpu, info);
+    return seat->who != EXACT_NOBODY && lab_part_within(vcpu, seat->process, info);
 }
 
 /* And then: what answered it. */

@@ -10,6 +10,16 @@
 #define MARK_PAGE_BYTES 4096u
 #define MARK_SLOT_BYTES 8u
 
+/* Behind it, a byte for each of these of each process of a recording, by its number: what the program's own processes say
+ * to what records their marks (profiler/native/recorder/recorder.c; lab/recording/backend.py has the address, too). */
+#define MARK_TOLD_BYTES (4u * 16384)
+enum lab_told {
+    TOLD_STARTS, /* with the task that says so; nothing is marked */
+    TOLD_BORN,   /* a task of it, which says so */
+    TOLD_BEGINS, /* what is marked */
+    TOLD_ENDS,
+};
+
 enum lab_mark {
     MARK_DIGIT = 0,         /* 0..255: number = number << 8 | slot */
     MARK_NUMBER_DONE = 256, /* the number is complete; the next digit starts another */

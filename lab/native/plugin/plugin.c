@@ -166,12 +166,18 @@ static inline __attribute__((always_inline)) void count(unsigned vcpu, qemu_plug
                                          .reach = answer.reach.sizes});
 }
 
+/* A store behind MARK_PAGE. */
+static void heard(unsigned vcpu, unsigned byte) {
+    if (byte < MARK_PAGE_BYTES) command(vcpu, byte / MARK_SLOT_BYTES);
+    else if (lab_kernel.counting) lab_exact_told(vcpu, byte - MARK_PAGE_BYTES);
+}
+
 static inline __attribute__((always_inline)) void access_by(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address,
                                                             void *code, bool own) {
     /* A user instruction that traps can leave its callback armed for what the kernel does next (QEMU 7.2). */
     if (__builtin_expect(address >= KERNEL_HALF, 0)) return;
-    if (__builtin_expect(address - MARK_PAGE < MARK_PAGE_BYTES, 0)) {
-        if (qemu_plugin_mem_is_store(info)) command(vcpu, (unsigned)(address - MARK_PAGE) / MARK_SLOT_BYTES);
+    if (__builtin_expect(address - MARK_PAGE < MARK_PAGE_BYTES + MARK_TOLD_BYTES, 0)) {
+        if (qemu_plugin_mem_is_store(info)) heard(vcpu, (unsigned)(address - MARK_PAGE));
     } else if (__builtin_expect(lab_kernel.counting, 1)) {
         count(vcpu, info, address, code, own);
     } else if (__builtin_expect(address == probe_address && !calibrated, 0)) {

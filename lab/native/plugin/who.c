@@ -5,7 +5,8 @@
 
 #define FIRST_ROOM 1024
 
-static struct lab_who *all; /* by number, less one */
+static struct lab_who *all;  /* by number, less one */
+static uint16_t *processes; /* the same */
 static uint32_t count, all_room;
 
 /* By task, open addressing. */
@@ -48,13 +49,20 @@ static uint32_t admit(uint64_t task, uint64_t now) {
     if (count == all_room) {
         uint32_t room = all_room ? all_room * 2 : FIRST_ROOM;
         struct lab_who *grown = realloc(all, room * sizeof *grown);
-        if (!grown) return 0;
-        all = grown;
+        if (grown) all = grown;
+        uint16_t *longer = realloc(processes, room * sizeof *longer);
+        if (longer) processes = longer;
+        if (!grown || !longer) return 0;
         all_room = room;
     }
+    processes[count] = 0;
     all[count++] = (struct lab_who){task, now};
     return count;
 }
+
+void lab_who_join(uint32_t number, unsigned process) { processes[number - 1] = (uint16_t)process; }
+
+unsigned lab_who_process(uint32_t number) { return processes[number - 1]; }
 
 uint32_t lab_who_find(uint64_t task, uint64_t now) {
     if (living_used >= living_room / 4 * 3 && !grow_living()) return 0;
