@@ -8,6 +8,7 @@ import lzma
 import shutil
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -15,6 +16,8 @@ from typing import Any
 import msgspec
 
 from numaplan.lab.runs.session import Request, open_session
+from numaplan.machine import Machine
+from tests.support import looking
 from tests.support.commands import succeed
 from tests.support.guests import SharedGuest, silent
 from tests.support.looking import (
@@ -35,15 +38,15 @@ COMMANDED = ("2-3:t0:48", "0:t1:24 2:t2:24 4:t3:24 6:t0:24")
 
 
 def run() -> dict[str, Any]:
-    """Boot one guest; look at each fault, cure it and count again; look at each healthy program."""
+    """Look at each fault, cure it and count again; look at each healthy program."""
     kept: dict[str, str] = {}
-    with open_session(Request(["/bin/true"], MACHINE), silent) as session:
+    with ExitStack() as stack:
         started = perf_counter()
-        guest = SharedGuest(session)
-        faults = [_fault(guest, case, kept) for case in FAULTS]
-        healthy = [_healthy(guest, case, kept) for case in HEALTHY]
+        guests = {machine.name: _booted(machine, stack) for machine in (looking.MACHINE, looking.TIERED)}
+        faults = [_fault(guests[case.machine.name], case, kept) for case in FAULTS]
+        healthy = [_healthy(guests[case.machine.name], case, kept) for case in HEALTHY]
         seconds = perf_counter() - started
-        itself = [_command(guest, words) for words in COMMANDED]
+        itself = [_command(guests[MACHINE], words) for words in COMMANDED]
     SNAPSHOTS.parent.mkdir(parents=True, exist_ok=True)
     SNAPSHOTS.write_bytes(lzma.compress(msgspec.json.encode(kept), preset=9))
     return {
@@ -54,6 +57,12 @@ def run() -> dict[str, Any]:
         "seconds": seconds,
         "the command itself": itself,
     }
+
+
+def _booted(machine: Machine, stack: ExitStack) -> SharedGuest:
+    path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "machine.json"
+    path.write_bytes(machine.to_json())
+    return SharedGuest(stack.enter_context(open_session(Request(["/bin/true"], str(path)), silent)))
 
 
 def _look(guest: SharedGuest, case: Case, kept: dict[str, str]) -> Looked:

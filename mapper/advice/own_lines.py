@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
+from numaplan.analyzer import FalseSharing
+
 LINE = 64
 _ITEM = re.compile(r"^(.*?)\[\d+\](.*)$")  # of an array: counters[3].hits
 # How a line of its own is asked for, by the ending of the file; else as in C.
@@ -16,12 +18,14 @@ PADDED = ("f", "for", "f90", "f95", "f03", "f08", "go", "d", "zig", "nim", "java
 _MOST_SHOWN = 3
 
 
-def cure(fields: Sequence[str], path: str = "") -> str:
-    """What to change; fields: what samples of the lines are of; path: of the source.
+def cure(lines: Sequence[FalseSharing], path: str = "") -> str:
+    """What to change, by what samples of the lines are of; path: of the source.
 
-    Items of an array become a line each; of fields and variables that lie together, all but the first begin
-    on one.
+    Items of an array become a line each, or each thread's part of it begins on one where threads have several
+    in a line; of fields and variables that lie together, all but the first begin on one.
     """
+    fields = names_of(lines)
+    divided = {array for line in lines for array in _divided(line)}
     ending = PurePath(path).suffix[1:]
     if not fields:
         return _unknown(ending)
@@ -30,17 +34,38 @@ def cure(fields: Sequence[str], path: str = "") -> str:
         if found := _ITEM.match(name):
             arrays.setdefault(found[1], set()).add(found[2])
     single = [name for name in fields if not _ITEM.match(name)]
-    said = [_of_array(array, members, ending) for array, members in arrays.items()]
+    said = [
+        _of_parts(array) if array in divided else _of_array(array, members, ending)
+        for array, members in arrays.items()
+    ]
     if len(single) > 1 or (single and arrays):
         said.append(_of_neighbours(single if arrays else single[1:], ending))
     return "; ".join(said[:_MOST_SHOWN]) or _unknown(ending)
 
 
-def called(fields: Sequence[str]) -> str:
-    """The arrays and variables that the fields are of; empty: not known."""
-    names = list(dict.fromkeys(re.split(r"[.\[]", name, maxsplit=1)[0] for name in fields))
+def names_of(lines: Sequence[FalseSharing]) -> list[str]:
+    """What the source calls what samples of the lines are of."""
+    return list(dict.fromkeys(name for line in lines for name in line.fields))
+
+
+def called(lines: Sequence[FalseSharing]) -> str:
+    """The arrays and variables that lines are of; empty: not known."""
+    names = list(dict.fromkeys(re.split(r"[.\[]", name, maxsplit=1)[0] for name in names_of(lines)))
     more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
     return ", ".join(f"`{name}`" for name in names[:_MOST_SHOWN]) + more
+
+
+def _divided(line: FalseSharing) -> list[str]:
+    """The arrays of which threads have more than one item in a line."""
+    items: dict[str, set[str]] = {}
+    for name in line.fields:
+        if found := _ITEM.match(name):
+            items.setdefault(found[1], set()).add(found[0].removesuffix(found[2]))
+    return [array for array, own in items.items() if len(own) > len(line.threads)]
+
+
+def _of_parts(array: str) -> str:
+    return f"begin each thread's part of `{array}` at a multiple of {LINE} bytes, and the array itself, too"
 
 
 def _of_array(array: str, members: set[str], ending: str) -> str:

@@ -33,9 +33,8 @@ def _of_region(
     share, samples = shares.get(region, (0.0, 0))
     falsely = sum(line.samples for line in lines)
     users = sorted({thread for line in lines for thread in line.threads})
-    fields = list(dict.fromkeys(name for line in lines for name in line.fields))
     use = next((use for use in situation.regions if use.region == region), None)
-    what = called(fields) or (short_name(use) if use else "a region")
+    what = called(lines) or (short_name(use) if use else "a region")
     rows = np.unique(situation.lane[users])
     task = situation.task
     removed = share * min(1.0, falsely / max(samples, 1)) * float(task.use.lines.sum())
@@ -50,7 +49,7 @@ def _of_region(
         action=f"separate what {len(users)} threads use of {what}",
         evidence=f"false sharing: {count} cache line{'s' * (count != 1)}, the most used at {lines[0].place}, "
         f"each thread on its own bytes{made_at([use] if use else [])}",
-        change=cure(fields, use.source.path if use and use.source else ""),
+        change=cure(lines, use.source.path if use and use.source else ""),
     )
 
 

@@ -13,18 +13,25 @@ from unittest.mock import patch
 from numaplan.launcher.look.find.findings import Answer, find
 from numaplan.launcher.look.find.view import View
 from numaplan.launcher.look.read.snapshot import read_snapshot
-from numaplan.machine import Machine
+from numaplan.machine import Core, Machine, Node
 from tests.support.guests import SharedGuest
 from tests.support.programs import PROGRAMS, compiled
 
 MACHINE = Machine.load("4x2")
+# Two nodes of two cores of two hyperthreads, and slow memory; the lab's cpus only are called hyperthreads.
+TIERED = Machine(
+    name="2x4 and slow memory",
+    nodes=(Node(id=0, cpus=(0, 1, 2, 3)), Node(id=1, cpus=(4, 5, 6, 7)), Node(id=2)),
+    distances=((10.0, 21.0, 24.0), (21.0, 10.0, 31.0), (24.0, 31.0, 10.0)),
+    cores=tuple(Core(cpus=(cpu, cpu + 1), node=cpu // 4, l3=cpu // 4) for cpu in range(0, 8, 2)),
+)
 _NUMBER = re.compile(r"\b\d+\b")
 
 
 class Case(NamedTuple):
     """Words of programs/look/work.c, the finding that is expected, and a command before the program.
 
-    root: whether only root can make it so.
+    root: whether only root can make it so; machine: that it runs on.
     """
 
     name: str
@@ -32,6 +39,7 @@ class Case(NamedTuple):
     words: str
     before: str = ""
     root: bool = False
+    machine: Machine = MACHINE
 
 
 FAULTS = (
@@ -50,6 +58,8 @@ FAULTS = (
     Case("threads on one cpu", "pinned-together", "2:t1:4 2:t1:4 4:t2:4"),
     Case("affinity for one cpu", "too-few-cpus", "2:t1:4 2:t1:4", "taskset -c 2"),
     Case("two programs on one cpu", "programs-on-one-cpu", "4:t3:4 -- 4:t3:4"),
+    Case("siblings of one core", "siblings-doubled", "0:t0:6 1:t0:6", machine=TIERED),
+    Case("in slow memory", "slow-memory", "-d 2 0-3:t0:8", machine=TIERED),
     Case("all ranks on one node", "everything-on-one-node", " -- ".join(["0-1:t0:4"] * 4)),
 )
 HEALTHY = (
@@ -72,6 +82,7 @@ HEALTHY = (
     Case("huge pages at home", "", "-H 1:4 2:h1:8", root=True),
     Case("two programs on one node", "", "2:t1:6 -- 3:t1:6"),
     Case("more threads than cpus", "", " ".join(f"-:t{k % 4}:4" for k in range(16))),
+    Case("a core for each", "", "0:t0:6 2:t0:6", machine=TIERED),
     Case("a sleeper on the same cpu", "", "2:t1:6 2:s0:1 2:s0:1"),
 )
 
@@ -142,10 +153,10 @@ class Looked(NamedTuple):
 
 
 def run_case(guest: SharedGuest, case: Case, folder: Path) -> Looked:
-    """Run a case on a 4x2 guest, without AutoNUMA, which would change it meanwhile, and look at it."""
+    """Run a case on its machine, without AutoNUMA, which would change it meanwhile, and look at it."""
     argv = [str(work_program()), *case.words.split()]
     said, result = run_counted(guest, [*case.before.split(), *argv], {"SHOTS": "1"})
-    answer = answered(said, folder)
+    answer = answered(said, folder, case.machine)
     return Looked(said, answer, result["local_share"], numbers(folder / "2"))
 
 

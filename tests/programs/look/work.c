@@ -1,11 +1,11 @@
 /* Threads at work with their cpus and memory where they are told, and what /proc says of them meanwhile.
  *
- *     work [-g CPUS/MEMS] [-x] [-f NODE] [-H NODE:PAGES] THREAD... [-- THREAD...]...
+ *     work [-g CPUS/MEMS] [-x] [-f NODE] [-H NODE:PAGES] [-d NODE] THREAD... [-- THREAD...]...
  *
  * Each -- begins another process. THREAD is CPUS:HOW:MIB. CPUS is a list or - for all. HOW is a letter and nodes: t
  * touched first by a cpu of each of these nodes in turn, b or p bound to them or preferring them, h of huge pages, s a
  * thread that only sleeps. -g: in a cgroup with these cpus and memory nodes; -x: where mbind is forbidden; -f: leave
- * little room on a node; -H: a pool of huge pages on it.
+ * little room on a node; -H: a pool of huge pages on it; -d: its memory is moved to a node, as by demotion.
  *
  * Counting begins when the work does. $CURE, if set, is run by a shell before that: $P0, $P1 … are the processes, $T0,
  * $T1 … all threads. $SHOTS, if set: two snapshots go to stdout, each file behind a line of its name that begins with
@@ -57,7 +57,7 @@ static struct shared {
     int go, stop;
 } *all;
 
-static int forbidden, group_set;
+static int forbidden, group_set, demoted = -1;
 
 static void pause_ms(long ms) {
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
@@ -161,6 +161,8 @@ static void be_process(int number) {
     if (forbidden) forbid_mbind();
     for (int i = all->first[number]; i < all->first[number + 1]; i++)
         if (all->thread[i].how != 's') place(&all->thread[i]);
+    unsigned long from = ~0UL, to = demoted >= 0 ? 1UL << demoted : 0;
+    if (to && syscall(SYS_migrate_pages, 0, 64UL, &from, &to) < 0) fail("migrate_pages");
     for (int i = all->first[number]; i < all->first[number + 1]; i++)
         if (pthread_create(&ids[i], NULL, work, &all->thread[i])) fail("pthread_create");
     for (int i = all->first[number]; i < all->first[number + 1]; i++) pthread_join(ids[i], NULL);
@@ -307,6 +309,7 @@ int main(int argc, char **argv) {
         if (letter == 'g') make_group(strdup(argv[++at]));
         else if (letter == 'x') forbidden = 1;
         else if (letter == 'f') fill(atoi(argv[++at]));
+        else if (letter == 'd') demoted = atoi(argv[++at]);
         else if (letter == 'H') set_pool(pool = argv[++at], false);
     }
     for (all->processes = 1; at < argc; at++) {

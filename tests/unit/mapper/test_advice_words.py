@@ -2,12 +2,16 @@
 
 import pytest
 
-from numaplan.analyzer import Advice, Advised, Change
+from numaplan.analyzer import Advice, Advised, Change, FalseSharing
 from numaplan.analyzer.report.advice import gain_words
 from numaplan.mapper.advice.merged import merged
 from numaplan.mapper.advice.own_lines import called, cure
 
 SUMS, HITS = ["sums[0]", "sums[1]"], ["cells[3].hits", "cells[4].hits"]
+
+
+def line(fields: list[str], threads: int = 2) -> FalseSharing:
+    return FalseSharing(0, 0, list(range(threads)), 100, 50, fields=fields)
 
 
 @pytest.mark.parametrize(
@@ -24,12 +28,19 @@ SUMS, HITS = ["sums[0]", "sums[1]"], ["cells[3].hits", "cells[4].hits"]
     ],
 )  # fmt: skip
 def test_each_gets_a_line_of_its_own(fields: list[str], path: str, words: str) -> None:
-    assert cure(fields, path).startswith(words)
+    assert cure([line(fields, threads=8)], path).startswith(words)
 
 
 def test_the_lines_are_called_by_what_they_are_of() -> None:
-    assert called(["cells[3].hits", "cells[4].hits", "state.head"]) == "`cells`, `state`"
-    assert called(["a", "b", "c", "d"]) == "`a`, `b`, `c` and 1 more" and called([]) == ""
+    assert called([line([*HITS, "state.head"])]) == "`cells`, `state`"
+    assert called([line(["a", "b"]), line(["b", "c", "d"])]) == "`a`, `b`, `c` and 1 more"
+    assert called([line([])]) == ""
+
+
+def test_where_threads_have_several_items_in_a_line_their_parts_begin_on_one() -> None:
+    found = cure([line(["grid[7]", "grid[8]", "grid[9]"], threads=2), line(HITS)], "a.c")
+    assert found.startswith("begin each thread's part of `grid` at a multiple of 64 bytes")
+    assert "the struct that `cells` has" in found
 
 
 def one(kind: str, action: str, gain: float | None, before: float = 0.2) -> Advice:

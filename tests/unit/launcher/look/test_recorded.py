@@ -29,7 +29,7 @@ def name(case: Case) -> str:
 
 @pytest.mark.parametrize("case", FAULTS, ids=name)
 def test_a_fault_is_named(case: Case, tmp_path: Path) -> None:
-    answer = answered(snapshots()[case.name], tmp_path)
+    answer = answered(snapshots()[case.name], tmp_path, case.machine)
     assert [finding.name for finding in answer.findings] == [case.finding]
     (finding,) = answer.findings
     assert finding.evidence and finding.cost and finding.cure and finding.weight > 0
@@ -38,7 +38,7 @@ def test_a_fault_is_named(case: Case, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", HEALTHY, ids=name)
 def test_a_healthy_program_has_no_finding(case: Case, tmp_path: Path) -> None:
-    answer = answered(snapshots()[case.name], tmp_path)
+    answer = answered(snapshots()[case.name], tmp_path, case.machine)
     assert not answer.findings and answer.reason
     assert answer.sure == (case.name not in SPREAD)
 
