@@ -97,6 +97,10 @@ class AnalyzeCommand(AdviceCommand, frozen=True, kw_only=True):
         counts = self.counted()
         if self.file_format not in _FORMATS:
             raise UsageError(f"--format {self.file_format}", f"choose from {', '.join(_FORMATS)}")
+        if self.file_format != "csv" and self.to is None:
+            raise UsageError(f"--format {self.file_format} without --to", "name a folder: --to DIR")
+        if self.file_format == "perfetto" and len(self.traces) > 1:
+            raise UsageError("--format perfetto with several traces", "its times are of one: name one trace")
         if self.per_phase and len(self.traces) > 1:
             raise UsageError("--per-phase with several traces", "their phases differ: name one trace")
         if self.per_phase and self.to is None and not self.as_json:

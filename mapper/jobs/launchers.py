@@ -16,6 +16,7 @@ from numaplan.common import UsageError, shell_line
 from .document import JobPlan
 
 LISTS = ".hosts"  # how the files are called that name a host for each rank
+KEPT = "# kept: all of the plan, by nlaunch on each host, which must find the job's plan there"
 CRAY_ORDER = "MPICH_RANK_ORDER"  # the only name that Cray's MPI reads
 
 
@@ -28,7 +29,8 @@ class JobStart(msgspec.Struct, frozen=True):
 
     def script(self) -> str:
         """Lines to paste into a shell, which make the file too."""
-        return f"cat >{shell_line([str(self.file)])} <<'END'\n{self.text}END\n{self.command}\n"
+        made = f"cat >{shell_line([str(self.file)])} <<'END'\n{self.text}END\n"
+        return f"{made}{self.command}\n{KEPT}\n"
 
 
 def export_job(job: JobPlan, job_path: Path, form: str, place: Path) -> JobStart:

@@ -139,6 +139,22 @@ def test_graphs_say_where_threads_were(tmp_path: Path) -> None:
     assert {load for _, load in graph.nodes(data="load")} == {3.0}
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--format", "graphml"), "--format graphml without --to"),
+        (("--format", "perfetto", "--to", "out", "t.db"), "--format perfetto with several traces"),
+        (("--format", "speedscope", "--to", "out"), "--format speedscope"),
+    ],
+)
+def test_a_format_that_nothing_can_be_written_in_is_an_error(
+    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert nmap("analyze", "t.db", *words) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
+
+
 def test_phases_are_tracks_for_perfetto(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path / "t.db", exchange(HEAP, 0))
     assert nmap("analyze", str(path), "--to", str(tmp_path / "out"), "--format", "perfetto", "--json") == 0

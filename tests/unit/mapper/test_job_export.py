@@ -8,7 +8,7 @@ import pytest
 from numaplan.common import UsageError
 from numaplan.machine import Machine
 from numaplan.mapper.commands.main import main
-from numaplan.mapper.jobs.launchers import FORMS, JobStart, export_job
+from numaplan.mapper.jobs.launchers import FORMS, KEPT, JobStart, export_job
 from tests.support.jobs import job_of
 
 MACHINE = Machine.load("2x4")
@@ -53,7 +53,7 @@ def test_lines_and_files(form: str, command: str, file: str, text: str) -> None:
     assert start.command.startswith(f"{command} ")
     assert after_nlaunch(start.command) == "--job job.json ./app 'two words'"
     assert (str(start.file), start.text) == (file, text)
-    assert start.script() == f"cat >{file} <<'END'\n{text}END\n{start.command}\n"
+    assert start.script() == f"cat >{file} <<'END'\n{text}END\n{start.command}\n{KEPT}\n"
 
 
 def test_ranks_side_by_side_are_one_entry_for_hydra() -> None:
@@ -88,7 +88,7 @@ def test_the_command_writes_the_line_and_its_file(
     line = (tmp_path / "out/run.sh").read_text()
     names = {path.name for path in (tmp_path / "out").iterdir()} - {"run.sh"}
     assert len(names) == 1 and (form == "cray" or f"out/{names.pop()}" in line)
-    assert printed.startswith("cat >") and printed.endswith("./app\n")
+    assert printed.startswith("cat >") and printed.endswith(f"./app\n{KEPT}\n")
 
 
 def test_a_file_is_not_written_over_the_line(
