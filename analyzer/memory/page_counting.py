@@ -131,7 +131,10 @@ class _Table:
 
 def _page_counts(trace: Trace, rows: NDArray[Any], rules: "_Rules", samples: TraceSamples) -> PageCounts:
     regions = len(rules.kind)
-    placed = rows["space"] < regions
+    in_region = rows["space"] < regions
+    code = np.zeros(len(rows), np.bool_)
+    code[in_region] = rules.kind[rows["space"][in_region]] == _CODE
+    placed = in_region & ~code
     keys = _keys(trace, regions)
     found = PageCounts(
         regions=keys,
@@ -141,6 +144,7 @@ def _page_counts(trace: Trace, rows: NDArray[Any], rules: "_Rules", samples: Tra
     )
     if rules.process is None:
         return found
+    rows["toucher"][code] = _who_reads_first(rows[code], keys)
     rest, size = rows[~placed], samples.threads
     made, missed = rest["accesses"] + rest["before"], rest["missed"] + rest["missed_before"]
     return replace(
@@ -148,6 +152,17 @@ def _page_counts(trace: Trace, rows: NDArray[Any], rules: "_Rules", samples: Tra
         elsewhere=_elsewhere(rest, made, size),
         elsewhere_missed=_elsewhere(rest, missed, size),
     )
+
+
+def _who_reads_first(rows: NDArray[Any], keys: Sequence[RegionKey]) -> NDArray[np.int64]:
+    """(rows,) of pages of code: they are the file's, whoever maps it, and where they were read first."""
+    files: dict[tuple[str, str], int] = {}
+    number = [files.setdefault((key.name, key.build_id), len(files)) for key in keys]
+    pages = np.stack([np.array(number, np.int64)[rows["space"]], rows["page"].astype(np.int64)])
+    which = np.unique(pages, axis=1, return_inverse=True)[1].reshape(-1)
+    first = np.full(len(rows), np.iinfo(np.int64).max)
+    np.minimum.at(first, which, rows["toucher"].astype(np.int64))
+    return first[which]
 
 
 def _elsewhere(rows: NDArray[Any], counted: NDArray[np.float64], threads: int) -> NDArray[np.float64]:

@@ -76,7 +76,13 @@ class PlannedLaunch:
         if self.from_outside:
             nodes = self._table.spread.get(self._root, ())
             notes = memory_notes(self._plan, nodes, self._start.obstacle)
-        applied = make_report(self._plan, self._table, read_logged_run(self._folder), exit_code, tuple(notes))
+        applied = make_report(
+            self._plan,
+            self._table,
+            read_logged_run(self._folder, self._table.processes),
+            exit_code,
+            tuple(notes),
+        )
         if rank:
             applied = msgspec.structs.replace(applied, rank=rank)
         content: dict[str, Any] = msgspec.to_builtins(applied)

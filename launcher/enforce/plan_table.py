@@ -15,17 +15,19 @@ from .process_memory import memory_nodes
 LIBRARY = native_part("launcher", "enforce.so")
 
 MAGIC = b"NUMAPLPF"
-VERSION = 2
+VERSION = 3
 KINDS = {"heap": 1, "mmap": 2, "file": 3, "static": 4}
 POLICIES = {"bind": 1, "preferred": 2, "interleave": 3, "next-touch": 4}
 
-_HEADER = struct.Struct("<8s6IQII16x")
+_HEADER = struct.Struct("<8s6IQIII12x")
 _THREAD = struct.Struct("<QQIIiI")
 _REGION = struct.Struct("<QQQQQQIIIHBB")
 _RUN = struct.Struct("<QQII")
 _SIZES = struct.Struct("<QQ")
+_PROCESS = struct.Struct("<QQQII")
 
 _MOST_BLOCKS = (1 << 32) - 1  # of a thread, as the library counts them
+_MOST_CHILDREN = _MOST_BLOCKS  # of a process, likewise
 _MOST_BYTES = 1 << 56  # of a region: more than any processor addresses
 _FNV_START, _FNV_PRIME, _MASK = 14695981039346656037, 1099511628211, (1 << 64) - 1
 
@@ -36,8 +38,8 @@ Locate = Callable[[str, str], tuple[int, str] | None]
 class PlanTable(msgspec.Struct, frozen=True):
     """Its bytes; regions[i]: the plan's region of row i, rules last; skipped: those without a row.
 
-    spread: of processes into which nothing can be loaded, the nodes for all their memory; first: the cpus on
-    which a process that loads the library is best started.
+    processes: names by their hashes; spread: of processes into which nothing can be loaded, the nodes for
+    all their memory; first: the cpus on which a process that loads the library is best started.
     """
 
     data: bytes
@@ -45,6 +47,7 @@ class PlanTable(msgspec.Struct, frozen=True):
     skipped: tuple[tuple[PlanRegion, str], ...]
     spread: Mapping[str, tuple[int, ...]] = {}
     first: Mapping[str, frozenset[int]] = {}
+    processes: Mapping[int, str] = {}
 
 
 def name_hash(text: str) -> int:
@@ -142,21 +145,36 @@ def encode(
         runs += [(run.offset, run.bytes, run.node, 0) for run in region.runs]
         rows.append((row, region))
     rows.sort(key=_order)
-    rules = [region.rule for _, region in rows if region.rule]
+    rules, children = [region.rule for _, region in rows if region.rule], _children(plan)
     body = b"".join(
         (
             _pack(_THREAD, threads),
             _pack(_REGION, [row for row, _ in rows]),
             _pack(_RUN, runs),
             _pack(_SIZES, [(rule.least, _MOST_BYTES if rule.most is None else rule.most) for rule in rules]),
+            _pack(_PROCESS, children),
             struct.pack(f"<{len(cpus)}I", *cpus),
         )
     )
     size = _HEADER.size + len(body)
     nodes = len(plan.machine.nodes)
     counts = len(threads), len(cpus), len(rows), len(runs), nodes
-    header = _HEADER.pack(MAGIC, VERSION, *counts, size, len(rules), autonuma)
-    return PlanTable(header + body, tuple(region for _, region in rows), tuple(skipped), spread)
+    header = _HEADER.pack(MAGIC, VERSION, *counts, size, len(rules), autonuma, len(children))
+    known = {name_hash(process): process for process in _processes(plan)}
+    return PlanTable(
+        header + body, tuple(region for _, region in rows), tuple(skipped), spread, processes=known
+    )
+
+
+def _children(plan: Plan) -> list[tuple[int, ...]]:
+    """Of each child process whose program the plan tells: itself, its parent, the program; its number."""
+    answer: list[tuple[int, ...]] = []
+    for thread in plan.threads:
+        parent, _, number = thread.process.rpartition(".")
+        if parent and thread.program is not UNSET and number.isdecimal() and int(number) <= _MOST_CHILDREN:
+            row = [name_hash(text) for text in (thread.process, parent, thread.program)]
+            answer.append((*row, int(number), 0))
+    return answer
 
 
 def _order(pair: tuple[tuple[int, ...], PlanRegion]) -> tuple[int, ...]:

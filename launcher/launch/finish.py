@@ -39,7 +39,7 @@ class Attended(msgspec.Struct, frozen=True):
 def finish(launch: CheckedLaunch, table: PlanTable, workdir: Path, code: int, attended: Attended) -> int:
     """Write the report, say the summary; the exit code that the command ends with."""
     request, plan = launch.request, attended.plan
-    logged = read_logged_run(workdir)
+    logged = read_logged_run(workdir, table.processes)
     notes = (
         *attended.notes,
         *_notes(launch, logged),

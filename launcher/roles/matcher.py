@@ -76,7 +76,9 @@ class Matcher:
                 if self._wait(began + attempt * self._seconds - time.monotonic()):
                     return
                 pieces.append(self._sampler.take())
-                live = LiveUse(joined(pieces), read_logged_run(self._workdir), self._table, roles)
+                live = LiveUse(
+                    joined(pieces), read_logged_run(self._workdir, self._table.processes), self._table, roles
+                )
                 if live.samples >= LEAST_SAMPLES * max(len(live.tids), 1):
                     break
             self._outcome = self._match(roles, live, time.monotonic() - began)

@@ -2,6 +2,7 @@
 
 import os
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -75,14 +76,18 @@ class LoggedRun:
     sandboxed: dict[str, str] = field(default_factory=dict)
 
 
-def read_logged_run(workdir: Path) -> LoggedRun:
-    """All that the library or the tracer logged; nothing when neither was at work."""
+def read_logged_run(workdir: Path, named: Mapping[int, str]) -> LoggedRun:
+    """All that the library or the tracer logged; nothing when neither was at work.
+
+    named: processes of the plan by their hashes: one that had another's part goes by that one's name.
+    """
     entries = read_control(workdir)
-    logged = LoggedRun([entry.name for entry in entries])
+    names = [named.get(entry.plays, entry.name) for entry in entries]
+    logged = LoggedRun(names.copy())
     for log in read_logs(workdir):
         if log.entry >= len(entries):
             continue
-        process = entries[log.entry].name
+        process = names[log.entry]
         image = read_image(log, process, None)
         tids = {thread.path: thread.tid for thread in image.threads}
         logged.lost += log.lost

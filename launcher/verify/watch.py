@@ -75,7 +75,9 @@ class Watch:
     def _run(self) -> None:
         last = ""
         while not self._ended.wait(self._interval):
-            check = check_placement(self._plan(), self._table, read_logged_run(self._workdir))
+            check = check_placement(
+                self._plan(), self._table, read_logged_run(self._workdir, self._table.processes)
+            )
             for name in check.misplaced_threads:
                 self._misplaced_threads.setdefault(name, time.monotonic() - self._began)
             line = check.line()

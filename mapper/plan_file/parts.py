@@ -66,7 +66,8 @@ class PlanThread(msgspec.Struct, frozen=True, kw_only=True):
     """One thread: creation path, number in the matrix (-1: not in it), node, cpus it may run on, load.
 
     process: creation path or rank of the process that the thread is in; pool: number of the pool of
-    exchangeable threads that it is of; its cpus are all of its node, or of all nodes that the pool has.
+    exchangeable threads that it is of; its cpus are all of its node, or of all nodes that the pool has;
+    program: name of what a child process ran, of its first thread.
     """
 
     path: str
@@ -76,6 +77,7 @@ class PlanThread(msgspec.Struct, frozen=True, kw_only=True):
     load: Annotated[float, msgspec.Meta(ge=0)]
     process: str = "p0"
     pool: Count | msgspec.UnsetType = msgspec.UNSET
+    program: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

@@ -56,7 +56,7 @@ def placed_pages(
     owner = np.full(len(counted.regions), -1)
     for row in trace.region_rows:
         owner[row.region] = row.thread if row.kind == STACK else -1
-    found = mappings_joined(small_apart(stacks_apart(counted, owner)))
+    found = mappings_joined(small_apart(stacks_apart(counted, owner, _first_threads(trace))))
     assert found.toucher is not None and found.before is not None and found.elsewhere is not None
     toucher, missed = found.toucher, found.elsewhere_missed
     if found.period > 1:  # else every access has been seen
@@ -125,18 +125,34 @@ def small_apart(counts: PageCounts) -> PageCounts:
     return replace(rest, small=small)
 
 
-def stacks_apart(counts: PageCounts, owner: Ints) -> PageCounts:
+def stacks_apart(counts: PageCounts, owner: Ints, first: Ints) -> PageCounts:
     """The same without the pages of stacks: what these have is in `elsewhere`.
 
     The top of a stack, which its thread uses most, was first touched by who made the thread. A plan moves it
-    to the thread's node: `restacked`. owner: (regions,) thread whose stack each is, -1: none.
+    to the thread's node: `restacked`. A forked process has a copy of its own as soon as it writes to a stack
+    that it was born with. owner: (regions,) thread whose stack each is, -1: none; first: (N,) the first
+    thread of each thread's process.
     """
-    of_stack = owner[counts.region] >= 0
-    rest, touched = _apart(counts, of_stack)
+    assert counts.toucher is not None
+    of = owner[counts.region]
+    of_stack = of >= 0
+    forked = of_stack & (first[counts.thread] != first[of])
+    of = np.where(forked, first[counts.thread], of)
+    own = replace(counts, toucher=np.where(forked, first[counts.thread], counts.toucher))
+    rest, touched = _apart(own, of_stack)
     restacked = -touched
-    pairs = counts.thread[of_stack], owner[counts.region[of_stack]]
-    np.add.at(restacked, pairs, counts.all_accesses[of_stack])
+    np.add.at(restacked, (counts.thread[of_stack], of[of_stack]), counts.all_accesses[of_stack])
     return replace(rest, restacked=restacked)
+
+
+def _first_threads(trace: Trace) -> Ints:
+    """(N,) the first thread of each thread's process; of one that has none, itself."""
+    rows = trace.thread_rows
+    first = {row.process: row.thread for row in rows if row.path == "0"}
+    answer = np.arange(1 + max((row.thread for row in rows), default=-1))
+    for row in rows:
+        answer[row.thread] = first.get(row.process, row.thread)
+    return answer
 
 
 def _apart(counts: PageCounts, chosen: NDArray[np.bool_]) -> tuple[PageCounts, NDArray[np.float64]]:

@@ -31,7 +31,8 @@ ENTRY = np.dtype(
         ("start_ns", "<u8"),
         ("end_ns", "<u8"),
         ("parent_image", "<u4"),
-        ("spare", "<u4", 3),
+        ("spare", "<u4"),
+        ("plays", "<u8"),
     ]
 )
 
@@ -40,7 +41,8 @@ ENTRY = np.dtype(
 class ProcessEntry:
     """One process.
 
-    parent: index of the parent's entry, -1 for the first; parent_image: log it was forked from, 0 none.
+    parent: index of the parent's entry, -1 for the first; parent_image: log it was forked from, 0 none;
+    plays: hash of the plan's process whose part it has, 0: that of its own name.
     """
 
     name: str
@@ -49,6 +51,7 @@ class ProcessEntry:
     start_ns: int
     end_ns: int
     parent_image: int
+    plays: int = 0
 
 
 def read_control(workdir: Path) -> list[ProcessEntry]:
@@ -82,6 +85,7 @@ def read_control(workdir: Path) -> list[ProcessEntry]:
                 _signed(int(row["start_ns"])),
                 _signed(int(row["end_ns"])) or -1,
                 int(row["parent_image"]),
+                int(row["plays"]),
             )
         )
     return found

@@ -114,10 +114,11 @@ struct amount {
 static void count(struct comm_pages *pages, const struct comm_page_rules *rules, uint64_t addr, uint64_t rounding,
                   const int64_t time[2], uint32_t thread, uint32_t region, struct amount amount) {
     enum comm_region_kind kind = region < rules->regions ? rules->kind[region] : OTHER_REGION;
-    bool placed = kind == PLACED_REGION && addr + rounding >= rules->start[region];
+    bool inside = kind != OTHER_REGION && addr + rounding >= rules->start[region];
+    bool placed = inside && kind == PLACED_REGION;
     if (!placed && (addr == 0 || !rules->process)) return;
-    uint32_t space = placed ? region : rules->regions + rules->process[thread];
-    uint64_t at = (placed ? addr + rounding - rules->start[region] : addr) >> PAGE_SHIFT;
+    uint32_t space = inside ? region : rules->regions + rules->process[thread];
+    uint64_t at = (inside ? addr + rounding - rules->start[region] : addr) >> PAGE_SHIFT;
     const struct page *page = touched(pages, space, at, kind == FILE_CODE ? 0 : time[1], thread);
     unsigned phase = placed ? phase_of(rules, time[0]) : 0;
     uint64_t key = (uint64_t)page->number << NUMBER_AT | thread << THREAD_AT | phase;

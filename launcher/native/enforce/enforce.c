@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 struct placed { /* where a planned region is in this process, by its number in the plan */
@@ -15,7 +16,7 @@ struct placed { /* where a planned region is in this process, by its number in t
     size_t bytes;
 };
 
-enum { LOG_BYTES = 32 << 20 };
+enum { LOG_BYTES = 32 << 20, NP_PROGRAM = 16 };
 
 static struct pt_table table;
 static bool loaded, next_touch_here;
@@ -25,15 +26,45 @@ static struct placed *placed;
 static uint32_t single; /* regions of the plan that are one block each; rules come after them */
 static NP_THREAD bool shifted; /* this thread's blocks do not come in the plan's order */
 
-/* No process of the plan hashes to 0; one for which the control file had no room is in no plan. */
-static uint64_t process_hash(void) { return np_process() ? np_process()->hash : 0; }
+/* Of what a process that we are in, or that we are about to become, runs. */
+static uint64_t played(uint64_t name, const char *program) {
+    const struct np_entry *own = np_process(), *parent = np_process_parent(own);
+    if (!parent) return name;
+    uint64_t above = atomic_load(&parent->plays);
+    struct pt_process actual = {
+        .process = name, .parent = above ? above : parent->hash, .program = pt_hash(program), .number = own->number};
+    return pt_plays(&table, &actual);
+}
+
+/* Of this process in the plan. No process there hashes to 0; one for which the control file had no room is in no plan.
+ * It takes its part when it is first asked, after exec and in a forked child: that runs what its parent runs. Programs
+ * go by the name that the kernel has of them, which is cut.
+ */
+static uint64_t process_hash(void) {
+    static char program[NP_PROGRAM];
+    static const struct np_entry *known;
+    struct np_entry *own = np_process();
+    if (!own) return 0;
+    if (!*program) prctl(PR_GET_NAME, program, 0, 0, 0);
+    if (own != known) {
+        atomic_store(&own->plays, own->rank ? 0 : played(own->hash, program));
+        known = own;
+    }
+    uint64_t plays = atomic_load_explicit(&own->plays, memory_order_relaxed);
+    return plays ? plays : own->hash;
+}
 
 static const struct pt_thread *first_thread(uint64_t process) {
     return pt_find_thread(&table, process, np_hash_of("0"));
 }
 
-const uint32_t *nf_cpus_after_exec(char *const *environment, uint32_t *count) {
-    uint64_t process = loaded ? np_process_after_exec(environment) : 0;
+const uint32_t *nf_cpus_after_exec(const struct np_exec *call, uint32_t *count) {
+    char program[NP_PROGRAM] = "";
+    bool ranked = false;
+    uint64_t process = loaded ? np_process_after_exec(call->envp, &ranked) : 0;
+    const char *last = strrchr(call->path, '/');
+    strncat(program, last ? last + 1 : call->path, sizeof program - 1);
+    if (process && !ranked) process = played(process, program);
     /* It tells its program the cpus of those that the plan does not name: where it has none, it cannot. */
     const struct pt_thread *plan = process && pt_find_thread(&table, 0, 0) ? first_thread(process) : NULL;
     *count = plan ? plan->cpus : 0;

@@ -99,7 +99,7 @@ void nf_planned_forked(void);
 /* ---- enforce.c ---- */
 
 /* What the first thread of the program gets that this process becomes; count: none where the plan does not name it. */
-const uint32_t *nf_cpus_after_exec(char *const *environment, uint32_t *count);
+const uint32_t *nf_cpus_after_exec(const struct np_exec *call, uint32_t *count);
 
 /* ---- outside.c ---- */
 

@@ -181,7 +181,7 @@ bool nf_exec_leaves(struct np_exec *call) {
     if (!known[PLAN] || !np_may_call()) return false;
     int saved = errno;
     uint32_t count = 0;
-    const uint32_t *cpus = takes_us(call) ? nf_cpus_after_exec(call->envp, &count) : NULL;
+    const uint32_t *cpus = takes_us(call) ? nf_cpus_after_exec(call, &count) : NULL;
     bool left = nf_unbind(cpus, count, call->kept);
     if (left) nf_balance_after_exec(true);
     errno = saved;

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { VERSION = 2 };
+enum { VERSION = 3 };
 #define MOST_BYTES ((size_t)1 << 30)
 
 uint64_t pt_hash(const char *name) {
@@ -74,7 +74,8 @@ bool pt_check(const void *memory, size_t bytes, struct pt_table *table) {
     uint64_t regions = sizeof *header + (uint64_t)header->threads * sizeof(struct pt_thread);
     uint64_t runs = regions + (uint64_t)header->regions * sizeof(struct pt_region);
     uint64_t sizes = runs + (uint64_t)header->runs * sizeof(struct pt_run);
-    uint64_t cpus = sizes + (uint64_t)header->rules * sizeof(struct pt_sizes);
+    uint64_t processes = sizes + (uint64_t)header->rules * sizeof(struct pt_sizes);
+    uint64_t cpus = processes + (uint64_t)header->processes * sizeof(struct pt_process);
     if (header->rules > header->regions) return false;
     if (header->bytes != bytes || cpus + (uint64_t)header->cpus * sizeof(uint32_t) != bytes) return false;
     const char *base = memory;
@@ -82,6 +83,7 @@ bool pt_check(const void *memory, size_t bytes, struct pt_table *table) {
     table->regions = (const void *)(base + regions);
     table->runs = (const void *)(base + runs);
     table->sizes = (const void *)(base + sizes);
+    table->processes = (const void *)(base + processes);
     table->cpus = (const void *)(base + cpus);
     return check_threads(table) && check_regions(table);
 }
@@ -127,6 +129,18 @@ static int order_regions(const void *one, const void *other) {
 const struct pt_thread *pt_find_thread(const struct pt_table *table, uint64_t process, uint64_t path) {
     const struct pt_thread key = {.process = process, .path = path};
     return bsearch(&key, table->threads, table->header->threads, sizeof key, order_threads);
+}
+
+uint64_t pt_plays(const struct pt_table *table, const struct pt_process *actual) {
+    const struct pt_process *nearest = NULL;
+    uint32_t least = UINT32_MAX;
+    for (uint32_t i = 0; i < table->header->processes; i++) {
+        const struct pt_process *one = &table->processes[i];
+        if (one->parent != actual->parent || one->program != actual->program) continue;
+        uint32_t off = one->number > actual->number ? one->number - actual->number : actual->number - one->number;
+        if (off < least) least = off, nearest = one;
+    }
+    return nearest ? nearest->process : actual->process;
 }
 
 const struct pt_thread *pt_find_unplanned(const struct pt_table *table, uint64_t process) {

@@ -14,7 +14,8 @@ struct pt_header {
     uint64_t bytes; /* of the whole file */
     uint32_t rules; /* the last of the regions */
     uint32_t autonuma; /* 1: the kernel may move what is left to first touch */
-    uint64_t spares[2];
+    uint32_t processes; /* that others may stand for */
+    uint32_t spares[3];
 };
 _Static_assert(sizeof(struct pt_header) == 64, "the writer relies on it");
 
@@ -55,12 +56,19 @@ struct pt_sizes { /* of the blocks that a rule is for; those of one place do not
 };
 _Static_assert(sizeof(struct pt_sizes) == 16, "the writer relies on it");
 
+struct pt_process { /* a child process of the plan, and what it ran */
+    uint64_t process, parent, program; /* hashes; program: of its name as the kernel has it */
+    uint32_t number, spare; /* which child of its parent, from 1 */
+};
+_Static_assert(sizeof(struct pt_process) == 32, "the writer relies on it");
+
 struct pt_table {
     const struct pt_header *header;
     const struct pt_thread *threads;
     const struct pt_region *regions;
     const struct pt_run *runs;
     const struct pt_sizes *sizes; /* of each rule */
+    const struct pt_process *processes;
     const uint32_t *cpus;
 };
 
@@ -70,6 +78,11 @@ bool pt_check(const void *memory, size_t bytes, struct pt_table *table);
 uint64_t pt_hash(const char *name);
 bool pt_load(const char *path, struct pt_table *table);
 const struct pt_thread *pt_find_thread(const struct pt_table *table, uint64_t process, uint64_t path);
+/* Whose part in the plan a process has. Children are numbered by chance where a script waits for a server or a client
+ * comes later: one that does not run what its number ran has the part of the child of `parent` nearest in number that
+ * did, if there is one.
+ */
+uint64_t pt_plays(const struct pt_table *table, const struct pt_process *actual);
 /* What a thread gets that the plan does not name: what its process, or else any process, says of such. */
 const struct pt_thread *pt_find_unplanned(const struct pt_table *table, uint64_t process);
 /* Among which nodes all memory of a process belongs into which nothing can be loaded; how many, 0: first touch. */

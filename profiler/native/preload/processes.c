@@ -138,9 +138,10 @@ static void name_entry(struct np_entry *entry, struct np_entry *parent, uint32_t
     entry->hash = rank || !parent ? hash_of_first(rank) : np_hash_child(parent->hash, number);
 }
 
-uint64_t np_process_after_exec(char *const *environment) {
+uint64_t np_process_after_exec(char *const *environment, bool *ranked) {
     if (!self || atomic_load(&self->pid) != (uint32_t)getpid()) return 0;
     uint32_t rank = self->in_job ? 0 : rank_in(environment);
+    *ranked = rank || self->rank;
     return rank ? hash_of_first(rank) : self->hash;
 }
 

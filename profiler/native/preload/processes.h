@@ -26,7 +26,8 @@ struct np_entry { /* one process, 64 bytes */
     uint64_t start_ns;
     _Atomic uint64_t end_ns;
     uint32_t parent_image; /* log of the parent at the time of fork, 0 for a child that was born by exec */
-    uint32_t spare[3];
+    uint32_t spare;
+    _Atomic uint64_t plays; /* hash of the plan's process whose part it has, 0: of its own name */
 };
 _Static_assert(sizeof(struct np_entry) == 64, "the reader relies on it");
 
@@ -39,8 +40,10 @@ struct np_entry *np_process(void);
 struct np_entry *np_process_parent(const struct np_entry *entry); /* NULL: the first of its job */
 bool np_filtered_at_start(void); /* system calls were restricted, or nobody knows */
 uint32_t np_process_entry(void);
-/* Hash of the name that this process will have when it execs with this environment; 0: not known (a child of vfork). */
-uint64_t np_process_after_exec(char *const *environment);
+/* Hash of the name that this process will have when it execs with this environment; 0: not known (a child of vfork).
+ * ranked: it is a rank's, which no other process stands for.
+ */
+uint64_t np_process_after_exec(char *const *environment, bool *ranked);
 uint32_t np_next_image(void);
 uint64_t np_fork_time(void);
 uint32_t np_inherited_image(void); /* log whose regions this image began with, 0: none */

@@ -52,6 +52,9 @@ def table(rng: random.Random) -> bytes:
     threads = tuple(
         PlanThread(path="0" if n == 0 else f"0.{n}", thread=n, node=n % 4, cpus=(2 * (n % 4),), load=1.0)
         for n in range(rng.randrange(1, 9))
+    ) + tuple(
+        PlanThread(path="0", thread=-1, node=0, cpus=(0,), load=1.0, process=f"p0.{n}", program="worker")
+        for n in range(1, rng.randrange(1, 4))
     )
     memory = tuple(
         PlanRegion(
@@ -112,21 +115,23 @@ def test_no_table_makes_the_parser_leave_its_bounds() -> None:
     assert 200 <= taken < len(tables) // 2
 
 
-# Where things stand in a table of a thread, a region, a rule and two runs: launcher/enforce/plan_table.py.
-HEADER, THREAD, REGION, RULE, RUN = 0, 64, 96, 160, 224
+# Where things stand in a table of two threads (one of a child), a region, a rule and two runs:
+# launcher/enforce/plan_table.py.
+HEADER, THREAD, REGION, RULE, RUN = 0, 64, 128, 192, 256
 SIZES = RUN + 2 * 24
-CPU = SIZES + 16
+CPU = SIZES + 16 + 32
 ATTACKS = {
-    "threads": (HEADER + 12, "<I", (2, 0xFFFFFFFF, 1 << 27)),
-    "cpus": (HEADER + 16, "<I", (0, 2, 0xFFFFFFFF, 1 << 30)),
+    "threads": (HEADER + 12, "<I", (3, 0xFFFFFFFF, 1 << 27)),
+    "cpus": (HEADER + 16, "<I", (0, 1, 3, 0xFFFFFFFF, 1 << 30)),
     "regions": (HEADER + 20, "<I", (3, 0xFFFFFFFF, 1 << 26)),
     "runs": (HEADER + 24, "<I", (0, 3, 0xFFFFFFFF)),
     "rules": (HEADER + 40, "<I", (0, 2, 3, 0xFFFFFFFF)),
     "a rule's kind": (RULE + 60, "<H", (0, 4, 5)),
     "a rule's bytes": (RULE + 32, "<Q", (0, 4095, (1 << 56) + 1)),
+    "processes": (HEADER + 48, "<I", (0, 2, 0xFFFFFFFF)),
     "bytes": (HEADER + 32, "<Q", (0, CPU, CPU + 5, 1 << 63)),
-    "a thread's first cpu": (THREAD + 16, "<I", (1, 0xFFFFFFFF)),
-    "a thread's number of cpus": (THREAD + 20, "<I", (2, 0xFFFFFFFF)),
+    "a thread's first cpu": (THREAD + 16, "<I", (2, 0xFFFFFFFF)),
+    "a thread's number of cpus": (THREAD + 20, "<I", (3, 0xFFFFFFFF)),
     "a thread's node": (THREAD + 24, "<i", (-2, 1024, 1 << 30)),
     "a region's bytes": (REGION + 32, "<Q", (4095, (1 << 56) + 1, (1 << 64) - 1)),
     "a region's first run": (REGION + 48, "<I", (2, 3, 0xFFFFFFFF)),
@@ -147,9 +152,11 @@ def test_tables_that_claim_what_they_do_not_hold_are_refused() -> None:
     rule = PlanRegion(
         region=msgspec.structs.replace(key, sequence=None), policy="bind", runs=region.runs, blocks=Blocks()
     )
-    plan = msgspec.structs.replace(plan_of_threads([("p0", "0")]), memory=(region, rule))
+    first, child = plan_of_threads([("p0", "0"), ("p0.1", "0")]).threads
+    threads = first, msgspec.structs.replace(child, program="worker")
+    plan = msgspec.structs.replace(plan_of_threads([]), threads=threads, memory=(region, rule))
     whole = encode(plan, {}, lambda _module, _symbol: None).data
-    assert len(whole) == CPU + 4
+    assert len(whole) == CPU + 2 * 4
     tables = [whole]
     for at, layout, values in ATTACKS.values():
         for value in values:

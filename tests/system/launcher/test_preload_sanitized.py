@@ -110,7 +110,7 @@ def test_threads_and_memory_all_at_once(tmp_path: Path, sanitizer: str) -> None:
     ruled = THREADS * ROUNDS - 1  # all but 0.1, whose blocks all have places of their own
     planned = 2 * ruled + 4
     assert said == f"0 wrong, {planned + 2 * ruled} placed\n"
-    logged = read_logged_run(workdir)
+    logged = read_logged_run(workdir, {})
     assert len(logged.threads) == (THREADS + 1) * ROUNDS + 1
     assert sum(thread.planned for thread in logged.threads.values()) == THREADS * ROUNDS + 1
     blocks = [region for region in logged.regions.values() if region.pages]
@@ -125,6 +125,6 @@ def test_children_are_placed_while_others_are_looked_at(tmp_path: Path) -> None:
     workdir.mkdir()
     said = run(program, workdir, "fork")
     assert said.startswith("0 wrong"), said
-    logged = read_logged_run(workdir)
+    logged = read_logged_run(workdir, {})
     assert {f"p0.{child}" for child in range(1, 21)} <= set(logged.processes)
     assert sum(bool(region.pages) for region in logged.regions.values()) >= 21

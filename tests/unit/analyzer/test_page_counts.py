@@ -22,6 +22,7 @@ REGIONS = (  # kind, process, start, bytes; the numbers have a gap, and regions 
     (2, "heap", "p0", 1 << 24, PAGE - 1),
     (4, "text", "p0", 1 << 25, 8 * PAGE),
     (5, "stack", "p1", 1 << 26, 8 * PAGE),
+    (6, "text", "p1", (1 << 27) + 5 * PAGE, 8 * PAGE),  # of the same file
 )
 PLACED = f"r.kind IN {KINDS} AND r.bytes >= {PAGE} AND s.addr >= r.start_addr"
 
@@ -29,7 +30,7 @@ PLACED = f"r.kind IN {KINDS} AND r.bytes >= {PAGE} AND s.addr >= r.start_addr"
 def write(path: Path, seed: int, count: int, **more: object) -> Path:
     rng = np.random.default_rng(seed)
     starts = {number: start for number, _, _, start, _ in REGIONS}
-    region = rng.choice([-1, 0, 1, 2, 4, 5, 9], count)
+    region = rng.choice([-1, 0, 1, 2, 4, 5, 6, 9], count)
     start = np.array([starts.get(number, 1 << 20) for number in region.tolist()])
     addr = start + rng.integers(-PAGE, 9 * PAGE, count)
     addr[rng.random(count) < 0.1] = 0
@@ -67,9 +68,12 @@ def asked_in_sql(trace: Trace, borders: list[int]) -> dict[str, np.ndarray]:
 
 
 def elsewhere_in_sql(trace: Trace) -> np.ndarray:
+    """Pages by process, those of code by their file and by where in it they are."""
+    code = "r.kind = 'text' AND s.addr >= r.start_addr"
     counts = np.zeros((THREADS, THREADS))
     for thread, toucher, count in trace.rows(
-        f"WITH seen AS (SELECT t.process, s.addr // {PAGE} page, s.thread, count(*) n,"
+        f"WITH seen AS (SELECT CASE WHEN {code} THEN r.name || ' ' || r.build_id ELSE t.process END process,"
+        f" (s.addr - CASE WHEN {code} THEN r.start_addr ELSE 0 END) // {PAGE} page, s.thread, count(*) n,"
         " min(CASE WHEN r.kind = 'text' THEN 0 ELSE s.time_ns END) first"
         " FROM samples s JOIN threads t USING (thread) LEFT JOIN regions r USING (region)"
         f" WHERE NOT coalesce({PLACED}, false) AND s.addr <> 0 GROUP BY ALL),"

@@ -27,7 +27,7 @@ def test_rows_and_their_order() -> None:
     plan = plan_of((HEAP, "bind"), (STATIC, "interleave"), threads=3)
     table = encode(plan, {"": (0, 1, 2, 3), "p0": (0, 1)}, locate)
     magic, version, threads, cpus, regions, runs, nodes, size = struct.unpack_from("<8s6IQ", table.data)
-    assert (magic, version, threads, cpus, regions, runs, nodes) == (b"NUMAPLPF", 2, 5, 9, 2, 4, 2)
+    assert (magic, version, threads, cpus, regions, runs, nodes) == (b"NUMAPLPF", 3, 5, 9, 2, 4, 2)
     assert size == len(table.data) == 64 + 5 * 32 + 2 * 64 + 4 * 24 + 9 * 4
     rows = [struct.unpack_from("<QQIIiI", table.data, 64 + 32 * n) for n in range(threads)]
     assert [row[:2] for row in rows] == sorted(row[:2] for row in rows)

@@ -97,6 +97,25 @@ def test_memory_that_no_plan_places_belongs_to_who_touched_it_first(tmp_path: Pa
     assert stats.accesses.tolist() == [1]  # the heap is what a plan places
 
 
+def test_a_forked_process_has_a_stack_of_its_own(tmp_path: Path) -> None:
+    """Born with its parent's, it has a copy as soon as it writes to it, wherever the parent's is."""
+    path = write_trace(
+        tmp_path / "trace.db",
+        {"time_ns": np.arange(1, 7), "thread": np.array([0, 0, 1, 1, 1, 2]), "addr": 0x7000, "region": 0},
+        [
+            (0, "p0", "0", 1, 1, "a", 0, -1),
+            (1, "p0.1", "0", 2, 2, "a", 2, -1),
+            (2, "p0", "0.1", 1, 3, "a", 3, -1),
+        ],
+        [(0, "p0", "stack", "0", "", 0x6000, 0x2000, 0, 0, 0, -1)],
+    )
+    with Trace.open(path) as trace:
+        stats = placed_pages(trace, [0, 1, 2])
+    assert stats.elsewhere is not None and stats.restacked is not None
+    assert stats.elsewhere.tolist() == [[2, 0, 0], [0, 3, 0], [1, 0, 0]]
+    assert not stats.restacked.any()
+
+
 def test_a_mapping_of_several_processes_is_one() -> None:
     """Thread 1's process was forked from thread 0's, and uses pages that this one touched first."""
     shared, other = (RegionKey(kind="mmap", name="m+0x1", bytes=8192, process=who) for who in ("p0", "p0.2"))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import UNSET
 
 from numaplan.common import UsageError
 from numaplan.mapper import PlanOptions, make_plan
@@ -121,6 +122,14 @@ def test_ranks_recorded_apart_are_put_side_by_side(tmp_path: Path) -> None:
             pair = run.offset // PAGE
             name = "0" if pair == 0 else f"0.{2 * pair}"
             assert run.node == seats[region.region.process, name]
+
+
+def test_the_plan_tells_what_a_child_ran(tmp_path: Path) -> None:
+    """By that it is known where it comes under another number; of the program itself nothing is said."""
+    for process, expected in (("p0", [UNSET] * THREADS), ("p0.2", ["t", *[UNSET] * (THREADS - 1)])):
+        workload = workload_of_traces([record(tmp_path / f"{process}.db", process=process)])
+        plan = make_plan(workload, Machine.load("4x2"), PlanOptions()).plan
+        assert [thread.program for thread in plan.threads] == expected
 
 
 def test_traces_of_unlike_machines_are_named(tmp_path: Path) -> None:
