@@ -5,8 +5,10 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
+from .console import tell
 from .errors import MachineLacksError, NotSoError, UsageError
 
 Item = TypeVar("Item")
@@ -16,6 +18,10 @@ _KNOWN = "take local:N, dask:ADDRESS, dask:SCHEDULER_FILE or mpi"
 _CONNECT_S = 10
 _LOOK_S = 5  # where nothing is done for so long, somebody looks whether there are workers
 _MPI_START = "start it with its workers: mpirun -n 5 python -m mpi4py.futures -m numaplan plan …"
+_MPI_ENDS = (
+    "MPI ends all of its processes, as when one of them dies, and the work is lost:"
+    " --engine local and dask go on without one that dies"
+)
 _TRIES = 2  # of a pool whose worker dies: another one goes on with what is left
 
 
@@ -51,6 +57,7 @@ def run_all(
     where the engine is missing or cannot be reached, and NotSoError where work was lost.
     """
     check_engine(engine)
+    work = partial(_in_a_process, call) if engine == "mpi" else call
     answers: dict[int, Answer] = {}
     for again in range(_TRIES):
         left = [number for number in range(len(items)) if number not in answers]
@@ -60,7 +67,7 @@ def run_all(
             _run(
                 executor,
                 has_workers,
-                call,
+                work,
                 {number: items[number] for number in left},
                 answers,
                 lambda: done(len(answers)),
@@ -141,11 +148,26 @@ def _always() -> bool:
 
 
 def _pool(count: int) -> Executor:
-    """A pool of processes that have nothing of this one: it may have threads of others' libraries."""
+    """A pool of processes that have nothing of this one, as it may have threads of others' libraries, and
+    that end with it, even if it is killed."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    return ProcessPoolExecutor(count, mp_context=get_context("spawn"))
+    return ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_end_with_parent)
+
+
+def _end_with_parent() -> None:
+    from multiprocessing import parent_process
+    from threading import Thread
+
+    parent = parent_process()
+    assert parent is not None
+
+    def end() -> None:
+        parent.join()
+        os._exit(1)
+
+    Thread(target=end, daemon=True).start()
 
 
 def _dask(where: str, stack: ExitStack) -> tuple[Executor, Callable[[], bool]]:
@@ -186,5 +208,32 @@ def _mpi(stack: ExitStack) -> Executor:
         raise UsageError("--engine mpi: MPI started no workers", _MPI_START)
     from mpi4py.futures import MPIPoolExecutor
 
-    executor: Executor = stack.enter_context(MPIPoolExecutor())
+    executor: Executor = MPIPoolExecutor()
+
+    def end(kind: type[BaseException] | None, *_: object) -> None:
+        asked = kind is not None and issubclass(kind, KeyboardInterrupt)
+        if asked:
+            tell(_MPI_ENDS)
+        executor.shutdown(wait=not asked)  # MPI kills who waits for one that is dead
+
+    stack.push(end)
     return executor
+
+
+_kept: list[Executor] = []  # of a rank: the process that works for it
+
+
+def _in_a_process(call: Callable[[Item], Answer], item: Item) -> Answer:
+    """What a call answers, in a process that a rank keeps for it.
+
+    MPI ends all ranks when one is killed; so what is likely to be killed, as it needs memory, is none.
+    """
+    from concurrent.futures import BrokenExecutor
+
+    if not _kept:
+        _kept.append(_pool(1))
+    try:
+        return _kept[0].submit(call, item).result()
+    except BrokenExecutor:
+        _kept.clear()
+        raise

@@ -15,24 +15,34 @@ from tests.support.mpi import launcher, run_job
 
 pytestmark = pytest.mark.system
 CLUSTER = "2*2x4:4+2*4x2:2"
-# `nmap` of its arguments. The first host's planner kills $VICTIM: a process, or itself.
+# A module by which the planner of the first host kills whom the file `victim` names, once: a process, the
+# worker that it is in, or the rank of this one.
+KILLING = """
+import os, pathlib, signal
+from numaplan.mapper.jobs import planning
+
+plan = planning.plan_host
+
+def plan_host(task):
+    try:
+        os.rename("victim", "killed")
+    except FileNotFoundError:
+        return plan(task)
+    victim = pathlib.Path("killed").read_text()
+    known = {"worker": os.getpid(), "rank": os.getppid()}
+    os.kill(known[victim] if victim in known else int(victim), signal.SIGKILL)
+
+planning.plan_host = plan_host
+"""
+# `nmap` of its arguments, with it.
 CALL = """
-import os, signal, sys
+import os, sys
+import killing
 from numaplan.common import engines
 from numaplan.mapper.commands.main import main
-from numaplan.mapper.jobs import planning
 
 engines._LOOK_S = float(os.environ.get("LOOK_S", "60"))
 engines._CONNECT_S = int(os.environ.get("CONNECT_S", "60"))
-victim, plan = os.environ.get("VICTIM"), planning.plan_host
-
-def plan_host(task):
-    if victim and not os.path.exists("killed"):
-        open("killed", "x").close()
-        os.kill(os.getpid() if victim == "worker" else int(victim), signal.SIGKILL)
-    return plan(task)
-
-planning.plan_host = plan_host
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
 """
@@ -49,6 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_job(folder / "job", halo((3, 2, 2)), 2, "2x4")
     succeed(*words("local:1"), "-o", "serial.json", cwd=folder)
     (folder / "call.py").write_text(CALL)
+    (folder / "killing.py").write_text(KILLING)
     return folder
 
 
@@ -58,7 +69,6 @@ def words(engine: str) -> list[str]:
 
 def called(folder: Path, engine: str, **more: str) -> "subprocess.CompletedProcess[bytes]":
     """The command in the script's process; it leaves out.json."""
-    (folder / "killed").unlink(missing_ok=True)
     return subprocess.run(
         [sys.executable, "call.py", *words(engine)[1:], "-o", "out.json"],
         cwd=folder,
@@ -106,26 +116,33 @@ def test_dask_with_workers_and_a_scheduler_that_are_killed(folder: Path) -> None
             started(folder, "Registered to:", *worker) as one,
             started(folder, "Registered to:", *worker) as two,
         ):
-            done = called(folder, engine, VICTIM="worker")
+            (folder / "victim").write_text("worker")
+            done = called(folder, engine)
             assert done.returncode == 0, done.stderr.decode()
             assert (folder / "out.json").read_bytes() == (folder / "serial.json").read_bytes()
             assert sorted([one.poll() is None, two.poll() is None]) == [False, True]
             (folder / "out.json").unlink()
-            gone = called(folder, engine, VICTIM=str(scheduler.pid), CONNECT_S="1")
+            (folder / "victim").write_text(str(scheduler.pid))
+            gone = called(folder, engine, CONNECT_S="1")
             assert "no scheduler answers" in one_line_error(gone, "nmap", 3)
             assert not (folder / "out.json").exists()
 
 
-def test_mpi_with_a_worker_that_is_killed(folder: Path) -> None:
-    """MPI ends all processes when one is killed, and says so: no plan is written."""
+def test_mpi_with_a_worker_and_a_rank_that_are_killed(folder: Path) -> None:
+    """Who works for a rank is replaced; when a rank is killed, MPI ends all, and no plan is written."""
     if find_spec("mpi4py") is None:
         pytest.skip("mpi4py is not installed here")
     start = [*launcher("openmpi", 3), sys.executable, "-m", "mpi4py.futures"]
-    done = run_job([*start, "-m", "numaplan", *words("mpi")[1:], "-o", "mpi.json"], folder)
-    assert done.returncode == 0, done.stderr.decode()
-    assert (folder / "mpi.json").read_bytes() == (folder / "serial.json").read_bytes()
-    (folder / "killed").unlink(missing_ok=True)
-    lost = run_job([*start, "call.py", *words("mpi")[1:], "-o", "lost.json"], folder, {"VICTIM": "worker"})
-    assert lost.returncode != 0 and (folder / "killed").exists()
+    for program in (("-m", "numaplan"), ("call.py",)):
+        (folder / "victim").write_text("worker")
+        (folder / "mpi.json").unlink(missing_ok=True)
+        done = run_job([*start, *program, *words("mpi")[1:], "-o", "mpi.json"], folder)
+        assert done.returncode == 0, done.stderr.decode()
+        assert (folder / "victim").exists() == (program == ("-m", "numaplan"))
+        assert (folder / "mpi.json").read_bytes() == (folder / "serial.json").read_bytes()
+    (folder / "victim").write_text("rank")
+    lost = run_job([*start, "call.py", *words("mpi")[1:], "-o", "lost.json"], folder)
+    assert lost.returncode != 0 and not (folder / "victim").exists()
     assert b"exited on signal 9" in lost.stderr and b"Traceback" not in lost.stderr
-    assert not (folder / "lost.json").exists()
+    assert lost.stderr.count(b"MPI ends all of its processes, as when one of them dies, and the work") == 1
+    assert not [file for file in folder.iterdir() if file.name.startswith(("lost", ".lost"))]

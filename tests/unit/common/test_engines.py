@@ -1,13 +1,17 @@
 """Engines: the same answers from all, errors of the work, and workers that die."""
 
 import os
+import select
 import signal
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from numaplan.common import NotSoError, UsageError, check_engine, run_all
+from tests.support.waiting import PATIENCE_S
 
 
 def double(number: int) -> int:
@@ -50,6 +54,25 @@ def test_a_piece_that_kills_every_worker_is_told() -> None:
     with pytest.raises(NotSoError, match=r"pieces of work are lost") as caught:
         run_all("local:2", die, range(6))
     assert str(caught.value).count("\n") == 0
+
+
+def wait_for_ever(_number: int) -> None:
+    """Say who we are, in lines of one write, and stay."""
+    os.write(1, f"{os.getpid()}\n".encode())
+    signal.pause()
+
+
+def test_workers_end_with_who_started_them_though_it_is_killed() -> None:
+    script = (
+        f"from {__name__} import *\nif __name__ == '__main__': run_all('local:2', wait_for_ever, range(2))"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as killed:
+        assert killed.stdout is not None
+        workers = [os.pidfd_open(int(killed.stdout.readline())) for _ in range(2)]
+        killed.kill()
+        for worker in workers:
+            assert select.select([worker], [], [], PATIENCE_S)[0]
+            os.close(worker)
 
 
 @pytest.mark.parametrize("engine", ["local:1", "local:2"])
