@@ -21,7 +21,11 @@ from .backends.emulation.options import (
 )
 from .backends.emulation.page_uses import PageUses as PageUses, read_page_uses as read_page_uses
 from .backends.emulation.progress import ticking as ticking
-from .backends.emulation.qemu import qemu_version as qemu_version, x86_cpu as x86_cpu
+from .backends.emulation.qemu import (
+    plugin_interface as plugin_interface,
+    qemu_version as qemu_version,
+    x86_cpu as x86_cpu,
+)
 from .backends.emulation.result import emulated_recording as emulated_recording
 from .backends.emulation.spool import (
     THREAD_RECORD as THREAD_RECORD,

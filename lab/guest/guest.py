@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from numaplan.common import MachineLacksError, surely, uninterrupted
-from numaplan.profiler import qemu_version
+from numaplan.profiler import plugin_interface, qemu_version
 
 from ..places import QEMU, lab_part
 from .cable import Cable
@@ -22,7 +22,7 @@ from .health import Heartbeat, Patience
 from .initramfs import initial_files
 from .job import Job, job_frame
 from .kernel import installed_kernel
-from .qemu import caches_of, command_line, plugin_interface, sampler_bytes, spawn
+from .qemu import caches_of, command_line, sampler_bytes, spawn
 from .shape import GuestShape
 from .streams import Outlet, pass_on
 

@@ -23,7 +23,6 @@ KERNEL_OPTIONS = (
     "console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off no_timer_check lpj=4000000 nowatchdog "
     "tsc=reliable cryptomgr.notests random.trust_cpu=on audit=0 apparmor=0 selinux=0 nokaslr"
 )
-_USERDATA = (11, 1)  # the first that takes version 7 of the plugins' interface, and no earlier one
 _RING_BYTES = 1 << 17  # of samples a cpu, at least: thousands; the guest takes them out four times a second
 _READ_TICKS = bytes.fromhex("0f31 48c1e220 4809d0 c3")  # rdtsc; shl rdx, 32; or rax, rdx; ret
 _TICKS_SECONDS = 0.02
@@ -101,11 +100,6 @@ def sampler_bytes(cpus: int) -> int:
 def escaped(path: Path) -> str:
     """A path as the value of one of QEMU's comma-separated options."""
     return str(path).replace(",", ",,")
-
-
-def plugin_interface(version: tuple[int, int]) -> dict[str, str]:
-    """What tells our plugin that this version of QEMU takes another interface, which it cannot see itself."""
-    return {"NUMAPLAN_QEMU_API": "7"} if version >= _USERDATA else {}
 
 
 def spawn(

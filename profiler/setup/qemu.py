@@ -22,6 +22,7 @@ from ..backends.emulation.qemu import (
     find_qemu,
     host_architecture,
     refusal,
+    with_interface,
 )
 from .apt import PrivateApt, distribution
 from .build import build_qemu
@@ -54,7 +55,7 @@ def set_up(renew: bool, from_source: bool, say: Callable[[str], None]) -> list[s
         for way in ways:
             try:
                 prepared = way(work, architecture, say)
-                if reason := refusal(fetched(architecture, prepared)):
+                if reason := refusal(with_interface(fetched(architecture, prepared))):
                     raise MachineLacksError(f"this QEMU {reason}", "")
             except MachineLacksError as error:
                 say(error.what)

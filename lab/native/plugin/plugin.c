@@ -194,8 +194,7 @@ static void at_runtime_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_
     access_by(vcpu, info, address, code, false);
 }
 
-static void at_translation(struct qemu_plugin_tb *block, void *userdata) {
-    (void)userdata;
+static void at_translation(struct qemu_plugin_tb *block) {
     size_t instructions = qemu_plugin_tb_n_insns(block);
     uint64_t address = qemu_plugin_tb_vaddr(block);
     struct lab_runtime_page page = {0};
@@ -211,11 +210,6 @@ static void at_translation(struct qemu_plugin_tb *block, void *userdata) {
         qemu_plugin_register_vcpu_mem_cb(instruction, runtime ? at_runtime_access : at_access, QEMU_PLUGIN_CB_NO_REGS,
                                          QEMU_PLUGIN_MEM_RW, (void *)(uintptr_t)qemu_plugin_insn_vaddr(instruction));
     }
-}
-
-static void at_translation_by_id(qemu_plugin_id_t id, struct qemu_plugin_tb *block) {
-    (void)id;
-    at_translation(block, NULL);
 }
 
 PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv) {
@@ -236,7 +230,6 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_inf
         fprintf(stderr, "numaplan lab: cannot use %s for samples\n", samples);
         return -1;
     }
-    if (qemu_plugin_version >= QEMU_PLUGIN_USERDATA) qemu_register_tb_trans_userdata(id, at_translation, NULL);
-    else qemu_plugin_register_vcpu_tb_trans_cb(id, at_translation_by_id);
+    qemu_on_translation(id, at_translation);
     return 0;
 }

@@ -22,6 +22,8 @@ LOADER = "ld.so"
 _X86_CPU = "max,erms=off,fsrm=off"
 # Earlier ones ignore indices of an AVX2 gather that are in vector register 4: numpy.argsort sorts wrongly.
 _GATHERS_RIGHT, _WITHOUT_AVX2 = (9, 1), "avx2=off"
+# The first that takes version 7 of the plugins' interface, and no earlier one. Our plugin cannot see it.
+_CALLS_WITH_USERDATA, _SAID_SO = (11, 1), {"NUMAPLAN_QEMU_API": "7"}
 _PATIENCE_S = 60
 _ADDR_NO_RANDOMIZE = 0x0040000
 _ASK = 0xFFFFFFFF
@@ -50,7 +52,7 @@ def find_qemu(architecture: str) -> list[str]:
     hint = "nprof setup" if architecture == host_architecture() else "nprof setup --renew"
     found = shutil.which(name)
     problem = f"{name} is not installed"
-    for words in ([found] if found else [], fetched(architecture)):
+    for words in map(with_interface, ([found] if found else [], fetched(architecture))):
         why_not = refusal(words) if words else problem
         if not why_not:
             return words
@@ -68,6 +70,17 @@ def qemu_version(words: Sequence[str]) -> tuple[int, int] | None:
         return None
     found = re.search(rb"version (\d+)\.(\d+)", done.stdout)
     return (int(found[1]), int(found[2])) if found else None
+
+
+def plugin_interface(version: tuple[int, int] | None) -> dict[str, str]:
+    """What in QEMU's environment tells our plugin which interface this version of it takes."""
+    return _SAID_SO if version is not None and version >= _CALLS_WITH_USERDATA else {}
+
+
+def with_interface(words: list[str]) -> list[str]:
+    """The words that start a QEMU, and tell our plugin its interface."""
+    told = plugin_interface(qemu_version(words)) if words else {}
+    return ["/usr/bin/env", *(f"{name}={value}" for name, value in told.items()), *words] if told else words
 
 
 def x86_cpu(version: tuple[int, int] | None, avx2: str = "auto") -> str:

@@ -33,11 +33,9 @@ static void begin_call(struct em_thread *t, enum em_syscall_kind kind, uint64_t 
     }
 }
 
-void em_on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3,
-                   uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8) {
+void em_on_syscall(unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3) {
     struct em_thread *t = em_thread_self(vcpu);
     enum em_syscall_kind kind = em_guest_syscall(number);
-    (void)id, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
     em_settle(t);
     em_cpus_asked(number, a1, a2, a3);
     if (kind == CALL_EXIT_ALL) em_spool_ends(EM_END_EXIT);
@@ -66,9 +64,8 @@ void em_on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t 
     else em_turn_release(t, false);
 }
 
-void em_on_syscall_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_t result) {
+void em_on_syscall_return(unsigned vcpu, int64_t number, int64_t result) {
     struct em_thread *t = em_thread_self(vcpu);
-    (void)id;
     if (em_guest_syscall(number) == CALL_EXEC) em_spool_ends(EM_END_UNKNOWN); /* it came back */
     em_cpus_answered(result);
     if (t->asked_at) em_clock_answered(t);

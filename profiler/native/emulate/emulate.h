@@ -159,9 +159,8 @@ void em_on_idle_block(unsigned vcpu, void *instructions);
 void em_on_spin(unsigned vcpu, void *unused);
 
 /* calls.c: QEMU's callbacks */
-void em_on_syscall(uint64_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4,
-                   uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8);
-void em_on_syscall_return(uint64_t id, unsigned vcpu, int64_t number, int64_t result);
+void em_on_syscall(unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3);
+void em_on_syscall_return(unsigned vcpu, int64_t number, int64_t result);
 
 /* cpus.c */
 bool em_cpus_option(const char *value);

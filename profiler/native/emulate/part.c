@@ -62,7 +62,7 @@ static bool forget_helpers(void) {
 }
 
 /* No guest thread runs. */
-static void on_reset(qemu_plugin_id_t id) {
+static void on_reset(void) {
     bool now = due();
     __atomic_store_n(&part.asked, false, __ATOMIC_RELAXED);
     part.helpers_call |= !forget_helpers() && em_recording;
@@ -71,13 +71,13 @@ static void on_reset(qemu_plugin_id_t id) {
         em_recording = now;
         if (em_recording) em_threads_resume();
     }
-    em_register(id);
+    em_register(part.id);
 }
 
 /* Have what is called changed, if that is due; in a callback of a guest's thread. */
 void em_part_check(void) {
     if (likely(due() == em_recording) || __atomic_exchange_n(&part.asked, true, __ATOMIC_RELAXED)) return;
-    qemu_plugin_reset(part.id, on_reset);
+    qemu_reset(part.id, on_reset);
 }
 
 /* ---- while nothing is recorded ---- */
@@ -107,13 +107,12 @@ static void on_skipped(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr,
 }
 
 /* Of translation no more than this is wanted where only the cpus are shown. */
-static void on_translate_only(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
-    (void)id;
+static void on_translate_only(struct qemu_plugin_tb *tb) {
     em_cpus_see(qemu_plugin_tb_vaddr(tb), qemu_plugin_insn_haddr(qemu_plugin_tb_get_insn(tb, 0)));
 }
 
-static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
-    on_translate_only(id, tb);
+static void on_translate(struct qemu_plugin_tb *tb) {
+    on_translate_only(tb);
     if (!skipping()) qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS, NULL);
     if (!skipping() && !part.helpers_call) return;
     for (size_t i = 0; i < qemu_plugin_tb_n_insns(tb); i++)
@@ -121,26 +120,24 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
                                          QEMU_PLUGIN_MEM_RW, NULL);
 }
 
-static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3,
-                       uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8) {
-    (void)id, (void)vcpu, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
+static void on_syscall(unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3) {
+    (void)vcpu;
     em_cpus_asked(number, a1, a2, a3);
     if (em_options.marked) em_part_marked(number, a1);
 }
 
-static void on_syscall_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_t result) {
-    (void)id, (void)vcpu, (void)number;
+static void on_syscall_return(unsigned vcpu, int64_t number, int64_t result) {
+    (void)vcpu, (void)number;
     em_cpus_answered(result);
 }
 
 /* What is called while nothing is recorded; births in any case (plugin.c). */
 void em_part_register(qemu_plugin_id_t id) {
     bool over = part.over || *part.wanted == NEVER_MORE;
-    if (em_options.marked || em_cpus_shown()) qemu_plugin_register_vcpu_syscall_cb(id, on_syscall);
-    if (em_cpus_shown()) qemu_plugin_register_vcpu_syscall_ret_cb(id, on_syscall_return);
-    if (part.helpers_call || (!over && (skipping() || part.wanted != &always)))
-        qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
-    else if (em_cpus_shown()) qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate_only);
+    if (em_options.marked || em_cpus_shown()) qemu_on_syscall(id, on_syscall);
+    if (em_cpus_shown()) qemu_on_syscall_ret(id, on_syscall_return);
+    if (part.helpers_call || (!over && (skipping() || part.wanted != &always))) qemu_on_translation(id, on_translate);
+    else if (em_cpus_shown()) qemu_on_translation(id, on_translate_only);
 }
 
 /* ---- while it is ---- */

@@ -11,24 +11,18 @@ static int api; /* of the QEMU that runs */
 #define LOADED "numaplan: loaded\n" /* guest.py waits for it */
 #define INSTRUCTION_MAX 16 /* bytes; no architecture has longer ones */
 
-static void on_birth(qemu_plugin_id_t id, unsigned vcpu) {
-    (void)id;
-    em_thread_born(vcpu);
-}
-
 /* What is to be counted of accesses by the instruction at an address of the host. */
 static unsigned counted(uint64_t address) {
     unsigned counts = (em_options.transfers ? COUNT_TRANSFERS : 0) | (em_options.uses ? COUNT_USES : 0);
     return counts && (em_options.runtime || !em_runtime_code(address)) ? counts : 0;
 }
 
-static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
+static void on_translate(struct qemu_plugin_tb *tb) {
     size_t count = qemu_plugin_tb_n_insns(tb);
     bool accesses = !em_options.fair;
     uint64_t guest = qemu_plugin_tb_vaddr(tb), host = (uint64_t)qemu_plugin_insn_haddr(qemu_plugin_tb_get_insn(tb, 0));
     uint64_t base = host ? host - guest : 0;
     em_cpus_see(guest, (const void *)(uintptr_t)host);
-    (void)id;
     for (size_t i = 0; i < count; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
         uint8_t code[INSTRUCTION_MAX] = {0};
@@ -49,14 +43,14 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
 
 /* What is to be called from now on. */
 void em_register(qemu_plugin_id_t id) {
-    qemu_plugin_register_vcpu_init_cb(id, on_birth);
+    qemu_on_birth(id, em_thread_born);
     if (!em_recording) {
         em_part_register(id);
         return;
     }
-    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
-    qemu_plugin_register_vcpu_syscall_cb(id, em_on_syscall);
-    qemu_plugin_register_vcpu_syscall_ret_cb(id, em_on_syscall_return);
+    qemu_on_translation(id, on_translate);
+    qemu_on_syscall(id, em_on_syscall);
+    qemu_on_syscall_ret(id, em_on_syscall_return);
 }
 
 PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv) {

@@ -2,8 +2,9 @@
  *
  * Distributions ship QEMU with plugin support but without qemu-plugin.h, so the interface is declared here.
  * QEMU resolves these symbols when it loads the library, which must say for which version it was built: QEMU 4.2
- * to 8.2 take version 1, later ones 2 and above. What is declared here is the same in all but for
- * qemu_plugin_insn_data and how wide an access can be, so one library serves: version.c says what QEMU wants.
+ * to 8.2 take version 1, 9 to 11.0 version 2 and above, later ones 7. What is declared here is the same in all but for
+ * qemu_plugin_insn_data, how wide an access can be and what callbacks of the whole run are given (callbacks.c), so one
+ * library serves: version.c says what QEMU wants.
  */
 #ifndef NUMAPLAN_QEMU_PLUGIN_H
 #define NUMAPLAN_QEMU_PLUGIN_H
@@ -14,7 +15,6 @@
 #include <string.h>
 
 #define QEMU_PLUGIN_COPIES_CODE 3 /* from this version on qemu_plugin_insn_data copies */
-#define QEMU_PLUGIN_USERDATA 7    /* from this version on callbacks get no id, but userdata at the end */
 #define PLUGIN_EXPORT __attribute__((visibility("default")))
 
 typedef uint64_t qemu_plugin_id_t;
@@ -43,31 +43,27 @@ enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_R = 1, QEMU_PLUGIN_MEM_W, QEMU_PLUGIN_
 /* The version that this library says it was built for; known before qemu_plugin_install. */
 extern int qemu_plugin_version;
 
-typedef void (*qemu_simple_cb)(qemu_plugin_id_t id);
-typedef void (*qemu_vcpu_cb)(qemu_plugin_id_t id, unsigned vcpu);
+/* callbacks.c: what is called for the whole run. */
+typedef void (*qemu_reset_cb)(void);
+typedef void (*qemu_birth_cb)(unsigned vcpu);
+typedef void (*qemu_translation_cb)(struct qemu_plugin_tb *tb);
+typedef void (*qemu_syscall_cb)(unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3);
+typedef void (*qemu_syscall_ret_cb)(unsigned vcpu, int64_t number, int64_t result);
+/* Drop all that is registered and translated, and call cb, when no vcpu runs; asked for by one that does. */
+void qemu_reset(qemu_plugin_id_t id, qemu_reset_cb cb);
+void qemu_on_birth(qemu_plugin_id_t id, qemu_birth_cb cb);
+void qemu_on_translation(qemu_plugin_id_t id, qemu_translation_cb cb);
+void qemu_on_syscall(qemu_plugin_id_t id, qemu_syscall_cb cb);
+void qemu_on_syscall_ret(qemu_plugin_id_t id, qemu_syscall_ret_cb cb);
+
 typedef void (*qemu_vcpu_udata_cb)(unsigned vcpu, void *userdata);
 typedef void (*qemu_mem_cb)(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *userdata);
-typedef void (*qemu_tb_trans_cb)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
-typedef void (*qemu_tb_trans_userdata_cb)(struct qemu_plugin_tb *tb, void *userdata);
-typedef void (*qemu_syscall_cb)(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2,
-                                uint64_t a3, uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8);
-typedef void (*qemu_syscall_ret_cb)(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_t result);
-
-/* Drop all that is registered and translated, and call cb, when no vcpu runs; asked for by one that does. */
-void qemu_plugin_reset(qemu_plugin_id_t id, qemu_simple_cb cb);
-void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id, qemu_vcpu_cb cb);
-void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, qemu_tb_trans_cb cb);
-/* The same symbol, from QEMU_PLUGIN_USERDATA on. */
-void qemu_register_tb_trans_userdata(qemu_plugin_id_t id, qemu_tb_trans_userdata_cb cb,
-                                     void *userdata) __asm__("qemu_plugin_register_vcpu_tb_trans_cb");
 void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, qemu_vcpu_udata_cb cb,
                                           enum qemu_plugin_cb_flags flags, void *userdata);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, qemu_vcpu_udata_cb cb,
                                             enum qemu_plugin_cb_flags flags, void *userdata);
 void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, qemu_mem_cb cb, enum qemu_plugin_cb_flags flags,
                                       enum qemu_plugin_mem_rw rw, void *userdata);
-void qemu_plugin_register_vcpu_syscall_cb(qemu_plugin_id_t id, qemu_syscall_cb cb);
-void qemu_plugin_register_vcpu_syscall_ret_cb(qemu_plugin_id_t id, qemu_syscall_ret_cb cb);
 
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);

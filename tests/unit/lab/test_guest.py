@@ -17,7 +17,7 @@ from numaplan.common import MachineLacksError, UsageError
 from numaplan.lab.guest.initramfs import cpio
 from numaplan.lab.guest.job import Job, job_frame
 from numaplan.lab.guest.kernel import dependencies, import_kernel, load_order, unpack_bzimage
-from numaplan.lab.guest.qemu import command_line, plugin_interface
+from numaplan.lab.guest.qemu import command_line
 from numaplan.lab.guest.shape import (
     MIN_NODE_MIB,
     dense,
@@ -215,15 +215,6 @@ def test_guests_are_emulated_even_where_kvm_is() -> None:
     assert [command[at + 1].split(",")[0] for at, word in enumerate(command) if word == "-accel"] == ["tcg"]
     assert not any("kvm" in word for word in command)
     assert command[command.index("-plugin") + 1] == "file=/p,,q,directory=/d,samples=/d/samples"
-
-
-@pytest.mark.parametrize(
-    ("version", "told"), [((7, 2), None), ((10, 0), None), ((11, 1), "7"), ((12, 0), "7")]
-)
-def test_the_plugin_is_told_the_interface_that_it_cannot_see(
-    version: tuple[int, int], told: str | None
-) -> None:
-    assert plugin_interface(version).get("NUMAPLAN_QEMU_API") == told
 
 
 def test_what_cannot_run_is_told_before_the_boot(tmp_path: Path) -> None:

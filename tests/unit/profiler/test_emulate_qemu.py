@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from numaplan.common import MachineLacksError
-from numaplan.profiler.backends.emulation.qemu import PLUGIN, fetched, find_qemu
+from numaplan.profiler.backends.emulation.qemu import PLUGIN, fetched, find_qemu, plugin_interface, refusal
 from tests.support.commands import needs
 
 TAKES = "echo numaplan: loaded"
 STATIC = "echo \"qemu: unknown option 'plugin'\" >&2; exit 1"
+NEWER = 'case $*,$NUMAPLAN_QEMU_API in --version,*) echo "version 11.1" ;; *,7) echo numaplan: loaded ;; esac'
 OTHER = 'echo "Could not load plugin: requires API version 2" >&2; exit 1'
 
 
@@ -71,6 +72,20 @@ def test_what_came_with_its_libraries_is_started_by_its_loader(folders: tuple[Pa
     program = put(cache / "bin", TAKES)
     (cache / "ld.so").symlink_to(sys.executable)
     assert fetched("x86_64") == [f"{cache}/ld.so", "--library-path", f"{cache}/lib", program]
+
+
+def test_the_plugin_is_told_the_interface_that_it_cannot_see(folders: tuple[Path, Path]) -> None:
+    program = put(folders[0], NEWER)
+    words = find_qemu("x86_64")
+    assert (words[-1], refusal(words)) == (program, "")
+    assert refusal(words[-1:]), "not without being told"
+
+
+@pytest.mark.parametrize(
+    ("version", "told"), [(None, {}), ((11, 0), {}), ((11, 1), {"NUMAPLAN_QEMU_API": "7"})]
+)
+def test_which_versions_have_that_interface(version: tuple[int, int] | None, told: dict[str, str]) -> None:
+    assert plugin_interface(version) == told
 
 
 @pytest.mark.parametrize("version", [1, 2])
