@@ -2,10 +2,12 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -158,12 +160,26 @@ def _is_importing(frame: FrameType | None) -> bool:
 def _interrupting(numbers: "list[signal.Signals] | tuple[int, ...]", handler: object) -> Iterator[None]:
     """Signals handled, and the alarm that repeats one which came at a bad moment."""
     with _handled((signal.SIGALRM,) if numbers else (), _interrupt_later):
+        usual = sys.unraisablehook
         try:
+            if numbers:
+                sys.unraisablehook = partial(_again_if_swallowed, usual)
             with _handled(numbers, handler):
                 yield
         finally:
+            sys.unraisablehook = usual
             if numbers:
                 signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _again_if_swallowed(usual: Callable[[Any], object], report: Any) -> None:
+    """Python drops what is raised while it frees an object, or in C's callbacks: interrupt it afterwards."""
+    global _interrupted_at
+    if not issubclass(report.exc_type, KeyboardInterrupt):
+        usual(report)
+    elif os.getpid() == _owner:
+        _interrupted_at = float("-inf")
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
 
 
 @contextmanager

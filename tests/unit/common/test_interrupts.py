@@ -107,6 +107,24 @@ def test_an_error_after_a_signal_that_was_held_back_is_told(capfd: pytest.Captur
     assert capfd.readouterr().err.endswith("nprof: error: t.db: cannot be written\n")
 
 
+class AskedWhenFreed:
+    """What is raised while Python frees an object is dropped."""
+
+    def __del__(self) -> None:
+        ask(signal.SIGTERM)
+
+
+def test_what_interrupts_where_nothing_can_be_raised_interrupts_after(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def call() -> None:
+        AskedWhenFreed()
+        signal.sigtimedwait([signal.SIGCHLD], 60)
+
+    assert run_framed(call, "nprof") == 128 + signal.SIGTERM
+    assert capfd.readouterr().err == "nprof: error: interrupted\n"
+
+
 def test_ignored_signals_stay_ignored() -> None:
     program = """
 import os, signal
