@@ -1,6 +1,7 @@
 """Threads that do what comes next, wherever the memory of that is: a pool, work stealing, servers."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -18,10 +19,9 @@ from .situation import WORTH, Situation
 MOST_NAMES = 4
 # What gives tasks an affinity, by the library that the program uses.
 AFFINITY = {
-    "libtbb": "a tbb::task_arena for each node (constraints::numa_id), and in it a tbb::affinity_partitioner",
-    "libgomp": "schedule(static) where tasks are as long as each other, else a team for each node",
-    "libomp": "the clause affinity(…) on each task, with OMP_PROC_BIND=close",
-    "libiomp": "the clause affinity(…) on each task, with OMP_PROC_BIND=close",
+    r"libtbb\b": "a tbb::task_arena for each node (constraints::numa_id), with a tbb::affinity_partitioner",
+    r"libgomp\b": "schedule(static) where tasks are as long as each other, else a team for each node",
+    r"libi?omp[0-9]*\b": "the clause affinity(…) on each task, with OMP_PROC_BIND=close",
 }
 GO = "one process for each node: numactl --cpunodebind=N --membind=N, and GOMAXPROCS as its cpus"
 ANY = "a team of threads and a queue for each node, and each task into the queue of its memory's node"
@@ -125,5 +125,9 @@ def _names(situation: Situation, pool: Nodes) -> str:
 def _change(situation: Situation) -> str:
     if situation.trace.meta.get("runtime") == "go":
         return GO
-    libraries = {row.name.partition(".")[0].partition(":")[0] for row in situation.trace.region_rows}
-    return next((what for name, what in AFFINITY.items() if name in libraries), ANY)
+    return affinity({row.name for row in situation.trace.region_rows})
+
+
+def affinity(regions: Collection[str]) -> str:
+    """What gives tasks an affinity in a program with such regions: those of its libraries among them."""
+    return next((what for name, what in AFFINITY.items() if any(map(re.compile(name).match, regions))), ANY)

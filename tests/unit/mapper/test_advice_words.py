@@ -6,6 +6,7 @@ from numaplan.analyzer import Advice, Advised, Change, FalseSharing
 from numaplan.analyzer.report.advice import gain_words
 from numaplan.mapper.advice.merged import merged
 from numaplan.mapper.advice.own_lines import called, cure
+from numaplan.mapper.advice.pools import affinity
 
 SUMS, HITS = ["sums[0]", "sums[1]"], ["cells[3].hits", "cells[4].hits"]
 
@@ -41,6 +42,20 @@ def test_where_threads_have_several_items_in_a_line_their_parts_begin_on_one() -
     found = cure([line(["grid[7]", "grid[8]", "grid[9]"], threads=2), line(HITS)], "a.c")
     assert found.startswith("begin each thread's part of `grid` at a multiple of 64 bytes")
     assert "the struct that `cells` has" in found
+
+
+@pytest.mark.parametrize(
+    ("region", "words"),
+    [
+        ("libtbb.so.12:.bss", "a tbb::task_arena for each node"),
+        ("libgomp.so.1:.data", "schedule(static)"),
+        ("libomp.so.5:.bss", "the clause affinity"),
+        ("libiomp5.so:.bss", "the clause affinity"),
+        ("libtbbmalloc.so.2:.bss", "a team of threads and a queue for each node"),
+    ],
+)
+def test_tasks_get_an_affinity_by_the_library_that_runs_them(region: str, words: str) -> None:
+    assert affinity({"app:.data", region}).startswith(words)
 
 
 def one(kind: str, action: str, gain: float | None, before: float = 0.2) -> Advice:
