@@ -64,7 +64,7 @@ static inline bool lab_exact_counts(unsigned vcpu, qemu_plugin_meminfo_t info) {
 static inline void lab_exact_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, uint64_t key,
                                     unsigned node, const struct lab_answer *answer) {
     struct lab_exact_seat *seat = &lab_exact_seats[vcpu];
-    unsigned parts = qemu_access_parts(info), loads = info >> 16 & 1, stores = info >> 17 & 1;
+    unsigned parts = qemu_access_parts(info), rw = qemu_access_rw(info), loads = rw & 1, stores = rw >> 1;
     if (lab_exact.transfers && answer->asked) lab_exact_transfer(seat, address, key, stores);
     if (!lab_exact.uses) return;
     uint64_t page = address >> PAGE_SHIFT, number = page | (uint64_t)node << EXACT_NODE_SHIFT;

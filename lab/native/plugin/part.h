@@ -22,7 +22,8 @@ void lab_part_start(void); /* a recording: nobody has said anything */
 /* At each access by the program's code: whether it is in the part. */
 static inline bool lab_part_within(unsigned vcpu, unsigned process, qemu_plugin_meminfo_t info) {
     if (__builtin_expect(!lab_part_asked, 1)) return true;
-    return lab_part_access(vcpu, process, qemu_access_parts(info) * ((info >> 16 & 1) + (info >> 17 & 1)));
+    return lab_part_access(vcpu, process,
+                           qemu_access_parts(info) * (qemu_access_rw(info) == QEMU_PLUGIN_MEM_RW ? 2 : 1));
 }
 
 #endif

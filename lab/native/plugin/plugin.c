@@ -130,7 +130,7 @@ static void command(unsigned vcpu, unsigned slot) {
 static inline void record(unsigned vcpu, qemu_plugin_meminfo_t info, const struct lab_recorded_access *access) {
     struct lab_row *row = lab_rows_current[vcpu];
     unsigned parts = qemu_access_parts(info);
-    bool loads = info >> 16 & 1, stores = info >> 17 & 1; /* both for an atomic read-modify-write */
+    unsigned rw = qemu_access_rw(info), loads = rw & 1, stores = rw >> 1;
     row->loads += loads * parts;
     row->stores += stores * parts;
     for (unsigned part = 0; part < parts; part++) {

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #define WRITES(info) ((info) >> 17 & 1) /* checked in qemu_plugin_install */
-#define RW(info) ((info) >> 16 & 3) /* 1 reads, 2 writes, 3 does both: an atomic read-modify-write */
 
 /* Book what was done since the last decision. */
 void em_settle(struct em_thread *t) {
@@ -118,12 +117,12 @@ static __attribute__((noinline)) void slow_access(unsigned vcpu, uint32_t info, 
         em_part_check();
         if (unlikely(em_part_over())) return;
         if (!(t->holding ? em_turn_pass(t) : em_turn_take(t, false))) {
-            put_aside(t, RW(info), addr, (uint64_t)ip, counts);
+            put_aside(t, qemu_access_rw(info), addr, (uint64_t)ip, counts);
             return;
         }
         if (unlikely(t->late_count)) em_catch_up(t);
     }
-    decide(t, RW(info), addr, (uint64_t)ip, counts);
+    decide(t, qemu_access_rw(info), addr, (uint64_t)ip, counts);
     int64_t free_run = t->turn_left < t->gap_left - 1 ? t->turn_left : t->gap_left - 1;
     t->budget = t->granted = free_run > 0 ? free_run : 0;
 }
@@ -136,8 +135,8 @@ static inline __attribute__((always_inline)) void access_once(unsigned vcpu, qem
         slow_access(vcpu, info, addr, ip, counts);
         return;
     }
-    count_access(t, RW(info));
-    if (counts & COUNT_USES) count_use(em_use(t, addr), RW(info));
+    count_access(t, qemu_access_rw(info));
+    if (counts & COUNT_USES) count_use(em_use(t, addr), qemu_access_rw(info));
     struct reach reach = {0};
     if (cached && !l1_has(t, addr, WRITES(info))) beyond(t, addr, WRITES(info), counts, &reach);
 }
@@ -161,8 +160,8 @@ static inline __attribute__((always_inline)) void access_once(unsigned vcpu, qem
             return;                                                                                            \
         }                                                                                                      \
         t->budget--;                                                                                           \
-        count_access(t, RW(info));                                                                             \
-        if ((counts) & COUNT_USES) count_use(recent->use, RW(info));                                           \
+        count_access(t, qemu_access_rw(info));                                                                 \
+        if ((counts) & COUNT_USES) count_use(recent->use, qemu_access_rw(info));                               \
     }
 CALLBACK(on_access, false, 0)
 CALLBACK(on_used, false, COUNT_USES)

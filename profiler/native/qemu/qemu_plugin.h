@@ -82,8 +82,16 @@ struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info, ui
 bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *seen);
 uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *seen);
 
-/* Where in an access's facts the logarithm of its size begins: found by qemu_info_is_known. */
+/* Where in an access's facts the logarithm of its size begins, and what in those of a store says that nothing is loaded,
+ * whatever else they say: found by qemu_info_is_known. */
 extern unsigned qemu_size_bit;
+extern qemu_plugin_meminfo_t qemu_only_stores;
+
+/* What an access does: an atomic read-modify-write does both. */
+static inline unsigned qemu_access_rw(qemu_plugin_meminfo_t info) {
+    unsigned rw = info >> 16 & QEMU_PLUGIN_MEM_RW;
+    return rw == QEMU_PLUGIN_MEM_RW && (info & qemu_only_stores) ? QEMU_PLUGIN_MEM_W : rw;
+}
 
 /* How many accesses of at most 8 bytes this one is. QEMU up to 8 performs one of 16 bytes in two halves and tells of
  * both, later ones perform it at once: counted alike. */

@@ -18,6 +18,7 @@ __attribute__((constructor)) static void speak_as_qemu(void) {
 }
 
 unsigned qemu_size_bit;
+qemu_plugin_meminfo_t qemu_only_stores;
 
 static bool reads_right(void) {
     const qemu_plugin_meminfo_t r = QEMU_PLUGIN_MEM_R << 16, w = QEMU_PLUGIN_MEM_W << 16;
@@ -27,7 +28,10 @@ static bool reads_right(void) {
 }
 
 bool qemu_info_is_known(void) {
-    for (qemu_size_bit = 4; qemu_size_bit < 6; qemu_size_bit++) /* 5 since QEMU 11 */
-        if (reads_right()) return true;
-    return false;
+    for (qemu_size_bit = 4; qemu_size_bit < 6; qemu_size_bit++) /* 5 since QEMU 10.2 */
+        if (reads_right()) break;
+    /* From then on what says that an access need not be atomic, as long as there is one thread, reaches into the bit of
+     * loads. Its lowest bit is never set for an atomic read-modify-write. */
+    qemu_only_stores = qemu_size_bit == 5 ? 1 << 14 : 0;
+    return qemu_size_bit < 6;
 }

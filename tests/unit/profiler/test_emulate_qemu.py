@@ -102,3 +102,31 @@ plugin = ctypes.CDLL({str(PLUGIN)!r}, mode=os.RTLD_LAZY)
 print(ctypes.c_int.in_dll(plugin, "qemu_plugin_version").value)"""
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, env=os.environ)
     assert int(done.stdout) == version
+
+
+FACTS = """#include "qemu_plugin.h"
+#include <stdio.h>
+#include <stdlib.h>
+unsigned qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info) { return info >> SIZE_BIT & 7; }
+bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info) { return info >> 17 & 1; }
+int main(int count, char **facts) {
+    if (!qemu_info_is_known()) return 1;
+    for (int i = 1; i < count; i++) printf("%u ", qemu_access_rw((unsigned)atoi(facts[i])));
+}
+"""
+LOADS, STORES, BOTH = 1, 2, 3
+
+
+@pytest.mark.parametrize(("size_bit", "atomic_bit"), [(4, 12), (5, 14)])  # QEMU up to 10.1, from 10.2 on
+def test_a_store_that_need_not_be_atomic_is_no_load(tmp_path: Path, size_bit: int, atomic_bit: int) -> None:
+    """As with one thread. What says so has three bits; the last of them is that of loads since QEMU 10.2."""
+    needs("cc")
+    source, program = tmp_path / "facts.c", tmp_path / "facts"
+    source.write_text(FACTS)
+    folder = Path(__file__).parents[3] / "profiler/native/qemu"
+    words = ["cc", f"-DSIZE_BIT={size_bit}", f"-I{folder}", str(source), str(folder / "version.c")]
+    subprocess.run([*words, "-o", str(program)], check=True)
+    eight_bytes, need_not = 3 << size_bit, 5 << atomic_bit
+    told = [eight_bytes | need_not | rw << 16 for rw in (LOADS, STORES)] + [eight_bytes | BOTH << 16]
+    done = subprocess.run([program, *map(str, told)], capture_output=True, check=True, text=True)
+    assert done.stdout.split() == ["1", "2", "3"]
