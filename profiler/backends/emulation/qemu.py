@@ -64,7 +64,7 @@ def qemu_version(words: Sequence[str]) -> tuple[int, int] | None:
     """Major and minor version of the QEMU that these words start; None: not there, or it does not tell."""
     try:
         done = subprocess.run(
-            [*words, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=30
+            [*words, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=30, process_group=0
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -36,7 +36,13 @@ def recording_perf() -> str:
 def _checked(found: str) -> str:
     try:
         answer = subprocess.run(
-            [found, "--version"], capture_output=True, text=True, errors="replace", timeout=20, check=False
+            [found, "--version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=20,
+            check=False,
+            process_group=0,  # what our group is sent must not look like its answer
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MachineLacksError(f"{found} does not run: {error}", INSTALL) from error
@@ -81,7 +87,10 @@ def probe(arguments: Sequence[str], works: Callable[[Path], bool] = Path.exists)
         output = folder / "probe.data"
         command = [recording_perf(), "record", "-q", *arguments, "-o", str(output), "--", program]
         try:
-            done = subprocess.run(command, capture_output=True, timeout=_PROBE_SECONDS, check=False)
+            # In a group of its own: perf takes a stop (Ctrl-Z) of what it records for its end.
+            done = subprocess.run(
+                command, capture_output=True, timeout=_PROBE_SECONDS, check=False, process_group=0
+            )
             if done.returncode == 0 and works(output):
                 return ""
         except (OSError, subprocess.TimeoutExpired, NumaplanError) as error:

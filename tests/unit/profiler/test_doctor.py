@@ -1,5 +1,6 @@
 """The doctor's findings: whatever is missing names the command that fixes it."""
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -142,3 +143,16 @@ def test_a_full_disk_is_not_taken_for_a_container_without_perf(monkeypatch: pyte
     monkeypatch.setattr("shutil.disk_usage", lambda _folder: SimpleNamespace(free=0))
     with pytest.raises(MachineLacksError, match=r"no space left in .* set TMPDIR to a disk with more"):
         probe([])
+
+
+def test_a_stop_of_our_group_does_not_reach_the_perf_that_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It took one for the program's end, and recording was refused: perf "records nothing"."""
+    perf = tmp_path / "perf"
+    perf.write_text("#!/bin/sh\necho perf version 6.1\ncut -d' ' -f5 /proc/$$/stat >>\"$0.groups\"\n")
+    perf.chmod(0o755)
+    monkeypatch.setattr("numaplan.profiler.backends.perf.command.find_perf", lambda: str(perf))
+    probe([])
+    groups = [int(line) for line in Path(f"{perf}.groups").read_text().split()]
+    assert len(groups) == 2 and os.getpgrp() not in groups
