@@ -13,6 +13,7 @@ from numaplan.common import MachineLacksError, output_of
 
 _KEYS = Path("/usr/share/keyrings")
 _STATUS = Path("/var/lib/dpkg/status")  # which packages the system has
+_HINT = "check the network and the mirror in /etc/apt/sources.list"
 _COMPONENTS = {"debian": "main", "ubuntu": "main universe"}
 
 
@@ -46,24 +47,25 @@ class PrivateApt:
             "Dir::Etc::sourcelist": folder / "sources.list",
             "Dir::Etc::sourceparts": "-",
             "Acquire::Languages": "none",
+            "APT::Update::Error-Mode": "any",  # else lists that it cannot reach are a warning
             "APT::Get::AllowUnauthenticated": "false",
             "Acquire::AllowInsecureRepositories": "false",
         }
         self._apt = ["apt-get", "-qq", "-y", *(f"-o{name}={value}" for name, value in settings.items())]
-        output_of([*self._apt, "update"], folder, "the list of packages could not be fetched")
+        output_of([*self._apt, "update"], folder, "the list of packages could not be fetched", _HINT)
 
     def packages(self, names: Sequence[str]) -> list[Path]:
         """Packages and what they need that the system lacks, as files."""
         command = [*self._apt, "install", "--download-only", "--no-install-recommends", "--allow-downgrades"]
         # Reinstalling: also what the system has in this very version, perhaps without its libraries.
         problem = f"{names[0].partition('/')[0]} could not be fetched"
-        output_of([*command, "--reinstall", *names], self._folder, problem)
+        output_of([*command, "--reinstall", *names], self._folder, problem, _HINT)
         return sorted((self._folder / "archives").glob("*.deb"))
 
     def source(self, name: str) -> Path:
         """The upstream sources of a package, as a tar file."""
         problem = f"the sources of {name} could not be fetched"
-        output_of([*self._apt, "source", "--download-only", name], self._folder, problem)
+        output_of([*self._apt, "source", "--download-only", name], self._folder, problem, _HINT)
         return next(self._folder.glob(f"{name}_*.orig.tar.*"))
 
 

@@ -43,10 +43,10 @@ def set_up(renew: bool, from_source: bool, say: Callable[[str], None]) -> list[s
     if not renew and not from_source:
         with suppress(MachineLacksError):
             return find_qemu(architecture)
+    bring = f"put a qemu-{architecture} that is built with --enable-plugins on PATH"
     if not distribution() or shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
         raise MachineLacksError(
-            "no QEMU here takes plugins, and this is no Debian or Ubuntu to fetch one from",
-            f"put a qemu-{architecture} that is built with --enable-plugins on PATH",
+            "no QEMU here takes plugins, and this is no Debian or Ubuntu to fetch one from", bring
         )
     folder = cache_folder(CACHE)
     with one_setup_at_a_time(folder.parent), temporary_folder(".setup-", folder.parent) as work:
@@ -65,7 +65,8 @@ def set_up(renew: bool, from_source: bool, say: Callable[[str], None]) -> list[s
                 folder.rename(work / "old")
             prepared.rename(folder)
             return fetched(architecture)
-    raise MachineLacksError("; ".join(reason.what for reason in reasons), reasons[-1].hint)
+    what = "; ".join(dict.fromkeys(reason.what for reason in reasons))
+    raise MachineLacksError(what, f"{reasons[-1].hint}, or {bring}" if reasons[-1].hint else bring)
 
 
 @contextmanager

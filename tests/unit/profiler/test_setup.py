@@ -15,7 +15,7 @@ APT = """#!/bin/sh
 echo "$@" >>"$0.log"
 case "$*" in
 *indextargets*) echo "Packages sid http://mirror.test/other"; echo "Packages trixie http://mirror.test/d" ;;
-*update) ;;
+*update) [ ! -e "$0.offline" ] || { echo "E: no network" >&2; exit 100; } ;;
 *install*)
     folder=$(echo "$*" | sed 's/.*Dir::Cache=\\([^ ]*\\).*/\\1/')
     [ ! -e "$0.deb" ] || cp "$0.deb" "$folder/archives/qemu-user.deb" ;;
@@ -103,6 +103,17 @@ def test_one_that_does_not_load_the_plugin_is_not_kept(
     with pytest.raises(MachineLacksError, match=r"does not take our plugin.*sources of qemu could not"):
         qemu.set_up(False, False, lambda _text: None)
     assert [path.name for path in (tmp_path / "cache/numaplan").iterdir()] == [".lock"]
+
+
+def test_without_a_network_it_says_once_what_to_do(fake: Path) -> None:
+    Path(f"{fake}.offline").touch()
+    with pytest.raises(MachineLacksError) as caught:
+        qemu.set_up(False, False, lambda _text: None)
+    assert caught.value.what == "the list of packages could not be fetched: E: no network"
+    assert (
+        caught.value.hint.startswith("check the network") and "--enable-plugins on PATH" in caught.value.hint
+    )
+    assert any("Error-Mode=any" in line for line in asked(fake))  # else apt calls it a warning
 
 
 @pytest.mark.usefixtures("fake")
