@@ -14,6 +14,7 @@ from .communication.blocks import MAX_THREADS
 from .communication.combining import Communication
 from .communication.counter import CommunicationCounter
 from .communication.transfers import transfers_of
+from .memory.local_shares import local_shares_counted
 from .misses import expected_misses
 from .notes import communication_note, recording_notes, take_turns
 from .samples.preparing import count_threads
@@ -125,6 +126,7 @@ def analyze_trace(
         notes=[*communication_note(found, count, shared, writes), *turns, *recorded],
         layers=found.weights,
         partner_changes=partner_changes,
+        local=local_shares_counted(trace),
         exchange_slices=partners.slices_a_bin,
         exchanges=partners.result(),
     )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from numaplan.common import UsageError, cells_html, facts_html
 
+from .memory.local_shares import LocalShares
 from .timeline.phases import Phase
 from .timeline.timeline import Timeline
 
@@ -41,7 +42,7 @@ class Analysis(msgspec.Struct, frozen=True):
     communicate with others than before; exchanges: (bins, pairs of threads in the order of
     numpy.triu_indices) events in bins of exchange_slices slices, none after a merge; confidence: 0..1, how
     far the matrix would come out the same from other samples and other ways of counting; notes: what a reader
-    must know to trust it rightly.
+    must know to trust it rightly; local: how much was local as the program ran, where that was counted.
     """
 
     threads: list[ThreadInfo]
@@ -61,6 +62,7 @@ class Analysis(msgspec.Struct, frozen=True):
     notes: list[str] = msgspec.field(default_factory=list)
     layers: dict[str, float] = msgspec.field(default_factory=dict)
     partner_changes: list[int] = msgspec.field(default_factory=list)
+    local: LocalShares | None = None
     exchange_slices: int = 1
     exchanges: NDArray[np.int32] = msgspec.field(default_factory=lambda: np.zeros((0, 0), np.int32))
 

@@ -31,6 +31,7 @@ def placement_summary(
         *_partners(analysis, regions, pages),
         *_load(analysis),
         *_changes(analysis),
+        *_local(analysis),
         *_memory(analysis, regions),
         *_false_sharing(regions, lines),
     ]
@@ -122,6 +123,14 @@ def _times(analysis: Analysis, places: Sequence[int]) -> str:
     shown = ", ".join(map(analysis.timeline.moment, places[:MOST_GROUPS]))
     more = f" and {len(places) - MOST_GROUPS} more times" if len(places) > MOST_GROUPS else ""
     return f"{shown} {analysis.timeline.unit}{more}"
+
+
+def _local(analysis: Analysis) -> list[str]:
+    if analysis.local is None:
+        return []
+    memory = analysis.local.memory
+    reached = f", {memory:.1%} of those that reached memory" if memory >= 0 else ""
+    return [f"{analysis.local.accesses:.1%} of accesses were local as the program ran{reached}"]
 
 
 def _memory(analysis: Analysis, regions: Sequence[RegionUse]) -> list[str]:

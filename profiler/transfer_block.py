@@ -12,7 +12,7 @@ class TransferBlock:
 
     A transfer is an access to a line whose last writer is another thread, the first one since that write.
     addr: of a page that the lines are in, or near to; writer, reader: tids; writer_ns, reader_ns: a time at
-    which each lived; events: how many transfers.
+    which each lived; events: how many transfers; late_ns: as of PageUseBlock.
     """
 
     pid: int
@@ -24,6 +24,7 @@ class TransferBlock:
     reader: NDArray[np.int32]
     reader_ns: NDArray[np.int64]
     events: NDArray[np.int64]
+    late_ns: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.events)

@@ -71,6 +71,8 @@ def analysis_document(
         "shared_samples": analysis.shared_samples,
         "period": analysis.period,
         "layers": analysis.layers,
+        "local_share": analysis.local.accesses if analysis.local else -1.0,
+        "local_memory_share": analysis.local.memory if analysis.local else -1.0,
         "summary": list(sentences),
         "notes": list(analysis.notes),
         "regions": [_region(region) for region in regions],

@@ -66,6 +66,13 @@ class Makers:
         return AccessLine(np.concatenate(moments), period * thin, total)
 
 
+def guest_nodes(machine: Machine) -> NDArray[np.int32]:
+    """(256,) the machine's nodes by the guest's numbers; of unknown ones -1."""
+    node_ids = np.full(256, -1, np.int32)
+    node_ids[: len(machine.nodes)] = [machine.nodes[row].id for row in node_order(machine)]
+    return node_ids
+
+
 def sample_blocks(
     folder: Path,
     machine: Machine,
@@ -80,8 +87,7 @@ def sample_blocks(
     done, whole = 0, recorded_bytes(folder) or 1
     cpus = np.array(machine.cpus, np.int32)
     nodes = np.array([machine.node_of_cpu[cpu] for cpu in machine.cpus], np.int32)
-    node_ids = np.full(256, -1, np.int32)  # by the guest's number; unknown ones are no node's
-    node_ids[: len(machine.nodes)] = [machine.nodes[row].id for row in node_order(machine)]
+    node_ids = guest_nodes(machine)
     for piece in read_accesses(folder):
         ours, task = makers.find(piece)
         accesses = piece[ours]

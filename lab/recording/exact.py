@@ -20,8 +20,8 @@ from .clocks import AccessLine
 
 WHO = np.dtype([("task", "<u8"), ("time_ns", "<u8")])
 WHO_FILE, USES_FILE, TRANSFERS_FILE = "exact-who", "exact-uses", "exact-transfers"
-PAGE_SHIFT, NODE_SHIFT = 12, 38  # of an address, and in the number of a page
-_PAGE = np.uint64((1 << NODE_SHIFT) - 1)
+PAGE_SHIFT, REMOTE_SHIFT, NODE_SHIFT = 12, 37, 38  # of an address; in the number of a page the rest
+_PAGE = np.uint64((1 << REMOTE_SHIFT) - 1)
 LATE_NS = tuple(
     4_000_000 << 2 * n for n in range(4)
 )  # of the host's, by which the guest's clock may be wrong
@@ -31,16 +31,25 @@ Ints = NDArray[np.int64]
 
 
 class ExactCounts:
-    """Of a run. line: the recording's time; last_ns: its end by the host's clock; keep: which memory stays.
+    """Of a run. line: the recording's time; last_ns: its end by the host's clock; keep: which memory stays;
+    node_ids: the machine's nodes by the guest's numbers; sided: whether the plugin knew each cpu's node.
 
     Who is a task as long as it runs one program; those that are none of the program's are left out, and so
     is what the agent's child did before it became the program.
     """
 
     def __init__(
-        self, folder: Path, makers: Makers, line: AccessLine, last_ns: int, keep: SampleFilter
+        self,
+        folder: Path,
+        makers: Makers,
+        line: AccessLine,
+        last_ns: int,
+        keep: SampleFilter,
+        node_ids: NDArray[np.int32],
+        sided: bool = True,
     ) -> None:
         self._folder, self._line, self._last_ns, self._keep = folder, line, last_ns, keep
+        self._node_ids, self._sided = node_ids, sided
         path = folder / WHO_FILE
         people = np.fromfile(path, WHO) if path.exists() else np.zeros(0, WHO)
         ours, row = makers.find(people)
@@ -58,6 +67,10 @@ class ExactCounts:
         """Who used which page, by image; missed: whether the plugin's misses are those of the recording."""
         for uses in read_page_uses(self._folder / USES_FILE, self._last_ns):
             addr = (uses.number & _PAGE) << np.uint64(PAGE_SHIFT)
+            node = self._node_ids[(uses.number >> np.uint64(NODE_SHIFT)).astype(np.int64)]
+            local = (uses.number >> np.uint64(REMOTE_SHIFT) & np.uint64(1) ^ np.uint64(1)).astype(np.int8)
+            if not self._sided:
+                local[:] = -1
             who = self._known(uses.who)
             for image, kept in self._by_image(who, addr):
                 found = uses.chosen(kept)
@@ -74,6 +87,8 @@ class ExactCounts:
                     found.stores,
                     found.missed if missed else np.full(len(found), -1, np.int64),
                     tuple(self._line(found.end_ns + late) for late in LATE_NS),
+                    node[kept],
+                    local[kept],
                 )
 
     def transfers(self) -> Iterator[TransferBlock]:
@@ -83,7 +98,10 @@ class ExactCounts:
         pieces = [np.memmap(path, np.uint64, "r", 0, (pairs, 2))] if pairs else []
         for stretch in read_transfers(pieces, self._last_ns):
             writer, reader = self._known(stretch.writer), self._known(stretch.reader)
-            start, end = self._line(np.array([stretch.start_ns, stretch.end_ns], np.int64)).tolist()
+            late = (stretch.end_ns + late for late in LATE_NS)
+            start, end, *told = self._line(
+                np.array([stretch.start_ns, stretch.end_ns, *late], np.int64)
+            ).tolist()
             good = (self._image[writer] >= 0) & (self._row[writer] != self._row[reader])
             for image, kept in self._by_image(reader, stretch.addr):
                 kept &= good
@@ -98,6 +116,7 @@ class ExactCounts:
                         self._tid[reader[kept]],
                         self._alive_ns[reader[kept]],
                         stretch.events[kept],
+                        tuple(told),
                     )
 
     def _known(self, who: Ints) -> Ints:

@@ -27,7 +27,7 @@ from ..guest.shape import node_order
 from ..runs.counts import RECORDED, Counts, parse_counts
 from ..runs.tasks import Task, read_tasks
 from ..runs.threads import Starter, name_tasks
-from .blocks import Makers, sample_blocks
+from .blocks import Makers, guest_nodes, sample_blocks
 from .clocks import AccessLine, GuestClock, Times
 from .exact import ExactCounts
 from .options import LabOptions
@@ -70,7 +70,15 @@ def guest_recording(run: Run, request: RecordRequest, options: LabOptions, progr
     def passed(_pid: int, guest_ns: Times) -> Times:
         return np.where(guest_ns < 0, -1, line(clock.host(guest_ns)))
 
-    exact = ExactCounts(run.guest, makers, line, run.outcome.moments[1][1], keep)
+    exact = ExactCounts(
+        run.guest,
+        makers,
+        line,
+        run.outcome.moments[1][1],
+        keep,
+        guest_nodes(machine),
+        options.emulation.cached,
+    )
     counts_lines, counts_pages = options.emulation.transfers, options.emulation.page_use
     blocks = partial(sample_blocks, run.guest, machine, makers, line, partial(progress, "reading samples"))
     recording = emulated_recording(

@@ -150,6 +150,8 @@ def _page_use_columns(
         "thread": thread,
         "region": region,
         **{name: getattr(block, name) for name in ("addr", "loads", "stores", "missed")},
+        "node": np.full(len(block), -1, np.int32) if block.node is None else block.node,
+        "local": np.full(len(block), -1, np.int8) if block.local is None else block.local,
     }
     return {name: values[thread >= 0] for name, values in columns.items()}
 
@@ -166,10 +168,11 @@ def _call_columns(block: CallBlock, table: ThreadTable) -> dict[str, NDArray[Any
 
 
 def _regions_of_pages(block: TransferBlock, finder: RegionFinder) -> NDArray[np.int32]:
-    """Of each page, a region that its first byte or its last was in: at the end of the stretch, or before."""
+    """Of each page, a region that its first byte or its last was in: at the end of the stretch, before it, or
+    where none was, so little later that its birth may only be told late."""
     found = np.full(len(block), -1, np.int32)
     pid = np.full(len(block), block.pid, np.int32)
-    for time in (block.end_ns - 1, (block.start_ns + block.end_ns) // 2, block.start_ns):
+    for time in (block.end_ns - 1, (block.start_ns + block.end_ns) // 2, block.start_ns, *block.late_ns):
         for place in (0, PAGE - 1):
             missing = np.flatnonzero(found < 0)
             at = np.full(len(missing), time, np.int64)

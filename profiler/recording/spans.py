@@ -95,6 +95,7 @@ def _moved(blocks: "Iterable[TransferBlock] | None", line: GaplessLine) -> "Iter
             end_ns=max(line.of(block.end_ns), line.of(block.start_ns) + 1),
             writer_ns=line(block.writer_ns),
             reader_ns=line(block.reader_ns),
+            late_ns=tuple(map(line.of, block.late_ns)),
         )
         for block in blocks
     )

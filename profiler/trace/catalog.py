@@ -7,7 +7,7 @@ from typing import Any
 
 from numaplan.common import UsageError
 
-from .schema import ADDED, ADDED_TABLES, ENUMS, MOST_RANKS, NUMBERS, TABLES
+from .schema import ADDED, ADDED_TABLES, ADDED_TO_USE, ENUMS, MOST_RANKS, NUMBERS, TABLES
 
 FILE = "trace.main"  # under which name its own tables are found
 _WHOLE_NUMBERS = ("UTINYINT", "TINYINT", "USMALLINT", "SMALLINT", "UINTEGER", "INTEGER", "UBIGINT", "BIGINT")
@@ -57,12 +57,21 @@ def tables_of(connection: Any) -> dict[str, str]:
     return dict(connection.execute(listed).fetchall())
 
 
+def lacking_of_use(connection: Any, table: str) -> list[str]:
+    """Columns that the table page_use of an earlier version lacks; of others none."""
+    if table != "page_use":
+        return []
+    there = {name for name, *_ in _columns(connection, table)}
+    return [name for name in ADDED_TO_USE if name not in there]
+
+
 def check_rows(connection: Any, path: Path) -> None:
     """Raise UsageError where the small tables have gaps, or two threads or regions have one number."""
     asked, found = [], tables_of(connection)
     for table, columns in TABLES.items():
         if table != "samples" and table in found:  # whose readers take none for what is missing
-            gap = f"bool_or({' OR '.join(f'{name} IS NULL' for name in columns)})"
+            there = [name for name in columns if name not in lacking_of_use(connection, table)]
+            gap = f"bool_or({' OR '.join(f'{name} IS NULL' for name in there)})"
             asked.append(f"SELECT '{table}', {gap}, 0, 0, 0, 0 FROM {FILE}.{table}")
     for table, name in _NUMBERED:
         asked.append(
@@ -89,7 +98,7 @@ def _check_columns(connection: Any, path: Path, table: str) -> None:
         if computed is not None or not _is_kind(kind, known):
             raise _no_trace(path, f"its table {table!r} has a column {name[:40]!r} of {kind[:40]}")
     for name in expected:
-        if name not in found and name not in ADDED:
+        if name not in found and name not in (ADDED_TO_USE if table == "page_use" else ADDED):
             raise _no_trace(path, f"its table {table!r} has no column {name!r}")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from numaplan.common import UsageError, available_bytes
 
-from .catalog import FILE, check_catalog, check_rows, tables_of
+from .catalog import FILE, check_catalog, check_rows, lacking_of_use, tables_of
 from .schema import ENUMS, TABLES
 
 QUIET = "SET enable_progress_bar = false"  # else a long query draws one on stdout, amid the answer
@@ -76,7 +76,11 @@ def show_tables(connection: Any, part: tuple[int, int] | None = None) -> None:
         conditions |= {"counters": "WHERE false", "messages": "WHERE false"}
     there = tables_of(connection)
     for table, condition in conditions.items():
-        rows = f"SELECT * FROM {FILE}.{table} {condition}" if table in there else _no_rows(table)
+        rows = _no_rows(table)
+        if table in there:
+            lacking = lacking_of_use(connection, table)
+            added = "".join(f", (-1)::{TABLES[table][name]} AS {name}" for name in lacking)
+            rows = f"SELECT *{added} FROM {FILE}.{table} {condition}"
         connection.execute(f"CREATE TEMP VIEW {table} AS {rows}")
 
 

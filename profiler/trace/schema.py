@@ -5,9 +5,10 @@ are DuckDB enums whose codes are the positions in EVENTS and LEVELS; recording b
 """
 
 # 1: cpu and node had 16 bits, which readers then relied on; 2: samples had no `reach`; 3: no `transfers`;
-# 4: no `page_use`; 5: no `messages`; 6: no `names`, `fields`, `chains` and `code`; 7: no `calls`.
-SCHEMA_VERSION = "8"
-READABLE_VERSIONS = ("1", "2", "3", "4", "5", "6", "7", "8")
+# 4: no `page_use`; 5: no `messages`; 6: no `names`, `fields`, `chains` and `code`; 7: no `calls`;
+# 8: page_use had no `node` and `local`.
+SCHEMA_VERSION = "9"
+READABLE_VERSIONS = ("1", "2", "3", "4", "5", "6", "7", "8", "9")
 
 EVENTS = ("load", "store", "llc_miss_local", "llc_miss_remote", "fault", "hint_fault")
 LEVELS = (
@@ -36,7 +37,8 @@ LEVEL_CODE = {name: code for code, name in enumerate(LEVELS)}
 # transfers: lines that `reader` took from `writer`, another thread, in a stretch of time; all of them, where
 # every access was seen, and none else.
 # page_use: how often a thread used a page in a stretch of time, all of it as above; region: -2 where several
-# have a part of the page; addr: of the page; missed: accesses that no cache answered.
+# have a part of the page; addr: of the page; missed: accesses that no cache answered; node: where the page
+# was; local: whether these accesses were by cpus of that node (1, 0).
 # messages: of `rank` to `peer`, both of MPI_COMM_WORLD, in the whole run; `get`: the bytes come from there.
 # names: what the source calls a region: a variable (its name, type, and bytes of an item of it, or of the
 # block that it stands for), and where the block is made, or the variable declared; empty, 0, -1: not known.
@@ -109,6 +111,8 @@ TABLES: dict[str, dict[str, str]] = {
         "loads": "BIGINT",
         "stores": "BIGINT",
         "missed": "BIGINT",
+        "node": "INTEGER",
+        "local": "TINYINT",
     },
     "messages": {
         "rank": "INTEGER",
@@ -169,6 +173,7 @@ ADDED_TABLES = (
 
 # Columns of samples that a writer need not give, -1 then -> versions of the schema that had none.
 ADDED = {"reach": ("1", "2"), "call": ("1", "2", "3", "4", "5", "6", "7")}
+ADDED_TO_USE = ("node", "local")  # columns of page_use that traces of earlier versions lack: -1 then
 COLUMNS = TABLES["samples"]
 TIME = "time_ns"
 NUMBERS = {"BIGINT": "int64", "INTEGER": "int32", "UBIGINT": "uint64", "TINYINT": "int8"}

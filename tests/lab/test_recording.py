@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from numaplan.analyzer import analyze_trace
+from numaplan.analyzer.summary import placement_summary
 from numaplan.machine import Machine
 from numaplan.profiler import Trace
 from numaplan.profiler.backends.choice import backend_of
@@ -18,6 +19,7 @@ from tests.support.guests import guest_program
 
 pytestmark = pytest.mark.lab
 LIMIT_S = 900.0
+ACCESSES, FIRST_WRITES = 300_000, 1024  # of known.c
 BASE = 0x200000000000  # of the areas of recorded_part.c
 
 OF_REGIONS = (
@@ -105,14 +107,22 @@ def test_counts_are_those_of_an_emulated_recording(
         assert used[1][thread] == pytest.approx(counted, rel=share)
 
 
-def test_lines_that_are_taken_are_counted_each_one(lab: Path, tmp_path: Path) -> None:  # noqa: ARG001
-    """Also where threads share cpus, memory is given back and mapped anew, and processes share it."""
-    program = guest_program("exchanged_lines")
-    script = f"{program} pairs 7; {program} readers 40; {program} again 5; {program} child"
-    words = ("--backend", "lab", "--machine", "1x2", "--period", "100", "-o", tmp_path / "t.db")
+@pytest.fixture(scope="module")
+def counted(lab: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: ARG001
+    """Threads that share cpus, memory that is given back and mapped anew, processes that share it, and one
+    node's memory used from each of two."""
+    program, known = guest_program("exchanged_lines"), guest_program("known")
+    trace = tmp_path_factory.mktemp("counted") / "t.db"
+    script = f"{program} pairs 7; {program} readers 40; {program} again 5; {program} child; "
+    script += f"{known} 0 1 {ACCESSES}; {known} 1 1 {ACCESSES}"
+    words = ("--backend", "lab", "--machine", "2x1", "--period", "100", "-o", trace)
     result = run("nprof", "record", *words, "--", "sh", "-c", script, timeout=LIMIT_S)
     assert result.returncode == 0, result.stderr
-    with Trace.open(tmp_path / "t.db") as trace:
+    return trace
+
+
+def test_lines_that_are_taken_are_counted_each_one(counted: Path) -> None:
+    with Trace.open(counted) as trace:
         lines = trace.rows(TAKEN.format(where="r.name LIKE '%:lines'"))
         again = trace.rows(TAKEN.format(where="t.process = 'p0.3' AND r.kind = 'mmap'"))
     expected = {("p0.1", "0.1", "p0.1", "0.2"): 3500, ("p0.1", "0.3", "p0.1", "0.4"): 7000}
@@ -158,6 +168,22 @@ def test_counts_and_levels_are_those_of_all_accesses(recorded: Callable[[str], P
         assert trace.rows("SELECT count(*) FROM samples WHERE phys_addr = 0 OR node < 0") == [(0,)]
     assert counted["coherence"] > 10_000 and counted["llc_misses_at_64K"] > counted["llc_misses_at_32M"] > 0
     assert levels >= {"l1", "l2", "l3", "local_dram"} and "unknown" not in levels
+
+
+def test_where_pages_were_is_counted_exactly(counted: Path) -> None:
+    with Trace.open(counted) as trace:
+        known = trace.rows(
+            "SELECT t.process, u.node, u.local, sum(loads + stores) FROM page_use u JOIN threads t "
+            "USING (thread) JOIN regions r USING (region) WHERE t.process IN ('p0.5', 'p0.6') "
+            "AND r.kind = 'mmap' GROUP BY ALL ORDER BY ALL"
+        )
+        ((made, near),) = trace.rows(
+            "SELECT sum(loads + stores), sum(local * (loads + stores)) FROM page_use"
+        )
+        found = analyze_trace(trace)
+    assert known == [("p0.5", 1, 0, ACCESSES + FIRST_WRITES), ("p0.6", 1, 1, ACCESSES + FIRST_WRITES)]
+    assert found.local is not None and found.local.accesses == pytest.approx(near / made)
+    assert any("as the program ran" in one for one in placement_summary(found, []))
 
 
 def test_only_what_is_asked_for(lab: Path, tmp_path: Path) -> None:  # noqa: ARG001

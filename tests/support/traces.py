@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from numaplan.profiler import EVENT_CODE, LEVEL_CODE, Machine, TraceWriter
+from numaplan.profiler.trace.schema import TABLES
 
 PLAIN: dict[str, tuple[type, Any]] = {
     "time_ns": (np.int64, 0),
@@ -53,7 +54,8 @@ def write_trace(
         writer.add_rows("regions", list(regions))
         writer.add_samples(columns)
         writer.add_rows("transfers", transfers or [])
-        writer.add_rows("page_use", page_use or [])
+        width = len(TABLES["page_use"])
+        writer.add_rows("page_use", [(*row, *[-1] * (width - len(row))) for row in page_use or []])
         writer.add_rows("messages", messages or [])
         writer.add_rows("names", list(names))
         tables = {"transfers": transfers, "page_use": page_use}

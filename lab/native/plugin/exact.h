@@ -15,7 +15,10 @@
 #include "qemu_plugin.h"
 
 #define EXACT_RECENT 64 /* pages of a vcpu whose uses are found without a search */
-#define EXACT_NODE_SHIFT 38 /* in the number of a page, as lab/recording/exact.py reads it */
+/* In the number of a page, as lab/recording/exact.py reads it: the node of the page, and whether the cpu is of another,
+ * which is not told without caches. */
+#define EXACT_NODE_SHIFT 38
+#define EXACT_REMOTE_SHIFT 37
 #define EXACT_NOBODY UINT32_MAX
 
 struct lab_exact_recent {
@@ -43,8 +46,8 @@ bool lab_exact_start(const char *directory, unsigned vcpus); /* false: no memory
 int lab_exact_finish(const char *directory); /* errno of what could not be written; no vcpu makes accesses */
 void lab_exact_switch(unsigned vcpu, uint64_t task); /* the vcpu goes on with another task, or now excluded */
 void lab_exact_told(unsigned vcpu, unsigned byte); /* something, by a process: see part.h */
-void lab_exact_end_stage(unsigned vcpu);             /* its task ends, or becomes another program */
-void lab_exact_check(void);                          /* now and then: whether a stretch of time ends */
+void lab_exact_end_stage(unsigned vcpu); /* its task ends, or becomes another program */
+void lab_exact_check(void); /* now and then: whether a stretch of time ends */
 void lab_exact_overwritten(uint64_t key); /* the kernel has another use for the page of this place in memory */
 
 void lab_exact_forget_own(unsigned vcpu); /* that the vcpu has lines to itself: counting begins */
@@ -67,7 +70,8 @@ static inline void lab_exact_access(unsigned vcpu, qemu_plugin_meminfo_t info, u
     unsigned parts = qemu_access_parts(info), rw = qemu_access_rw(info), loads = rw & 1, stores = rw >> 1;
     if (lab_exact.transfers && answer->asked) lab_exact_transfer(seat, address, key, stores);
     if (!lab_exact.uses) return;
-    uint64_t page = address >> PAGE_SHIFT, number = page | (uint64_t)node << EXACT_NODE_SHIFT;
+    uint64_t page = address >> PAGE_SHIFT, remote = lab_lines_cores[vcpu].node != node;
+    uint64_t number = page | remote << EXACT_REMOTE_SHIFT | (uint64_t)node << EXACT_NODE_SHIFT;
     struct lab_exact_recent *recent = &seat->recent[(page ^ page >> 6 ^ page >> 12) % EXACT_RECENT];
     if (__builtin_expect(__atomic_load_n(&recent->number, __ATOMIC_RELAXED) != number + 1, 0))
         lab_exact_find(seat, recent, number);

@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 
 from numaplan.analyzer import TraceSamples, analyze_trace, count_pages, page_accesses, region_uses
+from numaplan.analyzer.memory.local_shares import LocalShares
+from numaplan.analyzer.summary import placement_summary
 from numaplan.profiler import LEVEL_CODE, Trace
 from tests.support.traces import write_trace
 
 HEAP, NEXT, PAGE = 0x10010, 0x14010, 4096
 FIRST = 0x10000  # the page in which the block begins
 PERIOD = 100
-Row = tuple[int, int, int, int, int, int, int, int, int]  # start, end, first, thread, region, addr, counts
+Row = tuple[int, ...]  # start, end, first, thread, region, addr, counts; node and whether local, if known
 
 
 def write(path: Path, rows: Sequence[Row], **meta: object) -> Path:
@@ -59,6 +61,22 @@ def test_counts_are_those_of_the_table(tmp_path: Path) -> None:
     memory = found.memory_accesses
     assert memory is not None and memory[0][own].tolist() == [0, 7, 3, 0]
     assert found.elsewhere is not None and found.elsewhere[0, 0] == 10
+
+
+def test_what_was_local_is_told_where_it_was_counted(tmp_path: Path) -> None:
+    sides = [(3, 1), (3, 0), (2, 1), (2, -1), (2, 0), (-1, -1)]
+    rows = [(*row, *side) for row, side in zip(ROWS, sides, strict=True)]
+    with Trace.open(write(tmp_path / "known.db", rows)) as trace:
+        found = analyze_trace(trace)
+        assert found.local == LocalShares(accesses=(510 + 320) / (510 + 80 + 320 + 1000), memory=57 / 75)
+        assert "43.5% of accesses were local as the program ran, 76.0% of those that reached memory" in (
+            placement_summary(found, [])
+        )
+    with Trace.open(write(tmp_path / "unknown.db", ROWS)) as trace:
+        found = analyze_trace(trace)
+        assert found.local is None and not any(
+            "as the program ran" in one for one in placement_summary(found, [])
+        )
 
 
 def test_in_a_page_of_several_regions_samples_tell(tmp_path: Path) -> None:

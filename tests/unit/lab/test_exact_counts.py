@@ -9,7 +9,15 @@ import pytest
 from numaplan.common import native_part
 from numaplan.lab.recording.blocks import Makers
 from numaplan.lab.recording.clocks import AccessLine, GuestClock
-from numaplan.lab.recording.exact import NODE_SHIFT, TRANSFERS_FILE, USES_FILE, WHO, WHO_FILE, ExactCounts
+from numaplan.lab.recording.exact import (
+    NODE_SHIFT,
+    REMOTE_SHIFT,
+    TRANSFERS_FILE,
+    USES_FILE,
+    WHO,
+    WHO_FILE,
+    ExactCounts,
+)
 from numaplan.lab.recording.runtime import PAGE, PIECE, pieces_of, write_runtimes
 from numaplan.lab.runs.tasks import Task
 from numaplan.profiler import THREAD_RECORD, ProcessSpool
@@ -30,7 +38,7 @@ def image(pid: int, start: int) -> ProcessSpool:
     return ProcessSpool(Path(), pid, start, 0, np.zeros(0, THREAD_RECORD))
 
 
-def counts_of(folder: Path) -> ExactCounts:
+def counts_of(folder: Path, sided: bool = True) -> ExactCounts:
     np.array(PEOPLE, WHO).tofile(folder / WHO_FILE)
     images = [image(10, 10), image(10, 15), image(20, 30)]
     makers = Makers(TASKS, TASKS[:3], images, GuestClock(((0, 0), (100, 100))))
@@ -39,7 +47,8 @@ def counts_of(folder: Path) -> ExactCounts:
     def keep(process: ProcessSpool, _ip: np.ndarray, addr: np.ndarray) -> np.ndarray | None:
         return None if process.pid == 20 else addr != 0x66000
 
-    return ExactCounts(folder, makers, line, 60, keep)
+    node_ids = np.array([7, 9, *[-1] * 254], np.int32)
+    return ExactCounts(folder, makers, line, 60, keep, node_ids, sided)
 
 
 def test_lines_taken_within_and_between_processes(tmp_path: Path) -> None:
@@ -82,6 +91,7 @@ def test_lines_taken_within_and_between_processes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("missed", [True, False])
 def test_pages_by_thread(tmp_path: Path, missed: bool) -> None:
     def use(page: int, node: int, who: int, *counts: int) -> tuple[int, ...]:
+        page |= (node == 0) << REMOTE_SHIFT
         return USED | (page | node << NODE_SHIFT) << 16 | who, *counts
 
     rows = [
@@ -96,6 +106,14 @@ def test_pages_by_thread(tmp_path: Path, missed: bool) -> None:
     layout = [("key", "<u8"), ("loads", "<u8"), ("stores", "<u8"), ("missed", "<u4"), ("began", "<u4")]
     np.array(rows, layout).tofile(tmp_path / USES_FILE)
     blocks = list(counts_of(tmp_path).page_use(missed))
+    assert [
+        (b.node.tolist(), b.local.tolist()) for b in blocks if b.node is not None and b.local is not None
+    ] == [
+        ([9], [1]),
+        ([7], [0]),
+    ]
+    for block in counts_of(tmp_path, sided=False).page_use(missed):
+        assert block.local is not None and block.local.tolist() == [-1]
     assert [(b.pid, b.addr.tolist(), b.tid.tolist()) for b in blocks] == [
         (10, [0x7FFFFFFFF000], [11]),
         (20, [0x10000], [20]),

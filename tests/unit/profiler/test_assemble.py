@@ -14,6 +14,7 @@ from numaplan.profiler.identity.records import Identity, ProcessRecord, RegionRe
 from numaplan.profiler.recording.assemble import write_trace
 from numaplan.profiler.sample_block import SampleBlock
 from numaplan.profiler.trace.description import describe
+from numaplan.profiler.transfer_block import TransferBlock
 
 START = 1_000_000
 
@@ -58,6 +59,27 @@ IDENTITY = Identity(
     ],
     modules=[],
 )
+
+
+def test_lines_of_a_block_whose_birth_is_told_late_are_its_own(tmp_path: Path) -> None:
+    """As page use has it: a later time is asked where no region was there, and only there."""
+
+    def taken(addr: int, end: int, *late: int) -> TransferBlock:
+        one, alive = np.array([10], np.int32), np.array([START + 10])
+        where = np.array([addr], np.uint64)
+        late_ns = tuple(START + at for at in late)
+        return TransferBlock(
+            10, START, START + end, where, one, alive, one + 1, alive, alive * 0 + end, late_ns
+        )
+
+    born = RegionRecord("p0", 10, "heap", "app+0x30", "", 0x8000, 0x1000, "0", 2, START + 60, -1)
+    identity = Identity(IDENTITY.processes, IDENTITY.threads, [*IDENTITY.regions, born], [])
+    transfers = [taken(0x8000, 50), taken(0x8000, 40, 59), taken(0x8000, 30, 59, 61), taken(0x1000, 20, 61)]
+    recording = Recording(0, START, [block([(5, 10, 10, 0x1000, True)])], transfers=transfers)
+    write_trace(tmp_path / "t.db", Machine.load("1x2"), recording, identity, {}, lambda _what, _share: None)
+    with Trace.open(tmp_path / "t.db") as trace:
+        found = trace.rows("SELECT end_ns, region FROM transfers ORDER BY end_ns DESC")
+    assert found == [(50, -1), (40, -1), (30, 3), (20, 0)]
 
 
 def write(path: Path, blocks: list[SampleBlock]) -> None:

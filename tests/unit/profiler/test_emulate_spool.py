@@ -1,7 +1,6 @@
 """Reading what the emulation plugin leaves, whole or damaged."""
 
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,13 +12,8 @@ from numaplan.common import UsageError
 from numaplan.profiler.backends.emulation import spool as emulate_spool
 from numaplan.profiler.backends.emulation.backend import warnings_of_children
 from numaplan.profiler.backends.emulation.calls import call_blocks
-from numaplan.profiler.backends.emulation.footprint import Scale, footprint_of, scale_of
-from numaplan.profiler.backends.emulation.options import EmulateOptions
+from numaplan.profiler.backends.emulation.footprint import Scale
 from numaplan.profiler.backends.emulation.spool import (
-    HEADER,
-    MAGIC,
-    THREAD_RECORD,
-    VERSION,
     read_process,
     read_processes,
     sample_blocks,
@@ -29,37 +23,10 @@ from numaplan.profiler.identity.records import Identity, ProcessRecord
 from numaplan.profiler.sample_block import SampleBlock
 from numaplan.profiler.trace.schema import LEVEL_CODE, LEVELS
 from tests.support.properties import examples
+from tests.support.spools import write_pairs, write_threads
 
-STRIDE = 512
 SEATS = [(4, 0), (9, 3)]
 STORE = 1 << 62
-
-
-def write_threads(
-    folder: Path,
-    tids: Sequence[int],
-    *,
-    claimed: int | None = None,
-    error: int = 0,
-    stem: str = "emulate-7-100",
-) -> Path:
-    header = np.zeros(1, HEADER)
-    header[0] = (
-        *(MAGIC, VERSION, 7, STRIDE, error, 100, len(tids) if claimed is None else claimed),
-        *(0, 0, 0, 0, 12_288, 0),
-    )
-    records = np.zeros(len(tids), THREAD_RECORD)
-    records["tid"] = tids
-    records["birth"] = range(len(tids))
-    body = b"".join(record.tobytes().ljust(STRIDE, b"\0") for record in records)
-    path = folder / f"{stem}.threads"
-    path.write_bytes(header.tobytes().ljust(4096, b"\0") + body)
-    return path
-
-
-def write_pairs(folder: Path, kind: str, pairs: Sequence[tuple[int, int]], tail: bytes = b"") -> None:
-    data = np.array(pairs, np.uint64).reshape(-1, 2).tobytes() + tail
-    (folder / f"emulate-7-100.{kind}").write_bytes(data)
 
 
 def header(thread: int, time: int) -> tuple[int, int]:
@@ -171,40 +138,6 @@ def test_samples_say_how_far_they_reach(tmp_path: Path) -> None:
         0: ["local_dram", "remote_dram", "l3", "remote_dram"],
         1: ["local_dram", "remote_cache", "l3", "remote_dram"],
     }
-
-
-def test_counters_are_those_of_the_cache_that_stands_for_the_input(tmp_path: Path) -> None:
-    write_threads(tmp_path, [70])
-    (process,) = read_processes(tmp_path)
-    thread = process.threads[0].copy()
-    thread["past"][:, :2] = [[10, 1], [200, 20]]
-    thread["llc_misses_local"], thread["llc_misses_remote"] = 7, 8
-    for chosen, local, remote in ((None, 7, 8), (0, 11, 220), (1, 1, 20)):
-        counts = dict(Scale(True, 1, 2, (1 << 20, 2 << 20), chosen).counts(thread))
-        assert (counts["llc_misses_local"], counts["llc_misses_remote"]) == (local, remote)
-        assert (counts["llc_misses_at_1M"], counts["llc_misses_at_2M"]) == (231, 21)
-    assert [name for name, _ in Scale(False, 0, 0, (), None).counts(thread)] == ["loads", "stores"]
-
-
-@pytest.mark.parametrize(
-    ("stated", "chosen"),
-    [(0, None), (12_288, 2), (1, 2), (16_000, 2), (18_000, 1), (30_000, 1), (1 << 40, 0)],
-)
-def test_the_nearest_cache_stands_for_the_input(tmp_path: Path, stated: int, chosen: int | None) -> None:
-    write_threads(tmp_path, [70])
-    sizes = (1 << 18, 1 << 19, 1 << 20)
-    options = EmulateOptions(True, True, True, 1, (), sizes, stated)
-    scale = scale_of(read_processes(tmp_path), options)
-    assert (scale.footprint, scale.chosen) == (12_288, chosen)
-    assert ("for_llc" in scale.facts()) == (chosen is not None)
-
-
-def test_processes_that_live_together_are_one_footprint(tmp_path: Path) -> None:
-    write_threads(tmp_path, [70])
-    (one,) = read_processes(tmp_path)
-    spans = [(0, 10, 5), (10, 20, 4), (15, 30, 3), (29, 40, 1)]
-    processes = [replace(one, first_ns=0, last_ns=e - s, shift_ns=s, footprint=n) for s, e, n in spans]
-    assert footprint_of(processes) == 7
 
 
 def test_a_filter_leaves_samples_out(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_gaps_are_cut_out_of_samples_and_of_who_lived_when() -> None:
 
 def test_what_was_counted_within_the_spans_stays() -> None:
     one, at, where = np.array([5]), np.array([120, 310]), np.array([4096, 8192], np.uint64)
-    moved = TransferBlock(1, 90, 320, where[:1], one, at[:1], one + 1, at[1:], one)
+    moved = TransferBlock(1, 90, 320, where[:1], one, at[:1], one + 1, at[1:], one, (330,))
     used = PageUseBlock(1, at - 30, at, at - 10, where, one.repeat(2), at, one, one, one)
     recording = Recording(0, 50, [], transfers=[moved], page_use=[used])
     whole = cut(recording, Identity(), [(100, 200), (300, 350)])[0]
@@ -140,7 +140,7 @@ def test_what_was_counted_within_the_spans_stays() -> None:
     found = cut(counted, Identity(), [(100, 200), (300, 350)])[0]
     assert found.transfers is not None and found.page_use is not None
     ((one_moved,), (one_used,)) = (list(found.transfers), list(found.page_use))
-    assert (one_moved.start_ns, one_moved.end_ns) == (0, 120)
+    assert (one_moved.start_ns, one_moved.end_ns, one_moved.late_ns) == (0, 120, (130,))
     assert (one_moved.writer_ns.tolist(), one_moved.reader_ns.tolist()) == ([20], [110])
     assert (one_used.start_ns.tolist(), one_used.end_ns.tolist()) == ([0, 100], [20, 110])
     assert (one_used.first_ns.tolist(), one_used.alive_ns.tolist()) == ([10, 100], [20, 110])

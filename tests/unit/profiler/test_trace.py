@@ -146,7 +146,7 @@ def test_blocks_may_be_used_again_once_they_were_taken(tmp_path: Path) -> None:
     assert found == [(start, 1000) for start in range(5)]
 
 
-@pytest.mark.parametrize("found", ["0", "9", "", "1.0", "one"])
+@pytest.mark.parametrize("found", ["0", "10", "", "1.0", "one"])
 def test_schemas_before_and_after_are_refused(tmp_path: Path, found: str) -> None:
     write_trace(tmp_path / "t.db", 10)
     import duckdb
@@ -229,6 +229,20 @@ def test_a_part_has_only_what_lies_in_it(tmp_path: Path) -> None:
             assert len(part.thread_rows) == 4
         assert trace.sample_count == 5000
         assert trace.duration_ns == 49_991
+
+
+def test_counted_pages_of_an_earlier_trace_are_on_no_known_node(tmp_path: Path) -> None:
+    write_trace(tmp_path / "t.db", 10)
+    import duckdb
+
+    with duckdb.connect(str(tmp_path / "t.db")) as database:
+        database.execute("INSERT INTO page_use VALUES (0, 9, 1, 0, 0, 4096, 5, 6, 0, 1, 1)")
+        for column in ("node", "local"):
+            database.execute(f"ALTER TABLE page_use DROP COLUMN {column}")
+        database.execute("UPDATE meta SET value = '8' WHERE key = 'schema'")
+    with Trace.open(tmp_path / "t.db") as trace, trace.between(0, 9) as part:
+        for one in (trace, part):
+            assert one.rows("SELECT loads, stores, node, local FROM page_use") == [(5, 6, -1, -1)]
 
 
 @pytest.mark.parametrize("version", [3, 4, 5])
