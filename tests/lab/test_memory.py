@@ -13,7 +13,7 @@ from numaplan.lab.guest.job import Job
 from numaplan.lab.runs.configs import PlannedLaunch
 from numaplan.launcher import LIBRARY
 from numaplan.machine import Machine
-from numaplan.mapper import Plan, PlanRegion, RegionKey, Run, Scales
+from numaplan.mapper import Plan, PlanRegion, PlanThread, RegionKey, Run, Scales
 from tests.support.guests import guest_program, said_uncounted
 from tests.support.launching import plan_for
 from tests.support.outside import plan_of_threads
@@ -65,17 +65,21 @@ def folder() -> Path:
 
 @pytest.fixture(scope="module")
 def plan(folder: Path) -> Plan:
-    """Threads on node 1, memory as in PLANNED."""
+    """Threads on node 1, but forked processes on node 0; memory as in PLANNED."""
     found = plan_for([str(folder / "placed")], MACHINE)
-    memory = [region for region in found.memory if region.region.bytes in PLANNED]
+    memory = {region.region: region for region in found.memory if region.region.bytes in PLANNED}
     assert len(memory) == len(PLANNED)
     return msgspec.structs.replace(
         found,
-        threads=tuple(
-            msgspec.structs.replace(thread, node=1, cpus=(2 + number,))
-            for number, thread in enumerate(found.threads)
+        app=msgspec.structs.replace(found.app, threads=len(found.threads) + 1),
+        threads=(
+            *(
+                msgspec.structs.replace(thread, node=1, cpus=(2 + number,))
+                for number, thread in enumerate(found.threads)
+            ),
+            PlanThread(process="p0.1", path="0", thread=-1, node=0, cpus=(0,), load=1.0, program="placed"),
         ),
-        memory=tuple(_placed(region, *PLANNED[region.region.bytes]) for region in memory),
+        memory=tuple(_placed(region, *PLANNED[region.region.bytes]) for region in memory.values()),
     )
 
 
@@ -112,6 +116,9 @@ def test_every_kind_of_memory_is_where_the_plan_has_it(
     assert found["sized"] == [(1, 256), (0, 256), (1, 256)]
     for name in ("main_stack", "thread_stack", "static", "library"):
         assert {node for node, _ in found[name]} - {UNTOUCHED} == {1}, (name, found[name])
+    forked = [parts for name, parts in found.items() if name.startswith("forked_stack_")]
+    assert len(forked) == 16
+    assert {node for parts in forked for node, _ in parts} == {0}, forked
     # A page belongs to the run of its first planned byte; the block begins 16 bytes into its first page.
     split = found["split"]
     assert [node for node, _ in split][:2] == [1, 0] and split[0][1] == 3 * MIB // PAGE + 2

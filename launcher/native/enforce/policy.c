@@ -12,7 +12,7 @@
 
 enum { WORD = 8 * sizeof(unsigned long), MASK_WORDS = (PT_MAX_NODE + 1) / WORD };
 enum { WEIGHTED_INTERLEAVE = 6 /* Linux 6.9 */, SPARE = 32 /* a node keeps this part of its memory */, NODES = 64 };
-enum { STACK_PAGES = 64, PIECES = 256, ENOUGH = 64 /* huge pages to be shared out whole */ };
+enum { STACK_PAGES = 80, PAGES_BELOW = 16, PIECES = 256, ENOUGH = 64 /* huge pages to be shared out whole */ };
 #define HUGE_PAGE ((uintptr_t)2 << 20)
 #define FRESH_NS 100000000ull
 
@@ -164,8 +164,9 @@ int nf_interleave(uintptr_t start, uintptr_t end, const struct pt_run *runs, uin
 
 /* ---- the main thread's stack ---- */
 
-/* What the kernel and the loader put there, before the thread was on its node; later pages come to be there. Above what
- * pthreads call the stack lie the texts of the command line and the environment, the program's own path last.
+/* What the kernel, the loader and we put there, before the thread was on its node; later pages come to be there. What ran
+ * before in a forked child (we did) was deeper in the stack than this, where its program goes next. Above what pthreads
+ * call the stack lie the texts of the command line and the environment, the program's own path last.
  */
 void nf_move_stack(uintptr_t top, int node) {
     void *pages[STACK_PAGES];
@@ -173,7 +174,7 @@ void nf_move_stack(uintptr_t top, int node) {
     size_t page = page_bytes(), count = 0;
     uintptr_t last = (uintptr_t)getauxval(AT_EXECFN);
     if (last > top) top = last;
-    uintptr_t at = (uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)(page - 1);
+    uintptr_t at = ((uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)(page - 1)) - PAGES_BELOW * page;
     for (; at < top && count < STACK_PAGES; at += page) nodes[count] = node, pages[count++] = (void *)at;
     if (count) syscall(SYS_move_pages, 0, count, pages, nodes, status, MPOL_MF_MOVE);
 }

@@ -2,6 +2,7 @@
  *
  *     placed [bytes of `sized`] [only]    only: nothing but that one
  */
+#include <alloca.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -10,9 +11,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, MIB = 1 << 20, HUGE_BYTES = 168 * MIB, THREAD_STACK = 128 * 1024 };
+enum { PAGE = 4096, MIB = 1 << 20, HUGE_BYTES = 168 * MIB, THREAD_STACK = 128 * 1024, FORKS = 16 };
 static char table[MIB];
 
 static int node_of(char *page) {
@@ -93,6 +95,27 @@ static void *in_thread(void *unused) {
     return unused;
 }
 
+/* Below what its parent has used, and where whoever was asked at the fork has been. */
+static void in_child(unsigned number) {
+    char frame[THREAD_STACK], name[32];
+    memset(frame, 1, sizeof frame);
+    snprintf(name, sizeof name, "forked_stack_%u", number);
+    tell(name, frame, frame + sizeof frame);
+    fflush(stdout);
+}
+
+/* From all over a page. */
+static void forks(void) {
+    for (unsigned number = 0; number < FORKS; number++) {
+        volatile char *depth = alloca(PAGE / FORKS);
+        *depth = 1;
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0) in_child(number), _exit(0);
+        waitpid(child, NULL, 0);
+    }
+}
+
 int main(int count, char **words) {
     extern char **environ;
     size_t bytes = count > 1 ? strtoul(words[1], NULL, 10) : 3 * MIB;
@@ -112,5 +135,6 @@ int main(int count, char **words) {
     pthread_create(&thread, NULL, in_thread, NULL);
     pthread_join(thread, NULL);
     free(split);
+    forks();
     return 0;
 }
