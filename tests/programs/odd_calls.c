@@ -2,6 +2,7 @@
  *
  *     odd_calls WAY      ends with 0 and says its name, or with what went wrong
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -124,6 +125,13 @@ static int vforks(void) {
     return ended(child);
 }
 
+static int execs_nothing(void) {
+    char *words[] = {"nothing", NULL};
+    for (uintptr_t path = 0; path < 2; path++)
+        if (execve((const char *)path, words, words + 1) != -1 || errno != EFAULT) return 1;
+    return 0;
+}
+
 int main(int argc, char **argv) {
     static const struct {
         const char *name;
@@ -134,7 +142,8 @@ int main(int argc, char **argv) {
                 {"another_stack", another_stack},
                 {"closes_all", closes_all},
                 {"maps_beside", maps_beside},
-                {"vforks", vforks}};
+                {"vforks", vforks},
+                {"execs_nothing", execs_nothing}};
     volatile long sum = 0;
     for (long i = 0; i < 50000; i++) sum += i;
     for (size_t i = 0; argc == 2 && i < sizeof ways / sizeof *ways; i++)

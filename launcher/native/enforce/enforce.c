@@ -61,7 +61,9 @@ static const struct pt_thread *first_thread(uint64_t process) {
 const uint32_t *nf_cpus_after_exec(const struct np_exec *call, uint32_t *count) {
     char program[NP_PROGRAM] = "";
     bool ranked = false;
-    uint64_t process = loaded ? np_process_after_exec(call->envp, &ranked) : 0;
+    *count = 0;
+    if (!loaded || access(call->path, X_OK)) return NULL; /* it may point to nowhere */
+    uint64_t process = np_process_after_exec(call->envp, &ranked);
     const char *last = strrchr(call->path, '/');
     strncat(program, last ? last + 1 : call->path, sizeof program - 1);
     if (process && !ranked) process = played(process, program);

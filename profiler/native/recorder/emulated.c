@@ -161,6 +161,7 @@ static bool harmed(const struct np_exec *call, const char *preload) {
 size_t np_emulated_room(struct np_exec *call) {
     const char *prefix = prefix_of(call->envp), *own = np_value_of(call->envp, PRELOAD);
     if (!prefix && !harmed(call, own)) return 0;
+    if (prefix && !np_sandboxed() && access(call->path, X_OK)) return 0; /* it may point to nowhere */
     if (!prefix) return (np_count(call->envp) + 1) * sizeof(char *) + sizeof PRELOAD + strlen(own) + 1;
     return sizeof(struct room) + arrays(call) * sizeof(char *) + 2 * strlen(prefix) + (own ? strlen(own) : 0) + 3;
 }

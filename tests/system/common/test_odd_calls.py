@@ -15,7 +15,16 @@ from tests.support.programs import PROGRAMS, compiled
 
 pytestmark = pytest.mark.system
 
-WAYS = ["shares_memory", "shares_files", "watched", "another_stack", "closes_all", "maps_beside", "vforks"]
+WAYS = [
+    "shares_memory",
+    "shares_files",
+    "watched",
+    "another_stack",
+    "closes_all",
+    "maps_beside",
+    "vforks",
+    "execs_nothing",
+]
 
 
 @pytest.fixture(scope="module")
