@@ -70,8 +70,10 @@ fuzz: setup ## new examples of properties, damaged recordings, hostile traces an
 	$(BIN)/python -m tests.fuzz.documents 2000
 	$(BIN)/python -m tests.fuzz.signals 1000
 
-wheel: setup ## build one for every Python, for this kind of processor and systems no older than this one: dist/
+wheel: setup ## build one for every Python, for CC's kind of processor and systems no older than this one: dist/
+	@command -v $(CC) >/dev/null || { echo "wheel: error: there is no $(CC) — install it (Debian: gcc-aarch64-linux-gnu for aarch64), or say make wheel CC=…" >&2; exit 3; }
 	rm -rf build/wheel build/lib* build/bdist*
+	_PYTHON_HOST_PLATFORM="linux-$$($(CC) -dumpmachine | cut -d- -f1)" CC='$(CC)' \
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w build/wheel .
 	PATH="$$PWD/$(BIN):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist build/wheel/*.whl
 

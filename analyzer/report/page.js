@@ -18,7 +18,8 @@ const dark = window.matchMedia("(prefers-color-scheme: dark)");
 const narrow = window.matchMedia("(max-width: 860px)");
 
 async function inflate(text) {
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const letters = atob(text), bytes = new Uint8Array(letters.length);
+  for (let index = 0; index < bytes.length; index++) bytes[index] = letters.charCodeAt(index);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).text();
 }
@@ -121,7 +122,12 @@ async function main() {
   document.head.append(script);
   const places = figures.map((figure) =>
     makeSection(figure, figures.filter((other) => other.shape === figure.shape).length === 1));
-  const drawAll = () => Promise.all(figures.map((figure, index) => draw(figure, places[index])));
+  const drawAll = async () => {
+    for (const [index, figure] of figures.entries()) {
+      await draw(figure, places[index]);
+      await new Promise((shown) => setTimeout(shown)); // each is seen before the next is drawn
+    }
+  };
   await drawAll();
   dark.addEventListener("change", drawAll);
   narrow.addEventListener("change", drawAll);
