@@ -56,14 +56,14 @@ def _few_nodes(situation: Situation) -> Advice | None:
         if not situation.gain(instead):
             return None
         count = sum(len(pool) for pool in task.pools)
-        several = "these nodes" if len(nodes) > 1 else "this node"
+        hold = "these nodes have" if len(nodes) > 1 else "this node has"
         return situation.advice(
             "pool",
             instead,
             task,
             action=f"keep its pool of threads on {len(nodes)} node{'s' * (len(nodes) > 1)}",
             evidence=f"{count} threads do whatever comes next, and {task.running:.0f} run at a time: "
-            f"{several} has cpus for them".replace("nodes has", "nodes have"),
+            f"{hold} cpus for them",
             change=f"numactl --cpunodebind={format_list(nodes)} {situation.command}",
         )
     return None
