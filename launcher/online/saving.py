@@ -18,6 +18,7 @@ from numaplan.mapper import (
     RegionKey,
     Run,
     evaluate,
+    program_of,
 )
 from numaplan.profiler import Identity, RegionRecord, ThreadRecord
 
@@ -94,6 +95,7 @@ def _thread(
         cpus=tuple(sorted(cpus or of_node)),
         load=load,
         process=one.process,
+        program=program_of(one.process, one.path, one.name),
     )
 
 
