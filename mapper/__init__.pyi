@@ -43,7 +43,6 @@ from .plan_file.parts import (
     RegionKey as RegionKey,
     Run as Run,
     Scales as Scales,
-    program_of as program_of,
 )
 from .plan_file.plan import Plan as Plan
 from .planning.options import PlanOptions as PlanOptions

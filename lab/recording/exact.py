@@ -22,9 +22,8 @@ WHO = np.dtype([("task", "<u8"), ("time_ns", "<u8")])
 WHO_FILE, USES_FILE, TRANSFERS_FILE = "exact-who", "exact-uses", "exact-transfers"
 PAGE_SHIFT, REMOTE_SHIFT, NODE_SHIFT = 12, 37, 38  # of an address; in the number of a page the rest
 _PAGE = np.uint64((1 << REMOTE_SHIFT) - 1)
-LATE_NS = tuple(
-    4_000_000 << 2 * n for n in range(4)
-)  # of the host's, by which the guest's clock may be wrong
+# Of the host's, by which the guest's clock may be wrong.
+LATE_NS = tuple(4_000_000 << 2 * n for n in range(4))
 _NOBODY = -1
 
 Ints = NDArray[np.int64]

@@ -18,7 +18,6 @@ from numaplan.mapper import (
     RegionKey,
     Run,
     evaluate,
-    program_of,
 )
 from numaplan.profiler import Identity, RegionRecord, ThreadRecord
 
@@ -95,7 +94,6 @@ def _thread(
         cpus=tuple(sorted(cpus or of_node)),
         load=load,
         process=one.process,
-        program=program_of(one.process, one.path, one.name),
     )
 
 

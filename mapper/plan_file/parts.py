@@ -80,11 +80,6 @@ class PlanThread(msgspec.Struct, frozen=True, kw_only=True):
     program: str | msgspec.UnsetType = msgspec.UNSET
 
 
-def program_of(process: str, path: str, name: str) -> str | msgspec.UnsetType:
-    """`program` of a thread with this name: of child processes, whose numbers may differ in the next run."""
-    return name or msgspec.UNSET if path == "0" and "." in process else msgspec.UNSET
-
-
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes [offset, offset + bytes) of a region belong on `node`."""
 

@@ -9,7 +9,7 @@ import numpy as np
 from numaplan.common import version
 from numaplan.machine import Machine
 
-from ..plan_file.parts import AtInput, PlanMachine, PlanRegion, PlanThread, Predicted, program_of
+from ..plan_file.parts import AtInput, PlanMachine, PlanRegion, PlanThread, Predicted
 from ..plan_file.plan import Plan
 from ..plan_file.scaling import ScalingFacts, scaling_of
 from ..scaling.regions import with_scales
@@ -55,7 +55,7 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
             cpus=found.cpus[at],
             load=float(f"{load:.9g}"),
             pool=(found.pools[at] if found.pools else 0) or msgspec.UNSET,
-            program=program_of(process, path, workload.names[i] if workload.names else ""),
+            program=_program(workload, i),
         )
         for i, ((process, path), load, at) in enumerate(
             zip(workload.threads, loads, lane.tolist(), strict=True)
@@ -86,6 +86,13 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
     )
     said = workload.notes if task.timed else (*workload.notes, *workload.not_balanced)
     return Planned(plan, (*said, *found.notes), found.larger)
+
+
+def _program(workload: Workload, thread: int) -> str | msgspec.UnsetType:
+    """What a child process ran, of its first thread: its number may be another in the next run."""
+    process, path = workload.threads[thread]
+    named = workload.names and path == "0" and "." in process
+    return workload.names[thread] or msgspec.UNSET if named else msgspec.UNSET
 
 
 def _scaling(

@@ -64,7 +64,7 @@ def set_up(renew: bool, from_source: bool, say: Callable[[str], None]) -> list[s
             if folder.exists():
                 folder.rename(work / "old")
             prepared.rename(folder)
-            return fetched(architecture)
+            return with_interface(fetched(architecture))
     what = "; ".join(dict.fromkeys(reason.what for reason in reasons))
     raise MachineLacksError(what, f"{reasons[-1].hint}, or {bring}" if reasons[-1].hint else bring)
 

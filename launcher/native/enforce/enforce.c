@@ -16,7 +16,7 @@ struct placed { /* where a planned region is in this process, by its number in t
     size_t bytes;
 };
 
-enum { LOG_BYTES = 32 << 20, NP_PROGRAM = 16 };
+enum { LOG_BYTES = 32 << 20, PROGRAM_BYTES = 16 };
 
 static struct pt_table table;
 static bool loaded, next_touch_here;
@@ -41,7 +41,7 @@ static uint64_t played(uint64_t name, const char *program) {
  * go by the name that the kernel has of them, which is cut.
  */
 static uint64_t process_hash(void) {
-    static char program[NP_PROGRAM];
+    static char program[PROGRAM_BYTES];
     static const struct np_entry *known;
     struct np_entry *own = np_process();
     if (!own) return 0;
@@ -59,7 +59,7 @@ static const struct pt_thread *first_thread(uint64_t process) {
 }
 
 const uint32_t *nf_cpus_after_exec(const struct np_exec *call, uint32_t *count) {
-    char program[NP_PROGRAM] = "";
+    char program[PROGRAM_BYTES] = "";
     bool ranked = false;
     *count = 0;
     if (!loaded || access(call->path, X_OK)) return NULL; /* it may point to nowhere */
