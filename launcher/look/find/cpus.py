@@ -208,16 +208,30 @@ def siblings_doubled(view: View) -> Iterator[Finding]:
             cure.append(f"taskset -cp {usable[0]} {thread.thread.tid}")
     if not cure:
         return
+    cores = "1 core runs" if len(pairs) == 1 else f"{len(pairs)} cores run"
     yield Finding(
         name="siblings-doubled",
-        what=f"{len(pairs)} core{'s' * (len(pairs) != 1)} run two busy threads each, {len(idle)} idle",
+        what=f"{cores} two busy threads each, {len(idle)} idle",
         evidence=tuple(
             f"{cpus(one.thread.cpu for one in threads)} are one core: threads "
             + ", ".join(str(one.thread.tid) for one in threads)
+            + f" {_at_once(threads)}"
             for threads in pairs[:5]
         ),
-        cost="two threads on one core may each run at 50 to 70 % of their speed",
+        cost="while both run, each may have 50 to 70 % of the speed that it has alone on a core",
         cure=tuple(cure),
         pids=tuple(sorted({one.pid for one in moved})),
-        weight=0.3 * len(moved),
+        weight=sum(0.3 * (len(threads) - 1) * _together(threads)[1] for threads in pairs),
     )
+
+
+def _together(threads: list[BusyThread]) -> tuple[float, float]:
+    """The least and the greatest share of the time in which several of these threads can have run."""
+    ran = sorted(min(1.0, one.ran) for one in threads)
+    return max(0.0, sum(ran) - 1) / (len(ran) - 1), min(1.0, sum(ran[:-1]))
+
+
+def _at_once(threads: list[BusyThread]) -> str:
+    """How much of the time more than one of a core's threads ran, as the kernel counted what each ran."""
+    least, most = map(percent, _together(threads))
+    return f"run at once {least if least == most else f'{least} to {most}'} of the time (measured)"

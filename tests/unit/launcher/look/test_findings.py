@@ -30,8 +30,21 @@ def test_siblings_doubled_while_a_core_idles() -> None:
     threads = [thread(11, 0, cpus=[0]), thread(12, 4, cpus=[4])]
     (finding,) = found(view(SIBLINGS, process(10, threads, {0: 8})))
     assert (finding.name, finding.cure) == ("siblings-doubled", ("taskset -cp 1 12",))
+    assert finding.evidence == (
+        "cpus 0,4 are one core: threads 11, 12 run at once 100 % of the time (measured)",
+    )
+    assert not finding.measured and "may" in finding.cost  # no counter tells what that takes of their speed
     every = [thread(20 + cpu, cpu, cpus=[cpu]) for cpu in range(8)]
     assert not names(view(SIBLINGS, process(10, every, {0: 8, 1: 8})))
+
+
+def test_siblings_that_take_turns_matter_less() -> None:
+    both = [thread(11, 0, cpus=[0], ran=0.7), thread(12, 4, cpus=[4], ran=0.4)]
+    (finding,) = found(view(SIBLINGS, process(10, both, {0: 8})))
+    assert finding.evidence[0].endswith("run at once 10 % to 40 % of the time (measured)")
+    always = [thread(11, 0, cpus=[0]), thread(12, 4, cpus=[4])]
+    (other,) = found(view(SIBLINGS, process(10, always, {0: 8})))
+    assert finding.weight < other.weight
 
 
 def test_memory_without_cpus_though_there_is_room() -> None:
