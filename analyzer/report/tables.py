@@ -35,7 +35,14 @@ def key_figures(analysis: Analysis, meta: dict[str, str], view: PlanView | None)
             named = "of that within processes"
         figures.append((named, f"{predicted['remote_share']:.1%}", against))
         if predicted.get("local_share", -1) >= 0:
-            figures.append(("local memory accesses", f"{predicted['local_share']:.1%}", "with the plan"))
+            today = predicted.get("today") or {}
+            known = "counted" if today.get("counted") else "expected"
+            without = (
+                f", {today['local_share']:.1%} without ({known})" if today.get("local_share", -1) >= 0 else ""
+            )
+            figures.append(
+                ("local memory accesses", f"{predicted['local_share']:.1%}", f"with the plan{without}")
+            )
     return "".join(
         f"<div><dt>{in_page(name)}</dt><dd>{in_page(value)}<small>{in_page(more)}</small></dd></div>"
         for name, value, more in figures

@@ -21,6 +21,7 @@ class CompareCommand(WorkloadCommand, frozen=True):
 
     def run(self) -> None:
         from ..planning.compare import chosen_methods, compare, to_document
+        from ..planning.task import made_on
 
         chosen_methods(self.methods)  # known, before a large trace is read
         workload, target = self.read_with_machine(
@@ -34,3 +35,5 @@ class CompareCommand(WorkloadCommand, frozen=True):
         from .draw import show_comparison
 
         show_comparison(rows)
+        if workload.counted and made_on(workload, target):
+            print(f"as it was recorded {workload.counted.accesses:.1%} of accesses were local (counted)")

@@ -188,7 +188,8 @@ class CurrentPlacement(msgspec.Struct, frozen=True, kw_only=True):
 
     threads: `recorded` as the recording saw them, `compact` in order of creation where it does not say,
     `kernel` (objective `time`) dealt to the nodes and then moved about; pages are where they were touched
-    first. local_share, memory_share, latency_ns, serving_ns, node_shares, cost: as in Predicted.
+    first. local_share, memory_share, latency_ns, serving_ns, node_shares, cost: as in Predicted. counted:
+    whether the two shares are what was counted as the program was recorded, on this machine.
     """
 
     threads: str
@@ -198,6 +199,7 @@ class CurrentPlacement(msgspec.Struct, frozen=True, kw_only=True):
     serving_ns: float = -1.0
     memory_share: float = -1.0
     cost: float = -1.0
+    counted: bool = False
 
 
 class Predicted(Metrics, frozen=True, kw_only=True):

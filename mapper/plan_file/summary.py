@@ -182,7 +182,9 @@ def _change(predicted: Predicted, placed: str) -> list[str]:
         against = f"   (today {today.local_share:.1%})" if today and today.local_share >= 0 else ""
         lines.append(f"local memory accesses {predicted.local_share:7.1%}{against}   {placed}")
     if today is not None:
-        lines.append(f"today: threads {_TODAY[today.threads]}, pages where they are first touched")
+        supposed = f"threads {_TODAY[today.threads]}, pages where they are first touched"
+        known = "what is local was counted as it was recorded; waiting with " if today.counted else ""
+        lines.append(f"today: {known}{supposed}")
     elif predicted.local_share >= 0:
         lines.append("today's share is not known: the samples do not show who touches pages first")
     return lines

@@ -22,7 +22,7 @@ from ..workload.workload import Workload
 from .by_threads import place_for_threads
 from .by_time import place_for_time
 from .options import PlanOptions
-from .predict import with_caches, with_small_blocks, with_touched
+from .predict import with_caches, with_counted, with_small_blocks, with_touched
 from .task import PlanTask, usual_objective
 
 SCHEMA = "numaplan/planned/1"
@@ -62,6 +62,7 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
         )
     )
     predicted = msgspec.structs.replace(found.predicted, apart=workload.apart)
+    predicted = with_counted(predicted, workload, machine)
     if not found.alone:
         predicted = with_caches(predicted, task.workload.comm, found.cpus, task.usable, machine)
     if workload.pages and not found.alone and not found.pools:  # what has no node has nothing to say of that

@@ -19,6 +19,8 @@ from ..threads.methods import find_method
 from ..threads.phases import phase_imbalance
 from ..threads.problem import Floats, Nodes, Problem, cpu_distances, new_problem
 from ..threads.sparse import SparseMatrix
+from ..workload.workload import Workload
+from .task import made_on
 
 BASELINES = ("compact", "scatter")
 LINE = 64  # bytes
@@ -82,6 +84,18 @@ def with_memory(
         today=today,
         serving_ns=serving_time(pages.traffic, machine),
     )
+
+
+def with_counted(predicted: Predicted, workload: Workload, machine: Machine) -> Predicted:
+    """The same with what was local as the program was recorded, where that was counted on this machine."""
+    found, today = workload.counted, predicted.today
+    if found is None or today is None or not made_on(workload, machine):
+        return predicted
+    memory = found.memory if found.memory >= 0 else today.memory_share
+    counted = msgspec.structs.replace(
+        today, local_share=found.accesses, memory_share=memory, node_shares=(), counted=True
+    )
+    return msgspec.structs.replace(predicted, today=counted)
 
 
 def with_small_blocks(predicted: Predicted, stats: PageCounts, nodes: Sequence[int]) -> Predicted:

@@ -32,12 +32,9 @@ class PlanTask:
     @property
     def seen_on(self) -> tuple[int, ...]:
         """Node of each thread in the recording, where that was made on this machine and it has several."""
-        workload, machine = self.workload, self.machine
-        if workload.machine is None or len(machine.cpu_nodes) < 2:
-            return ()
-        known = {node.id for node in machine.nodes}
-        here = workload.machine.fingerprint == machine.fingerprint and set(workload.seen_on) <= known
-        return workload.seen_on if here else ()
+        known = {node.id for node in self.machine.nodes}
+        here = made_on(self.workload, self.machine) and set(self.workload.seen_on) <= known
+        return self.workload.seen_on if here else ()
 
 
 @dataclass(frozen=True)
@@ -58,6 +55,12 @@ class Placed:
 def has_use(workload: Workload) -> bool:
     """Whether a workload is of traces that tell of memory and of what threads use."""
     return workload.pages is not None and workload.use is not None
+
+
+def made_on(workload: Workload, machine: Machine) -> bool:
+    """Whether a workload was recorded on this machine, and it has several nodes."""
+    there = workload.machine
+    return there is not None and len(machine.cpu_nodes) > 1 and there.fingerprint == machine.fingerprint
 
 
 def usual_objective(workload: Workload, wanted: str) -> str:

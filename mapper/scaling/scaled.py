@@ -121,7 +121,9 @@ def _check(paths: Sequence[Path], threads: int) -> None:
 
 def _of_a_larger_input(workload: Workload) -> Workload:
     """With what reaches memory of the largest input that the recording tells of: caches hold a small one."""
-    return replace(workload, pages=workload.larger[-1].pages, larger=()) if workload.larger else workload
+    if not workload.larger:
+        return workload
+    return replace(workload, pages=workload.larger[-1].pages, larger=(), counted=None)
 
 
 def _by_lane(workload: Workload) -> Workload:

@@ -127,6 +127,7 @@ def opened_workload(
         names=tuple(row.name for row in trace.thread_rows),
         use=thread_use(trace, samples, analysis, counted=part == WHOLE),
         lives=tuple((row.start_ns, row.end_ns) for row in trace.thread_rows),
+        counted=analysis.local,
     )
     return TraceWorkload(found, analysis, crowded)
 

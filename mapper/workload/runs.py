@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import replace
 
-from numaplan.analyzer import PageCounts
+from numaplan.analyzer import LocalShares, PageCounts
 from numaplan.common import UsageError
 from numaplan.profiler import Trace
 
@@ -150,8 +150,20 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
         use=merged_use(uses, threads, merged),
         apart=set().union(*seen) not in seen,
         sizes=tuple(sizes),
+        counted=_counted(analyses) if compared else None,
     )
     return with_messages(joined, messages.result())
+
+
+def _counted(analyses: Sequence["Analysis"]) -> LocalShares | None:
+    """The mean over runs of one program; None where one of them was not counted."""
+    found = [analysis.local for analysis in analyses if analysis.local is not None]
+    if len(found) < len(analyses):
+        return None
+    memory = [one.memory for one in found]
+    return LocalShares(
+        float(np.mean([one.accesses for one in found])), float(np.mean(memory)) if min(memory) >= 0 else -1.0
+    )
 
 
 def _elsewhere(first: Workload, trace: Trace, path: Path) -> list[str]:

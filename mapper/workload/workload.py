@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from numaplan.analyzer import PageCounts
+from numaplan.analyzer import LocalShares, PageCounts
 from numaplan.common import UsageError
 from numaplan.machine import Machine
 
@@ -33,7 +33,7 @@ class Workload(msgspec.Struct, frozen=True):
     apart: whether processes were recorded apart, so that nobody saw what they exchange;
     sizes: the pages of further runs in which some regions have other sizes;
     larger: what would reach memory with larger inputs; not_balanced: what to say of load that nobody can
-    share, where loads are balanced."""
+    share, where loads are balanced; counted: how much was local as the program ran."""
 
     threads: Sequence[tuple[str, str]]
     comm: Floats | SparseMatrix
@@ -58,6 +58,7 @@ class Workload(msgspec.Struct, frozen=True):
     unordered: bool = False
     apart: bool = False
     sizes: tuple[PageCounts, ...] = ()
+    counted: LocalShares | None = None
 
     @property
     def app(self) -> PlanApp:

@@ -2,15 +2,18 @@
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from msgspec import UNSET
 
+from numaplan.analyzer.report.page import write_report
 from numaplan.common import UsageError
-from numaplan.mapper import PlanOptions, make_plan
+from numaplan.mapper import Plan, PlanOptions, make_plan
+from numaplan.mapper.commands.compare import CompareCommand
 from numaplan.mapper.plan_file.summary import summary
 from numaplan.mapper.workload.runs import workload_of_traces
-from numaplan.profiler import EVENT_CODE, Machine
+from numaplan.profiler import EVENT_CODE, Machine, Trace
 from tests.support.traces import write_trace
 
 THREADS = 8
@@ -28,10 +31,13 @@ def record(
     cpus: list[int] | None = None,
     halves: bool = False,
     machine: str = "4x2",
+    local: int = -1,
 ) -> Path:
     """Roles 2k and 2k+1 share a page each and hardly anything else; roles[i]: what thread i does.
 
-    halves: the first half of the run is made by roles 0..3 alone, the second by the others.
+    halves: the first half of the run is made by roles 0..3 alone, the second by the others; local: of 1000
+    counted accesses of each thread to its page, those that were local (-1: none was counted), and half as
+    many of the 100 that reached memory.
     """
     rng = np.random.default_rng(seed)
     count = 40_000
@@ -58,7 +64,14 @@ def record(
     names = ["0", *(f"0.{number}" for number in range(1, THREADS))]
     threads = [(i, process, name, i, 1, "t", 0, -1) for i, name in enumerate(names)]
     regions = [(0, process, "heap", "app+0x1", build, START, 4 * PAGE, 0, 1, 0, -1)]
-    return write_trace(path, samples, threads, regions, {"period": 100, "build_id": build}, machine)
+    counted = [
+        (0, 10**9, i, i, 0, START + doing[i] // 2 * PAGE, *counts, 0, near)
+        for i in range(THREADS)
+        for near, counts in ((1, (local, 0, local // 20)), (0, (0, 1000 - local, 100 - local // 20)))
+    ]
+    meta = {"period": 100, "build_id": build}
+    rows = [tuple(map(int, row)) for row in counted] if local >= 0 else None
+    return write_trace(path, samples, threads, regions, meta, machine, page_use=rows)
 
 
 def test_runs_that_agree_are_averaged_and_said_to_be_stable(tmp_path: Path) -> None:
@@ -156,6 +169,38 @@ def test_today_is_where_threads_were_recorded(tmp_path: Path) -> None:
     assert elsewhere.today is not None and elsewhere.today.threads == "kernel"
     unknown = workload_of_traces([record(tmp_path / "b.db")])
     assert unknown.seen_on == ()
+
+
+@pytest.mark.parametrize("objective", ["time", "balanced"])
+def test_today_is_what_was_counted_as_it_was_recorded(tmp_path: Path, objective: str) -> None:
+    """On the machine that it was recorded on, and nowhere else; of runs that agree their mean."""
+    paths = [record(tmp_path / f"{local}.db", seed=local, local=local) for local in (600, 800)]
+    options = PlanOptions(objective=objective)
+    for several, accesses, memory in ((paths[:1], 0.6, 0.3), (paths, 0.7, 0.35)):
+        plan = make_plan(workload_of_traces(several), Machine.load("4x2"), options).plan
+        today = plan.predicted.today
+        assert today is not None and today.counted
+        assert (today.local_share, today.memory_share) == pytest.approx((accesses, memory))
+        assert f"(today {accesses:.1%})" in "".join(summary(plan))
+        assert any(line.startswith("today: what is local was counted") for line in summary(plan))
+        assert Plan.from_json(plan.to_json()).predicted.today == today
+    elsewhere = make_plan(workload_of_traces(paths), Machine.load("2x4"), options).plan
+    not_counted = workload_of_traces([paths[0], record(tmp_path / "sampled.db")])
+    for plan in (elsewhere, make_plan(not_counted, Machine.load("4x2"), options).plan):
+        assert plan.predicted.today is not None and not plan.predicted.today.counted
+        assert "counted" not in "".join(summary(plan))
+
+
+def test_comparison_and_page_say_what_was_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, page = record(tmp_path / "a.db", local=600), tmp_path / "page.html"
+    CompareCommand(trace=path, machine="4x2", methods="compact", objective="time").run()
+    assert "as it was recorded 60.0% of accesses were local (counted)" in capsys.readouterr().out
+    CompareCommand(trace=path, machine="2x4", methods="compact", objective="time").run()
+    assert "counted" not in capsys.readouterr().out
+    plan = make_plan(workload_of_traces([path]), Machine.load("4x2"), PlanOptions()).plan
+    with Trace.open(path) as trace:
+        write_report(trace, page, plan=msgspec.to_builtins(plan))
+    assert "with the plan, 60.0% without (counted)" in page.read_text()
 
 
 def test_every_phase_is_balanced_from_a_trace(tmp_path: Path) -> None:
