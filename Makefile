@@ -8,7 +8,9 @@ PYTHON ?= $(shell for p in /usr/bin/python3 python3 python3.13 python3.12 python
 NATIVE := $(wildcard */native/*/*.c */native/*/*.h)
 PROGRAMS := $(wildcard $(addsuffix /*.[ch],examples benchmarks benchmarks/programs/sources tests/programs tests/programs/*) tests/programs/*/*.cpp benchmarks/programs/sources/*.cpp)
 PYTEST := $(BIN)/python -m pytest
-PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
+# One worker more than there are cpus: many tests wait, for a program's end or for a guest's boot.
+WORKERS := $(shell expr $$(nproc) + 1)
+PARALLEL := --numprocesses $(WORKERS) --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup links packages demo test test-systems test-oldest lint bench fuzz wheel lock clean

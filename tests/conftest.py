@@ -9,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+# Of the lab: what boots guests of its own only.
+OWN_GUESTS = ("test_cluster.py", "test_caches.py", "test_dead_guest.py", "test_recording.py")
 # No test asserts a time: a property's examples have no deadline. `make test` tries the same ones every time,
 # `make fuzz` draws new ones, and many.
 UNTIMED = {
@@ -24,13 +26,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in a background job; pr
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """A file's tests go to one worker, which builds once what they share; so do all that boot guests."""
+    """A file's tests go to one worker, which builds once what they share; so do all that share guests."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
-            return "lab" if file.startswith("tests/lab/") else file
+            return "lab" if file.startswith("tests/lab/") and not file.endswith(OWN_GUESTS) else file
 
     return ByFile(config, log)
 

@@ -44,11 +44,12 @@ def test_touched_pages_wait_for_few_others(two_nodes: SharedGuest) -> None:
 
 def test_marked_memory_is_right_while_it_moves(four_nodes: SharedGuest) -> None:
     program = guest_program("next_touch", "-O1")
-    names = ("threads", "chain", "signals", "forks", "mappings", "calls")
-    script = "; ".join(f"LD_PRELOAD={LIBRARY} {program} {name}" for name in names)
+    # Fewer pages of those that are fought for: each still moves many times, and more threads meet on one.
+    tests = ("threads 16", "chain", "signals", "forks 16", "mappings", "calls")
+    script = "; ".join(f"LD_PRELOAD={LIBRARY} {program} {test}" for test in tests)
     said, _ = in_lab(four_nodes, script)
-    for name in names:
-        assert f"{name}: 0 wrong" in said, said
+    for test in tests:
+        assert f"{test.split()[0]}: 0 wrong" in said, said
 
 
 def test_a_plan_that_says_next_touch(four_nodes: SharedGuest, tmp_path: Path) -> None:

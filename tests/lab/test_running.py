@@ -159,8 +159,8 @@ def test_interrupted_it_takes_its_guest_along(lab: Path, number: signal.Signals)
 def test_two_labs_at_once(lab: Path, two_nodes: SharedGuest) -> None:
     words = [lab / "nlab", "run", "-m", "2x1", "--", "echo", "a"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as other:
-        while other.poll() is None:
-            assert two_nodes.said("echo", "b")[0] == "b\n"
+        while other.poll() is None:  # something runs here all the while, and takes little
+            assert two_nodes.said("sh", "-c", "echo b; sleep 1")[0] == "b\n"
         assert other.communicate()[0] == b"a\n"
 
 

@@ -5,7 +5,9 @@
  * Thread t writes its own block and its partner's: in the first part t and t + threads/2, in the second t and its
  * neighbour (t xor 1). The main thread makes all blocks, so that they lie on its node. Threads are
  * together when each runs on the node where all pages of both of its blocks are; when they are found so some times in
- * a row, the part takes as many rounds again and ends. Ends with 0 after both parts, with 3 when it has waited in vain. With 0 seconds it only ends when it is told to, by SIGTERM.
+ * a row, the part takes as many rounds again and ends. Ends with 0 after both parts, with 3 when it has waited in vain.
+ * With 0 seconds it only ends when it is told to, by SIGTERM, and rests after each look: what it is observed by needs
+ * the processors more than it does.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -54,6 +56,7 @@ static void part(char *own, char *partner) {
         use(own);
         use(partner);
         if (round % LOOK) continue;
+        if (!longest) usleep(100000);
         unsigned cpu, node;
         syscall(SYS_getcpu, &cpu, &node, NULL);
         if (!ends && !(has_all((int)node, own) && has_all((int)node, partner)))
