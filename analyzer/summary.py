@@ -140,9 +140,10 @@ def _memory(analysis: Analysis, regions: Sequence[RegionUse]) -> list[str]:
     sentences = []
     shared = max(regions, key=lambda region: region.samples * region.shared_writes)
     if shared.sharers > 1 and shared.shared_writes > 0:
+        told = shared.source is not None  # which tells the size, too
         sentences.append(
-            f"most write-shared accesses are in {shared.title} ({shared.bytes / 1024:,.0f} KiB, "
-            f"{shared.sharers} threads)"
+            f"most write-shared accesses are in {shared.title} "
+            f"({'' if told else f'{shared.bytes / 1024:,.0f} KiB, '}{shared.sharers} threads)"
         )
     foreign = np.array([use.samples * use.foreign_first for use in regions])
     if foreign.sum() > 0.1 * total:

@@ -40,6 +40,7 @@ from .backends.emulation.word import SharedWord as SharedWord
 from .backends.live_line import Rate as Rate, live_line as live_line
 from .backends.part import RecordedPart as RecordedPart, Switch as Switch
 from .backends.perf.faults import hint_faults_live as hint_faults_live
+from .debug.choosing import LIBRARY_FOLDERS as LIBRARY_FOLDERS, LIBRARY_PARTS as LIBRARY_PARTS
 from .export.formats import write_perfetto as write_perfetto
 from .identity.control import read_control as read_control
 from .identity.elf import ElfFacts as ElfFacts, elf_facts as elf_facts
@@ -70,6 +71,7 @@ from .sampling.samples import (
     Sampler as Sampler,
     no_samples as no_samples,
 )
+from .trace.function_names import short_function as short_function
 from .trace.reader import Trace as Trace
 from .trace.rows import RegionKey as RegionKey, SourceName as SourceName
 from .trace.schema import (

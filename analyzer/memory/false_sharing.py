@@ -9,6 +9,7 @@ import numpy as np
 from numaplan.profiler import Trace
 
 from .field_names import used_fields
+from .line_writers import written_by
 from .page_counts import DATA_KINDS
 
 LINE = 64
@@ -30,6 +31,7 @@ class FalseSharing:
 
     lines: more than one where lines with few samples each were judged together; offset is then the first's.
     fields: the variables and fields of structs that the first is used for, as far as they are known.
+    code: where no fields are known, the lines of code that write the first.
     """
 
     region: int
@@ -39,12 +41,15 @@ class FalseSharing:
     writes: int
     lines: int = 1
     fields: Sequence[str] = ()
+    code: Sequence[str] = ()
 
     @property
     def place(self) -> str:
         """Where the first line is, as people read it."""
-        more = ", …" if len(self.fields) > _MOST_SHOWN else ""
-        return ", ".join(self.fields[:_MOST_SHOWN]) + more if self.fields else f"offset {self.offset:,}"
+        if self.fields:
+            return ", ".join(self.fields[:_MOST_SHOWN]) + (", …" if len(self.fields) > _MOST_SHOWN else "")
+        at = f"offset {max(self.offset, 0):,}"
+        return f"{at} (written at {' and '.join(self.code)})" if self.code else at
 
 
 def false_sharing(trace: Trace) -> list[FalseSharing]:
@@ -62,7 +67,12 @@ def false_sharing(trace: Trace) -> list[FalseSharing]:
     ]
     lines = sorted(found + pooled, key=lambda line: (-line.samples, line.region, line.offset))[:MOST_LINES]
     fields = used_fields(trace, [(line.region, line.offset) for line in lines], LINE)
-    return [replace(line, fields=names) for line, names in zip(lines, fields, strict=True)]
+    lines = [replace(line, fields=names) for line, names in zip(lines, fields, strict=True)]
+    bare = [number for number, line in enumerate(lines) if not line.fields]
+    code = written_by(trace, [(lines[number].region, lines[number].offset) for number in bare], LINE)
+    for number, names in zip(bare, code, strict=True):
+        lines[number] = replace(lines[number], code=names)
+    return lines
 
 
 def _single(trace: Trace) -> list[FalseSharing]:

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from numaplan.profiler import Trace
+from numaplan.profiler import Trace, short_function
+
+from .own_code import call_of, own_code
 
 LINE = 64
 PAGE = 4096
@@ -37,7 +39,7 @@ class LineCost:
         """As people read it: `stencil.c:42 in main`."""
         if not self.path:
             return "code of which no line is known"
-        inside = f" in {self.function}" if self.function else ""
+        inside = f" in {short_function(self.function)}" if self.function else ""
         return f"{self.path.rpartition('/')[2]}:{self.line}{inside}"
 
     def add(self, region: int, counts: Counts) -> None:
@@ -69,7 +71,7 @@ def _order(cost: LineCost) -> tuple[int, int, str, int]:
 
 
 def _query(trace: Trace) -> str:
-    """Samples by line and region.
+    """Samples by line and region. What a library does counts for the line of the program that called it.
 
     A sample takes a line from another thread if that wrote it last, and since this thread's own last access.
     """
@@ -81,8 +83,10 @@ def _query(trace: Trace) -> str:
         else "SELECT process, page, arg_min(thread, time_ns) AS toucher FROM accesses GROUP BY ALL"
     )
     return f"""
-        WITH accesses AS (
-            SELECT t.process AS process, s.thread AS thread, s.ip AS ip, s.region AS region,
+        WITH RECURSIVE {own_code(trace)},
+        accesses AS (
+            SELECT t.process AS process, s.thread AS thread, s.ip AS ip, {call_of(trace)} AS call,
+                   s.region AS region,
                    s.addr // {LINE} AS line, s.addr // {PAGE} AS page, s.time_ns AS time_ns,
                    s.is_write AS is_write, s.level::VARCHAR AS level, s.event::VARCHAR AS event
             FROM samples s JOIN threads t ON s.thread = t.thread WHERE s.event::VARCHAR IN {_KINDS}),
@@ -91,7 +95,7 @@ def _query(trace: Trace) -> str:
             SELECT process, line FROM accesses GROUP BY ALL
             HAVING min(thread) <> max(thread) AND bool_or(is_write)),
         moves AS (
-            SELECT process, ip, region, thread,
+            SELECT process, ip, call, region, thread,
                    last_value(CASE WHEN is_write THEN thread END IGNORE NULLS) OVER before AS writer,
                    last_value(CASE WHEN is_write THEN time_ns END IGNORE NULLS) OVER before AS written,
                    lag(time_ns) OVER (PARTITION BY process, line, thread ORDER BY time_ns) AS own
@@ -99,17 +103,21 @@ def _query(trace: Trace) -> str:
             WINDOW before AS (PARTITION BY process, line ORDER BY time_ns
                               ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)),
         taken AS (
-            SELECT process, ip, region, count(*) AS transfers FROM moves
+            SELECT process, ip, call, region, count(*) AS transfers FROM moves
             WHERE writer <> thread AND (own IS NULL OR own <= written) GROUP BY ALL),
         used AS (
-            SELECT process, ip, region, count(*) AS samples, count(*) FILTER (is_write) AS writes,
+            SELECT process, ip, call, region, count(*) AS samples, count(*) FILTER (is_write) AS writes,
                    count(*) FILTER (level IN {_MISSED} OR event LIKE 'llc_miss%') AS missed,
                    count(*) FILTER (level IN {_FAR} OR event = 'llc_miss_remote') AS remote,
                    count(*) FILTER (toucher <> thread) AS away
             FROM accesses LEFT JOIN firsts USING (process, page) GROUP BY ALL)
-        SELECT coalesce(c.path, ''), coalesce(c.line, 0), coalesce(c.function, ''), u.region,
+        SELECT coalesce(o.path, a.path, c.path, ''), coalesce(o.line, a.line, c.line, 0),
+               coalesce(o.function, a.function, c.function, ''), u.region,
                sum(samples)::BIGINT, sum(writes)::BIGINT, sum(missed)::BIGINT, sum(remote)::BIGINT,
                sum(away)::BIGINT, coalesce(sum(transfers), 0)::BIGINT
-        FROM used u LEFT JOIN taken k ON u.process = k.process AND u.ip = k.ip AND u.region = k.region
+        FROM used u LEFT JOIN taken k ON u.process = k.process AND u.ip = k.ip AND u.call = k.call
+                                         AND u.region = k.region
+             LEFT JOIN own_code o ON u.process = o.process AND u.ip = o.ip
+             LEFT JOIN callers a ON u.call = a.call
              LEFT JOIN code c ON u.process = c.process AND u.ip = c.ip
         GROUP BY ALL ORDER BY ALL"""

@@ -101,8 +101,8 @@ def lines_table(lines: Sequence[FalseSharing], regions: Sequence[RegionUse], ana
     rows = [
         [
             titles.get(line.region, "a region"),
-            f"{line.offset:,}",
-            ", ".join(line.fields),
+            f"{max(line.offset, 0):,}",
+            ", ".join(line.fields) or " and ".join(f"written at {code}" for code in line.code),
             str(line.lines),
             in_count(line.samples),
             in_count(line.writes),

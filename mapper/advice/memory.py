@@ -1,6 +1,7 @@
 """Regions that the wrong thread touches first: initialise them in parallel, or spread them over the nodes."""
 
 from collections.abc import Sequence
+from pathlib import PurePath
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from ..planning.unplanned import alone, in_order
 from .binding import BOUND
 from .changed_touch import touched_by_users
 from .first_writes import first_write
+from .own_lines import FORTRAN
 from .situation import Situation, by_place, gained, made_at, short_name
 
 MOST = 0.5
@@ -60,13 +62,15 @@ def _initialised(situation: Situation, groups: Sequence[Sequence[RegionUse]]) ->
         other,
         action=f"initialise {_called(groups)} in parallel" + (f" at {place}" if place else ""),
         evidence=evidence + made_at([group[0] for group in groups[:MOST_NAMES]]),
-        change=_parallel(situation, binds=binds),
+        change=_parallel(situation, [use for group in groups for use in group], binds=binds),
     )
 
 
-def _parallel(situation: Situation, *, binds: bool) -> str:
+def _parallel(situation: Situation, uses: Sequence[RegionUse], *, binds: bool) -> str:
     if situation.openmp:
-        text = "#pragma omp parallel for schedule(static) on the loop that fills it, as on those that use it"
+        fortran = any(use.source and PurePath(use.source.path).suffix[1:] in FORTRAN for use in uses)
+        loop = "!$omp parallel do" if fortran else "#pragma omp parallel for"
+        text = f"{loop} schedule(static) on the loop that fills it, as on those that use it"
         return f"{text}; then {BOUND} {situation.command}" if binds else text
     text = "let each thread write first what it will use"
     return f"{text}, and bind the threads (pthread_setaffinity_np)" if binds else text
@@ -98,9 +102,10 @@ def _first_toucher(situation: Situation, numbers: Sequence[int]) -> tuple[int, s
     first_share, own_share = touched[lane] / touched.sum(), used[lane] / used.sum()
     if first_share < MOST or own_share > MOST:
         return thread, ""
+    whose = "its" if len(numbers) == 1 else "their"
     return thread, (
-        f"{first_share:.0%} of its pages are touched first by thread {situation.names[thread]}, which makes "
-        f"{own_share:.0%} of its accesses"
+        f"{first_share:.0%} of {whose} pages are touched first by thread {situation.names[thread]}, which "
+        f"makes {own_share:.0%} of {whose} accesses"
     )
 
 

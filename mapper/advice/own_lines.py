@@ -14,7 +14,8 @@ ALIGNED = {
     **dict.fromkeys(("cc", "cpp", "cxx", "c++", "hh", "hpp", "hxx", "C", "cu"), f"alignas({LINE})"),
 }
 IN_C = f"_Alignas({LINE})"
-PADDED = ("f", "for", "f90", "f95", "f03", "f08", "go", "d", "zig", "nim", "java")  # nothing aligns there
+FORTRAN = ("f", "for", "f90", "f95", "f03", "f08", "F", "F90")
+PADDED = (*FORTRAN, "go", "d", "zig", "nim", "java")  # nothing aligns there
 _MOST_SHOWN = 3
 
 

@@ -9,7 +9,7 @@ from .dwarf.entries import Entry
 from .dwarf.info import DebugInfo
 from .dwarf.sections import Sections
 from .dwarf.unit import Unit
-from .types import MOST_FIELDS, Field, element_name, facts, pointee, real, type_name
+from .types import MOST_FIELDS, Field, element_name, facts, pointee, pointer_in, real, type_name
 
 _MOST_PARTS = 128
 _MOST_UNITS = 16  # that are read for small variables
@@ -49,13 +49,13 @@ def _is_generic(unit: Unit, function: Entry) -> bool:
 
 
 def _of_block(unit: Unit, entry: Entry) -> Variable:
-    """A variable that stands for a block."""
-    kind = unit.type_of(entry)
+    """A variable that stands for a block, or an array of pointers, each to a block: `rows[]`."""
+    kind, name = unit.type_of(entry), unit.name_of(entry)
+    if (found := pointer_in(unit, kind)) is not None:
+        kind, name = found, f"{name}[]"
     path, line = unit.declared(entry)
     inner = facts(unit, pointee(unit, kind))
-    return Variable(
-        unit.name_of(entry), element_name(unit, kind), path, line, "", 0, inner.bytes, inner.fields
-    )
+    return Variable(name, element_name(unit, kind), path, line, "", 0, inner.bytes, inner.fields)
 
 
 def static_variable(info: DebugInfo, address: int) -> Variable | None:

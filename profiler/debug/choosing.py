@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from .answers import CallSite, Frame, Variable
 
-_LIBRARY_FOLDERS = (
+LIBRARY_FOLDERS = (
     "/usr/include/", "/usr/lib/", "/usr/lib64/", "/usr/local/include/", "/opt/", "/rustc/", "/usr/src/",
 )  # fmt: skip
-_LIBRARY_PARTS = ("/rustlib/src/", "/.cargo/registry/", "/.rustup/", "/include/c++/", "/site-packages/")
+LIBRARY_PARTS = ("/rustlib/src/", "/.cargo/registry/", "/.rustup/", "/include/c++/", "/site-packages/")
 _NAMESPACES = ("std", "__gnu_cxx", "__cxxabiv1", "alloc", "core", "boost", "tbb", "Eigen", "hashbrown")
 _WRAPPER = re.compile(
     r"(?:\w*?_)?(?:x|z|s|safe|my|do|try|checked|check|must|die|err|ck|e|util|mem|mm|p|k|g|av|wrap)?_?"
@@ -49,11 +49,12 @@ def is_system(path: str) -> bool:
 
 def is_library(frame: Frame) -> bool:
     """Whether it is of the system's or language's libraries, not of the program."""
-    return (
-        frame.outer in _NAMESPACES
-        or frame.path.startswith(_LIBRARY_FOLDERS)
-        or any(part in frame.path for part in _LIBRARY_PARTS)
-    )
+    return frame.outer in _NAMESPACES or is_library_path(frame.path)
+
+
+def is_library_path(path: str) -> bool:
+    """Whether a source file is of the system's or language's libraries, not of the program."""
+    return path.startswith(LIBRARY_FOLDERS) or any(part in path for part in LIBRARY_PARTS)
 
 
 def is_wrapper(frame: Frame) -> bool:

@@ -1,11 +1,15 @@
-"""Which line and function made each piece of a unit's code."""
+"""Which line and function made each piece of a unit's code; of what is inlined from a library (std::vector),
+those that people wrote around it.
+"""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from .choosing import is_library_path
 from .dwarf import forms
 from .dwarf.entries import Entry
 from .dwarf.unit import Unit
@@ -52,9 +56,9 @@ def code_lines(unit: Unit) -> CodeLines:
     """Of all code of a unit."""
     texts: dict[str, int] = {"": 0}
     lines = unit.lines.rows
-    functions = sorted(_functions(unit), key=lambda item: item[2])
+    functions = sorted(_functions(unit), key=lambda item: item.depth)
     edges = {edge for start, end, *_ in lines for edge in (start, end)}
-    edges |= {edge for start, end, *_ in functions for edge in (start, end)}
+    edges |= {edge for one in functions for edge in (one.start, one.end)}
     most = (1 << 63) - 1
     border = np.array(sorted(edge for edge in edges if edge < most), np.int64)
     if not len(border):
@@ -66,10 +70,18 @@ def code_lines(unit: Unit) -> CodeLines:
         rows[low:high, 2] = texts.setdefault(unit.lines.path(number), len(texts))
         rows[low:high, 3] = line
         unit.file.budget.step()
-    for start, end, _, name in functions:
-        low, high = np.searchsorted(border, [min(start, most), min(end, most)])
-        rows[low:high, 4] = texts.setdefault(name, len(texts))
+    callers = np.zeros((len(border), 3), np.int64)  # path, line and function of the innermost of the program
+    for one in functions:
+        low, high = np.searchsorted(border, [min(one.start, most), min(one.end, most)])
+        if one.line and not is_library_path(one.path):
+            callers[low:high, 0] = texts.setdefault(one.path, len(texts))
+            callers[low:high, 1] = one.line
+            callers[low:high, 2] = rows[low:high, 4]
+        rows[low:high, 4] = texts.setdefault(one.name, len(texts))
         unit.file.budget.step()
+    library = np.array([is_library_path(text) for text in texts])
+    inlined = library[rows[:, 2]] & (callers[:, 1] > 0)
+    rows[inlined, 2:] = callers[inlined]
     return _packed(tuple(texts), rows[rows[:, 3] > 0])
 
 
@@ -87,8 +99,18 @@ def _packed(texts: tuple[str, ...], rows: NDArray[np.int64]) -> CodeLines:
     return CodeLines(base, texts, kept.astype(np.uint32).tobytes())
 
 
-def _functions(unit: Unit) -> Iterator[tuple[int, int, int, str]]:
-    """(from, to, depth, name) of functions, and of what is inlined into them."""
+class _Function(NamedTuple):
+    """A piece of a function's code, or of one inlined into it; path, line: where that is called."""
+
+    start: int
+    end: int
+    depth: int
+    name: str
+    path: str
+    line: int
+
+
+def _functions(unit: Unit) -> Iterator[_Function]:
     names: dict[object, str] = {}  # by what they are instances of
     waiting: list[tuple[Entry, int]] = [(unit.tree, 0)]
     while waiting:
@@ -100,6 +122,9 @@ def _functions(unit: Unit) -> Iterator[tuple[int, int, int, str]]:
                 origin = child.values.get(forms.ABSTRACT_ORIGIN, child.offset)
                 if ranges and origin not in names:
                     names[origin] = unit.qualified(child)
-                yield from ((start, end, depth, names[origin]) for start, end in ranges)
+                line = child.number(forms.CALL_LINE) if child.tag == forms.INLINED else 0
+                path = unit.lines.path(child.number(forms.CALL_FILE)) if ranges and line else ""
+                for start, end in ranges:
+                    yield _Function(start, end, depth, names[origin], path, line)
             if child.children:
                 waiting.append((child, depth + 1))

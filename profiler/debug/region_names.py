@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from ..identity.environment import LIBRARY
 from ..identity.records import Identity, ModuleRecord, RegionRecord
 from .answers import CallSite, Variable
 from .choosing import asked_for, is_system
@@ -15,6 +16,7 @@ from .types import Field
 _BLOCKS = ("heap", "mmap", "file")
 _MOST_LAYOUTS = 4096
 _MOST_SHOWN = 3  # variables
+_OURS = (str(LIBRARY), str(LIBRARY.resolve()))  # no line of it is what anybody looks for
 _LINE = 4  # its place in a row of `names` without the region
 
 
@@ -61,7 +63,7 @@ class SourceNames:
 
     def line(self, path: str, address: int) -> tuple[str, str, int]:
         """Function, path and line of code of a module; address: in its file. "", "" and 0: not known."""
-        return ("", "", 0) if is_system(path) else self._module(path).line(address)
+        return ("", "", 0) if is_system(path) or path in _OURS else self._module(path).line(address)
 
     def _module(self, path: str) -> ModuleNames:
         if path not in self._modules:

@@ -83,6 +83,16 @@ def element_name(unit: Unit, entry: Entry | None) -> str:
     return type_name(unit, entry)
 
 
+def pointer_in(unit: Unit, entry: Entry | None) -> Entry | None:
+    """The type of an item, where a variable is an array of pointers."""
+    found = real(unit, entry)
+    if found is None or found.tag != forms.ARRAY_TYPE:
+        return None
+    item = unit.type_of(found)
+    inner = real(unit, item)
+    return item if inner is not None and inner.tag in POINTERS else None
+
+
 def pointee(unit: Unit, entry: Entry | None) -> Entry | None:
     """What a pointer, an array or a container consists of."""
     found = real(unit, entry)

@@ -4,6 +4,8 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
+from .function_names import short_function
+
 
 class ThreadRow(NamedTuple):
     """A row of the threads table; path: of creation, -1: not known."""
@@ -58,7 +60,7 @@ class SourceName(NamedTuple):
         """
         about = ", ".join(filter(None, (self.type, _in_bytes(size) if size else "")))
         where = f"{self.path.rpartition('/')[2]}:{self.line}" if self.line else ""
-        inside = f"in {self.function}" if self.function else ""
+        inside = f"in {short_function(self.function)}" if self.function else ""
         return " ".join(filter(None, (self.name or kind, about and f"({about})", where, inside)))
 
 

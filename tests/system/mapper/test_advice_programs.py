@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from numaplan.mapper.commands.main import main
+from tests.support.commands import needs
 from tests.support.emulating import MARKS, record
 from tests.support.programs import PROGRAMS, compiled
 
@@ -64,6 +65,21 @@ def test_false_sharing_is_cured_by_field(
     assert found["pad"]["change"].startswith(change)
     assert found["pad"]["gain"] > 0.9, "the program does nothing else"
     assert not found.keys() - PLAIN - {"pad"}
+
+
+def test_what_one_thread_fills_is_filled_in_parallel_in_words_of_its_language(
+    tmp_path: Path, advice: Advice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs("gfortran")
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    source = PROGRAMS / "names" / "filled.f90"
+    program = compiled(source, flags=("-O2", "-g", "-fopenmp"), compiler="gfortran")
+    found = advice(record(program, tmp_path / "t.db", "", *SMALL))["initialise"]
+    filled = [at for at, line in enumerate(source.read_text().splitlines(), 1) if "! line:" in line]
+    lines = " and ".join(f"filled.f90:{line}" for line in filled)
+    assert found["action"] == f"initialise `grid`, `next` in parallel at {lines}"
+    assert found["change"].startswith("!$omp parallel do schedule(static) on the loop")
+    assert "of their pages" in found["evidence"]
 
 
 def test_a_pool_goes_to_few_nodes_or_its_tasks_to_their_memory(

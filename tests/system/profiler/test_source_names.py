@@ -134,6 +134,26 @@ def marked(source: Path, word: str) -> int:
     return next(at for at, line in enumerate(source.read_text().splitlines(), 1) if f"line: {word}" in line)
 
 
+@BOTH
+def test_what_a_library_does_counts_for_the_line_that_uses_it(optimised: str, tmp_path: Path) -> None:
+    """Where that is inlined (-O2), and where it is called, as is what has no lines at all (memset)."""
+    needs("qemu-x86_64")
+    source = FIXTURES / "library_calls.cc"
+    program = compiled(source, flags=(optimised, "-g", "-pthread"), compiler="g++")
+    trace = tmp_path / "t.db"
+    succeed("nprof", "record", "--backend", "emulate", "--period", "20", "-o", trace, "--", program)
+    analysis = json.loads(succeed("nmap", "analyze", trace, "--lines", "--json"))
+    found = analysis["lines"]
+    total = sum(line["samples"] for line in found)
+    own = {line["line"]: line["samples"] for line in found if line["path"] == str(source)}
+    assert sum(own.values()) > 0.98 * total
+    marks = [marked(source, word) for word in ("found", "counted", "made", "filled")]
+    assert all(own[line] > 500 for line in marks)
+    (shared,) = (line for line in analysis["false_sharing"] if line["samples"] > 1000)
+    assert shared["code"] == [f"library_calls.cc:{marks[1]} in probe"], "a small block has no name of its own"
+    assert f"(written at {shared['code'][0]})" in " ".join(analysis["summary"])
+
+
 def test_lines_and_fields_that_threads_share(tmp_path: Path) -> None:
     """Where they are read: analysis, plan and what a trace holds; of a copy, when the program is gone."""
     needs("qemu-x86_64")
