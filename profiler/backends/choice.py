@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints
 
 HARDWARE = ("pebs", "ibs", "spe")
+_CALLS_TOLD = "leave it out: it tells calls without being asked"
+_CALLS_ASKED = "--backend emulate, which tells calls without being asked"
 BACKENDS = (*HARDWARE, "faults", "emulate")  # in the order in which `auto` prefers them
 GROUP = "numaplan.backends"  # of entry points: backends of rooms to our right, and of other packages
 
@@ -83,9 +85,10 @@ def choose_backend(
     backend = backend_of(name, root)
     if needs_perf and name not in (*HARDWARE, "faults"):
         what = "emulation" if name == "emulate" else f"backend {name}"
-        raise UsageError(
-            f"{needs_perf[0]}: {what} cannot do this", "leave it out, or take a --backend that uses perf"
-        )
+        hint = "leave it out, or take a --backend that uses perf"
+        if needs_perf[0] == "--call-graph":
+            hint = _CALLS_TOLD if name == "emulate" else f"{hint}, or {_CALLS_ASKED}"
+        raise UsageError(f"{needs_perf[0]}: {what} cannot do this", hint)
     if root != ROOT and name not in HARDWARE:
         return backend, "asked for"
     capability = backend.available(machine)

@@ -234,6 +234,13 @@ def test_emulation_refuses_what_only_perf_can() -> None:
         choose_backend("emulate", Machine.load("2x1"), PerfChoices(duration=1.0))
 
 
+@pytest.mark.parametrize(("name", "hint"), [("emulate", "without being asked"), ("lab", "--backend emulate")])
+def test_who_asks_for_calls_is_told_where_they_are(name: str, hint: str) -> None:
+    with pytest.raises(UsageError, match="--call-graph") as refused:
+        choose_backend(name, Machine.load("2x1"), PerfChoices(call_graph=True))
+    assert hint in refused.value.hint
+
+
 @pytest.mark.parametrize("text", ["", "\0\0", "cpu family: x\nmodel: 99999999999\n"])
 def test_trees_with_nonsense_are_empty_hardware(tmp_path: Path, text: str) -> None:
     (tmp_path / "proc").mkdir()
