@@ -112,7 +112,7 @@ def test_a_signal_is_told_as_a_shell_tells_it(two_nodes: SharedGuest) -> None:
 
 
 def test_much_output_streams(two_nodes: SharedGuest, tmp_path: Path) -> None:
-    count = 100_000_000
+    count = 30_000_000
     with (tmp_path / "output").open("w+b") as output:
         assert two_nodes.run("head", "-c", count, "/dev/zero", stdout=output.fileno())["exit_code"] == 0
         output.seek(0)

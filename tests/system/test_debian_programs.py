@@ -26,11 +26,11 @@ print(hashlib.sha256(a.tobytes()).hexdigest())
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Some megabytes that compress like text."""
+    """A megabyte that compresses like text, in blocks enough for eight threads."""
     chooser = random.Random(5)
     words = [bytes(chooser.choices(b"abcdefghij", k=chooser.randrange(2, 9))) for _ in range(500)]
     path = tmp_path_factory.mktemp("input") / "text"
-    path.write_bytes(b" ".join(chooser.choices(words, k=300_000)))
+    path.write_bytes(b" ".join(chooser.choices(words, k=150_000)))
     return path
 
 
@@ -41,9 +41,9 @@ def program(name: str, text: Path) -> list[str]:
         return [PYTHON, "-c", MATRIX_PRODUCT]
     needs(name)
     return {
-        "pigz": ["pigz", "-p", "8", "-n", "-c", str(text)],
-        "xz": ["xz", "-T8", "-1", "--block-size=262144", "-c", str(text)],
-        "zstd": ["zstd", "-q", "-T8", "-B262144", "-c", str(text)],
+        "pigz": ["pigz", "-p", "8", "-b", "64", "-n", "-c", str(text)],
+        "xz": ["xz", "-T8", "-1", "--block-size=131072", "-c", str(text)],
+        "zstd": ["zstd", "-q", "-T8", "-B131072", "-c", str(text)],
         "gm": ["gm", "convert", "-size", "240x240", "gradient:red-blue", "-blur", "0x4", "ppm:-"],
     }[name]
 
