@@ -15,6 +15,7 @@ from .unplanned import alone
 NEAR = 2  # of the cheapest, that are tried to be improved
 MOVED = 6  # of the cheapest, whose threads are tried to be moved
 EQUAL = 5e-3  # of the cost, up to which placements are equally cheap
+NEARLY = 0.01  # of all accesses, that may be less local where threads are in order of creation
 # Of all threads' time, that must be saved for such to share cpus as may poll: when threads run is known from
 # their accesses.
 CROWDED = 0.05
@@ -59,7 +60,9 @@ def judged(task: TimedTask, placements: Sequence[Placement], method: str = "best
 
 def tried(task: TimedTask, method: str = "best") -> list[Placement]:
     """All that is tried, cheapest first; of equally cheap ones first where threads wait least for cpus, of
-    which least is sure, and then what makes most accesses local, be they answered by a cache or not."""
+    which least is sure, and then what makes most accesses local, be they answered by a cache or not. One in
+    order of creation goes first where that costs little: threads made one after another mostly belong
+    together, also where one run does not show it."""
     return _cheapest_first(task, _of_all(task) if method == "best" else _of_method(task, method))
 
 
@@ -68,8 +71,20 @@ def _cheapest_first(task: TimedTask, every: Sequence[Placement]) -> list[Placeme
     found = sorted(every, key=lambda one: price[one.name])
     limit = price[found[0].name] * (1 + EQUAL)
     equal = [one for one in found if price[one.name] <= limit]
-    equal.sort(key=lambda one: (_crowding(one), -round(local_shares(task, one)[0], 3), one.pages is None))
+    local = {one.name: round(local_shares(task, one)[0], 3) for one in equal}
+    equal.sort(key=lambda one: (_crowding(one), -local[one.name], one.pages is None))
+    for at, one in enumerate(equal):
+        as_near = _crowding(one) <= _crowding(equal[0]) and local[one.name] >= local[equal[0].name] - NEARLY
+        if as_near and in_order_of_creation(one.places):
+            equal.insert(0, equal.pop(at))
+            break
     return equal + found[len(equal) :]
+
+
+def in_order_of_creation(places: Nodes) -> bool:
+    """Whether the threads of each place follow one another, and are on several."""
+    turns = int(np.count_nonzero(np.diff(places)))
+    return 0 < turns == len(np.unique(places)) - 1
 
 
 def _crowding(one: Placement) -> float:

@@ -22,6 +22,7 @@ from ..threads.mapping import place_threads
 from ..threads.methods import find_method
 from ..threads.problem import Floats, Nodes, Problem, new_problem
 from ..workload.pools import exchanged_matrix, exchanged_vector, pools_of
+from ..workload.siblings import siblings_of
 from ..workload.use import ThreadUse
 from .counted_pages import CountedPages, samples_that_count
 from .cpu_sets import LIGHT, CpuSets, Sets
@@ -60,10 +61,11 @@ class TimedTask:
         if workload.keeps:
             made = () if workload.unordered else workload.use.accesses
             self.pools = pools_of(workload.threads, workload.keeps, workload.names, made)
+        lines = exchanged_matrix(workload.use.lines, self.pools)
         self.use: ThreadUse = msgspec.structs.replace(
             workload.use,
             accesses=exchanged_vector(workload.use.accesses, self.pools),
-            lines=exchanged_matrix(workload.use.lines, self.pools),
+            lines=exchanged_matrix(lines, siblings_of(workload.threads, lines, workload.names)),
             together=exchanged_matrix(workload.use.together, self.pools),
         )
         self._threads = workload.threads
