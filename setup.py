@@ -53,6 +53,7 @@ NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
             "profiler/native/preload/processes.c",
             "profiler/native/preload/status.c",
             "launcher/native/plan_table",
+            "launcher/native/told_cpus",
             "launcher/native/trace",
         ],
         [],
@@ -69,7 +70,7 @@ NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
         ["-O3", "-fvisibility=hidden"],
         [],
     ),
-    "numaplan.lab.native.guest": (["lab/native/guest"], [], []),
+    "numaplan.lab.native.guest": (["launcher/native/told_cpus", "lab/native/guest"], [], []),
     "numaplan.lab.native.cluster": (["lab/native/cluster"], [], []),
 }
 PROGRAMS = {"cluster", "guest", "trace"}  # executables; all others are shared libraries

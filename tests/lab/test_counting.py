@@ -91,6 +91,19 @@ def test_interleave_spreads_pages_and_compact_binds_threads(four_nodes: SharedGu
         assert homes == {f"0.{k}": {cpu} for k, cpu in enumerate(cpus) if k}
 
 
+def test_bound_programs_are_told_of_the_cpus_that_they_would_have(four_nodes: SharedGuest) -> None:
+    """Runtimes make as many threads as they are told of cpus: bound to one, they would make one."""
+    expected, _ = four_nodes.said(guest_program("asks"))
+    assert expected.startswith("the program 8 ") and expected.endswith("another program 8 8\n")
+    for config, cpu in (("compact", 1), ("scatter", 2)):
+        said, result = four_nodes.said(guest_program("asks"), config=config)
+        assert said == expected
+        homes = {thread["path"]: set(thread["cpus"]) for thread in result["threads"]}
+        assert homes["0.1"] == {cpu}
+    counted = four_nodes.run(known(), 5, 1, ACCESSES, config="compact")["accesses"][5][1]
+    assert abs(counted / ACCESSES - 1) < 0.005
+
+
 def test_bound_programs_may_stop_fork_and_die(four_nodes: SharedGuest) -> None:
     # A task that its tracer holds looks stopped, too: it is told to go on as often as it is found so.
     script = (
@@ -99,13 +112,13 @@ def test_bound_programs_may_stop_fork_and_die(four_nodes: SharedGuest) -> None:
         "  ! grep -q '^State:.[Tt]' /proc/$!/status || kill -CONT $!\n"
         "done; wait\n"
         "sh -c 'kill -KILL $$'; echo $?\n"
-        "for i in 1 2 3 4 5 6; do (taskset -p $(exec sh -c 'echo $PPID') & wait) & done; wait; exit 5\n"
+        "for i in 1 2 3 4 5 6; do (grep Cpus_allowed: /proc/self/status & wait) & done; wait; exit 5\n"
     )
     said, result = four_nodes.said("sh", "-c", script, config="compact")
     lines = said.splitlines()
     assert result["exit_code"] == 5
     assert {"back", "137"} <= set(lines)
-    masks = [line.rpartition(" ")[2] for line in lines if "affinity" in line]
+    masks = [line.split()[1] for line in lines if line.startswith("Cpus_allowed:")]
     assert len(masks) == 6
     assert all(bin(int(mask, 16)).count("1") == 1 for mask in masks)
 

@@ -81,6 +81,13 @@ void guest_layer_apply(const char *layer, const char *below);
 /* run.c */
 void guest_run_job(const struct guest_frame *, int control);
 
+/* affinity.c: what the program is told of its cpus where each of its threads is on one */
+void guest_affinity_watch(void);           /* in its first process */
+void guest_affinity_start(pid_t program);
+void guest_affinity_born(pid_t task, pid_t creator);
+bool guest_affinity_called(pid_t task);    /* it asks, or binds; true: wait for the kernel's answer */
+void guest_affinity_answered(pid_t task);
+
 /* pin.c: put the program's threads on the job's cpus in the order in which they were made */
 struct guest_pids {
     pid_t *items;

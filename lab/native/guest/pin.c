@@ -1,5 +1,6 @@
 /*
- * Each new task of the program goes to its cpu before its first instruction: the agent traces births only. A task
+ * Each new task of the program goes to its cpu before its first instruction: the agent traces births, and calls
+ * about affinity. A task
  * that was born waits for us, and so does its creator, so the order is that of creation under one creator.
  */
 #include "guest.h"
@@ -11,6 +12,8 @@
 #include <sys/wait.h>
 
 #define EVENT(status) ((status) >> 16)
+
+enum { CALL_ENDED = SIGTRAP | 0x80 };
 
 static bool take_out(struct guest_pids *set, pid_t pid) {
     for (size_t i = 0; i < set->count; i++)
@@ -34,7 +37,8 @@ static void put_in(struct guest_pids *set, pid_t pid) {
 
 bool guest_pin_follow(pid_t program) {
     long births = PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_EXITKILL;
-    return !ptrace(PTRACE_SEIZE, program, NULL, births);
+    guest_affinity_start(program);
+    return !ptrace(PTRACE_SEIZE, program, NULL, births | PTRACE_O_TRACESECCOMP | PTRACE_O_TRACESYSGOOD);
 }
 
 static void go_on(pid_t task, int with_signal) {
@@ -51,13 +55,19 @@ static void pin_child(struct guest_pinning *pinning, const struct guest_job *job
     CPU_ZERO(&cpus);
     CPU_SET(job->cpus[pinning->next++ % job->cpu_count], &cpus);
     sched_setaffinity((pid_t)child, sizeof cpus, &cpus);
+    guest_affinity_born((pid_t)child, creator);
     go_on((pid_t)child, 0);
 }
 
 void guest_pin_at_stop(struct guest_pinning *pinning, const struct guest_job *job, pid_t task, int status) {
     int event = EVENT(status), number = WSTOPSIG(status);
-    if (event == 0) {
+    if (event == 0 && number == CALL_ENDED) {
+        guest_affinity_answered(task);
+        go_on(task, 0);
+    } else if (event == 0) {
         go_on(task, number);
+    } else if (event == PTRACE_EVENT_SECCOMP) {
+        (void)!ptrace(guest_affinity_called(task) ? PTRACE_SYSCALL : PTRACE_CONT, task, NULL, NULL);
     } else if (event != PTRACE_EVENT_STOP) {
         pin_child(pinning, job, task);
         go_on(task, 0);

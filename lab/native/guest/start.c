@@ -64,7 +64,9 @@ _Noreturn static void become_program(const struct guest_job *job, const struct g
     if (job->exclude) guest_mark(MARK_EXCLUDE);
     bool ok = guest_temporary_enter();
     ok = ok && dup2(ends[0], 0) == 0 && dup2(ends[1], 1) == 1 && dup2(ends[2], 2) == 2;
-    ok = ok && set_limits(frame) && set_placement(job) && become_user(job) && !chdir(job->directory);
+    ok = ok && set_limits(frame) && set_placement(job);
+    if (ok && job->cpu_count > 0) guest_affinity_watch();
+    ok = ok && become_user(job) && !chdir(job->directory);
     if (ok) execve(job->program, job->argv, job->environment);
     int error = errno;
     (void)!write(failure, &error, sizeof error);

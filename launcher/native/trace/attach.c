@@ -36,7 +36,7 @@ static bool attach(const struct tr_target *to) {
 int tr_trace(const struct tr_target *target, const char *table, const char *folder, const char *mode) {
     bool holds = !strcmp(mode, "hold");
     tr_ignore_signals();
-    tr_affinity_start();
+    told_start();
     if (!tr_bind_open(table, folder, holds)) return 2;
     if (!attach(target)) return 3;
     if (write(STDOUT_FILENO, "y", 1) != 1) return 3;

@@ -64,7 +64,7 @@ static void name_task(struct tr_task *task, const char *path) {
     task->children = 0;
     task->plan = NULL;
     task->planned = false;
-    task->mask_address = 0;
+    task->question.address = 0;
 }
 
 void tr_join(struct tr_task *task, struct tr_process *process, const char *path) {

@@ -8,6 +8,7 @@
 #define NUMAPLAN_TRACE_H
 
 #include "plan_table.h"
+#include "told_cpus.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,8 +35,7 @@ struct tr_task {
     bool planned, waiting;
     bool nameless;     /* its creator was killed before it told */
     time_t since;      /* waiting: in seconds */
-    uint64_t mask_address; /* address where sched_getaffinity is about to answer, 0: none */
-    uint64_t room;     /* bytes there */
+    struct told_question question; /* that it asks in sched_getaffinity */
     const struct pt_thread *plan;
     struct tr_task *next; /* in its bucket */
 };
@@ -62,7 +62,6 @@ void tr_bound_end(struct tr_task *task);
 
 /* ---- affinity.c ---- */
 
-void tr_affinity_start(void);
 void tr_watch_calls(struct tr_process *process);
 void tr_answer_affinity(struct tr_task *task);
 

@@ -35,7 +35,7 @@ PLAN = plan_of_threads([("p0", "0"), ("p0", "0.1"), ("p0.1", "0"), ("p0.2", "0")
 def watched() -> Path:
     """The tracer built with the address and the undefined behaviour sanitizer."""
     preload = REPOSITORY / "profiler" / "native" / "preload"
-    parts = [REPOSITORY / "launcher" / "native" / part for part in ("trace", "plan_table")]
+    parts = [REPOSITORY / "launcher" / "native" / part for part in ("trace", "told_cpus", "plan_table")]
     sources = [file for part in parts for file in sorted(part.glob("*.c"))]
     flags = ("-std=c11", *(f"-I{part}" for part in (*parts, preload)))
     return sanitized(
