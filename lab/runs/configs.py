@@ -82,6 +82,7 @@ class PlannedLaunch:
             read_logged_run(self._folder, self._table.processes),
             exit_code,
             tuple(notes),
+            root=self._folder,  # no system's files: those of the host are not the guest's
         )
         if rank:
             applied = msgspec.structs.replace(applied, rank=rank)

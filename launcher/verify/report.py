@@ -1,6 +1,7 @@
 """The plan compared with what was logged of a run: what was applied, and the reasons where it was not."""
 
 import os
+from pathlib import Path
 
 from numaplan.machine import format_list
 from numaplan.mapper import Plan, PlanRegion, PlanThread, RegionKey
@@ -16,11 +17,17 @@ LISTED = 1000  # unplanned threads listed by name
 
 
 def make_report(
-    plan: Plan, table: PlanTable, logged: LoggedRun, exit_code: int, notes: tuple[str, ...]
+    plan: Plan,
+    table: PlanTable,
+    logged: LoggedRun,
+    exit_code: int,
+    notes: tuple[str, ...],
+    root: Path = Path("/"),
 ) -> Applied:
     """Compare the plan with the logs.
 
     notes: reasons known before the start that concern the result (another build, an affinity variable).
+    root: where the /sys and /proc are of the system that it ran on; what they do not have is not said.
     """
     threads = tuple(_thread(thread, logged) for thread in plan.threads)
     rows = {region.region: row for row, region in enumerate(table.regions)}
@@ -41,8 +48,8 @@ def make_report(
     reasons = [
         *notes,
         *_sandbox_reasons(table, logged),
-        *_thread_reasons(plan, logged),
-        *_memory_reasons(plan, table, logged, memory),
+        *_thread_reasons(plan, logged, root),
+        *_memory_reasons(plan, table, logged, memory, root),
     ]
     as_planned = sum(set(thread.planned) == set(thread.applied) for thread in threads)
     if logged.lost:
@@ -55,7 +62,8 @@ def make_report(
     made, placed = logged.memory
     memory_share = round(placed / made, 4) if made else -1.0
     access_share = _access_share(plan, rows, logged)
-    summary = _summary(as_planned, len(threads), memory, _misplaced_bytes(plan, rows, logged), logged.full)
+    misplaced = _misplaced_bytes(plan, rows, logged)
+    summary = _summary(as_planned, len(threads), memory, misplaced, logged.full, root)
     return Applied(
         ok=as_planned == len(threads) and not unplanned and good_memory and not logged.bad_table,
         summary=summary + _coverage(memory_share, access_share),
@@ -163,7 +171,7 @@ def _region(region: PlanRegion, logged: LoggedRegion | None) -> AppliedRegion:
     )
 
 
-def _thread_reasons(plan: Plan, logged: LoggedRun) -> list[str]:
+def _thread_reasons(plan: Plan, logged: LoggedRun, root: Path) -> list[str]:
     reasons: list[str] = []
     if not logged.processes:
         reasons.append("the program did not load the library (static, setuid, or it never started)")
@@ -174,9 +182,9 @@ def _thread_reasons(plan: Plan, logged: LoggedRun) -> list[str]:
         if actual is None or set(actual.cpus) == set(thread.cpus):
             continue
         reason = (
-            binding_failure(thread.cpus, actual.error)
+            binding_failure(thread.cpus, actual.error, root)
             if actual.error
-            else affinity_change(thread.cpus, actual.cpus)
+            else affinity_change(thread.cpus, actual.cpus, root)
         )
         reasons.append(f"thread {thread.path} is not on cpus {format_list(thread.cpus)}: {reason}")
     return reasons
@@ -197,7 +205,7 @@ def _is_left_alone(region: PlanRegion, logged: LoggedRun) -> bool:
 
 
 def _memory_reasons(
-    plan: Plan, table: PlanTable, logged: LoggedRun, memory: tuple[AppliedRegion, ...]
+    plan: Plan, table: PlanTable, logged: LoggedRun, memory: tuple[AppliedRegion, ...], root: Path
 ) -> list[str]:
     reasons = _absent(memory, logged)
     reasons += [
@@ -207,7 +215,7 @@ def _memory_reasons(
         actual = logged.regions.get(row)
         name = region.title
         if actual is not None and actual.error and not _is_left_alone(region, logged):
-            reasons.append(f"{name}: {_region_failure(region, actual.error)}")
+            reasons.append(f"{name}: {_region_failure(region, actual.error, root)}")
         proportional = region.rule or region.scales
         resized = actual is not None and not proportional and actual.bytes not in (0, region.region.bytes)
         if actual is not None and resized:
@@ -226,8 +234,8 @@ def _memory_reasons(
     return reasons
 
 
-def _region_failure(region: PlanRegion, error: int) -> str:
-    detail = [placement_failure(run.node) for run in region.runs]
+def _region_failure(region: PlanRegion, error: int, root: Path) -> str:
+    detail = [placement_failure(run.node, root) for run in region.runs]
     return next(filter(None, detail), f"{os.strerror(error)} (not permitted in this container?)")
 
 
@@ -237,6 +245,7 @@ def _summary(
     memory: tuple[AppliedRegion, ...],
     misplaced_bytes: Misplaced,
     full: set[int],
+    root: Path,
 ) -> str:
     if not threads and not memory:
         return "the plan places nothing"
@@ -253,5 +262,6 @@ def _summary(
         return text
     (wanted, actual), most = max(misplaced_bytes.items(), key=lambda item: item[1])
     rest = f" and {human_bytes(misplaced - most)} on others" if misplaced > most else ""
-    detail = f"node {wanted} was full" if wanted in full else placement_failure(wanted)  # it may be no longer
+    # It may be no longer full.
+    detail = f"node {wanted} was full" if wanted in full else placement_failure(wanted, root)
     return f"{text}; {human_bytes(most)} on node {actual} instead of {wanted}{rest}{detail and ': '}{detail}"

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from msgspec.structs import replace
 
 from numaplan.common import MachineLacksError, UsageError
 from numaplan.lab.guest.initramfs import cpio
@@ -29,10 +30,13 @@ from numaplan.lab.guest.shape import (
     shape_guest,
     with_cpus_per_node,
 )
-from numaplan.lab.runs.configs import CONFIGS, Options, parse_configs
+from numaplan.lab.runs import configs
+from numaplan.lab.runs.configs import CONFIGS, Options, PlannedLaunch, parse_configs
 from numaplan.lab.runs.session import Request, open_session
 from numaplan.lab.setup.fetch import set_up
+from numaplan.launcher.verify.logged_run import LoggedRun, LoggedThread
 from numaplan.machine import Machine, Node
+from tests.support.outside import plan_of_threads
 
 
 def test_what_is_known_of_a_machine_is_known_of_the_guest_in_its_numbering() -> None:
@@ -241,6 +245,21 @@ def test_packages_that_are_none_are_misuse(tmp_path: Path, monkeypatch: pytest.M
         with pytest.raises(UsageError):
             set_up([package], False, lambda _text: None)
     assert not list((tmp_path / "numaplan" / "lab").glob(".setup-*"))
+
+
+def test_what_a_plan_became_in_a_guest_is_not_explained_by_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine.load("64x64")
+    plan = plan_of_threads([("p0", "0")], machine=machine)
+    last = machine.cpus[-1]  # more than the host has
+    plan = replace(plan, threads=(replace(plan.threads[0], node=63, cpus=(last,)),))
+    launch = PlannedLaunch(plan, "/bin/true", machine, {}, tmp_path)
+    logged = LoggedRun(processes=["p0"], threads={("p0", "0"): LoggedThread("p0", "0", 1, (0,), True, 0)})
+    monkeypatch.setattr(configs, "read_logged_run", lambda *_: logged)
+    assert launch.report(0)["reasons"] == (
+        f"thread 0 is not on cpus {last}: the program set its own affinity",
+    )
 
 
 def test_configurations() -> None:

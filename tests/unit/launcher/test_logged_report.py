@@ -1,6 +1,7 @@
 """What the report makes of the logs of enforce.so."""
 
 import errno
+from pathlib import Path
 
 import msgspec
 
@@ -95,6 +96,25 @@ def test_a_node_that_was_full_while_it_ran_is_the_reason() -> None:
     applied = report(plan, logged)
     assert applied.summary.endswith("524 KB on node 0 instead of 1: node 1 was full")
     assert applied.reasons == ("heap app+0x12ab: 524 KB on other nodes: node 1 was full",)
+
+
+def test_reasons_are_those_of_the_system_that_it_ran_on(tmp_path: Path) -> None:
+    """Not of the one that reports: the lab's guest has nodes and cpus that the host has not."""
+    plan = plan_of((HEAP, "bind"), (STATIC, "bind"))
+    logged = logged_of(plan, {"0": (1,), "0.1": (2,)})
+    rows = {region.region: row for row, region in enumerate(encode(plan, {}, locate).regions)}
+    logged.regions[rows[HEAP]] = LoggedRegion(1 << 20, 0, {(0, 0): 1 << 19, (1, 0): 1 << 19})
+    logged.regions[rows[STATIC]] = LoggedRegion(8192, errno.EINVAL, {})
+    (tmp_path / "sys/devices/system/node/node0").mkdir(parents=True)
+    (tmp_path / "sys/devices/system/cpu").mkdir()
+    (tmp_path / "sys/devices/system/cpu/online").write_text("1-3")
+    applied = make_report(plan, encode(plan, {}, locate), logged, 0, (), root=tmp_path)
+    assert applied.summary.endswith("524 KB on node 0 instead of 1: there is no node 1")
+    assert f"{plan.memory[1].title}: there is no node 1" in applied.reasons
+    assert "thread 0 is not on cpus 0: cpu 0 is offline" in applied.reasons
+    unknown = make_report(plan, encode(plan, {}, locate), logged, 0, (), root=tmp_path / "nothing")
+    assert unknown.summary.endswith("524 KB on node 0 instead of 1")
+    assert "thread 0 is not on cpus 0: the program set its own affinity" in unknown.reasons
 
 
 def test_a_rule_has_as_many_blocks_as_came() -> None:
