@@ -5,9 +5,10 @@ touches in another, or in the next run. What tells most is who comes back to mem
 with a role to its own part, in a pool anybody. Memory that a thread allocated itself says nothing of that:
 it would be its own in a pool, too.
 
-Where nobody comes back, each thread's accesses are counted by place in memory in two parts of its life that
-alternate, so that both see all phases of the run. What two parts of one thread have in common beyond what
-parts of two threads have in common is what is the thread's own.
+Where nobody comes back, a thread that keeps to those with whom it exchanges lines has a role (partners.py),
+and so has one that keeps to its places: each thread's accesses are counted by place in memory in two parts of
+its life that alternate, so that both see all phases of the run. What two parts of one thread have in common
+beyond what parts of two threads have in common is what is the thread's own.
 """
 
 import msgspec
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 
 from numaplan.profiler import Trace
 
+from .communication.transfers import transfers_of
+from .partners import partners_kept
 from .returns import page_returns
 from .samples.trace_samples import TraceSamples
 
@@ -24,6 +27,7 @@ PARTS = 64  # places that a region is divided into
 STRETCHES = 16  # of a thread's life; even ones are one part, odd ones the other
 FEW = 50  # samples of a thread, below which nothing is said of it
 OWN = 0.25  # share of its places that must be its own for a thread to have a role
+KEPT = 0.4  # the same of whom it exchanges lines with; by chance it is up to a quarter in a pool
 MOSTLY = 0.75  # of its accesses to memory that somebody comes back to, where each must come back to its own
 
 Floats = NDArray[np.float64]
@@ -33,12 +37,14 @@ class Roles(msgspec.Struct, frozen=True):
     """own: (N,) share 0..1 of where each thread's accesses go that is its own, -1 where too few are seen;
     alike: (N, N) how much of the row's places the column's are; returns: (N,) share 0..1 of its accesses to
     memory that somebody comes back to, where each thread comes back to its part, -1 where too few are seen
-    (None: not known); first: (N,) whether a thread is its process's first."""
+    (None: not known); first: (N,) whether a thread is its process's first; partners: (N,) share 0..1 of whom
+    it exchanges lines with that is its own, -1 where too few are seen (None: they were not counted)."""
 
     own: Floats
     alike: Floats
     returns: Floats | None = None
     first: NDArray[np.bool_] | None = None
+    partners: Floats | None = None
 
     @property
     def keeps(self) -> NDArray[np.bool_]:
@@ -47,6 +53,8 @@ class Roles(msgspec.Struct, frozen=True):
         What a process's first thread does beside the work of a pool is a role, even if it helps with that.
         """
         answer: NDArray[np.bool_] = (self.own < 0) | (self.own >= OWN)
+        if self.partners is not None:
+            answer |= self.partners >= KEPT
         if self.returns is not None:
             worker = self.returns >= 0
             if self.first is not None:
@@ -83,8 +91,12 @@ def thread_roles(trace: Trace, samples: TraceSamples, lane: NDArray[np.int64] | 
     lanes = np.arange(count) if lane is None else lane
     starts = np.zeros(count, bool)
     starts[[row.thread for row in trace.thread_rows if row.path == "0"]] = True
+    transfers = transfers_of(trace, samples.regions.process, samples.regions.private)
     return msgspec.structs.replace(
-        roles_of(seen[0], seen[1]), returns=page_returns(trace, samples, lanes), first=starts
+        roles_of(seen[0], seen[1]),
+        returns=page_returns(trace, samples, lanes),
+        first=starts,
+        partners=partners_kept(transfers, lanes) if transfers else None,
     )
 
 

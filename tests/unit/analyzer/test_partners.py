@@ -1,0 +1,103 @@
+"""Who keeps to those with whom it exchanges lines has a role, where nobody comes back to memory."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from numaplan.analyzer import TraceSamples, thread_roles
+from numaplan.analyzer.communication.transfers import Transfers
+from numaplan.analyzer.partners import partners_kept
+from numaplan.analyzer.roles import KEPT
+from numaplan.profiler import Trace
+from tests.support.traces import write_trace
+
+WORKERS = 8  # threads 1 to 8; 0 is main
+STRETCHES = 16
+RNG = np.random.default_rng(5)
+
+Row = tuple[int, int, int, int]
+
+
+def pairs(stretch: int) -> list[Row]:
+    return [(stretch, one, one + 4, 90) for one in range(1, 5)]
+
+
+def ring(stretch: int) -> list[Row]:
+    return [(stretch, one, one % WORKERS + 1, 90) for one in range(1, WORKERS + 1)]
+
+
+def star(stretch: int) -> list[Row]:
+    return [(stretch, 0, one, 20 + int(RNG.integers(70))) for one in range(1, WORKERS + 1)]
+
+
+def queue(stretch: int) -> list[Row]:
+    """Who comes next takes what any other had before."""
+    who = RNG.integers(1, WORKERS + 1, (2, 300))
+    return [(stretch, one, other, 1) for one, other in who.T.tolist() if one != other]
+
+
+def stealing(stretch: int) -> list[Row]:
+    """Each works with another one for a quarter of the run."""
+    shift = 1 + stretch * 4 // STRETCHES
+    return [(stretch, one, (one - 1 + shift) % WORKERS + 1, 90) for one in range(1, WORKERS + 1)]
+
+
+def kept(who: object, threads: int = WORKERS + 1) -> list[bool]:
+    rows = np.array([row for stretch in range(STRETCHES) for row in who(stretch)], np.int64)  # type: ignore[operator]
+    transfers = Transfers(*rows.T, process=np.zeros(threads, np.uint64))
+    return (partners_kept(transfers, np.arange(threads)) >= KEPT).tolist()
+
+
+@pytest.mark.parametrize("who", [pairs, ring])
+def test_who_has_partners_of_its_own_keeps_to_them(who: object) -> None:
+    assert kept(who)[1:] == [True] * WORKERS
+
+
+@pytest.mark.parametrize("who", [star, queue, stealing])
+def test_who_exchanges_with_anybody_or_with_one_for_all_does_not(who: object) -> None:
+    assert kept(who)[1:] == [False] * WORKERS
+
+
+def test_who_exchanges_next_to_nothing_says_nothing() -> None:
+    rows = np.array([(0, 1, 2, 40), (1, 1, 2, 40)])
+    transfers = Transfers(*rows.T, process=np.zeros(3, np.uint64))
+    assert partners_kept(transfers, np.arange(3)).tolist() == [-1.0] * 3
+
+
+def test_threads_that_follow_one_another_are_one() -> None:
+    """Of four seats of workers, the second generation of threads pairs as the first did, or otherwise."""
+    lane = np.array([0, 1, 2, 3, 4, 1, 2, 3, 4])
+    for second, same in ((((5, 6), (7, 8)), True), (((5, 7), (6, 8)), False)):
+        rows = [
+            (stretch, one, other, 90)
+            for stretch in range(STRETCHES)
+            for one, other in (second if stretch > 7 else ((1, 2), (3, 4)))
+        ]
+        transfers = Transfers(*np.array(rows).T, process=np.zeros(9, np.uint64))
+        assert ((partners_kept(transfers, lane)[1:] >= KEPT) == same).all()
+
+
+@pytest.mark.parametrize("who", [pairs, queue])
+def test_small_blocks_that_share_pages_do_not_make_a_pool_of_partners(who: object, tmp_path: Path) -> None:
+    """All touch all pages of the small blocks alike."""
+    number = np.arange(8000)
+    start = 1 << 24
+    samples = {
+        "time_ns": number * 10 + 20,
+        "thread": number % (WORKERS + 1),
+        "addr": start + number * 64 % (1 << 16),
+        "is_write": number % 2,
+        "region": 0,
+    }
+    rows = [row for stretch in range(STRETCHES) for row in who(stretch)]  # type: ignore[operator]
+    transfers = [(10 + 5000 * s, 5010 + 5000 * s, one, other, 0, count) for s, one, other, count in rows]
+    threads = [
+        (i, "p0", f"0.{i}" if i else "0", i + 1, 1, "x", 10 if i else 0, -1) for i in range(WORKERS + 1)
+    ]
+    regions = [(0, "p0", "small", "small heap blocks", "", start, 1 << 16, 0, 1, 0, -1)]
+    meta = {"period": 1, "transfers": "all"}
+    write_trace(tmp_path / "t.db", samples, threads, regions, meta, transfers=transfers)
+    with Trace.open(tmp_path / "t.db") as trace:
+        found = thread_roles(trace, TraceSamples(trace)).keeps.tolist()
+    assert found[1:] == [who is pairs] * WORKERS
