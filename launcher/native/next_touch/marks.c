@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { RANGES = 1024 };
+enum { RANGES = 1024, HUGE_PAGE = 2 << 20 };
 enum { DONE, MARKED };
 
 struct range { /* ascending, without overlap */
@@ -67,6 +67,8 @@ void nt_unlock(unsigned long blocked) {
 static int protect(uintptr_t start, uintptr_t end, int protection) {
     return syscall(SYS_mprotect, start, end - start, protection) ? errno : 0;
 }
+
+void nt_split_huge_pages(uintptr_t start, uintptr_t end) { syscall(SYS_madvise, start, end - start, MADV_COLD); }
 
 /* ---- granules ---- */
 
@@ -230,6 +232,23 @@ uintptr_t nt_next(uintptr_t start, uintptr_t end) {
     return found;
 }
 
+/* Whether something of the huge page there was touched since the mark. */
+static bool begun(const struct range *range, uintptr_t address) {
+    uintptr_t start = address & ~(uintptr_t)(HUGE_PAGE - 1), end = start + HUGE_PAGE;
+    if (start < range->start) start = range->start;
+    if (end > range->end) end = range->end;
+    return memchr(range->states + index_of(range, start), DONE, index_of(range, end - 1) - index_of(range, start) + 1);
+}
+
+/* The kernel does not split a huge page that somebody looks at, and moving any part would then take all of it along, parts
+ * that are where they belong, too. So it is split before anybody else can know of a part that was touched.
+ */
+static void split_if_first(const struct range *range, const struct nt_piece *piece) {
+    bool cut_at_start = piece->start % HUGE_PAGE && !begun(range, piece->start);
+    bool cut_at_end = piece->end % HUGE_PAGE && !begun(range, piece->end - 1);
+    if (cut_at_start || cut_at_end) nt_split_huge_pages(piece->start, piece->end);
+}
+
 bool nt_open(uintptr_t address, struct nt_piece *piece) {
     nt_take_lock();
     struct range *range = range_at(address);
@@ -238,6 +257,7 @@ bool nt_open(uintptr_t address, struct nt_piece *piece) {
     if (ours) {
         piece->start = start_of(range, index);
         piece->end = start_of(range, index + 1);
+        split_if_first(range, piece);
         restore(range, index, index + 1);
         piece->due = !range->left;
         drop_if_done(range);

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { HUGE_PAGE = 2 << 20, MOVERS = 8 };
+enum { HUGE_PAGE = 2 << 20, MOVERS = 8, TRIES = 10 };
 
 struct nt_counts nt_counts;
 
@@ -35,35 +35,45 @@ static long move_pages(struct mover *mover, const int *nodes) {
     return syscall(SYS_move_pages, 0, mover->batch.count, mover->batch.pages, nodes, mover->status, MPOL_MF_MOVE);
 }
 
-/* Of a huge page the kernel moves all, whatever part was touched, unless it is split before: it does so for a part that is
- * called cold, and that has no other effect worth mention.
- */
+/* Those that were not when their first part was touched. */
 static void split_huge_pages(const struct nt_batch *batch) {
     size_t page = page_bytes();
     for (uint32_t first = 0, next; first < batch->count; first = next) {
         uintptr_t start = (uintptr_t)batch->pages[first], end = start + page;
         for (next = first + 1; next < batch->count && (uintptr_t)batch->pages[next] == end; next++) end += page;
-        if (start % HUGE_PAGE || end % HUGE_PAGE) madvise((void *)start, end - start, MADV_COLD);
+        if (start % HUGE_PAGE || end % HUGE_PAGE) nt_split_huge_pages(start, end);
     }
+}
+
+static bool is_elsewhere(int status, int node) { return status >= 0 && status != node; }
+
+/* The kernel has it in its hands, to make room for huge pages for example, or has left those that come after such a one. */
+static bool is_busy(int status, int node) {
+    (void)node;
+    return status == -EBUSY || status == -ENOENT || status == -EAGAIN;
+}
+
+/* What the kernel has not told of those in the batch, it is busy with. Returns how many are where they belong. */
+static uint32_t keep(struct mover *mover, const int *nodes, bool (*kept)(int status, int node)) {
+    struct nt_batch *batch = &mover->batch;
+    uint32_t count = batch->count, right = 0;
+    for (uint32_t i = 0; i < count; i++) mover->status[i] = -EAGAIN;
+    move_pages(mover, nodes);
+    batch->count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        right += mover->status[i] == batch->nodes[i];
+        if (kept(mover->status[i], batch->nodes[i])) nt_batch_add(batch, (uintptr_t)batch->pages[i], batch->nodes[i]);
+    }
+    return right;
 }
 
 /* Asking first is cheap; a call that moves is not, even when nothing is to be moved. */
 static void move_batch(struct mover *mover) {
     struct nt_batch *batch = &mover->batch;
-    for (uint32_t i = 0; i < batch->count; i++) mover->status[i] = -EAGAIN;
-    if (!batch->count || move_pages(mover, NULL)) return;
-    uint32_t elsewhere = 0;
-    for (uint32_t i = 0; i < batch->count; i++) {
-        if (mover->status[i] < 0 || mover->status[i] == batch->nodes[i]) continue;
-        batch->pages[elsewhere] = batch->pages[i];
-        batch->nodes[elsewhere++] = batch->nodes[i];
-    }
-    if (!(batch->count = elsewhere)) return;
+    if (batch->count) keep(mover, NULL, is_elsewhere);
+    uint32_t elsewhere = batch->count, moved = 0;
     split_huge_pages(batch);
-    for (uint32_t i = 0; i < elsewhere; i++) mover->status[i] = -EAGAIN;
-    move_pages(mover, batch->nodes);
-    uint32_t moved = 0;
-    for (uint32_t i = 0; i < elsewhere; i++) moved += mover->status[i] == batch->nodes[i];
+    for (unsigned tries = 0; batch->count && tries < TRIES; tries++) moved += keep(mover, batch->nodes, is_busy);
     atomic_fetch_add_explicit(&nt_counts.moved, moved, memory_order_relaxed);
     atomic_fetch_add_explicit(&nt_counts.stayed, elsewhere - moved, memory_order_relaxed);
 }

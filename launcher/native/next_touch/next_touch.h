@@ -62,6 +62,10 @@ unsigned long nt_lock(void); /* no signal comes while it is held */
 void nt_unlock(unsigned long blocked);
 void nt_take_lock(void); /* for who has blocked all signals */
 void nt_release_lock(void);
+/* Those that the border of a part cuts: the kernel does so where a part is called cold, and that has no other effect worth
+ * mention.
+ */
+void nt_split_huge_pages(uintptr_t start, uintptr_t end);
 /* A mapping's part becomes inaccessible until touched; errno. */
 int nt_mark(uintptr_t start, uintptr_t end, size_t granule, int protection);
 /* Accessible again, unmoved; true: nothing is marked any more. */

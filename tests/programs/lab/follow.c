@@ -5,6 +5,7 @@
  * Prints how many pages are on the node of the thread that works on them, and a checksum. rounds=0: memory that is bound to
  * node 0 at first; until the pages have followed, for LONGEST seconds at most, and prints the seconds that it took.
  */
+#include <errno.h>
 #include <linux/mempolicy.h>
 #include <numaplan.h>
 #include <pthread.h>
@@ -26,16 +27,20 @@ static uint64_t sums[MOST];
 static long threads;
 static pthread_barrier_t barrier;
 
-/* Of a page that the kernel has made ready for a hint fault it does not say where it is: touched before it is asked. */
+/* Of a page that the kernel has made ready for a hint fault, or is about to move, it does not say where it is: touched before
+ * it is asked, until it says so.
+ */
 static size_t pages_here(size_t from, size_t to) {
     unsigned cpu, node;
     size_t count = 0;
     syscall(SYS_getcpu, &cpu, &node, NULL);
     for (size_t page = from; page < to; page++) {
         void *at = memory + page * PAGE;
-        int status = -1;
-        (void)*(volatile unsigned char *)at;
-        syscall(SYS_move_pages, 0, 1, &at, NULL, &status, 0);
+        int status;
+        do {
+            (void)*(volatile unsigned char *)at;
+            if (syscall(SYS_move_pages, 0, 1, &at, NULL, &status, 0)) exit(7);
+        } while (status == -ENOENT);
         count += status == (int)node;
     }
     return count;

@@ -48,6 +48,15 @@ def test_a_million_pages_page_by_page(program: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "many: 0 wrong\n"), done.stderr
 
 
+@pytest.mark.parametrize("name", ["busy", "huge"])
+def test_no_page_is_left_behind(name: str) -> None:
+    """By a kernel of the test's that is busy with a page, and that moves what it cannot split as a whole."""
+    parts = [NATIVE / "next_touch" / f"{part}.c" for part in ("marks", "moving", "queue")]
+    flags = (*FLAGS, f"-I{NATIVE / 'next_touch'}", "-ldl")
+    program = compiled(PROGRAMS / "next_touch_kernel.c", *parts, flags=flags, compiler="gcc")
+    assert run(program, name).stdout == "0 wrong, 0 stayed\n"
+
+
 def test_without_nlaunch_a_program_is_told_so(program: Path) -> None:
     done = run(program, "absent")
     assert (done.returncode, done.stdout) == (0, "absent: 0 wrong\n"), done.stderr
