@@ -22,7 +22,7 @@ from .command import perf_arguments, probe
 from .event_plan import NO_PHYSICAL, ring_options
 from .kernel_files import ROOT, read_number
 from .privileges import CAP_SYS_ADMIN, has_capability, is_privileged, perf_hint
-from .session import recording_of, run_perf, shown_command, survey_output
+from .session import recording_of, run_perf, shown_command, survey_output, unless_killed
 
 _EVENTS = ("page-faults",)
 _OPTIONS = ("-d", "-k", "CLOCK_MONOTONIC")
@@ -60,7 +60,9 @@ class FaultsBackend:
         output = request.workdir / "faults.data"
         run = run_perf(request, self._arguments(request), output, progress)
         progress("reading the recording", -1.0)
-        recording = recording_of(request, run, survey_output(output, run.messages), _PERIOD)
+        with unless_killed(request, run):
+            found = survey_output(output, run.messages)
+        recording = recording_of(request, run, found, _PERIOD)
         if hint_faults_live(request.machine):
             return replace(recording, blocks=HintFaults(recording.blocks))
         return recording

@@ -13,7 +13,7 @@ from .hardware_samplers import read_hardware
 from .hardware_trace import synthesise
 from .kernel_files import ROOT
 from .running import PerfRun
-from .session import recording_of, run_perf, shown_command, survey_output
+from .session import recording_of, run_perf, shown_command, survey_output, unless_killed
 
 _DEFAULT_PERIOD = 1000
 
@@ -56,7 +56,9 @@ class HardwareBackend:
     def read(self, request: RecordRequest, plan: EventPlan, run: PerfRun, output: Path) -> Recording:
         """What the recording in perf's file brought: record() without the running."""
         only_family = plan.machine_wide and not request.choices.all_cpus
-        return recording_of(request, run, self._survey(output, run), plan.period, plan.notes, only_family)
+        with unless_killed(request, run):
+            found = self._survey(output, run)
+        return recording_of(request, run, found, plan.period, plan.notes, only_family)
 
     def _survey(self, output: Path, run: PerfRun) -> Accesses:
         if self.name != "spe":

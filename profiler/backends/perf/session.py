@@ -1,6 +1,7 @@
 """One recording by perf, from its arguments to the samples: what all backends that use perf share."""
 
 from collections.abc import Iterator, Sequence, Set
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from ...perfdata.processes.identities import RunRecords, identity_of
 from ...perfdata.processes.records import THROTTLE
 from ...perfdata.processes.unrecorded import LARGEST_TID
 from ...sample_block import USER_END, SampleBlock, SeenThread
-from ..base import WATCHING, Progress, Recording, RecordRequest
+from ..base import WATCHING, Progress, Recording, RecordRequest, check_not_killed
 from .command import target_of
 from .process import INTERRUPTED
 from .progress import Meter
@@ -88,6 +89,20 @@ def survey_output(output: Path, messages: str) -> Accesses:
         raise MachineLacksError(
             f"perf recorded nothing that can be read: {messages or error.what}", "see 'nprof doctor'"
         ) from error
+
+
+@contextmanager
+def unless_killed(request: RecordRequest, run: PerfRun) -> Iterator[None]:
+    """While perf's file is read: an error raises EndedBySignalError where a signal ended the program.
+
+    It may have ended perf, too, which then wrote no whole file.
+    """
+    try:
+        yield
+    except NumaplanError:
+        if request.argv:
+            check_not_killed(request.argv[0], run.exit_code)
+        raise
 
 
 class OwnBlocks:

@@ -1,6 +1,7 @@
 """What can go wrong while recording: a line, its exit code, and no half-written file."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -59,6 +60,31 @@ def test_ctrl_c_keeps_what_was_recorded(backend: str, tmp_path: Path) -> None:
     assert b"Traceback" not in errors.replace(b'Traceback (most recent call last):\n  File "<string>"', b"")
     assert [path.name for path in tmp_path.iterdir()] == ["trace.db"]
     succeed("nprof", "info", tmp_path / "trace.db")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_ends_program_and_perf_at_once_is_the_programs_end(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a batch system sends it to all: perf may have written nothing that can be read."""
+    needs("perf")
+    (tmp_path / "perf").write_text(
+        f"#!{sys.executable}\n"
+        "import os, signal, sys\n"
+        "control = [word for word in sys.argv if word.startswith('--control=fd:')]\n"
+        f"if not control: os.execv({shutil.which('perf')!r}, sys.argv)\n"
+        "commands, answers = map(int, control[0].partition(':')[2].split(','))\n"
+        "os.read(commands, 64)\n"
+        "os.write(answers, b'ack\\n')\n"
+        "signal.pause()\n"
+    )
+    (tmp_path / "perf").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    result = run(
+        "nprof", "record", "--backend", "faults", "--", "sh", "-c", f"kill -{number} $$", cwd=tmp_path
+    )
+    one_line_error(result, "nprof", 128 + number)
+    assert [path.name for path in tmp_path.iterdir()] == ["perf"]
 
 
 def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path) -> None:

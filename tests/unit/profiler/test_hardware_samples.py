@@ -1,6 +1,7 @@
 """What hardware samplers wrote becomes samples: files in perf's format, which no PMU is needed to read."""
 
 import csv
+import signal
 import struct
 import tracemalloc
 from pathlib import Path
@@ -8,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from numaplan.common import MachineLacksError
 from numaplan.machine import Machine
-from numaplan.profiler.backends.base import PerfChoices, Recording, RecordRequest
+from numaplan.profiler.backends.base import EndedBySignalError, PerfChoices, Recording, RecordRequest
 from numaplan.profiler.backends.perf import session
 from numaplan.profiler.backends.perf.event_plan import EventPlan
 from numaplan.profiler.backends.perf.hardware import HardwareBackend
@@ -187,6 +189,14 @@ def five_accesses() -> bytes:
 
 
 @pytest.mark.system
+def test_what_cannot_be_read_of_a_program_that_a_signal_ended_is_its_end(tmp_path: Path) -> None:
+    for backend in ("pebs", "spe"):
+        with pytest.raises(EndedBySignalError, match="app: SIGTERM ended it"):
+            recorded(HardwareBackend(backend), tmp_path, b"", code=128 + signal.SIGTERM)
+        with pytest.raises(MachineLacksError):
+            recorded(HardwareBackend(backend), tmp_path, b"", code=1)
+
+
 def test_spe_packets_are_decoded_by_perf_and_put_on_our_clock(tmp_path: Path) -> None:
     needs("perf")
     recording = recorded(HardwareBackend("spe"), tmp_path, spe_file(five_accesses()))
