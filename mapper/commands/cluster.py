@@ -136,7 +136,9 @@ def _show(cluster: "Cluster") -> None:
 
     console = make_console()
     count = len(cluster.hosts)
-    console.print(f"{count} host{'s' * (count != 1)}, {cluster.slots} slots", style="bold")
+    console.print(
+        f"{count} host{'s' * (count != 1)}, {cluster.slots} slot{'s' * (cluster.slots != 1)}", style="bold"
+    )
     groups = [
         (list(hosts), slots, machine)
         for (slots, machine), hosts in groupby(cluster.hosts, lambda host: (host.slots, host.machine))

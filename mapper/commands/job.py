@@ -25,9 +25,8 @@ def plan_a_job(
     from ..jobs.planning import plan_job
 
     if not job.is_dir():
-        raise UsageError(
-            f"{job}: not the folder of a job", "make it with 'nmap reduce', or leave --cluster out"
-        )
+        what = "not the folder of a job" if job.exists() else "no such folder"
+        raise UsageError(f"{job}: {what}", "make it with 'nmap reduce', or leave --cluster out")
     hosts = Cluster.load(cluster)
     with shown_progress() as progress:
         planned = plan_job(job.absolute(), hosts, options, engine=engine, progress=progress)
@@ -52,7 +51,8 @@ def plan_a_job(
 def job_lines(job: "JobPlan") -> list[str]:
     """What a job's plan comes to, for people."""
     found = job.predicted
-    lines = [f"{len(job.ranks)} ranks on {len(job.hosts)} of {len(job.cluster.hosts)} hosts"]
+    ranks = len(job.ranks)
+    lines = [f"{ranks} rank{'s' * (ranks != 1)} on {len(job.hosts)} of {len(job.cluster.hosts)} hosts"]
     if found.message_bytes < 0:
         lines.append("bytes between hosts   not known: messages were not recorded")
     else:

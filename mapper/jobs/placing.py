@@ -37,7 +37,8 @@ def place_ranks(
     if count > cluster.slots:
         hosts = f"{len(cluster.hosts)} hosts" if len(cluster.hosts) > 1 else "one host"
         raise UsageError(
-            f"{count} ranks for {cluster.slots} slots on {hosts}", "add hosts, or give them more slots"
+            f"{count} ranks for {cluster.slots} slot{'s' * (cluster.slots != 1)} on {hosts}",
+            "add hosts, or give them more slots",
         )
     slots = _seats(graph, cluster)
     tried = {RANK_ORDER: np.repeat(np.arange(len(slots)), slots)[:count], ROUND_ROBIN: _dealt(count, slots)}

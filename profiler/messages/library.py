@@ -38,7 +38,7 @@ class Library:
 
     path: Path
     name = "pmpi"
-    why_none = "another MPI than the library that counts them was built for"
+    why_none = "killed as they began, or by another MPI than the library that counts them was built for"
 
     def environment(self, folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
         """See Way.environment."""

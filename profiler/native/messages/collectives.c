@@ -74,7 +74,7 @@ COLLECTIVE(Barrier, Ibarrier, (MPI_Comm comm), (comm), ms_barrier(comm))
                (out, in, count, type, op, root, comm), ms_reduce(comm, root, ms_bytes(count, type)))                  \
     COLLECTIVE(Allreduce##S, Iallreduce##S,                                                                           \
                (const void *out, void *in, N count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),                     \
-               (out, in, count, type, op, comm), ms_allreduce(comm, ms_bytes(count, type)))                           \
+               (out, in, count, type, op, comm), ms_allreduce(comm, count, ms_bytes(count, type)))                    \
     COLLECTIVE(Scan##S, Iscan##S, (const void *out, void *in, N count, MPI_Datatype type, MPI_Op op, MPI_Comm comm),  \
                (out, in, count, type, op, comm), ms_scan(comm, ms_bytes(count, type)))                                \
     COLLECTIVE(Exscan##S, Iexscan##S,                                                                                 \

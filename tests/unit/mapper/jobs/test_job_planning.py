@@ -66,6 +66,7 @@ def test_processes_give_the_same_bytes(job: Path, tmp_path: Path) -> None:
     ("words", "says"),
     [
         (("--cluster", "1*2x4:4"), "12 ranks for 4 slots on one host"),
+        (("--cluster", "1*2x4:1"), "12 ranks for 1 slot on one host"),
         (("--cluster", CLUSTER, "--engine", "ray"), "no such engine"),
         (("--cluster", CLUSTER, "--engine", "local:0"), "no such engine"),
         (("--cluster", CLUSTER, "--engine", "dask:nothing.json"), "no such file"),
@@ -85,6 +86,16 @@ def test_calls_that_cannot_be(
     assert main(("plan", str(job), "-o", str(tmp_path / "j"), *words)) == 2
     error = capsys.readouterr().err
     assert says in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("nowhere", "no such folder"), ("file", "not the folder of a job")]
+)
+def test_no_folder_of_a_job(capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, says: str) -> None:
+    (tmp_path / "file").touch()
+    assert main(("plan", str(tmp_path / name), "--cluster", CLUSTER)) == 2
+    error = capsys.readouterr().err
+    assert f"{name}: {says}" in error and error.count("\n") == 1
 
 
 def test_a_job_without_a_rank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
