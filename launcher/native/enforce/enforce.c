@@ -24,6 +24,7 @@ static _Atomic bool followed; /* by a tracer, since this process restricts its s
 static _Atomic int others; /* threads beside the main one that live or are being made */
 static struct placed *placed;
 static uint32_t single; /* regions of the plan that are one block each; rules come after them */
+static int32_t home; /* node of the first thread, -1: it has none */
 static NP_THREAD bool shifted; /* this thread's blocks do not come in the plan's order */
 
 /* Of what a process that we are in, or that we are about to become, runs. */
@@ -75,8 +76,10 @@ const uint32_t *nf_cpus_after_exec(const struct np_exec *call, uint32_t *count) 
 
 /* What the plan says of this process; one that it does not name needs no log, and its pages are the kernel's to move. */
 static void find_process(void) {
+    const struct pt_thread *first = first_thread(process_hash());
     bool threads_here = false, memory_here = false;
     next_touch_here = false;
+    home = first ? first->node : -1;
     for (uint32_t i = 0; i < table.header->threads && !threads_here; i++)
         threads_here = table.threads[i].path && table.threads[i].process == process_hash();
     for (uint32_t i = 0; i < table.header->regions; i++) {
@@ -314,7 +317,11 @@ static void forked(void) {
     shifted = false;
     nf_planned_forked();
     nf_verify_forked();
+    int32_t parents = home;
     find_process();
+    if (home < 0 || home == parents || !np_enter()) return;
+    if (np_may_call()) nf_own_inherited(home);
+    np_leave();
 }
 
 /* What there is to say is said now; a tracer goes on with the threads, and later memory is the process's. */

@@ -32,6 +32,7 @@ static bool read_line(const char *line, struct np_mapping *mapping) {
     const char *mode = next_field(line);
     mapping->readable = mode[0] == 'r';
     mapping->writable = mode[0] && mode[1] == 'w';
+    mapping->shared = mapping->writable && mode[2] && mode[3] == 's';
     const char *inode = next_field(next_field(next_field(mode))), *name = next_field(inode);
     size_t same = 0;
     while (heap[same] && name[same] == heap[same]) same++;

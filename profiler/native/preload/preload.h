@@ -169,7 +169,7 @@ static inline bool np_live_maybe(uintptr_t address) {
 
 struct np_mapping {
     uintptr_t start, end;
-    bool readable, writable;
+    bool readable, writable, shared;
     bool anonymous; /* of no file; the heap is, the stack is not */
 };
 
