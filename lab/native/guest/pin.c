@@ -1,7 +1,7 @@
 /*
  * Each new task of the program goes to its cpu before its first instruction: the agent traces births, and calls
- * about affinity. A task
- * that was born waits for us, and so does its creator, so the order is that of creation under one creator.
+ * about affinity. A task that was born waits for us, and so does its creator, so the order is that of creation under
+ * one creator.
  */
 #include "guest.h"
 
