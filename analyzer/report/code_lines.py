@@ -1,5 +1,6 @@
 """What lines of code cost, on a terminal and as a document."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from ..memory.regions import RegionUse
 from .units import in_count
 
 MOST_ROWS = 16
+_DETAILS = re.compile(r" \(.*\)")  # of a region: its type and size
 _COLUMNS = ("samples", "writes", "missed", "remote", "foreign", "transfers")
 
 
@@ -52,7 +54,7 @@ def show_lines(costs: Sequence[LineCost], titles: Mapping[int, str]) -> None:
         counts = (in_count(getattr(cost, name)) for name in _COLUMNS)
         known = {region: samples for region, samples in cost.regions.items() if region in titles}
         mostly = titles[max(known, key=lambda region: (known[region], -region))] if known else "–"
-        table.add_row(cost.title, *counts, mostly)
+        table.add_row(cost.title, *counts, _DETAILS.sub("", mostly))
     console.print()
     console.print(table)
     if len(costs) > MOST_ROWS:

@@ -152,7 +152,10 @@ def _section(
     )
     body = "".join(
         "<tr>"
-        + "".join(f"<td{_class(i, numbers)}>{in_page(text)}</td>" for i, text in enumerate(row))
+        + "".join(
+            f'<td{_class(i, numbers)} data-label="{in_page(head[i])}">{in_page(text)}</td>'
+            for i, text in enumerate(row)
+        )
         + "</tr>"
         for row in rows
     )

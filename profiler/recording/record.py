@@ -24,6 +24,7 @@ from ..backends.base import (
 from ..backends.choice import choose_backend
 from ..backends.part import RecordedPart
 from ..backends.perf.kernel_files import ROOT, read_text
+from ..debug.dwarf.debug_file import check_servers
 from ..identity.elf import elf_facts
 from ..identity.environment import prepare
 from ..identity.rank import job_facts
@@ -97,6 +98,8 @@ def record(
     check_target(argv, options)
     if argv:
         find_program(argv)
+    if options.debuginfod:
+        check_servers()
     machine, backend, reason = choose(options)
     chosen(backend.name, reason)
     way = way_of(options.messages, argv, os.environ) if options.ranks_only else None

@@ -1,17 +1,32 @@
 """Where the debug information of a program or library is."""
 
+import os
 import shutil
 import struct
 import subprocess
 from contextlib import suppress
 from pathlib import Path
 
+from numaplan.common import MachineLacksError, UsageError
+
 from .budget import TooMuchError
 from .sections import Sections
 
 SEPARATE = Path("/usr/lib/debug")
 INFO = ".debug_info"
+_TOOL = "debuginfod-find"
 _PATIENCE = 120  # seconds for a server
+# A server that is silent for ten seconds is not waited for, once; what the user says goes before.
+_IMPATIENT = {"DEBUGINFOD_TIMEOUT": "10", "DEBUGINFOD_RETRY_LIMIT": "0"}
+
+
+def check_servers() -> None:
+    """Raise MachineLacksError or UsageError where no server can be asked."""
+    if not shutil.which(_TOOL):
+        raise MachineLacksError(f"{_TOOL} is not here, and --debuginfod asks by it", "apt install debuginfod")
+    if not os.environ.get("DEBUGINFOD_URLS", "").strip():
+        hint = "set it to your distribution's, such as https://debuginfod.debian.net"
+        raise UsageError("DEBUGINFOD_URLS names no server that --debuginfod could ask", hint)
 
 
 def with_debug_info(own: Sections, *, ask_server: bool = False) -> Sections | None:
@@ -45,12 +60,10 @@ def _separate(own: Sections) -> list[Path]:
 
 
 def _from_server(build_id: str) -> Sections | None:
-    tool = shutil.which("debuginfod-find")
-    if not tool:
-        return None
     with suppress(OSError, ValueError, struct.error, TooMuchError, subprocess.SubprocessError):
         ran = subprocess.run(
-            [tool, "debuginfo", build_id],
+            [_TOOL, "debuginfo", build_id],
+            env=_IMPATIENT | os.environ,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

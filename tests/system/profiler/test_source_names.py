@@ -4,7 +4,12 @@ import json
 import os
 import re
 import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +17,7 @@ from numaplan.profiler import Trace, prepare, read_identity
 from numaplan.profiler.debug.region_names import SourceNames
 from numaplan.profiler.trace.description import describe
 from numaplan.profiler.trace.rows import SourceName
-from tests.support.commands import needs, succeed
+from tests.support.commands import needs, run, succeed
 from tests.support.programs import PROGRAMS, compiled
 
 pytestmark = pytest.mark.system
@@ -119,6 +124,53 @@ def test_a_stripped_program_is_called_as_before(tmp_path: Path) -> None:
     assert not [row for row in names_of(program, tmp_path) if row.line]
 
 
+@contextmanager
+def served(folder: Path) -> Iterator[tuple[str, list[str]]]:
+    """(address of a server of debug information, what it is asked for)."""
+    asked: list[str] = []
+
+    class Handler(SimpleHTTPRequestHandler):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args, directory=str(folder))
+
+        def log_message(self, *_: object) -> None:
+            asked.append(self.path)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", asked
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_servers_are_asked_only_if_they_shall_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs("debuginfod-find", "qemu-x86_64")
+    program, trace = tmp_path / "sharing", tmp_path / "t.db"
+    flags = ("-O1", "-g", "-pthread", "-Wl,--build-id=0xabcd0123")
+    program.write_bytes(compiled(FIXTURES / "sharing.c", flags=flags, compiler="gcc").read_bytes())
+    program.chmod(0o755)
+    place = tmp_path / "buildid" / "abcd0123"
+    place.mkdir(parents=True)
+    subprocess.run(["objcopy", "--only-keep-debug", program, place / "debuginfo"], check=True)
+    subprocess.run(["objcopy", "--strip-debug", program], check=True)
+    record = ("nprof", "record", "--backend", "emulate", "--period", "50", "-o", trace)
+    monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "debuginfod"))
+    with served(tmp_path) as (address, asked):
+        monkeypatch.setenv("DEBUGINFOD_URLS", address)
+        for option in ((), ("--debuginfod",)):
+            succeed(*record, *option, "--", program)
+            with Trace.open(trace) as opened:
+                titles = [region["title"] for region in describe(opened)["regions"]]
+            assert bool(asked) == bool(option)
+            assert any(title.startswith("field (double[]") for title in titles) == bool(option)
+    monkeypatch.setenv("DEBUGINFOD_URLS", " ")
+    refused = run(*record, "--debuginfod", "--", program)
+    assert refused.returncode == 2 and b"DEBUGINFOD_URLS names no server" in refused.stderr
+
+
 @pytest.mark.parametrize("flags", [("-O0",), ("-O2", "-fno-asynchronous-unwind-tables"), ("-O1", "-pg")])
 def test_allocations_from_odd_stacks(flags: tuple[str, ...], tmp_path: Path) -> None:
     program = compiled(FIXTURES / "odd_stacks.c", flags=("-g", "-pthread", *flags), compiler="gcc")
@@ -175,6 +227,8 @@ def test_lines_and_fields_that_threads_share(tmp_path: Path) -> None:
     assert foreign["foreign"] > 0.5 * foreign["samples"]
     title = "field (double[], 256 KiB) sharing.c:"
     assert any(region["title"].startswith(title) for region in foreign["regions"])
+    shown = succeed("nmap", "analyze", trace, "--lines").decode().partition("Lines of code")[2]
+    assert "field" in shown and "double[]" not in shown, "its type would fill four rows"
     assert found["false_sharing"][0]["fields"] == ["tallies[0].hits", "tallies[1].hits"]
     assert "the most at tallies[0].hits, tallies[1].hits of " in " ".join(found["summary"])
     with Trace.open(trace) as opened:
