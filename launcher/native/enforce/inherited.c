@@ -12,12 +12,16 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
-enum { MOST_BYTES = 8 << 20, OF_A_MAPPING = 2 << 20, BATCH = 512, HUGE_PAGE = 2 << 20 };
+enum { MOST_BYTES = 8 << 20, OF_A_MAPPING = 2 << 20, BATCH = MOST_BYTES / 4096, HUGE_PAGE = 2 << 20 };
 
 struct child {
     int node;
     size_t page, left; /* bytes that may yet be copied */
+    size_t count; /* of `copied` */
 };
+
+static void *copied[BATCH];
+static int nodes[BATCH], found[BATCH];
 
 /* Of a pool its pages are not for us to take: they may all be the parent's. */
 static bool may_copy(const struct np_mapping *mapping) {
@@ -33,6 +37,7 @@ static bool may_copy(const struct np_mapping *mapping) {
 static bool copy(struct child *child, uintptr_t start, uintptr_t end) {
     if (end - start > child->left || madvise((void *)start, end - start, MADV_POPULATE_WRITE)) return false;
     child->left -= end - start;
+    for (; start < end; start += child->page) nodes[child->count] = child->node, copied[child->count++] = (void *)start;
     return true;
 }
 
@@ -60,4 +65,6 @@ void nf_own_inherited(int node) {
     unsigned cpu, here;
     if (getcpu(&cpu, &here) || (int)here != node || nf_lacks_room((uint32_t)node)) return;
     np_maps(see, &child);
+    /* Where the parent was faster it has the copy, and what it left is the child's alone. */
+    if (child.count) syscall(SYS_move_pages, 0, child.count, copied, nodes, found, MPOL_MF_MOVE);
 }
