@@ -216,7 +216,8 @@ def warnings_of_children(processes: Sequence[ProcessSpool], identity: Identity, 
     if unseen:
         warnings.append(
             f"{_listed(unseen)} became a program that was not emulated, and is not in the recording "
-            "from then on: one under another root, for another processor, or started by a static program"
+            "from then on: one under another root, of a user who may not write there, for another processor, "
+            "or started by a static program; --backend lab records all of them"
         )
     if ended:
         warnings.append(

@@ -10,6 +10,7 @@ by the host's clock and by the process's own. Files of a program that was killed
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from errno import EACCES, EPERM
 from pathlib import Path
 
 import numpy as np
@@ -163,6 +164,12 @@ def read_processes(workdir: Path) -> list[ProcessSpool]:
             )
         found.append(read_process(path))
     for process in found:
+        if process.error in (EACCES, EPERM):
+            raise UsageError(
+                f"{workdir}: process {process.pid} gave up the rights to write its recording: "
+                f"{os.strerror(process.error)}",
+                "record it with --backend lab, or start it as the user that it becomes",
+            )
         if process.error:
             raise UsageError(
                 f"{workdir}: recording stopped: {os.strerror(process.error)} (disk full?)",

@@ -44,6 +44,22 @@ def test_under_another_root(tmp_path: Path, who: str, other: bool) -> None:
     assert "signal" not in warnings
 
 
+def test_of_another_user(tmp_path: Path) -> None:
+    """Its rights are gone before an exec, or while its process is recorded."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may become another user")
+    code, warnings = recorded(tmp_path, "setpriv", "--reuid", "65534", "--clear-groups", "true")
+    assert code == 0
+    assert f"p0 (setpriv) {UNSEEN}" in warnings and "--backend lab" in warnings
+    becomes = "import os; os.setuid(65534); sum(x * x for x in range(10**6))"
+    words = ("nprof", "record", "--backend", "emulate", "--period", "1", "-o", tmp_path / "u.db")
+    result = run(*words, "--", sys.executable, "-c", becomes)
+    assert result.returncode == 2
+    assert b"gave up the rights to write its recording" in result.stderr
+    assert b"--backend lab" in result.stderr
+    assert not (tmp_path / "u.db").exists()
+
+
 def test_a_child_of_a_static_program(tmp_path: Path) -> None:
     parent = compiled(PROGRAMS / "static_parent.c", flags=("-static",))
     code, warnings = recorded(tmp_path, parent, shutil.which("false"))
