@@ -316,7 +316,7 @@ static void forked(void) {
     nf_blocks_forked(table.header->rules);
     shifted = false;
     nf_planned_forked();
-    nf_verify_forked();
+    nf_looks_forked();
     int32_t parents = home;
     find_process();
     if (home < 0 || home == parents || !np_enter()) return;

@@ -52,7 +52,7 @@ int nf_place_block(const struct pt_table *table, const struct pt_region *rule, u
 void nf_place_stack(uintptr_t address, size_t bytes, int node);
 void nf_unplace(uintptr_t address, size_t bytes);
 void nf_verify(const struct pt_table *table, const struct pt_region *region, uintptr_t address, size_t bytes);
-void nf_verify_forked(void);
+void nf_looks_forked(void);
 
 /* ---- inherited.c ---- */
 

@@ -1,11 +1,12 @@
 /* Memory: each run of a region to its node, and where the pages are. */
 #include "enforce.h"
 
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { BATCH = 1024, NODES = 64, MAX_QUERIED = 1 << 18, OF_A_RULE = 1 << 8 /* of a block */, GLANCES = 4 };
+enum { LOOKS = 16, BATCH = 1024, NODES = 64, MAX_QUERIED = 1 << 18, OF_A_RULE = 1 << 8 /* of a block */, GLANCES = 4 };
 enum { UNTOUCHED = 0xffff };
 
 /* Asked for once: it is needed many times for each page that is looked at. */
@@ -73,10 +74,6 @@ static int place(const struct pt_table *table, const struct pt_region *region, u
     return place_runs(table, region, address, bytes, how);
 }
 
-int nf_place(const struct pt_table *table, const struct pt_region *region, uintptr_t address, size_t bytes) {
-    return place(table, region, address, bytes, NF_MOVE);
-}
-
 void nf_place_stack(uintptr_t address, size_t bytes, int node) {
     nf_set_node(page_of(address), page_of(address + bytes), (uint32_t)node, NF_MOVE);
 }
@@ -88,8 +85,29 @@ void nf_unplace(uintptr_t address, size_t bytes) {
 
 /* ---- where the pages are ---- */
 
-static unsigned pages_on[NODES + 1][NODES + 1]; /* [node of the plan][node found]; the last: none, or too high */
-static _Atomic bool verifying;
+/* Room to look at pages, of several threads at a time: a thread that looks is not waited for, since that may take long. */
+static struct look {
+    _Atomic bool taken;
+    void *pages[BATCH];
+    int status[BATCH];
+    uint32_t wanted[BATCH];
+    unsigned pages_on[NODES + 1][NODES + 1]; /* [node of the plan][node found]; the last: none, or too high */
+} looks[LOOKS];
+
+static struct look *new_look(void) {
+    for (unsigned turn = 0;; turn++) {
+        struct look *look = &looks[turn % LOOKS];
+        if (!atomic_exchange_explicit(&look->taken, true, memory_order_acquire)) return look;
+        if (turn % LOOKS == LOOKS - 1) sched_yield();
+    }
+}
+
+static void end_look(struct look *look) { atomic_store_explicit(&look->taken, false, memory_order_release); }
+
+/* Threads of the parent process may have been at it. */
+void nf_looks_forked(void) {
+    for (unsigned i = 0; i < LOOKS; i++) end_look(&looks[i]);
+}
 
 /* Which run of a region is looked at, and its pages, while pages ascend. */
 struct cursor {
@@ -117,72 +135,81 @@ static uint32_t node_wanted(const struct pt_table *table, const struct pt_region
     return NODES;
 }
 
-/* Memory that an allocator uses again has its pages already. Moving makes the kernel stop all cpus, so only where some
- * are elsewhere.
- */
-int nf_place_block(const struct pt_table *table, const struct pt_region *rule, uintptr_t address, size_t bytes) {
-    struct span span = span_of(rule, address, bytes);
-    void *pages[GLANCES];
-    int status[GLANCES];
-    uint32_t wanted[GLANCES], count = 0;
-    unsigned how = 0;
-    struct span block = {address, address + bytes};
-    struct cursor cursor = first_run(table, rule, block);
-    if (rule->policy == PT_BIND || rule->policy == PT_PREFERRED)
-        for (size_t part = 0, all = (span.end - span.start) / page_bytes(); part < GLANCES; part++) {
-            uintptr_t at = span.start + all * part / GLANCES * page_bytes();
-            if (count && (uintptr_t)pages[count - 1] == at) continue;
-            pages[count] = (void *)at;
-            wanted[count++] = node_wanted(table, rule, block, at, &cursor);
-        }
-    memset(status, 0xff, sizeof status);
-    if (count) syscall(SYS_move_pages, 0, count, pages, NULL, status, 0);
-    for (uint32_t i = 0; i < count; i++)
-        if (status[i] >= 0 && wanted[i] < NODES && status[i] != (int)wanted[i]) how = NF_MOVE;
-    return place(table, rule, address, bytes, how);
+static void find_pages(struct look *look, size_t count) {
+    memset(look->status, 0xff, count * sizeof *look->status);
+    syscall(SYS_move_pages, 0, count, look->pages, NULL, look->status, 0);
 }
 
-static void count_batch(void **pages, const uint32_t *wanted, size_t count) {
-    static int status[BATCH];
-    memset(status, 0xff, sizeof status);
-    syscall(SYS_move_pages, 0, count, pages, NULL, status, 0);
+/* Memory that an allocator uses again has its pages already. Moving makes the kernel stop all cpus, so only where some are
+ * elsewhere: of `most` pages, or fewer, evenly spaced. NF_MOVE: some are; 0: none is.
+ */
+static unsigned moving(const struct pt_table *table, const struct pt_region *region, uintptr_t address, size_t bytes,
+                       size_t most) {
+    struct span span = span_of(region, address, bytes), block = {address, address + bytes};
+    struct cursor cursor = first_run(table, region, block);
+    size_t all = (span.end - span.start) / page_bytes(), count = all < most ? all : most;
+    unsigned how = 0;
+    struct look *look = new_look();
     for (size_t i = 0; i < count; i++) {
-        int node = status[i];
-        pages_on[wanted[i]][node >= 0 && node < NODES ? node : NODES]++;
+        uintptr_t at = span.start + all * i / count * page_bytes();
+        look->pages[i] = (void *)at;
+        look->wanted[i] = node_wanted(table, region, block, at, &cursor);
+    }
+    if (count) find_pages(look, count);
+    for (size_t i = 0; i < count; i++)
+        if (look->status[i] >= 0 && look->wanted[i] < NODES && look->status[i] != (int)look->wanted[i]) how = NF_MOVE;
+    end_look(look);
+    return how;
+}
+
+static bool has_homes(const struct pt_region *region) {
+    return region->policy == PT_BIND || region->policy == PT_PREFERRED;
+}
+
+int nf_place(const struct pt_table *table, const struct pt_region *region, uintptr_t address, size_t bytes) {
+    bool seen = has_homes(region) && bytes / page_bytes() < BATCH;
+    return place(table, region, address, bytes, seen ? moving(table, region, address, bytes, BATCH) : NF_MOVE);
+}
+
+int nf_place_block(const struct pt_table *table, const struct pt_region *rule, uintptr_t address, size_t bytes) {
+    return place(table, rule, address, bytes, has_homes(rule) ? moving(table, rule, address, bytes, GLANCES) : 0);
+}
+
+static void count_batch(struct look *look, size_t count) {
+    find_pages(look, count);
+    for (size_t i = 0; i < count; i++) {
+        int node = look->status[i];
+        look->pages_on[look->wanted[i]][node >= 0 && node < NODES ? node : NODES]++;
     }
 }
 
-static void log_counts(const struct pt_table *table, const struct pt_region *region, uint64_t bytes_each) {
+static void log_counts(const struct look *look, const struct pt_table *table, const struct pt_region *region,
+                       uint64_t bytes_each) {
     uint64_t number = (uint64_t)(region - table->regions);
     for (uint32_t plan = 0; plan <= NODES; plan++)
         for (uint32_t found = 0; found <= NODES; found++) {
-            if (!pages_on[plan][found]) continue;
+            if (!look->pages_on[plan][found]) continue;
             uint32_t nodes = (plan == NODES ? UNTOUCHED : plan) << 16 | (found == NODES ? UNTOUCHED : found);
             bool full = plan != found && plan != NODES && found != NODES && nf_lacks_room(plan);
-            np_log(NF_REGION_PAGES, np_thread_number(), nodes, number, pages_on[plan][found] * bytes_each, full, 0);
+            np_log(NF_REGION_PAGES, np_thread_number(), nodes, number, look->pages_on[plan][found] * bytes_each, full,
+                   0);
         }
 }
 
-/* Another thread may have been at it. */
-void nf_verify_forked(void) { atomic_store(&verifying, false); }
-
 /* Looks at every page, or at evenly spaced ones of a region with very many. */
 void nf_verify(const struct pt_table *table, const struct pt_region *region, uintptr_t address, size_t bytes) {
-    static void *pages[BATCH];
-    static uint32_t wanted[BATCH];
-    bool idle = false;
-    while (!atomic_compare_exchange_weak(&verifying, &idle, true)) idle = false, sched_yield();
-    memset(pages_on, 0, sizeof pages_on);
+    struct look *look = new_look();
+    memset(look->pages_on, 0, sizeof look->pages_on);
     struct span span = span_of(region, address, bytes);
     size_t most = region < &table->regions[pt_first_rule(table)] ? MAX_QUERIED : OF_A_RULE;
     size_t page = page_bytes(), stride = ((span.end - span.start) / page / most + 1) * page, used = 0;
     struct span block = {address, address + bytes};
     struct cursor cursor = first_run(table, region, block);
     for (uintptr_t at = span.start; at < span.end; at += stride) {
-        pages[used] = (void *)at;
-        wanted[used++] = node_wanted(table, region, block, at, &cursor);
-        if (used == BATCH || span.end - at <= stride) count_batch(pages, wanted, used), used = 0;
+        look->pages[used] = (void *)at;
+        look->wanted[used++] = node_wanted(table, region, block, at, &cursor);
+        if (used == BATCH || span.end - at <= stride) count_batch(look, used), used = 0;
     }
-    log_counts(table, region, stride);
-    atomic_store(&verifying, false);
+    log_counts(look, table, region, stride);
+    end_look(look);
 }
