@@ -10,7 +10,8 @@ set -u
 build="gcc libc6-dev make python3 python3-venv"
 record="qemu-user perf"
 test="pigz xz-utils zstd graphicsmagick python3-numpy libopenblas0-pthread musl-tools numactl hwloc util-linux chromium git valgrind
-    libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 stress-ng openmpi-bin libopenmpi-dev libtbb-dev libvirt-clients libxml2-utils debuginfod clang libomp-dev"
+    libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 stress-ng openmpi-bin libopenmpi-dev libtbb-dev libvirt-clients libxml2-utils
+    debuginfod clang libomp-dev"
 lab="qemu-system-x86"
 # Launchers of jobs, for tests that start Slurm's daemons themselves. Where systemd runs, Debian starts munge with a key
 # of its own; Slurm's services start only once there is an /etc/slurm/slurm.conf. mpirun and mpicc stay Open MPI's.

@@ -25,8 +25,9 @@ def check_servers() -> None:
     if not shutil.which(_TOOL):
         raise MachineLacksError(f"{_TOOL} is not here, and --debuginfod asks by it", "apt install debuginfod")
     if not os.environ.get("DEBUGINFOD_URLS", "").strip():
-        hint = "set it to your distribution's, such as https://debuginfod.debian.net"
-        raise UsageError("DEBUGINFOD_URLS names no server that --debuginfod could ask", hint)
+        raise UsageError(
+            "DEBUGINFOD_URLS names no server that --debuginfod could ask", "set it to your distribution's"
+        )
 
 
 def with_debug_info(own: Sections, *, ask_server: bool = False) -> Sections | None:

@@ -62,8 +62,8 @@ long long ms_bytes(long long count, MPI_Datatype type);
 void ms_barrier(MPI_Comm comm); /* dissemination */
 void ms_bcast(MPI_Comm comm, int root, long long bytes); /* binomial tree */
 void ms_reduce(MPI_Comm comm, int root, long long bytes); /* binomial tree */
-void ms_allreduce(MPI_Comm comm, long long elements,
-                  long long bytes); /* recursive doubling, or halving and doubling of much */
+/* Recursive doubling, or halving and doubling of much. */
+void ms_allreduce(MPI_Comm comm, long long elements, long long bytes);
 void ms_scan(MPI_Comm comm, long long bytes); /* recursive doubling */
 void ms_gather(MPI_Comm comm, int root, long long block); /* binomial tree; block: of each rank */
 void ms_scatter(MPI_Comm comm, int root, long long block); /* binomial tree */
