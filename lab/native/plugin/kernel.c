@@ -78,7 +78,7 @@ static void watch_switch(const struct qemu_plugin_tb *block, size_t instructions
 }
 
 /* The kernel fills or copies a page by one instruction: those that it gives to a program, which it has not had before,
- * among them. */
+ * and those that it moves to another node among them. */
 static bool repeats(const struct qemu_plugin_insn *instruction) {
     unsigned char code[4] = {0};
     size_t bytes = qemu_insn_code(instruction, code, sizeof code, lab_kernel.api);
@@ -86,13 +86,23 @@ static bool repeats(const struct qemu_plugin_insn *instruction) {
     return code[0] == 0xf3 && (what == 0xaa || what == 0xab || what == 0xa4 || what == 0xa5); /* rep stos, rep movs */
 }
 
+static uint64_t copied[VCPUS_MAX]; /* key of the page of which a vcpu now reads the first word, + 1 */
+
 static void at_page(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *unused) {
-    (void)vcpu, (void)unused;
-    if (address % (UINT64_C(1) << PAGE_SHIFT) || !lab_kernel.counting) return;
-    struct qemu_plugin_hwaddr *page =
-        address >= KERNEL_HALF && qemu_plugin_mem_is_store(info) ? qemu_plugin_get_hwaddr(info, address) : NULL;
+    (void)unused;
+    bool store = qemu_plugin_mem_is_store(info);
+    uint64_t from = copied[vcpu];
+    if (__builtin_expect(from && store, 0)) copied[vcpu] = 0;
+    if (address % (UINT64_C(1) << PAGE_SHIFT) || address < KERNEL_HALF || !lab_kernel.counting) return;
+    struct qemu_plugin_hwaddr *page = qemu_plugin_get_hwaddr(info, address);
     uint64_t key = page ? lab_nodes_key(page) : 0;
-    if (page && lab_nodes_find(key) != NODE_UNKNOWN) lab_exact_overwritten(key);
+    if (!page || lab_nodes_find(key) == NODE_UNKNOWN) return;
+    if (!store) {
+        copied[vcpu] = key + 1;
+        return;
+    }
+    if (lab_kernel.cached && from) lab_lines_copied(vcpu, from - 1);
+    lab_exact_overwritten(key);
 }
 
 static void watch_pages(const struct qemu_plugin_tb *block, size_t instructions) {
@@ -106,5 +116,5 @@ static void watch_pages(const struct qemu_plugin_tb *block, size_t instructions)
 void lab_kernel_watch(const struct qemu_plugin_tb *block, size_t instructions) {
     watch_switch(block, instructions);
     watch_stages(block, instructions);
-    if (lab_recording) watch_pages(block, instructions);
+    if (lab_recording || lab_kernel.cached) watch_pages(block, instructions);
 }

@@ -2,116 +2,11 @@
  *
  * L1 is in L2. A line is `owned` by the private cache that wrote it last; a write by anybody else takes it
  * out of all other caches, a read by somebody else ends the ownership. A domain is a node or, where several
- * L3s share a node, one of these. `shared` knows which slots may hold a line (evictions from private caches
- * are silent). An inclusive L3 is just that; else `shared` is a directory with room for more, and the L3
- * (`data`) holds what left the L2s. A page's set of domains tells which others need to be asked at all.
+ * L3s share a node, one of these. `caches_shared` knows which slots may hold a line (evictions from private
+ * caches are silent). An inclusive L3 is just that; else it is a directory with room for more, and the L3
+ * (`caches_data`) holds what left the L2s. A page's set of domains tells which others need to be asked at all.
  */
-#include "sets.h"
-
-#include <sched.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-
-static struct cache *shared; /* of each domain: which lines are anywhere in it */
-static struct cache *data;   /* of each domain: what its L3 itself holds, when that is not the same */
-static int32_t model_lock;   /* see caches.locked */
-
-static struct cache_core *core_of[CACHES_MAX_CORES]; /* by slot */
-static uint32_t slots;                               /* one more than the highest that was ever in use */
-
-void caches_wait(void) {
-    while (__atomic_exchange_n(&model_lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
-}
-
-void caches_give(void) { __atomic_store_n(&model_lock, 0, __ATOMIC_RELEASE); }
-
-void caches_forked(void) {
-    memset(core_of, 0, slots * sizeof *core_of);
-    slots = 0;
-    model_lock = 0;
-}
-
-void *caches_zeroed(size_t bytes) {
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
-}
-
-static inline struct cache_core *core_at(uint32_t slot) { return __atomic_load_n(&core_of[slot], __ATOMIC_ACQUIRE); }
-
-static inline uint32_t core_slots(void) { return __atomic_load_n(&slots, __ATOMIC_ACQUIRE); }
-
-/* A directory of 16 ways with twice the room for all that a domain's caches can hold. */
-static struct cache_shape directory(void) {
-    uint64_t cpus = (caches.cpus + caches.domains - 1) / caches.domains, sets = 512;
-    uint64_t lines = (uint64_t)caches.l3.sets * caches.l3.ways + cpus * caches.l2.sets * caches.l2.ways;
-    while (sets * 8 < lines && sets < 1 << 24) sets *= 2;
-    return (struct cache_shape){(uint32_t)sets, 16};
-}
-
-bool caches_init(void) {
-    while (1u << caches.l1_shift < caches.l1.ways) caches.l1_shift++;
-    shared = calloc(caches.domains, sizeof *shared);
-    data = caches.inclusive ? NULL : calloc(caches.domains, sizeof *data);
-    bool made = shared && (data || caches.inclusive);
-    for (uint32_t i = 0; made && i < caches.domains; i++)
-        made = cache_make(&shared[i], caches.inclusive ? caches.l3 : directory(), true) &&
-               (!data || cache_make(&data[i], caches.l3, false));
-    return made;
-}
-
-static void empty(struct cache *cache) {
-    size_t sets = (size_t)cache->set_mask + 1, lines = sets * cache->stride;
-    memset(cache->tags, 0, lines * sizeof *cache->tags);
-    memset(cache->used, 0, sets * sizeof *cache->used);
-    memset(cache->owned, 0, sets * sizeof *cache->owned);
-    if (cache->sharers) memset(cache->sharers, 0, lines * sizeof *cache->sharers);
-}
-
-static void empty_l1(const struct cache_core *core) {
-    memset(core->l1, 0, ((size_t)caches.l1.sets << caches.l1_shift) * sizeof *core->l1);
-}
-
-static void empty_core(struct cache_core *core) {
-    empty_l1(core);
-    empty(&core->l2);
-}
-
-void caches_leave(const struct cache_core *core) {
-    caches_lock();
-    empty_l1(core);
-    memset(core->l2.owned, 0, ((size_t)core->l2.set_mask + 1) * sizeof *core->l2.owned);
-    caches_unlock();
-}
-
-void caches_empty(void) {
-    caches_lock();
-    for (uint32_t i = 0; i < caches.domains; i++) {
-        empty(&shared[i]);
-        if (data) empty(&data[i]);
-    }
-    for (uint32_t slot = 0; slot < core_slots(); slot++)
-        if (core_at(slot)) empty_core(core_at(slot));
-    caches_unlock();
-}
-
-static bool take_over(struct cache_core *core, const struct cache_core *previous) {
-    core->l1 = previous->l1;
-    core->l2 = previous->l2;
-    empty_core(core);
-    return true;
-}
-
-bool caches_attach(struct cache_core *core) {
-    const struct cache_core *previous = core_at(core->slot);
-    size_t l1_bytes = (((size_t)caches.l1.sets << caches.l1_shift) + 1) * sizeof *core->l1; /* caches_hit_two */
-    bool made = previous ? take_over(core, previous)
-                         : (core->l1 = caches_zeroed(l1_bytes)) && cache_make(&core->l2, caches.l2, false);
-    if (!made) return false;
-    __atomic_store_n(&core_of[core->slot], core, __ATOMIC_RELEASE);
-    if (core->slot >= slots) __atomic_store_n(&slots, core->slot + 1, __ATOMIC_RELEASE);
-    return true;
-}
+#include "cores.h"
 
 static inline uint64_t *l1_set(const struct cache_core *core, uint64_t line) {
     return core->l1 + ((line & (caches.l1.sets - 1)) << caches.l1_shift);
@@ -141,19 +36,19 @@ static const struct cache_core *sharers_drop(uint64_t sharers, uint32_t domain, 
                                              uint64_t line, bool keep) {
     const struct cache_core *loser = NULL;
     for (; sharers; sharers &= sharers - 1)
-        for (uint32_t slot = (uint32_t)__builtin_ctzll(sharers); slot < core_slots(); slot += 64) {
-            struct cache_core *other = core_at(slot);
+        for (uint32_t slot = (uint32_t)__builtin_ctzll(sharers); slot < caches_slots(); slot += 64) {
+            struct cache_core *other = caches_core_at(slot);
             if (other && other != but && other->domain == domain && private_drop(other, line, keep)) loser = other;
         }
     return loser;
 }
 
-/* Whether a line that `shared` knows is anywhere in the domain: it may have left silently. */
+/* Whether a line that `caches_shared` knows is anywhere in the domain: it may have left silently. */
 static bool domain_has(uint64_t sharers, uint32_t domain, uint64_t line) {
-    if (data == NULL || line_touch(&data[domain], line)) return true;
+    if (caches_data == NULL || line_touch(&caches_data[domain], line)) return true;
     for (; sharers; sharers &= sharers - 1)
-        for (uint32_t slot = (uint32_t)__builtin_ctzll(sharers); slot < core_slots(); slot += 64) {
-            const struct cache_core *core = core_at(slot);
+        for (uint32_t slot = (uint32_t)__builtin_ctzll(sharers); slot < caches_slots(); slot += 64) {
+            const struct cache_core *core = caches_core_at(slot);
             if (core && core->domain == domain && way_of(&core->l2, line) != NO_WAY) return true;
         }
     return false;
@@ -164,8 +59,8 @@ enum remote { REMOTE_NONE, REMOTE_CLEAN, REMOTE_NEAR, REMOTE_DIRTY };
 
 /* The nearest to a core that can be told of what a domain held: one that had it itself, else one of the domain's. */
 static const struct cache_core *holder(const struct cache_core *loser, uint32_t domain) {
-    for (uint32_t slot = 0; !loser && slot < core_slots(); slot++) {
-        const struct cache_core *core = core_at(slot);
+    for (uint32_t slot = 0; !loser && slot < caches_slots(); slot++) {
+        const struct cache_core *core = caches_core_at(slot);
         if (core && core->domain == domain) loser = core;
     }
     return loser;
@@ -179,7 +74,7 @@ static enum remote remote_drop(struct cache_core *core, const struct cache_page 
     const struct cache_core *loser = NULL;
     uint64_t others = page->domains & ~(caches.domains > 48 ? 0 : UINT64_C(1) << core->domain);
     for (uint32_t domain = 0; others && domain < caches.domains; domain++) {
-        struct cache *c = &shared[domain];
+        struct cache *c = &caches_shared[domain];
         uint32_t set = (uint32_t)line & c->set_mask;
         unsigned way;
         if (domain == core->domain || !(others >> domain % 48 & 1) || (way = find(c, set, tag_of(c, line))) == NO_WAY)
@@ -194,7 +89,7 @@ static enum remote remote_drop(struct cache_core *core, const struct cache_page 
         if (store) {
             empty_way(c, set, way);
             *sharers = 0;
-            if (data) line_drop(&data[domain], line);
+            if (caches_data) line_drop(&caches_data[domain], line);
         }
         found = had > found ? had : found;
     }
@@ -203,7 +98,7 @@ static enum remote remote_drop(struct cache_core *core, const struct cache_page 
 
 /* Make the domain hold the line for this core alone (store) or too (load); the level that had it. */
 static enum cache_level shared_access(struct cache_core *core, uint64_t line, bool store) {
-    struct cache *c = &shared[core->domain];
+    struct cache *c = &caches_shared[core->domain];
     uint32_t set = (uint32_t)line & c->set_mask, tag = tag_of(c, line);
     const uint64_t me = UINT64_C(1) << core->slot % 64;
     struct cache_page *page = caches_page(core, line);
@@ -217,7 +112,7 @@ static enum cache_level shared_access(struct cache_core *core, uint64_t line, bo
     if (way != NO_WAY) {
         level = domain_has(base[way], core->domain, line) ? LEVEL_L3 : level;
         bool owned = c->owned[set] >> way & 1;
-        if ((store || owned) && base[way] & ~(core_slots() > 64 ? 0 : me))
+        if ((store || owned) && base[way] & ~(caches_slots() > 64 ? 0 : me))
             local = sharers_drop(base[way], core->domain, core, line, !store);
         base[way] = store ? me : base[way] | me;
     } else {
@@ -225,7 +120,7 @@ static enum cache_level shared_access(struct cache_core *core, uint64_t line, bo
         if (c->tags[(size_t)set * c->stride + way]) {
             uint64_t old = line_in(c, set, way);
             sharers_drop(base[way], core->domain, NULL, old, false);
-            if (data) line_drop(&data[core->domain], old);
+            if (caches_data) line_drop(&caches_data[core->domain], old);
         }
         c->tags[(size_t)set * c->stride + way] = tag;
         set_owned(c, set, way, false);
@@ -253,7 +148,7 @@ static void l2_insert(struct cache_core *core, uint32_t set, uint64_t line, bool
     unsigned way = victim(c, set);
     if (c->tags[(size_t)set * c->stride + way]) {
         l1_drop(core, line_in(c, set, way), false);
-        if (data) line_insert(&data[core->domain], line_in(c, set, way));
+        if (caches_data) line_insert(&caches_data[core->domain], line_in(c, set, way));
     }
     c->tags[(size_t)set * c->stride + way] = tag_of(c, line);
     set_owned(c, set, way, store);
@@ -267,7 +162,7 @@ static enum cache_level private_miss(struct cache_core *core, uint64_t line, boo
     struct cache_counts *r = core->counts;
     *owned = store;
     r->l1_misses++;
-    prefetch(&shared[core->domain], line);
+    prefetch(&caches_shared[core->domain], line);
     if (way == NO_WAY) {
         r->l2_misses++;
         enum cache_level level = shared_access(core, line, store);

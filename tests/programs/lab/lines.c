@@ -2,6 +2,7 @@
  * stream CPU NODE BYTES PASSES: reads each cache line of memory on a node once a pass.
  * own CPU CPU BYTES PASSES: two threads do so with so many bytes each, which each has touched first.
  * turns CPU CPU ROUNDS: two threads write one line in turns, each as soon as it has seen the other's write.
+ * moved CPU CPU BYTES: the first cpu writes each line of so much memory, the second moves it to its node and reads it.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -15,6 +16,7 @@
 
 #define LINE 64
 #define MPOL_BIND 2
+#define MPOL_MF_MOVE 2
 
 static _Alignas(LINE) atomic_long turn;
 static long rounds, passes;
@@ -27,11 +29,17 @@ static void pin(int cpu) {
     (void)!sched_setaffinity(0, sizeof set, &set); /* fails where it is emulated on a machine without this cpu */
 }
 
+static char *map_memory(void) {
+    char *data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) abort();
+    return data;
+}
+
 static void *stream(int cpu, int node) {
     pin(cpu);
     unsigned long mask = 1ul << node;
-    volatile char *data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (data == MAP_FAILED || (node >= 0 && syscall(SYS_mbind, data, bytes, MPOL_BIND, &mask, 64ul, 0))) abort();
+    volatile char *data = map_memory();
+    if (node >= 0 && syscall(SYS_mbind, data, bytes, MPOL_BIND, &mask, 64ul, 0)) abort();
     for (size_t at = 0; at < bytes; at += 4096) data[at] = 1;
     for (long pass = 0; pass < passes; pass++)
         for (size_t at = 0; at < bytes; at += LINE) (void)data[at];
@@ -50,6 +58,23 @@ static void *take_turns(void *argument) {
     return NULL;
 }
 
+static int move_to(int cpu, char *data) {
+    unsigned node;
+    pin(cpu);
+    if (syscall(SYS_getcpu, NULL, &node, NULL)) return 1;
+    unsigned long mask = 1ul << node;
+    return syscall(SYS_mbind, data, bytes, MPOL_BIND, &mask, 64ul, MPOL_MF_MOVE) != 0;
+}
+
+static int moved(int first, int second) {
+    pin(first);
+    char *data = map_memory();
+    for (size_t at = 0; at < bytes; at += LINE) data[at] = 1;
+    if (move_to(second, data)) return 1;
+    for (size_t at = 0; at < bytes; at += LINE) (void)((volatile char *)data)[at];
+    return 0;
+}
+
 int main(int argc, char **argv) {
     if (argc != 6 && argc != 5) return 2;
     void *(*work)(void *) = argc == 6 ? stream_own : take_turns;
@@ -59,6 +84,10 @@ int main(int argc, char **argv) {
         passes = atol(argv[5]);
     } else {
         rounds = atol(argv[4]);
+    }
+    if (!strcmp(argv[1], "moved")) {
+        bytes = strtoul(argv[4], NULL, 10);
+        return moved(atoi(argv[2]), atoi(argv[3]));
     }
     if (!strcmp(argv[1], "stream")) return stream(atoi(argv[2]), atoi(argv[3])) != NULL;
     if (pthread_create(&other, NULL, work, (void *)(atol(argv[3]) | 1 << 16))) return 1;
