@@ -101,7 +101,7 @@ static void at_page(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address,
         copied[vcpu] = key + 1;
         return;
     }
-    if (lab_kernel.cached && from) lab_lines_copied(vcpu, from - 1);
+    if (lab_kernel.cached && from) lab_lines_copied(vcpu, from - 1, key);
     lab_exact_overwritten(key);
 }
 

@@ -32,15 +32,23 @@ void lab_lines_switch(unsigned vcpu) {
     lab_lines_reach[vcpu].past = lines->past;
 }
 
-void lab_lines_copied(unsigned vcpu, uint64_t key) {
-    struct cache_core *core = &lab_lines_cores[vcpu];
-    if (!core->l1 || !pages[lab_nodes_page(key)].domains) return;
-    struct cache_counts *own = core->counts, others = {0};
-    core->counts = &others; /* what the kernel reads from memory is no access of the program's */
+static void touch_page(struct cache_core *core, uint64_t key, bool store) {
     uint64_t first = key >> PAGE_SHIFT << (PAGE_SHIFT - LINE_SHIFT);
     for (uint64_t line = first; line < first + PAGE_LINES; line++)
-        if (!caches_hit(core, line, false)) caches_miss(core, line, false);
-    core->counts = own;
+        if (!caches_hit(core, line, store)) caches_miss(core, line, store);
+}
+
+void lab_lines_copied(unsigned vcpu, uint64_t from, uint64_t to) {
+    struct cache_core *core = &lab_lines_cores[vcpu];
+    if (!core->l1) return;
+    struct cache_counts *counts = core->counts, others = {0};
+    uint64_t *moved = core->moved;
+    core->counts = &others; /* what the kernel reads from memory is no access of the program's */
+    touch_page(core, from, false);
+    core->moved = NULL; /* and nobody asks for what was there before */
+    touch_page(core, to, true);
+    core->moved = moved;
+    core->counts = counts;
 }
 
 uint64_t lab_lines_footprint(void) { return touched << PAGE_SHIFT; }

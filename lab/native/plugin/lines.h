@@ -10,8 +10,9 @@ extern struct reach_core lab_lines_reach[VCPUS_MAX];
 void lab_lines_set_cpu(unsigned vcpu, unsigned cpu); /* its caches are to be those of this cpu */
 bool lab_lines_open(unsigned vcpus);                 /* after the calibration; false: no memory, or a cpu unknown */
 void lab_lines_switch(unsigned vcpu);                /* the vcpu's row is another */
-/* The kernel copies the page of this place in memory: lines that another vcpu wrote are taken from its caches. */
-void lab_lines_copied(unsigned vcpu, uint64_t key);
+/* The kernel copies a page to another place in memory: lines that another vcpu wrote are taken from its caches, and those
+ * of the copy are in this one's. */
+void lab_lines_copied(unsigned vcpu, uint64_t from, uint64_t to);
 
 uint64_t lab_lines_footprint(void); /* bytes of the pages that were ever touched */
 
