@@ -44,6 +44,7 @@ PLANNED: dict[int, tuple[str, tuple[Run, ...]]] = {
     168 * MIB: ("bind", runs((81 * MIB + 12345, 1), (87 * MIB - 12345, 0))),
     MIB: ("preferred", runs((MIB, 1))),
     2 * MIB: ("bind", runs((2 * MIB, 1))),
+    320 * 1024: ("bind", runs((320 * 1024, 0))),
 }
 
 
@@ -133,6 +134,16 @@ def test_every_kind_of_memory_is_where_the_plan_has_it(
     assert (
         sum(pages for node, pages in split if node == 1) <= split[0][1] + 1
     )  # the last page is the next block's
+
+
+def test_a_block_takes_nothing_of_its_neighbours_huge_page_along(
+    uncounted: Guest, plan: Plan, folder: Path, tmp_path: Path
+) -> None:
+    found, _ = launched(uncounted, plan, folder, tmp_path)
+    pages = [node for node, count in found["sharing"] for _ in range(count)]
+    assert set(pages[1:-1]) == {0}  # the first and the last are those of their neighbours
+    pages = [node for node, count in found["neighbour"] for _ in range(count)]
+    assert set(pages[:-1]) <= {1, UNTOUCHED} and pages.count(1) > 1
 
 
 def test_interleaving_is_in_the_runs_proportion(

@@ -1,5 +1,6 @@
 /* The kernel's memory policies, as far as it has them: raw system calls, since libnuma is not everywhere. */
 #include "enforce.h"
+#include "next_touch.h"
 
 #include <fcntl.h>
 #include <linux/mempolicy.h>
@@ -18,7 +19,15 @@ enum { STACK_PAGES = 80, PAGES_BELOW = 16, PIECES = 256, ENOUGH = 64 /* huge pag
 
 static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
+/* The kernel moves a huge page as a whole, also what is not ours of it. */
+static void split_at_borders(uintptr_t start, uintptr_t end) {
+    uintptr_t first = (start + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1), last = end & ~(HUGE_PAGE - 1);
+    if (start < first) nt_split_huge_pages(start, first < end ? first : end);
+    if (last < end && last >= first) nt_split_huge_pages(last, end);
+}
+
 static int set_policy(uintptr_t start, uintptr_t end, int mode, const unsigned long *mask, unsigned how) {
+    if (how & NF_MOVE) split_at_borders(start, end);
     unsigned long bits = mask ? PT_MAX_NODE + 2 : 0; /* the kernel takes one off */
     return syscall(SYS_mbind, start, end - start, mode, mask, bits, how & NF_MOVE ? MPOL_MF_MOVE : 0) ? errno : 0;
 }

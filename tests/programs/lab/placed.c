@@ -4,6 +4,7 @@
  */
 #include <alloca.h>
 #include <dlfcn.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,7 +16,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, MIB = 1 << 20, HUGE_BYTES = 168 * MIB, THREAD_STACK = 128 * 1024, FORKS = 16 };
+enum {
+    PAGE = 4096,
+    MIB = 1 << 20,
+    HUGE_BYTES = 168 * MIB,
+    THREAD_STACK = 128 * 1024,
+    FORKS = 16,
+    SHARING = 320 * 1024
+};
 static char table[MIB];
 
 static int node_of(char *page) {
@@ -147,6 +155,23 @@ static void forks(void) {
     inherit(false);
 }
 
+/* Two blocks in one huge page, which is there before they are. */
+static void share_huge_page(void) {
+    enum { ROOM = 6 * MIB, NEIGHBOUR = 5 * MIB / 2, SHARING = 320 * 1024 };
+    mallopt(M_MMAP_THRESHOLD, 2 * ROOM);
+    mallopt(M_TRIM_THRESHOLD, 4 * ROOM);
+    char *room = malloc(ROOM);
+    madvise((char *)((uintptr_t)room & ~(uintptr_t)(PAGE - 1)), ROOM, MADV_HUGEPAGE);
+    memset(room, 1, ROOM);
+    free(room);
+    char *neighbour = malloc(NEIGHBOUR), *sharing = malloc(SHARING);
+    if (neighbour != room || sharing < room || sharing > room + ROOM / 2) printf("lost\n");
+    tell("neighbour", neighbour, neighbour + NEIGHBOUR);
+    tell("sharing", sharing, sharing + SHARING);
+    free(sharing);
+    free(neighbour);
+}
+
 int main(int count, char **words) {
     extern char **environ;
     size_t bytes = count > 1 ? strtoul(words[1], NULL, 10) : 3 * MIB;
@@ -167,5 +192,6 @@ int main(int count, char **words) {
     pthread_join(thread, NULL);
     free(split);
     forks();
+    share_huge_page();
     return 0;
 }
