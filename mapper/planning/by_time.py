@@ -78,11 +78,14 @@ def _predicted(task: PlanTask, timed: TimedTask, found: Choice) -> Predicted:
 
 
 def _pools(timed: TimedTask, threads: Sequence[tuple[str, str]]) -> list[str]:
-    """Which threads are exchangeable."""
+    """Which threads are exchangeable, but for those that are pinned or keep to their node."""
     several = len({process for process, _ in threads}) > 1
-    lines = []
-    for pool in timed.pools:
-        names = [f"{threads[t][0]}:{threads[t][1]}" if several else threads[t][1] for t in pool.tolist()]
+    numbers, lines = timed.cpus.pool_numbers(), []
+    for number, pool in enumerate(timed.pools, 1):
+        free = [t for t in pool.tolist() if numbers[t] == number]
+        if len(free) < 2:
+            continue
+        names = [f"{threads[t][0]}:{threads[t][1]}" if several else threads[t][1] for t in free]
         shown = ", ".join(names[:MOST_NAMES]) + (", …" if len(names) > MOST_NAMES else "")
         lines.append(
             f"{len(names)} threads are exchangeable, a pool ({shown}): none has a cpu of its own, and what is"

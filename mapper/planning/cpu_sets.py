@@ -45,6 +45,8 @@ class CpuSets:
         answer = places.copy()
         for pool in self._pools:
             free = np.setdiff1d(pool, [*self._pinned, *self._tied])
+            if not len(free):
+                continue
             left, own = self._left_by_others(answer, free), np.unique(places[free])
             if wider:
                 own = self._widened(own, left, free)

@@ -5,7 +5,7 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from numaplan.mapper import Plan, PlanOptions
+from numaplan.mapper import Plan, PlanOptions, make_plan
 from numaplan.mapper.plan_file.summary import summary
 from numaplan.mapper.planning.counted_pages import CountedPages
 from numaplan.mapper.planning.planner import plan_task
@@ -48,6 +48,16 @@ def test_a_pool_is_on_as_many_cpus_as_it_runs_threads() -> None:
     cpus = TimedTask(task).cpus
     assert cpus.spread(np.array([1, 1, 1, 1])).tolist() == [1, 1, 1, 1]
     assert cpus.spread(np.array([1, 1, 1, 1]), wider=True).tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("pinned", [3, 4])
+def test_pins_hold_in_a_pool_of_which_few_or_none_are_left(pinned: int) -> None:
+    pins = {f"0.{number}" if number else "0": f"cpu:{3 - number}" for number in range(pinned)}
+    work = workload(lines=PAIRS, users=[[0, 1, 2, 3]], keeps=False)
+    planned = make_plan(work, Machine.load("2x2"), PlanOptions(pins=pins))
+    threads = planned.plan.threads[:pinned]
+    assert [thread.cpus for thread in threads] == [(3 - number,) for number in range(pinned)]
+    assert not any("none has a cpu of its own" in note for note in planned.notes)
 
 
 def test_a_pool_is_taken_to_be_in_all_its_caches_alike() -> None:
