@@ -34,6 +34,7 @@ from .files import (
 )
 from .frame import (
     fail as fail,
+    lacks_files as lacks_files,
     leave as leave,
 )
 from .interrupts import (

@@ -14,7 +14,9 @@ from .errors import NumaplanError
 from .interrupts import asked_to_end, was_interrupted
 
 _NO_MEMORY = "not enough memory — allow more of it (ulimit -v, the limit of a batch job)"
+_NO_FILES = "too many files are open — allow more of them (ulimit -n)"
 _OUT_OF_MEMORY = ("can't start new thread", "Out of Memory Error")  # a stack's, DuckDB's
+_TOO_MANY = (errno.EMFILE, errno.ENFILE)
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
@@ -59,6 +61,8 @@ def _outcome(call: Callable[[], Any], prog: str, asked: Sequence[int]) -> int:
     except NumaplanError as error:
         if was_interrupted():  # which DuckDB, for one, tells as an error of its own
             return _interrupted(prog, asked)
+        if lacks_files(error):  # whatever was not to be opened, or did not start
+            return fail(prog, _NO_FILES, 3)
         return fail(prog, str(error), error.exit_code)
     except KeyboardInterrupt:
         return _interrupted(prog, asked)
@@ -73,6 +77,8 @@ def _outcome(call: Callable[[], Any], prog: str, asked: Sequence[int]) -> int:
             return _interrupted(prog, asked)
         if any(word in str(error) for word in _OUT_OF_MEMORY):
             return fail(prog, _NO_MEMORY, 3)
+        if lacks_files(error):
+            return fail(prog, _NO_FILES, 3)
         if isinstance(error, OSError) and error.errno in _NO_ROOM:
             with suppress(OSError, ValueError):
                 _write_nowhere(sys.stdout)
@@ -81,6 +87,13 @@ def _outcome(call: Callable[[], Any], prog: str, asked: Sequence[int]) -> int:
         name = type(error).__name__
         return fail(prog, f"internal error: {name}: {error} — run it again with --debug and report it", 2)
     return result if isinstance(result, int) else 0
+
+
+def lacks_files(error: BaseException | None) -> bool:
+    """Whether it is that, or comes of it."""
+    while error is not None and not (isinstance(error, OSError) and error.errno in _TOO_MANY):
+        error = error.__cause__
+    return error is not None
 
 
 def _interrupted(prog: str, asked: Sequence[int]) -> int:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from numaplan.common import MachineLacksError, cache_folder, native_part
+from numaplan.common import MachineLacksError, cache_folder, lacks_files, native_part
 
 from .guest import architecture_of
 
@@ -66,7 +66,9 @@ def qemu_version(words: Sequence[str]) -> tuple[int, int] | None:
         done = subprocess.run(
             [*words, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=30, process_group=0
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except (OSError, subprocess.TimeoutExpired) as error:
+        if lacks_files(error):
+            raise
         return None
     found = re.search(rb"version (\d+)\.(\d+)", done.stdout)
     return (int(found[1]), int(found[2])) if found else None
@@ -128,6 +130,8 @@ def refusal(words: list[str]) -> str:
             process_group=0,  # what ends us by our group must not look like its answer
         )
     except (OSError, subprocess.TimeoutExpired) as error:
+        if lacks_files(error):
+            raise
         return f"does not run: {error}"
     if answer.stdout.decode(errors="replace").strip() == LOADED:
         return ""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
-from numaplan.common import MachineLacksError, NumaplanError, temporary_folder
+from numaplan.common import MachineLacksError, NumaplanError, lacks_files, temporary_folder
 
 from ..base import PerfChoices
 
@@ -45,6 +45,8 @@ def _checked(found: str) -> str:
             process_group=0,  # what our group is sent must not look like its answer
         )
     except (OSError, subprocess.TimeoutExpired) as error:
+        if lacks_files(error):
+            raise
         raise MachineLacksError(f"{found} does not run: {error}", INSTALL) from error
     if answer.returncode:  # distributions install a script that looks for the running kernel's own perf
         lines = (line.strip() for line in (answer.stderr + answer.stdout).splitlines())

@@ -88,7 +88,8 @@ def run_recorded(
             raise KeyboardInterrupt
         if watch.problem:
             check_not_killed(argv[0], code)
-            raise MachineLacksError(f"perf cannot record: {watch.problem}", "see 'nprof doctor'")
+            problem = f"perf cannot record: {watch.problem}"
+            raise MachineLacksError(problem, "see 'nprof doctor'") from watch.problem
         return PerfRun(
             code, watch.pid, watch.start_ns, messages, watch.switch.spans if part.by_switch else None
         )
@@ -158,7 +159,7 @@ class _Watch:
         self._part = part
         self.pid = -1
         self.start_ns = -1
-        self.problem = ""
+        self.problem: OSError | MachineLacksError | None = None
         self._options = options
         self._output = str(output)
         self._machine_wide = machine_wide
@@ -216,7 +217,7 @@ class _Watch:
                     self.switch.begin()
                 self._until_end(self.perf, duration, tick)
         except (OSError, MachineLacksError) as error:
-            self.problem = str(error)
+            self.problem = error
         finally:
             self.switch.end()
             self._close(self._go_in)
