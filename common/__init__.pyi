@@ -18,7 +18,7 @@ from .console import (
     shell_line as shell_line,
     tell as tell,
 )
-from .document import reviewable_json as reviewable_json
+from .document import BAD_JSON as BAD_JSON, reviewable_json as reviewable_json
 from .engines import check_engine as check_engine, run_all as run_all
 from .errors import (
     MachineLacksError as MachineLacksError,

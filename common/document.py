@@ -1,8 +1,11 @@
-"""JSON that people review: one top-level key per line, and in a list of objects one object per line."""
+"""JSON that people review: one key a line, and in a list of objects one object a line; JSON that is none."""
 
 from typing import Any
 
 import msgspec
+
+# What decoding raises for a text that is not the JSON expected, or nested without end.
+BAD_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def reviewable_json(content: dict[str, Any]) -> bytes:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaplan.common import UsageError, read_document, reviewable_json, write_document
+from numaplan.common import BAD_JSON, UsageError, read_document, reviewable_json, write_document
 
 from .builtin import BUILT_IN, GRID
 from .model import Machine
@@ -65,7 +65,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return _cluster(msgspec.json.decode(data, type=_Document))
         except msgspec.ValidationError as error:
             raise UsageError(f"{where}: {error}", _FORMAT) from error
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        except BAD_JSON as error:
             raise UsageError(f"{where}: not JSON: {error}", _FORMAT) from error
         except UsageError as error:
             raise UsageError(f"{where}: {error.what}", error.hint) from error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaplan.common import UsageError, read_document, reviewable_json
+from numaplan.common import BAD_JSON, UsageError, read_document, reviewable_json
 
 from .topology import SCHEMA, Node, Topology
 
@@ -50,7 +50,7 @@ class Machine(Topology, frozen=True, kw_only=True, omit_defaults=True, dict=True
         """The machine of a machine.json's text; raises UsageError naming `where` and the wrong field."""
         try:
             return msgspec.json.decode(data, type=Machine)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except BAD_JSON as error:
             raise UsageError(f"{where}: {error}", _FORMAT) from error
 
     def to_dict(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from numaplan.common import BAD_JSON
 from numaplan.profiler import EVENT_CODE, Trace
 
 EVENTS = tuple(EVENT_CODE)  # by code
@@ -54,6 +55,6 @@ def _named(meta: Mapping[str, str]) -> dict[str, float] | None:
     """Periods by event name; None where they cannot be right."""
     try:
         named = msgspec.json.decode(meta.get("periods", "{}"), type=dict[str, float])
-    except msgspec.MsgspecError:
+    except BAD_JSON:
         return None
     return named if all(0 < period < MOST_PERIOD for period in named.values()) else None

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from numaplan.common import MachineLacksError, UsageError
+from numaplan.common import BAD_JSON, MachineLacksError, UsageError
 
 from ..places import cache_folder
 
@@ -58,7 +58,7 @@ def installed_kernel() -> Kernel:
     for record_file in reversed(folders):
         try:
             record = msgspec.json.decode(record_file.read_bytes(), type=_Record)
-        except (OSError, msgspec.MsgspecError):
+        except (*BAD_JSON, OSError):
             continue
         folder = record_file.parent
         modules = tuple(folder / "modules" / name for name in record.modules)

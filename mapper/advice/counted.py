@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from numaplan.analyzer import Advice, Advised, Change
-from numaplan.common import UsageError, read_document
+from numaplan.common import BAD_JSON, UsageError, read_document
 
 SCHEMA = "numaplan/lab-compare/1"
 USUAL = "default"
@@ -42,7 +42,7 @@ def read_counts(path: Path) -> LabCounts:
     hint = "give what 'nlab compare --json' printed"
     try:
         found = msgspec.json.decode(read_document(path, "counts of the lab"), type=LabCounts)
-    except msgspec.MsgspecError as error:
+    except BAD_JSON as error:
         raise UsageError(f"{path}: {error}", hint) from error
     if found.schema != SCHEMA:
         raise UsageError(f"{path}: schema {found.schema[:60]!r}, not {SCHEMA}", hint)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from numaplan.common import UsageError, read_document, reviewable_json, write_document
+from numaplan.common import BAD_JSON, UsageError, read_document, reviewable_json, write_document
 from numaplan.machine import Cluster
 
 from ..plan_file.parts import Count
@@ -27,7 +27,7 @@ def is_job_plan(path: str | os.PathLike[str]) -> bool:
     data = read_document(path, "plan", JOB_LIMIT)
     try:
         return msgspec.json.decode(data, type=_SchemaOnly).schema.startswith("numaplan/job/")
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except BAD_JSON:
         return False
 
 
@@ -96,7 +96,7 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             found = msgspec.json.decode(data, type=_Document)
         except msgspec.ValidationError as error:
             raise UsageError(f"{where}: {error}", "make it again with 'nmap plan job/'") from error
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        except BAD_JSON as error:
             raise UsageError(f"{where}: not JSON: {error}", "give a job.json of 'nmap plan job/'") from error
         if found.schema != SCHEMA:
             what = f"schema {found.schema!r}" if found.schema else "no 'schema', so not a job's plan"

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from numaplan.analyzer import PageCounts
-from numaplan.common import UsageError
+from numaplan.common import BAD_JSON, UsageError
 from numaplan.machine import Machine
 from numaplan.profiler import RegionKey
 
@@ -29,7 +29,7 @@ def read_part(folder: Path, tables: Sequence[str] = tuple(TABLES)) -> Part:
     threads, meta = _read(folder, "threads")
     try:
         facts = msgspec.json.decode(meta.get(b"numaplan.facts", b""), type=PartFacts)
-    except msgspec.MsgspecError as error:
+    except BAD_JSON as error:
         raise _bad(folder, "threads", f"its facts: {error}") from error
     machine = Machine.from_json(meta.get(b"numaplan.machine", b""), f"{folder}/threads.parquet (machine)")
     rest = {name: _read(folder, name)[0] for name in tables if name != "threads" and _expected(name, facts)}

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from numaplan.common import UsageError, read_document
+from numaplan.common import BAD_JSON, UsageError, read_document
 
 SCHEMA = "numaplan/job-report/1"
 APPLIED = "numaplan/applied/1"  # of nlaunch
@@ -123,7 +123,7 @@ def read_reports(folder: Path) -> JobReport:
             if report.schema == APPLIED:
                 files.append(_File(path.name, path.stat().st_mtime_ns, report))
                 continue
-        except (msgspec.MsgspecError, UsageError, OSError, UnicodeDecodeError, RecursionError):
+        except (*BAD_JSON, UsageError, OSError):
             pass
         others.append(path.name)
     if not files:

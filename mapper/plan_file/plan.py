@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
-from numaplan.common import UsageError, facts_html, read_document, reviewable_json, shell_line, write_document
+from numaplan.common import (
+    BAD_JSON,
+    UsageError,
+    facts_html,
+    read_document,
+    reviewable_json,
+    shell_line,
+    write_document,
+)
 from numaplan.machine import Machine
 
 from .parts import PlanApp, PlanMachine, PlanRegion, PlanThread, Predicted
@@ -135,7 +143,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             _check(plan)
         except msgspec.ValidationError as error:
             raise UsageError(f"{where}: {error}", "make the plan again with 'nmap plan'") from error
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        except BAD_JSON as error:
             raise UsageError(f"{where}: not JSON: {error}", "give a plan that 'nmap plan' wrote") from error
         except UsageError as error:
             what = error.what if error.what.startswith(where) else f"{where}: {error.what}"

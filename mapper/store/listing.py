@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from numaplan.common import NumaplanError, UsageError, shell_line
+from numaplan.common import BAD_JSON, NumaplanError, UsageError, shell_line
 
 from ..plan_file.parts import PlanApp
 from .notes import Note, read_note
@@ -90,7 +90,7 @@ def _row(store: PlanStore, parts: Parts) -> StoredRow:
         head = msgspec.json.decode(data, type=_Head)
     except (NumaplanError, OSError) as error:
         return StoredRow(parts, refused=getattr(error, "what", "") or str(error))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except BAD_JSON:
         return StoredRow(parts, refused="is no plan")
     note = read_note(store.place, parts, hashlib.sha256(data).hexdigest())
     return StoredRow(parts, head.app.argv, head.app.threads, head.machine.name, stored, note)

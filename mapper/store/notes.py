@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import msgspec
 
-from numaplan.common import NumaplanError
+from numaplan.common import BAD_JSON, NumaplanError
 
 from .places import Place
 
@@ -57,7 +57,7 @@ def read_note(place: Place, parts: tuple[str, ...], digest: str) -> Note:
     fresh = Note(plan=digest)
     if not place.keeps_notes:
         return fresh
-    with suppress(NumaplanError, OSError, msgspec.MsgspecError, UnicodeDecodeError):
+    with suppress(NumaplanError, OSError, *BAD_JSON):
         note = msgspec.json.decode(place.read(_beside(parts), LIMIT)[0], type=Note)
         if note.schema == SCHEMA and note.plan == digest:
             return note

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from numaplan.common import UsageError, facts_html, shell_line
+from numaplan.common import BAD_JSON, UsageError, facts_html, shell_line
 from numaplan.machine import Machine
 
 from .database import QUIET, limited, open_database, show_tables
@@ -108,7 +108,7 @@ class Trace:
         """The recorded program's command line; empty where it is not known."""
         try:
             return msgspec.json.decode(self.meta.get("argv", "[]"), type=list[str])
-        except msgspec.MsgspecError:
+        except BAD_JSON:
             return []
 
     @cached_property
