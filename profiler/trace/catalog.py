@@ -16,6 +16,7 @@ _IMPOSSIBLE_MESSAGES = (
     f"{MOST_RANKS - 1} AND bytes >= 0 AND count >= 0 AND thread >= -1) LIMIT 1"
 )
 _IMPOSSIBLE_CALLS = f"SELECT 1 FROM {FILE}.calls WHERE caller >= call OR caller < -1 LIMIT 1"
+_HARMLESS = 1 << 20  # rows, however small the file is
 _NUMBERED = (("threads", "thread"), ("regions", "region"))
 _PACKED = re.compile("samples_[0-9]{1,9}")
 _VIEWS = ("samples", "sample_codes")
@@ -44,11 +45,21 @@ def check_catalog(connection: Any, path: Path) -> None:
     for name in TABLES:
         if name not in found and name not in ADDED_TABLES:
             raise _no_trace(path, f"it has no table {name!r}")
+    _check_sizes(connection, path)
     if packed:
         _check_views(connection, path)
     for name in found:
         if name != "sample_codes":  # which is no longer read
             _check_columns(connection, path, name)
+
+
+def _check_sizes(connection: Any, path: Path) -> None:
+    """Refuse rows that are all alike: a small file of such would fill the memory. Ours take bytes each."""
+    most = max(_HARMLESS, path.stat().st_size)
+    listed = "SELECT table_name, estimated_size FROM duckdb_tables() WHERE database_name = 'trace'"
+    for name, rows in connection.execute(listed).fetchall():
+        if rows > most:
+            raise _no_trace(path, f"its table {name[:40]!r} has {rows:,} rows, more than the file has bytes")
 
 
 def tables_of(connection: Any) -> dict[str, str]:

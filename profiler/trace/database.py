@@ -17,6 +17,7 @@ _MAGIC = b"DUCK"
 # What is read once need not stay in memory; what needs more, such as a sort, goes through the disk.
 _MEMORY_MIB = (64, 512)  # the least and the most that it gets; between them a quarter of what is left
 _SMALL = 64 << 20  # bytes: of such a file several threads hand each other what takes longer than reading
+_UNLIKELY = "no trace of numaplan is like that"
 _PATIENCE = (60.0, 1e-6)  # seconds that a query may take, and more for each byte of the file
 
 
@@ -108,7 +109,7 @@ def limited(connection: Any, path: Path) -> Iterator[None]:
         raise
     except driver().InterruptException as error:
         raise UsageError(
-            f"{path}: a question took more than {patience:.0f} s", "no trace takes that long: record it again"
+            f"{path}: a question took more than {patience:.0f} s", f"{_UNLIKELY}: record it again"
         ) from error
     except Exception as error:
         raise unreadable(path, error) from error
@@ -120,6 +121,9 @@ def limited(connection: Any, path: Path) -> Iterator[None]:
 def unreadable(path: Path, error: Exception) -> UsageError:
     """What to tell of an error of the database; raises MemoryError when it is that."""
     text = str(error).partition("\n")[0]
+    most = f"{_MEMORY_MIB[1]}.0 MiB"
+    if f"/{most} used" in text:  # it was not ours that is little
+        return UsageError(f"{path}: a question takes more than {most}", f"{_UNLIKELY}: record it again")
     if isinstance(error, MemoryError) or "Out of Memory" in text:
         raise MemoryError(text) from error
     return UsageError(f"{path}: the trace cannot be read: {text}", "it is damaged: copy or record it again")

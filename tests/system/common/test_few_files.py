@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from numaplan.machine import Machine
 from tests.support.commands import BIN
 from tests.support.launching import plan_for
 

@@ -154,6 +154,21 @@ def test_a_question_that_takes_too_long_is_ended(path: Path, monkeypatch: pytest
             trace.rows("SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b")
 
 
+def test_a_small_file_of_rows_without_end_is_refused(path: Path) -> None:
+    change(path, "INSERT INTO losses SELECT 1, 1 FROM range(3000000)")
+    assert path.stat().st_size < 3_000_000
+    with pytest.raises(UsageError, match=r"'losses' has 3,000,000 rows, more than the file has bytes"):
+        Trace.open(path)
+
+
+def test_rows_that_take_more_memory_than_any_trace_are_told(tmp_path: Path) -> None:
+    threads = [(number, "p0", f"0.{number}", 1, 1, "x", 0, -1) for number in range(6)]
+    path = write_trace(tmp_path / "t.db", {"time_ns": [1]}, threads)
+    change(path, "UPDATE threads SET name = repeat('x', 200000000)")
+    with Trace.open(path) as trace, pytest.raises(UsageError, match=r"takes more than 512\.0 MiB"):
+        _ = trace.thread_rows
+
+
 def test_a_name_that_is_not_utf8_is_told(path: Path) -> None:
     odd = path.with_name("x\udcff.db")
     path.rename(odd)
