@@ -45,7 +45,10 @@ def _open_streams() -> None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  # a stream, for good
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+    # In the C locale Python escapes what it could not read, which is of no help with what it cannot write.
+    if isinstance(sys.stdout, io.TextIOWrapper) and (
+        sys.stdout.errors == "strict" or (sys.stdout.encoding or "").lower() not in ("utf-8", "utf8")
+    ):
         sys.stdout.reconfigure(errors="replace")
 
 

@@ -206,8 +206,9 @@ def warnings_of_children(processes: Sequence[ProcessSpool], identity: Identity, 
     """
     last = {process.pid: process for process in processes}  # of several programs in turn
     children = [one for one in identity.processes if one.parent and one.pid in last]
-    running = [one for one in children if _is_alive(one.pid)]
-    unseen = _not_emulated(last, identity)
+    known = {one.pid: one for one in identity.processes}
+    running = [known.get(pid, _nameless(pid)) for pid in last if _is_alive(pid)]
+    unseen = _not_emulated(last, known)
     gone = [one for one in children if one not in running and not last[one.pid].becomes]
     ended = [one for one in gone if not last[one.pid].exits]
     if exit_code in (128 + number for number in (SIGINT, SIGTERM, SIGKILL)):
@@ -232,20 +233,26 @@ def warnings_of_children(processes: Sequence[ProcessSpool], identity: Identity, 
     return warnings
 
 
-def _not_emulated(last: Mapping[int, ProcessSpool], identity: Identity) -> list[ProcessRecord]:
+def _not_emulated(
+    last: Mapping[int, ProcessSpool], known: Mapping[int, ProcessRecord]
+) -> list[ProcessRecord]:
     """Those that became a program which is not, but for the shell of system(), of which that is known."""
-    known = {one.pid: one for one in identity.processes}
     shell = os.path.realpath("/bin/sh")
-    unseen = [
-        known.get(pid, ProcessRecord(f"process {pid}", pid, "", (), "static", "", 0, -1))
-        for pid, process in last.items()
-        if process.becomes
-    ]
+    unseen = [known.get(pid, _nameless(pid)) for pid, process in last.items() if process.becomes]
     return [one for one in unseen if os.path.realpath(one.executable) != shell]
 
 
+def _nameless(pid: int) -> ProcessRecord:
+    """One that did not tell its name, or not yet: of a static program, or just forked."""
+    return ProcessRecord(f"process {pid}", pid, "", (), "", "", 0, -1)
+
+
 def _listed(processes: Sequence[ProcessRecord]) -> str:
-    names = [f"{one.process} ({one.executable.rpartition('/')[2]})" for one in processes]
+    programs = [one.executable.rpartition("/")[2] for one in processes]
+    names = [
+        f"{one.process} ({program})" if program else one.process
+        for one, program in zip(processes, programs, strict=True)
+    ]
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 

@@ -41,19 +41,20 @@ sys.exit(run_framed(lambda: print("\N{MIDDLE DOT} 1"), "nmap"))
 
 
 @pytest.mark.parametrize(
-    ("redirected", "code", "out", "err"),
+    ("redirected", "encoding", "code", "out", "err"),
     [
-        (">/dev/full", 2, "", "nmap: error: the output: No space left on device — free some space"),
-        (">&-", 0, "", ""),
-        ("2>&-", 0, "\N{MIDDLE DOT} 1\n", ""),
-        ("<&-", 0, "\N{MIDDLE DOT} 1\n", ""),
-        ("| cat", 0, "? 1\n", ""),
+        (">/dev/full", "utf-8", 2, "", "nmap: error: the output: No space left on device — free some space"),
+        (">&-", "utf-8", 0, "", ""),
+        ("2>&-", "utf-8", 0, "\N{MIDDLE DOT} 1\n", ""),
+        ("<&-", "utf-8", 0, "\N{MIDDLE DOT} 1\n", ""),
+        ("", "ascii", 0, "? 1\n", ""),
+        ("", "ascii:surrogateescape", 0, "? 1\n", ""),  # as in the C locale
     ],
 )
 def test_streams_that_are_full_or_closed_or_lack_letters(
-    redirected: str, code: int, out: str, err: str
+    redirected: str, encoding: str, code: int, out: str, err: str
 ) -> None:
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii" if "|" in redirected else "utf-8"}
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
     done = subprocess.run(
         ["sh", "-c", f'"$0" -c "$1" {redirected}', sys.executable, SAYS],
         capture_output=True,

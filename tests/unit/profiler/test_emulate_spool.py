@@ -232,12 +232,14 @@ def test_children_that_a_signal_ended_are_told(tmp_path: Path) -> None:
     emulated = [*other, replace(whole, pid=gone + 1)]
     assert warnings_of_children(emulated, identity, 0) == [], "its next program was"
     (static,) = warnings_of_children([replace(whole, pid=gone, becomes=True)], Identity(), 0)
-    assert static.startswith(f"process {gone} (static) became")
+    assert static.startswith(f"process {gone} became")
     here = replace(children[1], pid=os.getpid())
     (alive,) = warnings_of_children(
         [replace(whole, pid=here.pid)], Identity((identity.processes[0], here)), 0
     )
     assert alive.startswith("p0.2 (app) went on when the program had ended")
+    (forked,) = warnings_of_children([replace(whole, pid=here.pid)], Identity(identity.processes[:1]), 0)
+    assert forked.startswith(f"process {here.pid} went on when the program had ended")
 
 
 def test_samples_are_in_the_call_that_was_told_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
