@@ -1,4 +1,4 @@
-"""An interrupt before anything of ours runs is Python's to show; the fuzzer knows it from one that we let through."""
+"""An interrupt before anything of ours runs is Python's to show; the fuzzer tells it from one that we show."""
 
 import os
 import subprocess
