@@ -1,4 +1,4 @@
-"""An interrupt before anything of ours runs is Python's to show; the fuzzer tells it from one that we show."""
+"""An interrupt before anything of ours runs is Python's to show; the fuzzer tells it from all others."""
 
 import os
 import subprocess
