@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from numaplan.common import UsageError
 
-from .topology import Core, Node, Topology
+from .topology import MAX_NODES, Core, Node, Topology
 
 MAX_GRID_CPUS = 1 << 14
 GRID = re.compile(r"([1-9][0-9]{0,3})x([1-9][0-9]{0,3})")  # A nodes of B cpus
@@ -121,6 +121,8 @@ def grid_machine(nodes: int, cpus: int) -> Topology:
     """The machine `nodes`x`cpus`; raises UsageError when it is too large."""
     if nodes * cpus > MAX_GRID_CPUS:
         raise UsageError(f"{nodes}x{cpus}: more than {MAX_GRID_CPUS} cpus", "give a smaller machine")
+    if nodes > MAX_NODES:
+        raise UsageError(f"{nodes}x{cpus}: more than {MAX_NODES} nodes", "give a smaller machine")
     return _machine(f"{nodes}x{cpus}", nodes, cpus, 0, _flat(nodes, 21))
 
 

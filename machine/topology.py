@@ -11,6 +11,7 @@ from numaplan.common import UsageError
 
 SCHEMA = "numaplan/machine/1"
 MAX_CPUS = 1 << 16
+MAX_NODES = 1 << 10  # as many as Linux knows
 MAX_CACHE_LEVEL = 9
 MAX_CACHE_BYTES = 1 << 40
 MAX_CACHE_WAYS = 1 << 20
@@ -77,6 +78,8 @@ def _check(machine: Topology) -> None:
     ids = [node.id for node in machine.nodes]
     if not ids or len(set(ids)) != len(ids) or min(ids) < 0:
         raise UsageError("machine: nodes must have distinct ids from 0 up", "correct 'nodes'")
+    if len(ids) > MAX_NODES:
+        raise UsageError(f"machine: {len(ids)} nodes", f"at most {MAX_NODES} are supported")
     cpus = [cpu for node in machine.nodes for cpu in node.cpus]
     if len(set(cpus)) != len(cpus) or any(not 0 <= cpu < MAX_CPUS for cpu in cpus):
         raise UsageError(f"machine: a cpu is listed twice or is not in 0..{MAX_CPUS - 1}", "correct 'nodes'")

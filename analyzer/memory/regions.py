@@ -68,7 +68,7 @@ def region_uses(trace: Trace, pages: PageCounts) -> list[RegionUse]:
     each = max(1, int(trace.meta.get("period", "1"))) if pages.exact else 1
     found = []
     for row, start, end in zip(rows, starts.tolist(), ends.tolist(), strict=True):
-        if end > start:
+        if pages.accesses[start:end].sum() > 0:
             identity = (int(row[0]), str(row[1]), str(row[2]), str(row[3]), int(row[4]), int(row[5]))
             use = _use(identity, pages, slice(start, end), each)
             found.append(replace(use, thread=str(row[6]), source=trace.source_names.get(use.region)))

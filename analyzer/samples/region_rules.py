@@ -70,8 +70,8 @@ class RegionRules:
         """(key, whether it may be communication) of each sample."""
         region, addr = columns["region"], columns["addr"]
         known = len(self.private) - 1
-        if len(region) and int(region.max()) >= known:
-            region = np.where(region < known, region, -1)
+        if len(region) and (int(region.max()) >= known or int(region.min()) < -1):
+            region = np.where((region >= 0) & (region < known), region, -1)
         usable = ~self.private[region] & (addr != 0)
         for number, start, end in self._runtime:
             inside = (columns["ip"] >= np.uint64(start)) & (columns["ip"] < np.uint64(end))

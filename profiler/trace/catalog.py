@@ -17,7 +17,9 @@ _IMPOSSIBLE_MESSAGES = (
 )
 _IMPOSSIBLE_CALLS = f"SELECT 1 FROM {FILE}.calls WHERE caller >= call OR caller < -1 LIMIT 1"
 _HARMLESS = 1 << 20  # rows, however small the file is
+_LONGEST = 1 << 16  # bytes of a name, or of a thread's path
 _NUMBERED = (("threads", "thread"), ("regions", "region"))
+_TEXTS = ("machine", "meta")  # whose values are no names
 _PACKED = re.compile("samples_[0-9]{1,9}")
 _VIEWS = ("samples", "sample_codes")
 _WORDS = (
@@ -55,11 +57,15 @@ def check_catalog(connection: Any, path: Path) -> None:
 
 def _check_sizes(connection: Any, path: Path) -> None:
     """Refuse rows that are all alike: a small file of such would fill the memory. Ours take bytes each."""
-    most = max(_HARMLESS, path.stat().st_size)
+    most = _most_rows(path)
     listed = "SELECT table_name, estimated_size FROM duckdb_tables() WHERE database_name = 'trace'"
     for name, rows in connection.execute(listed).fetchall():
         if rows > most:
             raise _no_trace(path, f"its table {name[:40]!r} has {rows:,} rows, more than the file has bytes")
+
+
+def _most_rows(path: Path) -> int:
+    return max(_HARMLESS, path.stat().st_size)
 
 
 def tables_of(connection: Any) -> dict[str, str]:
@@ -77,22 +83,29 @@ def lacking_of_use(connection: Any, table: str) -> list[str]:
 
 
 def check_rows(connection: Any, path: Path) -> None:
-    """Raise UsageError where the small tables have gaps, or two threads or regions have one number."""
+    """Raise UsageError where the small tables have gaps or names without end, or two rows have one number."""
     asked, found = [], tables_of(connection)
     for table, columns in TABLES.items():
         if table != "samples" and table in found:  # whose readers take none for what is missing
             there = [name for name in columns if name not in lacking_of_use(connection, table)]
             gap = f"bool_or({' OR '.join(f'{name} IS NULL' for name in there)})"
-            asked.append(f"SELECT '{table}', {gap}, 0, 0, 0, 0 FROM {FILE}.{table}")
+            longest = "0"
+            if names := [name for name in there if columns[name] == "VARCHAR" and table not in _TEXTS]:
+                longest = f"max(greatest(0, {', '.join(f'strlen({name})' for name in names)}))"
+            asked.append(f"SELECT '{table}', {gap}, {longest}, 0, 0, 0, 0 FROM {FILE}.{table}")
     for table, name in _NUMBERED:
         asked.append(
-            f"SELECT '{table}', false, count(*), count(DISTINCT {name}), min({name}), max({name}) "
+            f"SELECT '{table}', false, 0, count(*), count(DISTINCT {name}), min({name}), max({name}) "
             f"FROM {FILE}.{table}"
         )
-    for table, gap, rows, distinct, least, most in connection.execute(" UNION ALL ".join(asked)).fetchall():
+    limit = _most_rows(path)  # of regions there may be gaps
+    found_rows = connection.execute(" UNION ALL ".join(asked)).fetchall()
+    for table, gap, longest, rows, distinct, least, most in found_rows:
         if gap:
             raise _no_trace(path, f"its table {table!r} has gaps")
-        if rows and (distinct != rows or least < 0 or (table == "threads" and most >= rows)):
+        if (longest or 0) > _LONGEST:
+            raise _no_trace(path, f"its table {table!r} has a name of {longest:,} bytes")
+        if rows and (distinct != rows or least < 0 or most >= (rows if table == "threads" else limit)):
             raise _no_trace(path, f"its {table} are not numbered from 0, each by a number of its own")
     if "messages" in found and connection.execute(_IMPOSSIBLE_MESSAGES).fetchone():
         raise _no_trace(path, "its messages are of impossible ranks or sizes")

@@ -59,12 +59,17 @@ class Family:
             time.sleep(_LOOK_S)
 
     def wait(self, patience: float) -> bool:
-        """Whether it ended in this time."""
+        """Whether it ended in this time, without that in which it was ready to run, but others had the cpus."""
         end = time.monotonic() + patience
-        while not self.has_ended() and time.monotonic() < end:
+        while not self.has_ended() and time.monotonic() < end + self.starved_s():
             self.look()
             time.sleep(5 * _LOOK_S)
         return self.has_ended()
+
+    def starved_s(self) -> float:
+        """How long the one of its threads that waited longest for a cpu has waited, as the kernel counts it."""
+        pids = (self.process.pid, *children(self.process.pid))
+        return max((waited_ns(pid) for pid in pids), default=0) / 1e9
 
     def send(self, number: int, whom: str, chosen: float) -> bool:
         """Send a signal to the command, its group, or a `child` chosen by a number in [0, 1); whether it went
@@ -85,7 +90,7 @@ class Family:
         told = [
             f"{pid} {comm(pid)} {state_of(pid)}" for pid in (self.process.pid, *children(self.process.pid))
         ]
-        return ", ".join(told)
+        return f"{', '.join(told)}; {self.starved_s():.0f} s of {self.seconds:.0f} without a cpu"
 
     def end(self) -> None:
         """Kill what is left of it."""
@@ -108,6 +113,15 @@ def _send_to_child(parent: int, number: int, chosen: float) -> bool:
         finally:
             os.close(held)
     return False
+
+
+def waited_ns(pid: int) -> int:
+    """How long a thread of this process waited for a cpu: of them the one that did longest."""
+    found = [0]
+    for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with suppress(OSError):
+            found.append(int(file.read_text().split()[1]))
+    return max(found)
 
 
 def marked_processes(mark: str) -> list[int]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from numaplan.analyzer import analyze_trace, false_sharing, page_accesses, placement_summary, region_uses
 from numaplan.analyzer.samples import trace_samples as samples
@@ -178,6 +179,25 @@ def test_pages_and_regions(tmp_path: Path) -> None:
     (use,) = regions
     assert (use.kind, use.samples, use.writes, use.sharers, use.writers) == ("heap", 5, 3, 3, 2)
     assert (use.first_toucher, use.shared_writes, use.foreign_first) == (0, 3 / 5, 3 / 5)
+
+
+def test_a_region_that_cannot_be_is_none(tmp_path: Path) -> None:
+    rows = [
+        (1, 0, HEAP, True, 0),
+        (2, 1, HEAP + 8, False, 0),
+        (3, 1, HEAP, True, -7),
+        (4, 0, HEAP, True, 1 << 30),
+    ]
+    with Trace.open(write(tmp_path / "t.db", rows)) as trace:
+        assert analyze_trace(trace).comm.sum() > 0
+        (use,) = region_uses(trace, page_accesses(trace))
+    assert use.samples == 2
+
+
+def test_of_a_region_without_an_access_nothing_is_told(tmp_path: Path) -> None:
+    with Trace.open(write(tmp_path / "t.db", [(1, 0, HEAP, True, 0)])) as trace:
+        pages = page_accesses(trace)
+        assert region_uses(trace, replace(pages, accesses=0 * pages.accesses)) == []
 
 
 def test_our_own_librarys_memory_is_not_shown(tmp_path: Path) -> None:

@@ -282,6 +282,14 @@ def test_built_in_machines(name: str) -> None:
     assert len(machine.cores) == nodes * cpus
 
 
+def test_more_nodes_than_linux_knows_are_refused() -> None:
+    nodes = [{"id": number, "cpus": [number]} for number in range(1025)]
+    with pytest.raises(UsageError, match="1025 nodes"):
+        Machine.from_dict({"schema": "numaplan/machine/1", "nodes": nodes})
+    with pytest.raises(UsageError, match="more than 1024 nodes"):
+        Machine.load("9999x1")
+
+
 def test_measured_matrices_of_the_papers() -> None:
     hpl, lpl = Machine.load("hpl-4x10"), Machine.load("lpl-4x20")
     assert hpl.latency_ns[2] == (271.4, 252.7, 86.0, 254.7)

@@ -77,10 +77,13 @@ def test_only_the_tables_of_a_trace_are_accepted(path: Path, statements: tuple[s
         ("INSERT INTO threads SELECT * FROM threads", "its threads are not numbered"),
         ("DELETE FROM threads WHERE thread = 0", "its threads are not numbered"),
         ("UPDATE regions SET region = -1", "its regions are not numbered"),
+        ("UPDATE threads SET path = '0' || repeat('.1', 40000)", "'threads' has a name of 80,001 bytes"),
+        ("UPDATE regions SET region = 2147483647", "its regions are not numbered"),
+        ("UPDATE regions SET name = repeat('x', 70000)", "'regions' has a name of 70,000 bytes"),
         ("INSERT INTO calls VALUES (3, 3, 'p0', 1)", "some of its calls are not made within earlier ones"),
     ],
 )
-def test_tables_with_gaps_are_refused(tmp_path: Path, statement: str, told: str) -> None:
+def test_tables_with_impossible_rows_are_refused(tmp_path: Path, statement: str, told: str) -> None:
     threads = [(number, "p0", f"0.{number}", 1, 1, "x", 0, -1) for number in range(2)]
     regions = [(0, "p0", "heap", "x", "", 4096, 4096, 0, 0, 0, -1)]
     path = write_trace(tmp_path / "t.db", {"time_ns": [1]}, threads, regions)
@@ -161,12 +164,11 @@ def test_a_small_file_of_rows_without_end_is_refused(path: Path) -> None:
         Trace.open(path)
 
 
-def test_rows_that_take_more_memory_than_any_trace_are_told(tmp_path: Path) -> None:
-    threads = [(number, "p0", f"0.{number}", 1, 1, "x", 0, -1) for number in range(6)]
-    path = write_trace(tmp_path / "t.db", {"time_ns": [1]}, threads)
-    change(path, "UPDATE threads SET name = repeat('x', 200000000)")
-    with Trace.open(path) as trace, pytest.raises(UsageError, match=r"takes more than 512\.0 MiB"):
-        _ = trace.thread_rows
+def test_what_takes_more_memory_than_any_trace_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    change(path, "UPDATE machine SET json = repeat('x', 100000000)")
+    monkeypatch.setattr(database, "_MEMORY_MIB", (64, 64))
+    with pytest.raises(UsageError, match=r"takes more than 64\.0 MiB"), Trace.open(path) as trace:
+        _ = trace.machine
 
 
 def test_a_name_that_is_not_utf8_is_told(path: Path) -> None:
