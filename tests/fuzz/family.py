@@ -59,7 +59,7 @@ class Family:
             time.sleep(_LOOK_S)
 
     def wait(self, patience: float) -> bool:
-        """Whether it ended in this time, without that in which it was ready to run, but others had the cpus."""
+        """Whether it ended in this time, but for that in which it could have run and others had the cpus."""
         end = time.monotonic() + patience
         while not self.has_ended() and time.monotonic() < end + self.starved_s():
             self.look()
@@ -67,7 +67,7 @@ class Family:
         return self.has_ended()
 
     def starved_s(self) -> float:
-        """How long the one of its threads that waited longest for a cpu has waited, as the kernel counts it."""
+        """How long the one of its threads that waited longest for a cpu has, as the kernel counts it."""
         pids = (self.process.pid, *children(self.process.pid))
         return max((waited_ns(pid) for pid in pids), default=0) / 1e9
 
