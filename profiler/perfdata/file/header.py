@@ -4,10 +4,8 @@ import struct
 from dataclasses import dataclass, field
 
 from .attrs import LARGEST, SMALLEST, Attr, parse_attr
-from .source import PerfDataError
+from .source import MAGIC, OLD_MAGIC, PerfDataError
 
-_MAGIC = {b"PERFILE2": "<", b"2ELIFREP": ">"}
-_OLD_MAGIC = b"PERFFILE"  # before 3.4: the same bytes in both orders
 _PIPE_HEADER = 16
 _FILE_HEADER = 104
 _SECTION = 16
@@ -55,10 +53,10 @@ def read_head(data: memoryview, name: str, warnings: list[str]) -> Head:
 
 def _byte_order(data: memoryview) -> str | None:
     magic = bytes(data[:8])
-    if magic == _OLD_MAGIC and len(data) >= _PIPE_HEADER:
+    if magic == OLD_MAGIC and len(data) >= _PIPE_HEADER:
         (size,) = struct.unpack_from(">Q", data, 8)
         return ">" if size in (_PIPE_HEADER, _FILE_HEADER) else "<"
-    return _MAGIC.get(magic)
+    return MAGIC.get(magic)
 
 
 def _shown(data: memoryview) -> str:

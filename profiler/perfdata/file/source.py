@@ -17,6 +17,8 @@ _GZIP, _XZ = b"\x1f\x8b", b"\xfd7zXZ\0"
 _CHUNK = 1 << 20
 # Packed recordings shrink by ten or so; a thousand times means a file made to fill the disk.
 _MOST_RATIO = 1000
+MAGIC = {b"PERFILE2": "<", b"2ELIFREP": ">"}  # the order of its bytes, by what a file begins with
+OLD_MAGIC = b"PERFFILE"  # before 3.4: the same bytes in both orders
 _FREE_OUTPUT = 64 << 20
 
 
@@ -37,7 +39,9 @@ class Source:
                     self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
                     self.data: NDArray[np.uint8] = np.frombuffer(self._map, dtype=np.uint8)
                 else:
-                    self.data = np.frombuffer(file.read(), dtype=np.uint8)
+                    start = file.read(8)  # of a pipe or device, which may have no end
+                    rest = file.read() if start in (*MAGIC, OLD_MAGIC) else b""
+                    self.data = np.frombuffer(start + rest, dtype=np.uint8)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise UsageError(f"{path}: {reason}", "give a file that perf record wrote") from error

@@ -162,3 +162,8 @@ def test_mutations_import_or_are_refused(tmp_path: Path) -> None:
         with suppress(NumaplanError):
             imported += import_recordings([str(tmp_path / "perf.data")], tmp_path / "trace.db").samples > 0
     assert imported
+
+
+def test_a_device_without_end_is_no_recording(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"/dev/zero: no perf\.data file"):
+        import_recordings(["/dev/zero"], tmp_path / "t.db")
