@@ -29,6 +29,7 @@ class Family:
     started: float = field(default_factory=time.monotonic)
     pids: set[int] = field(default_factory=set)
     _shown: set[str] = field(default_factory=set)
+    _waited: dict[int, int] = field(default_factory=dict)
 
     @property
     def events(self) -> int:
@@ -67,9 +68,10 @@ class Family:
         return self.has_ended()
 
     def starved_s(self) -> float:
-        """How long the one of its threads that waited longest for a cpu has, as the kernel counts it."""
-        pids = (self.process.pid, *children(self.process.pid))
-        return max((waited_ns(pid) for pid in pids), default=0) / 1e9
+        """How long its processes have waited for a cpu, one after the other, as the kernel counts it."""
+        for pid in (self.process.pid, *children(self.process.pid)):
+            self._waited[pid] = max(self._waited.get(pid, 0), waited_ns(pid))
+        return sum(self._waited.values()) / 1e9
 
     def send(self, number: int, whom: str, chosen: float) -> bool:
         """Send a signal to the command, its group, or a `child` chosen by a number in [0, 1); whether it went
