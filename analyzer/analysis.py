@@ -127,6 +127,7 @@ def analyze_trace(
         layers=found.weights,
         partner_changes=partner_changes,
         local=local_shares_counted(trace),
+        left_out=transfers.left_out if transfers is not None else 0,
         exchange_slices=partners.slices_a_bin,
         exchanges=partners.result(),
     )

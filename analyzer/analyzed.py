@@ -42,7 +42,9 @@ class Analysis(msgspec.Struct, frozen=True):
     communicate with others than before; exchanges: (bins, pairs of threads in the order of
     numpy.triu_indices) events in bins of exchange_slices slices, none after a merge; confidence: 0..1, how
     far the matrix would come out the same from other samples and other ways of counting; notes: what a reader
-    must know to trust it rightly; local: how much was local as the program ran, where that was counted.
+    must know to trust it rightly; local: how much was local as the program ran, where that was counted;
+    left_out: counted transfers that are not in `comm`: those in stacks, thread-local storage and the memory
+    of threading runtimes.
     """
 
     threads: list[ThreadInfo]
@@ -63,6 +65,7 @@ class Analysis(msgspec.Struct, frozen=True):
     layers: dict[str, float] = msgspec.field(default_factory=dict)
     partner_changes: list[int] = msgspec.field(default_factory=list)
     local: LocalShares | None = None
+    left_out: int = 0
     exchange_slices: int = 1
     exchanges: NDArray[np.int32] = msgspec.field(default_factory=lambda: np.zeros((0, 0), np.int32))
 
@@ -82,12 +85,12 @@ class Analysis(msgspec.Struct, frozen=True):
         """Who communicates with whom as a networkx graph: a vertex a thread, an edge a pair that does.
 
         Vertices: the thread's row in the matrix, with `process`, `path`, `name`, `load` and `samples`. Edges:
-        `weight`, events, and `standard_error`. comm: (N, N) another matrix of the same threads, such as that
-        of a phase, whose edges have a weight only.
+        `weight`, events, and `standard_error`. The graph: `events`, their sum, and `left_out`. comm: (N, N)
+        another matrix of the same threads, such as that of a phase, whose edges have a weight only.
         """
         import networkx as nx
 
-        graph = nx.Graph()
+        graph = nx.Graph() if comm is not None else nx.Graph(events=self.events, left_out=self.left_out)
         for row, (thread, load) in enumerate(zip(self.threads, self.loads.tolist(), strict=True)):
             identity = {"process": thread.process, "path": thread.path, "name": thread.name}
             graph.add_node(row, **identity, load=load, samples=thread.samples)

@@ -16,7 +16,7 @@ class Transfers(msgspec.Struct, frozen=True):
     """Rows of a trace's table, those of memory that tells of communication; equally long arrays.
 
     middle_ns: of the stretch of time; process: (threads,) number of each thread's; between: whether what
-    processes take from each other is counted.
+    processes take from each other is counted; left_out: transfers in memory that tells of none.
     """
 
     middle_ns: Ints
@@ -25,6 +25,7 @@ class Transfers(msgspec.Struct, frozen=True):
     events: Ints
     process: NDArray[np.uint64]
     between: bool = False
+    left_out: int = 0
 
     @property
     def partial(self) -> bool:
@@ -77,4 +78,5 @@ def transfers_of(trace: Trace, process: NDArray[np.uint64], private: NDArray[np.
     region = np.where((region >= 0) & (region < regions), region, -1)
     kept = known & (writer != reader) & ~private[region]
     between = trace.meta.get("transfers_between") == "processes"
-    return Transfers(middle[kept], writer[kept], reader[kept], events[kept], process, between)
+    left_out = int(events.sum() - events[kept].sum())
+    return Transfers(middle[kept], writer[kept], reader[kept], events[kept], process, between, left_out)

@@ -67,6 +67,7 @@ def analysis_document(
         "clock": "accesses" if line.in_accesses else "time",
         "confidence": analysis.confidence,
         "events": analysis.events,
+        "left_out": analysis.left_out,
         "samples": analysis.samples,
         "shared_samples": analysis.shared_samples,
         "period": analysis.period,

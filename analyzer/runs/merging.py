@@ -78,6 +78,7 @@ def merge_analyses(analyses: Sequence[Analysis]) -> Analysis:
         exchanges=np.zeros((0, 0), np.int32),
         confidence=_merged_confidence(analyses, separate),
         events=sum(analysis.events for analysis in analyses),
+        left_out=sum(analysis.left_out for analysis in analyses),
         samples=sum(analysis.samples for analysis in analyses),
         shared_samples=sum(analysis.shared_samples for analysis in analyses),
         notes=_merged_notes(analyses, separate),

@@ -54,6 +54,17 @@ def test_the_matrix_is_what_was_counted(tmp_path: Path) -> None:
     assert not found.standard_error.any()
 
 
+def test_a_graph_says_what_it_leaves_out_of_what_was_counted(tmp_path: Path) -> None:
+    rows = [(0, 100_000, 0, 1, 0, 30), (100_000, 400_000, 2, 0, -1, 5), (0, 9, 0, 2, 1, 1000)]
+    with Trace.open(write(tmp_path / "t.db", rows)) as trace:
+        found = analyze_trace(trace)
+        ((counted,),) = trace.rows("SELECT sum(events)::BIGINT FROM transfers")
+    graph = found.graph()
+    assert graph.graph == {"events": 35, "left_out": 1000}
+    assert graph.size("weight") + graph.graph["left_out"] == counted
+    assert found.graph(found.comm / 2).graph == {}
+
+
 def test_nothing_counted_is_no_communication(tmp_path: Path) -> None:
     with Trace.open(write(tmp_path / "t.db", [])) as trace:
         found = analyze_trace(trace)
