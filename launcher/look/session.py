@@ -62,7 +62,7 @@ class Shown(msgspec.Struct, frozen=True):
 
         if self.watch and not apart:
             clear()
-        show(view, answer, stderr=apart)
+        show(view, answer, stderr=apart, fit=self.watch and not apart)
 
 
 def look_at(members: Callable[[], Sequence[int]], shown: Shown) -> int:

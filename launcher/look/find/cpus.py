@@ -7,7 +7,7 @@ from numaplan.machine import format_list
 
 from .finding import Finding
 from .view import BusyThread, View, Work
-from .words import cpus, listed, named, percent
+from .words import cpus, listed, named, percent, some
 
 WAITING = 0.15  # of the time that threads wanted to run, they waited
 
@@ -86,19 +86,22 @@ def _others_elsewhere(view: View, threads: list[BusyThread]) -> bool:
 
 def pinned_together(view: View) -> Iterator[Finding]:
     """Threads of one process were bound one by one, several to the same cpu."""
+    given: set[int] = set()  # cpus that another finding has taken
     for mask, threads in _by_mask(view).items():
         pids = {thread.pid for thread in threads}
         if len(pids) > 1 or not _others_elsewhere(view, threads):
             continue
         (pid,) = pids
-        free = view.nearest(view.idle_cpus & _allowed(view, pid), view.nodes_of(mask)[0])
+        usable = view.idle_cpus & _allowed(view, pid)
+        free = view.nearest(usable - given or usable, view.nodes_of(mask)[0])
         moved = threads[len(mask) :]
+        given.update(free[: len(moved)])
         cure = [f"taskset -cp {cpu} {one.thread.tid}" for one, cpu in zip(moved, free, strict=False)]
         yield Finding(
             name="pinned-together",
             what=f"{named(_work(view, pid))}: {len(threads)} busy threads are bound to {cpus(mask)}",
             evidence=(
-                f"threads {', '.join(str(one.thread.tid) for one in threads)}",
+                f"threads {some(one.thread.tid for one in threads)}",
                 f"{cpus(view.idle_cpus)} did next to nothing",
             ),
             cost=_cost(threads),
@@ -125,7 +128,7 @@ def everything_on_one_node(view: View) -> Iterator[Finding]:
             name="everything-on-one-node",
             what=f"{len(pids)} processes with {len(threads)} busy threads are all on {listed(nodes)}",
             evidence=(
-                f"all may use only {cpus(mask)}: {', '.join(named(_work(view, pid)) for pid in pids)}",
+                f"all may use only {cpus(mask)}: {some(named(_work(view, pid)) for pid in pids)}",
                 f"{listed(idle)} idle",
             ),
             cost=_cost(threads),
@@ -214,7 +217,7 @@ def siblings_doubled(view: View) -> Iterator[Finding]:
         what=f"{cores} two busy threads each, {len(idle)} idle",
         evidence=tuple(
             f"{cpus(one.thread.cpu for one in threads)} are one core: threads "
-            + ", ".join(str(one.thread.tid) for one in threads)
+            + some(one.thread.tid for one in threads)
             + f" {_at_once(threads)}"
             for threads in pairs[:5]
         ),

@@ -7,6 +7,8 @@ from numaplan.machine import format_list
 
 from .view import BusyThread, View, Work
 
+MOST = 8  # of a list
+
 
 def size(count: float) -> str:
     """Bytes for people."""
@@ -35,8 +37,19 @@ def cpus(ids: Iterable[int]) -> str:
 
 
 def by_node(memory: Mapping[int, int]) -> str:
-    """`node 0: 12 MiB, node 1: 3 MiB`."""
-    return ", ".join(f"node {node}: {size(count)}" for node, count in sorted(memory.items()) if count)
+    """`node 0: 12 MiB, node 1: 3 MiB`; of many nodes, those that have most."""
+    order = sorted((node for node, count in memory.items() if count), key=lambda node: (-memory[node], node))
+    told = [f"node {node}: {size(memory[node])}" for node in sorted(order[:MOST])]
+    if rest := order[MOST:]:
+        told.append(f"{len(rest)} more: {size(sum(memory[node] for node in rest))}")
+    return ", ".join(told)
+
+
+def some(words: Iterable[object]) -> str:
+    """With commas between them; of many, the first ones."""
+    told = [str(word) for word in words]
+    rest = len(told) - MOST
+    return ", ".join(told[:MOST]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def named(work: Work) -> str:

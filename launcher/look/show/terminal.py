@@ -1,28 +1,39 @@
 """What was found, on a terminal: at most a screen, however many threads there are."""
 
-from collections import Counter
 from collections.abc import Iterator
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from numaplan.common import make_console
 
 from ..find.finding import Finding
 from ..find.findings import Answer
-from ..find.view import View, Work
-from ..find.words import percent, size
+from ..find.view import View
+from ..find.words import percent
+from .table import placement_table
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-    from rich.table import Table
 
 MOST = 6  # findings
-ROWS = 12  # of the table: groups of threads of the same name and place
+MOST_COMMANDS = 4  # of one
+ROWS = 12  # of the table
+LEAST_ROWS = 6
+AROUND = 7  # lines, with those for what has no room
+WIDTH = 120  # of a table that goes to a file
 
 
-def show(view: View, answer: Answer, *, stderr: bool = False) -> None:
-    """Print the findings, or why there are none, and where threads and memory are."""
-    console = make_console(stderr=stderr)
-    for renderable in renderables(view, answer):
+def show(view: View, answer: Answer, *, stderr: bool = False, fit: bool = False) -> None:
+    """Print the findings, or why there are none, and where threads and memory are.
+
+    fit: in what the terminal shows at once, as what is above it would not be seen.
+    """
+    console: Console = make_console(stderr=stderr)
+    height = console.height - 1 if fit and console.is_terminal else None
+    width = console.width if console.is_terminal else None
+    if width is None:
+        console.width = WIDTH
+    for renderable in renderables(view, answer, width=width, height=height):
         console.print(renderable, soft_wrap=isinstance(renderable, str))
 
 
@@ -33,20 +44,49 @@ def clear() -> None:
         console.clear()
 
 
-def renderables(view: View, answer: Answer) -> "Iterator[RenderableType]":
-    """What `show` prints: lines, and a table."""
-    yield summary(view)
+def renderables(
+    view: View, answer: Answer, *, width: int | None = None, height: int | None = None
+) -> "Iterator[RenderableType]":
+    """What `show` prints: lines, and a table. width: of a terminal, whose lines end with a word; height:
+    lines that are seen; the first finding is told whole even so."""
+    lines = [summary(view)]
     if answer.reason:
         matter = "NUMA does not matter here" if answer.sure else "Nothing wrong was seen"
-        yield f"{matter}: {answer.reason}"
-    for number, finding in enumerate(answer.findings[:MOST], start=1):
-        yield from _finding(number, finding)
-    if len(answer.findings) > MOST:
-        yield f"and {len(answer.findings) - MOST} more findings that matter less (--json has all)"
-    if view.works and len(view.machine.nodes) > 1:
+        lines.append(f"{matter}: {answer.reason}")
+    head = [part for line in lines for part in _wrapped(line, width)]
+    placed = bool(view.works) and len(view.machine.nodes) > 1
+    room = None if height is None else height - len(head) - (AROUND + LEAST_ROWS if placed else 1)
+    told = 0
+    for finding in answer.findings[:MOST]:
+        block = [part for line in _finding(told + 1, finding) for part in _wrapped(line, width)]
+        if room is not None:
+            lines_shown = sum(-(-len(line) // (width or 80)) for line in block)
+            if told and lines_shown > room:
+                break
+            room -= lines_shown
+        head += block
+        told += 1
+    yield from head
+    if more := len(answer.findings) - told:
+        matter = "findings that matter" if more > 1 else "finding that matters"
+        yield f"and {more} more {matter} less (--json has all)"
+    if placed:
         yield ""
-        yield _table(view)
-        yield _kernel(view)
+        rows = ROWS if room is None else min(ROWS, max(0, room) + LEAST_ROWS)
+        yield placement_table(view, width or WIDTH, rows)
+        yield from _wrapped(_kernel(view), width)
+
+
+def _wrapped(line: str, width: int | None) -> list[str]:
+    """Lines that end with a word; a command, which is to be copied, stays one."""
+    if width is None or len(line) <= width or isinstance(line, _Command):
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+class _Command(str):
+    """A line with a command in it."""
 
 
 def _finding(number: int, finding: Finding) -> Iterator[str]:
@@ -54,8 +94,10 @@ def _finding(number: int, finding: Finding) -> Iterator[str]:
     for line in finding.evidence:
         yield f"     {line}"
     yield f"   cost{' (measured)' if finding.measured else ''}: {finding.cost}"
-    for place, command in enumerate(finding.cure):
-        yield f"   {'to do: ' if place == 0 else '       '}{command}"
+    for place, command in enumerate(finding.cure[:MOST_COMMANDS]):
+        yield _Command(f"   {'to do: ' if place == 0 else '       '}{command}")
+    if (more := len(finding.cure) - MOST_COMMANDS) > 0:
+        yield f"          and {more} more command{'s' * (more > 1)} (--json has all)"
 
 
 def _kernel(view: View) -> str:
@@ -65,51 +107,6 @@ def _kernel(view: View) -> str:
     moved = view.counted("numa_pages_migrated") / view.seconds
     how = names.get(view.after.system.balancing or 0, "on")
     return f"AutoNUMA is {how}: {faults:.0f} hint faults and {moved:.0f} moved pages a second on the machine"
-
-
-def _table(view: View) -> "Table":
-    from rich.table import Table
-
-    nodes = view.machine.node_ids
-    few = nodes if len(nodes) <= 8 else nodes[:8]
-    table = Table(box=None, padding=(0, 1), pad_edge=False)
-    table.add_column("busy threads, memory", overflow="ellipsis", no_wrap=True, max_width=36)
-    for node in few:
-        table.add_column(f"node {node}", justify="right", no_wrap=True)
-    rows = list(_rows(view))
-    for name, cells in rows[:ROWS]:
-        table.add_row(name, *(cells.get(node, "") for node in few))
-    if len(rows) > ROWS:
-        table.add_row(f"and {len(rows) - ROWS} more")
-    free = {node: size(view.free(node)) for node in nodes}
-    table.add_row("free", *(free[node] for node in few))
-    return table
-
-
-def _rows(view: View) -> "Iterator[tuple[str, dict[int, str]]]":
-    """A row for each group of threads of the same name, and one for each process's memory."""
-    for work in sorted(view.works, key=_matters, reverse=True):
-        process = work.process
-        groups: dict[str, Counter[int]] = {}
-        for busy in work.threads:
-            groups.setdefault(_group(busy.thread.name), Counter())[busy.node] += 1
-        for name, counts in sorted(groups.items(), key=lambda row: -row[1].total()):
-            yield f"{process.pid} {name}", {node: f"{count} thr" for node, count in counts.items()}
-        idle = len(process.threads) - len(work.threads)
-        if not work.threads:
-            yield f"{process.pid} {process.name}: {idle} idle", {}
-        if work.bytes:
-            yield f"{process.pid} memory", {node: size(count) for node, count in work.memory.items()}
-
-
-def _matters(work: Work) -> tuple[float, int]:
-    return work.ran, work.bytes
-
-
-def _group(name: str) -> str:
-    """`worker-17` and `worker-18` are `worker-*`."""
-    bare = name.rstrip("0123456789")
-    return f"{bare}*" if bare != name and bare else name
 
 
 def summary(view: View) -> str:
