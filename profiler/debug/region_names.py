@@ -7,9 +7,11 @@ from functools import cached_property
 
 from ..identity.environment import LIBRARY
 from ..identity.records import Identity, ModuleRecord, RegionRecord
-from .answers import CallSite, Variable
+from ..trace.function_names import short_function
+from .answers import CallSite, Frame, Variable
 from .choosing import asked_for, is_system
 from .dwarf.budget import Budget
+from .element_types import element_type
 from .module_names import ModuleNames
 from .types import Field
 
@@ -98,7 +100,7 @@ class SourceNames:
         if found is None:
             return (chain, "", "", "", 0, "", 0, -1)
         frame, variable = found
-        variable = variable or Variable("")
+        variable = variable or Variable("", element_type(_functions_until(frame, calls)))
         layout = self._layout(variable.fields)
         return (
             chain,
@@ -126,7 +128,8 @@ class SourceNames:
         if region.name.partition(":")[2].startswith("."):  # small variables, not told apart
             whole = _variables(fields)
             if len(whole) != 1:
-                shown = ", ".join(whole[:_MOST_SHOWN]) + ", …" * (len(whole) > _MOST_SHOWN)
+                short = list(dict.fromkeys(map(short_function, whole)))
+                shown = ", ".join(short[:_MOST_SHOWN]) + ", …" * (len(short) > _MOST_SHOWN)
                 return (-1, shown, "", "", 0, "", 0, self._layout(fields)) if fields else None
             address += fields[0].start
         found = names.static(address)
@@ -152,6 +155,15 @@ class SourceNames:
 def _variables(fields: Sequence[Field]) -> list[str]:
     """The variables that these are, or are of."""
     return list(dict.fromkeys(re.split(r"[.\[]", field.name, maxsplit=1)[0] for field in fields))
+
+
+def _functions_until(last: Frame, calls: Sequence[CallSite]) -> Iterator[str]:
+    """The functions of a chain that run inside of one of it, innermost first."""
+    for call in calls:
+        for frame in call.frames:
+            if frame is last:
+                return
+            yield frame.function
 
 
 def _frames(chain: int, depth: int, site: str, call: CallSite) -> Iterator[tuple[object, ...]]:

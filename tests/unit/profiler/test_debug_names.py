@@ -12,6 +12,7 @@ from numaplan.profiler.debug.answers import CallSite, Frame, Variable
 from numaplan.profiler.debug.choosing import asked_for, is_wrapper
 from numaplan.profiler.debug.dwarf.budget import Budget
 from numaplan.profiler.debug.dwarf.sections import Sections
+from numaplan.profiler.debug.element_types import element_type
 from numaplan.profiler.debug.module_names import ModuleNames
 from tests.support.programs import PROGRAMS, compiled
 
@@ -124,6 +125,26 @@ def test_who_asked_for_a_block(chain: list[tuple[str, CallSite]], function: str,
     found = asked_for(chain)
     assert found is not None
     assert (found[0].function, found[1].name if found[1] else "") == (function, variable)
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        ("__new_allocator<sim::Cell>::allocate", "sim::Cell[]"),
+        ("allocator<std::pair<int, double> >::allocate", ""),
+        ("allocator<double>::allocate", "double[]"),
+        ("make_unique<int []>", "int[]"),
+        ("make_unique<int[]>", "int[]"),
+        ("make_unique<sim::World, int>", ""),
+        ("RawVec<app::Body, alloc::alloc::Global>::with_capacity_in<app::Body>", "[app::Body]"),
+        ("Vec<(u8, u64), alloc::alloc::Global>::with_capacity<(u8, u64)>", "[(u8, u64)]"),
+        ("RawVecInner<alloc::alloc::Global>::with_capacity_in<alloc::alloc::Global>", ""),
+        ("__new_allocator<std::__detail::_Hash_node_base*>::allocate", ""),
+        (f"allocator<{'x' * 99}>::allocate", ""),
+    ],
+)
+def test_what_a_container_holds(function: str, expected: str) -> None:
+    assert element_type(["operator new", function, "allocator<char>::deallocate"]) == expected
 
 
 WRAPPERS = (
