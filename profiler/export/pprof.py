@@ -68,8 +68,9 @@ def pprof(trace: Trace) -> bytes:
     """The profile, packed. Accesses and remote ones are samples, of which each stands for `period`."""
     tables = _Tables()
     types = b"".join(wire.message(SAMPLE_TYPE, tables.value_type(name)) for name in VALUES)
-    samples = bytearray()
+    samples, remote = bytearray(), 0
     for row in profile_rows(trace):
+        remote += row.remote
         stack = [tables.location(place) for place in (row.place or Place(LINES, 0), *row.callers)]
         labels = {"thread": row.thread, "region": row.region}
         content = wire.packed(1, stack) + wire.packed(2, row.values)
@@ -78,7 +79,7 @@ def pprof(trace: Trace) -> bytes:
                 label = wire.number(1, tables.string(key)) + wire.number(2, tables.string(value))
                 content += wire.message(3, label)
         samples += wire.message(SAMPLE, content)
-    facts = wire.number(DEFAULT_TYPE, tables.string("remote"))
+    facts = wire.number(DEFAULT_TYPE, tables.string("remote" if remote else "accesses"))
     if trace.meta.get("clock") != "accesses":
         facts += wire.number(DURATION, trace.duration_ns)
     facts += wire.message(PERIOD_TYPE, tables.value_type("accesses"))

@@ -74,6 +74,7 @@ def test_stacks_are_calls_by_their_functions(tmp_path: Path, capsys: pytest.Capt
         leaf_first = numbers(part(sample, 1))
         stacks[tuple(called[at] for at in reversed(leaf_first))] += numbers(part(sample, 2))[0]
     assert stacks == expected
+    assert strings[part(profile, 14)] == "accesses"  # none is remote
 
 
 @pytest.fixture(scope="module")
@@ -158,6 +159,7 @@ def test_a_profile_for_pprof_has_all_samples(
             assert start <= part(locations[leaf], 3) < end
     assert tuple(total[place] for place in range(3)) == sums(trace)
     assert keys == {"thread", "region"} and part(profile, 12) == 1000
+    assert strings[part(profile, 14)] == "remote" and total[1]
     with Trace.open(trace) as opened:
         ((known,),) = opened.rows(f"SELECT count(*) FROM samples WHERE ip = {CODE + 0x1042} AND thread < 2")
     assert by_name["app+0x1042"] == known
