@@ -6,7 +6,7 @@ from typing import Any
 
 Figure = dict[str, Any]
 
-UNITS = {"hop": "communication times distance"}
+UNITS = {"hop": (1.0, "communication times distance"), "time": (1e-6, "ms that threads wait")}
 _WITHIN, _OFF = 0, 7  # places in the page's colours of nodes; the last is grey
 
 
@@ -23,6 +23,7 @@ class MethodCost:
 def method_figure(costs: Sequence[MethodCost], objective: str) -> Figure:
     """One bar a method, the best at the top; those that do not balance in grey where that is asked for."""
     # Ties of the sum's last digits are ties: `best` then stands first.
+    scale, unit = UNITS.get(objective, (1.0, "events between nodes"))
     ranked = sorted(costs, key=lambda cost: (not cost.even, _shown(cost), cost.method != "best"))
     names = [cost.method for cost in ranked]
     about = f"What every method's placement of these threads costs; objective: {objective}. Lower is better."
@@ -38,7 +39,7 @@ def method_figure(costs: Sequence[MethodCost], objective: str) -> Figure:
             {
                 "type": "bar",
                 "orientation": "h",
-                "x": [_shown(cost) for cost in ranked],
+                "x": [_shown(cost) * scale for cost in ranked],
                 "y": names,
                 "customdata": [f"{cost.imbalance:.1%}" for cost in ranked],
                 "_nodes": [_WITHIN if cost.even else _OFF for cost in ranked],
@@ -46,10 +47,7 @@ def method_figure(costs: Sequence[MethodCost], objective: str) -> Figure:
             }
         ],
         "layout": {
-            "xaxis": {
-                "title": {"text": UNITS.get(objective, "events between nodes")},
-                "rangemode": "tozero",
-            },
+            "xaxis": {"title": {"text": unit}, "rangemode": "tozero"},
             "yaxis": {"type": "category", "autorange": "reversed", "showgrid": False, "dtick": 1},
             "bargap": 0.2,
         },

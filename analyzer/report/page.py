@@ -3,7 +3,7 @@
 import base64
 import gzip
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from shlex import join
@@ -38,7 +38,6 @@ from .timeline_figures import timeline_figure
 Figure = dict[str, Any]
 Memory = tuple[PageCounts, Sequence[RegionUse], Sequence[FalseSharing]]
 NONE = Advised()
-Methods = Callable[[Analysis], Sequence[MethodCost]]
 
 
 def write_report(
@@ -47,7 +46,7 @@ def write_report(
     *,
     plan: dict[str, Any] | None = None,
     slice_ns: int = 0,
-    methods: Methods | None = None,
+    methods: Sequence[MethodCost] = (),
     costs: Mapping[str, Any] | None = None,
     messages: RankMessages | None = None,
     analysis: Analysis | None = None,
@@ -57,7 +56,7 @@ def write_report(
     """Write the page of a trace, and of a plan for it (the content of a checked plan.json).
 
     Returns what tells that the plan is not for this trace, which the page warns of too.
-    methods: with a plan, what finds the cost of each mapping method for the plan's objective; costs: the
+    methods: with a plan, the cost of each mapping method for the plan's objective; costs: the
     `predicted` of a plan, also of one that places nothing (for which `plan` is None); messages: between the
     ranks of the job that the trace is of, or is a rank of; analysis, memory: of the trace, where the caller
     has them; advised: what to do first.
@@ -107,7 +106,7 @@ def _figures(
     analysis: Analysis,
     pages: PageCounts,
     view: PlanView | None,
-    methods: Methods | None,
+    methods: Sequence[MethodCost],
     predicted: Mapping[str, Any],
 ) -> list[Figure]:
     names = analysis.names
@@ -116,9 +115,8 @@ def _figures(
     if view is not None:
         figures += _traffic_figures(analysis, pages, view)
     figures += [timeline_figure(analysis, names), *load_figures(analysis, names, view)]
-    found = methods(analysis) if view is not None and methods is not None else ()
-    if view is not None and found:
-        figures.append(method_figure(found, view.content["objective"]))
+    if view is not None and methods:
+        figures.append(method_figure(methods, view.content["objective"]))
     return figures
 
 

@@ -48,7 +48,7 @@ class ReportCommand(AdviceCommand, frozen=True, kw_only=True):
         counts = self.counted()
         content: dict[str, Any] | None = None
         costs: dict[str, Any] = {}
-        methods = made = None
+        made = None
         if self.plan is not None:
             loaded = Plan.load(self.plan)
             made = loaded, str(self.plan)
@@ -58,7 +58,6 @@ class ReportCommand(AdviceCommand, frozen=True, kw_only=True):
                 say([f"{self.plan} places nothing ({loaded.alone}): {what}"])
             else:
                 content = msgspec.to_builtins(loaded)
-                methods = method_costs(loaded, str(self.plan))
         counter, further = MessageCounter(), []
         for number, path in enumerate(self.traces[1:], 1):
             with Trace.open(path) as whole, self.part.of(whole) as opened:
@@ -82,7 +81,7 @@ class ReportCommand(AdviceCommand, frozen=True, kw_only=True):
                 analysis=analysis,
                 advised=self.all_advised([advised, *further], counts, opened.argv),
                 plan=content,
-                methods=methods,
+                methods=method_costs(*made, workload) if made and content is not None else (),
                 costs=costs,
                 messages=counter.result(),
             )

@@ -1,6 +1,5 @@
 """All methods side by side on one workload, for a table or for the report page about a plan."""
 
-from collections.abc import Callable
 from functools import cache
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -24,10 +23,10 @@ from .planner import plan_task
 from .timed_task import TimedTask
 
 if TYPE_CHECKING:
-    from numaplan.analyzer import Analysis, MethodCost
+    from numaplan.analyzer import MethodCost
 
 SCHEMA = "numaplan/compare/1"
-MOST_REPORTED = 256  # of more, all methods together take longer than the rest of the page
+MOST_REPORTED = 128  # of more, all methods together take longer than the rest of the page
 
 
 class Comparison(Metrics, frozen=True, kw_only=True):
@@ -167,31 +166,17 @@ def _ratio(value: float, best: float) -> float | None:
     return 1.0 if value == best else None
 
 
-def method_costs(plan: Plan, name: str) -> "Callable[[Analysis], list[MethodCost]]":
-    """A function of the trace's analysis: the cost of each method for the plan's objective and machine;
-    nothing for more than MOST_REPORTED.
+def method_costs(plan: Plan, name: str, workload: Workload) -> "list[MethodCost]":
+    """The cost of each method for the plan's objective and machine; nothing for threads beyond MOST_REPORTED.
 
     name: the plan's, in errors. Raises UsageError for options in the plan that cannot be.
     """
+    from numaplan.analyzer import MethodCost
+
     options = options_of(plan, "normal", 0, name)
     machine = options.usable(plan.machine.machine())
-
-    def costs(analysis: "Analysis") -> "list[MethodCost]":
-        from numaplan.analyzer import MethodCost
-
-        if len(analysis.threads) > MOST_REPORTED:
-            return []
-        phases = analysis.phases
-        workload = Workload(
-            threads=[(thread.process, thread.path) for thread in analysis.threads],
-            comm=analysis.comm,
-            loads=analysis.loads,
-            sources={},
-            phases=np.array([phase.loads for phase in phases]) if phases else None,
-            phase_rates=np.array([phase.weight for phase in phases]) if phases else None,
-        )
-        rows = compare(workload, machine, "all", plan.objective, seed=options.seed, effort=options.effort)
-        limit = _balance_limit(rows, plan.objective)
-        return [MethodCost(row.method, row.value, row.imbalance <= limit, row.imbalance) for row in rows]
-
-    return costs
+    if len(workload.threads) > MOST_REPORTED:
+        return []
+    rows = compare(workload, machine, "all", plan.objective, seed=options.seed, effort=options.effort)
+    limit = _balance_limit(rows, plan.objective)
+    return [MethodCost(row.method, row.value, row.imbalance <= limit, row.imbalance) for row in rows]

@@ -149,9 +149,10 @@ def test_a_thousand_ranks_are_drawn(chromium: str, tmp_path: Path) -> None:
 def test_every_method_is_shown_beside_a_plan(chromium: str, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     with Trace.open(ring_trace(tmp_path / "trace.db", 8, 40_000)) as trace:
-        plan = make_plan(workload_of_trace(trace.path), Machine.load("4x2"), PlanOptions()).plan
-        found = method_costs(plan, "plan")(analyze_trace(trace))
-        write_report(trace, page, plan=msgspec.to_builtins(plan), methods=method_costs(plan, "plan"))
+        workload = workload_of_trace(trace.path)
+        plan = make_plan(workload, Machine.load("4x2"), PlanOptions()).plan
+        found = method_costs(plan, "plan", workload)
+        write_report(trace, page, plan=msgspec.to_builtins(plan), methods=found)
     assert {"best", "cmlb", "eagermap", "compact"} <= {cost.method for cost in found}
     best = next(cost for cost in found if cost.method == "best")
     assert best.even and best.value == min(cost.value for cost in found if cost.even)
@@ -159,7 +160,9 @@ def test_every_method_is_shown_beside_a_plan(chromium: str, tmp_path: Path) -> N
     document, console = opened(chromium, page, tmp_path / "profile")
     assert console == [] and 'data-state="drawn"' in document and 'data-charts="8"' in document
     section = document[document.index('id="methods-compared"') :]
-    assert "eagermap" in section[: section.index("</section>")]
+    section = section[: section.index("</section>")]
+    assert "eagermap" in section and "ms that threads wait" in section
+    assert best.value == pytest.approx(plan.predicted.cost)
 
 
 def test_the_page_asks_for_nothing_from_the_network(tmp_path: Path) -> None:
