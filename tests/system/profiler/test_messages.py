@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from numaplan.analyzer import rank_messages
 from numaplan.profiler import Trace
 from tests.support.commands import BIN, needs, run
 from tests.support.mpi import built, launcher, run_job
-from tests.support.programs import PROGRAMS
+from tests.support.programs import PROGRAMS, compiled
 
 pytestmark = pytest.mark.system
 TRAFFIC = PROGRAMS / "mpi_traffic.c"
@@ -71,6 +70,7 @@ def record(
     *arguments: str,
     backend: str = "faults",
     code: int | None = 0,
+    ranks: int = RANKS,
     more: Mapping[str, str] | None = None,
 ) -> Path:
     """A trace of the traffic; code: what the job must end with, None: anything; more: environment."""
@@ -89,7 +89,7 @@ def record(
         "-o",
         trace,
     ]
-    done = run_job([*command, *ended, *launcher(kind, RANKS), program, *arguments], tmp_path, more)
+    done = run_job([*command, *ended, *launcher(kind, ranks), program, *arguments], tmp_path, more)
     assert code is None or done.returncode == code, done.stderr
     return trace
 
@@ -179,18 +179,35 @@ def test_the_model_of_an_allreduce(tmp_path: Path) -> None:
     assert modelled == pytest.approx(sent, rel=0.1)
 
 
-@pytest.mark.parametrize(("doubles", "steps"), [(3, 2), (200, 1.5)])
-def test_the_model_of_an_allreduce_by_mpich(tmp_path: Path, doubles: int, steps: float) -> None:
-    """All of it in two steps, or halves and quarters of it, twice, where each rank can have a part."""
-    if _version_of_mpich() < 4:
-        pytest.skip("before MPICH 4, pieces begin at 2 KiB")
-    trace = record(tmp_path, "mpich", "pmpi", str(doubles))
-    assert sum(size for size, _ in sums(trace, "modelled").values()) == ROUNDS * RANKS * steps * doubles * 8
+@pytest.mark.parametrize("ranks", [RANKS, RANKS - 1])
+def test_the_model_of_an_allreduce_is_what_mpich_sends(tmp_path: Path, ranks: int) -> None:
+    """Between hosts: a number, fewer than ranks, and so many that they are sent in pieces."""
+    assert sent_by_ucx(tmp_path, ranks, "r") == dict.fromkeys(range(ranks), (ROUNDS * BLOCK, ROUNDS))
+    for doubles in ("1", "3", "200"):
+        trace = record(tmp_path, "mpich", "pmpi", doubles, ranks=ranks)
+        assert by_rank(sums(trace, "modelled")) == sent_by_ucx(tmp_path, ranks, doubles), doubles
 
 
-def _version_of_mpich() -> int:
-    needs("mpichversion")
-    return int(subprocess.check_output(["mpichversion"]).split()[2].split(b".")[0])
+def by_rank(pairs: Pairs) -> dict[int, tuple[float, float]]:
+    found = dict.fromkeys((rank for rank, _ in pairs), (0.0, 0.0))
+    for (rank, _), (size, count) in pairs.items():
+        found[rank] = (found[rank][0] + size, found[rank][1] + count)
+    return found
+
+
+def sent_by_ucx(tmp_path: Path, ranks: int, *arguments: str) -> dict[int, tuple[float, float]]:
+    """Bytes and messages that each rank hands to UCX, all ranks taken to be on hosts of their own."""
+    folder = tmp_path / "sends"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    counting = compiled(PROGRAMS / "ucx_sends.c", flags=("-O1", "-shared", "-fPIC", "-ldl"))
+    words = [*launcher("mpich", ranks), "-genv", "LD_PRELOAD", counting, built(TRAFFIC, "mpich"), *arguments]
+    done = run_job(words, tmp_path, {"UCX_SENDS": str(folder), "MPIR_CVAR_NOLOCAL": "1"})
+    assert done.returncode == 0, done.stderr
+    if not list(folder.iterdir()):
+        pytest.skip("this MPICH does not talk by UCX")
+    found = {int(file.name): file.read_text().split() for file in folder.iterdir()}
+    return {rank: (float(size), float(count)) for rank, (size, count) in found.items()}
 
 
 def test_without_an_mpicc_all_else_is_recorded(tmp_path: Path) -> None:
