@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Protocol
 
@@ -46,13 +46,14 @@ class LocalPlace:
 
     def read(self, parts: Sequence[str], limit: int) -> tuple[bytes, float]:
         """See Place."""
-        with opened_folder(self._root, parts[:-1]) as folder:
-            return read_file(folder, parts[-1], "/".join((self._root, *parts)), limit)
+        where = "/".join((self._root, *parts))
+        with _refused(where), opened_folder(self._root, parts[:-1]) as folder:
+            return read_file(folder, parts[-1], where, limit)
 
     def names(self, parts: Sequence[str], most: int) -> list[str]:
         """See Place."""
         try:
-            with opened_folder(self._root, parts) as folder:
+            with _refused("/".join((self._root, *parts))), opened_folder(self._root, parts) as folder:
                 return [*islice(self._entries(folder), most)]
         except FileNotFoundError:
             return []
@@ -103,6 +104,17 @@ class LocalPlace:
         with suppress(OSError):  # not empty
             for end in range(len(parts) - 1, 0, -1):
                 os.rmdir("/".join((self._root, *parts[:end])))  # noqa: PTH106
+
+
+@contextmanager
+def _refused(where: str) -> Iterator[None]:
+    """What the system says while something is read (a server that is gone, a bad disk) is a refusal, too."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise RefusedError(f"{where}: {error.strerror or error}", "see whether it can be read") from error
 
 
 def store_address(given: str, environment: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ import msgspec
 from numaplan.common import NumaplanError, UsageError
 
 from ..plan_file.plan import Plan
-from .keys import ProgramKey, own_words, program_key
+from .keys import ProgramKey, class_name, own_words, program_key
 from .store import Parts, folder_of
 
 _RANK = re.compile(r"r\d+")
@@ -21,13 +21,14 @@ def parts_for(
     """Where a plan belongs: by the program that argv names, or by that of the plan.
 
     threads: as many as the program will be told to have, 0: as the environment says. Raises UsageError for
-    another build, or where the plan's program is not here.
+    another build, for what is no name, or where the plan's program is not here.
     """
     words = list(argv) or own_words(plan.app.argv, plan.app.executable)
     if not words:
         raise UsageError(
             "the plan does not say which program it is for", "name it: nmap store put PLAN ./app"
         )
+    class_name(name)
     try:
         key = program_key(words, environment, name)
     except NumaplanError as error:

@@ -10,7 +10,9 @@ import pytest
 from numaplan.common import UsageError
 from numaplan.mapper.store.keys import own_words, program_key, read_class, threads_of
 from numaplan.mapper.store.program_files import identity_of
+from numaplan.mapper.store.putting import parts_for
 from numaplan.mapper.store.words import read_words, shape_of
+from tests.support.stores import small_plan
 
 TRUE = shutil.which("true") or "/bin/true"
 
@@ -108,8 +110,10 @@ def test_names_of_classes() -> None:
     assert program_key([TRUE], {}, "night-run").run.file == "night-run"
     assert read_class("night-run") is None
     for bad in ("../x", "a/b", ".hidden", "a" * 10_000_000):
-        with pytest.raises(UsageError, match="--class"):
+        with pytest.raises(UsageError, match=r"^--class"):
             program_key([TRUE], {}, bad)
+        with pytest.raises(UsageError, match=r"^--class"):
+            parts_for(small_plan(), [TRUE], {}, bad)
 
 
 @pytest.mark.parametrize(

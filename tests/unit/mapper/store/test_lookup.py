@@ -1,12 +1,15 @@
 """Which stored plan a run gets, and which it never gets."""
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
 from numaplan.machine import Machine
+from numaplan.mapper.store.folders import RefusedError
 from numaplan.mapper.store.notes import STALE_AFTER, Use
+from numaplan.mapper.store.places import LocalPlace
 from numaplan.mapper.store.store import PlanStore
 from tests.support.stores import BUILD, MACHINE, found, key_of, put, renamed, small_plan, store_in
 
@@ -138,6 +141,19 @@ def test_a_root_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "plans").write_text("")
     refused(store_in(tmp_path / "plans"), "is not a folder")
     assert "too long" in found(store_in(tmp_path / ("x" * 10_000_000)), key_of()).skipped[0]
+
+
+def test_what_the_system_cannot_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = LocalPlace("/proc/self")
+    with pytest.raises(RefusedError, match=r"^/proc/self/mem: Input/output error"):
+        process.read(("mem",), 100)  # its first page
+
+    def fails(_folder: int) -> None:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    monkeypatch.setattr(os, "scandir", fails)
+    with pytest.raises(RefusedError, match=r"^/proc/self: Stale file handle"):
+        process.names((), 100)
 
 
 def use(*, fits: bool) -> Use:
