@@ -13,6 +13,7 @@ from .analyzed import Analysis, ThreadInfo
 from .communication.blocks import MAX_THREADS
 from .communication.combining import Communication
 from .communication.counter import CommunicationCounter
+from .communication.side_by_side import one_part
 from .communication.transfers import transfers_of
 from .memory.local_shares import local_shares_counted
 from .misses import expected_misses
@@ -110,8 +111,8 @@ def analyze_trace(
     found = counting.result()
     return Analysis(
         threads=_thread_infos(trace, samples_of_thread),
-        comm=found.matrix,
-        standard_error=found.standard_error,
+        pairs=one_part(found.matrix),
+        pair_errors=one_part(found.standard_error),
         loads=scaled_loads(vector, timeline.per_thread),
         misses=missed_by_thread,
         load_source="dram" if use_dram else "all",

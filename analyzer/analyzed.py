@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from numaplan.common import UsageError, cells_html, facts_html
 
+from .communication.side_by_side import SideBySide, one_part
 from .memory.local_shares import LocalShares
 from .timeline.phases import Phase
 from .timeline.timeline import Timeline
@@ -35,8 +36,9 @@ class ThreadInfo(msgspec.Struct, frozen=True):
 class Analysis(msgspec.Struct, frozen=True):
     """What a trace says. Threads without samples stay in, with zeros.
 
-    comm: (N, N) symmetric, zero diagonal, in events; standard_error: (N, N); loads: (N,) access load vector
-    (CMLB Eq. 3, scaled to accesses seen); load_source: `dram` or `all`, what loads and timeline count;
+    pairs: (N, N) communication, symmetric, zero diagonal, in events, and pair_errors: its standard error, by
+    those that were recorded together (comm, standard_error: the same as arrays); loads: (N,) access load
+    vector (CMLB Eq. 3, scaled to accesses seen); load_source: `dram` or `all`, what loads and timeline count;
     misses: (N,) expected accesses to memory, in samples (misses.py); phases: by Algorithm 1; changes: slices
     at which the threads' rates of access change; partner_changes: slices at which threads begin to
     communicate with others than before; exchanges: (bins, pairs of threads in the order of
@@ -48,8 +50,8 @@ class Analysis(msgspec.Struct, frozen=True):
     """
 
     threads: list[ThreadInfo]
-    comm: NDArray[np.float64]
-    standard_error: NDArray[np.float64]
+    pairs: SideBySide
+    pair_errors: SideBySide
     loads: NDArray[np.float64]
     misses: NDArray[np.float64]
     load_source: str
@@ -68,6 +70,16 @@ class Analysis(msgspec.Struct, frozen=True):
     left_out: int = 0
     exchange_slices: int = 1
     exchanges: NDArray[np.int32] = msgspec.field(default_factory=lambda: np.zeros((0, 0), np.int32))
+
+    @property
+    def comm(self) -> NDArray[np.float64]:
+        """(N, N) communication in events."""
+        return self.pairs.whole()
+
+    @property
+    def standard_error(self) -> NDArray[np.float64]:
+        """(N, N) of the communication."""
+        return self.pair_errors.whole()
 
     @property
     def stretches(self) -> list[tuple[int, int]]:
@@ -94,11 +106,13 @@ class Analysis(msgspec.Struct, frozen=True):
         for row, (thread, load) in enumerate(zip(self.threads, self.loads.tolist(), strict=True)):
             identity = {"process": thread.process, "path": thread.path, "name": thread.name}
             graph.add_node(row, **identity, load=load, samples=thread.samples)
-        matrix = self.comm if comm is None else comm
-        for one, other in np.argwhere(np.triu(matrix, 1)).tolist():
-            graph.add_edge(one, other, weight=float(matrix[one, other]))
-            if comm is None:
-                graph.edges[one, other]["standard_error"] = float(self.standard_error[one, other])
+        pairs = self.pairs if comm is None else one_part(comm)
+        for number, (members, part) in enumerate(pairs.parts):
+            error = self.pair_errors.parts[number].matrix if comm is None else None
+            names = members.tolist()
+            for one, other in np.argwhere(np.triu(part, 1)).tolist():
+                about = {} if error is None else {"standard_error": float(error[one, other])}
+                graph.add_edge(names[one], names[other], weight=float(part[one, other]), **about)
         return graph
 
     def frame(self, name: str) -> "pd.DataFrame":
@@ -136,12 +150,11 @@ class Analysis(msgspec.Struct, frozen=True):
             "phases": f"{len(self.phases):,}",
             "loads count": "misses of the last cache" if self.load_source == "dram" else "all accesses",
         }
-        drawn = cells_html(self._drawing()) if self.comm.any() else ""
+        drawn = cells_html(self._drawing()) if self.pairs.total() else ""
         return facts_html("Analysis", facts, self.notes) + drawn
 
     def _drawing(self) -> list[list[float]]:
         """Who communicates with whom, of many threads in groups, as shares of the most."""
-        starts = np.arange(0, len(self.comm), -(-len(self.comm) // MOST_CELLS))
-        cells = np.add.reduceat(np.add.reduceat(self.comm, starts, axis=0), starts, axis=1)
+        cells = self.pairs.cells(MOST_CELLS)
         answer: list[list[float]] = np.sqrt(cells / cells.max()).tolist()
         return answer

@@ -16,16 +16,21 @@ DENSER = 1.5  # times as many events as the rest of the run has, from which a ti
 
 def close_groups(analysis: Analysis) -> list[list[int]]:
     """Threads connected by exchange that is strong for both of them; groups of 2 to N-1, heaviest first."""
-    from scipy.sparse import csr_matrix
+    from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
-    comm = analysis.comm
-    peak = comm.max(axis=1, initial=0.0)
-    strong = (comm > 0) & (comm >= STRONG * peak[:, None]) & (comm >= STRONG * peak[None, :])
-    _, label = connected_components(csr_matrix(strong), directed=False)
-    groups = [np.flatnonzero(label == number).tolist() for number in range(int(label.max()) + 1)]
-    chosen = [group for group in groups if 1 < len(group) < len(comm)]
-    return sorted(chosen, key=lambda group: -float(comm[np.ix_(group, group)].sum()))
+    comm = analysis.pairs.entries()
+    row, column = comm.nonzero()
+    peak = np.zeros(comm.shape[0])
+    np.maximum.at(peak, row, comm.data)
+    strong = (comm.data >= STRONG * peak[row]) & (comm.data >= STRONG * peak[column])
+    edges = csr_array((comm.data[strong], (row[strong], column[strong])), comm.shape)
+    count, label = connected_components(edges, directed=False)
+    inside = label[row] == label[column]
+    heaviest = np.argsort(-np.bincount(label[row[inside]], comm.data[inside], count), kind="stable")
+    members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
+    groups = [members[number].tolist() for number in heaviest]
+    return [group for group in groups if 1 < len(group) < comm.shape[0]]
 
 
 def thread_list(paths: Sequence[str]) -> str:

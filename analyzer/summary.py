@@ -1,6 +1,7 @@
 """What matters for placement, in sentences."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,6 +10,9 @@ from .groups import close_groups, main_region, main_times, thread_list
 from .memory.false_sharing import FalseSharing
 from .memory.page_counts import PageCounts
 from .memory.regions import RegionUse
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 MOST_GROUPS = 8
 MOST_PAIRS = 16
@@ -38,10 +42,10 @@ def placement_summary(
 
 
 def _partners(analysis: Analysis, regions: Sequence[RegionUse], pages: PageCounts | None) -> list[str]:
-    comm = analysis.comm
-    total = float(comm.sum()) / 2
-    if total <= 0 or len(comm) < 3:
+    total = analysis.pairs.total() / 2
+    if total <= 0 or len(analysis.threads) < 3:
         return []
+    comm = analysis.pairs.entries()
     sentences = []
     names = analysis.names
     groups = close_groups(analysis)[:MOST_GROUPS]
@@ -49,14 +53,14 @@ def _partners(analysis: Analysis, regions: Sequence[RegionUse], pages: PageCount
     if len(groups) > 1 and len(set(where)) == 1:
         where = [""] * len(groups)  # said once, with the memory
     for group, place in zip(groups, where, strict=True):
-        inside = float(comm[np.ix_(group, group)].sum()) / 2
+        inside = float(comm[group][:, group].sum()) / 2
         listed = thread_list([names[index] for index in group])
         closer = place + main_times(group, analysis)
         sentences.append(
             f"threads {listed} exchange {inside / total:.0%} of all communication among themselves{closer}"
         )
     if not sentences:
-        sentences += _strongest_pairs(analysis, total)
+        sentences += _strongest_pairs(comm, analysis.names, total)
     strongest = comm.sum(axis=1)
     first = int(np.argmax(strongest))
     if strongest[first] > 2 * float(np.median(strongest)) > 0:
@@ -66,15 +70,15 @@ def _partners(analysis: Analysis, regions: Sequence[RegionUse], pages: PageCount
     return sentences
 
 
-def _strongest_pairs(analysis: Analysis, total: float) -> list[str]:
+def _strongest_pairs(comm: "csr_array", names: Sequence[str], total: float) -> list[str]:
     """The fewest pairs that carry half of all communication, where that tells something."""
-    rows, columns = np.triu_indices(len(analysis.comm), 1)
-    pairs = analysis.comm[rows, columns]
+    rows, columns = comm.nonzero()
+    once = rows < columns
+    rows, columns, pairs = rows[once], columns[once], comm.data[once]
     order = np.argsort(-pairs, kind="stable")
     needed = int(np.searchsorted(np.cumsum(pairs[order]), total / 2)) + 1
-    if needed > len(pairs) / 4 or needed > MOST_PAIRS:
+    if needed > len(names) * (len(names) - 1) / 8 or needed > MOST_PAIRS:
         return []
-    names = analysis.names
     named = (f"{names[rows[pair]]}–{names[columns[pair]]}" for pair in order[:needed].tolist())
     share = float(pairs[order[:needed]].sum()) / total
     return [f"{share:.0%} of all communication is between {needed} pairs of threads: {', '.join(named)}"]

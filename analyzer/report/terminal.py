@@ -8,6 +8,7 @@ import numpy as np
 from numaplan.common import make_console
 
 from ..analyzed import Analysis
+from ..communication.side_by_side import SideBySide
 from ..memory.regions import RegionUse
 from .advice import Advised, show_advice
 from .document import phase_times
@@ -42,10 +43,10 @@ def show_analysis(
     for note in analysis.notes:
         console.print(f"  ! {note}", style="yellow")
     show_advice(console, advised)
-    if analysis.comm.any():
+    if analysis.pairs.total():
         console.print("\nCommunication", style="bold", end=" ")
         console.print("(rows and columns: threads; darker is more)")
-        for line in heat_map(analysis.comm, console.width, console.encoding.lower().startswith("utf")):
+        for line in heat_map(analysis.pairs, console.width, console.encoding.lower().startswith("utf")):
             console.print(line)
     _show_threads(console, analysis)
     _show_phases(console, analysis)
@@ -56,22 +57,17 @@ def _some(count: int, what: str) -> str:
     return f"{in_count(count)} {what}{'s' * (count != 1)}"
 
 
-def heat_map(
-    comm: np.ndarray[tuple[int, ...], np.dtype[np.float64]], width: int, unicode: bool
-) -> "list[Text]":
+def heat_map(comm: SideBySide, width: int, unicode: bool) -> "list[Text]":
     """One line a thread, two characters a pair; where the width is too small, several threads share them."""
     from rich.text import Text
 
-    count = len(comm)
-    label = len(str(count - 1))
-    cells_wide = max(1, min(MOST_CELLS, (width - label - 1) // 2))
-    bundle = -(-count // cells_wide)
-    starts = np.arange(0, count, bundle)
-    cells = np.add.reduceat(np.add.reduceat(comm, starts, axis=0), starts, axis=1)
+    label = len(str(comm.count - 1))
+    cells = comm.cells(max(1, min(MOST_CELLS, (width - label - 1) // 2)))
     share = np.sqrt(cells / cells.max())
     lines = []
-    for start, row in zip(starts.tolist(), share.tolist(), strict=True):
-        line = Text(f"{start:>{label}} ")
+    bundle = -(-comm.count // len(cells))
+    for number, row in enumerate(share.tolist()):
+        line = Text(f"{number * bundle:>{label}} ")
         for value in row:
             level = round(value * (len(SHADES) - 1))
             shade = SHADES[level] if unicode else " .:*#"[level]

@@ -1,8 +1,6 @@
 """Several traces as one: the mean of a program's runs, a job's ranks side by side; and what differs."""
 
-import mmap
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +10,7 @@ from numpy.typing import NDArray
 from numaplan.common import UsageError
 
 from ..analyzed import Analysis, ThreadInfo
+from ..communication.side_by_side import Met, SideBySide
 from ..notes import RECORDED_APART
 from ..timeline.changes import change_points
 from ..timeline.phases import describe_phases, divide_phases
@@ -55,20 +54,20 @@ def merge_analyses(analyses: Sequence[Analysis]) -> Analysis:
         )
     keys = list(dict.fromkeys(key for analysis in analyses for key in thread_keys(analysis)))
     index = {key: number for number, key in enumerate(keys)}
-    places = [np.array([index[key] for key in thread_keys(analysis)]) for analysis in analyses]
+    places = [np.array([index[key] for key in thread_keys(analysis)], np.int64) for analysis in analyses]
     present, loads, misses = np.zeros((3, len(keys)))
     for analysis, place in zip(analyses, places, strict=True):
         present[place] += 1
         loads[place] += analysis.loads
         misses[place] += analysis.misses
-    comm, error, separate = _merged_matrices(analyses, places, present)
+    pairs, errors, separate = _merged_matrices(analyses, places, len(keys))
     timeline = _merged_timeline(analyses, places, present)
     ranges = divide_phases(timeline.smoothed)
     return replace(
         analyses[0],
         threads=_merged_threads(analyses, places, len(keys)),
-        comm=comm,
-        standard_error=error,
+        pairs=pairs,
+        pair_errors=errors,
         loads=loads / present,
         misses=misses / present,
         timeline=timeline,
@@ -86,40 +85,64 @@ def merge_analyses(analyses: Sequence[Analysis]) -> Analysis:
 
 
 def _merged_matrices(
-    analyses: Sequence[Analysis], places: Sequence[NDArray[np.int64]], present: Matrix
-) -> tuple[Matrix, Matrix, bool]:
-    """(N, N) communication and its standard error, and whether some threads were never recorded together.
+    analyses: Sequence[Analysis], places: Sequence[NDArray[np.int64]], count: int
+) -> tuple[SideBySide, SideBySide, bool]:
+    """Communication and its standard error, and whether some threads were never recorded together.
 
-    Of ranks recorded apart only the blocks on the diagonal are written: of all the rest, which is nearly
-    everything where there are many, the system need not even give us memory.
+    Ranks recorded apart stay as they are; only recordings that have threads in common are joined.
     """
-    if present.max() == 1:
-        comm, error = _mostly_empty(len(present)), _mostly_empty(len(present))
-        for analysis, place in zip(analyses, places, strict=True):
-            both = np.ix_(place, place)
-            comm[both], error[both] = analysis.comm, analysis.standard_error
-        return comm, error, True
-    comm, error = np.zeros((2, len(present), len(present)))
+    comms = _renumbered([analysis.pairs for analysis in analyses], places)
+    errors = _renumbered([analysis.pair_errors for analysis in analyses], places)
+    joined = [
+        _mean_of_runs([comms[number] for number in own], [errors[number] for number in own])
+        for own in _with_common_threads([part.members for part in comms], count)
+    ]
+    pairs, pair_errors, separate = zip(*joined, strict=True)
+    return SideBySide(count, pairs), SideBySide(count, pair_errors), len(joined) > 1 or any(separate)
+
+
+def _renumbered(matrices: Sequence[SideBySide], places: Sequence[NDArray[np.int64]]) -> list[Met]:
+    """The parts of all, with the numbers that their threads have in the whole."""
+    return [
+        Met(place[part.members], part.matrix)
+        for matrix, place in zip(matrices, places, strict=True)
+        for part in matrix.parts
+    ]
+
+
+def _with_common_threads(members: Sequence[NDArray[np.int64]], count: int) -> list[list[int]]:
+    """Which recordings have threads in common, be it by way of a third one, in the order of their first."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    first = np.concatenate([np.full(len(own), own[0]) for own in members])
+    edges = csr_array((np.ones(len(first)), (first, np.concatenate(members))), (count, count))
+    _, label = connected_components(edges, directed=False)
+    found: dict[int, list[int]] = {}
+    for number, own in enumerate(members):
+        found.setdefault(int(label[own[0]]), []).append(number)
+    return list(found.values())
+
+
+def _mean_of_runs(comms: Sequence[Met], errors: Sequence[Met]) -> tuple[Met, Met, bool]:
+    """Of recordings that have threads in common, and whether some of their threads never met."""
+    if len(comms) == 1:
+        return comms[0], errors[0], False
+    members = np.unique(np.concatenate([part.members for part in comms]))
+    comm, error = np.zeros((2, len(members), len(members)))
     together = np.zeros(comm.shape, np.int32)
-    for analysis, place in zip(analyses, places, strict=True):
+    for part, spread in zip(comms, errors, strict=True):
+        place = np.searchsorted(members, part.members)
         both = np.ix_(place, place)
         together[both] += 1
-        comm[both] += analysis.comm
-        error[both] += analysis.standard_error**2
+        comm[both] += part.matrix
+        error[both] += spread.matrix**2
     separate = bool((together == 0).any())
     np.maximum(together, 1, out=together)
     comm /= together
     np.sqrt(error, out=error)
     error /= together
-    return comm, error, separate
-
-
-def _mostly_empty(count: int) -> Matrix:
-    """(N, N) zeros of which only what is written takes memory, in no huge pages, as numpy asks for."""
-    memory = mmap.mmap(-1, count * count * 8)
-    with suppress(OSError):  # a kernel without huge pages
-        memory.madvise(mmap.MADV_NOHUGEPAGE)
-    return np.frombuffer(memory).reshape(count, count)
+    return Met(members, comm), Met(members, error), separate
 
 
 def compare_traces(first: Analysis, second: Analysis) -> Difference:

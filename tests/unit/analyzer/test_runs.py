@@ -8,7 +8,6 @@ import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from msgspec.structs import replace
 
 from numaplan.analyzer import (
     Analysis,
@@ -128,32 +127,21 @@ def test_the_mean_of_runs(tmp_path: Path) -> None:
         merge_analyses([])
 
 
-def test_many_ranks_take_memory_for_what_is_there(tmp_path: Path) -> None:
-    """Most threads were never recorded together: their matrix is all but empty."""
-    one = analysis(record(tmp_path / "t.db", CHAIN, process="r0"))
-    ranks = [
-        replace(one, threads=[replace(thread, process=f"r{rank}") for thread in one.threads])
-        for rank in range(4096 // THREADS)
-    ]
-    merged = merge_analyses(ranks)
-    size, resident = mapping_of(merged.comm)
-    assert size >= merged.comm.nbytes
-    assert resident < size / 4
-    assert merged.comm.sum() == pytest.approx(len(ranks) * one.comm.sum())
-
-
-def mapping_of(array: np.ndarray[Any, Any]) -> tuple[int, int]:
-    """Bytes of the mapping that an array is in, and how many of them are in memory."""
-    size = 0
-    inside = False
-    for line in Path("/proc/self/smaps").read_text().splitlines():
-        name, *values = line.split()
-        if "-" in name:
-            start, end = (int(word, 16) for word in name.split("-"))
-            inside, size = start <= array.ctypes.data < end, end - start
-        elif inside and name == "Rss:":
-            return size, int(values[0]) * 1024
-    raise AssertionError("no mapping has it")
+def test_runs_of_ranks_are_joined_by_rank(tmp_path: Path) -> None:
+    """Two runs of two ranks, recorded apart: means of each rank's runs, the ranks side by side."""
+    made = {
+        (run, rank): analysis(record(tmp_path / f"{run}{rank}.db", CHAIN, seed=run, process=f"r{rank}"))
+        for run in (1, 2)
+        for rank in (0, 1)
+    }
+    merged = merge_analyses(list(made.values()))
+    assert [len(part.members) for part in merged.pairs.parts] == [THREADS, THREADS]
+    for rank in (0, 1):
+        own = slice(rank * THREADS, (rank + 1) * THREADS)
+        mean = (made[1, rank].comm + made[2, rank].comm) / 2
+        assert np.allclose(merged.comm[own, own], mean)
+    assert merged.comm.sum() == pytest.approx(merged.pairs.total())
+    assert any("cannot be seen" in note for note in merged.notes)
 
 
 def test_ranks_stand_side_by_side(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from numaplan.analyzer import analyze_trace, page_accesses, placement_summary, region_uses
+from numaplan.analyzer.communication.side_by_side import one_part
 from numaplan.analyzer.report.document import analysis_document
 from numaplan.analyzer.report.terminal import heat_map
 from numaplan.mapper.commands.main import main
@@ -54,9 +55,9 @@ def test_analyze_draws_on_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_the_heat_map_fits_its_width() -> None:
     comm = np.roll(np.eye(300), 1, axis=1) + np.roll(np.eye(300), -1, axis=1)
-    lines = heat_map(comm, 80, True)
+    lines = heat_map(one_part(comm), 80, True)
     assert 1 < len(lines) <= 38 and all(len(line) <= 80 for line in lines)
-    assert len(heat_map(comm[:5, :5], 80, True)) == 5
+    assert len(heat_map(one_part(comm[:5, :5]), 80, True)) == 5
 
 
 def test_errors_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
