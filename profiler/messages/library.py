@@ -52,18 +52,19 @@ class Library:
     def read(self, folder: Path) -> Found:
         """See Way.read."""
         found: list[Messages] = []
-        ranks, dropped, outside = set(), 0, 0
+        ranks, size, dropped, outside = set(), 0, 0, 0
         for path in sorted(folder.glob("*.messages")):
             data = path.read_bytes() if path.stat().st_size <= _MOST_BYTES else b""
             if (header := _header(data)) is None:
                 continue
             ranks.add(int(header["rank"]))
+            size = max(size, int(header["ranks"]))
             dropped += int(header["dropped"])
             outside += int(header["outside"])
             found += _rows(data, header)
         warnings = [f"{dropped:,} messages between ranks were not counted: too many threads"] * bool(dropped)
         warnings += [f"{outside:,} messages went to ranks of other jobs, and are left out"] * bool(outside)
-        return Found(found, frozenset(ranks), warnings)
+        return Found(found, frozenset(ranks), warnings, size)
 
 
 def _header(data: bytes) -> np.void | None:

@@ -23,11 +23,13 @@ class Messages:
 
 
 class Found(NamedTuple):
-    """What was recorded: messages, the ranks that they are known of, and warnings."""
+    """What was recorded: messages, the ranks that they are known of, warnings, and how many ranks MPI says
+    that there are, 0: not known."""
 
     messages: Sequence[Messages]
     ranks: frozenset[int]
     warnings: Sequence[str] = ()
+    size: int = 0
 
 
 class Way(Protocol):

@@ -1,7 +1,7 @@
 """Recording messages beside whatever else is recorded: which way, and what came of it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,10 @@ MESSAGES = "messages"  # the folder that ranks leave them in, in a recording's o
 CHOICES = ("auto", "monitoring", "pmpi", "no")
 _RANK = re.compile("r([0-9]{1,8})")
 _LISTED = 8
+_ALONE = (
+    "no messages: each rank is alone in MPI, which the launcher's numbers did not reach (by srun, MPICH needs"
+    " SLURM_MPI_TYPE=pmi2 in the environment, Open MPI pmix)"
+)
 
 
 def way_of(choice: str, argv: Sequence[str], environment: Mapping[str, str]) -> Way | None:
@@ -65,19 +69,34 @@ class Nothing:
         return Found((), frozenset())
 
 
-def read_messages(way: Way, folder: Path, identity: Identity) -> Found:
-    """What was recorded, with a warning of ranks that used MPI and left nothing."""
+def read_messages(way: Way, folder: Path, identity: Identity, ranks: int = 0) -> Found:
+    """What was recorded, with a warning of ranks that used MPI and left nothing.
+
+    ranks: as many as the launcher has started, 0: not known. Where each of them is alone in MPI, nothing is
+    known of what they send each other.
+    """
     found = way.read(folder)
+    launched = _ranks(identity)
+    if launched and (found.size == 1 < ranks or found.ranks - launched):
+        return Found((), frozenset(), (*found.warnings, _ALONE))
     silent = sorted(_ranks_with_mpi(identity) - found.ranks)
     if not silent:
         return found
     listed = ", ".join(map(str, silent[:_LISTED])) + (" …" if len(silent) > _LISTED else "")
-    ranks = f"rank{'s' * (len(silent) > 1)} {listed}"
-    warning = f"no messages of {ranks}: {way.why_none}"
+    warning = f"no messages of rank{'s' * (len(silent) > 1)} {listed}: {way.why_none}"
     return found._replace(warnings=(*found.warnings, warning))
 
 
 def _ranks_with_mpi(identity: Identity) -> set[int]:
     """Ranks whose process loaded an MPI library."""
-    names = (_RANK.fullmatch(one.process) for one in identity.modules if one.name.startswith("libmpi"))
+    return _numbers(one.process for one in identity.modules if one.name.startswith("libmpi"))
+
+
+def _ranks(identity: Identity) -> set[int]:
+    """Ranks that the launcher has started."""
+    return _numbers(one.process for one in identity.processes)
+
+
+def _numbers(processes: Iterable[str]) -> set[int]:
+    names = (_RANK.fullmatch(process) for process in processes)
     return {int(name[1]) for name in names if name}

@@ -169,7 +169,9 @@ def _part_of(
 
 
 def _with_messages(recording: Recording, identity: Identity, way: Way, folder: Path) -> Recording:
-    found = read_messages(way, folder, identity)
+    started = job_facts(os.environ).get("ranks", 0)
+    assert isinstance(started, int)
+    found = read_messages(way, folder, identity, started)
     said = [*filter(None, [recording.notes.get("warnings", "")]), *found.warnings]
     notes = {**recording.notes, **({"warnings": "; ".join(said)} if said else {})}
     if found.ranks:

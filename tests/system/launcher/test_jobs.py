@@ -111,6 +111,35 @@ def test_every_rank_and_thread_is_where_the_plan_has_it(
         assert total["total"]["threads_as_planned"] == len(planned_cpus(job))
 
 
+def test_a_job_of_slurm_from_its_recording_to_its_report(
+    four: Hosts, under_slurm: Mapping[str, str], tmp_path: Path
+) -> None:
+    """As in the guide; first by an MPI that the launcher's numbers do not reach."""
+    needs("perf", "srun", "mpicc.mpich")
+    example = compiled(EXAMPLES / "every_second.c", flags=("-O2", "-pthread"), compiler="mpicc.mpich")
+    record = "nprof record --backend faults --multiprocess --messages auto"
+    (tmp_path / "batch").write_text(
+        f"SLURM_MPI_TYPE=none srun -n 2 {record} -o alone.db {example} 5\n"
+        f"srun -n 8 {record} --reduce -o job/ {example} 20\n"
+        "nmap cluster --slurm -o cluster.json\n"
+        "nmap plan job/ --cluster cluster.json -o job.json\n"
+        "nmap export job.json --format slurm -o start.sh\n"
+        "sed -i 's/--job job.json/& --report reports/' start.sh\n"
+        "sh start.sh\n"
+    )
+    environment = with_our_commands({**under_slurm, "SLURM_MPI_TYPE": "pmi2", "UCX_TLS": "self,sm"})
+    done = four.run([*ALLOCATED, "sh", "-ex", "batch"], tmp_path, **environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("warning: no messages: each rank is alone in MPI") == 2
+    job = JobPlan.load(tmp_path / "job.json")
+    assert [host.slots for host in job.cluster.hosts] == [2] * 4
+    steps_of = 20 * 2 * 4096 * 8  # what a rank sends
+    assert job.predicted.baselines["rank order"] == pytest.approx(8 * steps_of, rel=0.01)
+    assert job.predicted.between_hosts == pytest.approx(4 * steps_of, rel=0.01)
+    total = json.loads(succeed("nmap", "show", "reports", "--json", cwd=tmp_path))
+    assert total["ok"] and total["ranks"] == total["total"]["ranks_as_planned"] == 8
+
+
 def test_slurm_binds_cpus_and_memory_as_an_exported_plan_has_them(
     four: Hosts, under_slurm: Mapping[str, str], tmp_path: Path
 ) -> None:

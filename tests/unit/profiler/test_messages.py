@@ -9,7 +9,7 @@ import pytest
 
 from numaplan.common import UsageError
 from numaplan.profiler.identity import rank
-from numaplan.profiler.identity.records import Identity, ModuleRecord
+from numaplan.profiler.identity.records import Identity, ModuleRecord, ProcessRecord
 from numaplan.profiler.messages.implementation import MPICH, OPEN_MPI, implementation_of
 from numaplan.profiler.messages.library import _KINDS, Library
 from numaplan.profiler.messages.message import Messages
@@ -45,10 +45,12 @@ def test_rows_of_monitoring(tmp_path: Path) -> None:
     ]
 
 
-def table(rank: int, entries: list[tuple[int, int, int]], capacity: int = 4, version: int = 1) -> bytes:
+def table(
+    rank: int, entries: list[tuple[int, int, int]], capacity: int = 4, version: int = 1, ranks: int = 8
+) -> bytes:
     rows = np.zeros((capacity, 3), np.uint64)
     rows[: len(entries)] = np.array(entries, np.uint64).reshape(-1, 3)
-    head = np.array([version, capacity, rank, 8, 4711, 0], "<u4").tobytes()
+    head = np.array([version, capacity, rank, ranks, 4711, 0], "<u4").tobytes()
     return b"NUMAPLMS" + head + np.array([2, 3, 0, 0], "<u8").tobytes() + rows.tobytes()
 
 
@@ -97,6 +99,21 @@ def test_ranks_that_use_mpi_and_left_nothing_are_told(tmp_path: Path) -> None:
     warnings = read_messages(Monitoring(), tmp_path, Identity(modules=modules)).warnings
     assert warnings == (f"no messages of ranks 0, 2: {Monitoring.why_none}",)
     assert not read_messages(Monitoring(), tmp_path, Identity(modules=modules[1:2])).warnings
+
+
+@pytest.mark.parametrize(
+    ("rank", "size", "known"), [(0, 1, False), (3, 1, False), (0, 8, True), (0, 0, True)]
+)
+def test_ranks_that_are_each_alone_in_mpi_are_told(
+    tmp_path: Path, rank: int, size: int, *, known: bool
+) -> None:
+    """As by srun without the --mpi that they need: each says that it is the first of one."""
+    (tmp_path / "0.4711.messages").write_bytes(table(0, [(key(0, 0, 12), 64, 1)], ranks=max(size, 1)))
+    process = ProcessRecord(f"r{rank}", 4711, "", ("app",), "/app", "", 0, -1)
+    identity = Identity(processes=(process,), modules=(module(f"r{rank}"),))
+    found = read_messages(LIBRARY, tmp_path, identity, 8 if size else 0)
+    assert bool(found.ranks) == bool(found.messages) == known
+    assert ("each rank is alone in MPI" in " ".join(found.warnings)) != known
 
 
 def test_a_path_that_cannot_be_preloaded_gets_another(tmp_path: Path) -> None:
