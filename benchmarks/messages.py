@@ -1,7 +1,8 @@
 """What recording messages between ranks costs a rank, whatever else is recorded: processor time.
 
 A rank of a stencil sends its borders (four messages of 1 KiB a step) to itself, so that nobody's waiting is
-measured; each program runs in turn with and without, NUMAPLAN_REPEAT times (9), and the medians are compared.
+measured. It runs twice at once, recorded and not, so that whatever else slows this machine slows both; which
+of them starts first takes turns. NUMAPLAN_REPEAT: twins (25), of whose differences the median is told.
 """
 
 import os
@@ -18,6 +19,8 @@ from numaplan.profiler.messages.library import Library
 from numaplan.profiler.messages.message import Way
 from numaplan.profiler.messages.monitoring import Monitoring
 
+from .online import median_interval
+
 SOURCE = Path(__file__).resolve().parent / "messages_cost.c"
 SIDES = (0, 128, 256)  # doubles; 0: messages alone
 MESSAGES = 4  # a step
@@ -26,7 +29,7 @@ _ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def run() -> dict[str, Any]:
-    """By MPI, way and grid: ns added to a message, and % added to a step."""
+    """By MPI, way and grid: ns added to a message and % added to a step, with their 95 % intervals."""
     results: dict[str, Any] = {}
     for mpi, suffix in SUFFIXES.items():
         if not (shutil.which(f"mpicc.{suffix}") and shutil.which(f"mpirun.{suffix}")):
@@ -38,23 +41,43 @@ def run() -> dict[str, Any]:
             subprocess.run([f"mpicc.{suffix}", "-O2", SOURCE, "-o", program], check=True)
             for way in ways:
                 for side in SIDES:
-                    words = [f"mpirun.{suffix}", "-n", "1", str(program), str(side)]
-                    without, with_it = _compared(words, way, Path(name))
-                    added = with_it - without
+                    words = [f"mpirun.{suffix}", "-bind-to", "none", "-n", "1", str(program), str(side)]
+                    twins = _twins(words, way, Path(name))
+                    step = median(plain for plain, _ in twins)
+                    added = sorted(watched - plain for plain, watched in twins)
                     what = f"{mpi}, {way.name}, grid {side}"
-                    results[f"{what}: ns a message"] = added / MESSAGES
-                    results[f"{what}: % of a step of {without / 1000:.1f} µs"] = 100 * added / without
+                    results[f"{what}: ns a message"] = _told(added, MESSAGES)
+                    results[f"{what}: % of a step of {step / 1000:.1f} µs"] = _told(added, step / 100)
     return results
 
 
-def _compared(words: list[str], way: Way, folder: Path) -> tuple[float, float]:
-    plain, watched = [], []
-    for _ in range(int(os.environ.get("NUMAPLAN_REPEAT", "9"))):
-        plain.append(_ns(words, {**os.environ, **_ROOT}))
+def _told(added: list[float], unit: float) -> str:
+    """The median in some unit, and its interval."""
+    low, high = median_interval(len(added))
+    return f"{median(added) / unit:.2f} ({added[low] / unit:.2f} to {added[high] / unit:.2f})"
+
+
+def _twins(words: list[str], way: Way, folder: Path) -> list[tuple[float, float]]:
+    """ns a step of each of two that run at the same time, not recorded and recorded."""
+    found = []
+    plain = {**os.environ, **_ROOT}
+    for turn in range(int(os.environ.get("NUMAPLAN_REPEAT", "25"))):
         with tempfile.TemporaryDirectory(dir=folder) as place:
-            watched.append(_ns(words, way.environment(Path(place), {**os.environ, **_ROOT})))
-    return median(plain), median(watched)
+            environments = [plain, way.environment(Path(place), plain)]
+            order = (1, 0) if turn % 2 else (0, 1)
+            running = {at: _started(words, environments[at]) for at in order}
+            found.append((_finished(running[0]), _finished(running[1])))
+    return found
 
 
-def _ns(words: list[str], environment: dict[str, str]) -> float:
-    return float(subprocess.run(words, env=environment, check=True, capture_output=True).stdout)
+def _started(words: list[str], environment: dict[str, str]) -> "subprocess.Popen[str]":
+    pipe = subprocess.PIPE
+    return subprocess.Popen(words, env=environment, stdout=pipe, stderr=pipe, text=True)
+
+
+def _finished(process: "subprocess.Popen[str]") -> float:
+    """What it measured; raises CalledProcessError where it failed."""
+    said, errors = process.communicate()
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, process.args, said, errors)
+    return float(said)
