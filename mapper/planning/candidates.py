@@ -14,6 +14,7 @@ from .unplanned import alone
 
 NEAR = 2  # of the cheapest, that are tried to be improved
 MOVED = 6  # of the cheapest, whose threads are tried to be moved
+ROUNDED = 1e-9  # of the cost, that sums of equal parts differ by
 EQUAL = 5e-3  # of the cost, up to which placements are equally cheap
 NEARLY = 0.01  # of all accesses, that may be less local where threads are in order of creation
 # Of all threads' time, that must be saved for such to share cpus as may poll: when threads run is known from
@@ -50,7 +51,7 @@ def choose(task: TimedTask, method: str = "best") -> Choice:
 def judged(task: TimedTask, placements: Sequence[Placement], method: str = "best") -> Choice:
     """The same of placements that have a cost already."""
     found, usual = _cheapest_first(task, placements), alone(task)
-    doubt = task.doubt(usual, found[0])
+    doubt = max(task.doubt(usual, found[0]), ROUNDED * usual.cost.total_ns)
     answer = Choice(found[0], tuple(found), usual, doubt)
     asked = method != "best" or task.problem.fixed is not None
     if asked or len(task.rows) == 1 or answer.gain > doubt:

@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from numaplan.mapper import PlanOptions
 from numaplan.mapper.plan_file.export import export_plan
 from numaplan.mapper.plan_file.summary import summary
+from numaplan.mapper.planning.candidates import choose
+from numaplan.mapper.planning.planner import plan_task
+from numaplan.mapper.planning.timed_task import TimedTask
+from numaplan.profiler import Machine
 from tests.support.timed import PAIRS, nodes_of, plan_of, plan_on, workload
 
 
@@ -79,7 +84,9 @@ def test_polling_threads_do_not_share_cpus_for_a_little() -> None:
         assert work.use is not None
         together = np.array([0.7] * 4 + [0.1] * 2) * (1 - np.eye(6))
         use = replace(work.use, accesses=np.array([1e7] * 4 + [1e6] * 2), together=together)
-        return max(np.bincount(nodes_of(plan_of(replace(work, use=use), "2x4"))).tolist())
+        options = PlanOptions(objective="time")
+        task, _ = plan_task(replace(work, use=use), Machine.load("2x4"), options)
+        return int(np.bincount(choose(TimedTask(task)).tried[0].places).max())
 
     assert most_on_a_node(1e3) <= 4
     assert most_on_a_node(1e7) == 6
