@@ -301,9 +301,6 @@ def read_perfetto(
     return names, spans, counted
 
 
-# ---- tables ----
-
-
 def test_tables_in_csv_are_read_by_pandas(
     trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
