@@ -87,9 +87,11 @@ def _pools(timed: TimedTask, threads: Sequence[tuple[str, str]]) -> list[str]:
             continue
         names = [f"{threads[t][0]}:{threads[t][1]}" if several else threads[t][1] for t in free]
         shown = ", ".join(names[:MOST_NAMES]) + (", …" if len(names) > MOST_NAMES else "")
+        idle = numbers.count(number) - len(free)
+        beside = f"; {idle} more, which hardly ran, may do that in the next run" if idle else ""
         lines.append(
             f"{len(names)} threads are exchangeable, a pool ({shown}): none has a cpu of its own, and what is"
-            " predicted is the mean of what each may do"
+            f" predicted is the mean of what each may do{beside}"
         )
     return lines
 

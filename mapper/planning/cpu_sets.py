@@ -23,7 +23,8 @@ Sets = list[tuple[int, ...]]
 class CpuSets:
     """machine: its nodes are the places; pools: of exchangeable threads; pinned: cpu by thread; tied: threads
     that keep to their place although they are of a pool; staying: of each pool, whether its threads should
-    stay on one of its places each."""
+    stay on one of its places each; idle: of each pool, threads that had nothing to do beside it, and may do
+    its work in the next run: they may run wherever it may."""
 
     def __init__(
         self,
@@ -33,11 +34,13 @@ class CpuSets:
         pinned: Mapping[int, int],
         tied: Sequence[int] = (),
         staying: Sequence[bool] = (),
+        idle: Sequence[Nodes] = (),
     ) -> None:
         self._machine, self._use, self._pools, self._pinned = machine, use, pools, pinned
         self._seats: dict[bytes, Sets] = {}
         self._tied = list(tied)
         self._staying = staying or [False] * len(pools)
+        self._idle = idle or [np.empty(0, np.int64)] * len(pools)
 
     def spread(self, places: Nodes, *, wider: bool = False) -> Nodes:
         """(N,) the same places, but on each of a pool's as many of its threads as the kernel will run there:
@@ -143,8 +146,10 @@ class CpuSets:
     def _held(self, places: Nodes, cpus: Sets, seats: Sets, staying: Sequence[bool]) -> Sets:
         """The cpus, but for those of pools and of pinned threads."""
         answer, nodes = list(cpus), self._machine.nodes
-        for pool, stays in zip(self._pools, staying, strict=True):
+        for pool, idle, stays in zip(self._pools, self._idle, staying, strict=True):
             every = tuple(cpu for place in np.unique(places[pool]).tolist() for cpu in nodes[place].cpus)
+            for thread in idle.tolist():
+                answer[thread] = every
             for thread in pool.tolist():
                 answer[thread] = nodes[places[thread]].cpus if stays else every
         for thread in self._tied:
@@ -165,8 +170,8 @@ class CpuSets:
     def pool_numbers(self) -> list[int]:
         """(N,) number of each thread's pool, from 1 on; 0: it is of none."""
         numbers = np.zeros(len(self._use.accesses), np.int64)
-        for number, pool in enumerate(self._pools, 1):
-            numbers[pool] = number
+        for number, (pool, idle) in enumerate(zip(self._pools, self._idle, strict=True), 1):
+            numbers[[*pool, *idle]] = number
         numbers[[*self._pinned, *self._tied]] = 0
         answer: list[int] = numbers.tolist()
         return answer

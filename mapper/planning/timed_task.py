@@ -21,7 +21,7 @@ from ..memory.run_table import Spread
 from ..threads.mapping import place_threads
 from ..threads.methods import find_method
 from ..threads.problem import Floats, Nodes, Problem, new_problem
-from ..workload.pools import exchanged_matrix, exchanged_vector, pools_of
+from ..workload.pools import exchanged_matrix, exchanged_vector, idle_siblings, pools_of
 from ..workload.siblings import siblings_of
 from ..workload.use import ThreadUse
 from .counted_pages import CountedPages, samples_that_count
@@ -73,7 +73,8 @@ class TimedTask:
         self.caches = SharedCaches(self.use.caches, self.pages.accesses, self.pools)
         tied = [thread for pool in self.pools for thread in np.intersect1d(pool, self.pages.tied).tolist()]
         places, staying = self.domains.machine, self.pages.staying
-        self.cpus = CpuSets(places, self.use, self.pools, task.cpus, tied, staying)
+        idle = idle_siblings(workload.threads, self.pools, workload.names, workload.use.accesses)
+        self.cpus = CpuSets(places, self.use, self.pools, task.cpus, tied, staying, idle)
         self.seen_on = task.seen_on
         self.problem = self._problem(task.nodes, task.cpus)
         self._samples = samples_that_count(workload.pages), float(workload.comm.sum()) / 2

@@ -13,6 +13,7 @@ from ..threads.problem import Floats, Nodes
 
 MOST_ROWS = 1 << 22  # of the page counts, for pools to be expanded in them
 LITTLE = 4.0  # times fewer accesses than most of a pool have
+HARDLY = 0.05  # of the mean thread's accesses, below which nothing tells what a thread is for
 GRANULES = 256  # of a region that a pool uses
 PAGE = 4096
 _NUMBERS = re.compile(r"[0-9]+")
@@ -51,6 +52,30 @@ def pools_of(
             members[pool].append(number)
     alike = [_alike(np.array(own), np.asarray(accesses, np.float64)) for own in members.values()]
     return sorted((own for own in alike if len(own) > 1), key=lambda own: int(own[0]))
+
+
+def idle_siblings(
+    threads: Sequence[tuple[str, str]], pools: Sequence[Nodes], names: Sequence[str], accesses: Floats
+) -> list[Nodes]:
+    """For each pool the threads that were made as its own were, and had hardly anything to do: which of them
+    get work may be chance (the last that waits is woken first), so that in the next run others do.
+
+    As for pools_of; a thread is of one pool at most.
+    """
+
+    def made(number: int) -> tuple[str, str, str]:
+        process, path = threads[number]
+        return process, path.rpartition(".")[0], kind_of(names, number)
+
+    idle = np.flatnonzero(accesses < HARDLY * accesses.mean()).tolist()
+    left = {number: made(number) for number in idle if not any(number in pool for pool in pools)}
+    answer = []
+    for pool in pools:
+        alike = {made(number) for number in pool.tolist()}
+        own = [number for number, how in left.items() if how in alike]
+        answer.append(np.array(own, np.int64))
+        left = {number: how for number, how in left.items() if how not in alike}
+    return answer
 
 
 def kind_of(names: Sequence[str], thread: int) -> str:

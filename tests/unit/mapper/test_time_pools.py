@@ -27,6 +27,22 @@ def test_threads_of_a_pool_have_cpus_in_common_and_the_mean_is_predicted() -> No
     assert alone == {UNSET}
 
 
+def test_idle_threads_that_were_made_as_a_pool_was_may_run_wherever_it_may() -> None:
+    """Encoders make a thread for each cpu and kind of work: the last that waits gets the work, and which one
+    that is differs from run to run."""
+    work = workload(lines=PAIRS, users=[[0, 1, 2, 3]], keeps=False, threads=7)
+    assert work.use is not None
+    use = replace(work.use, accesses=np.array([1e7] * 4 + [1e3, 1e3, 1e7]))
+    keeps = (False,) * 4 + (True,) * 3  # too little was seen of two, and the last one has a role
+    threads = [*work.threads[:5], ("p0", "0.1.1"), work.threads[6]]  # another thread made one of them
+    work = replace(work, use=use, keeps=keeps, threads=threads)
+    planned = make_plan(work, Machine.load("4x2"), PlanOptions())
+    found = planned.plan.threads
+    assert [thread.pool for thread in found] == [1, 1, 1, 1, 1, UNSET, UNSET]
+    assert len({thread.cpus for thread in found[:5]}) == 1
+    assert any("4 threads are exchangeable" in note and "1 more, which" in note for note in planned.notes)
+
+
 def test_threads_of_a_pool_that_come_back_to_what_they_touched_first_stay_on_a_node() -> None:
     work = workload(lines=PAIRS, users=[[0, 1, 2, 3]], keeps=False)
     assert work.pages is not None
