@@ -15,6 +15,7 @@ from .cluster import Cluster as Cluster, Host as Host
 from .cost import (
     ACCESS_NS as ACCESS_NS,
     OVERLAP as OVERLAP,
+    PAGE_LINES as PAGE_LINES,
     Cost as Cost,
     latencies as latencies,
     mean_transfers as mean_transfers,

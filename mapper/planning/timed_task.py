@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from numaplan.analyzer import PageCounts
-from numaplan.machine import ACCESS_NS, Cost, divided_by_caches, mean_transfers, placement_cost
+from numaplan.machine import (
+    ACCESS_NS,
+    PAGE_LINES,
+    Cost,
+    divided_by_caches,
+    latencies,
+    mean_transfers,
+    placement_cost,
+)
 
 from ..memory.pages import PagePlan, place_pages
 from ..memory.run_table import Spread
@@ -31,6 +39,9 @@ from .task import PlanTask
 
 SURE = 2.0  # standard errors
 LITTLE = 0.01  # of the cost, up to which threads rather have fewer cpus: moved about they leave their caches
+CACHED = (
+    1 / 3
+)  # of a page that the kernel moves, in caches: the median of the lab's (docs/results/programs.md)
 ROAMS = 0.05  # of the cost, that a pool must save by going from place to place, whose price is not known
 
 
@@ -206,8 +217,9 @@ class TimedTask:
         return answer
 
     def cost(self, cpus: Sets, seats: Sets, traffic: Floats, moved: float = 0.0) -> Cost:
-        """What it costs to have these cpus; seats: one of each thread, where it has several."""
-        return placement_cost(
+        """What it costs to have these cpus; seats: one of each thread, where it has several; moved: pages
+        that the kernel moves, and with them lines that were in caches."""
+        cost = placement_cost(
             self.machine,
             [own[0] if len(own) == 1 else seat[0] for own, seat in zip(cpus, seats, strict=True)],
             traffic,
@@ -216,6 +228,14 @@ class TimedTask:
             shared=self.cpus.waits(cpus),
             pages_moved=moved,
         )
+        lines = cost.lines_ns + moved * CACHED * PAGE_LINES * self._apart
+        return msgspec.structs.replace(cost, lines_ns=lines)
+
+    @cached_property
+    def _apart(self) -> float:
+        """ns that a line takes from node to node, in the mean."""
+        ways = latencies(self.machine)[~np.eye(len(self.machine.nodes), dtype=bool)]
+        return float(ways.mean()) if len(ways) else 0.0
 
     def busy_ns(self, chosen: Placement) -> float:
         """What all threads take together, waiting and not."""

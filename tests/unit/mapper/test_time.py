@@ -106,6 +106,10 @@ def test_without_a_plan_threads_leave_what_they_touched_first() -> None:
     parts = {name: parts["moves_ns"] for name, parts in predicted.candidate_parts.items()}
     copied = 64 * (84 + 143) / OVERLAP
     assert parts["alone"] == pytest.approx(4 * PAGES * MOVED * 3 / 8 * copied)
+    lines = {name: parts["lines_ns"] for name, parts in predicted.candidate_parts.items()}
+    # With each page a third of its lines comes out of caches, and these threads exchange no others.
+    assert lines["alone"] == pytest.approx(4 * PAGES * MOVED * 3 / 8 * 64 / 3 * 143)
+    assert not any(waited for name, waited in lines.items() if name != "alone")
     assert {name for name, moved in parts.items() if moved} == {"alone"}
     assert {"bound in order", "alone, interleaved"} <= set(parts)
     # Main touches all first: by hand the kernel moves that, too; under a plan it does not.
