@@ -163,20 +163,17 @@ def _page_move(latency: Floats) -> float:
 
 def _queues(missed: Floats, node: NDArray[np.int64], bandwidth: Floats, path: float) -> float:
     """ns that all accesses wait at memories (columns of `missed`) and on links between two nodes."""
-    service = LINE * 1e3 / bandwidth
-    count = len(bandwidth)
-    users = [(service[j, j], missed[:, j]) for j in range(count)]
-    for i in range(count):
-        own = node == i
-        users += [(service[i, j], missed[own, j]) for j in range(count) if j != i]
-    busy = np.array([serve * float(use.sum()) for serve, use in users])
+    service, own = LINE * 1e3 / bandwidth, np.equal.outer(np.arange(len(bandwidth)), node).astype(np.float64)
+    # Accesses over each link (i, j), and their users' squares; on the diagonal those to a whole memory.
+    uses, squares = own @ missed, own @ missed**2
+    np.fill_diagonal(uses, missed.sum(axis=0))
+    np.fill_diagonal(squares, (missed**2).sum(axis=0))
+    used = uses > 0
+    busy, taken, square = (service * uses)[used], uses[used], squares[used]
     elapsed = max(path, float(busy.max(initial=0.0)) / FULL)
     if elapsed <= 0:
         return 0.0
-    rho = busy / elapsed
-    waits = 0.0
-    for (_, use), taken, load in zip(users, busy.tolist(), rho.tolist(), strict=True):
-        waits += taken * load / (2 * (1 - load)) / OVERLAP
-        if (lack := taken / FULL - path) > 0:
-            waits += lack * float(use.sum()) ** 2 / float((use**2).sum())
-    return waits
+    load = busy / elapsed
+    waits = busy * load / (2 * (1 - load)) / OVERLAP
+    users = np.divide(taken**2, square, out=np.ones_like(taken), where=square > 0)
+    return float(waits.sum() + (np.maximum(busy / FULL - path, 0.0) * users).sum())

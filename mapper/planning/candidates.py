@@ -14,6 +14,7 @@ from .unplanned import alone
 
 NEAR = 2  # of the cheapest, that are tried to be improved
 MOVED = 6  # of the cheapest, whose threads are tried to be moved
+SIZES = 32  # numbers of nodes that are tried, of a machine with many
 ROUNDED = 1e-9  # of the cost, that sums of equal parts differ by
 EQUAL = 5e-3  # of the cost, up to which placements are equally cheap
 NEARLY = 0.01  # of all accesses, that may be less local where threads are in order of creation
@@ -172,7 +173,7 @@ def _filled(task: TimedTask) -> dict[str, Nodes]:
     problem = task.problem
     seats = np.array([len(node.cpus) for node in task.domains.machine.nodes])
     answers: dict[str, Nodes] = {}
-    for size in range(1, len(seats)):
+    for size in _sizes(len(seats), problem.threads):
         near = nearest(problem.distances, seats, size)
         if seats[near].sum() < task.running or problem.fixed is not None:
             continue
@@ -188,6 +189,15 @@ def _filled(task: TimedTask) -> dict[str, Nodes]:
             )
             answers[f"{size} nodes"] = near[task.mapped("best", part)]
     return answers
+
+
+def _sizes(places: int, threads: int) -> list[int]:
+    """How many places are tried, of so many: each number that threads can be on, of many those of a scale."""
+    last = min(places - 1, threads)
+    if last <= SIZES:
+        return list(range(1, last + 1))
+    found: list[int] = np.unique(np.geomspace(1, last, SIZES).round().astype(np.int64)).tolist()
+    return found
 
 
 def _as_they_run(task: TimedTask) -> dict[str, Nodes]:

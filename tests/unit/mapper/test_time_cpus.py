@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from numaplan.mapper import PlanOptions
 from numaplan.mapper.plan_file.export import export_plan
 from numaplan.mapper.plan_file.summary import summary
-from numaplan.mapper.planning.candidates import choose
+from numaplan.mapper.planning.candidates import SIZES, choose
 from numaplan.mapper.planning.planner import plan_task
 from numaplan.mapper.planning.timed_task import TimedTask
 from numaplan.profiler import Machine
@@ -94,3 +94,19 @@ def test_polling_threads_do_not_share_cpus_for_a_little() -> None:
 
 def test_a_machine_with_one_node_gives_each_thread_a_cpu() -> None:
     assert [thread.cpus for thread in plan_of(workload(), "1x4").threads] == [(0,), (1,), (2,), (3,)]
+
+
+def test_a_machine_with_many_nodes_is_tried_on_some_numbers_of_them() -> None:
+    """Of a thousand nodes to try each number would take an hour."""
+
+    def numbers(threads: int, machine: str) -> set[int]:
+        lines = {(0, number): 1e6 for number in range(1, threads)}
+        task, _ = plan_task(workload(threads, lines, together=0.01), Machine.load(machine), PlanOptions())
+        names = [one.name.partition(",")[0] for one in choose(TimedTask(task)).tried]
+        return {int(name.split()[0]) for name in names if name.endswith("nodes in order")}
+
+    assert numbers(4, "8x1") == {
+        2,
+        3,
+    }  # on one they wait, four are `compact`, and more than threads help nobody
+    assert len(numbers(48, "96x1")) in range(SIZES // 2, SIZES)
