@@ -21,7 +21,7 @@ from numaplan.machine import MOST_SIZES
 HEAD = b"numaplan-lab-counts 4"
 UNKNOWN_NODE = 64
 # What recordings count of a task: its counters, and past how many caches of several sizes accesses went.
-RECORDED = 8 + 2 * MOST_SIZES
+RECORDED = 10 + 2 * MOST_SIZES
 _STAGE = b"stage "
 
 Counted = NDArray[np.int64]

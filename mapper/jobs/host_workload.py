@@ -19,7 +19,7 @@ from ..threads.problem import Floats, Nodes
 from ..workload.joining import together
 from ..workload.messages import MAIN, events_of_a_line
 from ..workload.pages import mappings_joined
-from ..workload.use import CacheUse, ThreadUse
+from ..workload.use import CacheUse, ThreadUse, mean_near
 from ..workload.workload import Workload
 from .part import MATRICES, Part
 
@@ -62,6 +62,10 @@ def join(parts: Sequence[Part]) -> Workload:
             exact=all(part.facts.use_exact for part in parts),
             beyond=_all(parts, "beyond"),
             caches=_caches(parts),
+            near=mean_near(
+                [part.facts.use_near for part in parts],
+                [float(part.matrices["lines"].sum()) for part in parts],
+            ),
         ),
         lives=tuple(life for part in parts for life in part.lives),
         keeps=tuple(keeps for part in parts for keeps in part.keeps),

@@ -44,8 +44,8 @@ class PartFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     recording: digest of the trace; own: how many of its threads are the rank's; ranks: size of the job, 0:
     not known; messages: whether the recording would have seen them; period, exact, teams: of its
-    pages; use_exact, cache_sizes, cache_own: of what its threads use; page_columns, matrices: those that
-    are known, whole: columns of pages that count in whole numbers.
+    pages; use_exact, use_near, cache_sizes, cache_own: of what its threads use; page_columns, matrices: those
+    that are known, whole: columns of pages that count in whole numbers.
     """
 
     rank: int
@@ -66,6 +66,7 @@ class PartFacts(msgspec.Struct, frozen=True, kw_only=True):
     exact: bool = False
     teams: tuple[int, ...] | None = None
     use_exact: bool = False
+    use_near: float = 1.0
     cache_sizes: tuple[int, ...] = ()
     cache_own: int = 0
     whole: tuple[str, ...] = ()
@@ -147,6 +148,7 @@ def _part(
             not_balanced=workload.not_balanced,
             unordered=workload.unordered,
             use_exact=use.exact,
+            use_near=use.near,
             cache_sizes=() if caches is None else caches.sizes,
             cache_own=0 if caches is None else caches.own,
             matrices=tuple(rows),

@@ -117,6 +117,7 @@ class TimedTask:
             pinned=self._pinned_places(pinned, cpus),
         )
         prices = mean_transfers(self.machine, [node.cpus for node in places.nodes])
+        np.fill_diagonal(prices, np.diag(prices) * self.use.near)
         return replace(found, objective="time", distances=prices)
 
     def _pinned_places(self, pinned: Mapping[int, int], cpus: Mapping[int, int]) -> dict[int, int]:
@@ -219,17 +220,25 @@ class TimedTask:
     def cost(self, cpus: Sets, seats: Sets, traffic: Floats, moved: float = 0.0) -> Cost:
         """What it costs to have these cpus; seats: one of each thread, where it has several; moved: pages
         that the kernel moves, and with them lines that were in caches."""
+        taken = [own[0] if len(own) == 1 else seat[0] for own, seat in zip(cpus, seats, strict=True)]
         cost = placement_cost(
             self.machine,
-            [own[0] if len(own) == 1 else seat[0] for own, seat in zip(cpus, seats, strict=True)],
+            taken,
             traffic,
-            lines=self.use.lines,
+            lines=self._lines_between(taken),
             accesses=self.use.accesses,
             shared=self.cpus.waits(cpus),
             pages_moved=moved,
         )
         lines = cost.lines_ns + moved * CACHED * PAGE_LINES * self._apart
         return msgspec.structs.replace(cost, lines_ns=lines)
+
+    def _lines_between(self, cpus: Sequence[int]) -> Floats:
+        """(N, N) lines that threads on these cpus take from each other: fewer where they share a cache."""
+        place_of = self.domains.machine.node_of_cpu
+        places = np.array([place_of[cpu] for cpu in cpus])
+        answer: Floats = self.use.lines * np.where(np.equal.outer(places, places), self.use.near, 1.0)
+        return answer
 
     @cached_property
     def _apart(self) -> float:

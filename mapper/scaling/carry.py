@@ -125,6 +125,7 @@ class Carried:
             lines=self.matrix("lines"),
             together=np.minimum(together, 1.0),
             exact=base.exact,
+            near=base.near,
             beyond=self._vector("beyond") if known else None,
         )
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from numaplan.analyzer import Analysis, TraceSamples
     from numaplan.profiler import Trace
 
+WITHIN, KEPT = "coherence_within_l3", "l3_hits_on_others_lines"  # counters, of lines that others wrote
+
 
 class CacheUse(msgspec.Struct, frozen=True):
     """sizes: bytes of last-level caches, ascending; missed: (N, sizes) accesses of threads that miss each;
@@ -33,11 +35,13 @@ class CacheUse(msgspec.Struct, frozen=True):
 
 
 class ThreadUse(msgspec.Struct, frozen=True):
-    """accesses: (N,) of each thread; lines: (N, N) that two threads take from each other, half of them each;
-    together: (N, N) how far the other (column) runs while the thread does, 0..1; exact: whether all of them
-    were counted, and not estimated from samples; beyond: (N,) of the accesses, those that the thread's first
-    cache did not answer (None: not known, or loads count what reaches memory anyway); caches: what they miss
-    of other caches, if known."""
+    """accesses: (N,) of each thread; lines: (N, N) that two threads take from each other, half of them each,
+    where they have no cache in common; together: (N, N) how far the other (column) runs while the thread
+    does, 0..1; exact: whether all of them were counted, and not estimated from samples; beyond: (N,) of the
+    accesses, those that the thread's first cache did not answer (None: not known, or loads count what
+    reaches memory anyway); caches: what they miss of other caches, if known; near: the part of the lines,
+    0..1, that two threads which share their last cache still take: the others had left their writer's own
+    caches."""
 
     accesses: Floats
     lines: Floats
@@ -45,6 +49,7 @@ class ThreadUse(msgspec.Struct, frozen=True):
     exact: bool = False
     beyond: Floats | None = None
     caches: CacheUse | None = None
+    near: float = 1.0
 
     def by_lane(self, lane: Nodes, count: int) -> "ThreadUse":
         """The same of lanes: threads one after another."""
@@ -55,7 +60,7 @@ class ThreadUse(msgspec.Struct, frozen=True):
         together /= np.maximum(accesses, 1e-300)[:, None]
         beyond = None if self.beyond is None else np.bincount(lane, self.beyond, count).astype(np.float64)
         caches = self.caches and self.caches.by_lane(self.accesses, lane, count)
-        return ThreadUse(accesses, lines, np.minimum(together, 1.0), self.exact, beyond, caches)
+        return ThreadUse(accesses, lines, np.minimum(together, 1.0), self.exact, beyond, caches, self.near)
 
     @property
     def working(self) -> Floats | None:
@@ -97,13 +102,19 @@ def merged_use(
     # Of ranks recorded apart it is not known: they are taken to run at the same time.
     together = np.where(known > 0, together / np.maximum(known, 1), 1.0)
     np.fill_diagonal(together, 0.0)
-    total = float(merged.comm.sum())
+    total, taken = float(merged.comm.sum()), [float(use.lines.sum()) for _, use in uses]
     return ThreadUse(
         accesses=made / seen,
         lines=merged.comm * (float((moved / seen).sum()) / total if total > 0 else 0.0),
         together=together,
         exact=all(use.exact for _, use in uses),
+        near=mean_near([use.near for _, use in uses], taken),
     )
+
+
+def mean_near(near: Sequence[float], lines: Sequence[float]) -> float:
+    """`near` of several, by the lines of each."""
+    return float(np.average(near, weights=lines)) if sum(lines) > 0 else 1.0
 
 
 def thread_use(
@@ -123,9 +134,12 @@ def thread_use(
     known = counts and "l1_misses" in totals and analysis.load_source != "dram"
     total = float(analysis.comm.sum())
     moved = float(np.maximum(totals["coherence"], 0.0).sum()) if "coherence" in totals else total / 2 * period
+    # What a shared cache answered would be taken from another one if the two had none in common.
+    within, kept = (float(np.maximum(totals.get(name, 0.0), 0.0).sum()) for name in (WITHIN, KEPT))
     return ThreadUse(
         accesses=made,
-        lines=analysis.comm * (moved / total if total > 0 else 0.0),
+        lines=analysis.comm * ((moved + kept) / total if total > 0 else 0.0),
+        near=within / (within + kept) if kept > 0 else 1.0,
         together=running_together(samples),
         exact="coherence" in totals,
         beyond=np.maximum(totals["l1_misses"], 0.0) if known else None,

@@ -4,6 +4,7 @@
  *     exchanged_lines readers THREADS    the main thread writes 100 lines, which all others read twice
  *     exchanged_lines again ROUNDS       memory that is given back and mapped anew between two threads
  *     exchanged_lines child              a child reads what its parent's threads wrote
+ *     exchanged_lines buffer THREADS     the main thread writes 8 MiB, which one thread after another reads
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -14,9 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LINES = 1000, LINE = 8, PAIRS = 2, MOST = 256 };
+enum { LINES = 1000, LINE = 8, PAIRS = 2, MOST = 256, BUFFER = 1 << 17 /* lines */ };
 
 static _Alignas(4096) volatile uint64_t lines[PAIRS][LINES * LINE];
+static _Alignas(4096) volatile uint64_t buffer[BUFFER * LINE];
 static pthread_barrier_t barrier;
 static long rounds;
 
@@ -42,6 +44,11 @@ static void *pair_member(void *number) {
 static void *reader(void *unused) {
     read_lines(lines[0], 100);
     read_lines(lines[0], 100);
+    return unused;
+}
+
+static void *emptier(void *unused) {
+    read_lines(buffer, BUFFER);
     return unused;
 }
 
@@ -91,6 +98,9 @@ int main(int argc, char **argv) {
         run(reader, count, NULL);
     } else if (argc > 1 && !strcmp(argv[1], "again")) {
         again();
+    } else if (argc > 1 && !strcmp(argv[1], "buffer")) {
+        write_lines(buffer, BUFFER);
+        for (long i = 0; i < count; i++) run(emptier, 1, NULL);
     } else if (argc > 1 && !strcmp(argv[1], "child")) {
         child();
     }

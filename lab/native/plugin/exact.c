@@ -196,12 +196,15 @@ void lab_exact_check(void) {
     pthread_mutex_unlock(&lock);
 }
 
-void lab_exact_transfer(const struct lab_exact_seat *seat, uint64_t address, uint64_t key, bool store) {
+/* Whether it is the first transfer since the line was written. */
+bool lab_exact_transfer(const struct lab_exact_seat *seat, uint64_t address, uint64_t key, bool store) {
     uint32_t line = (uint32_t)(key >> LINE_SHIFT) % PAGE_LINES;
+    enum transfer found = TRANSFER_NONE;
     caches_lock();
     struct shared_page *page = transfers_page((uint32_t)lab_nodes_page(key));
-    if (page) transfers_access(page, address >> PAGE_SHIFT, line, seat->who - 1, store);
+    if (page) found = transfers_access(page, address >> PAGE_SHIFT, line, seat->who - 1, store);
     caches_unlock();
+    return found == TRANSFER_FIRST;
 }
 
 void lab_exact_overwritten(uint64_t key) {

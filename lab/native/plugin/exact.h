@@ -53,7 +53,7 @@ void lab_exact_overwritten(uint64_t key); /* the kernel has another use for the 
 void lab_exact_forget_own(unsigned vcpu); /* that the vcpu has lines to itself: counting begins */
 void lab_exact_ask(unsigned vcpu);
 void lab_exact_find(struct lab_exact_seat *seat, struct lab_exact_recent *recent, uint64_t number);
-void lab_exact_transfer(const struct lab_exact_seat *seat, uint64_t address, uint64_t key, bool store);
+bool lab_exact_transfer(const struct lab_exact_seat *seat, uint64_t address, uint64_t key, bool store);
 
 /* Before each access by the program's code: whether it is counted. */
 static inline bool lab_exact_counts(unsigned vcpu, qemu_plugin_meminfo_t info) {
@@ -68,7 +68,8 @@ static inline void lab_exact_access(unsigned vcpu, qemu_plugin_meminfo_t info, u
                                     unsigned node, const struct lab_answer *answer) {
     struct lab_exact_seat *seat = &lab_exact_seats[vcpu];
     unsigned parts = qemu_access_parts(info), rw = qemu_access_rw(info), loads = rw & 1, stores = rw >> 1;
-    if (lab_exact.transfers && answer->asked) lab_exact_transfer(seat, address, key, stores);
+    bool first = lab_exact.transfers && answer->asked && lab_exact_transfer(seat, address, key, stores);
+    if (first && answer->level == LEVEL_L3 && !answer->taken) lab_rows_current[vcpu]->lines->shared_hits++;
     if (!lab_exact.uses) return;
     uint64_t page = address >> PAGE_SHIFT, remote = lab_lines_cores[vcpu].node != node;
     uint64_t number = page | remote << EXACT_REMOTE_SHIFT | (uint64_t)node << EXACT_NODE_SHIFT;

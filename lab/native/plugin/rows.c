@@ -116,7 +116,8 @@ static void write_recorded(FILE *file, const struct lab_row *row) {
     fprintf(file, " r0:%" PRIu64 " r1:%" PRIu64, row->loads, row->stores);
     if (!row->lines) return;
     const struct cache_counts *c = &row->lines->counts;
-    const uint64_t counts[] = {c->l1_misses, c->l2_misses, c->llc_local, c->llc_remote, c->remote_cache, c->coherence};
+    const uint64_t counts[] = {c->l1_misses,    c->l2_misses, c->llc_local, c->llc_remote,
+                               c->remote_cache, c->coherence, c->within,    row->lines->shared_hits};
     const unsigned counted = sizeof counts / sizeof *counts;
     for (unsigned i = 0; i < counted; i++)
         if (counts[i]) fprintf(file, " r%u:%" PRIu64, 2 + i, counts[i]);

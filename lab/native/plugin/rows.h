@@ -13,6 +13,7 @@
 /* What left the caches, where these are modelled. */
 struct lab_lines {
     struct cache_counts counts;
+    uint64_t shared_hits; /* of a recording: as those of the emulation (profiler/native/emulate/emulate.h) */
     uint64_t past[2][REACH_SIZES];  /* last-level caches of several sizes, if they are asked for */
     uint64_t memory[NODES_MAX + 1]; /* accesses that no cache answered */
     uint64_t moved[VCPUS_MAX];      /* lines that another vcpu's caches lost to this one's */

@@ -54,6 +54,7 @@ struct cache {
 struct cache_counts {
     uint64_t l1_misses, l2_misses, llc_local, llc_remote, remote_cache;
     uint64_t coherence; /* accesses that took a line from another core */
+    uint64_t within; /* of these, from cores with the same L3 alone */
 };
 
 struct cache_core {

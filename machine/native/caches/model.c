@@ -130,6 +130,7 @@ static enum cache_level shared_access(struct cache_core *core, uint64_t line, bo
     if (store) set_owned(c, set, way, true);
     if (local || remote >= REMOTE_NEAR || (store && remote == REMOTE_CLEAN)) {
         core->counts->coherence++;
+        core->counts->within += remote == REMOTE_NONE;
         if (core->moved) core->moved[remote == REMOTE_NONE ? local->slot : from->slot]++;
     }
     return remote == REMOTE_DIRTY ? LEVEL_REMOTE_CACHE : remote == REMOTE_NEAR ? LEVEL_L3 : level;

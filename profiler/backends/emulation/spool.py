@@ -59,6 +59,8 @@ COUNTERS = (
     "llc_misses_remote",
     "remote_cache_hits",
     "coherence",
+    "coherence_within_l3",
+    "l3_hits_on_others_lines",
 )
 # past: accesses that exactly the smallest 1, 2, … of MOST_SIZES caches miss, to local and to remote pages.
 THREAD_RECORD = np.dtype(

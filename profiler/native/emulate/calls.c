@@ -1,7 +1,6 @@
 /* The guest's system calls: what they mean for turns, for threads, and for time. */
 #include "emulate.h"
 #include "qemu_plugin.h"
-#include "transfers.h"
 
 #include <sched.h>
 

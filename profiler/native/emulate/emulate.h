@@ -31,6 +31,7 @@
 #include "caches.h"
 #include "page_uses.h"
 #include "reach.h"
+#include "transfers.h"
 
 #include <sched.h>
 #include <stdbool.h>
@@ -51,6 +52,8 @@ struct em_thread_record {
     int64_t end_ns;   /* -1 while it lives */
     uint64_t made[2]; /* loads, stores */
     struct cache_counts caches;
+    uint64_t
+        shared_hits; /* first transfers of a line that its writer's L3 answered, as it had left that one's own caches */
     uint64_t lost; /* samples that found no room */
     uint64_t past[2][REACH_SIZES]; /* accesses past exactly the i+1 smallest sizes, to local and to remote pages */
 };
@@ -60,10 +63,10 @@ struct em_process_header {
     uint32_t version;
     uint32_t pid;
     uint32_t record_bytes; /* sizeof(struct em_thread) */
-    uint32_t error;        /* errno of the first failed write, 0 if none */
+    uint32_t error; /* errno of the first failed write, 0 if none */
     int64_t start_ns; /* CLOCK_MONOTONIC */
     uint64_t threads; /* records in use */
-    int64_t first_ns, last_ns;       /* by the recording's clock */
+    int64_t first_ns, last_ns; /* by the recording's clock */
     int64_t origin_pid, origin_start_ns; /* the process that it was forked from, 0 if none: its clock goes on here */
     uint64_t footprint; /* bytes of the pages it had touched and not unmapped, at their most */
     uint64_t ends; /* 1: it ends itself, no signal does; 2: it becomes another program, in a process of its own files */
@@ -266,7 +269,7 @@ void em_pages_forked(void);
 void em_pages_forget(uint64_t start, uint64_t bytes, void (*forgotten)(uint32_t index));
 
 /* lines.c */
-void em_transfer(struct em_thread *t, uint64_t line, bool store);
+enum transfer em_transfer(struct em_thread *t, uint64_t line, bool store);
 
 /* uses.c */
 void em_uses_find(struct em_thread *t, struct em_recent_use *recent, uint64_t number);

@@ -1,7 +1,6 @@
 /* QEMU's side: what is called at each access (accesses.c) and system call (calls.c). */
 #include "emulate.h"
 #include "qemu_plugin.h"
-#include "transfers.h"
 
 #include <stdio.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 /* Guest threads. QEMU runs each on a host thread of its own, which we meet at its first access or system call. */
 #include "emulate.h"
 #include "frames.h"
-#include "transfers.h"
 
 #include <pthread.h>
 #include <string.h>

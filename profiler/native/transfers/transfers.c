@@ -154,40 +154,58 @@ static void count(uint64_t number, uint32_t writer, uint32_t reader) {
     transfers_table_add(number, writer, reader);
 }
 
-static void access_narrow(const struct shared_page *page, uint64_t number, uint32_t line, uint32_t who, bool store) {
+static enum transfer access_narrow(const struct shared_page *page, uint64_t number, uint32_t line, uint32_t who,
+                                   bool store) {
     uint32_t word = page->narrow[line], bit = 1u << FEW_WRITER << who, writer = word & ((1u << FEW_WRITER) - 1);
-    if (writer && writer != who + 1 && !(word & bit)) count(number, writer - 1, who);
     page->narrow[line] = (uint16_t)(store ? (who + 1) | bit : word | bit);
+    if (!writer || writer == who + 1 || word & bit) return TRANSFER_NONE;
+    count(number, writer - 1, who);
+    return word >> FEW_WRITER == 1u << (writer - 1) ? TRANSFER_FIRST : TRANSFER_AGAIN;
+}
+
+/* Whether nobody has a line but two. */
+static bool only(const struct shared_page *page, uint32_t line, uint32_t one, uint32_t other) {
+    uint64_t has = page->lines->word[line] >> 16;
+    if (one < FIRST_SEEN) has &= ~(UINT64_C(1) << one);
+    if (other < FIRST_SEEN) has &= ~(UINT64_C(1) << other);
+    for (uint32_t group = 0, first = FIRST_SEEN; !has && group < page->groups; group++, first += GROUP_SEEN) {
+        if (!page->lines->further[group]) continue;
+        has = page->lines->further[group][line];
+        if (one >= first && one < first + GROUP_SEEN) has &= ~(UINT64_C(1) << (one - first));
+        if (other >= first && other < first + GROUP_SEEN) has &= ~(UINT64_C(1) << (other - first));
+    }
+    return !has;
 }
 
 /* One access to a line of a page that several have touched. */
-static void access_shared(struct shared_page *page, uint64_t number, uint32_t line, uint32_t who, bool store) {
+static enum transfer access_shared(struct shared_page *page, uint64_t number, uint32_t line, uint32_t who, bool store) {
     if (likely(page->groups == NARROW)) {
-        if (likely(who < FEW)) {
-            access_narrow(page, number, line, who, store);
-            return;
-        }
-        if (!widen(page)) return;
+        if (likely(who < FEW)) return access_narrow(page, number, line, who, store);
+        if (!widen(page)) return TRANSFER_NONE;
     }
     uint32_t writer = (uint32_t)page->lines->word[line] & 0xffff;
-    bool had = note(page, who, line);
-    if (writer && writer != who + 1 && !had) count(number, writer - 1, who);
-    if (!store) return;
+    enum transfer transfer = TRANSFER_NONE;
+    if (!note(page, who, line) && writer && writer != who + 1) {
+        transfer = only(page, line, writer - 1, who) ? TRANSFER_FIRST : TRANSFER_AGAIN;
+        count(number, writer - 1, who);
+    }
+    if (!store) return transfer;
     for (uint32_t group = 0; group < page->groups; group++)
         if (page->lines->further[group]) page->lines->further[group][line] = 0;
     page->lines->word[line] = who + 1;
     note(page, who, line);
+    return transfer;
 }
 
-void transfers_access(struct shared_page *page, uint64_t number, uint32_t line, uint32_t who, bool store) {
-    if (unlikely(who >= TRANSFERS_WHO)) return;
+enum transfer transfers_access(struct shared_page *page, uint64_t number, uint32_t line, uint32_t who, bool store) {
+    if (unlikely(who >= TRANSFERS_WHO)) return TRANSFER_NONE;
     if (likely(page->lines == NULL)) {
         if (page->owner == 0) page->owner = who + 1;
         if (likely(page->owner == who + 1)) {
             page->written |= (uint64_t)store << line;
-            return;
+            return TRANSFER_NONE;
         }
-        if (!share(page, who)) return;
+        if (!share(page, who)) return TRANSFER_NONE;
     }
-    access_shared(page, number, line, who, store);
+    return access_shared(page, number, line, who, store);
 }

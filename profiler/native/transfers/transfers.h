@@ -23,8 +23,11 @@ bool transfers_init(void); /* false: no memory */
 /* The page of an index, of which pages have low ones; NULL: no memory. */
 struct shared_page *transfers_page(uint32_t index);
 
+/* AGAIN: a third one has touched the line since it was written. */
+enum transfer { TRANSFER_NONE, TRANSFER_FIRST, TRANSFER_AGAIN };
+
 /* An access to a line of the page; number: of the page for its user, who is told it with the count. */
-void transfers_access(struct shared_page *page, uint64_t number, uint32_t line, uint32_t who, bool store);
+enum transfer transfers_access(struct shared_page *page, uint64_t number, uint32_t line, uint32_t who, bool store);
 
 /* The page is given back: who touches it next finds nobody's data. */
 void transfers_forget(uint32_t index);

@@ -30,6 +30,7 @@ def matrix(trace: Trace, condition: str) -> np.ndarray:
 
 
 LINES = "r.name LIKE '%:lines'"
+COUNTED = ("coherence", "coherence_within_l3", "l3_hits_on_others_lines")
 
 
 @pytest.mark.parametrize("period", [100, 5_000])
@@ -82,3 +83,24 @@ def test_without_the_model_nothing_is_counted(program: Path, tmp_path: Path) -> 
     with Trace.open(path) as trace:
         assert "transfers" not in trace.meta and not trace.rows("SELECT * FROM transfers")
         assert analyze_trace(trace).confidence < 1.0
+
+
+@pytest.mark.parametrize("machine", ["1x4", "4x1"])
+def test_what_a_shared_cache_answers_is_told_from_what_another_ones_thread_takes(
+    program: Path, tmp_path: Path, machine: str
+) -> None:
+    """8 MiB are more than a core's own caches hold, and less than an L3: only apart all of it is fetched."""
+    lines = 1 << 17
+    path = record(program, tmp_path / "t.db", "buffer 2", "--machine", machine, "--period", "10000")
+    with Trace.open(path) as trace:
+        rows = trace.rows("SELECT thread, event, sum(value)::BIGINT FROM counters GROUP BY ALL")
+        counted = {(int(thread), str(event)): int(value) for thread, event, value in rows}
+    first, second = ([counted[thread, name] for name in COUNTED] for thread in (1, 2))
+    taken, within, kept = first
+    if machine == "1x4":
+        assert taken == within < lines / 4
+        assert within + kept == pytest.approx(lines, rel=0.01)
+    else:
+        assert within < 100 > kept
+        assert taken == pytest.approx(lines, rel=0.01)
+    assert max(second) < lines / 100  # who comes next finds them in the first one's cache, or in memory

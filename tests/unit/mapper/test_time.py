@@ -116,3 +116,18 @@ def test_without_a_plan_threads_leave_what_they_touched_first() -> None:
     parts = {name: one["moves_ns"] for name, one in plan_of(work, "4x1").predicted.candidate_parts.items()}
     assert {name for name, moved in parts.items() if moved} == {"alone", "bound in order"}
     assert parts["bound in order"] == pytest.approx(3 * PAGES * MOVED * copied)
+
+
+def test_of_lines_in_a_cache_that_two_threads_share_only_those_of_its_writer_cost() -> None:
+    work = workload(lines=PAIRS)
+    assert work.use is not None
+
+    def waited(near: float, machine: str) -> dict[str, float]:
+        assert work.use is not None
+        found = plan_of(replace(work, use=replace(work.use, near=near)), machine).predicted
+        return {name: parts["lines_ns"] for name, parts in found.candidate_parts.items()}
+
+    whole, quarter = waited(1.0, "2x2"), waited(0.25, "2x2")
+    assert quarter["best"] == pytest.approx(whole["best"] / 4)  # each pair on a node
+    assert quarter["scatter"] == pytest.approx(whole["scatter"]) and whole["scatter"] > whole["best"]
+    assert waited(0.25, "4x1")["compact"] == pytest.approx(waited(1.0, "4x1")["compact"])
