@@ -8,6 +8,7 @@ from numaplan.machine import Machine
 
 from ..threads.problem import Floats, Nodes
 from ..threads.seats import assign_cpus
+from ..workload.pools import Twins
 from ..workload.use import ThreadUse
 from .waiting import waiting
 
@@ -23,8 +24,7 @@ Sets = list[tuple[int, ...]]
 class CpuSets:
     """machine: its nodes are the places; pools: of exchangeable threads; pinned: cpu by thread; tied: threads
     that keep to their place although they are of a pool; staying: of each pool, whether its threads should
-    stay on one of its places each; idle: of each pool, threads that had nothing to do beside it, and may do
-    its work in the next run: they may run wherever it may."""
+    stay on one of its places each; twins: idle threads may run wherever those that worked beside them may."""
 
     def __init__(
         self,
@@ -34,13 +34,13 @@ class CpuSets:
         pinned: Mapping[int, int],
         tied: Sequence[int] = (),
         staying: Sequence[bool] = (),
-        idle: Sequence[Nodes] = (),
+        twins: Sequence[Twins] = (),
     ) -> None:
         self._machine, self._use, self._pools, self._pinned = machine, use, pools, pinned
         self._seats: dict[bytes, Sets] = {}
         self._tied = list(tied)
         self._staying = staying or [False] * len(pools)
-        self._idle = idle or [np.empty(0, np.int64)] * len(pools)
+        self._twins = list(twins)
 
     def spread(self, places: Nodes, *, wider: bool = False) -> Nodes:
         """(N,) the same places, but on each of a pool's as many of its threads as the kernel will run there:
@@ -146,16 +146,28 @@ class CpuSets:
     def _held(self, places: Nodes, cpus: Sets, seats: Sets, staying: Sequence[bool]) -> Sets:
         """The cpus, but for those of pools and of pinned threads."""
         answer, nodes = list(cpus), self._machine.nodes
-        for pool, idle, stays in zip(self._pools, self._idle, staying, strict=True):
-            every = tuple(cpu for place in np.unique(places[pool]).tolist() for cpu in nodes[place].cpus)
-            for thread in idle.tolist():
-                answer[thread] = every
+        for pool, stays in zip(self._pools, staying, strict=True):
+            every = self._every(places[pool])
             for thread in pool.tolist():
                 answer[thread] = nodes[places[thread]].cpus if stays else every
         for thread in self._tied:
             answer[thread] = nodes[places[thread]].cpus
+        for one in self._twins:
+            roams = one.pool >= 0 and not staying[one.pool]
+            for thread in one.idle.tolist():
+                answer[thread] = self._every(places[one.busy]) if roams else nodes[places[thread]].cpus
         for thread in self._pinned:
             answer[thread] = seats[thread]
+        return answer
+
+    def _every(self, places: Nodes) -> tuple[int, ...]:
+        return tuple(cpu for place in np.unique(places).tolist() for cpu in self._machine.nodes[place].cpus)
+
+    def beside_twins(self, places: Nodes) -> Nodes:
+        """(N,) the same places, but idle threads are where those are that worked beside them, in turn."""
+        answer = places.copy()
+        for one in self._twins:
+            answer[one.idle] = places[one.busy[np.arange(len(one.idle)) % len(one.busy)]]
         return answer
 
     def _as_pools(self, cpus: Sets) -> Sets:
@@ -170,8 +182,10 @@ class CpuSets:
     def pool_numbers(self) -> list[int]:
         """(N,) number of each thread's pool, from 1 on; 0: it is of none."""
         numbers = np.zeros(len(self._use.accesses), np.int64)
-        for number, (pool, idle) in enumerate(zip(self._pools, self._idle, strict=True), 1):
-            numbers[[*pool, *idle]] = number
+        for number, pool in enumerate(self._pools, 1):
+            numbers[pool] = number
+        for one in self._twins:
+            numbers[one.idle] = one.pool + 1
         numbers[[*self._pinned, *self._tied]] = 0
         answer: list[int] = numbers.tolist()
         return answer

@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -54,27 +55,33 @@ def pools_of(
     return sorted((own for own in alike if len(own) > 1), key=lambda own: int(own[0]))
 
 
-def idle_siblings(
+class Twins(NamedTuple):
+    """Threads that one made: idle ones, which hardly did anything, and those that worked beside them; pool:
+    the number of the pool that these are of, -1: they have roles."""
+
+    idle: Nodes
+    busy: Nodes
+    pool: int = -1
+
+
+def idle_twins(
     threads: Sequence[tuple[str, str]], pools: Sequence[Nodes], names: Sequence[str], accesses: Floats
-) -> list[Nodes]:
-    """For each pool the threads that were made as its own were, and had hardly anything to do: which of them
-    get work may be chance (the last that waits is woken first), so that in the next run others do.
-
-    As for pools_of; a thread is of one pool at most.
-    """
-
-    def made(number: int) -> tuple[str, str, str]:
-        process, path = threads[number]
-        return process, path.rpartition(".")[0], kind_of(names, number)
-
-    idle = np.flatnonzero(accesses < HARDLY * accesses.mean()).tolist()
-    left = {number: made(number) for number in idle if not any(number in pool for pool in pools)}
-    answer = []
-    for pool in pools:
-        alike = {made(number) for number in pool.tolist()}
-        own = [number for number, how in left.items() if how in alike]
-        answer.append(np.array(own, np.int64))
-        left = {number: how for number, how in left.items() if how not in alike}
+) -> list[Twins]:
+    """Which of several threads get work may be chance (the last that waits is woken first), so that in the
+    next run the idle ones may do it. As for pools_of; of pools that one thread made the first has them."""
+    groups: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for number, (process, path) in enumerate(threads):
+        groups[process, path.rpartition(".")[0], kind_of(names, number)].append(number)
+    pool_of = {thread: number for number, pool in enumerate(pools) for thread in pool.tolist()}
+    little, answer = HARDLY * accesses.mean() if len(accesses) else 0.0, []
+    for members in groups.values():
+        own = np.array(members)
+        free = np.array([thread not in pool_of for thread in members])
+        idle = free & (accesses[own] < little)
+        within = [pool_of[thread] for thread in members if thread in pool_of]
+        busy = pools[min(within)] if within else own[~idle]
+        if idle.any() and len(busy):
+            answer.append(Twins(own[idle], busy, min(within, default=-1)))
     return answer
 
 

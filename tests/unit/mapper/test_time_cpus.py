@@ -110,3 +110,18 @@ def test_a_machine_with_many_nodes_is_tried_on_some_numbers_of_them() -> None:
         3,
     }  # on one they wait, four are `compact`, and more than threads help nobody
     assert len(numbers(48, "96x1")) in range(SIZES // 2, SIZES)
+
+
+def test_idle_threads_are_where_those_are_that_worked_beside_them() -> None:
+    """A queue that is short gives all work to one of five workers, and in the next run to another."""
+    work = workload(7, lines={(0, 1): 1e4, (0, 6): 1e2})
+    assert work.use is not None
+    works = np.array([1, 1, 0, 0, 0, 0, 1])
+    use = replace(work.use, accesses=1e3 + 1e7 * works, together=work.use.together * works)
+    names = ["app", *["worker"] * 5, "log"]
+    plan = plan_of(replace(work, use=use, names=names), "4x2")
+    main, worker, *idle, log = plan.threads
+    assert {thread.node for thread in idle} == {worker.node} == {main.node} != {log.node}
+    assert {len(thread.cpus) for thread in idle} == {2}
+    pinned = plan_of(replace(work, use=use, names=names), "4x2", pins={"0.3": "3"})
+    assert pinned.threads[3].node == 3 and pinned.threads[2].node == pinned.threads[1].node
