@@ -1,6 +1,6 @@
 """The plugin's counts file: accesses by cpu, task and node of the page, and what left the modelled caches.
 
-Text: a line `numaplan-lab-counts 4`, then a line for each pair of a cpu and a task that ran on it, `CPU TASK
+Text: a line `numaplan-lab-counts 5`, then a line for each pair of a cpu and a task that ran on it, `CPU TASK
 EXCLUDED NODE:ACCESSES… pNODE:POLLS…` (task in hex, node 64: no node known; polls are accesses of loops that
 only wait, which do not count among the others), with caches also `mNODE:ACCESSES`, those
 that no cache answered, `cCPU:LINES`, those that were taken from that cpu's caches, and `w0:ACCESSES`, what
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from numaplan.common import UsageError
 from numaplan.machine import MOST_SIZES
 
-HEAD = b"numaplan-lab-counts 4"
+HEAD = b"numaplan-lab-counts 5"
 UNKNOWN_NODE = 64
 # What recordings count of a task: its counters, and past how many caches of several sizes accesses went.
 RECORDED = 10 + 2 * MOST_SIZES

@@ -158,7 +158,7 @@ void lab_rows_end_stage(unsigned vcpu) {
 }
 
 void lab_rows_write(FILE *file) {
-    fputs("numaplan-lab-counts 4\n", file);
+    fputs("numaplan-lab-counts 5\n", file);
     if (log_file && !fflush(log_file)) fwrite(log_text, 1, log_bytes, file);
     for (unsigned v = 0; v < table_count; v++) {
         write_row(file, tables[v].cpu, &tables[v].rest);

@@ -33,7 +33,7 @@ def job(hosts: str = "2*2x1", app: str = "./app", placed: tuple[str, ...] = ("h0
 
 
 def counted(rows: str, cpus: int = 2) -> Counts:
-    return parse_counts(f"numaplan-lab-counts 4\n{rows}end\n".encode(), cpus, 2)
+    return parse_counts(f"numaplan-lab-counts 5\n{rows}end\n".encode(), cpus, 2)
 
 
 def host_run(local: int, remote: int, exit_code: int = 0) -> LabRun:

@@ -11,7 +11,7 @@ from numaplan.lab.runs.results import LabRun, lab_run, summarize
 from numaplan.lab.runs.threads import Starter, program_threads
 from numaplan.machine import Machine
 
-EXAMPLE = b"""numaplan-lab-counts 4
+EXAMPLE = b"""numaplan-lab-counts 5
 0 ffff888000001000 0 0:70 1:30
 1 ffff888000001000 0 1:5
 2 ffff888000002000 0 0:11 64:4
@@ -20,7 +20,7 @@ end
 """
 
 
-CACHED = b"""numaplan-lab-counts 4
+CACHED = b"""numaplan-lab-counts 5
 0 ffff888000001000 0 0:70 1:30 64:4 m0:2 m1:4 m64:1 c1:7 c3:5 w0:50
 3 ffff888000003000 1 0:9 m0:9
 end
@@ -150,7 +150,7 @@ def test_totals_are_kept(table: list[tuple[int, int, bool, dict[int, int]]]) -> 
 
 
 def test_stages_add_up_to_their_task() -> None:
-    data = b"""numaplan-lab-counts 4
+    data = b"""numaplan-lab-counts 5
 0 1000 0 0:5
 stage 1000
 stage 1000
@@ -196,7 +196,7 @@ TRACE = """\
  app-100     [001] .....     2.7: new: (wake_up_new_task+0x0/0x2d0) task=0x4000
 """
 # 104 counts 9000 before it becomes another program and 20 after; 106, which has its place next, counts 300.
-COUNTED = b"""numaplan-lab-counts 4
+COUNTED = b"""numaplan-lab-counts 5
 0 1000 %d 0:2
 stage 1000
 1 2000 0 0:50

@@ -54,8 +54,8 @@ TRACE = """\
  app-100     [001] .....     5.7: task_newtask: pid=106 comm=app clone_flags=1200000 oom_score_adj=0
  app-100     [001] .....     5.7: new: (wake_up_new_task+0x0/0x2d0) task=0x4000
 """
-COUNTS = b"""numaplan-lab-counts 4
-0 1000 0 0:40 r0:30 r1:10 r2:5 r8:3 r23:4
+COUNTS = b"""numaplan-lab-counts 5
+0 1000 0 0:40 r0:30 r1:10 r2:5 r10:3 r25:4
 stage 1000
 1 4000 0 0:20 r0:20
 stage 4000
