@@ -85,9 +85,10 @@ class TimedTask:
         tied = [thread for pool in self.pools for thread in np.intersect1d(pool, self.pages.tied).tolist()]
         places, staying = self.domains.machine, self.pages.staying
         given = [*task.nodes, *task.cpus]
+        use = workload.use
         twins = [
             one._replace(idle=np.setdiff1d(one.idle, given))
-            for one in idle_twins(workload.threads, self.pools, workload.names, workload.use.accesses)
+            for one in idle_twins(workload.threads, self.pools, workload.names, use.accesses, use.lines)
         ]
         self.cpus = CpuSets(places, self.use, self.pools, task.cpus, tied, staying, twins)
         self.seen_on = task.seen_on

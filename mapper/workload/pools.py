@@ -65,19 +65,27 @@ class Twins(NamedTuple):
 
 
 def idle_twins(
-    threads: Sequence[tuple[str, str]], pools: Sequence[Nodes], names: Sequence[str], accesses: Floats
+    threads: Sequence[tuple[str, str]],
+    pools: Sequence[Nodes],
+    names: Sequence[str],
+    accesses: Floats,
+    lines: Floats,
 ) -> list[Twins]:
     """Which of several threads get work may be chance (the last that waits is woken first), so that in the
-    next run the idle ones may do it. As for pools_of; of pools that one thread made the first has them."""
+    next run the idle ones may do it. As for pools_of; of pools that one thread made the first has them.
+
+    lines: (N, N) that two threads take from each other: one that does little but talk belongs to its partner.
+    """
     groups: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for number, (process, path) in enumerate(threads):
         groups[process, path.rpartition(".")[0], kind_of(names, number)].append(number)
     pool_of = {thread: number for number, pool in enumerate(pools) for thread in pool.tolist()}
-    little, answer = HARDLY * accesses.mean() if len(accesses) else 0.0, []
+    taken, answer = lines.sum(axis=1), []
+    little = (accesses < HARDLY * accesses.mean()) & (taken <= HARDLY * taken.mean())
     for members in groups.values():
         own = np.array(members)
         free = np.array([thread not in pool_of for thread in members])
-        idle = free & (accesses[own] < little)
+        idle = free & little[own]
         within = [pool_of[thread] for thread in members if thread in pool_of]
         busy = pools[min(within)] if within else own[~idle]
         if idle.any() and len(busy):

@@ -125,3 +125,13 @@ def test_idle_threads_are_where_those_are_that_worked_beside_them() -> None:
     assert {len(thread.cpus) for thread in idle} == {2}
     pinned = plan_of(replace(work, use=use, names=names), "4x2", pins={"0.3": "3"})
     assert pinned.threads[3].node == 3 and pinned.threads[2].node == pinned.threads[1].node
+
+
+def test_a_thread_that_does_little_but_talk_is_with_its_partner() -> None:
+    """Beside four that work by themselves, one that one of them asks all the time."""
+    work = workload(6, lines={(4, 5): 1e6, (1, 2): 1e3})
+    assert work.use is not None
+    works = np.array([1, 1, 1, 1, 1, 0])
+    use = replace(work.use, accesses=1e3 + 1e7 * works, together=work.use.together * works)
+    plan = plan_of(replace(work, use=use), "6x1")
+    assert plan.threads[5].node == plan.threads[4].node
