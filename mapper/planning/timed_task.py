@@ -39,9 +39,7 @@ from .task import PlanTask
 
 SURE = 2.0  # standard errors
 LITTLE = 0.01  # of the cost, up to which threads rather have fewer cpus: moved about they leave their caches
-CACHED = (
-    1 / 3
-)  # of a page that the kernel moves, in caches: the median of the lab's (docs/results/programs.md)
+CACHED = 1 / 3  # of a page that the kernel moves, in caches: the lab's median (docs/results/programs.md)
 ROAMS = 0.05  # of the cost, that a pool must save by going from place to place, whose price is not known
 
 
