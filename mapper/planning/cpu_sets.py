@@ -8,12 +8,11 @@ from numaplan.machine import Machine
 
 from ..threads.problem import Floats, Nodes
 from ..threads.seats import assign_cpus
-from ..workload.pools import Twins
+from ..workload.pools import LIGHT, Twins
 from ..workload.use import ThreadUse
 from .waiting import waiting
 
 SPARE = 0.5  # of a cpu, that a pool may lack
-LIGHT = 0.05  # of the mean thread's accesses, below which one needs no cpu of its own
 SLOW = 0.5  # of these, below which it may run without making accesses: it polls
 
 ROUNDED = 0.5  # of a thread

@@ -29,11 +29,11 @@ from ..memory.run_table import Spread
 from ..threads.mapping import place_threads
 from ..threads.methods import find_method
 from ..threads.problem import Floats, Nodes, Problem, new_problem
-from ..workload.pools import exchanged_matrix, exchanged_vector, idle_twins, pools_of
+from ..workload.pools import LIGHT, exchanged_matrix, exchanged_vector, idle_twins, pools_of
 from ..workload.siblings import siblings_of
 from ..workload.use import ThreadUse
 from .counted_pages import CountedPages, samples_that_count
-from .cpu_sets import LIGHT, CpuSets, Sets
+from .cpu_sets import CpuSets, Sets
 from .shared_caches import SharedCaches
 from .task import PlanTask
 

@@ -14,7 +14,7 @@ from ..threads.problem import Floats, Nodes
 
 MOST_ROWS = 1 << 22  # of the page counts, for pools to be expanded in them
 LITTLE = 4.0  # times fewer accesses than most of a pool have
-HARDLY = 0.05  # of the mean thread's accesses, below which nothing tells what a thread is for
+LIGHT = 0.05  # of the mean thread's accesses, below which one needs no cpu of its own
 GRANULES = 256  # of a region that a pool uses
 PAGE = 4096
 _NUMBERS = re.compile(r"[0-9]+")
@@ -81,7 +81,7 @@ def idle_twins(
         groups[process, path.rpartition(".")[0], kind_of(names, number)].append(number)
     pool_of = {thread: number for number, pool in enumerate(pools) for thread in pool.tolist()}
     taken, answer = lines.sum(axis=1), []
-    little = (accesses < HARDLY * accesses.mean()) & (taken <= HARDLY * taken.mean())
+    little = (accesses < LIGHT * accesses.mean()) & (taken <= LIGHT * taken.mean())
     for members in groups.values():
         own = np.array(members)
         free = np.array([thread not in pool_of for thread in members])

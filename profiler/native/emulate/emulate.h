@@ -52,8 +52,7 @@ struct em_thread_record {
     int64_t end_ns;   /* -1 while it lives */
     uint64_t made[2]; /* loads, stores */
     struct cache_counts caches;
-    uint64_t
-        shared_hits; /* first transfers of a line that its writer's L3 answered, as it had left that one's own caches */
+    uint64_t shared_hits; /* lines taken first since a write, that the writer's L3 answered and not its own caches */
     uint64_t lost; /* samples that found no room */
     uint64_t past[2][REACH_SIZES]; /* accesses past exactly the i+1 smallest sizes, to local and to remote pages */
 };

@@ -105,10 +105,8 @@ def test_a_machine_with_many_nodes_is_tried_on_some_numbers_of_them() -> None:
         names = [one.name.partition(",")[0] for one in choose(TimedTask(task)).tried]
         return {int(name.split()[0]) for name in names if name.endswith("nodes in order")}
 
-    assert numbers(4, "8x1") == {
-        2,
-        3,
-    }  # on one they wait, four are `compact`, and more than threads help nobody
+    # On one they wait, four are `compact`, and more than threads help nobody.
+    assert numbers(4, "8x1") == {2, 3}
     assert len(numbers(48, "96x1")) in range(SIZES // 2, SIZES)
 
 
