@@ -120,9 +120,10 @@ def _send_to_child(parent: int, number: int, chosen: float) -> bool:
 def waited_ns(pid: int) -> int:
     """How long a thread of this process waited for a cpu: of them the one that did longest."""
     found = [0]
-    for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
-        with suppress(OSError):
-            found.append(int(file.read_text().split()[1]))
+    with suppress(FileNotFoundError):  # it may end while this looks
+        for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+            with suppress(OSError):
+                found.append(int(file.read_text().split()[1]))
     return max(found)
 
 
