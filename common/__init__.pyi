@@ -29,6 +29,7 @@ from .errors import (
 from .files import (
     atomic_output as atomic_output,
     check_output as check_output,
+    output_folder as output_folder,
     read_document as read_document,
     write_document as write_document,
 )

@@ -64,6 +64,30 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[Path]:
                 surely(temporary.unlink, True)
 
 
+@contextmanager
+def output_folder(
+    path: str | os.PathLike[str], hint: str = "name a folder that can be made"
+) -> Iterator[list[Path]]:
+    """Make a folder where it is missing; the block adds the files that it has written in it to the list.
+
+    If the block fails, these files go again, and so do the folders that were made for them. Raises UsageError
+    with `hint` if the folder cannot be made.
+    """
+    folder, written = Path(path), list[Path]()
+    missing = [one for one in (folder, *folder.parents) if not os.path.lexists(one)]
+    try:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"{folder}: {error.strerror or error}", hint) from error
+        yield written
+    except BaseException:
+        for remove in (*(file.unlink for file in written), *(made.rmdir for made in missing)):
+            with suppress(OSError):
+                surely(remove)
+        raise
+
+
 def _beside(target: Path) -> Path:
     return target.parent / f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
 

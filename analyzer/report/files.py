@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.common import UsageError, atomic_output, printable, write_document
+from numaplan.common import UsageError, atomic_output, output_folder, printable, write_document
 from numaplan.profiler import Trace, write_perfetto
 
 from ..analyzed import Analysis
@@ -58,10 +58,6 @@ def write_files(
     """
     if kind not in FORMATS:
         raise UsageError(f"no format {kind!r}", f"choose from {', '.join(FORMATS)}")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: {error.strerror or error}", "name another folder") from error
     parts = {
         f"comm-{part}-{at}": comm
         for part, matrices in (("phase", phase_comm), ("stretch", stretch_comm))
@@ -82,9 +78,11 @@ def write_files(
             pairs: list[Column] = [messages.rank, messages.peer, messages.bytes, messages.count]
             tables["messages"] = Table(["rank", "peer", "bytes", "messages"], pairs, headed=True)
         writers = {name: partial(write, table) for name, table in tables.items()}
-    written = [folder / f"{name}.{kind}" for name in writers]
-    for path, writer in zip(written, writers.values(), strict=True):
-        writer(path)
+    with output_folder(folder, "name another folder") as written:
+        for name, writer in writers.items():
+            path = folder / f"{name}.{kind}"
+            writer(path)
+            written.append(path)
     return written
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from numaplan.common import UsageError, write_document
+from numaplan.common import UsageError, output_folder, write_document
 
 from ..trace.reader import Trace
 from .perfetto import perfetto
@@ -27,25 +27,17 @@ def export_trace(trace: Trace, folder: Path, kind: str) -> list[Path]:
     """
     if kind not in FORMATS:
         raise UsageError(f"--format {kind}", f"choose from {', '.join(FORMATS)}")
-    make_folder(folder)
-    if kind in OPTIONS:
-        return export_tables(trace, folder, kind)
-    name, content_of = DOCUMENTS[kind]
-    write_document(folder / name, content_of(trace))
+    with output_folder(folder) as written:
+        if kind in OPTIONS:
+            return export_tables(trace, folder, kind, written)
+        name, content_of = DOCUMENTS[kind]
+        write_document(folder / name, content_of(trace))
     return [folder / name]
 
 
 def write_perfetto(trace: Trace, folder: Path, spans: dict[str, list[tuple[int, int, str]]]) -> Path:
     """The trace for Perfetto with further tracks: (from, to, name) in ns, by the track's name."""
-    make_folder(folder)
     target = folder / DOCUMENTS["perfetto"][0]
-    write_document(target, perfetto(trace, spans))
+    with output_folder(folder):
+        write_document(target, perfetto(trace, spans))
     return target
-
-
-def make_folder(folder: Path) -> None:
-    """Raises UsageError where it cannot be made."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: {error.strerror}", "name a folder that can be made") from error

@@ -14,15 +14,14 @@ OPTIONS = {"parquet": "FORMAT parquet, COMPRESSION zstd", "csv": "FORMAT csv, HE
 _NO_ROOM = os.strerror(errno.ENOSPC)
 
 
-def export_tables(trace: Trace, folder: Path, kind: str = "parquet") -> list[Path]:
-    """Write one file a table into `folder` (made when missing), for which the trace was opened.
+def export_tables(trace: Trace, folder: Path, kind: str, written: list[Path]) -> list[Path]:
+    """Write one file a table into `folder`, for which the trace was opened, and add them to `written`.
 
-    kind: one of OPTIONS. Returns the files; raises UsageError when the folder cannot be written. Each file
-    appears whole or not at all; a signal waits for the end of a table.
+    kind: one of OPTIONS. Raises UsageError when the folder cannot be written. Each file appears whole or not
+    at all; a signal waits for the end of a table.
     """
     from numaplan.common import atomic_output
 
-    written: list[Path] = []
     for table in TABLES:
         target = folder / f"{table}.{kind}"
         try:
@@ -30,8 +29,6 @@ def export_tables(trace: Trace, folder: Path, kind: str = "parquet") -> list[Pat
             with atomic_output(target) as temporary, uninterrupted():
                 trace.rows(f"COPY {table} TO {quoted(temporary)} ({OPTIONS[kind]})")
         except UsageError as error:
-            for path in written:  # some of the tables are of no use
-                path.unlink(missing_ok=True)
             if _NO_ROOM not in error.what:
                 raise
             raise UsageError(f"{target}: {_NO_ROOM}", "free some space there, or write elsewhere") from error

@@ -13,6 +13,8 @@ from tests.support.traces import write_trace
 
 pytestmark = pytest.mark.system
 
+THREAD = (0, "p0", "0", 1, 1, "", 0, -1)
+
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
@@ -28,13 +30,36 @@ def small(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", folder], check=True)
 
 
+@pytest.mark.parametrize(
+    ("kind", "room"), [("parquet", 8), ("csv", 8), ("perfetto", 0), ("speedscope", 0), ("pprof", 0)]
+)
+def test_a_failed_export_leaves_nothing(small: Path, tmp_path: Path, kind: str, room: int) -> None:
+    """Neither the folders that were made for it, nor a part of the files; what was there stays."""
+    trace, there = write_trace(tmp_path / "t.db", {"time_ns": np.arange(50)}, [THREAD]), small / "there"
+    there.mkdir()
+    (small / "full").write_bytes(bytes((256 - room) << 10))
+    for folder in (small / "one" / "two", there):
+        error = one_line_error(run("nprof", "export", trace, "--to", folder, "--format", kind), "nprof", 2)
+        assert f"{folder}/" in error and "No space left on device" in error
+    assert {path.name for path in small.rglob("*")} == {"there", "full"}
+
+
+@pytest.mark.parametrize(("kind", "room"), [("csv", 4), ("parquet", 4), ("graphml", 0), ("perfetto", 0)])
+def test_a_failed_analysis_leaves_nothing(small: Path, tmp_path: Path, kind: str, room: int) -> None:
+    trace = write_trace(tmp_path / "t.db", {"time_ns": np.arange(5000) * 1000}, [THREAD])
+    (small / "full").write_bytes(bytes((256 - room) << 10))
+    result = run("nmap", "analyze", trace, "--to", small / "out", "--format", kind)
+    assert "No space left on device" in one_line_error(result, "nmap", 2)
+    assert [path.name for path in small.rglob("*")] == ["full"]
+
+
 def test_an_export_says_where_there_is_no_room(small: Path, tmp_path: Path) -> None:
     random, count = np.random.default_rng(1), 200_000
     samples = {"time_ns": np.arange(count), "addr": random.integers(0, 1 << 40, count)}
-    trace = write_trace(tmp_path / "t.db", samples, [(0, "p0", "0", 1, 1, "", 0, count)])
+    trace = write_trace(tmp_path / "t.db", samples, [THREAD])
     error = one_line_error(run("nprof", "export", trace, "--to", small / "out"), "nprof", 2)
     assert f"{small}/out/samples.parquet: No space left on device — free some space" in error
-    assert list((small / "out").iterdir()) == []
+    assert list(small.iterdir()) == []
 
 
 def test_a_recording_says_that_its_own_disk_is_full(small: Path) -> None:
