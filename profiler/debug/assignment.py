@@ -135,12 +135,19 @@ def _by_register(unit: Unit, own: list[Entry], after: int) -> Entry | None:
 
 
 def _by_line(unit: Unit, own: list[Entry], path: str, line: int) -> Entry | None:
-    declared = [one for one in own if unit.declared(one) == (path, line) and _may_hold(unit, one)]
+    text = source_line(path, line, unit.file.changed_ns)
+    words = _WORD.findall(text)
+    declared = [
+        one
+        for one in own
+        if unit.declared(one) == (path, line)
+        and _may_hold(unit, one)
+        and (not text or unit.name_of(one) in words)  # else the compiler made it, as for a loop
+    ]
     if len({unit.name_of(one) for one in declared}) == 1:
         return declared[0]
-    text = source_line(path, line, unit.file.changed_ns)
     targets = [match[1] for match in _TARGET.finditer(text)]
-    named = dict.fromkeys(targets or _WORD.findall(text))
+    named = dict.fromkeys(targets or words)
     found = {name: entry for entry in _candidates(unit, own) if (name := unit.name_of(entry)) in named}
     return next(iter(found.values())) if len(found) == 1 else None
 

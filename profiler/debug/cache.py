@@ -15,7 +15,7 @@ from .dwarf.sections import Sections
 from .types import Field
 
 FOLDER = "names"
-_VERSION = b"numaplan names 3\n"
+_VERSION = b"numaplan names 4\n"
 _CHECK = 4  # bytes
 _MOST_BYTES = 256 << 20
 

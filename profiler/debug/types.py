@@ -168,9 +168,17 @@ def _counts(unit: Unit, entry: Entry) -> list[int]:
     for child in entry.children:
         if child.tag == forms.SUBRANGE_TYPE:
             first = child.number(forms.LOWER_BOUND, unit.first_index)
-            count = child.number(forms.COUNT) or child.number(forms.UPPER_BOUND, first - 1) - first + 1
+            count = (
+                _constant(child, forms.COUNT) or _constant(child, forms.UPPER_BOUND, first - 1) - first + 1
+            )
             found.append(count if 0 < count < 1 << 48 else 0)
     return found or [0]
+
+
+def _constant(entry: Entry, attribute: int, otherwise: int = 0) -> int:
+    """A number; otherwise: where there is none, or a variable has it."""
+    is_variable = isinstance(entry.values.get(attribute), forms.Reference)
+    return otherwise if is_variable else entry.number(attribute, otherwise)
 
 
 def _short(name: str) -> str:

@@ -78,6 +78,10 @@ class Index(int):
     """An index into the unit's table of addresses, strings, or lists."""
 
 
+class Reference(int):
+    """Where another entry of the unit is."""
+
+
 def uleb(data: bytes, at: int) -> tuple[int, int]:
     """An unsigned LEB128, of at most 64 bits, and where it ends."""
     value = shift = 0
@@ -172,9 +176,9 @@ def _block(size: int) -> Reader:
 
 
 def _in_unit(inner: Reader) -> Reader:
-    def read(data: bytes, at: int, unit: Any) -> tuple[int, int]:
+    def read(data: bytes, at: int, unit: Any) -> tuple[Reference, int]:
         value, at = inner(data, at, unit)
-        return unit.offset + value, at
+        return Reference(unit.offset + value), at
 
     return read
 

@@ -3,6 +3,13 @@ module state
   implicit none
   real(kind=8), allocatable :: field(:, :)
   real(kind=8) :: fixed(200, 100) ! region: fixed real(kind=8)[200][100]
+contains
+  subroutine automatic(count)
+    integer, intent(in) :: count
+    real(kind=8) :: scratch(count) ! region: scratch real(kind=8)[]
+    scratch = count
+    if (sum(scratch) < 0) print *, scratch(2)
+  end subroutine automatic
 end module state
 
 program arrays
@@ -19,5 +26,6 @@ program arrays
   field = 2
   pointed = 3
   fixed(:, 3) = local(n)
+  call automatic(n)
   if (local(7) + field(3, 2) + pointed(5) + fixed(n / 400, 3) < 0) print *, local(3)
 end program arrays

@@ -33,6 +33,8 @@ int main(int argc, char **argv) {
     struct cell *list = aligned_alloc(64, N * sizeof *list); /* region: list cell[] */
     char *mapped =
         mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* region: mapped char[] */
+    double (*matrix)[200 * argc] = malloc(100 * sizeof *matrix); /* region: matrix double[][] */
+    KEEP(matrix);
     KEEP(grid);
     KEEP(list);
     KEEP(mapped);

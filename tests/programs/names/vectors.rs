@@ -21,12 +21,14 @@ fn main() {
     let zeros = vec![0u64; n]; // region: zeros Vec<u64>
     let cells = vec![Cell { hits: 1, value: 2.0 }; n]; // region: cells Vec<vectors::Cell>
     let boxed: Box<[u32]> = vec![7u32; n].into_boxed_slice(); // region: boxed Box<[u32]>
+    let mut pushed: Vec<u64> = Vec::new();
+    for i in 0..n as u64 { pushed.push(i); } // region: pushed Vec<u64>
     let inner = filled(n);
     unsafe {
         let table = std::ptr::addr_of_mut!(TABLE);
         (*table)[n % 16384] += 1;
         black_box(table);
     }
-    black_box((&grid, &zeros, &boxed, &inner));
+    black_box((&pushed, &grid, &zeros, &boxed, &inner));
     black_box(cells[3].hits as f32 + cells[4].value);
 }
