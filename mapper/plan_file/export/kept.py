@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from ..plan import Plan
 from ..touched import STAYS, Touched, Whereabouts, local_share
-from .placement import all_cpus, every_cpu, nodes_of, processes
+from .placement import all_cpus, every_cpu, memory_nodes, nodes_of, processes
 
 FIRST_TOUCH = "memory where it is touched first"
 
@@ -69,13 +69,18 @@ def remarks(lines: Iterable[str], mark: str = "#") -> str:
 
 
 def lost(plan: Plan, *, threads: bool = True) -> str:
-    """What only nlaunch does; threads: whether their own cpus are lost, too."""
-    regions = len(plan.memory)
+    """What only nlaunch does; threads: whether their own cpus are lost, too.
+
+    Where all is on one node, so is memory where it is touched first, in any order of the threads.
+    """
+    nodes = memory_nodes(plan)
+    regions = len(plan.memory) if len(nodes) > 1 else 0
+    unbound = threads and len({thread.cpus for thread in plan.threads}) > 1
     what = [
-        *(["which thread is on which node"] if threads else []),
+        *(["which thread is on which node" if len(nodes) > 1 else "which thread is on which cpu"] * unbound),
         *([f"the nodes of {regions} region{'s' * (regions != 1)} of memory"] if regions else []),
     ]
-    return f"lost: {' and '.join(what) or 'nothing'} (nlaunch keeps all of it)"
+    return f"lost: {' and '.join(what)} (nlaunch keeps all of it)" if what else "lost: nothing"
 
 
 def _sentence(plan: Plan, threads: str, memory: Sequence[int], on: Callable[[Touched], Whereabouts]) -> str:

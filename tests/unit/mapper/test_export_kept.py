@@ -100,6 +100,20 @@ def test_every_form_says_what_it_keeps_and_loses(form: str) -> None:
     assert "not known" in kept(old)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_on_one_node_nothing_of_nodes_is_lost(form: str) -> None:
+    base = plan()
+    (region,) = base.memory
+    home = msgspec.structs.replace(region, runs=(Run(offset=0, bytes=1 << 20, node=0),))
+    whole = [msgspec.structs.replace(one, node=0, cpus=(0, 1, 2, 3)) for one in base.threads]
+    bound = [msgspec.structs.replace(one, node=0, cpus=(at,)) for at, one in enumerate(base.threads)]
+    for threads, what in (whole, "nothing"), (bound, "which thread is on which cpu"):
+        there = msgspec.structs.replace(base, threads=tuple(threads), memory=(home,))
+        text = export_plan(there, form)
+        said = text.split("lost: ")[1]
+        assert said.startswith("nothing" if "every thread" in kept(text) else what), form
+
+
 def test_more_that_is_local_than_by_the_plan_is_no_part_of_it() -> None:
     base = plan()
     low = msgspec.structs.replace(base, predicted=msgspec.structs.replace(base.predicted, local_share=0.5))
