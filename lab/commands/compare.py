@@ -1,6 +1,7 @@
 """`nlab compare`: run a program under several configurations and show their costs side by side."""
 
 import sys
+from dataclasses import replace
 from typing import Annotated
 
 from numaplan.common import Option, check_output, write_document
@@ -24,6 +25,9 @@ class CompareCommand(GuestCommand, frozen=True):
 
     configs: Annotated[str, Option(help="Configurations, separated by commas.", metavar="NAMES")] = ""
     repeat: Annotated[int, Option(help="Runs of each configuration.", metavar="RUNS", least=1, most=100)] = 3
+    exit_code: Annotated[
+        int, Option(help="The program's exit code when all is well.", metavar="CODE", least=0, most=255)
+    ] = 0
     gate: Annotated[list[str], Option(help="Exit 1 unless this holds.", metavar="EXPR")] = []
     junit: Annotated[str, Option(help="Write the verdict for CI.", metavar="OUT.XML")] = ""
     html: Annotated[str, Option(help="Write a page with the table and maps.", metavar="OUT.HTML")] = ""
@@ -35,7 +39,8 @@ class CompareCommand(GuestCommand, frozen=True):
 
         for path in filter(None, (self.junit, self.html)):
             check_output(path)
-        result, verdicts = comparing.compare(self.request(), self.configs, self.repeat, self.gate, say)
+        request = replace(self.request(), well=self.exit_code)
+        result, verdicts = comparing.compare(request, self.configs, self.repeat, self.gate, say)
         if self.as_json:
             print_result(result)
         else:

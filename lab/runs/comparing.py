@@ -71,7 +71,7 @@ def raise_for(result: LabCompare, verdicts: Sequence[Verdict]) -> None:
     """Raise NotSoError for the first run that failed, else for the first gate that does not hold."""
     for name, config in result.configs.items():
         if config.failed:
-            raise NotSoError(f"{name}: {config.problem()}", "see --timeout, and the program's own messages")
+            raise NotSoError(f"{name}: {config.problem()}", "see its own messages, --timeout, --exit-code")
     for verdict in verdicts:
         if not verdict.ok:
             raise NotSoError(f"gate {verdict}", "see the table")

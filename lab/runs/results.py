@@ -166,8 +166,12 @@ def lab_run(
     timed_out: bool,
     seconds: float,
     cached: bool = False,
+    well: int = 0,
 ) -> LabRun:
-    """A run's counts with their costs on `machine` (dense: cpus and nodes from 0 up); cached: with caches."""
+    """A run's counts with their costs on `machine` (dense: cpus and nodes from 0 up); cached: with caches.
+
+    well: the exit code of a run that did not fail.
+    """
     accesses = counts.accesses
     owner = np.array([machine.index_of_node(machine.node_of_cpu[cpu]) for cpu in machine.cpus])
     local = _local(accesses, owner)
@@ -196,7 +200,7 @@ def lab_run(
         hint_faults=kernel.get("numa_hint_faults", 0),
         kernel=dict(kernel),
         exit_code=exit_code,
-        failed=bool(exit_code),
+        failed=timed_out or exit_code != well,
         timed_out=timed_out,
         seconds=seconds,
     )

@@ -43,8 +43,8 @@ class Request:
     """What to run where.
 
     machine: what `Machine.load` takes; scale: "KxC" or nothing; cpus_per_node: 0 for all; memory: of the
-    whole guest, as "2G" or "1500M", nothing for the usual; timeout: seconds a run, 0 for no limit; patience:
-    with a guest that hangs.
+    whole guest, as "2G" or "1500M", nothing for the usual; timeout: seconds a run, 0 for no limit; well: the
+    exit code of a run that did not fail; patience: with a guest that hangs.
     """
 
     argv: Sequence[str]
@@ -57,6 +57,7 @@ class Request:
     online: str = ""
     by_thread: bool = False
     cache: bool = False
+    well: int = 0
     patience: Patience = field(default_factory=Patience)
 
 
@@ -183,6 +184,7 @@ class Session:
             timed_out=outcome.late,
             seconds=outcome.seconds,
             cached=self.request.cache,
+            well=self.request.well,
         )
         if self.request.by_thread:
             run.threads = threads

@@ -20,7 +20,7 @@ MACHINE = Machine.load("2x1")
 ARGV = ["./app"]
 
 
-def run(local: int, exit_code: int = 0, said: str = "", *, late: bool = False) -> LabRun:
+def run(local: int, exit_code: int = 0, said: str = "", *, late: bool = False, well: int = 0) -> LabRun:
     """A run with so many of 100 accesses local."""
     counted = np.zeros((2, 7), dtype=np.int64)
     counted[0, :2] = local, 100 - local
@@ -33,6 +33,7 @@ def run(local: int, exit_code: int = 0, said: str = "", *, late: bool = False) -
         exit_code=exit_code,
         timed_out=late,
         seconds=3.0,
+        well=well,
     )
     done.said = said
     return done
@@ -75,6 +76,14 @@ def test_json_says_failed_and_keeps_exit_codes() -> None:
     config = msgspec.to_builtins(compared(default=[run(90), run(10, 37)]))["configs"]["default"]
     assert config["failed"] == 1
     assert [(one["failed"], one["exit_code"]) for one in config["runs"]] == [(False, 0), (True, 37)]
+
+
+def test_a_program_may_tell_its_answer_by_its_exit_code() -> None:
+    runs = [run(90, 20, well=20), run(10, well=20), run(10, 20, late=True, well=20)]
+    config = compared(default=runs).configs["default"]
+    assert [one.failed for one in config.runs] == [False, True, True]
+    assert config.local_share.median == pytest.approx(0.9)
+    assert config.problem() == "the program exited with 0"
 
 
 @pytest.mark.parametrize(
