@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from numaplan.lab.guest.control import GuestHungError
+from numaplan.lab.guest.control import QemuFaultError
 from numaplan.lab.runs.results import LabRun, summarize
 from numaplan.lab.runs.session import Request, Session, open_session
 from numaplan.launcher.online.actuator import Budget
@@ -167,7 +167,7 @@ def _good(session: Session, config: str, journal: Path) -> LabRun:
     """One run, in another guest where one hangs."""
     try:
         done = session.run(config, stderr=2)
-    except GuestHungError:
+    except QemuFaultError:
         session.reboot()
         journal.unlink(missing_ok=True)
         done = session.run(config, stderr=2)

@@ -14,7 +14,7 @@ from numaplan.machine import Host
 from numaplan.mapper import JobPlan
 
 from ..guest.booting import AGAIN, BOOTS
-from ..guest.control import GuestError, GuestHungError
+from ..guest.control import GuestError, QemuFaultError
 from ..guest.guest import Guest, Outcome
 from ..guest.health import Patience
 from ..guest.job import Job
@@ -183,7 +183,7 @@ def open_cluster(request: ClusterRequest, say: Callable[[str], None]) -> Iterato
 def _boot(
     stack: ExitStack, request: ClusterRequest, folder: Path, say: Callable[[str], None]
 ) -> ClusterSession:
-    """A booted cluster; another in place of one of which a guest hangs."""
+    """A booted cluster; another in place of one of which a guest fails by a fault of QEMU's."""
     for left in reversed(range(BOOTS)):
         own = Path(tempfile.mkdtemp(prefix="cluster-", dir=folder))
         if not os.getuid():  # users that the program becomes find our parts and write logs
@@ -191,7 +191,7 @@ def _boot(
             own.chmod(0o711)
         try:
             return stack.enter_context(ClusterSession(request, own, say).booted())
-        except GuestHungError:
+        except QemuFaultError:
             if not left:
                 raise
             say(AGAIN)

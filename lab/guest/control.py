@@ -1,6 +1,7 @@
 """The conversation with a guest's agent: frames of keys and values, waited for as long as the guest lives."""
 
 import math
+import signal
 import socket
 import struct
 import subprocess
@@ -15,14 +16,15 @@ from numaplan.common import NotSoError
 from .health import Heartbeat
 
 FRAME_LIMIT = 1 << 20
+_FAULTS = (-signal.SIGABRT, -signal.SIGSEGV)  # how QEMU ends by a fault of its own
 
 
 class GuestError(NotSoError):
     """The guest itself failed (not the program in it)."""
 
 
-class GuestHungError(GuestError):
-    """It will not answer any more: another one may."""
+class QemuFaultError(GuestError):
+    """It hangs or has ended by a fault of QEMU's: another one may not."""
 
 
 class Control:
@@ -44,7 +46,7 @@ class Control:
             self._fail()
 
     def receive(self, limit: float | None, meanwhile: Callable[[], None] | None = None) -> dict[str, str]:
-        """The next frame, as keys and values; raises GuestHungError when none comes for `limit` seconds.
+        """The next frame, as keys and values; raises QemuFaultError when none comes for `limit` seconds.
 
         meanwhile: called whenever the guest is asked whether it lives.
         """
@@ -56,13 +58,13 @@ class Control:
                 raise GuestError(f"a frame of {length} bytes from the guest", "report it")
             fields = self._receive_exactly(length, end).decode().split("\0")
         except TimeoutError:
-            raise GuestHungError(
+            raise QemuFaultError(
                 f"the guest did not answer within {limit:.0f} s", self._last_message()
             ) from None
         return dict(zip(fields[0:-1:2], fields[1:-1:2], strict=True))
 
     def check(self) -> None:
-        """Raise GuestError when the guest has stopped, GuestHungError when it hangs."""
+        """Raise GuestError when the guest has stopped, QemuFaultError when it hangs or QEMU crashed."""
         if self._process.poll() is not None:
             self._fail()
         self._check_health(math.inf)
@@ -89,13 +91,15 @@ class Control:
 
     def _check_health(self, end: float) -> None:
         if self._heartbeat.has_stopped():
-            raise GuestHungError("the virtual machine hangs because of a bug in QEMU", "run it again")
+            raise QemuFaultError("the virtual machine hangs because of a bug in QEMU", "run it again")
         if time.monotonic() >= end:
             raise TimeoutError
 
     def _fail(self) -> NoReturn:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(2.0)
+        if self._process.returncode in _FAULTS:
+            raise QemuFaultError("the virtual machine ended by a bug in QEMU", self._last_message())
         raise GuestError("the guest stopped", self._last_message())
 
     def _last_message(self) -> str:

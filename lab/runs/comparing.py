@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from numaplan.common import NotSoError, UsageError
 
-from ..guest.control import GuestHungError
+from ..guest.control import QemuFaultError
 from .configs import parse_configs
 from .gate import Verdict, check_gate, gate_names
 from .results import LabCompare, LabRun, summarize
@@ -50,7 +50,7 @@ def compare(
 def _run(session: Session, name: str, errors: BinaryIO) -> LabRun:
     try:
         run = _run_once(session, name, errors)
-    except GuestHungError:  # every program here runs several times anyway
+    except QemuFaultError:  # every program here runs several times anyway
         session.reboot()
         run = _run_once(session, name, errors)
     if run.failed:

@@ -99,7 +99,7 @@ class Session:
         self._guests.__exit__(kind, error, trace)
 
     def reboot(self) -> None:
-        """Another guest in place of one that hangs."""
+        """Another guest in place of one that failed by a fault of QEMU's."""
         self._say(AGAIN)
         self._guests.close()
         self.guest = self._boot()

@@ -98,19 +98,24 @@ def test_one_that_sleeps_lives_until_no_task_takes_its_turn(
         assert patience.check_seconds == 0.2
 
 
-@pytest.mark.parametrize("stop_at", [0, 1], ids=["boot", "run"])
+@pytest.mark.parametrize(
+    ("stop_at", "number"),
+    [(0, signal.SIGSTOP), (1, signal.SIGSTOP), (1, signal.SIGABRT)],
+    ids=["hangs at its boot", "hangs at a run", "crashes at a run"],
+)
 def test_another_is_booted(
     lab: Path,  # noqa: ARG001
     started: "list[subprocess.Popen[bytes]]",
     monkeypatch: pytest.MonkeyPatch,
     stop_at: int,
+    number: signal.Signals,
 ) -> None:
-    """One is stopped as it boots or as it is to run; what was to be compared is run in the next."""
+    """One hangs as it boots, or fails as it is to run; what was to be compared is run in the next."""
     said: list[str] = []
     patience = Patience()
 
     def hang() -> None:
-        started[0].send_signal(signal.SIGSTOP)
+        started[0].send_signal(number)
         patience.check_seconds = 0.2
 
     start = module.spawn
@@ -134,4 +139,4 @@ def test_another_is_booted(
     raise_for(result, verdicts)
     assert [run.exit_code for run in result.configs["default"].runs] == [0]
     assert sum(text.endswith("booting another") for text in said) == 1
-    assert started[0].wait() == -signal.SIGKILL
+    assert started[0].wait() == -(signal.SIGKILL if number == signal.SIGSTOP else number)

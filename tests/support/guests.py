@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from numaplan.lab.guest.control import GuestHungError
+from numaplan.lab.guest.control import QemuFaultError
 from numaplan.lab.guest.guest import Guest
 from numaplan.lab.guest.job import Job
 from numaplan.lab.runs.session import Request, Session
@@ -44,7 +44,7 @@ class SharedGuest:
             try:
                 session.guest = self._booted.guest
                 result = session.run(config, stdout=stdout, stderr=stderr)
-            except GuestHungError:  # a fault of QEMU, as for `nlab compare`
+            except QemuFaultError:  # a fault of QEMU, as for `nlab compare`
                 self._booted.reboot()
                 session.guest = self._booted.guest
                 result = session.run(config, stdout=stdout, stderr=stderr)
