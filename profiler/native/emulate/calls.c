@@ -28,6 +28,8 @@ static void begin_call(struct em_thread *t, enum em_syscall_kind kind, uint64_t 
     case CALL_EXIT: em_thread_end(t); break;
     case CALL_EXIT_ALL: em_thread_last_access(t); break;
     case CALL_CLONE3:
+    case CALL_OPEN:
+    case CALL_OPENAT:
     case CALL_OTHER: em_turn_release(t, true); break;
     }
 }

@@ -2,7 +2,8 @@
  *
  * The kernel answers for the host's cpus, and what it has written is written over when the call returns. Where the
  * program sets an affinity the kernel is given the host's cpus instead, for it knows no others: QEMU's threads stay
- * free, and what was asked for is kept here for who asks again. Memory is read and written by /proc/self/mem, so that
+ * free, and what was asked for is kept here for who asks again. A program that looks at the host's nodes or cores in
+ * sysfs (hwloc, so mpirun) and then sets all cpus of the host means all that there are. Memory is read and written by /proc/self/mem, so that
  * an address that is none, or one that cannot be written, is left to the kernel to complain about.
  */
 #include "emulate.h"
@@ -15,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BYTES = MAX_SHOWN_CPU / 8, KEPT = 1024 };
+enum { BYTES = MAX_SHOWN_CPU / 8, KEPT = 1024, PATH = 64 };
 
 struct mask {
     uint8_t bytes[BYTES];
@@ -37,6 +38,7 @@ struct call { /* under way */
 
 static struct mask shown, host;
 static uint32_t count; /* of cpus shown, 0: nothing is done here */
+static bool knows_host; /* as this program has looked */
 static bool base_known;
 static uint64_t base; /* the host's address of the program's 0 */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -73,6 +75,15 @@ static bool transfer(bool store, uint64_t address, void *bytes, size_t size) {
     ssize_t done = file < 0 ? -1 : store ? pwrite(file, bytes, size, at) : pread(file, bytes, size, at);
     if (file >= 0) close(file);
     return done == (ssize_t)size;
+}
+
+static void look_at_path(uint64_t address) {
+    char path[PATH + 1] = "";
+    int file = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return;
+    if (pread(file, path, PATH, (off_t)(address + base)) > 0)
+        knows_host = strstr(path, "devices/system/cpu/cpu") || strstr(path, "devices/system/node/node");
+    close(file);
 }
 
 /* ---- what the program set; with the lock ---- */
@@ -169,6 +180,7 @@ void em_cpus_asked(int64_t number, uint64_t a1, uint64_t a2, uint64_t a3) {
     if (!count || !__atomic_load_n(&base_known, __ATOMIC_ACQUIRE)) return;
     if (number == CPUS_CALL) transfer(true, a1, &count, sizeof count);
     enum em_syscall_kind kind = em_guest_syscall(number);
+    if (!knows_host && (kind == CALL_OPEN || kind == CALL_OPENAT)) look_at_path(kind == CALL_OPEN ? a1 : a2);
     if (kind != CALL_AFFINITY && kind != CALL_SET_AFFINITY && kind != CALL_CLONE && kind != CALL_CLONE3 &&
         kind != CALL_FORK && kind != CALL_EXEC)
         return;
@@ -184,11 +196,14 @@ void em_cpus_asked(int64_t number, uint64_t a1, uint64_t a2, uint64_t a3) {
 }
 
 static void answer_set(int64_t result) {
-    struct mask mask = {{0}};
+    struct mask mask = shown;
     if (!call.bytes) return;
     transfer(true, call.address, call.given.bytes, call.bytes);
     if (result != 0) return;
-    for (size_t i = 0; i < call.bytes; i++) mask.bytes[i] = call.given.bytes[i] & shown.bytes[i];
+    if (!knows_host || memcmp(call.given.bytes, host.bytes, call.bytes) != 0) {
+        memset(&mask, 0, sizeof mask);
+        for (size_t i = 0; i < call.bytes; i++) mask.bytes[i] = call.given.bytes[i] & shown.bytes[i];
+    }
     pthread_mutex_lock(&lock);
     keep(call.tid, &mask);
     pthread_mutex_unlock(&lock);

@@ -198,6 +198,8 @@ enum em_syscall_kind {
     CALL_CLONE3,
     CALL_FORK,
     CALL_EXEC,
+    CALL_OPEN,
+    CALL_OPENAT,
     CALL_UNMAP,
     CALL_CLOCK,
     CALL_FUTEX,

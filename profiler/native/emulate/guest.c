@@ -23,6 +23,8 @@ static const struct numbers numbers[] = {
     {CALL_FORK, 58, 190, -1},
     {CALL_EXEC, 59, 11, 221},
     {CALL_EXEC, 322, 358, 281},
+    {CALL_OPEN, 2, 5, -1},
+    {CALL_OPENAT, 257, 295, 56},
     {CALL_UNMAP, 11, 91, 215},
     {CALL_CLOCK, 228, -1, 113},
     {CALL_FUTEX, 202, 240, 98},

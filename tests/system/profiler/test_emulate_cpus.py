@@ -53,6 +53,23 @@ def test_what_starts_it_can_leave_it_fewer(program: Path, tmp_path: Path) -> Non
     assert {"openmp 6", "online 16 16", "threads 6"} <= set(seen)
 
 
+def test_all_cpus_of_the_host_are_all_for_who_has_looked_there(tmp_path: Path) -> None:
+    """As mpirun does for its ranks: hwloc tells it of the host, not of the machine that is named."""
+    program = compiled(PROGRAMS / "host_cpus.c", flags=("-D_GNU_SOURCE",), compiler="gcc")
+    every = sorted(os.sched_getaffinity(0))
+    looked = Path("/sys/devices/system/cpu/cpu0/topology/core_id")
+    if not looked.exists() or len(every) > 16 or every == [0]:
+        pytest.skip("needs a host of 2 to 16 cpus that tells of them in sysfs")
+    asked = {
+        "all": ([looked, *every], 16),
+        "one": ([looked, every[0]], 1),
+        "not looked": (["/proc/stat", *every], len([cpu for cpu in every if cpu < 16])),
+    }
+    for name, (words, count) in asked.items():
+        seen = said(tmp_path, "--machine", "4x4", "--", program, *words)
+        assert seen == [f"has {count}", str(count)], name
+
+
 def test_it_can_be_switched_off(program: Path, tmp_path: Path) -> None:
     seen = said(tmp_path, "--machine", "4x4", "--set", "show_cpus=no", "--", program)
     assert f"openmp {len(os.sched_getaffinity(0))}" in seen
