@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from numaplan.lab.runs.session import Request, open_session
+from numaplan.machine import ACCESS_NS
 from numaplan.profiler import Trace
 from tests.support.commands import needs, succeed
 from tests.support.guests import SharedGuest, guest_program, silent
@@ -90,6 +91,13 @@ def test_threads_that_share_a_cpu_wait_for_each_other(small_caches: SharedGuest)
     crowded = small_caches.run("taskset", "-c", 0, *stencil, cache=True)
     assert crowded["busiest_cpu"] > 3.5
     assert crowded["costs"]["cpu_ns"] > 5 * alone["costs"]["cpu_ns"]
+
+
+def test_threads_that_poll_lose_nothing_while_they_wait_for_a_cpu(small_caches: SharedGuest) -> None:
+    polls = (guest_program("waits"), 0, 200_000, 10)
+    both = '"$0" "$@" & "$0" "$@"; wait'
+    beside = small_caches.run("taskset", "-c", 0, "sh", "-c", both, *polls, cache=True)
+    assert beside["polls"] > 400_000 and beside["costs"]["cpu_ns"] < 0.3 * beside["polls"] * ACCESS_NS
 
 
 def emulated(machine: Path, folder: Path, *words: object) -> list[dict[str, float]]:

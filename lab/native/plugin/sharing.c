@@ -5,41 +5,52 @@
 #define STRETCH_NS UINT64_C(100000000) /* many time slices of the guest's scheduler, also on a crowded host */
 #define TASKS_MAX 16u                  /* with accesses in one stretch; further ones are taken for the last */
 
+struct made { /* accesses, and those of them that did not only wait (polls.h) */
+    uint64_t all, work;
+};
+
 static struct stretch {
     _Alignas(64) uint64_t start_ns, busy_ns;
-    uint64_t segment_ns, segment_made; /* when the running task came, and what it had made by then */
+    uint64_t segment_ns; /* when the running task came, and what it had made by then */
+    struct made segment;
     struct {
         struct lab_row *row;
-        uint64_t made;
+        struct made made;
     } tasks[TASKS_MAX];
     unsigned used;
 } stretches[VCPUS_MAX];
 
-static uint64_t made_by(const struct lab_row *row) {
-    uint64_t made = 0;
-    for (unsigned node = 0; node <= NODES_MAX; node++) made += row->accesses[node];
-    return made;
+static struct made made_by(const struct lab_row *row) {
+    uint64_t all = 0, polls = 0;
+    for (unsigned node = 0; node <= NODES_MAX; node++) all += row->accesses[node], polls += row->polls[node];
+    return (struct made){all, polls < all ? all - polls : 0};
 }
 
-static void count(struct stretch *stretch, struct lab_row *row, uint64_t made) {
+static struct made since(struct made before, struct made now) {
+    if (now.all < before.all) return now; /* the counts were cleared meanwhile */
+    return (struct made){now.all - before.all, now.work > before.work ? now.work - before.work : 0};
+}
+
+static void count(struct stretch *stretch, struct lab_row *row, struct made made) {
     unsigned at = 0;
     while (at < stretch->used && stretch->tasks[at].row != row) at++;
     if (at == TASKS_MAX) at--;
     if (at == stretch->used) {
         stretch->used++;
         stretch->tasks[at].row = row;
-        stretch->tasks[at].made = 0;
+        stretch->tasks[at].made = (struct made){0, 0};
     }
-    stretch->tasks[at].made += made;
+    stretch->tasks[at].made.all += made.all;
+    stretch->tasks[at].made.work += made.work;
 }
 
 static void book(struct stretch *stretch, uint64_t now) {
     uint64_t length = now > stretch->start_ns ? now - stretch->start_ns : 1;
     double busy = stretch->busy_ns < length ? (double)stretch->busy_ns / (double)length : 1.0;
     for (unsigned i = 0; i < stretch->used; i++) {
-        uint64_t waited = 0, own = stretch->tasks[i].made;
+        uint64_t waited = 0, own = stretch->tasks[i].made.work;
         for (unsigned j = 0; j < stretch->used; j++)
-            if (j != i) waited += stretch->tasks[j].made < own ? stretch->tasks[j].made : own;
+            if (j != i) waited += stretch->tasks[j].made.all < own ? stretch->tasks[j].made.all : own;
         stretch->tasks[i].row->lines->waited += (uint64_t)(busy * (double)waited);
     }
     stretch->start_ns = now;
@@ -50,9 +61,9 @@ static void book(struct stretch *stretch, uint64_t now) {
 void lab_sharing_leave(unsigned vcpu) {
     struct stretch *stretch = &stretches[vcpu];
     struct lab_row *row = lab_rows_current[vcpu];
-    uint64_t now = lab_now_ns(), made = made_by(row);
-    made -= made < stretch->segment_made ? 0 : stretch->segment_made; /* it may have been cleared meanwhile */
-    if (made) {
+    struct made made = since(stretch->segment, made_by(row));
+    uint64_t now = lab_now_ns();
+    if (made.all) {
         stretch->busy_ns += now - stretch->segment_ns;
         count(stretch, row, made);
     }
@@ -60,7 +71,7 @@ void lab_sharing_leave(unsigned vcpu) {
     stretch->segment_ns = now;
 }
 
-void lab_sharing_enter(unsigned vcpu) { stretches[vcpu].segment_made = made_by(lab_rows_current[vcpu]); }
+void lab_sharing_enter(unsigned vcpu) { stretches[vcpu].segment = made_by(lab_rows_current[vcpu]); }
 
 void lab_sharing_reset(void) {
     uint64_t now = lab_now_ns();

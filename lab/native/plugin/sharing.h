@@ -3,7 +3,8 @@
  *
  * Whether a task could have run while another did is the kernel's knowledge. Seen from here: in a stretch of time
  * in which several tasks made accesses on a cpu, each waits for the others as long as they run, but no longer than it
- * runs itself (turns are fair), and only as far as the cpu was busy.
+ * runs itself (turns are fair), and only as far as the cpu was busy. One that only looks whether it may go on (polls.h)
+ * loses nothing meanwhile; who works beside it does.
  */
 #ifndef NUMAPLAN_LAB_SHARING_H
 #define NUMAPLAN_LAB_SHARING_H
