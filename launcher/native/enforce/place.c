@@ -74,10 +74,6 @@ static int place(const struct pt_table *table, const struct pt_region *region, u
     return place_runs(table, region, address, bytes, how);
 }
 
-void nf_place_stack(uintptr_t address, size_t bytes, int node) {
-    nf_set_node(page_of(address), page_of(address + bytes), (uint32_t)node, NF_MOVE);
-}
-
 /* A block of the heap: other kinds lose their policy with their mapping. */
 void nf_unplace(uintptr_t address, size_t bytes) {
     nf_reset_policy(page_of(address + page_bytes() / 2), page_of(address + bytes + page_bytes() / 2));

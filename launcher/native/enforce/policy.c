@@ -171,19 +171,44 @@ int nf_interleave(uintptr_t start, uintptr_t end, const struct pt_run *runs, uin
     return place_by_share(start, end, runs, count, total, how);
 }
 
-/* ---- the main thread's stack ---- */
+/* ---- stacks ---- */
 
-/* What the kernel, the loader and we put there, before the thread was on its node; later pages come to be there. What ran
- * before in a forked child (we did) was deeper in the stack than this, where its program goes next. Above what pthreads
- * call the stack lie the texts of the command line and the environment, the program's own path last.
+/* What was put there before the thread was on its node; later pages come to be there. What ran before in a forked child
+ * (we did) was deeper in the stack than this, where its program goes next.
  */
-void nf_move_stack(uintptr_t top, int node) {
+static void move_top(uintptr_t top, int node) {
     void *pages[STACK_PAGES];
     int nodes[STACK_PAGES], status[STACK_PAGES];
     size_t page = page_bytes(), count = 0;
-    uintptr_t last = (uintptr_t)getauxval(AT_EXECFN);
-    if (last > top) top = last;
     uintptr_t at = ((uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)(page - 1)) - PAGES_BELOW * page;
     for (; at < top && count < STACK_PAGES; at += page) nodes[count] = node, pages[count++] = (void *)at;
     if (count) syscall(SYS_move_pages, 0, count, pages, nodes, status, MPOL_MF_MOVE);
+}
+
+/* Of the main thread. Above what pthreads call the stack lie the texts of the command line and the environment, the
+ * program's own path last.
+ */
+void nf_move_stack(uintptr_t top, int node) {
+    uintptr_t last = (uintptr_t)getauxval(AT_EXECFN);
+    move_top(last > top ? last : top, node);
+}
+
+static bool is_present(uintptr_t address) {
+    void *page = (void *)address;
+    int status = -1;
+    return !syscall(SYS_move_pages, 0, 1, &page, NULL, &status, 0) && status >= 0;
+}
+
+/* Of another thread, which runs on it. Its creator has put the thread's descriptor there, with which the kernel may have
+ * made all of a huge page. To move 2 MiB of which 4 KiB are used costs more than it gains: then only what is near.
+ */
+void nf_place_stack(uintptr_t address, size_t bytes, int node) {
+    size_t page = page_bytes();
+    uintptr_t start = address & ~(uintptr_t)(page - 1), end = (address + bytes) & ~(uintptr_t)(page - 1);
+    uintptr_t first = (uintptr_t)__builtin_frame_address(0) & ~(HUGE_PAGE - 1), last = first + HUGE_PAGE;
+    bool huge = first >= start && is_present(first);
+    nf_set_node(start, end, (uint32_t)node, huge ? 0 : NF_MOVE);
+    if (!huge) return;
+    nt_split_huge_pages(first + page, last < end ? last : end);
+    move_top(end, node);
 }
