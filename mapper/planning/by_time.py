@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from ..memory.pages import PagePlan
 from ..plan_file.parts import CurrentPlacement, Predicted
 from ..threads.cost import node_indices
+from ..threads.problem import Nodes
 from .by_threads import crowded
 from .candidates import Choice, choose
 from .larger import at_larger_inputs
@@ -30,12 +31,12 @@ def place_for_time(task: PlanTask) -> Placed:
         nodes=timed.ids[chosen.places].tolist(),
         cpus=chosen.cpus,
         pages=pages,
-        pools=timed.cpus.pool_numbers(),
+        pools=timed.cpus.pool_numbers(chosen.places),
         predicted=_predicted(task, timed, found),
         notes=(
             *crowded(timed.problem, task.usable),
             *_worth(timed, found),
-            *_pools(timed, task.workload.threads),
+            *_pools(timed, chosen.places, task.workload.threads),
             *page_notes(pages, task.machine, next_touch=task.options.next_touch),
         ),
         alone=found.reason,
@@ -77,10 +78,10 @@ def _predicted(task: PlanTask, timed: TimedTask, found: Choice) -> Predicted:
     )
 
 
-def _pools(timed: TimedTask, threads: Sequence[tuple[str, str]]) -> list[str]:
+def _pools(timed: TimedTask, places: Nodes, threads: Sequence[tuple[str, str]]) -> list[str]:
     """Which threads are exchangeable, but for those that are pinned or keep to their node."""
     several = len({process for process, _ in threads}) > 1
-    numbers, lines = timed.cpus.pool_numbers(), []
+    numbers, lines = timed.cpus.pool_numbers(places), []
     for number, pool in enumerate(timed.pools, 1):
         free = [t for t in pool.tolist() if numbers[t] == number]
         if len(free) < 2:
@@ -93,6 +94,8 @@ def _pools(timed: TimedTask, threads: Sequence[tuple[str, str]]) -> list[str]:
             f"{len(names)} threads are exchangeable, a pool ({shown}): none has a cpu of its own, and what is"
             f" predicted is the mean of what each may do{beside}"
         )
+    if crowd := numbers.count(len(timed.pools) + 1):
+        lines.append(f"{crowd} threads hardly do anything: they may run wherever no other thread is")
     return lines
 
 

@@ -23,7 +23,8 @@ Sets = list[tuple[int, ...]]
 class CpuSets:
     """machine: its nodes are the places; pools: of exchangeable threads; pinned: cpu by thread; tied: threads
     that keep to their place although they are of a pool; staying: of each pool, whether its threads should
-    stay on one of its places each; twins: idle threads may run wherever those that worked beside them may."""
+    stay on one of its places each; twins: idle threads may run wherever those that worked beside them may;
+    crowd: idle threads that may run wherever no other thread is."""
 
     def __init__(
         self,
@@ -34,12 +35,14 @@ class CpuSets:
         tied: Sequence[int] = (),
         staying: Sequence[bool] = (),
         twins: Sequence[Twins] = (),
+        crowd: Nodes | None = None,
     ) -> None:
         self._machine, self._use, self._pools, self._pinned = machine, use, pools, pinned
         self._seats: dict[bytes, Sets] = {}
         self._tied = list(tied)
         self._staying = staying or [False] * len(pools)
         self._twins = list(twins)
+        self._crowd: Nodes = np.empty(0, np.int64) if crowd is None else crowd
 
     def spread(self, places: Nodes, *, wider: bool = False) -> Nodes:
         """(N,) the same places, but on each of a pool's as many of its threads as the kernel will run there:
@@ -155,18 +158,31 @@ class CpuSets:
             roams = one.pool >= 0 and not staying[one.pool]
             for thread in one.idle.tolist():
                 answer[thread] = self._every(places[one.busy]) if roams else nodes[places[thread]].cpus
+        if len(free := self._left_to_crowd(places)):
+            for thread in self._crowd.tolist():
+                answer[thread] = self._every(free)
         for thread in self._pinned:
             answer[thread] = seats[thread]
         return answer
 
+    def _left_to_crowd(self, places: Nodes) -> Nodes:
+        """The places where nobody else is."""
+        if not len(self._crowd):
+            return self._crowd
+        return np.setdiff1d(np.arange(len(self._machine.nodes)), np.delete(places, self._crowd))
+
     def _every(self, places: Nodes) -> tuple[int, ...]:
         return tuple(cpu for place in np.unique(places).tolist() for cpu in self._machine.nodes[place].cpus)
 
-    def beside_twins(self, places: Nodes) -> Nodes:
-        """(N,) the same places, but idle threads are where those are that worked beside them, in turn."""
+    def with_idle(self, places: Nodes) -> Nodes:
+        """(N,) the same places, but idle threads are where those are that worked beside them, in turn; those
+        of a crowd where nobody else is."""
         answer = places.copy()
         for one in self._twins:
             answer[one.idle] = places[one.busy[np.arange(len(one.idle)) % len(one.busy)]]
+        if len(free := self._left_to_crowd(answer)):
+            away = self._crowd[~np.isin(answer[self._crowd], free)]
+            answer[away] = free[np.arange(len(away)) % len(free)]
         return answer
 
     def _as_pools(self, cpus: Sets) -> Sets:
@@ -178,13 +194,15 @@ class CpuSets:
                 answer[thread] = widest
         return answer
 
-    def pool_numbers(self) -> list[int]:
-        """(N,) number of each thread's pool, from 1 on; 0: it is of none."""
+    def pool_numbers(self, places: Nodes) -> list[int]:
+        """(N,) number of each thread's pool, from 1 on, a crowd's the last; 0: it is of none."""
         numbers = np.zeros(len(self._use.accesses), np.int64)
         for number, pool in enumerate(self._pools, 1):
             numbers[pool] = number
         for one in self._twins:
             numbers[one.idle] = one.pool + 1
+        if len(self._left_to_crowd(places)):
+            numbers[self._crowd] = len(self._pools) + 1
         numbers[[*self._pinned, *self._tied]] = 0
         answer: list[int] = numbers.tolist()
         return answer

@@ -29,7 +29,7 @@ from ..memory.run_table import Spread
 from ..threads.mapping import place_threads
 from ..threads.methods import find_method
 from ..threads.problem import Floats, Nodes, Problem, new_problem
-from ..workload.pools import LIGHT, exchanged_matrix, exchanged_vector, idle_twins, pools_of
+from ..workload.pools import LIGHT, exchanged_matrix, exchanged_vector, idle_crowd, idle_twins, pools_of
 from ..workload.siblings import siblings_of
 from ..workload.use import ThreadUse
 from .counted_pages import CountedPages, samples_that_count
@@ -88,7 +88,9 @@ class TimedTask:
             one._replace(idle=np.setdiff1d(one.idle, given))
             for one in idle_twins(workload.threads, self.pools, workload.names, use.accesses, use.lines)
         ]
-        self.cpus = CpuSets(places, self.use, self.pools, task.cpus, tied, staying, twins)
+        others = np.concatenate([given, *self.pools, *(one.idle for one in twins)]).astype(np.int64)
+        crowd = idle_crowd(use.accesses, use.lines, others, len(places.cpus))
+        self.cpus = CpuSets(places, self.use, self.pools, task.cpus, tied, staying, twins, crowd)
         self.seen_on = task.seen_on
         self.problem = self._problem(task.nodes, task.cpus)
         self._samples = samples_that_count(workload.pages), float(workload.comm.sum()) / 2
@@ -176,7 +178,7 @@ class TimedTask:
         self, name: str, places: Nodes, spread: Spread = "reads", left: Collection[int] = ()
     ) -> Placement:
         """With pages where most of what counts comes from, or spread; left: regions that are not placed."""
-        places = self.cpus.beside_twins(places)
+        places = self.cpus.with_idle(places)
         counts = self.pages.deciding_but(left) if left else self.pages.deciding
         next_touch = self.options.next_touch
         pages = place_pages(counts, self.ids[places], self.machine, next_touch=next_touch, spread=spread)
@@ -186,7 +188,7 @@ class TimedTask:
 
     def first_touched(self, name: str, places: Nodes) -> Placement:
         """With pages where the kernel puts them; under a plan it does not move them (AutoNUMA)."""
-        places = self.cpus.beside_twins(places)
+        places = self.cpus.with_idle(places)
         traffic = self.pages.first_touch_traffic(self.rows[places], len(self.machine.nodes))
         return self._costed(name, places, None, traffic)
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from numaplan.analyzer import PageCounts
 
@@ -80,8 +81,7 @@ def idle_twins(
     for number, (process, path) in enumerate(threads):
         groups[process, path.rpartition(".")[0], kind_of(names, number)].append(number)
     pool_of = {thread: number for number, pool in enumerate(pools) for thread in pool.tolist()}
-    taken, answer = lines.sum(axis=1), []
-    little = (accesses < LIGHT * accesses.mean()) & (taken <= LIGHT * taken.mean())
+    answer, little = [], _does_little(accesses, lines)
     for members in groups.values():
         own = np.array(members)
         free = np.array([thread not in pool_of for thread in members])
@@ -90,6 +90,23 @@ def idle_twins(
         busy = pools[min(within)] if within else own[~idle]
         if idle.any() and len(busy):
             answer.append(Twins(own[idle], busy, min(within, default=-1)))
+    return answer
+
+
+def _does_little(accesses: Floats, lines: Floats) -> NDArray[np.bool_]:
+    taken = lines.sum(axis=1)
+    answer: NDArray[np.bool_] = (accesses < LIGHT * accesses.mean()) & (taken <= LIGHT * taken.mean())
+    return answer
+
+
+def idle_crowd(accesses: Floats, lines: Floats, others: Nodes, cpus: int) -> Nodes:
+    """Threads with hardly anything to do where there are more threads than cpus: such as those that a library
+    makes in each rank and does not use. They start at the same time, so that a few cpus would be crowded.
+
+    As for idle_twins; others: threads that are something else, such as of a pool.
+    """
+    idle = np.setdiff1d(np.flatnonzero(_does_little(accesses, lines)), others)
+    answer: Nodes = idle if len(accesses) > cpus and len(idle) > cpus // 2 else np.empty(0, np.int64)
     return answer
 
 

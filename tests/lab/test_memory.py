@@ -66,18 +66,20 @@ def folder() -> Path:
 
 @pytest.fixture(scope="module")
 def plan(folder: Path) -> Plan:
-    """Threads on node 1, but forked processes on node 0; memory as in PLANNED."""
+    """Threads on node 1, but the last of them and forked processes on node 0; memory as in PLANNED."""
     found = plan_for([str(folder / "placed")], MACHINE)
     memory = {region.region: region for region in found.memory if region.region.bytes in PLANNED}
     assert len(memory) == len(PLANNED)
+    *threads, last = found.threads
     return msgspec.structs.replace(
         found,
         app=msgspec.structs.replace(found.app, threads=len(found.threads) + 1),
         threads=(
             *(
                 msgspec.structs.replace(thread, node=1, cpus=(2 + number,))
-                for number, thread in enumerate(found.threads)
+                for number, thread in enumerate(threads)
             ),
+            msgspec.structs.replace(last, node=0, cpus=(1,)),
             PlanThread(process="p0.1", path="0", thread=-1, node=0, cpus=(0,), load=1.0, program="placed"),
         ),
         memory=tuple(_placed(region, *PLANNED[region.region.bytes]) for region in memory.values()),
@@ -144,6 +146,16 @@ def test_a_block_takes_nothing_of_its_neighbours_huge_page_along(
     assert set(pages[1:-1]) == {0}  # the first and the last are those of their neighbours
     pages = [node for node, count in found["neighbour"] for _ in range(count)]
     assert set(pages[:-1]) <= {1, UNTOUCHED} and pages.count(1) > 1
+
+
+def test_of_a_stack_on_huge_pages_only_what_is_near_comes_to_its_thread(
+    uncounted: Guest, plan: Plan, folder: Path, tmp_path: Path
+) -> None:
+    """Its creator has made 2 MiB for the descriptor: to move all of it costs more than it gains."""
+    found, _ = launched(uncounted, plan, folder, tmp_path)
+    (there, left), (here, moved) = found["huge_stack"]
+    assert (there, here) == (1, 0)
+    assert left + moved == HUGE_PAGE // PAGE and 2 <= moved <= 80
 
 
 def test_interleaving_is_in_the_runs_proportion(

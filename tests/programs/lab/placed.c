@@ -104,6 +104,26 @@ static void *in_thread(void *unused) {
     return unused;
 }
 
+static void *on_huge_pages(void *stack) {
+    tell("huge_stack", (char *)stack + 2 * MIB, (char *)stack + 4 * MIB);
+    return NULL;
+}
+
+/* Its creator puts the thread's descriptor into a stack of two huge pages. */
+static void huge_stack(void) {
+    char *room = mmap(NULL, 6 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED) exit(9);
+    char *stack = (char *)(((uintptr_t)room + 2 * MIB - 1) & ~(uintptr_t)(2 * MIB - 1));
+    madvise(stack, 4 * MIB, MADV_HUGEPAGE);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstack(&attributes, stack, 4 * MIB);
+    pthread_t thread;
+    pthread_create(&thread, &attributes, on_huge_pages, stack);
+    pthread_join(thread, NULL);
+    munmap(room, 6 * MIB);
+}
+
 /* Memory that the plan does not name, made before the forks: half of the small mapping is touched. */
 static void inherit(bool child) {
     enum { SMALL = 512 * 1024, LARGE = 2 * MIB + 65536 };
@@ -190,6 +210,7 @@ int main(int count, char **words) {
     pthread_t thread;
     pthread_create(&thread, NULL, in_thread, NULL);
     pthread_join(thread, NULL);
+    huge_stack();
     free(split);
     forks();
     share_huge_page();

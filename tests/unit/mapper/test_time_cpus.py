@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from numaplan.mapper import PlanOptions
@@ -123,6 +124,27 @@ def test_idle_threads_are_where_those_are_that_worked_beside_them() -> None:
     assert {len(thread.cpus) for thread in idle} == {2}
     pinned = plan_of(replace(work, use=use, names=names), "4x2", pins={"0.3": "3"})
     assert pinned.threads[3].node == 3 and pinned.threads[2].node == pinned.threads[1].node
+
+
+def test_a_crowd_of_idle_threads_is_wherever_no_other_thread_is() -> None:
+    """Such as those that a library makes in each rank and does not use: they all start at a time."""
+
+    def planned(idle: int) -> tuple[list[tuple[int, ...]], list[object]]:
+        work = workload(4 + idle, lines={(one, other): 1e4 for one in range(4) for other in range(one)})
+        assert work.use is not None
+        runs = np.array([1.0] * 4 + [0.001] * idle)
+        use = replace(work.use, accesses=1e7 * runs, together=runs * (1 - np.eye(4 + idle)))
+        made = [("p0", f"0.1.{number}") for number in range(idle)]
+        work = replace(work, use=use, threads=[*work.threads[:4], *made])
+        threads = plan_of(work, "4x2").threads
+        return [thread.cpus for thread in threads], [thread.pool for thread in threads]
+
+    cpus, pools = planned(8)
+    assert pools == [UNSET] * 4 + [1] * 8
+    busy = {cpu for some in cpus[:4] for cpu in some}
+    assert len(busy) == 4 and set(cpus[4:]) == {tuple(cpu for cpu in range(8) if cpu not in busy)}
+    for few in (4, 3):  # for four there are cpus; more must be than half as many as there are
+        assert planned(few)[1] == [UNSET] * (4 + few)
 
 
 def test_a_thread_that_does_little_but_talk_is_with_its_partner() -> None:
