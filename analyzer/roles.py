@@ -11,6 +11,10 @@ its life that alternate, so that both see all phases of the run. What two parts 
 beyond what parts of two threads have in common is what is the thread's own.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +25,9 @@ from .communication.transfers import transfers_of
 from .partners import partners_kept
 from .returns import page_returns
 from .samples.trace_samples import TraceSamples
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 PLACED_KINDS = ("static", "heap", "mmap", "file", "small", "other")
 PARTS = 64  # places that a region is divided into
@@ -65,10 +72,12 @@ class Roles(msgspec.Struct, frozen=True):
 
 def thread_roles(trace: Trace, samples: TraceSamples, lane: NDArray[np.int64] | None = None) -> Roles:
     """Of a trace, by the regions that hold data; lane: (N,) equal for threads that follow one another."""
+    from scipy.sparse import csr_array
+
     place_of, shift = _places(trace)
     count = samples.threads
     bins = int(place_of.max(initial=0)) + PARTS
-    seen, total = np.zeros((2, count, bins)), np.zeros(count)
+    seen, total = csr_array((2 * count, bins)), np.zeros(count)
     for columns in samples.columns():
         np.add.at(total, columns["thread"], 1.0)
     number = np.zeros(count)
@@ -87,23 +96,26 @@ def thread_roles(trace: Trace, samples: TraceSamples, lane: NDArray[np.int64] | 
         own, start = region[known], shift[region[known]]
         offset = (columns["addr"][known].astype(np.int64) - start[:, 0]) // np.maximum(start[:, 1], 1)
         place = place_of[own] + np.clip(offset, 0, PARTS - 1)
-        np.add.at(seen, (half[known], thread[known], place), 1.0)
+        row = half[known] * count + thread[known]
+        seen = seen + csr_array((np.ones(len(row)), (row, place)), shape=seen.shape)
     lanes = np.arange(count) if lane is None else lane
     starts = np.zeros(count, bool)
     starts[[row.thread for row in trace.thread_rows if row.path == "0"]] = True
     transfers = transfers_of(trace, samples.regions.process, samples.regions.private)
     return msgspec.structs.replace(
-        roles_of(seen[0], seen[1]),
+        roles_of(seen[:count], seen[count:]),
         returns=page_returns(trace, samples, lanes),
         first=starts,
         partners=partners_kept(transfers, lanes) if transfers else None,
     )
 
 
-def roles_of(one: Floats, other: Floats) -> Roles:
+def roles_of(one: csr_array, other: csr_array) -> Roles:
     """Of accesses by place (N, places) in two parts of each thread's life."""
-    first, second = (part / np.maximum(part.sum(axis=1, keepdims=True), 1.0) for part in (one, other))
-    common = (first @ second.T + second @ first.T) / 2
+    from scipy.sparse import diags_array
+
+    first, second = (diags_array(1 / np.maximum(part.sum(axis=1), 1.0)) @ part for part in (one, other))
+    common = ((first @ second.T + second @ first.T) / 2).toarray()
     same = np.diag(common)
     alike = np.divide(common, same[:, None], out=np.zeros_like(common), where=same[:, None] > 0)
     others = (alike.sum(axis=1) - 1) / max(len(alike) - 1, 1)

@@ -1,5 +1,6 @@
 """Threads with roles come back to their part of shared memory; those of a pool do not, whatever they own."""
 
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -92,3 +93,50 @@ def test_who_comes_back_now_and_then_is_of_a_pool(who: Shares, tmp_path: Path) -
 
 def test_who_hardly_shares_anything_has_a_role(tmp_path: Path) -> None:
     assert keeps_of(tmp_path / "t.db", as_it_comes, own=3.0) == [True] * THREADS
+
+
+def test_memory_does_not_grow_with_the_number_of_threads_times_that_of_regions(tmp_path: Path) -> None:
+    """A server's start script makes a thousand short processes with all their libraries."""
+    threads, regions = 500, 4000
+    number = np.arange(regions)
+    write_trace(
+        tmp_path / "t.db",
+        {
+            "time_ns": number,
+            "thread": number % threads,
+            "cpu": 0,
+            "node": 0,
+            "addr": (1 << 44) + number * PAGE,
+            "event": EVENT_CODE["store"],
+            "is_write": True,
+            "level": LEVEL_CODE["local_dram"],
+            "latency": 0,
+            "region": number,
+        },
+        [(t, f"p0.{t}", "0", t + 1, t + 1, "", 0, -1) for t in range(threads)],
+        [
+            (
+                i,
+                f"p0.{i % threads}",
+                "heap",
+                f"program+{i}",
+                "",
+                (1 << 44) + i * PAGE,
+                PAGE,
+                i % threads,
+                0,
+                0,
+                -1,
+            )
+            for i in number.tolist()
+        ],
+        {"backend": "emulate", "period": 1000, "duration_ns": regions},
+        "2x4",
+    )
+    with Trace.open(tmp_path / "t.db") as trace:
+        samples = TraceSamples(trace)
+        tracemalloc.start()
+        keeps = thread_roles(trace, samples).keeps
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert keeps.all() and peak < 100 << 20  # places of regions times threads are 2 GB
