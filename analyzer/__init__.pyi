@@ -7,6 +7,7 @@ from .communication.matrix import (
     communication_matrix as communication_matrix,
     measure as measure,
 )
+from .communication.transfers import transfers_of as transfers_of
 from .memory.false_sharing import FalseSharing as FalseSharing, false_sharing as false_sharing
 from .memory.line_costs import LineCost as LineCost, line_costs as line_costs
 from .memory.local_shares import LocalShares as LocalShares
@@ -26,6 +27,7 @@ from .notes import (
     RECORDED_APART as RECORDED_APART,
     first_touches_only as first_touches_only,
 )
+from .partners import pairs_kept as pairs_kept
 from .phase_communication import communication_by_phase as communication_by_phase
 from .policy_inputs import (
     counter_totals as counter_totals,

@@ -1,9 +1,11 @@
-"""Whether threads keep to whom they exchange lines with, or exchange with anybody.
+"""Whether threads, and pairs of them, keep to whom they exchange lines with, or exchange with anybody.
 
 Told from the halves of each thread's transfers. Two threads are alike if the matrix stays as it is when they
 are exchanged: the workers of one thread are, those of a queue that all take from are, a producer and its
 consumer are alike and unlike all others.
 """
+
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,8 @@ from numpy.typing import NDArray
 from .communication.transfers import Transfers
 
 FEW = 50  # transfers of a thread in a half, below which nothing is said of it
+FEWEST = 5  # threads of which pairs can be told from what each thread does with all
+STRETCHES = (2, 4, 8, 16)  # a run is divided into
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -29,6 +33,47 @@ def partners_kept(transfers: Transfers, lane: Ints) -> Floats:
     others = np.clip(alike, 0.0, 1.0)[:, known].sum(axis=1) / max(np.count_nonzero(known) - 1, 1)
     own: Floats = np.where(known, np.where(same > 0, 1.0 - np.minimum(others, 1.0), 0.0), -1.0)
     return own[lane]
+
+
+def pairs_kept(transfers: Transfers, lane: Ints, group: Ints) -> float:
+    """How far the pairs of a group which exchange more than its threads' totals tell do so in one stretch of
+    the run as in the next: their correlation -1..1, by stretches of the length at which it is greatest, as
+    partners may change from phase to phase. 1 where too little is seen. lane: as above; group: threads.
+    """
+    members = np.unique(lane[group])
+    number = np.full(int(lane.max(initial=-1)) + 1, -1)
+    number[members] = np.arange(len(members))
+    one, other = number[lane[transfers.writer]], number[lane[transfers.reader]]
+    inside = np.flatnonzero((one >= 0) & (other >= 0) & (one != other))
+    inside = inside[np.argsort(transfers.middle_ns[inside], kind="stable")]
+    events = transfers.events[inside]
+    total = int(events.sum())
+    if len(members) < FEWEST or total < FEW * len(members):
+        return 1.0
+    most = max(STRETCHES)
+    stretch = (np.cumsum(events) - (events + 1) // 2) * most // total
+    found = np.zeros((most, len(members), len(members)))
+    np.add.at(found, (stretch, one[inside], other[inside]), events.astype(np.float64))
+    return max(_repeated(found.reshape(count, -1, *found.shape[1:]).sum(axis=1)) for count in STRETCHES)
+
+
+def _repeated(exchanged: Floats) -> float:
+    """Mean correlation of what is special about pairs between adjacent ones of (K, N, N) matrices."""
+    special = [_beyond_totals(matrix + matrix.T) for matrix in exchanged]
+    found = []
+    for one, other in pairwise(special):
+        scale = float(np.sqrt((one @ one) * (other @ other)))
+        found.append(float(one @ other) / scale if scale > 0 else 0.0)
+    return float(np.mean(found))
+
+
+def _beyond_totals(exchanged: Floats) -> Floats:
+    """(pairs,) what each pair of (N, N) exchanges beyond the sum of its threads' parts (least squares)."""
+    count = len(exchanged)
+    mean = float(exchanged.sum()) / (count * (count - 1))
+    part = (exchanged.sum(axis=1) - (count - 1) * mean) / (count - 2)
+    answer: Floats = (exchanged - mean - part[:, None] - part[None, :])[np.triu_indices(count, 1)]
+    return answer
 
 
 def _halves(transfers: Transfers, lane: Ints) -> tuple[Floats, Floats]:

@@ -20,6 +20,7 @@ from .cost import (
     latencies as latencies,
     mean_transfers as mean_transfers,
     placement_cost as placement_cost,
+    transfers as transfers,
 )
 from .cpusets import format_list as format_list, parse_list as parse_list
 from .hosts.hostfile import ListedHost as ListedHost, hosts_of_file as hosts_of_file

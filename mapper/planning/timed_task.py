@@ -22,6 +22,7 @@ from numaplan.machine import (
     latencies,
     mean_transfers,
     placement_cost,
+    transfers,
 )
 
 from ..memory.pages import PagePlan, place_pages
@@ -258,8 +259,25 @@ class TimedTask:
         return float(self.use.accesses.sum()) * ACCESS_NS + chosen.cost.total_ns
 
     def doubt(self, one: Placement, other: Placement) -> float:
-        """ns by which the difference of two costs may be off because it is told from samples."""
+        """ns by which the difference of two costs may be off because it is told from samples, and because who
+        exchanges lines with whom is chance."""
         memory = abs(one.cost.memory_ns + one.cost.queue_ns - other.cost.memory_ns - other.cost.queue_ns)
         lines = abs(one.cost.lines_ns - other.cost.lines_ns)
         parts = np.array([memory, lines]) / np.sqrt(np.maximum(self._samples, 1.0))
-        return SURE * float(np.hypot(*parts))
+        return SURE * float(np.hypot(np.hypot(*parts), self._chance(one, other)))
+
+    def _chance(self, one: Placement, other: Placement) -> float:
+        """Standard deviation in ns of what threads exchange that are nearer in one than in the other."""
+        if self.use.chance is None:
+            return 0.0
+        pairs = np.triu(self.use.chance + self.use.chance.T, 1)
+        apart = (self._line_ns(one) - self._line_ns(other))[pairs > 0]
+        return float(np.linalg.norm(pairs[pairs > 0] * (apart - apart.mean()))) if len(apart) else 0.0
+
+    def _line_ns(self, one: Placement) -> Floats:
+        """(N, N) what a line costs between two threads; alike where they are moved about."""
+        if not one.bound:
+            return np.zeros_like(self.use.lines)
+        near = np.where(np.equal.outer(one.places, one.places), self.use.near, 1.0)
+        answer: Floats = near * transfers(self.machine, [own[0] for own in one.cpus])
+        return answer

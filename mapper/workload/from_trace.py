@@ -21,6 +21,7 @@ from ..threads.problem import Floats, Nodes
 from .files import digest
 from .lanes import lanes_of
 from .larger_inputs import larger_inputs
+from .mixing import with_mixed
 from .opening import TraceOpening
 from .pages import placed_pages
 from .part import WHOLE, Part, part_note
@@ -105,7 +106,9 @@ def opened_workload(
     loads, by_phase_loads, note = shared_loads(analysis, crowded)
     said = [note for note in analysis.notes if note != FEW_MISSES]  # what pages go by is said of the plan
     unordered = trace.meta.get("runtime") == "go"
-    keeps = thread_roles(trace, samples, thread_lanes(trace)).keeps & (not unordered)
+    lane = thread_lanes(trace)
+    keeps = thread_roles(trace, samples, lane).keeps & (not unordered)
+    use = thread_use(trace, samples, analysis, counted=part == WHOLE)
     found = Workload(
         threads=[(thread.process, thread.path) for thread in analysis.threads],
         comm=comm,
@@ -125,7 +128,7 @@ def opened_workload(
         keeps=tuple(keeps.tolist()),
         unordered=unordered,
         names=tuple(row.name for row in trace.thread_rows),
-        use=thread_use(trace, samples, analysis, counted=part == WHOLE),
+        use=with_mixed(use, trace, samples, lane),
         lives=tuple((row.start_ns, row.end_ns) for row in trace.thread_rows),
         counted=analysis.local,
     )

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..threads.problem import Floats, Nodes
 from .pools import kind_of
@@ -26,6 +27,12 @@ def siblings_of(threads: Sequence[tuple[str, str]], lines: Floats, names: Sequen
     groups = []
     for (*_, hub), members in found.items():
         own = np.array(members)
-        exchanged, usual = lines[own, hub], float(np.median(lines[own, hub]))
-        groups.append(own[(exchanged <= ALIKE * usual) & (exchanged * ALIKE >= usual)])
+        groups.append(own[alike(lines[own, hub])])
     return [group for group in groups if len(group) > 1]
+
+
+def alike(exchanged: Floats) -> NDArray[np.bool_]:
+    """(N,) whether what each exchanges differs by chance from what most do."""
+    usual = float(np.median(exchanged))
+    answer: NDArray[np.bool_] = (exchanged <= ALIKE * usual) & (exchanged * ALIKE >= usual)
+    return answer

@@ -41,7 +41,8 @@ class ThreadUse(msgspec.Struct, frozen=True):
     accesses, those that the thread's first cache did not answer (None: not known, or loads count what
     reaches memory anyway); caches: what they miss of other caches, if known; near: the part of the lines,
     0..1, that two threads which share their last cache still take: the others had left their writer's own
-    caches."""
+    caches; chance: (N, N) how far the lines may be others in the next run, one standard deviation (None: they
+    are taken to be the same)."""
 
     accesses: Floats
     lines: Floats
@@ -50,6 +51,7 @@ class ThreadUse(msgspec.Struct, frozen=True):
     beyond: Floats | None = None
     caches: CacheUse | None = None
     near: float = 1.0
+    chance: Floats | None = None
 
     def by_lane(self, lane: Nodes, count: int) -> "ThreadUse":
         """The same of lanes: threads one after another."""
@@ -60,7 +62,10 @@ class ThreadUse(msgspec.Struct, frozen=True):
         together /= np.maximum(accesses, 1e-300)[:, None]
         beyond = None if self.beyond is None else np.bincount(lane, self.beyond, count).astype(np.float64)
         caches = self.caches and self.caches.by_lane(self.accesses, lane, count)
-        return ThreadUse(accesses, lines, np.minimum(together, 1.0), self.exact, beyond, caches, self.near)
+        chance = None if self.chance is None else np.sqrt(among(self.chance**2, lane, count))
+        return ThreadUse(
+            accesses, lines, np.minimum(together, 1.0), self.exact, beyond, caches, self.near, chance
+        )
 
     @property
     def working(self) -> Floats | None:

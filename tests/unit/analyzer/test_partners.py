@@ -1,5 +1,6 @@
 """Who keeps to those with whom it exchanges lines has a role, where nobody comes back to memory."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 from numaplan.analyzer import TraceSamples, thread_roles
 from numaplan.analyzer.communication.transfers import Transfers
-from numaplan.analyzer.partners import partners_kept
+from numaplan.analyzer.partners import pairs_kept, partners_kept
 from numaplan.analyzer.roles import KEPT
 from numaplan.profiler import Trace
 from tests.support.traces import write_trace
@@ -15,6 +16,7 @@ from tests.support.traces import write_trace
 WORKERS = 8  # threads 1 to 8; 0 is main
 STRETCHES = 16
 RNG = np.random.default_rng(5)
+EVERY = [(one, other) for one in range(1, WORKERS + 1) for other in range(1, WORKERS + 1) if one != other]
 
 Row = tuple[int, int, int, int]
 
@@ -43,6 +45,16 @@ def stealing(stretch: int) -> list[Row]:
     return [(stretch, one, (one - 1 + shift) % WORKERS + 1, 90) for one in range(1, WORKERS + 1)]
 
 
+def tasks(stretch: int) -> list[Row]:
+    """Each takes what another one has made, whoever that is."""
+    return [(stretch, one, 1 + int(RNG.integers(WORKERS)), 90) for one in range(1, WORKERS + 1)]
+
+
+def mostly_anybody(stretch: int) -> list[Row]:
+    """Of what is exchanged a tenth is by the ring."""
+    return [(stretch, one, other, 90 if other == one % WORKERS + 1 else 80) for one, other in EVERY]
+
+
 def kept(who: object, threads: int = WORKERS + 1) -> list[bool]:
     rows = np.array([row for stretch in range(STRETCHES) for row in who(stretch)], np.int64)  # type: ignore[operator]
     transfers = Transfers(*rows.T, process=np.zeros(threads, np.uint64))
@@ -57,6 +69,29 @@ def test_who_has_partners_of_its_own_keeps_to_them(who: object) -> None:
 @pytest.mark.parametrize("who", [star, queue, stealing])
 def test_who_exchanges_with_anybody_or_with_one_for_all_does_not(who: object) -> None:
     assert kept(who)[1:] == [False] * WORKERS
+
+
+def pairs_of(who: object, group: Sequence[int] = range(1, WORKERS + 1)) -> float:
+    rows = np.array([row for stretch in range(STRETCHES) for row in who(stretch)], np.int64)  # type: ignore[operator]
+    transfers = Transfers(*rows.T, process=np.zeros(WORKERS + 1, np.uint64))
+    return pairs_kept(transfers, np.arange(WORKERS + 1), np.array(group))
+
+
+@pytest.mark.parametrize("who", [pairs, ring, stealing, mostly_anybody])
+def test_pairs_that_exchange_more_than_others_do_so_again(who: object) -> None:
+    """Also if they do in one phase only, or beside much that all exchange with all."""
+    assert pairs_of(who) > 0.7
+
+
+@pytest.mark.parametrize("who", [queue, tasks])
+def test_pairs_of_threads_that_take_what_comes_are_chance(who: object) -> None:
+    assert pairs_of(who) < 0.3
+
+
+def test_of_few_threads_or_transfers_pairs_are_not_called_chance() -> None:
+    assert pairs_of(tasks, range(1, 5)) == 1.0  # what pairs do is what their threads do
+    assert pairs_of(star) == 1.0  # nothing among those of the group
+    assert pairs_of(lambda stretch: [(stretch, 1, 2 + stretch % 7, 1)]) == 1.0
 
 
 def test_who_exchanges_next_to_nothing_says_nothing() -> None:
