@@ -147,7 +147,7 @@ def _partly(task: TimedTask, name: str, places: Nodes) -> Placement | None:
     a pool share is another's in each run, but often that of who touches it first. None: there are none."""
     whole = task.placed(name, places)
     assert whole.pages is not None
-    left = task.pages.better_touched(whole.pages.tables, task.rows[places])
+    left = task.pages.better_touched(whole.pages.tables, task.rows[whole.places], len(task.machine.nodes))
     return task.placed(f"{name}, partly first touch", places, left=left) if left else None
 
 

@@ -171,12 +171,12 @@ class CountedPages:
             stats = msgspec.structs.replace(stats, accesses=stats.accesses * left, before=before)
         return pages_moved(stats, stays * self.near(rows) + (1 - stays) / nodes)
 
-    def better_touched(self, tables: Mapping[int, RunTable], rows: Nodes) -> list[int]:
+    def better_touched(self, tables: Mapping[int, RunTable], rows: Nodes, nodes: int) -> list[int]:
         """Regions of the tables of which more is local where they are touched first."""
         stats, known = self.stats, self._touched
         if known.toucher is None:
             return []
-        homes = planned_traffic(stats, tables, rows, int(rows.max()) + 1)[1]
+        homes = planned_traffic(stats, tables, rows, nodes)[1]
         users = (stats.thread >= 0) & (stats.thread < len(rows))
         here = np.where(users & (homes == rows[np.clip(stats.thread, 0, len(rows) - 1)]), stats.accesses, 0.0)
         found = (known.thread >= 0) & (known.thread < len(rows)) & (known.toucher >= 0)

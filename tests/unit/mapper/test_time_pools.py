@@ -136,6 +136,17 @@ def test_of_a_pool_that_uses_what_one_of_it_set_up_few_have_a_seat_beside_it() -
     assert near.tolist() == pytest.approx([1 / 7] * 7)  # one of seven shares its node
 
 
+def test_memory_may_be_placed_on_a_node_without_threads_of_the_pool() -> None:
+    """Such as with idle threads, which are moved to where nobody else is."""
+    task, _ = plan_task(
+        workload(lines=PAIRS, users=[[0, 1, 2, 3]], keeps=False), Machine.load("4x2"), PlanOptions()
+    )
+    timed = TimedTask(task)
+    pages = timed.placed("there", np.array([3, 3, 3, 3])).pages
+    assert pages is not None and {run.node for region in pages.memory for run in region.runs} == {3}
+    assert timed.pages.better_touched(pages.tables, np.array([0, 0, 1, 1]), 4) == [0]
+
+
 def test_who_goes_from_node_to_node_leaves_what_was_its_own() -> None:
     pool = np.arange(4)
     work = workload(users=[list(range(4))], keeps=False)
