@@ -1,35 +1,103 @@
-"""How many pages the kernel will move between nodes (AutoNUMA) where no plan keeps them where they are."""
+"""How many pages the kernel will move between nodes (AutoNUMA) where no plan keeps them where they are, and
+where they are then."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from numaplan.analyzer import PageCounts
+from numaplan.machine import PAGE_LINES
 
-from ..threads.problem import Floats
+from ..threads.cost import one_hot
+from ..threads.problem import Floats, Nodes
 from .run_table import PAGE
 
-# Of a page whose accesses are all remote: the median of what the lab counted (docs/results/programs.md).
-MOVED = 1.6  # moves
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+# What the lab counted of programs without a plan (docs/results/programs.md).
+MOVED = 1.25  # moves of a page that one node uses, whose accesses are all remote
+SHARED = 1.0  # and so many more of one that others use, too, times their share
+FOLLOWED = 0.75  # of the accesses to a page after the threads started, those that find it moved
+OWN_LINES = 1 / 8  # of a page's lines, that are in caches of another node though one alone uses it
 ROUNDS = 40  # of halving an interval
 
 
-def pages_moved(stats: PageCounts, near: Floats) -> float:
+class PageMoves(NamedTuple):
+    """How many pages the kernel moves, and lines that are in caches of other nodes when it copies them."""
+
+    pages: float
+    lines: float
+
+
+STILL = PageMoves(0.0, 0.0)
+
+
+def page_moves(stats: PageCounts, near: Floats, rows: Nodes, nodes: int) -> PageMoves:
     """Expected moves when pages begin where they are touched first; near: (N, N) how likely the one finds on
-    its own node what the other touched.
+    its own node what the other touched; rows: (N,) row of each thread's node, of so many.
 
     Of each region: its pages times the share of its accesses that are remote. None where nothing is known of
-    first touches.
+    first touches. Lines are in other caches as far as threads of other nodes use the page, too.
     """
     if stats.toucher is None or not len(stats.region):
-        return 0.0
+        return STILL
     known = (stats.thread >= 0) & (stats.toucher >= 0)
     known &= (stats.thread < len(near)) & (stats.toucher < len(near))
     count, made = len(stats.regions), stats.all_accesses
     remote = np.zeros(len(made))
     remote[known] = 1.0 - near[stats.thread[known], stats.toucher[known]]
-    parts = (np.bincount(stats.region, part, count).astype(np.float64) for part in (made, made * remote))
-    total, away = parts
+    total, away = (
+        np.bincount(stats.region, part, count).astype(np.float64) for part in (made, made * remote)
+    )
     share = np.divide(away, total, out=np.zeros(count), where=total > 0)
-    return MOVED * float((share * _pages(stats, total)).sum())
+    others = _by_others(stats, rows, nodes)
+    moved = (MOVED + SHARED * others) * share * _pages(stats, total)
+    lines = OWN_LINES + (1 - OWN_LINES) * others
+    return PageMoves(float(moved.sum()), PAGE_LINES * float((moved * lines).sum()))
+
+
+def followed_traffic(stats: PageCounts, rows: Nodes, nodes: int, but: Collection[int] = ()) -> Floats:
+    """(N, K) accesses of each thread to memory of each node once the kernel has moved pages to who uses them:
+    to each node as likely as this one's share of the page's accesses is.
+
+    rows: (N,) row of each thread's node; but: regions that it leaves where they are. What was accessed before
+    the threads started does not count.
+    """
+    made, shares = _uses(stats, _used(stats, rows) & ~np.isin(stats.region, list(but)), rows, nodes)
+    answer: Floats = (made @ shares).toarray()
+    return answer
+
+
+def _by_others(stats: PageCounts, rows: Nodes, nodes: int) -> Floats:
+    """(regions,) share of the accesses to its pages, that the threads of a page's other nodes make."""
+    used, count = _used(stats, rows), len(stats.regions)
+    _, shares = _uses(stats, used, rows, nodes)
+    near = np.asarray(shares[stats.page_number[used], rows[stats.thread[used]]]).ravel()
+    region, made = stats.region[used], stats.accesses[used]
+    total, own = (np.bincount(region, part, count).astype(np.float64) for part in (made, made * near))
+    return np.divide(total - own, total, out=np.zeros(count), where=total > 0)
+
+
+def _used(stats: PageCounts, rows: Nodes) -> NDArray[np.bool_]:
+    """(rows of the statistics,) whether one counts."""
+    answer: NDArray[np.bool_] = (stats.thread >= 0) & (stats.thread < len(rows)) & (stats.accesses > 0)
+    return answer
+
+
+def _uses(stats: PageCounts, used: NDArray[np.bool_], rows: Nodes, nodes: int) -> tuple[csr_array, csr_array]:
+    """(N, pages) accesses of each thread to each page, and (pages, K) each node's share of a page's."""
+    from scipy.sparse import csr_array
+
+    thread, page = stats.thread[used], stats.page_number[used]
+    shape = (len(rows), int(page.max(initial=-1)) + 1)
+    made = csr_array((stats.accesses[used].astype(np.float64), (thread, page)), shape=shape)
+    uses = made.T @ csr_array(one_hot(rows, nodes))
+    return made, csr_array(uses.multiply(1.0 / np.maximum(uses.sum(axis=1), 1e-300)[:, None]))
 
 
 def _pages(stats: PageCounts, samples: Floats) -> Floats:

@@ -1,6 +1,7 @@
 """One region cut into runs: which pages have one home, how many runs a region may have, who uses each."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal
 
 import msgspec
@@ -49,6 +50,9 @@ class RunTable(msgspec.Struct):
         """(P,) home of each page of the region."""
         run = np.searchsorted(self.first[:-1], pages, side="right") - 1
         return self.home[np.clip(run, 0, len(self.home) - 1)]
+
+
+NO_TABLES: Mapping[int, RunTable] = MappingProxyType({})
 
 
 def counts_by_node(

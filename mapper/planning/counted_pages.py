@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from numaplan.analyzer import PageCounts
 
-from ..memory.page_moves import pages_moved
-from ..memory.run_table import RunTable
+from ..memory.page_moves import FOLLOWED, PageMoves, followed_traffic, page_moves
+from ..memory.run_table import NO_TABLES, RunTable
 from ..memory.traffic import first_touches, planned_traffic, touching_pairs
 from ..threads.cost import one_hot
 from ..threads.problem import Floats, Nodes
@@ -88,30 +88,38 @@ class CountedPages:
             stats, accesses=stats.accesses * kept, before=before, toucher=known.toucher
         )
 
-    def first_touch_traffic(
-        self, rows: Nodes, nodes: int, *, every: bool = False, planned: bool = True
-    ) -> Floats:
-        """(N, K) what each thread accesses of each node's memory where that is touched first.
+    def first_touch_traffic(self, rows: Nodes, nodes: int, *, every: bool = False) -> Floats:
+        """(N, K) what each thread accesses of each node's memory where that is touched first, and a thread's
+        stack is on its node.
 
-        rows: (N,) row of each thread's node; nodes: how many there are; every: accesses of any kind; planned:
-        by nlaunch, which puts a thread's stack on its node.
+        rows: (N,) row of each thread's node; nodes: how many there are; every: accesses of any kind.
         """
-        return self._touching(self.first_touches if every else self._touched, {}, rows, nodes, planned)
+        return self._touching(self.first_touches if every else self._touched, {}, rows, nodes, planned=True)
+
+    def kernel_traffic(
+        self, rows: Nodes, nodes: int, tables: Mapping[int, RunTable] = NO_TABLES, *, every: bool = False
+    ) -> Floats:
+        """(N, K) the same where the kernel moves pages to who uses them (AutoNUMA); tables: regions that the
+        program places itself."""
+        counts = self.first_touches if every else self._touched
+        touched = msgspec.structs.replace(counts, accesses=(1 - FOLLOWED) * counts.accesses)
+        traffic = self._touching(touched, tables, rows, nodes, planned=False)
+        traffic += FOLLOWED * followed_traffic(counts, rows, nodes, tables)
+        return traffic + self._placed(tables, rows, nodes, every)
 
     def planned_traffic(
-        self,
-        tables: Mapping[int, RunTable],
-        rows: Nodes,
-        nodes: int,
-        *,
-        every: bool = False,
-        planned: bool = True,
+        self, tables: Mapping[int, RunTable], rows: Nodes, nodes: int, *, every: bool = False
     ) -> Floats:
         """(N, K) the same where regions are placed by tables, and the others touched first."""
-        exchanged, recorded = (self.accesses, self.recorded) if every else (self.stats, self._stats)
+        recorded = self.recorded if every else self._stats
+        touched = self._touching(recorded, tables, rows, nodes, planned=True)
+        return touched + self._placed(tables, rows, nodes, every)
+
+    def _placed(self, tables: Mapping[int, RunTable], rows: Nodes, nodes: int, every: bool) -> Floats:
+        """(N, K) of the regions that have a table."""
+        exchanged = self.accesses if every else self.stats
         placed = msgspec.structs.replace(exchanged, toucher=None, elsewhere=None, restacked=None)
-        traffic = planned_traffic(placed, tables, rows, nodes)[0]
-        return traffic + self._touching(recorded, tables, rows, nodes, planned)
+        return planned_traffic(placed, tables, rows, nodes)[0]
 
     def _touching(
         self, counts: PageCounts, tables: Mapping[int, RunTable], rows: Nodes, nodes: int, planned: bool
@@ -161,7 +169,7 @@ class CountedPages:
                 answer[among] = answer[among].mean(axis=1, keepdims=True)
         return answer
 
-    def pages_moved(self, rows: Nodes, nodes: int, stays: float = 1.0, but: Collection[int] = ()) -> float:
+    def page_moves(self, rows: Nodes, nodes: int, stays: float = 1.0, but: Collection[int] = ()) -> PageMoves:
         """By the kernel, when threads are on these rows for so much of the time, else on any of the nodes;
         but: regions that it leaves where they are."""
         stats = self.first_touches
@@ -169,7 +177,7 @@ class CountedPages:
             left = ~np.isin(stats.region, list(but))
             before = None if stats.before is None else stats.before * left
             stats = msgspec.structs.replace(stats, accesses=stats.accesses * left, before=before)
-        return pages_moved(stats, stays * self.near(rows) + (1 - stays) / nodes)
+        return page_moves(stats, stays * self.near(rows) + (1 - stays) / nodes, rows, nodes)
 
     def better_touched(self, tables: Mapping[int, RunTable], rows: Nodes, nodes: int) -> list[int]:
         """Regions of the tables of which more is local where they are touched first."""

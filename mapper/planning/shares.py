@@ -6,7 +6,7 @@ from ..threads.cost import one_hot
 from ..threads.problem import Floats
 from .predict import local_share, node_shares
 from .timed_task import Placement, TimedTask
-from .unplanned import STAYS
+from .unplanned import NEAR
 
 
 def local_shares(task: TimedTask, chosen: Placement) -> tuple[float, float]:
@@ -29,16 +29,18 @@ def between_nodes(task: TimedTask, chosen: Placement) -> Floats:
 def _all_traffic(task: TimedTask, chosen: Placement) -> Floats:
     """(N, K) accesses of any kind of each thread to memory of each node."""
     rows, nodes = task.rows[chosen.places], len(task.machine.nodes)
+    if chosen.moved:
+        return task.pages.kernel_traffic(rows, nodes, every=True)
     if chosen.pages is None:
-        return task.pages.first_touch_traffic(rows, nodes, every=True, planned=chosen.bound)
+        return task.pages.first_touch_traffic(rows, nodes, every=True)
     return task.pages.planned_traffic(chosen.pages.tables, rows, nodes, every=True)
 
 
 def on_nodes(task: TimedTask, chosen: Placement) -> Floats:
-    """(N, K) share of its time that each thread is on each node."""
+    """(N, K) share of its time that each thread is on each node, its memory with it or not."""
     here = one_hot(task.rows[chosen.places], len(task.machine.nodes))
     if chosen.bound:
         return here
     sizes = np.array([len(node.cpus) for node in task.machine.nodes])
-    answer: Floats = STAYS * here + (1 - STAYS) * sizes / sizes.sum()
+    answer: Floats = NEAR * here + (1 - NEAR) * sizes / sizes.sum()
     return answer

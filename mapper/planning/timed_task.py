@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from numaplan.analyzer import PageCounts
 from numaplan.machine import (
     ACCESS_NS,
-    PAGE_LINES,
     Cost,
     divided_by_caches,
     latencies,
@@ -25,6 +24,7 @@ from numaplan.machine import (
     transfers,
 )
 
+from ..memory.page_moves import STILL, PageMoves
 from ..memory.pages import PagePlan, place_pages
 from ..memory.run_table import Spread
 from ..threads.mapping import place_threads
@@ -40,15 +40,14 @@ from .task import PlanTask
 
 SURE = 2.0  # standard errors
 LITTLE = 0.01  # of the cost, up to which threads rather have fewer cpus: moved about they leave their caches
-CACHED = 1 / 3  # of a page that the kernel moves, in caches: the lab's median (docs/results/programs.md)
 ROAMS = 0.05  # of the cost, that a pool must save by going from place to place, whose price is not known
 
 
 @dataclass(frozen=True)
 class Placement:
     """places: (N,) positions among the task's places, bound: whether threads stay there; cpus: of each;
-    pages: where they are put, None: where they are touched first; traffic: (N, K) expected accesses of each
-    thread to memory of each node, of the kind that counts."""
+    pages: where they are put, None: where they are touched first; moved: from there by the kernel; traffic:
+    (N, K) expected accesses of each thread to memory of each node, of the kind that counts."""
 
     name: str
     places: Nodes
@@ -57,6 +56,7 @@ class Placement:
     traffic: Floats
     cost: Cost
     bound: bool = True
+    moved: bool = False
 
 
 class TimedTask:
@@ -197,7 +197,7 @@ class TimedTask:
         """A placement of a task that differs from this one in its misses, at this one's cost."""
         rows, nodes = self.rows[chosen.places], len(self.machine.nodes)
         if chosen.pages is None:
-            traffic = self.pages.first_touch_traffic(rows, nodes, planned=chosen.bound)
+            traffic = self.pages.first_touch_traffic(rows, nodes)
         else:
             traffic = self.pages.planned_traffic(chosen.pages.tables, rows, nodes)
         traffic = self.reaching(traffic, chosen.places)
@@ -225,9 +225,9 @@ class TimedTask:
         answer: Floats = self.pages.whole(traffic) * self.caches.misses(places)[:, None]
         return answer
 
-    def cost(self, cpus: Sets, seats: Sets, traffic: Floats, moved: float = 0.0) -> Cost:
-        """What it costs to have these cpus; seats: one of each thread, where it has several; moved: pages
-        that the kernel moves, and with them lines that were in caches."""
+    def cost(self, cpus: Sets, seats: Sets, traffic: Floats, moved: PageMoves = STILL) -> Cost:
+        """What it costs to have these cpus; seats: one of each thread, where it has several; moved: what the
+        kernel moves."""
         taken = [own[0] if len(own) == 1 else seat[0] for own, seat in zip(cpus, seats, strict=True)]
         cost = placement_cost(
             self.machine,
@@ -236,10 +236,9 @@ class TimedTask:
             lines=self._lines_between(taken),
             accesses=self.use.accesses,
             shared=self.cpus.waits(cpus),
-            pages_moved=moved,
+            pages_moved=moved.pages,
         )
-        lines = cost.lines_ns + moved * CACHED * PAGE_LINES * self._apart
-        return msgspec.structs.replace(cost, lines_ns=lines)
+        return msgspec.structs.replace(cost, lines_ns=cost.lines_ns + moved.lines * self._apart)
 
     def _lines_between(self, cpus: Sequence[int]) -> Floats:
         """(N, N) lines that threads on these cpus take from each other: fewer where they share a cache."""

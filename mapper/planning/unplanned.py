@@ -4,20 +4,21 @@ The kernel starts threads on one node after the other, moves them about, and put
 first; then AutoNUMA moves them.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from numaplan.machine import Cost
 
-from ..memory.run_table import RunTable
-from ..plan_file.touched import STAYS as STAYS
+from ..memory.page_moves import STILL
+from ..memory.run_table import NO_TABLES, RunTable
 from ..threads.problem import Nodes
 from .cpu_sets import Sets
 from .timed_task import Placement, TimedTask
 
-NO_TABLES: Mapping[int, RunTable] = MappingProxyType({})
+# Of its time, that a thread nobody binds has its memory where it is: by what the lab counted local.
+NEAR = 0.875
+STAYS = 0.5  # of its time, that it is where it began
 MOST_SHIFTS = 16  # placements that stand for all that the kernel may choose
 
 
@@ -31,10 +32,7 @@ def alone(
     """
     start = _begun(task)
     rows, nodes, places = task.rows[start], len(task.machine.nodes), task.domains.machine.nodes
-    if tables:
-        touched = task.pages.planned_traffic(tables, rows, nodes, planned=False)
-    else:
-        touched = task.pages.first_touch_traffic(rows, nodes, planned=False)
+    touched = task.pages.kernel_traffic(rows, nodes, tables)
     spread = np.repeat(touched.mean(axis=1, keepdims=True), nodes, axis=1)
     traffic = task.reaching(spread if interleaved else touched, start)
     everywhere = np.array([cpu for node in places for cpu in node.cpus])
@@ -43,13 +41,21 @@ def alone(
     cpus = [tuple(everywhere.tolist())] * len(first)
     shifts = np.unique(np.linspace(0, len(turn), MOST_SHIFTS, endpoint=False).astype(int))
     seats = [everywhere[(first + shift) % len(turn)] for shift in shifts]
-    moved = 0.0 if interleaved else task.pages.pages_moved(rows, nodes, STAYS, but=tables)
+    moved = STILL if interleaved else task.pages.page_moves(rows, nodes, NEAR, but=tables)
     costs = [task.cost(cpus, [(cpu,) for cpu in seat.tolist()], traffic, moved) for seat in seats]
-    weights = np.append(STAYS, np.full(len(costs) - 1, (1 - STAYS) / max(len(costs) - 1, 1)))
-    parts = [[getattr(cost, field) for field in Cost.__struct_fields__] for cost in costs]
-    mean = Cost(*(weights @ np.array(parts) / weights.sum()).tolist())
     name = "alone, interleaved" if interleaved else "alone"
-    return Placement(name, start, cpus, None, traffic, mean, bound=False)
+    return Placement(name, start, cpus, None, traffic, _mean(costs), bound=False, moved=not interleaved)
+
+
+def _mean(costs: Sequence[Cost]) -> Cost:
+    """Of threads where they begin (the first cost), and shifted: their memory is seldom left behind."""
+
+    def part(field: str) -> float:
+        first, *others = (float(getattr(cost, field)) for cost in costs)
+        begins = NEAR if field in ("memory_ns", "queue_ns") else STAYS
+        return begins * first + (1 - begins) * float(np.mean(others)) if others else first
+
+    return Cost(*(part(field) for field in Cost.__struct_fields__))
 
 
 def in_order(task: TimedTask) -> Placement:
@@ -60,9 +66,9 @@ def in_order(task: TimedTask) -> Placement:
     places = turns[:, 0]
     cpus: Sets = [(int(cpu),) for cpu in turns[:, 1]]
     rows, nodes = task.rows[places], len(task.machine.nodes)
-    traffic = task.reaching(task.pages.first_touch_traffic(rows, nodes, planned=False), places)
-    cost = task.cost(cpus, cpus, traffic, task.pages.pages_moved(rows, nodes))
-    return Placement("bound in order", places, cpus, None, traffic, cost)
+    traffic = task.reaching(task.pages.kernel_traffic(rows, nodes), places)
+    cost = task.cost(cpus, cpus, traffic, task.pages.page_moves(rows, nodes))
+    return Placement("bound in order", places, cpus, None, traffic, cost, moved=True)
 
 
 def _begun(task: TimedTask) -> Nodes:

@@ -1,14 +1,15 @@
-"""How many pages AutoNUMA is expected to move."""
+"""How many pages AutoNUMA is expected to move, and where they are then."""
 
 import numpy as np
 import pytest
 
 from numaplan.analyzer import PageCounts
 from numaplan.mapper import RegionKey
-from numaplan.mapper.memory.page_moves import MOVED, pages_moved
+from numaplan.mapper.memory.page_moves import MOVED, OWN_LINES, SHARED, STILL, followed_traffic, page_moves
 
 PAGE = 4096
 APART, TOGETHER = np.eye(2), np.ones((2, 2))
+ROWS = np.array([0, 1])
 
 
 def stats(pages: int, samples: int, user: int, toucher: int = 0) -> PageCounts:
@@ -19,14 +20,39 @@ def stats(pages: int, samples: int, user: int, toucher: int = 0) -> PageCounts:
     return PageCounts([key], same, page, same + user, count, count, toucher=same + toucher)
 
 
+def both(first: int, second: int) -> PageCounts:
+    """Two threads access ten pages so many times each, all of which the first touched."""
+    page, thread = np.repeat(np.arange(10), 2), np.tile([0, 1], 10)
+    key = RegionKey(kind="heap", name="r", bytes=10 * PAGE)
+    made = np.tile([first, second], 10)
+    return PageCounts([key], 0 * page, page, thread, made, made, toucher=0 * page)
+
+
 @pytest.mark.parametrize("samples", [500, 1000, 5000])
 def test_pages_that_samples_do_not_show_move_too(samples: int) -> None:
-    assert pages_moved(stats(1000, samples, 1), APART) == pytest.approx(1000 * MOVED, rel=0.1)
+    moved = page_moves(stats(1000, samples, 1), APART, ROWS, 2)
+    assert moved.pages == pytest.approx(1000 * MOVED, rel=0.1)
+    assert moved.lines == pytest.approx(moved.pages * 64 * OWN_LINES)
 
 
 def test_what_is_used_where_it_is_stays() -> None:
-    assert pages_moved(stats(1000, 5000, 0), APART) == 0
-    assert pages_moved(stats(1000, 5000, 1), TOGETHER) == 0
-    assert pages_moved(stats(1000, 5000, 1, toucher=-1), APART) == 0
-    often = pages_moved(stats(1000, 5000, 1), np.array([[1.0, 0.25], [0.25, 1.0]]))
-    assert often == pytest.approx(0.75 * pages_moved(stats(1000, 5000, 1), APART))
+    assert page_moves(stats(1000, 5000, 0), APART, ROWS, 2) == STILL
+    assert page_moves(stats(1000, 5000, 1), TOGETHER, ROWS, 2) == STILL
+    assert page_moves(stats(1000, 5000, 1, toucher=-1), APART, ROWS, 2) == STILL
+    often = page_moves(stats(1000, 5000, 1), np.array([[1.0, 0.25], [0.25, 1.0]]), ROWS, 2)
+    assert often.pages == pytest.approx(0.75 * page_moves(stats(1000, 5000, 1), APART, ROWS, 2).pages)
+
+
+def test_pages_of_several_nodes_move_more_often_and_are_in_caches() -> None:
+    """Of each thread's half of the accesses the other half is by the other node."""
+    moved = page_moves(both(100, 100), APART, ROWS, 2)
+    assert moved.pages == pytest.approx(10 * (MOVED + SHARED / 2) / 2)
+    assert moved.lines == pytest.approx(moved.pages * 64 * (OWN_LINES + (1 - OWN_LINES) / 2))
+
+
+def test_a_page_comes_to_who_uses_it_as_likely_as_it_is_used_there() -> None:
+    assert followed_traffic(stats(10, 500, 1), ROWS, 2).tolist() == [[0, 0], [0, 500]]
+    shared = followed_traffic(both(30, 10), ROWS, 2)
+    assert shared == pytest.approx(np.array([[300 * 0.75, 300 * 0.25], [100 * 0.75, 100 * 0.25]]))
+    assert followed_traffic(both(30, 10), ROWS, 2, but=[0]).sum() == 0
+    assert followed_traffic(both(30, 10), np.array([1, 1]), 2).tolist() == [[0, 300], [0, 100]]

@@ -108,11 +108,12 @@ def test_under_a_plan_stacks_are_with_threads_that_keep_to_a_node() -> None:
     pages = replace(work.pages, elsewhere=made, restacked=100 * np.eye(4) - made, elsewhere_missed=0 * made)
     rows = np.array([0, 0, 1, 1])
 
-    def away(pool: list[int], **how: bool) -> float:
+    def away(pool: list[int], *, planned: bool = True) -> float:
         found = CountedPages(
             replace(pages, accesses=0 * pages.accesses), [np.array(pool)] * bool(pool), work.threads
         )
-        traffic = found.first_touch_traffic(rows, 2, every=True, **how)
+        of = found.first_touch_traffic if planned else found.kernel_traffic
+        traffic = of(rows, 2, every=True)
         return float(traffic.sum() - traffic[np.arange(4), rows].sum())
 
     assert away([], planned=False) == 200
