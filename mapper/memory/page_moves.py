@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MOVED = 1.25  # moves of a page that one node uses, whose accesses are all remote
 SHARED = 1.0  # and so many more of one that others use, too, times their share
 FOLLOWED = 0.75  # of the accesses to a page after the threads started, those that find it moved
+SMALL_FOLLOWED = 0.25  # of those to small blocks, whose pages are not known singly
 OWN_LINES = 1 / 8  # of a page's lines, that are in caches of another node though one alone uses it
 ROUNDS = 40  # of halving an interval
 

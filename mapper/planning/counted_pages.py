@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from numaplan.analyzer import PageCounts
 
-from ..memory.page_moves import FOLLOWED, PageMoves, followed_traffic, page_moves
+from ..memory.page_moves import FOLLOWED, SMALL_FOLLOWED, PageMoves, followed_traffic, page_moves
 from ..memory.run_table import NO_TABLES, RunTable
 from ..memory.traffic import first_touches, planned_traffic, touching_pairs
 from ..threads.cost import one_hot
@@ -103,6 +103,10 @@ class CountedPages:
         program places itself."""
         counts = self.first_touches if every else self._touched
         touched = msgspec.structs.replace(counts, accesses=(1 - FOLLOWED) * counts.accesses)
+        if counts.elsewhere is not None:
+            small = SMALL_FOLLOWED * counts.elsewhere.sum(axis=1)
+            apart = (1 - SMALL_FOLLOWED) * counts.elsewhere + np.diag(small)
+            touched = msgspec.structs.replace(touched, elsewhere=apart)
         traffic = self._touching(touched, tables, rows, nodes, planned=False)
         traffic += FOLLOWED * followed_traffic(counts, rows, nodes, tables)
         return traffic + self._placed(tables, rows, nodes, every)

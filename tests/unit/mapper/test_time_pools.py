@@ -116,7 +116,7 @@ def test_under_a_plan_stacks_are_with_threads_that_keep_to_a_node() -> None:
         traffic = of(rows, 2, every=True)
         return float(traffic.sum() - traffic[np.arange(4), rows].sum())
 
-    assert away([], planned=False) == 200
+    assert away([], planned=False) == 150  # AutoNUMA brings a quarter of small blocks to who uses them
     assert away([]) == 0
     assert away([2, 3]) == 200  # they go from node to node, and so have no node for their stacks
     on_memory = CountedPages(pages, [], work.threads)
