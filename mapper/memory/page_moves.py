@@ -19,11 +19,12 @@ from .run_table import PAGE
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-# What the lab counted of programs without a plan (docs/results/programs.md).
-MOVED = 1.25  # moves of a page that one node uses, whose accesses are all remote
-SHARED = 1.0  # and so many more of one that others use, too, times their share
-FOLLOWED = 0.75  # of the accesses to a page after the threads started, those that find it moved
-SMALL_FOLLOWED = 0.25  # of those to small blocks, whose pages are not known singly
+BEGINS_S = 1.6  # of a run, until pages are moved: the kernel looks for the first time after a second
+# What the lab counted of programs without a plan (docs/results/programs.md), of the time after that.
+MOVED = 1.5  # moves of a page that one node uses, whose accesses are all remote
+SHARED = 1.2  # and so many more of one that others use, too, times their share
+FOLLOWED = 0.9  # of the accesses to a page after the threads started, those that find it moved
+SMALL_FOLLOWED = 0.3  # of those to small blocks, whose pages are not known singly
 OWN_LINES = 1 / 8  # of a page's lines, that are in caches of another node though one alone uses it
 ROUNDS = 40  # of halving an interval
 
@@ -34,8 +35,17 @@ class PageMoves(NamedTuple):
     pages: float
     lines: float
 
+    def times(self, part: float) -> PageMoves:
+        """The same of a part 0..1 of the run."""
+        return PageMoves(part * self.pages, part * self.lines)
+
 
 STILL = PageMoves(0.0, 0.0)
+
+
+def moving_part(lasted_s: float) -> float:
+    """The share 0..1 of a run of so many seconds in which pages are moved."""
+    return 1.0 - BEGINS_S / max(lasted_s, BEGINS_S)
 
 
 def page_moves(stats: PageCounts, near: Floats, rows: Nodes, nodes: int) -> PageMoves:

@@ -1,5 +1,6 @@
 """The accesses of a workload that a placement is judged by: what reaches memory, where that is known."""
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
@@ -9,7 +10,14 @@ from numpy.typing import NDArray
 
 from numaplan.analyzer import PageCounts
 
-from ..memory.page_moves import FOLLOWED, SMALL_FOLLOWED, PageMoves, followed_traffic, page_moves
+from ..memory.page_moves import (
+    FOLLOWED,
+    SMALL_FOLLOWED,
+    PageMoves,
+    followed_traffic,
+    moving_part,
+    page_moves,
+)
 from ..memory.run_table import NO_TABLES, RunTable
 from ..memory.traffic import first_touches, planned_traffic, touching_pairs
 from ..threads.cost import one_hot
@@ -26,12 +34,16 @@ class CountedPages:
     """recorded: what was counted; accesses: of any kind; stats: those of them that count; both with threads
     of pools exchanged; tied: threads that keep to their place; staying: of each pool, whether its threads
     come back to their memory. Of one that does not, threads and what was their own are anywhere among its
-    nodes, but for the tied."""
+    nodes, but for the tied. lasted_s: how long the run took, for what the kernel moves."""
 
     def __init__(
-        self, recorded: PageCounts, pools: Sequence[Nodes] = (), threads: Sequence[tuple[str, str]] = ()
+        self,
+        recorded: PageCounts,
+        pools: Sequence[Nodes] = (),
+        threads: Sequence[tuple[str, str]] = (),
+        lasted_s: float = math.inf,
     ) -> None:
-        self.recorded, self._pools = recorded, pools
+        self.recorded, self._pools, self._moving = recorded, pools, moving_part(lasted_s)
         self._allocator = allocators(recorded, threads)
         self.accesses = exchanged_pages(recorded, pools, threads)
         self.by_memory = recorded.missed is not None and recorded.missed_before is not None
@@ -102,13 +114,13 @@ class CountedPages:
         """(N, K) the same where the kernel moves pages to who uses them (AutoNUMA); tables: regions that the
         program places itself."""
         counts = self.first_touches if every else self._touched
-        touched = msgspec.structs.replace(counts, accesses=(1 - FOLLOWED) * counts.accesses)
-        if counts.elsewhere is not None:
-            small = SMALL_FOLLOWED * counts.elsewhere.sum(axis=1)
-            apart = (1 - SMALL_FOLLOWED) * counts.elsewhere + np.diag(small)
+        followed, small = self._moving * FOLLOWED, self._moving * SMALL_FOLLOWED
+        touched = msgspec.structs.replace(counts, accesses=(1 - followed) * counts.accesses)
+        if (apart := counts.elsewhere) is not None:
+            apart = (1 - small) * apart + small * np.diag(apart.sum(axis=1))
             touched = msgspec.structs.replace(touched, elsewhere=apart)
         traffic = self._touching(touched, tables, rows, nodes, planned=False)
-        traffic += FOLLOWED * followed_traffic(counts, rows, nodes, tables)
+        traffic += followed * followed_traffic(counts, rows, nodes, tables)
         return traffic + self._placed(tables, rows, nodes, every)
 
     def planned_traffic(
@@ -181,7 +193,8 @@ class CountedPages:
             left = ~np.isin(stats.region, list(but))
             before = None if stats.before is None else stats.before * left
             stats = msgspec.structs.replace(stats, accesses=stats.accesses * left, before=before)
-        return page_moves(stats, stays * self.near(rows) + (1 - stays) / nodes, rows, nodes)
+        near = stays * self.near(rows) + (1 - stays) / nodes
+        return page_moves(stats, near, rows, nodes).times(self._moving)
 
     def better_touched(self, tables: Mapping[int, RunTable], rows: Nodes, nodes: int) -> list[int]:
         """Regions of the tables of which more is local where they are touched first."""

@@ -78,8 +78,8 @@ class TimedTask:
             lines=exchanged_matrix(lines, siblings_of(workload.threads, lines, workload.names)),
             together=exchanged_matrix(workload.use.together, self.pools),
         )
-        self._threads = workload.threads
-        self.pages = CountedPages(workload.pages, self.pools, workload.threads)
+        self._threads, self._lasted_s = workload.threads, workload.lasted_s
+        self.pages = self._counted(workload.pages)
         self.caches = SharedCaches(self.use.caches, self.pages.accesses, self.pools)
         tied = [thread for pool in self.pools for thread in np.intersect1d(pool, self.pages.tied).tolist()]
         places, staying = self.domains.machine, self.pages.staying
@@ -96,10 +96,13 @@ class TimedTask:
         self.problem = self._problem(task.nodes, task.cpus)
         self._samples = samples_that_count(workload.pages), float(workload.comm.sum()) / 2
 
+    def _counted(self, pages: PageCounts) -> CountedPages:
+        return CountedPages(pages, self.pools, self._threads, self._lasted_s)
+
     def with_misses(self, pages: PageCounts, times: int = 1) -> "TimedTask":
         """The same, but for what reaches memory when the input is so many times as large."""
         other = copy(self)
-        other.pages = CountedPages(pages, self.pools, self._threads)
+        other.pages = self._counted(pages)
         other.caches = self.caches.smaller(times)
         other._samples = samples_that_count(pages), self._samples[1]
         return other

@@ -21,6 +21,7 @@ from ..threads.problem import Floats, Nodes
 from .files import digest
 from .lanes import lanes_of
 from .larger_inputs import larger_inputs
+from .lasted import lasted_s
 from .mixing import with_mixed
 from .opening import TraceOpening
 from .pages import placed_pages
@@ -131,6 +132,7 @@ def opened_workload(
         use=with_mixed(use, trace, samples, lane),
         lives=tuple((row.start_ns, row.end_ns) for row in trace.thread_rows),
         counted=analysis.local,
+        lasted_s=lasted_s(whole),
     )
     return TraceWorkload(found, analysis, crowded)
 

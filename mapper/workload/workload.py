@@ -3,6 +3,7 @@
 Read from comm.csv and loads.csv here, from traces in from_trace.py.
 """
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,8 @@ class Workload(msgspec.Struct, frozen=True):
     apart: whether processes were recorded apart, so that nobody saw what they exchange;
     sizes: the pages of further runs in which some regions have other sizes;
     larger: what would reach memory with larger inputs; not_balanced: what to say of load that nobody can
-    share, where loads are balanced; counted: how much was local as the program ran."""
+    share, where loads are balanced; counted: how much was local as the program ran; lasted_s: how long that
+    took, for a kernel that moves pages."""
 
     threads: Sequence[tuple[str, str]]
     comm: Floats | SparseMatrix
@@ -59,6 +61,7 @@ class Workload(msgspec.Struct, frozen=True):
     apart: bool = False
     sizes: tuple[PageCounts, ...] = ()
     counted: LocalShares | None = None
+    lasted_s: float = math.inf
 
     @property
     def app(self) -> PlanApp:

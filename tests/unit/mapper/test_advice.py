@@ -89,8 +89,7 @@ def test_memory_that_one_thread_touches_first_is_to_be_initialised_in_parallel(
     assert first["action"] == "initialise heap grid in parallel at app+0x1042"
     assert first["evidence"].startswith("100% of its pages are touched first by thread 0, which makes 2")
     assert "omp parallel for" in first["change"] and first["change"].endswith("./app")
-    # All is on the main thread's node at first, and AutoNUMA brings three quarters of it where they are used.
-    assert 0.75 < first["local_share"]["before"] < 0.9 and first["local_share"]["after"] == 1
+    assert first["local_share"]["before"] < 0.6 and first["local_share"]["after"] == 1
     plan = next(one for one in found if one["kind"] == "plan")
     assert plan["change"].startswith("nmap plan ") and plan["change"].endswith(
         "nlaunch --plan plan.json -- ./app"

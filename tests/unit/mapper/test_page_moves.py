@@ -1,11 +1,26 @@
 """How many pages AutoNUMA is expected to move, and where they are then."""
 
+import math
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from numaplan.analyzer import PageCounts
 from numaplan.mapper import RegionKey
-from numaplan.mapper.memory.page_moves import MOVED, OWN_LINES, SHARED, STILL, followed_traffic, page_moves
+from numaplan.mapper.memory.page_moves import (
+    BEGINS_S,
+    MOVED,
+    OWN_LINES,
+    SHARED,
+    STILL,
+    followed_traffic,
+    moving_part,
+    page_moves,
+)
+from numaplan.mapper.workload.lasted import ACCESS_S, lasted_s
+from numaplan.profiler import Trace
+from tests.support.traces import write_trace
 
 PAGE = 4096
 APART, TOGETHER = np.eye(2), np.ones((2, 2))
@@ -56,3 +71,26 @@ def test_a_page_comes_to_who_uses_it_as_likely_as_it_is_used_there() -> None:
     assert shared == pytest.approx(np.array([[300 * 0.75, 300 * 0.25], [100 * 0.75, 100 * 0.25]]))
     assert followed_traffic(both(30, 10), ROWS, 2, but=[0]).sum() == 0
     assert followed_traffic(both(30, 10), np.array([1, 1]), 2).tolist() == [[0, 300], [0, 100]]
+
+
+def test_in_a_short_run_nothing_moves() -> None:
+    assert moving_part(0.1) == moving_part(BEGINS_S) == 0
+    assert moving_part(2 * BEGINS_S) == pytest.approx(0.5) and moving_part(math.inf) == 1
+    moved = page_moves(both(100, 100), APART, ROWS, 2)
+    assert moved.times(0.5) == (moved.pages / 2, moved.lines / 2) and moved.times(0) == STILL
+
+
+@pytest.mark.parametrize(
+    ("meta", "seconds"),
+    [
+        ({"duration_ns": 5 * 10**9}, 5.0),
+        ({"duration_ns": 10**9, "clock": "accesses"}, 1e9 * ACCESS_S),
+        ({}, math.inf),
+    ],
+)
+def test_a_run_takes_as_long_as_it_did_or_as_it_does_in_the_lab(
+    meta: dict[str, object], seconds: float, tmp_path: Path
+) -> None:
+    write_trace(tmp_path / "t.db", {"time_ns": np.arange(3)}, [(0, "p0", "0", 1, 1, "t", 0, -1)], meta=meta)
+    with Trace.open(tmp_path / "t.db") as trace:
+        assert lasted_s(trace) == pytest.approx(seconds)
