@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .communication.transfers import Transfers
 
 FEW = 50  # transfers of a thread in a half, below which nothing is said of it
-FEWEST = 5  # threads of which pairs can be told from what each thread does with all
+FEWEST, MOST = 5, 1024  # threads of which pairs can be told from what each thread does with all, in 200 MiB
 STRETCHES = (2, 4, 8, 16)  # a run is divided into
 
 Floats = NDArray[np.float64]
@@ -38,7 +38,8 @@ def partners_kept(transfers: Transfers, lane: Ints) -> Floats:
 def pairs_kept(transfers: Transfers, lane: Ints, group: Ints) -> float:
     """How far the pairs of a group which exchange more than its threads' totals tell do so in one stretch of
     the run as in the next: their correlation -1..1, by stretches of the length at which it is greatest, as
-    partners may change from phase to phase. 1 where too little is seen. lane: as above; group: threads.
+    partners may change from phase to phase. 1 where too little is seen, or of too many threads. lane: as
+    above; group: threads.
     """
     members = np.unique(lane[group])
     number = np.full(int(lane.max(initial=-1)) + 1, -1)
@@ -48,31 +49,33 @@ def pairs_kept(transfers: Transfers, lane: Ints, group: Ints) -> float:
     inside = inside[np.argsort(transfers.middle_ns[inside], kind="stable")]
     events = transfers.events[inside]
     total = int(events.sum())
-    if len(members) < FEWEST or total < FEW * len(members):
+    if not FEWEST <= len(members) <= MOST or total < FEW * len(members):
         return 1.0
     most = max(STRETCHES)
     stretch = (np.cumsum(events) - (events + 1) // 2) * most // total
-    found = np.zeros((most, len(members), len(members)))
-    np.add.at(found, (stretch, one[inside], other[inside]), events.astype(np.float64))
-    return max(_repeated(found.reshape(count, -1, *found.shape[1:]).sum(axis=1)) for count in STRETCHES)
+    count = len(members)
+    cell = (stretch * count + one[inside]) * count + other[inside]
+    found = np.bincount(cell, events, most * count * count).reshape(most, count, count)
+    found += found.transpose(0, 2, 1)
+    return max(_repeated(found.reshape(parts, -1, count, count).sum(axis=1)) for parts in STRETCHES)
 
 
 def _repeated(exchanged: Floats) -> float:
     """Mean correlation of what is special about pairs between adjacent ones of (K, N, N) matrices."""
-    special = [_beyond_totals(matrix + matrix.T) for matrix in exchanged]
     found = []
-    for one, other in pairwise(special):
-        scale = float(np.sqrt((one @ one) * (other @ other)))
-        found.append(float(one @ other) / scale if scale > 0 else 0.0)
+    for one, other in pairwise(_beyond_totals(matrix) for matrix in exchanged):
+        scale = float(np.linalg.norm(one) * np.linalg.norm(other))
+        found.append(float(np.vdot(one, other)) / scale if scale > 0 else 0.0)
     return float(np.mean(found))
 
 
 def _beyond_totals(exchanged: Floats) -> Floats:
-    """(pairs,) what each pair of (N, N) exchanges beyond the sum of its threads' parts (least squares)."""
+    """(N, N) what each pair exchanges beyond the sum of its threads' parts (least squares); diagonal 0."""
     count = len(exchanged)
     mean = float(exchanged.sum()) / (count * (count - 1))
     part = (exchanged.sum(axis=1) - (count - 1) * mean) / (count - 2)
-    answer: Floats = (exchanged - mean - part[:, None] - part[None, :])[np.triu_indices(count, 1)]
+    answer: Floats = exchanged - (mean + part)[:, None] - part
+    np.fill_diagonal(answer, 0.0)
     return answer
 
 
