@@ -183,6 +183,7 @@ def _change(predicted: Predicted, placed: str) -> list[str]:
         lines.append(f"local memory accesses {predicted.local_share:7.1%}{against}   {placed}")
     if today is not None:
         supposed = f"threads {_TODAY[today.threads]}, pages where they are first touched"
+        supposed += ", until AutoNUMA moves them" if today.cost >= 0 else ""
         known = "what is local was counted as it was recorded; waiting with " if today.counted else ""
         lines.append(f"today: {known}{supposed}")
     elif predicted.local_share >= 0:
