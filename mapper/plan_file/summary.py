@@ -183,7 +183,7 @@ def _change(predicted: Predicted, placed: str) -> list[str]:
         lines.append(f"local memory accesses {predicted.local_share:7.1%}{against}   {placed}")
     if today is not None:
         supposed = f"threads {_TODAY[today.threads]}, pages where they are first touched"
-        supposed += ", until AutoNUMA moves them" if today.cost >= 0 else ""
+        supposed += ", or AutoNUMA has them" if today.cost >= 0 else ""
         known = "what is local was counted as it was recorded; waiting with " if today.counted else ""
         lines.append(f"today: {known}{supposed}")
     elif predicted.local_share >= 0:
@@ -194,7 +194,7 @@ def _change(predicted: Predicted, placed: str) -> list[str]:
 _TODAY = {
     "recorded": "as recorded",
     "compact": "assumed in order of creation",
-    "kernel": "assumed dealt to the nodes and moved about by the kernel",
+    "kernel": "assumed dealt to the nodes, then moved",
 }
 
 

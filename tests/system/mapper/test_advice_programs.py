@@ -99,7 +99,8 @@ def test_what_all_read_and_nobody_writes_is_copied_and_nothing_for_tasks(
     found = advice(record(program, tmp_path / "t.db", "table 8", *SMALL))
     assert found["replicate"]["action"] == "give each node a copy of `block`"
     assert "4 copies take 4 MiB" in found["replicate"]["evidence"]
-    assert found["replicate"]["gain"] > found["interleave"]["gain"] > 0
+    assert found["replicate"]["gain"] > 0
+    assert "interleave" not in found  # as much is local, and the memory is not busy enough for a queue
     assert "pool" not in found
 
 
