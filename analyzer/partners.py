@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .communication.transfers import Transfers
 
 FEW = 50  # transfers of a thread in a half, below which nothing is said of it
-FEWEST, MOST = 5, 1024  # threads of which pairs can be told from what each thread does with all, in 200 MiB
+FEWEST, MOST = 5, 1024  # threads of which pairs can be told from what each thread does with all, in 300 MiB
 STRETCHES = (2, 4, 8, 16)  # a run is divided into
 
 Floats = NDArray[np.float64]
@@ -42,6 +42,8 @@ def pairs_kept(transfers: Transfers, lane: Ints, group: Ints) -> float:
     above; group: threads.
     """
     members = np.unique(lane[group])
+    if not FEWEST <= len(members) <= MOST:
+        return 1.0
     number = np.full(int(lane.max(initial=-1)) + 1, -1)
     number[members] = np.arange(len(members))
     one, other = number[lane[transfers.writer]], number[lane[transfers.reader]]
@@ -49,7 +51,7 @@ def pairs_kept(transfers: Transfers, lane: Ints, group: Ints) -> float:
     inside = inside[np.argsort(transfers.middle_ns[inside], kind="stable")]
     events = transfers.events[inside]
     total = int(events.sum())
-    if not FEWEST <= len(members) <= MOST or total < FEW * len(members):
+    if total < FEW * len(members):
         return 1.0
     most = max(STRETCHES)
     stretch = (np.cumsum(events) - (events + 1) // 2) * most // total

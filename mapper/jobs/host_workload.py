@@ -3,6 +3,7 @@
 A message's bytes count as the cache lines that they fill: the sender writes them, the receiver takes them.
 """
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -71,8 +72,14 @@ def join(parts: Sequence[Part]) -> Workload:
         keeps=tuple(keeps for part in parts for keeps in part.keeps),
         names=tuple(name for part in parts for name in part.names),
         unordered=any(part.facts.unordered for part in parts),
+        lasted_s=_longest([part.facts.lasted_s for part in parts]),
         apart=apart and not all(part.facts.messages for part in parts),
     )
+
+
+def _longest(seconds: Sequence[float]) -> float:
+    """Of the runs that the parts are of, -1: not known."""
+    return max(seconds) if min(seconds) >= 0 else math.inf
 
 
 def _check_alike(parts: Sequence[Part]) -> None:

@@ -3,6 +3,7 @@
 Ranks that were recorded together meet each other's threads: a part lists these after its own.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,7 +45,8 @@ class PartFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     recording: digest of the trace; own: how many of its threads are the rank's; ranks: size of the job, 0:
     not known; messages: whether the recording would have seen them; period, exact, teams: of its
-    pages; use_exact, use_near, cache_sizes, cache_own: of what its threads use; page_columns, matrices: those
+    pages; use_exact, use_near, cache_sizes, cache_own: of what its threads use; lasted_s: seconds of the run,
+    -1: not known; page_columns, matrices: those
     that are known, whole: columns of pages that count in whole numbers.
     """
 
@@ -67,6 +69,7 @@ class PartFacts(msgspec.Struct, frozen=True, kw_only=True):
     teams: tuple[int, ...] | None = None
     use_exact: bool = False
     use_near: float = 1.0
+    lasted_s: float = -1.0
     cache_sizes: tuple[int, ...] = ()
     cache_own: int = 0
     whole: tuple[str, ...] = ()
@@ -149,6 +152,7 @@ def _part(
             unordered=workload.unordered,
             use_exact=use.exact,
             use_near=use.near,
+            lasted_s=workload.lasted_s if math.isfinite(workload.lasted_s) else -1.0,
             cache_sizes=() if caches is None else caches.sizes,
             cache_own=0 if caches is None else caches.own,
             matrices=tuple(rows),

@@ -31,15 +31,16 @@ def place_for_time(task: PlanTask) -> Placed:
         nodes=timed.ids[chosen.places].tolist(),
         cpus=chosen.cpus,
         pages=pages,
-        pools=timed.cpus.pool_numbers(chosen.places),
+        pools=(pools := timed.cpus.pool_numbers(chosen.places)),
         predicted=_predicted(task, timed, found),
         notes=(
             *crowded(timed.problem, task.usable),
             *_worth(timed, found),
-            *_pools(timed, chosen.places, task.workload.threads),
+            *_pools(timed, chosen.places, task.workload.threads, alone=bool(found.reason)),
             *page_notes(pages, task.machine, next_touch=task.options.next_touch),
         ),
         alone=found.reason,
+        exchanged=any(0 < pool <= len(timed.pools) for pool in pools),
         larger=at_larger_inputs(timed, found, task.workload.larger, task.options.method),
     )
 
@@ -78,7 +79,7 @@ def _predicted(task: PlanTask, timed: TimedTask, found: Choice) -> Predicted:
     )
 
 
-def _pools(timed: TimedTask, places: Nodes, threads: Sequence[tuple[str, str]]) -> list[str]:
+def _pools(timed: TimedTask, places: Nodes, threads: Sequence[tuple[str, str]], *, alone: bool) -> list[str]:
     """Which threads are exchangeable, but for those that are pinned or keep to their node."""
     several = len({process for process, _ in threads}) > 1
     numbers, lines = timed.cpus.pool_numbers(places), []
@@ -94,7 +95,7 @@ def _pools(timed: TimedTask, places: Nodes, threads: Sequence[tuple[str, str]]) 
             f"{len(names)} threads are exchangeable, a pool ({shown}): none has a cpu of its own, and what is"
             f" predicted is the mean of what each may do{beside}"
         )
-    if crowd := numbers.count(len(timed.pools) + 1):
+    if not alone and (crowd := numbers.count(len(timed.pools) + 1)):
         lines.append(f"{crowd} threads hardly do anything: they may run wherever no other thread is")
     return lines
 

@@ -23,7 +23,7 @@ from .by_threads import place_for_threads
 from .by_time import place_for_time
 from .options import PlanOptions
 from .predict import with_caches, with_counted, with_small_blocks, with_touched
-from .task import PlanTask, usual_objective
+from .task import Placed, PlanTask, usual_objective
 
 SCHEMA = "numaplan/planned/1"
 
@@ -75,7 +75,7 @@ def make_plan(workload: Workload, machine: Machine, options: PlanOptions) -> Pla
         method=options.method,
         objective=options.objective,
         threads=() if found.alone else threads,
-        memory=_scaling(workload, found.pages.memory, found.pools, [thread.node for thread in threads]),
+        memory=_scaling(workload, found, [thread.node for thread in threads]),
         predicted=predicted,
         alone=found.alone,
         provenance={
@@ -96,11 +96,10 @@ def _program(workload: Workload, thread: int) -> str | msgspec.UnsetType:
     return workload.names[thread] or msgspec.UNSET if named else msgspec.UNSET
 
 
-def _scaling(
-    workload: Workload, memory: tuple[PlanRegion, ...], pools: Sequence[int], nodes: Sequence[int]
-) -> tuple[PlanRegion, ...]:
+def _scaling(workload: Workload, found: Placed, nodes: Sequence[int]) -> tuple[PlanRegion, ...]:
     """The regions with how they scale; of exchangeable threads none has a part of its own."""
-    if workload.pages is None or any(pools) or not memory:
+    memory = found.pages.memory
+    if workload.pages is None or found.exchanged or not memory:
         return memory
     return with_scales(memory, workload.pages, workload.sizes, workload.threads, nodes)
 

@@ -40,7 +40,8 @@ class PlanTask:
 @dataclass(frozen=True)
 class Placed:
     """nodes: (N,) ids, cpus: of each thread; pools: (N,) number of each one's pool, 0: none; alone: why
-    nothing is placed, empty where something is; larger: what it comes to with larger inputs."""
+    nothing is placed, empty where something is; larger: what it comes to with larger inputs; exchanged:
+    whether some threads that do something are exchangeable."""
 
     nodes: Sequence[int]
     cpus: Sequence[tuple[int, ...]]
@@ -50,6 +51,7 @@ class Placed:
     pools: Sequence[int] = ()
     alone: str = ""
     larger: tuple[AtInput, ...] = ()
+    exchanged: bool = False
 
 
 def has_use(workload: Workload) -> bool:

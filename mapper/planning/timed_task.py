@@ -102,7 +102,8 @@ class TimedTask:
     def with_misses(self, pages: PageCounts, times: int = 1) -> "TimedTask":
         """The same, but for what reaches memory when the input is so many times as large."""
         other = copy(self)
-        other.pages = self._counted(pages)
+        other._lasted_s = self._lasted_s * times
+        other.pages = other._counted(pages)
         other.caches = self.caches.smaller(times)
         other._samples = samples_that_count(pages), self._samples[1]
         return other
@@ -231,7 +232,7 @@ class TimedTask:
     def cost(self, cpus: Sets, seats: Sets, traffic: Floats, moved: PageMoves = STILL) -> Cost:
         """What it costs to have these cpus; seats: one of each thread, where it has several; moved: what the
         kernel moves."""
-        taken = [own[0] if len(own) == 1 else seat[0] for own, seat in zip(cpus, seats, strict=True)]
+        taken = _taken(cpus, seats)
         cost = placement_cost(
             self.machine,
             taken,
@@ -281,5 +282,10 @@ class TimedTask:
         if not one.bound:
             return np.zeros_like(self.use.lines)
         near = np.where(np.equal.outer(one.places, one.places), self.use.near, 1.0)
-        answer: Floats = near * transfers(self.machine, [own[0] for own in one.cpus])
+        answer: Floats = near * transfers(self.machine, _taken(one.cpus, self.cpus.seats(one.places)))
         return answer
+
+
+def _taken(cpus: Sets, seats: Sets) -> list[int]:
+    """(N,) the cpu that each thread is taken to be on: its seat, where it has several."""
+    return [own[0] if len(own) == 1 else seat[0] for own, seat in zip(cpus, seats, strict=True)]

@@ -61,6 +61,7 @@ class Carried:
             names=tuple(base.names[row] for row in rows) if base.names else (),
             unordered=base.unordered,
             use=use,
+            lasted_s=base.lasted_s,
         )
         return found, tuple(self.paths[row] for row in sorted(self.others.values()))
 

@@ -123,7 +123,9 @@ def _of_a_larger_input(workload: Workload) -> Workload:
     """With what reaches memory of the largest input that the recording tells of: caches hold a small one."""
     if not workload.larger:
         return workload
-    return replace(workload, pages=workload.larger[-1].pages, larger=(), counted=None)
+    last = workload.larger[-1]
+    lasted_s = workload.lasted_s * last.times
+    return replace(workload, pages=last.pages, larger=(), counted=None, lasted_s=lasted_s)
 
 
 def _by_lane(workload: Workload) -> Workload:

@@ -14,7 +14,9 @@ from numaplan.profiler import Trace
 from .files import digest
 from .from_trace import TraceWorkload, part_pages, read_trace, shared_loads, thread_lanes
 from .joining import renumbered, together
+from .lasted import lasted_s
 from .messages import with_messages
+from .mixing import with_mixed
 from .opening import TraceOpening
 from .part import WHOLE, Part
 from .use import merged_use, thread_use
@@ -78,7 +80,7 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
     names = dict(zip(keys, first.names, strict=True))
     uses = [(keys[:], first.use)] if first.use else []
     elsewhere: list[str] = []
-    messages = MessageCounter()
+    messages, longest = MessageCounter(), first.lasted_s
     with Trace.open(paths[0]) as trace, part.of(trace) as own_part:
         messages.add(own_part)
     for path in paths[1:]:
@@ -86,8 +88,11 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
             samples = TraceSamples(trace)
             other = analyze_trace(trace, slice_ns=analysis.timeline.slice_ns, samples=samples)
             own = [(thread.process, thread.path) for thread in other.threads]
-            uses.append((own, thread_use(trace, samples, other, counted=part == WHOLE)))
-            roles = thread_roles(trace, samples, thread_lanes(trace))
+            lane = thread_lanes(trace)
+            use = thread_use(trace, samples, other, counted=part == WHOLE)
+            uses.append((own, with_mixed(use, trace, samples, lane)))
+            longest = max(longest, lasted_s(whole))
+            roles = thread_roles(trace, samples, lane)
             for key, keeps in zip(own, roles.keeps.tolist(), strict=True):
                 kept[key] = kept.get(key, True) and keeps
             names |= {(row.process, row.path): row.name for row in trace.thread_rows}
@@ -151,6 +156,7 @@ def _with_more_runs(found: TraceWorkload, paths: Sequence[Path], part: Part, *, 
         apart=set().union(*seen) not in seen,
         sizes=tuple(sizes),
         counted=_counted(analyses) if compared else None,
+        lasted_s=longest,
     )
     return with_messages(joined, messages.result())
 

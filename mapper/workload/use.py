@@ -94,7 +94,7 @@ def merged_use(
     """
     index = {key: number for number, key in enumerate(threads)}
     made, seen, moved = np.zeros(len(index)), np.zeros(len(index)), np.zeros(len(index))
-    together, known = np.zeros((len(index), len(index))), np.zeros((len(index), len(index)))
+    together, known, lines, chance = (np.zeros((len(index), len(index))) for _ in range(4))
     for keys, use in uses:
         rows = [index[key] for key in keys]
         made[rows] += use.accesses
@@ -103,14 +103,20 @@ def merged_use(
         both = np.ix_(rows, rows)
         known[both] += 1
         together[both] += use.together
+        lines[both] += use.lines
+        if use.chance is not None:
+            chance[both] += use.chance**2
     seen = np.maximum(seen, 1)
     # Of ranks recorded apart it is not known: they are taken to run at the same time.
     together = np.where(known > 0, together / np.maximum(known, 1), 1.0)
     np.fill_diagonal(together, 0.0)
     total, taken = float(merged.comm.sum()), [float(use.lines.sum()) for _, use in uses]
+    by_chance = any(use.chance is not None for _, use in uses)
+    scale = float((moved / seen).sum()) / total if total > 0 else 0.0
     return ThreadUse(
         accesses=made / seen,
-        lines=merged.comm * (float((moved / seen).sum()) / total if total > 0 else 0.0),
+        lines=lines / np.maximum(known, 1) if by_chance else merged.comm * scale,
+        chance=np.sqrt(chance) / np.maximum(known, 1) if by_chance else None,
         together=together,
         exact=all(use.exact for _, use in uses),
         near=mean_near([use.near for _, use in uses], taken),

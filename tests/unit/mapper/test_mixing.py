@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from numaplan.mapper import PlanOptions, make_plan
 from numaplan.mapper.workload.from_trace import read_trace
+from numaplan.mapper.workload.runs import workload_of_traces
 from numaplan.mapper.workload.use import ThreadUse
 from numaplan.profiler import Machine
 from tests.support.timed import workload
@@ -67,6 +68,14 @@ def test_pairs_that_do_so_again_stay_as_they_are(tmp_path: Path) -> None:
     use = use_of(tmp_path / "t.db", chance=False)
     assert use.chance is None and np.count_nonzero(within(use.lines)) == 16
     assert use_of(tmp_path / "s.db", chance=True, counted=False).chance is None
+
+
+def test_two_runs_leave_less_to_chance(tmp_path: Path) -> None:
+    one = use_of(tmp_path / "a.db", chance=True)
+    both = workload_of_traces([tmp_path / "a.db", tmp_path / "a.db"]).use
+    assert one.chance is not None and both is not None and both.chance is not None
+    assert within(both.chance) == pytest.approx(within(one.chance) / 2**0.5)
+    assert within(both.lines) == pytest.approx(within(one.lines))
 
 
 def test_a_gain_by_pairs_that_may_be_others_is_no_reason_to_bind_threads() -> None:

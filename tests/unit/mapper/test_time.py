@@ -11,6 +11,7 @@ from numaplan.mapper.plan_file.summary import summary
 from numaplan.mapper.planning.candidates import choose
 from numaplan.mapper.planning.planner import plan_task
 from numaplan.mapper.planning.timed_task import TimedTask
+from numaplan.mapper.planning.unplanned import alone
 from numaplan.profiler import Machine
 from tests.support.timed import PAGES, PAIRS, nodes_of, plan_of, workload
 
@@ -95,6 +96,14 @@ def test_where_threads_were_seen_is_tried_too() -> None:
     assert plan.predicted.today is not None and plan.predicted.today.threads == "recorded"
     other = make_plan(seen, Machine.load("2x4"), PlanOptions()).plan  # another machine's nodes say nothing
     assert "as recorded" not in other.predicted.costs
+
+
+def test_a_short_run_is_over_before_pages_move_and_one_of_a_larger_input_is_not() -> None:
+    work = replace(workload(users=[[0], [1], [2], [3]]), lasted_s=1.0)
+    assert work.pages is not None
+    timed = TimedTask(plan_task(work, Machine.load("4x1"), PlanOptions())[0])
+    assert alone(timed).cost.moves_ns == 0
+    assert alone(timed.with_misses(work.pages, 8)).cost.moves_ns > 0
 
 
 def test_without_a_plan_threads_leave_what_they_touched_first() -> None:
