@@ -46,8 +46,8 @@ class PartFacts(msgspec.Struct, frozen=True, kw_only=True):
     recording: digest of the trace; own: how many of its threads are the rank's; ranks: size of the job, 0:
     not known; messages: whether the recording would have seen them; period, exact, teams: of its
     pages; use_exact, use_near, cache_sizes, cache_own: of what its threads use; lasted_s: seconds of the run,
-    -1: not known; page_columns, matrices: those
-    that are known, whole: columns of pages that count in whole numbers.
+    -1: not known; page_columns, matrices: those that are known, whole: columns of pages that count in whole
+    numbers.
     """
 
     rank: int

@@ -34,26 +34,29 @@ def pools_of(
     with far fewer than the others does something else. A thread that made others without a role is of their
     pool if it has none either: OpenMP's first thread works in the team, and pools may grow by themselves.
     """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     where = {key: number for number, key in enumerate(threads)}
-    pool_of = list(range(len(threads)))
     first: dict[tuple[str, str, str], int] = {}
+    joined: list[tuple[int, int]] = []
     for number, (process, path) in enumerate(threads):
         if keeps[number]:
             continue
         name, above = kind_of(names, number), path.rpartition(".")[0]
-        joined = [first.setdefault((process, above, name), number)]
+        joined.append((number, first.setdefault((process, above, name), number)))
         made_by = where.get((process, above))
         if made_by is not None and not keeps[made_by] and kind_of(names, made_by) == name:
-            joined.append(made_by)
-        for other in joined:
-            old, new = pool_of[number], pool_of[other]
-            pool_of = [new if pool == old else pool for pool in pool_of]
-    members: dict[int, list[int]] = defaultdict(list)
-    for number, pool in enumerate(pool_of):
-        if not keeps[number]:
-            members[pool].append(number)
-    alike = [_alike(np.array(own), np.asarray(accesses, np.float64)) for own in members.values()]
-    return sorted((own for own in alike if len(own) > 1), key=lambda own: int(own[0]))
+            joined.append((number, made_by))
+    one, other = np.array(joined, np.int64).reshape(-1, 2).T
+    count = len(threads)
+    _, pool = connected_components(
+        coo_array((np.ones(len(one)), (one, other)), shape=(count, count)), directed=False
+    )
+    free = np.flatnonzero(~np.asarray(keeps, bool))
+    pools = [free[pool[free] == number] for number in np.unique(pool[free])]
+    active = [_active(own, np.asarray(accesses, np.float64)) for own in pools]
+    return sorted((own for own in active if len(own) > 1), key=lambda own: int(own[0]))
 
 
 class Twins(NamedTuple):
@@ -115,7 +118,7 @@ def kind_of(names: Sequence[str], thread: int) -> str:
     return _NUMBERS.sub("", names[thread]) if names else ""
 
 
-def _alike(pool: Nodes, accesses: Floats) -> Nodes:
+def _active(pool: Nodes, accesses: Floats) -> Nodes:
     """The threads that do as much as most of them, or more."""
     if not len(accesses):
         return pool

@@ -3,8 +3,9 @@
  * The kernel answers for the host's cpus, and what it has written is written over when the call returns. Where the
  * program sets an affinity the kernel is given the host's cpus instead, for it knows no others: QEMU's threads stay
  * free, and what was asked for is kept here for who asks again. A program that looks at the host's nodes or cores in
- * sysfs (hwloc, so mpirun) and then sets all cpus of the host means all that there are. Memory is read and written by /proc/self/mem, so that
- * an address that is none, or one that cannot be written, is left to the kernel to complain about.
+ * sysfs (hwloc, so mpirun) and then sets all cpus of the host means all that there are. Memory is read and written by
+ * /proc/self/mem, so that an address that is none, or one that cannot be written, is left to the kernel to complain
+ * about.
  */
 #include "emulate.h"
 

@@ -98,6 +98,7 @@ def test_who_hardly_shares_anything_has_a_role(tmp_path: Path) -> None:
 def test_memory_does_not_grow_with_the_number_of_threads_times_that_of_regions(tmp_path: Path) -> None:
     """A server's start script makes a thousand short processes with all their libraries."""
     threads, regions = 500, 4000
+    where = ("heap", "program+1", "")
     number = np.arange(regions)
     write_trace(
         tmp_path / "t.db",
@@ -115,19 +116,7 @@ def test_memory_does_not_grow_with_the_number_of_threads_times_that_of_regions(t
         },
         [(t, f"p0.{t}", "0", t + 1, t + 1, "", 0, -1) for t in range(threads)],
         [
-            (
-                i,
-                f"p0.{i % threads}",
-                "heap",
-                f"program+{i}",
-                "",
-                (1 << 44) + i * PAGE,
-                PAGE,
-                i % threads,
-                0,
-                0,
-                -1,
-            )
+            (i, f"p0.{i % threads}", *where, (1 << 44) + i * PAGE, PAGE, i % threads, 0, 0, -1)
             for i in number.tolist()
         ],
         {"backend": "emulate", "period": 1000, "duration_ns": regions},
