@@ -14,6 +14,9 @@ const DARK = {
   ink: "#e4e9f0", soft: "#9aa6b5", line: "#2d3643", border: "#ff9a4d", card: "#1a2029",
   full: 0.55, onFull: "#10161e",
 };
+const FONT = { family: "system-ui, sans-serif", size: 12 };
+const NUMBER = "88M", GAP = 18, TITLE = 26; // a usual label; px beside a label's text, and of a title
+const BELOW = 0.6; // of a chart's width, that labels below it have
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 const narrow = window.matchMedia("(max-width: 860px)");
 
@@ -61,11 +64,32 @@ function styledTrace(trace, theme) {
   return styled;
 }
 
-function styledLayout(layout, theme) {
+// Room left and below for what stands there, so that plotly need not draw a chart again to make some.
+function margins(figure, width) {
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = `${FONT.size}px ${FONT.family}`;
+  const wide = (text) => pen.measureText(text.replace(/<[^>]*>/g, "")).width;
+  const room = { x: 0, y: 0 };
+  for (const trace of figure.data) {
+    for (const letter of ["x", "y"]) {
+      const axis = figure.layout[(trace[letter + "axis"] || letter).replace(letter, letter + "axis")] || {};
+      if (axis.showticklabels === false) continue;
+      const names = axis.ticktext || trace[letter].filter((place) => typeof place === "string");
+      const longest = Math.max(...(names.length ? names : [NUMBER]).map(wide));
+      const turned = letter === "y" || names.length * (longest + FONT.size) > width * BELOW;
+      const title = axis.title ? TITLE : 0;
+      room[letter] = Math.max(room[letter], title + (turned ? longest : FONT.size) + GAP);
+    }
+  }
+  return { l: Math.ceil(room.y), r: 8, t: 12, b: Math.ceil(room.x) };
+}
+
+function styledLayout(figure, theme, width) {
+  const { layout } = figure;
   const styled = {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-    font: { family: "system-ui, sans-serif", size: 12, color: theme.ink },
-    margin: { l: 8, r: 8, t: 12, b: 8 }, showlegend: false,
+    font: { ...FONT, color: theme.ink },
+    margin: margins(figure, width), showlegend: false,
     hoverlabel: { bgcolor: theme.card, bordercolor: theme.line, font: { color: theme.ink } },
     ...layout,
   };
@@ -93,7 +117,7 @@ function draw(figure, place) {
   const theme = dark.matches ? DARK : LIGHT;
   const data = figure.data.map((trace) => styledTrace(trace, theme));
   const options = { responsive: true, displaylogo: false, displayModeBar: false };
-  const layout = styledLayout(figure.layout, theme);
+  const layout = styledLayout(figure, theme, place.clientWidth);
   const texts = figure.data.filter((trace) => "_written" in trace).flatMap((trace) => written(trace, theme));
   layout.annotations = [...(figure.layout.annotations || []), ...texts];
   return Plotly.react(place, data, layout, options);

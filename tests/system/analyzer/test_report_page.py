@@ -27,6 +27,15 @@ SAFE = (
     *("--virtual-time-budget=20000", "--timeout=60000"),
 )
 BASE = 1 << 40
+SAYS_ROOM = """<script>
+new MutationObserver(() => {
+  if (document.body.dataset.state !== "drawn") return;
+  for (const plot of document.querySelectorAll(".plot")) {
+    const { margin, _size } = plot._fullLayout;
+    plot.dataset.room = _size.l > margin.l || _size.b > margin.b ? "short" : "enough";
+  }
+}).observe(document.body, { attributes: true });
+</script>"""
 EVIL = "</script><script>document.title='owned'</script>"
 
 
@@ -125,6 +134,17 @@ def test_every_chart_is_drawn(
     assert len(sections) == charts
     assert document.count('class="main-svg"') >= charts
     assert "<title>owned" not in document
+
+
+@pytest.mark.parametrize("size", ["1280,900", "700,900"])
+def test_labels_have_room_before_plotly_makes_some(chromium: str, tmp_path: Path, size: str) -> None:
+    """It draws a chart once more for that, and the square ones several times."""
+    page = tmp_path / "report.html"
+    with Trace.open(ring_trace(tmp_path / "trace.db", 256, 40_000)) as trace:
+        write_report(trace, page, plan=plan_for(256))
+    page.write_text(page.read_text(encoding="utf-8").replace("</body>", SAYS_ROOM + "</body>"))
+    document, _ = opened(chromium, page, tmp_path / "profile", f"--window-size={size}")
+    assert re.findall(r'data-room="(\w+)"', document) == ["enough"] * 7
 
 
 def test_a_thousand_ranks_are_drawn(chromium: str, tmp_path: Path) -> None:
