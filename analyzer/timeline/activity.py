@@ -1,5 +1,7 @@
 """When each thread runs, as far as its accesses show it."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +22,14 @@ def running_together(samples: TraceSamples) -> Floats:
         stretch = np.minimum(((columns["time_ns"] - first) / width).astype(np.int64), STRETCHES - 1)
         np.add.at(counts, (stretch, columns["thread"]), 1.0)
     return together(counts)
+
+
+def living_together(lives: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
+    """(N, N) whether two threads live at the same time; lives: (start, end) in ns of each, end -1: to the end
+    of the run. A stretch of time in which one ends and the other begins shows both."""
+    start, end = np.array(lives, np.int64).reshape(-1, 2).T
+    begun: NDArray[np.bool_] = np.less.outer(start, np.where(end < 0, np.iinfo(np.int64).max, end))
+    return begun & begun.T
 
 
 def together(accesses: Floats) -> Floats:

@@ -6,7 +6,7 @@ from ..threads.cost import one_hot
 from ..threads.problem import Floats
 from .predict import local_share, node_shares
 from .timed_task import Placement, TimedTask
-from .unplanned import NEAR
+from .unplanned import near_memory
 
 
 def local_shares(task: TimedTask, chosen: Placement) -> tuple[float, float]:
@@ -41,6 +41,6 @@ def on_nodes(task: TimedTask, chosen: Placement) -> Floats:
     here = one_hot(task.rows[chosen.places], len(task.machine.nodes))
     if chosen.bound:
         return here
-    sizes = np.array([len(node.cpus) for node in task.machine.nodes])
-    answer: Floats = NEAR * here + (1 - NEAR) * sizes / sizes.sum()
+    sizes, near = np.array([len(node.cpus) for node in task.machine.nodes]), near_memory(task)
+    answer: Floats = near * here + (1 - near) * sizes / sizes.sum()
     return answer

@@ -161,6 +161,12 @@ class TimedTask:
         return 1.0 + float(self.use.together[np.ix_(busy, busy)].sum(axis=1).max(initial=0.0))
 
     @cached_property
+    def beside(self) -> float:
+        """Threads that run beside one that makes an access, in the mean."""
+        made = self.use.accesses
+        return float((made * self.use.together.sum(axis=1)).sum()) / max(float(made.sum()), 1e-300)
+
+    @cached_property
     def ids(self) -> NDArray[np.int64]:
         """(places,) id of each place's node."""
         return np.array(self.machine.node_ids)[self.rows]

@@ -41,18 +41,29 @@ def alone(
     cpus = [tuple(everywhere.tolist())] * len(first)
     shifts = np.unique(np.linspace(0, len(turn), MOST_SHIFTS, endpoint=False).astype(int))
     seats = [everywhere[(first + shift) % len(turn)] for shift in shifts]
-    moved = STILL if interleaved else task.pages.page_moves(rows, nodes, NEAR, but=tables)
+    moved = STILL if interleaved else task.pages.page_moves(rows, nodes, near_memory(task), but=tables)
     costs = [task.cost(cpus, [(cpu,) for cpu in seat.tolist()], traffic, moved) for seat in seats]
     name = "alone, interleaved" if interleaved else "alone"
-    return Placement(name, start, cpus, None, traffic, _mean(costs), bound=False, moved=not interleaved)
+    cost = _mean(costs, near_memory(task), 1 - (1 - STAYS) * _roaming(task))
+    return Placement(name, start, cpus, None, traffic, cost, bound=False, moved=not interleaved)
 
 
-def _mean(costs: Sequence[Cost]) -> Cost:
+def near_memory(task: TimedTask) -> float:
+    """The share of its time that a thread nobody binds has its memory where it is."""
+    return 1 - (1 - NEAR) * _roaming(task)
+
+
+def _roaming(task: TimedTask) -> float:
+    """How far the kernel moves threads about, 0..1: one that runs alone stays where it is."""
+    return min(task.beside, 1.0)
+
+
+def _mean(costs: Sequence[Cost], near: float, stays: float) -> Cost:
     """Of threads where they begin (the first cost), and shifted: their memory is seldom left behind."""
 
     def part(field: str) -> float:
         first, *others = (float(getattr(cost, field)) for cost in costs)
-        begins = NEAR if field in ("memory_ns", "queue_ns") else STAYS
+        begins = near if field in ("memory_ns", "queue_ns") else stays
         return begins * first + (1 - begins) * float(np.mean(others)) if others else first
 
     return Cost(*(part(field) for field in Cost.__struct_fields__))

@@ -135,7 +135,7 @@ def thread_use(
 
     counted: whether counters count: they are of whole recordings.
     """
-    from numaplan.analyzer import counter_totals, running_together
+    from numaplan.analyzer import counter_totals, living_together, running_together
 
     totals = counter_totals(trace) if counted else {}
     period = max(analysis.period, 1)
@@ -147,11 +147,12 @@ def thread_use(
     moved = float(np.maximum(totals["coherence"], 0.0).sum()) if "coherence" in totals else total / 2 * period
     # What a shared cache answered would be taken from another one if the two had none in common.
     within, kept = (float(np.maximum(totals.get(name, 0.0), 0.0).sum()) for name in (WITHIN, KEPT))
+    lives = [(row.start_ns, row.end_ns) for row in trace.thread_rows]
     return ThreadUse(
         accesses=made,
         lines=analysis.comm * ((moved + kept) / total if total > 0 else 0.0),
         near=within / (within + kept) if kept > 0 else 1.0,
-        together=running_together(samples),
+        together=running_together(samples) * living_together(lives),
         exact="coherence" in totals,
         beyond=np.maximum(totals["l1_misses"], 0.0) if known else None,
         caches=_cache_use(trace),

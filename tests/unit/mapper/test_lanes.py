@@ -1,11 +1,14 @@
 """Threads that follow one another share a seat."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 from hypothesis import given, strategies as st
 
+from numaplan.mapper.workload.from_trace import read_trace
 from numaplan.mapper.workload.lanes import lanes_of
+from tests.support.traces import write_trace
 
 times = st.integers(0, 40)
 
@@ -58,3 +61,20 @@ def test_lanes_are_no_more_than_threads_at_once_where_they_begin_as_they_are_mad
 def test_a_pool_whose_threads_begin_in_any_order_is_followed_in_the_order_of_making() -> None:
     lives = [(0, -1), (3, 20), (1, 20), (2, 20), (22, 30), (23, 30), (21, 30)]
     assert lanes_of(pool(7), lives).tolist() == [0, 1, 2, 3, 1, 2, 3]
+
+
+def test_who_begins_when_another_has_ended_does_not_run_beside_it(tmp_path: Path) -> None:
+    """Two threads make the workers of each batch in turns: a stretch of time may have those of both."""
+    time = np.arange(1000)
+    second = time >= 495
+    threads = [
+        (0, "p0", "0", 1, 1, "", 0, -1),
+        (1, "p0", "0.1.1", 2, 2, "", 0, 495),
+        (2, "p0", "0.2.1", 3, 3, "", 495, -1),
+    ]
+    samples = {"time_ns": np.repeat(time, 2), "thread": np.stack([0 * time, 1 + second], 1).ravel()}
+    trace = write_trace(tmp_path / "t.db", samples, threads, meta={"duration_ns": 1000})
+    use = read_trace(trace, pages=False, by_phase=False).workload.use
+    assert use is not None
+    assert use.together[1, 2] == use.together[2, 1] == 0
+    assert use.together[1, 0] > 0.9 and use.together[2, 0] > 0.9

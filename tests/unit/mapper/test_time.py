@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from numaplan.machine import OVERLAP
+from numaplan.machine import OVERLAP, Cost
 from numaplan.mapper import Plan, PlanOptions, make_plan
 from numaplan.mapper.memory.page_moves import MOVED, OWN_LINES
 from numaplan.mapper.plan_file.summary import summary
@@ -125,6 +125,16 @@ def test_without_a_plan_threads_leave_what_they_touched_first() -> None:
     parts = {name: one["moves_ns"] for name, one in plan_of(work, "4x1").predicted.candidate_parts.items()}
     assert {name for name, moved in parts.items() if moved} == {"alone", "bound in order"}
     assert parts["bound in order"] == pytest.approx(3 * PAGES * MOVED * copied)
+
+
+def test_a_thread_that_runs_alone_stays_where_its_memory_is() -> None:
+    def costs(together: float) -> Cost:
+        work = workload(2, users=[[0], [0]], together=together)
+        return alone(TimedTask(plan_task(work, Machine.load("2x4"), PlanOptions())[0])).cost
+
+    still, half, whole = costs(0.0), costs(0.5), costs(1.0)
+    assert still.memory_ns < half.memory_ns < whole.memory_ns
+    assert still.moves_ns == 0 < half.moves_ns < whole.moves_ns
 
 
 def test_of_lines_in_a_cache_that_two_threads_share_only_those_of_its_writer_cost() -> None:
