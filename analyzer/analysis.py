@@ -17,7 +17,7 @@ from .communication.side_by_side import one_part
 from .communication.transfers import transfers_of
 from .memory.local_shares import local_shares_counted
 from .misses import expected_misses
-from .notes import communication_note, recording_notes, take_turns
+from .notes import communication_note, processes_note, recording_notes, take_turns
 from .samples.preparing import count_threads
 from .samples.trace_samples import SharingSamples, TraceSamples
 from .timeline.changes import change_points
@@ -109,6 +109,9 @@ def analyze_trace(
         starts = {*(phase.start for phase in phases[1:]), *partner_changes, *changes}
         meanwhile([timeline.start_ns + at * timeline.slice_ns for at in sorted(starts)])
     found = counting.result()
+    told = communication_note(found, count, shared, writes)
+    if transfers is not None and transfers.partial:
+        told += processes_note(found, samples.regions.process, samples_of_thread[0])
     return Analysis(
         threads=_thread_infos(trace, samples_of_thread),
         pairs=one_part(found.matrix),
@@ -124,7 +127,7 @@ def analyze_trace(
         samples=samples.count,
         shared_samples=shared,
         period=period,
-        notes=[*communication_note(found, count, shared, writes), *turns, *recorded],
+        notes=[*told, *turns, *recorded],
         layers=found.weights,
         partner_changes=partner_changes,
         local=local_shares_counted(trace),

@@ -15,6 +15,7 @@ DOUBTFUL = 0.5
 UNIFORM = 0.05
 FEW_MISSES = "loads count all accesses: too few of them missed the last cache"
 RECORDED_APART = "threads of separately recorded traces: what they exchange with each other cannot be seen"
+BUSY = 0.05  # of all samples, from which a process counts
 FEW_EVENTS = 20  # events a pair of threads that is needed to tell pairs apart
 
 
@@ -56,6 +57,22 @@ def communication_note(found: Communication, threads: int, shared: int, writes: 
     if found.events < FEW_EVENTS * threads and "counted" not in found.weights:
         return [f"only {found.events} communication events were seen: small entries are mostly chance"]
     return []
+
+
+def processes_note(
+    found: Communication, process: NDArray[np.uint64], samples: NDArray[np.int64]
+) -> list[str]:
+    """Whether processes may exchange what was not counted, of which samples show nothing; process, samples:
+    (N,) of each thread."""
+    across = process[:, None] != process[None, :]
+    _, number = np.unique(process, return_inverse=True)
+    busy = np.bincount(number, samples) >= BUSY * samples.sum()
+    if np.count_nonzero(busy) < 2 or found.matrix[across].any():
+        return []
+    return [
+        "no sample is of memory that processes exchange through, which emulation does not count: "
+        "--backend lab does"
+    ]
 
 
 def take_turns(timeline: Timeline) -> bool:

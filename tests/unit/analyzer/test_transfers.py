@@ -93,6 +93,18 @@ def test_between_processes_samples_tell(tmp_path: Path, counted: int) -> None:
     assert (0 < found.layers["counted"] < 1.0) == bool(counted)
 
 
+@pytest.mark.parametrize(
+    ("processes", "said"),
+    [(("p0", "p1", "p1"), True), (("p0", "p0", "p1"), False), (("p0", "p0", "p0"), False)],
+)
+def test_it_is_said_where_nothing_shows_what_processes_exchange(
+    tmp_path: Path, processes: tuple[str, ...], said: bool
+) -> None:
+    with Trace.open(write(tmp_path / "t.db", [], processes)) as trace:
+        notes = analyze_trace(trace).notes
+    assert any("--backend lab" in note for note in notes) == said
+
+
 def test_rows_that_name_no_thread_or_region_do_no_harm(tmp_path: Path) -> None:
     wrong = [(0, 9, 7, 1, 0, 5), (0, 9, -1, 1, 0, 5), (0, 9, 1, 1, 0, 5), (0, 9, 0, 1, 0, -5)]
     with Trace.open(write(tmp_path / "t.db", [*wrong, (0, 9, 0, 1, 99, 3)])) as trace:
