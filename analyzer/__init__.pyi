@@ -25,6 +25,7 @@ from .misses import expected_misses as expected_misses
 from .notes import (
     FEW_MISSES as FEW_MISSES,
     RECORDED_APART as RECORDED_APART,
+    UNSEEN_BETWEEN as UNSEEN_BETWEEN,
     first_touches_only as first_touches_only,
 )
 from .partners import pairs_kept as pairs_kept

@@ -16,6 +16,7 @@ UNIFORM = 0.05
 FEW_MISSES = "loads count all accesses: too few of them missed the last cache"
 RECORDED_APART = "threads of separately recorded traces: what they exchange with each other cannot be seen"
 BUSY = 0.05  # of all samples, from which a process counts
+UNSEEN_BETWEEN = "nothing shows what processes exchange: emulation does not count it, --backend lab does"
 FEW_EVENTS = 20  # events a pair of threads that is needed to tell pairs apart
 
 
@@ -69,10 +70,7 @@ def processes_note(
     busy = np.bincount(number, samples) >= BUSY * samples.sum()
     if np.count_nonzero(busy) < 2 or found.matrix[across].any():
         return []
-    return [
-        "no sample is of memory that processes exchange through, which emulation does not count: "
-        "--backend lab does"
-    ]
+    return [UNSEEN_BETWEEN]
 
 
 def take_turns(timeline: Timeline) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.analyzer import PageCounts
+from numaplan.analyzer import UNSEEN_BETWEEN, PageCounts
 from numaplan.machine import (
     ACCESS_NS,
     Cost,
@@ -39,6 +39,7 @@ from .shared_caches import SharedCaches
 from .task import PlanTask
 
 SURE = 2.0  # standard errors
+UNSEEN = 0.1  # of the cost, by which it may be off where nothing shows what processes exchange
 LITTLE = 0.01  # of the cost, up to which threads rather have fewer cpus: moved about they leave their caches
 ROAMS = 0.05  # of the cost, that a pool must save by going from place to place, whose price is not known
 
@@ -79,6 +80,7 @@ class TimedTask:
             together=exchanged_matrix(workload.use.together, self.pools),
         )
         self._threads, self._lasted_s = workload.threads, workload.lasted_s
+        self._unseen = UNSEEN_BETWEEN in workload.notes
         self.pages = self._counted(workload.pages)
         self.caches = SharedCaches(self.use.caches, self.pages.accesses, self.pools)
         tied = [thread for pool in self.pools for thread in np.intersect1d(pool, self.pages.tied).tolist()]
@@ -268,12 +270,13 @@ class TimedTask:
         return float(self.use.accesses.sum()) * ACCESS_NS + chosen.cost.total_ns
 
     def doubt(self, one: Placement, other: Placement) -> float:
-        """ns by which the difference of two costs may be off because it is told from samples, and because who
-        exchanges lines with whom is chance."""
+        """ns by which the difference of two costs may be off because it is told from samples, because who
+        exchanges lines with whom is chance, and because nothing shows what processes exchange."""
         memory = abs(one.cost.memory_ns + one.cost.queue_ns - other.cost.memory_ns - other.cost.queue_ns)
         lines = abs(one.cost.lines_ns - other.cost.lines_ns)
         parts = np.array([memory, lines]) / np.sqrt(np.maximum(self._samples, 1.0))
-        return SURE * float(np.hypot(np.hypot(*parts), self._chance(one, other)))
+        unsure = SURE * float(np.hypot(np.hypot(*parts), self._chance(one, other)))
+        return max(unsure, UNSEEN * one.cost.total_ns) if self._unseen else unsure
 
     def _chance(self, one: Placement, other: Placement) -> float:
         """Standard deviation in ns of what threads exchange that are nearer in one than in the other."""

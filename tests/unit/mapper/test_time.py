@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from numaplan.analyzer import UNSEEN_BETWEEN
 from numaplan.machine import OVERLAP, Cost
-from numaplan.mapper import Plan, PlanOptions, make_plan
+from numaplan.mapper import Plan, PlanOptions, Workload, make_plan
 from numaplan.mapper.memory.page_moves import MOVED, OWN_LINES
 from numaplan.mapper.plan_file.summary import summary
 from numaplan.mapper.planning.candidates import choose
 from numaplan.mapper.planning.planner import plan_task
-from numaplan.mapper.planning.timed_task import TimedTask
+from numaplan.mapper.planning.timed_task import UNSEEN, TimedTask
 from numaplan.mapper.planning.unplanned import alone
 from numaplan.profiler import Machine
 from tests.support.timed import PAGES, PAIRS, nodes_of, plan_of, workload
@@ -125,6 +126,21 @@ def test_without_a_plan_threads_leave_what_they_touched_first() -> None:
     parts = {name: one["moves_ns"] for name, one in plan_of(work, "4x1").predicted.candidate_parts.items()}
     assert {name for name, moved in parts.items() if moved} == {"alone", "bound in order"}
     assert parts["bound in order"] == pytest.approx(3 * PAGES * MOVED * copied)
+
+
+def test_little_is_not_gained_where_nothing_shows_what_processes_exchange() -> None:
+    """Of a server under emulation: what a plan saves of memory it may lose by taking workers apart."""
+    mains = replace(workload(users=[[0], [1], [2], [3]]), lasted_s=1.0)
+    assert mains.pages is not None
+    own = replace(mains, pages=replace(mains.pages, toucher=mains.pages.thread))
+
+    def gain(work: Workload) -> float:
+        found = choose(TimedTask(plan_task(work, Machine.load("2x2"), PlanOptions())[0]))
+        return 1 - found.tried[0].cost.total_ns / found.alone.cost.total_ns
+
+    assert 0 < gain(own) < UNSEEN < gain(mains)
+    assert plan_of(own).memory and not plan_of(replace(own, notes=(UNSEEN_BETWEEN,))).memory
+    assert plan_of(replace(mains, notes=(UNSEEN_BETWEEN,))).memory
 
 
 def test_a_thread_that_runs_alone_stays_where_its_memory_is() -> None:
