@@ -69,7 +69,9 @@ PROGRAMS = (
     Program(
         name="java",
         kind="pool",
-        argv="java -Xmx400m -XX:+UseParallelGC -XX:ParallelGCThreads={threads}"
+        # -Xbatch: threads wait for the compiler, which takes seconds in the guest. Until then all of them
+        # would write the same counters.
+        argv="java -Xmx400m -Xbatch -XX:+UseParallelGC -XX:ParallelGCThreads={threads}"
         " -Djava.util.concurrent.ForkJoinPool.common.parallelism={threads} -cp {build} Streams",
         needs=("java", "javac"),
         packages="default-jdk-headless",
