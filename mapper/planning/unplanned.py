@@ -59,7 +59,8 @@ def _roaming(task: TimedTask) -> float:
 
 
 def _mean(costs: Sequence[Cost], near: float, stays: float) -> Cost:
-    """Of threads where they begin (the first cost), and shifted: their memory is seldom left behind."""
+    """Of threads where they begin (the first cost), and shifted; near, stays: the part 0..1 of the first in
+    what is waited for memory, and in the rest."""
 
     def part(field: str) -> float:
         first, *others = (float(getattr(cost, field)) for cost in costs)
