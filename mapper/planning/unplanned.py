@@ -44,18 +44,18 @@ def alone(
     moved = STILL if interleaved else task.pages.page_moves(rows, nodes, near_memory(task), but=tables)
     costs = [task.cost(cpus, [(cpu,) for cpu in seat.tolist()], traffic, moved) for seat in seats]
     name = "alone, interleaved" if interleaved else "alone"
-    cost = _mean(costs, near_memory(task), 1 - (1 - STAYS) * _roaming(task))
+    cost = _mean(costs, near_memory(task), _staying(task, STAYS))
     return Placement(name, start, cpus, None, traffic, cost, bound=False, moved=not interleaved)
 
 
 def near_memory(task: TimedTask) -> float:
     """The share of its time that a thread nobody binds has its memory where it is."""
-    return 1 - (1 - NEAR) * _roaming(task)
+    return _staying(task, NEAR)
 
 
-def _roaming(task: TimedTask) -> float:
-    """How far the kernel moves threads about, 0..1: one that runs alone stays where it is."""
-    return min(task.beside, 1.0)
+def _staying(task: TimedTask, share: float) -> float:
+    """A share of the time of threads that the kernel moves about; one that runs alone stays where it is."""
+    return 1 - (1 - share) * min(task.beside, 1.0)
 
 
 def _mean(costs: Sequence[Cost], near: float, stays: float) -> Cost:
