@@ -1,10 +1,12 @@
-"""Compile the native parts: plain shared libraries, loaded by ctypes, LD_PRELOAD or QEMU."""
+"""Compile the native parts: shared libraries, loaded by ctypes, LD_PRELOAD or QEMU; name the commands."""
 
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
+
+from distutils.command.build_scripts import build_scripts  # isort: skip  (setuptools' own, once that is imported)
 
 # What a library calls of its own is not the program's, whatever this Python links with otherwise.
 LINK = ["-Wl,-Bsymbolic-functions"]
@@ -73,6 +75,8 @@ NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
     "numaplan.lab.native.guest": (["launcher/native/told_cpus", "lab/native/guest"], [], []),
     "numaplan.lab.native.cluster": (["lab/native/cluster"], [], []),
 }
+COMMANDS = ("nlab", "nlaunch", "nmap", "nprof", "numaplan")
+START = "src/numaplan/start.sh"
 PROGRAMS = {"cluster", "guest", "trace"}  # executables; all others are shared libraries
 
 
@@ -107,6 +111,18 @@ class AnyPython(bdist_wheel):
         return "py3", "none", super().get_tag()[2]
 
 
+class Commands(build_scripts):
+    """Each command is the same script, which goes by its own name."""
+
+    def copy_scripts(self) -> tuple[list[str], list[str]]:
+        self.mkpath(self.build_dir)
+        made = [str(Path(self.build_dir, name)) for name in COMMANDS]
+        for path in made:
+            self.copy_file(START, path)
+        self._change_modes(made)
+        return made, made
+
+
 def last_part(name: str) -> str:
     return name.rpartition(".")[2]
 
@@ -136,5 +152,6 @@ def library(name: str) -> Extension:
 
 setup(
     ext_modules=[library(name) for name in NATIVE if files(NATIVE[name][0][-1:], "*.c")],
-    cmdclass={"build_ext": SharedLibrary, "bdist_wheel": AnyPython},
+    cmdclass={"build_ext": SharedLibrary, "bdist_wheel": AnyPython, "build_scripts": Commands},
+    scripts=[START],
 )

@@ -1,44 +1,38 @@
-"""Where the commands start: what each needs is imported only then.
+"""Where the commands start (by way of `start.sh`): what each needs is imported only then.
 
-Until it runs there is nothing to tidy up: Ctrl-C just ends it, without a traceback of some import.
+Until it runs there is nothing to tidy up: Ctrl-C just ends it, without a traceback of some import. One that
+came while Python itself started has waited, and ends it here.
 """
 
 import signal
 
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
+
+import os  # noqa: E402
+import sys  # noqa: E402
+from contextlib import suppress  # noqa: E402
+from importlib import import_module  # noqa: E402
+
+_MODULES = {
+    "nprof": "profiler.commands.main",
+    "nmap": "mapper.commands.main",
+    "nlaunch": "launcher.commands.main",
+    "nlab": "lab.commands.main",
+    "numaplan": "__main__",
+}
 
 
-def nprof() -> int:
-    """Entry point of `nprof`; returns the exit code."""
-    from numaplan.profiler.commands.main import main
-
-    return main()
-
-
-def nmap() -> int:
-    """Entry point of `nmap`; returns the exit code."""
-    from numaplan.mapper.commands.main import main
-
-    return main()
-
-
-def nlaunch() -> int:
-    """Entry point of `nlaunch`; returns the exit code."""
-    from numaplan.launcher.commands.main import main
-
-    return main()
-
-
-def nlab() -> int:
-    """Entry point of `nlab`; returns the exit code."""
-    from numaplan.lab.commands.main import main
-
-    return main()
-
-
-def numaplan() -> int:
-    """Entry point of `numaplan`; returns the exit code."""
-    from numaplan.__main__ import main
-
-    return main()
+def main() -> int:
+    """Run the command that the first word names with the words after it; returns its exit code."""
+    script, *words = sys.argv
+    if not words or words[0] not in _MODULES:
+        print(f"numaplan-start: error: this starts one of {', '.join(_MODULES)}", file=sys.stderr)
+        return 2
+    name, *arguments = words
+    sys.argv = [os.path.join(os.path.dirname(script), name), *arguments]  # noqa: PTH118, PTH120
+    with suppress(OSError), open("/proc/self/comm", "w") as comm:  # noqa: PTH123
+        comm.write(name)  # what ps and top show
+    code: int = import_module(f"numaplan.{_MODULES[name]}").main()
+    return code

@@ -1,6 +1,5 @@
 """What is wrong with how a start ended: its exit code, what it said, what it left."""
 
-import re
 import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,15 +10,11 @@ import msgspec
 from numaplan.common import UsageError
 from numaplan.profiler import Trace
 from tests.fuzz.starts import Start
-from tests.support.commands import BIN
 
 _NEVER = (
     "Traceback", "internal error", "Exception ignored", "Fatal Python error",
     "core dumped", "terminate called", "Segmentation fault", "Warning:",
 )  # fmt: skip
-_ROOT = Path(__file__).resolve().parents[2]
-_FRAME = re.compile(r'  File "([^"]+)", line [0-9]+(?:, in (.+))?')
-_START = _ROOT / "src/numaplan/start.py"
 _HARMLESS = ("SIGSTOP", "SIGTSTP", "SIGCONT")
 _ERRORS = (2, 3)  # of what a killed child was for
 _KILLED = 128 + signal.SIGKILL
@@ -30,8 +25,6 @@ def problems(
 ) -> Iterator[str]:
     """What is wrong; folder: with `work`, `tmp`, and what it said in `stdout` and `stderr`."""
     said = (folder / "stderr").read_text(errors="replace")
-    if is_of_pythons_start(said):
-        said, code = "", -signal.SIGINT
     yield from (f"it says {word!r}" for word in _NEVER if word in said)
     if code not in (allowed := _allowed(start, [name for name, _, _ in sent])):
         yield f"exit code {code}, not of {sorted(allowed)}"
@@ -42,21 +35,6 @@ def problems(
         yield f"exit code {code} without an error"
     yield from _left(folder, start, code)
     yield from (f"shared memory {key} is left" for key in _segments(pids))
-
-
-def is_of_pythons_start(said: str) -> bool:
-    """Whether Python's own start was interrupted, before anything of ours ran but the import of `start`.
-
-    Until that has run, Ctrl-C raises KeyboardInterrupt, and Python shows where.
-    """
-    frames = _FRAME.findall(said)
-    ours = [(Path(file), within) for file, within in frames if _is_ours(Path(file))]
-    return "KeyboardInterrupt" in said and bool(frames) and all(one == (_START, "<module>") for one in ours)
-
-
-def _is_ours(file: Path) -> bool:
-    """A file of the repository, but for what is installed into its environment: Python's, and the scripts."""
-    return file.is_relative_to(_ROOT) and not file.is_relative_to(BIN.parent)
 
 
 def _allowed(start: Start, sent: Sequence[str]) -> set[int]:

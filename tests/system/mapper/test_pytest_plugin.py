@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import numpy as np
@@ -45,12 +44,8 @@ def test_fixture(tmp_path: Path) -> None:
             tmp_path / f"{name}.json"
         )
     (tmp_path / "test_placement.py").write_text(TESTS)
-    registered = any(
-        entry.value == "numaplan.mapper.pytest_plugin" for entry in entry_points(group="pytest11")
-    )
-    plugin = [] if registered else ["-p", "numaplan.mapper.pytest_plugin"]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *plugin, "-rA", "-p", "no:cacheprovider", "test_placement.py"],
+        [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", "test_placement.py"],
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert "3 passed" in done.stdout and "3 failed" in done.stdout, done.stdout
