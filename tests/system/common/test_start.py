@@ -66,6 +66,14 @@ def test_an_env_that_cannot_block_signals(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+def test_a_child_of_the_script_is_killed(tmp_path: Path) -> None:
+    finds = tmp_path / "readlink"
+    finds.write_text("#!/bin/sh\nkill -KILL $$\n")
+    finds.chmod(0o755)
+    done = start(BIN / "nprof", PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert (done.returncode, done.stdout) == (128 + signal.SIGKILL, b"")
+
+
 def test_it_goes_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import atexit, pathlib, sys\n"
