@@ -130,8 +130,8 @@ def _become(reader: Reader, work: Path, temporary: Path, folder: Path) -> int:
         os.dup2(os.open(name, os.O_RDWR | os.O_CREAT), number)
     os.environ["TMPDIR"] = str(temporary)
     tempfile.tempdir = None
-    sys.argv = list(reader.words)
-    code: int = getattr(start, reader.words[0])()
+    sys.argv = ["numaplan-start", *reader.words]
+    code = start.main()
     sys.stdout.flush()
     sys.stderr.flush()
     return code
