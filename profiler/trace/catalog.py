@@ -15,6 +15,10 @@ _IMPOSSIBLE_MESSAGES = (
     f"SELECT 1 FROM {FILE}.messages WHERE NOT (rank BETWEEN 0 AND {MOST_RANKS - 1} AND peer BETWEEN 0 AND "
     f"{MOST_RANKS - 1} AND bytes >= 0 AND count >= 0 AND thread >= -1) LIMIT 1"
 )
+_OF_NOBODY = (
+    f"SELECT 1 FROM {FILE}.regions "
+    f"WHERE thread < -1 OR thread >= (SELECT count(*) FROM {FILE}.threads) LIMIT 1"
+)
 _IMPOSSIBLE_CALLS = f"SELECT 1 FROM {FILE}.calls WHERE caller >= call OR caller < -1 LIMIT 1"
 _HARMLESS = 1 << 20  # rows, however small the file is
 _LONGEST = 1 << 16  # bytes of a name, or of a thread's path
@@ -107,6 +111,8 @@ def check_rows(connection: Any, path: Path) -> None:
             raise _no_trace(path, f"its table {table!r} has a name of {longest:,} bytes")
         if rows and (distinct != rows or least < 0 or most >= (rows if table == "threads" else limit)):
             raise _no_trace(path, f"its {table} are not numbered from 0, each by a number of its own")
+    if connection.execute(_OF_NOBODY).fetchone():
+        raise _no_trace(path, "its regions are of threads that it has not")
     if "messages" in found and connection.execute(_IMPOSSIBLE_MESSAGES).fetchone():
         raise _no_trace(path, "its messages are of impossible ranks or sizes")
     if "calls" in found and connection.execute(_IMPOSSIBLE_CALLS).fetchone():

@@ -140,7 +140,8 @@ class Trace:
     def source_names(self) -> dict[int, SourceName]:
         """What the source calls regions, by region, of those where it is known; asked once."""
         listed = ", ".join(TABLES["names"])
-        rows = (SourceName(*row) for row in self.rows(f"SELECT {listed} FROM names ORDER BY region"))
+        asked = f"SELECT {listed} FROM names SEMI JOIN regions USING (region) ORDER BY region"
+        rows = (SourceName(*row) for row in self.rows(asked))
         return {row.region: row for row in rows if row.line > 0 or row.name}
 
     def has(self, column: str) -> bool:

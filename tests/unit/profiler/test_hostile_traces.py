@@ -80,6 +80,8 @@ def test_only_the_tables_of_a_trace_are_accepted(path: Path, statements: tuple[s
         ("UPDATE threads SET path = '0' || repeat('.1', 40000)", "'threads' has a name of 80,001 bytes"),
         ("UPDATE regions SET region = 2147483647", "its regions are not numbered"),
         ("UPDATE regions SET name = repeat('x', 70000)", "'regions' has a name of 70,000 bytes"),
+        ("UPDATE regions SET thread = 2", "its regions are of threads that it has not"),
+        ("UPDATE regions SET thread = -2", "its regions are of threads that it has not"),
         ("INSERT INTO calls VALUES (3, 3, 'p0', 1)", "some of its calls are not made within earlier ones"),
     ],
 )
@@ -90,6 +92,17 @@ def test_tables_with_impossible_rows_are_refused(tmp_path: Path, statement: str,
     change(path, statement)
     with pytest.raises(UsageError, match=told):
         Trace.open(path)
+
+
+def test_names_of_regions_that_are_not_there_are_none(tmp_path: Path) -> None:
+    regions = [(0, "p0", "heap", "x", "", 4096, 4096, 0, 0, 0, -1)]
+    path = write_trace(tmp_path / "t.db", {"time_ns": [1]}, [(0, "p0", "0", 1, 1, "x", 0, -1)], regions)
+    change(
+        path,
+        "INSERT INTO names SELECT unnest([0, 7]), -1, 'grid', '', 'a.c', 3, 'main', 0, -1",
+    )
+    with Trace.open(path) as trace:
+        assert list(trace.source_names) == [0]
 
 
 def test_its_macros_stand_for_no_function(path: Path) -> None:
