@@ -5,11 +5,12 @@ A process of ours (native/trace/folder.c) makes it and takes it away, also when 
 
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from numaplan.common import UsageError
+from numaplan.common import UsageError, uninterrupted
 
 from .tracer import start_tracer
 
@@ -23,14 +24,12 @@ def launch_folder(files: Mapping[str, bytes]) -> Iterator[Path]:
     Raises UsageError when there is no place for it, MachineLacksError when the native part was not built or
     no process can be started.
     """
-    keeper = start_tracer("keep", *_candidates())
-    assert keeper.stdin is not None and keeper.stdout is not None
+    keeper: subprocess.Popen[bytes] | None = None
     folder: Path | None = None
     try:
-        name = keeper.stdout.read(_NAME_BYTES).rstrip(b"\0")
-        if not name:
-            raise _not_writable(os.strerror(keeper.wait()))
-        folder = Path(os.fsdecode(name))
+        with uninterrupted():  # until what it has made is known, as it may be killed
+            keeper = start_tracer("keep", *_candidates())
+            folder = _made_by(keeper)
         try:
             for file, data in files.items():
                 (folder / file).write_bytes(data)
@@ -38,12 +37,26 @@ def launch_folder(files: Mapping[str, bytes]) -> Iterator[Path]:
             raise _not_writable(error.strerror or str(error)) from error
         yield folder
     finally:
-        with suppress(OSError):
-            keeper.stdin.write(b"d")
-        keeper.stdin.close()
-        keeper.stdout.close()
-        if keeper.wait() < 0 and folder:  # it was killed
-            shutil.rmtree(folder, ignore_errors=True)
+        if keeper is not None:
+            _end(keeper, folder)
+
+
+def _made_by(keeper: "subprocess.Popen[bytes]") -> Path:
+    assert keeper.stdout is not None
+    name = keeper.stdout.read(_NAME_BYTES).rstrip(b"\0")
+    if not name:
+        raise _not_writable(os.strerror(keeper.wait()))
+    return Path(os.fsdecode(name))
+
+
+def _end(keeper: "subprocess.Popen[bytes]", folder: Path | None) -> None:
+    assert keeper.stdin is not None and keeper.stdout is not None
+    with suppress(OSError):
+        keeper.stdin.write(b"d")
+    keeper.stdin.close()
+    keeper.stdout.close()
+    if keeper.wait() < 0 and folder:  # it was killed
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _not_writable(reason: str) -> UsageError:
