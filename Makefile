@@ -35,7 +35,7 @@ $(VENV)/.dependencies: requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@touch $@
 
-$(STAMP): $(VENV)/.dependencies pyproject.toml setup.py src/numaplan/start.sh $(NATIVE)
+$(STAMP): $(VENV)/.dependencies pyproject.toml setup.py $(NATIVE)
 	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m compileall -q common machine profiler analyzer mapper launcher lab  # as installing would, if not editable
 	@touch $@

@@ -15,6 +15,7 @@ CFLAGS = ["-std=c11", "-O2", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror", "-D_G
 # library -> (source folders, or single files, extra compiler flags, libraries)
 NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
     "numaplan.common.native.signals": (["common/native/signals"], [], ["pthread"]),
+    "numaplan.common.native.start": (["common/native/start"], [], []),
     "numaplan.profiler.native.emulate": (
         [
             "profiler/native/qemu",
@@ -76,8 +77,7 @@ NATIVE: dict[str, tuple[list[str], list[str], list[str]]] = {
     "numaplan.lab.native.cluster": (["lab/native/cluster"], [], []),
 }
 COMMANDS = ("nlab", "nlaunch", "nmap", "nprof", "numaplan")
-START = "src/numaplan/start.sh"
-PROGRAMS = {"cluster", "guest", "trace"}  # executables; all others are shared libraries
+PROGRAMS = {"cluster", "guest", "start", "trace"}  # executables; all others are shared libraries
 
 
 class SharedLibrary(build_ext):
@@ -112,13 +112,18 @@ class AnyPython(bdist_wheel):
 
 
 class Commands(build_scripts):
-    """Each command is the same script, which goes by its own name."""
+    """Each command is the same program, which goes by its own name."""
+
+    def get_source_files(self) -> list[str]:
+        return []
 
     def copy_scripts(self) -> tuple[list[str], list[str]]:
+        self.run_command("build_ext")
+        start = self.get_finalized_command("build_ext").get_ext_fullpath("numaplan.common.native.start")
         self.mkpath(self.build_dir)
         made = [str(Path(self.build_dir, name)) for name in COMMANDS]
         for path in made:
-            self.copy_file(START, path)
+            self.copy_file(start, path)
         self._change_modes(made)
         return made, made
 
@@ -153,5 +158,5 @@ def library(name: str) -> Extension:
 setup(
     ext_modules=[library(name) for name in NATIVE if files(NATIVE[name][0][-1:], "*.c")],
     cmdclass={"build_ext": SharedLibrary, "bdist_wheel": AnyPython, "build_scripts": Commands},
-    scripts=[START],
+    scripts=list(COMMANDS),
 )

@@ -1,4 +1,4 @@
-"""Where the commands start (by way of `start.sh`): what each needs is imported only then.
+"""Where the commands start (by way of common/native/start): what each needs is imported only then.
 
 Until it runs there is nothing to tidy up: Ctrl-C just ends it, without a traceback of some import. One that
 came while Python itself started has waited, and ends it here.
