@@ -317,11 +317,7 @@ static void forked(void) {
     shifted = false;
     nf_planned_forked();
     nf_looks_forked();
-    int32_t parents = home;
     find_process();
-    if (home < 0 || home == parents || !np_enter()) return;
-    if (np_may_call()) nf_own_inherited(home);
-    np_leave();
 }
 
 /* What there is to say is said now; a tracer goes on with the threads, and later memory is the process's. */

@@ -54,11 +54,6 @@ void nf_unplace(uintptr_t address, size_t bytes);
 void nf_verify(const struct pt_table *table, const struct pt_region *region, uintptr_t address, size_t bytes);
 void nf_looks_forked(void);
 
-/* ---- inherited.c ---- */
-
-/* In a forked child that lives on this node: some of what it shares with its parent becomes its own, and is there. */
-void nf_own_inherited(int node);
-
 /* ---- blocks.c: blocks that rules have placed, by the rule's number in the plan ---- */
 
 bool nf_blocks_open(uint32_t rules);

@@ -124,46 +124,17 @@ static void huge_stack(void) {
     munmap(room, 6 * MIB);
 }
 
-/* Memory that the plan does not name, made before the forks: half of the small mapping is touched. */
-static void inherit(bool child) {
-    enum { SMALL = 512 * 1024, LARGE = 2 * MIB + 65536 };
-    static char *small, *large, *shared;
-    if (!small) {
-        /* Between two pages of other rights: it would be of one mapping with what lies beside it. */
-        small = mmap(NULL, SMALL + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        large = mmap(NULL, LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        shared = mmap(NULL, SMALL, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        if (small == MAP_FAILED || large == MAP_FAILED || shared == MAP_FAILED) exit(9);
-        small += PAGE;
-        mprotect(small, SMALL, PROT_READ | PROT_WRITE);
-        madvise(small, SMALL, MADV_NOHUGEPAGE);
-        madvise(large, LARGE, MADV_NOHUGEPAGE);
-        memset(small, 5, SMALL / 2);
-        memset(large, 1, LARGE);
-        memset(shared, 1, SMALL);
-        return;
-    }
-    tell(child ? "inherited" : "left", small, small + SMALL);
-    for (size_t i = 0; i < SMALL / 2; i++)
-        if (small[i] != 5) printf("lost\n");
-    if (!child) return;
-    tell("inherited_large", large, large + LARGE);
-    tell("inherited_shared", shared, shared + SMALL);
-}
-
 /* Below what its parent has used, and where whoever was asked at the fork has been. */
 static void in_child(unsigned number) {
     char frame[THREAD_STACK], name[32];
     memset(frame, 1, sizeof frame);
     snprintf(name, sizeof name, "forked_stack_%u", number);
     tell(name, frame, frame + sizeof frame);
-    if (number == 0) inherit(true);
     fflush(stdout);
 }
 
 /* From all over a page. */
 static void forks(void) {
-    inherit(false);
     for (unsigned number = 0; number < FORKS; number++) {
         volatile char *depth = alloca(PAGE / FORKS);
         *depth = 1;
@@ -172,7 +143,6 @@ static void forks(void) {
         if (child == 0) in_child(number), _exit(0);
         waitpid(child, NULL, 0);
     }
-    inherit(false);
 }
 
 /* Two blocks in one huge page, which is there before they are. */
