@@ -10,10 +10,10 @@ if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
 
-import os  # noqa: E402
 import sys  # noqa: E402
 from contextlib import suppress  # noqa: E402
 from importlib import import_module  # noqa: E402
+from pathlib import Path  # noqa: E402
 
 _MODULES = {
     "nprof": "profiler.commands.main",
@@ -31,8 +31,8 @@ def main() -> int:
         print(f"numaplan-start: error: this starts one of {', '.join(_MODULES)}", file=sys.stderr)
         return 2
     name, *arguments = words
-    sys.argv = [os.path.join(os.path.dirname(script), name), *arguments]  # noqa: PTH118, PTH120
-    with suppress(OSError), open("/proc/self/comm", "w") as comm:  # noqa: PTH123
-        comm.write(name)  # what ps and top show
+    sys.argv = [str(Path(script).with_name(name)), *arguments]
+    with suppress(OSError):
+        Path("/proc/self/comm").write_text(name)  # what ps and top show
     code: int = import_module(f"numaplan.{_MODULES[name]}").main()
     return code
