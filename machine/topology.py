@@ -3,8 +3,6 @@
 This is the content of a machine.json, and what every reader returns.
 """
 
-import math
-
 import msgspec
 
 from numaplan.common import UsageError
@@ -12,6 +10,7 @@ from numaplan.common import UsageError
 SCHEMA = "numaplan/machine/1"
 MAX_CPUS = 1 << 16
 MAX_NODES = 1 << 10  # as many as Linux knows
+MAX_ENTRY = 1e12  # of a matrix, so that sums and quotients stay numbers
 MAX_CACHE_LEVEL = 9
 MAX_CACHE_BYTES = 1 << 40
 MAX_CACHE_WAYS = 1 << 20
@@ -121,5 +120,5 @@ def _check_matrix(name: str, rows: tuple[tuple[float, ...], ...], count: int) ->
         return
     if len(rows) != count or any(len(row) != count for row in rows):
         raise UsageError(f"machine: '{name}' is not {count} x {count}", "give one row and column per node")
-    if not all(math.isfinite(value) and value >= 0 for row in rows for value in row):
-        raise UsageError(f"machine: '{name}' has a negative or infinite entry", f"correct '{name}'")
+    if not all(value == 0 or 1 / MAX_ENTRY <= value <= MAX_ENTRY for row in rows for value in row):
+        raise UsageError(f"machine: '{name}' has an entry that cannot be", f"correct '{name}'")
