@@ -160,7 +160,8 @@ def thread_use(
 
 
 def _cache_use(trace: "Trace") -> CacheUse | None:
-    """Of a trace that knows caches of several sizes, and who shared one."""
+    """Of a trace that knows caches of several sizes, and who shared one: under emulation, which models each
+    process for itself, threads of one process only."""
     from numaplan.analyzer import cache_sizes
     from numaplan.machine import domains_of
 
@@ -169,11 +170,15 @@ def _cache_use(trace: "Trace") -> CacheUse | None:
         return None
     cpus = "SELECT thread, min(cpu) FROM samples WHERE thread >= 0 AND cpu >= 0 GROUP BY ALL"
     cpu_of, node_of = {int(thread): int(cpu) for thread, cpu in trace.rows(cpus)}, trace.machine.node_of_cpu
-    numbers = [row.thread for row in trace.thread_rows]
-    known = [thread for thread in numbers if cpu_of.get(thread, -1) in node_of]
-    seats = [(cpu_of[thread], node_of[cpu_of[thread]]) for thread in known]
-    domain = dict(zip(known, domains_of(trace.machine, seats), strict=True))
+    rows = trace.thread_rows
+    known = [row for row in rows if cpu_of.get(row.thread, -1) in node_of]
+    seats = [(cpu_of[row.thread], node_of[cpu_of[row.thread]]) for row in known]
+    modelled = [row.process if trace.meta.get("backend") == "emulate" else "" for row in known]
+    caches = list(zip(modelled, domains_of(trace.machine, seats), strict=True))
+    number = {cache: count for count, cache in enumerate(sorted(set(caches)))}
+    domain = {row.thread: number[cache] for row, cache in zip(known, caches, strict=True)}
     missed = np.hstack([found.missed, found.missed_larger]) if found.larger else found.missed
+    numbers = [row.thread for row in rows]
     return CacheUse(
         sizes=(*found.sizes, *found.larger),
         missed=missed[numbers],

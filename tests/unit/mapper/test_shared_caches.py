@@ -1,5 +1,7 @@
 """What threads miss of the caches that a placement gives them."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from msgspec.structs import replace
@@ -8,8 +10,10 @@ from numaplan.analyzer import PageCounts
 from numaplan.mapper import Plan, PlanOptions, RegionKey, make_plan
 from numaplan.mapper.planning import shared_caches
 from numaplan.mapper.planning.shared_caches import SharedCaches
+from numaplan.mapper.workload.from_trace import workload_of_trace
 from numaplan.mapper.workload.use import CacheUse
 from numaplan.profiler import Machine
+from tests.support.traces import write_trace
 
 from .test_time import workload
 
@@ -89,3 +93,15 @@ def test_threads_that_need_the_room_are_spread_over_caches() -> None:
 
     assert nodes_used(MISSED) == 4
     assert nodes_used((1.0, 1.0, 1.0, 1.0)) == 1
+
+
+@pytest.mark.parametrize(("backend", "caches_of"), [("emulate", [0, 0, 1]), ("lab", [0, 0, 0])])
+def test_emulated_processes_had_caches_of_their_own(
+    tmp_path: Path, backend: str, caches_of: list[int]
+) -> None:
+    """Two threads of one and one of another, all on node 0."""
+    samples = {"time_ns": np.arange(6), "thread": np.arange(6) % 3, "cpu": np.arange(6) % 2, "node": 0}
+    threads = [(number, f"p{number // 2}", "0", number, number, "x", 0, -1) for number in range(3)]
+    meta = {"backend": backend, "llc_sizes": "65536:131072", "period": 1}
+    use = workload_of_trace(write_trace(tmp_path / "t.db", samples, threads, meta=meta)).use
+    assert use is not None and use.caches is not None and use.caches.domain.tolist() == caches_of
