@@ -83,7 +83,11 @@ from .samples.cache_sizes import (
 )
 from .samples.trace_samples import TraceSamples as TraceSamples
 from .summary import placement_summary as placement_summary
-from .timeline.activity import living_together as living_together, running_together as running_together
+from .timeline.activity import (
+    activity as activity,
+    living_together as living_together,
+    together as together,
+)
 from .timeline.changes import change_points as change_points, share_changes as share_changes
 from .timeline.phases import (
     Phase as Phase,

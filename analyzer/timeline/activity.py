@@ -8,20 +8,38 @@ from numpy.typing import NDArray
 from ..samples.trace_samples import TraceSamples
 
 STRETCHES = 64  # of the run: few enough that samples show who runs in each
+MOST_TURNS = 256  # beginnings of threads after the end of others: of more, each has few samples before
 RUNS = 0.1  # of the busiest thread's accesses, from which a thread counts among those that run
 
 Floats = NDArray[np.float64]
 
 
-def running_together(samples: TraceSamples) -> Floats:
-    """(N, N) how far the other thread (column) runs while the thread does, 0..1; 0 on the diagonal."""
-    first = samples.first_ns
-    width = max(samples.last_ns - first + 1, 1) / STRETCHES
-    counts = np.zeros((STRETCHES, samples.threads))
+def activity(samples: TraceSamples, lives: Sequence[tuple[int, int]]) -> tuple[Floats, Floats]:
+    """(S,) how long each stretch of the run is, in ns, and (S, N) how far each thread runs in it, 0..1.
+
+    lives: as of `living_together`. No stretch has the end of one thread and then the beginning of another,
+    where these are few.
+    """
+    edges = _edges(samples.first_ns, max(samples.last_ns + 1, samples.first_ns + 1), lives)
+    counts = np.zeros((len(edges) - 1, samples.threads))
     for columns in samples.columns():
-        stretch = np.minimum(((columns["time_ns"] - first) / width).astype(np.int64), STRETCHES - 1)
-        np.add.at(counts, (stretch, columns["thread"]), 1.0)
-    return together(counts)
+        stretch = np.searchsorted(edges, columns["time_ns"], side="right") - 1
+        np.add.at(counts, (np.clip(stretch, 0, len(counts) - 1), columns["thread"]), 1.0)
+    return np.diff(edges), running(counts)
+
+
+def _edges(first: int, end: int, lives: Sequence[tuple[int, int]]) -> Floats:
+    """Where stretches of a run from `first` to `end` begin, and its end."""
+    answer: Floats = np.linspace(first, end, STRETCHES + 1)
+    begins, ends = np.array(lives, np.float64).reshape(-1, 2).T
+    times = np.concatenate([ends[ends >= 0], begins])
+    begun = np.repeat([False, True], [len(times) - len(begins), len(begins)])
+    order = np.argsort(times, kind="stable")
+    turns = times[order[1:]][begun[order[1:]] & ~begun[order[:-1]]]
+    turns = turns[(turns > first) & (turns < end)]
+    if len(turns) <= MOST_TURNS:
+        answer = np.union1d(answer, turns)
+    return answer
 
 
 def living_together(lives: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
@@ -32,16 +50,25 @@ def living_together(lives: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
     return begun & begun.T
 
 
-def together(accesses: Floats) -> Floats:
-    """The same of the accesses (S, N) of each thread in each stretch of time.
+def running(accesses: Floats) -> Floats:
+    """(S, N) how far threads run, 0..1, that make (S, N) accesses in stretches of time.
 
     A thread that makes half as many accesses in a stretch as those that run in the mean ran for half of it.
     """
     runs = accesses >= RUNS * accesses.max(axis=1, initial=0.0)[:, None]
     usual = (accesses * runs).sum(axis=1) / np.maximum(runs.sum(axis=1), 1)
-    active = np.divide(accesses, usual[:, None], out=np.zeros_like(accesses), where=usual[:, None] > 0)
-    active = np.minimum(active, 1.0)
-    ran = active.sum(axis=0)
-    answer: Floats = (active.T @ active) / np.where(ran > 0, ran, 1.0)[:, None]
+    answer = np.zeros_like(accesses)
+    np.divide(accesses, usual[:, None], out=answer, where=usual[:, None] > 0)
+    np.minimum(answer, 1.0, out=answer)
+    return answer
+
+
+def together(lasts: Floats, running: Floats) -> Floats:
+    """(N, N) how far the other thread (column) runs while the thread does, 0..1; 0 on the diagonal.
+
+    lasts, running: as `activity` tells them.
+    """
+    ran = lasts @ running
+    answer: Floats = (running.T @ (lasts[:, None] * running)) / np.where(ran > 0, ran, 1.0)[:, None]
     np.fill_diagonal(answer, 0.0)
     return answer

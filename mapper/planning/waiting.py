@@ -7,6 +7,30 @@ from ..threads.problem import Floats
 FAR = 5.0  # standard deviations, from which on the number of threads that run matters by its mean alone
 
 
+def waiting_in_stretches(running: Floats, cpus: int) -> Floats:
+    """(S,) how many threads wait for one of the cpus in each stretch of time, while any one of T runs.
+
+    running: (S, T) how far each of them runs in it, independently of the others. For X of them that run the
+    mean of X max(X - cpus, 0) over that of X: the same for each, and right for all together.
+    """
+    mean = running.sum(axis=1)
+    answer: Floats = np.zeros(len(running))
+    if running.shape[1] <= cpus:
+        return answer
+    spread = (running * (1.0 - running)).sum(axis=1)
+    some = np.flatnonzero(mean + FAR * np.sqrt(spread) > cpus)
+    chances = np.zeros((len(some), cpus))  # of 0, 1, … that run: a Poisson binomial distribution
+    chances[:, 0] = 1.0
+    for one in running[some].T:
+        if one.any():
+            chances[:, 1:] += one[:, None] * (chances[:, :-1] - chances[:, 1:])
+            chances[:, 0] *= 1.0 - one
+    few = np.arange(cpus)
+    over = spread[some] + mean[some] * (mean[some] - cpus) + (chances * (few * (cpus - few))).sum(axis=1)
+    answer[some] = np.maximum(over, 0.0) / mean[some]
+    return answer
+
+
 def waiting(beside: Floats, cpus: int) -> Floats:
     """(T,) how many threads wait for one of the cpus in the mean, while each of T runs.
 

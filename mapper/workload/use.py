@@ -1,12 +1,13 @@
 """How much a program's threads use: accesses, lines of each other, and when they run at the same time."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from ..threads.problem import Floats, Nodes
+from .activity import Activity, joined
 
 if TYPE_CHECKING:
     from numaplan.analyzer import Analysis, TraceSamples
@@ -42,7 +43,7 @@ class ThreadUse(msgspec.Struct, frozen=True):
     reaches memory anyway); caches: what they miss of other caches, if known; near: the part of the lines,
     0..1, that two threads which share their last cache still take: the others had left their writer's own
     caches; chance: (N, N) how far the lines may be others in the next run, one standard deviation (None: they
-    are taken to be the same)."""
+    are taken to be the same); activity: when threads run, from which `together` is (None: not known)."""
 
     accesses: Floats
     lines: Floats
@@ -52,6 +53,7 @@ class ThreadUse(msgspec.Struct, frozen=True):
     caches: CacheUse | None = None
     near: float = 1.0
     chance: Floats | None = None
+    activity: Activity | None = None
 
     def by_lane(self, lane: Nodes, count: int) -> "ThreadUse":
         """The same of lanes: threads one after another."""
@@ -64,7 +66,15 @@ class ThreadUse(msgspec.Struct, frozen=True):
         caches = self.caches and self.caches.by_lane(self.accesses, lane, count)
         chance = None if self.chance is None else np.sqrt(among(self.chance**2, lane, count))
         return ThreadUse(
-            accesses, lines, np.minimum(together, 1.0), self.exact, beyond, caches, self.near, chance
+            accesses,
+            lines,
+            np.minimum(together, 1.0),
+            self.exact,
+            beyond,
+            caches,
+            self.near,
+            chance,
+            self.activity and self.activity.by_lane(lane, count),
         )
 
     @property
@@ -96,7 +106,7 @@ def merged_use(
     made, seen, moved = np.zeros(len(index)), np.zeros(len(index)), np.zeros(len(index))
     together, known, lines, chance = (np.zeros((len(index), len(index))) for _ in range(4))
     for keys, use in uses:
-        rows = [index[key] for key in keys]
+        rows = _rows(keys, index)
         made[rows] += use.accesses
         moved[rows] += use.lines.sum(axis=1)
         seen[rows] += 1
@@ -118,9 +128,14 @@ def merged_use(
         lines=lines / np.maximum(known, 1) if by_chance else merged.comm * scale,
         chance=np.sqrt(chance) / np.maximum(known, 1) if by_chance else None,
         together=together,
+        activity=joined([(_rows(keys, index), use.activity) for keys, use in uses], len(index)),
         exact=all(use.exact for _, use in uses),
         near=mean_near([use.near for _, use in uses], taken),
     )
+
+
+def _rows(keys: Sequence[tuple[str, str]], index: Mapping[tuple[str, str], int]) -> Nodes:
+    return np.array([index[key] for key in keys], np.int64)
 
 
 def mean_near(near: Sequence[float], lines: Sequence[float]) -> float:
@@ -135,7 +150,7 @@ def thread_use(
 
     counted: whether counters count: they are of whole recordings.
     """
-    from numaplan.analyzer import counter_totals, living_together, running_together
+    from numaplan.analyzer import activity, counter_totals, living_together, together
 
     totals = counter_totals(trace) if counted else {}
     period = max(analysis.period, 1)
@@ -148,11 +163,13 @@ def thread_use(
     # What a shared cache answered would be taken from another one if the two had none in common.
     within, kept = (float(np.maximum(totals.get(name, 0.0), 0.0).sum()) for name in (WITHIN, KEPT))
     lives = [(row.start_ns, row.end_ns) for row in trace.thread_rows]
+    ran = Activity(*activity(samples, lives))
     return ThreadUse(
         accesses=made,
         lines=analysis.comm * ((moved + kept) / total if total > 0 else 0.0),
         near=within / (within + kept) if kept > 0 else 1.0,
-        together=running_together(samples) * living_together(lives),
+        together=together(ran.lasts, ran.running) * living_together(lives),
+        activity=ran,
         exact="coherence" in totals,
         beyond=np.maximum(totals["l1_misses"], 0.0) if known else None,
         caches=_cache_use(trace),

@@ -1,17 +1,43 @@
 """Which threads run at the same time."""
 
+from pathlib import Path
+
 import numpy as np
 
-from numaplan.analyzer.timeline.activity import living_together, together
+from numaplan.analyzer import TraceSamples
+from numaplan.analyzer.timeline.activity import STRETCHES, activity, living_together, running, together
+from numaplan.profiler import Trace
+from tests.support.traces import write_trace
 
 
 def test_threads_run_together_as_far_as_their_accesses_fall_into_the_same_time() -> None:
     line = np.zeros((100, 3))
     line[:50, 0] = line[50:, 1] = line[:, 2] = 10.0
-    found = together(line)
+    found = together(np.ones(100), running(line))
     assert found[0, 1] == found[1, 0] == 0
     assert found[0, 2] == found[1, 2] == 1
     assert found[2, 0] == found[2, 1] == 0.5
+    longer = np.repeat([3.0, 1.0], 50)
+    assert together(longer, running(line))[2].tolist() == [0.75, 0.25, 0]
+
+
+def test_no_stretch_has_the_end_of_one_pool_and_the_beginning_of_the_next(tmp_path: Path) -> None:
+    """Four threads run at a time, and in the middle of a stretch others take their places."""
+    rounds, turn = 6400, 3270
+    moment = np.repeat(np.arange(rounds), 4)
+    samples = {"time_ns": moment, "thread": np.tile(np.arange(4), rounds) + 4 * (moment >= turn)}
+    threads = [
+        (number, "p0", f"0.{number}", number, 1, "x", *((0, turn - 9) if number < 4 else (turn, -1)))
+        for number in range(8)
+    ]
+    with Trace.open(write_trace(tmp_path / "t.db", samples, threads)) as trace:
+        lives = [(row.start_ns, row.end_ns) for row in trace.thread_rows]
+        lasts, ran = activity(TraceSamples(trace), lives)
+        assert len(lasts) == STRETCHES + 1 and lasts.sum() == rounds
+        assert ran.sum(axis=1).tolist() == [4.0] * len(lasts)
+        assert together(lasts, ran)[0].tolist() == [0, 1, 1, 1, 0, 0, 0, 0]
+        # Of what is not known of lives, a stretch has both.
+        assert activity(TraceSamples(trace), [])[1].sum(axis=1).max() > 4
 
 
 def test_threads_live_together_unless_one_begins_when_the_other_has_ended() -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from numaplan.analyzer import PageCounts
 from numaplan.machine import Machine
 from numaplan.mapper import Plan, PlanOptions, Workload, make_plan
-from numaplan.mapper.planning.waiting import waiting
+from numaplan.mapper.planning.waiting import waiting, waiting_in_stretches
 from numaplan.mapper.workload.use import ThreadUse
 
 Floats = NDArray[np.float64]
@@ -28,6 +28,16 @@ def test_how_many_wait_is_the_mean_over_all_who_may_run(cpus: int) -> None:
 def test_nobody_waits_where_there_is_a_cpu_for_each() -> None:
     assert waiting(np.full((4, 3), 0.9), 4) == pytest.approx(np.zeros(4))
     assert (waiting(np.full((5, 4), 0.9), 4) > 0).all()  # at times all five run, but 4.6 do in the mean
+
+
+@pytest.mark.parametrize("cpus", [1, 2, 3, 5, 6])
+def test_all_wait_in_a_stretch_as_long_as_each_of_them_would(cpus: int) -> None:
+    running = np.random.default_rng(7).random((3, 6))
+    each = np.zeros(3)
+    for thread in range(6):
+        others = np.delete(running, thread, axis=1)
+        each += running[:, thread] * waiting(others, cpus)
+    assert waiting_in_stretches(running, cpus) * running.sum(axis=1) == pytest.approx(each)
 
 
 def test_who_runs_with_many_others_waits_for_their_mean_number() -> None:

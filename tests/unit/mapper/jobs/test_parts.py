@@ -92,7 +92,7 @@ def traced(
 
 def differences(one: Any, other: Any, where: str = "") -> list[str]:
     """The fields in which two workloads differ."""
-    if isinstance(one, msgspec.Struct):
+    if isinstance(one, msgspec.Struct) and other is not None:
         return [
             line
             for name in one.__struct_fields__
@@ -131,7 +131,7 @@ def through_files(trace: Path, folder: Path) -> Workload:
 def test_one_rank_comes_back_as_it_was(tmp_path: Path) -> None:
     trace = traced(tmp_path / "t.db", [0])
     found, expected = through_files(trace, tmp_path / "job"), workload_of_trace(trace)
-    assert differences(expected, found) == [".sources"]
+    assert differences(expected, found) == [".sources", ".use.activity"]
     machine = expected.machine
     assert machine is not None
     plans = [make_plan(one, machine, PlanOptions()).plan for one in (expected, found)]
@@ -144,7 +144,7 @@ def test_ranks_recorded_together_come_back_together(tmp_path: Path) -> None:
     found, expected = through_files(trace, tmp_path / "job"), workload_of_trace(trace)
     assert differences(
         msgspec.structs.replace(expected, pages=None), msgspec.structs.replace(found, pages=None)
-    ) == [".sources"]
+    ) == [".sources", ".use.activity"]
     assert expected.pages is not None and found.pages is not None
     assert expected.pages.elsewhere is not None and found.pages.elsewhere is not None
     assert np.array_equal(expected.pages.elsewhere, found.pages.elsewhere)

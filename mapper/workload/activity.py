@@ -1,0 +1,65 @@
+"""When threads run: how far in each stretch of the run."""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from ..threads.problem import Floats, Nodes
+
+STRETCHES = 256  # of each run, where several recordings are joined
+
+
+class Activity(msgspec.Struct, frozen=True):
+    """lasts: (S,) how long each stretch is, in any unit; running: (S, N) how far each thread runs in it,
+    0..1."""
+
+    lasts: Floats
+    running: Floats
+
+    @property
+    def ran(self) -> Floats:
+        """(N,) how long each thread runs."""
+        answer: Floats = self.lasts @ self.running
+        return answer
+
+    def mean_over(self, found: Floats) -> Floats:
+        """(N,) the mean of (S,) values of stretches over the time that each thread runs; 0: it does not."""
+        ran = self.ran
+        total: Floats = (self.lasts * found) @ self.running
+        return np.divide(total, ran, out=np.zeros_like(ran), where=ran > 0)
+
+    def by_lane(self, lane: Nodes, count: int) -> "Activity":
+        """The same of lanes: threads one after another."""
+        running = np.zeros((count, len(self.lasts)))
+        np.add.at(running, lane, self.running.T)
+        return Activity(self.lasts, np.minimum(running.T, 1.0))
+
+
+def joined(parts: Sequence[tuple[Nodes, Activity | None]], count: int) -> Activity | None:
+    """Of recordings of one run side by side (ranks), and of several runs one after another.
+
+    parts: numbers of the threads of each recording, out of so many. None: of one it is not known.
+    """
+    runs: list[tuple[set[int], Floats]] = []
+    for numbers, part in parts:
+        if part is None:
+            return None
+        own = set(numbers.tolist())
+        beside = next((run for run in runs if not run[0] & own), None)
+        if beside is None:
+            beside = set[int](), np.zeros((STRETCHES, count))
+            runs.append(beside)
+        beside[0].update(own)
+        beside[1][:, numbers] = _evenly(part)
+    if not runs:
+        return None
+    return Activity(np.ones(STRETCHES * len(runs)), np.concatenate([run[1] for run in runs]))
+
+
+def _evenly(part: Activity) -> Floats:
+    """(STRETCHES, N) who runs in the middle of each of as many stretches of equal length."""
+    ends = np.cumsum(part.lasts)
+    middles = (np.arange(STRETCHES) + 0.5) / STRETCHES * ends[-1]
+    answer: Floats = part.running[np.searchsorted(ends, middles)]
+    return answer
