@@ -89,6 +89,7 @@ from .timeline.activity import (
     together as together,
 )
 from .timeline.changes import change_points as change_points, share_changes as share_changes
+from .timeline.looks import looked_at as looked_at
 from .timeline.phases import (
     Phase as Phase,
     access_load_vector as access_load_vector,

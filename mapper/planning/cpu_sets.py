@@ -106,7 +106,10 @@ class CpuSets:
         yield self._held(places, shared, seats, self._staying)
 
     def crowded(self, places: Nodes) -> bool:
-        """Whether a place may have fewer cpus than threads that run at a time, where slow ones always do."""
+        """Whether a place may have fewer cpus than threads that run at a time, where slow ones always do, of
+        which that was not seen."""
+        if self._use.activity is not None and self._use.activity.looked:
+            return False
         made, mean = self._use.accesses, self._use.accesses.mean()
         slow = (made >= LIGHT * mean) & (made < SLOW * mean)
         if not slow.any():

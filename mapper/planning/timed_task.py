@@ -78,6 +78,7 @@ class TimedTask:
             accesses=exchanged_vector(workload.use.accesses, self.pools),
             lines=exchanged_matrix(lines, siblings_of(workload.threads, lines, workload.names)),
             together=exchanged_matrix(workload.use.together, self.pools),
+            activity=workload.use.activity and workload.use.activity.merged(),
         )
         self._threads, self._lasted_s = workload.threads, workload.lasted_s
         self._unseen = UNSEEN_BETWEEN in workload.notes

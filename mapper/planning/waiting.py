@@ -18,7 +18,9 @@ def waiting_in_stretches(running: Floats, cpus: int) -> Floats:
     if running.shape[1] <= cpus:
         return answer
     spread = (running * (1.0 - running)).sum(axis=1)
-    some = np.flatnonzero(mean + FAR * np.sqrt(spread) > cpus)
+    many = mean > 0
+    answer[many] = np.maximum(spread[many] / mean[many] + mean[many] - cpus, 0.0)
+    some = np.flatnonzero((np.abs(mean - cpus) < FAR * np.sqrt(spread)) & many)
     chances = np.zeros((len(some), cpus))  # of 0, 1, … that run: a Poisson binomial distribution
     chances[:, 0] = 1.0
     for one in running[some].T:

@@ -12,10 +12,17 @@ STRETCHES = 256  # of each run, where several recordings are joined
 
 class Activity(msgspec.Struct, frozen=True):
     """lasts: (S,) how long each stretch is, in any unit; running: (S, N) how far each thread runs in it,
-    0..1."""
+    0..1; looked: whether that was seen, of threads that poll, too, and is not told from their accesses."""
 
     lasts: Floats
     running: Floats
+    looked: bool = False
+
+    def merged(self) -> "Activity":
+        """The same with each kind of stretch once, in any order."""
+        kinds, number = np.unique(self.running, axis=0, return_inverse=True)
+        lasts = np.bincount(number.ravel(), self.lasts, len(kinds)).astype(np.float64)
+        return Activity(lasts, kinds, self.looked)
 
     @property
     def ran(self) -> Floats:
@@ -33,7 +40,7 @@ class Activity(msgspec.Struct, frozen=True):
         """The same of lanes: threads one after another."""
         running = np.zeros((count, len(self.lasts)))
         np.add.at(running, lane, self.running.T)
-        return Activity(self.lasts, np.minimum(running.T, 1.0))
+        return Activity(self.lasts, np.minimum(running.T, 1.0), self.looked)
 
 
 def joined(parts: Sequence[tuple[Nodes, Activity | None]], count: int) -> Activity | None:
@@ -54,7 +61,8 @@ def joined(parts: Sequence[tuple[Nodes, Activity | None]], count: int) -> Activi
         beside[1][:, numbers] = _evenly(part)
     if not runs:
         return None
-    return Activity(np.ones(STRETCHES * len(runs)), np.concatenate([run[1] for run in runs]))
+    looked = all(part is not None and part.looked for _, part in parts)
+    return Activity(np.ones(STRETCHES * len(runs)), np.concatenate([run[1] for run in runs]), looked)
 
 
 def _evenly(part: Activity) -> Floats:

@@ -150,7 +150,7 @@ def thread_use(
 
     counted: whether counters count: they are of whole recordings.
     """
-    from numaplan.analyzer import activity, counter_totals, living_together, together
+    from numaplan.analyzer import activity, counter_totals, living_together, looked_at, together
 
     totals = counter_totals(trace) if counted else {}
     period = max(analysis.period, 1)
@@ -163,7 +163,8 @@ def thread_use(
     # What a shared cache answered would be taken from another one if the two had none in common.
     within, kept = (float(np.maximum(totals.get(name, 0.0), 0.0).sum()) for name in (WITHIN, KEPT))
     lives = [(row.start_ns, row.end_ns) for row in trace.thread_rows]
-    ran = Activity(*activity(samples, lives))
+    looks = looked_at(trace)
+    ran = Activity(*(looks or activity(samples, lives)), looked=looks is not None)
     return ThreadUse(
         accesses=made,
         lines=analysis.comm * ((moved + kept) / total if total > 0 else 0.0),

@@ -17,6 +17,7 @@ from ..call_block import CallBlock
 from ..identity.records import Identity
 from ..messages.message import Messages
 from ..page_use_block import PageUseBlock
+from ..running_block import RunningBlock
 from ..sample_block import SampleBlock, SeenThread
 from ..transfer_block import TransferBlock
 from .part import RecordedPart
@@ -135,7 +136,7 @@ class Recording:
     CLOCK_MONOTONIC that were recorded, where that is not all and the times do not say it already; transfers:
     all of them, None where not every access is seen; page_use: the same of who uses which page;
     counted_spans: whether these two are of the spans alone; messages: between ranks;
-    calls: that samples are in.
+    calls: that samples are in; running: which threads could run, now and then.
     """
 
     exit_code: int
@@ -152,6 +153,7 @@ class Recording:
     counted_spans: bool = False
     messages: Sequence[Messages] = ()
     calls: Iterable[CallBlock] = ()
+    running: Iterable[RunningBlock] = ()
 
 
 # Called now and then while recording or converting: (what is being done, share done 0..1 or -1 when unknown;

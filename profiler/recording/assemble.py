@@ -17,6 +17,7 @@ from ..call_block import CallBlock
 from ..identity.records import Identity, ProcessRecord, RegionRecord, ThreadRecord
 from ..messages.message import Messages
 from ..page_use_block import PageUseBlock
+from ..running_block import RunningBlock
 from ..sample_block import SampleBlock
 from ..trace.writer import TraceWriter
 from ..transfer_block import TransferBlock
@@ -84,6 +85,8 @@ def write_trace(
         pages = PageRegions(identity.regions, finder)
         for uses in recording.page_use or ():
             writer.add_columns("page_use", _page_use_columns(uses, table, pages, start))
+        for running in recording.running:
+            writer.add_columns("running", _running_columns(running, table, start))
         writer.add_rows("messages", _message_rows(recording.messages, table))
         writer.add_rows("losses", [(time - start, events) for time, events in recording.losses])
         named = {record.process for record in table.records}
@@ -165,6 +168,12 @@ def _call_columns(block: CallBlock, table: ThreadTable) -> dict[str, NDArray[Any
         "process": np.full(len(block.number), process, np.object_),
         "ip": block.ip,
     }
+
+
+def _running_columns(block: RunningBlock, table: ThreadTable, start: int) -> dict[str, NDArray[Any]]:
+    """Rows of known threads; start: of the recording."""
+    thread = table.find(block.tid, block.alive_ns)
+    return {"time_ns": (block.time_ns - start)[thread >= 0], "thread": thread[thread >= 0]}
 
 
 def _regions_of_pages(block: TransferBlock, finder: RegionFinder) -> NDArray[np.int32]:

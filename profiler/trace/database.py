@@ -66,14 +66,15 @@ def open_database(path: Path, exporting_to: Path | None = None) -> Any:
 def show_tables(connection: Any, part: tuple[int, int] | None = None) -> None:
     """Let a connection, whose own these names are, see the tables of the trace.
 
-    Of a part, `samples` and `losses` are those of [start, end) in ns, `transfers` and `page_use` those of
-    stretches whose middle is there; `counters` and `messages`, which are of the whole run, have no rows.
+    Of a part, `samples`, `losses` and `running` are those of [start, end) in ns, `transfers` and `page_use`
+    those of stretches whose middle is there; `counters` and `messages`, of the whole run, have no rows.
     """
     conditions = dict.fromkeys(TABLES, "")
     if part:
         within = f"WHERE time_ns >= {part[0]} AND time_ns < {part[1]}"
         middle = f"WHERE start_ns + (end_ns - start_ns) // 2 BETWEEN {part[0]} AND {part[1] - 1}"
-        conditions |= {"samples": within, "losses": within, "transfers": middle, "page_use": middle}
+        conditions |= {"samples": within, "losses": within, "running": within}
+        conditions |= {"transfers": middle, "page_use": middle}
         conditions |= {"counters": "WHERE false", "messages": "WHERE false"}
     there = tables_of(connection)
     for table, condition in conditions.items():

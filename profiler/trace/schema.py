@@ -6,9 +6,9 @@ are DuckDB enums whose codes are the positions in EVENTS and LEVELS; recording b
 
 # 1: cpu and node had 16 bits, which readers then relied on; 2: samples had no `reach`; 3: no `transfers`;
 # 4: no `page_use`; 5: no `messages`; 6: no `names`, `fields`, `chains` and `code`; 7: no `calls`;
-# 8: page_use had no `node` and `local`.
-SCHEMA_VERSION = "9"
-READABLE_VERSIONS = ("1", "2", "3", "4", "5", "6", "7", "8", "9")
+# 8: page_use had no `node` and `local`; 9: no `running`.
+SCHEMA_VERSION = "10"
+READABLE_VERSIONS = ("1", "2", "3", "4", "5", "6", "7", "8", "9", "10")
 
 EVENTS = ("load", "store", "llc_miss_local", "llc_miss_remote", "fault", "hint_fault")
 LEVELS = (
@@ -48,6 +48,7 @@ LEVEL_CODE = {name: code for code, name in enumerate(LEVELS)}
 # code: the line that made an instruction that samples are of, or a call.
 # calls: `ip` is in the instruction of a call, and `caller` the call that was under way when it was made;
 # samples.call: the innermost under way.
+# running: the threads of a process that could run at a time; a look at all of them has one time.
 # samples.reach: how many of the caches in `llc_sizes` of meta miss the access, from the smallest on.
 TABLES: dict[str, dict[str, str]] = {
     "meta": {"key": "VARCHAR", "value": "VARCHAR"},
@@ -161,6 +162,7 @@ TABLES: dict[str, dict[str, str]] = {
         "process": "VARCHAR",
         "ip": "UBIGINT",
     },
+    "running": {"time_ns": "BIGINT", "thread": "INTEGER"},
 }
 NAME_TABLES = ("names", "fields", "chains", "code")
 ADDED_TABLES = (
@@ -169,6 +171,7 @@ ADDED_TABLES = (
     "messages",
     *NAME_TABLES,
     "calls",
+    "running",
 )  # of which traces of earlier versions have none
 
 # Columns of samples that a writer need not give, -1 then -> versions of the schema that had none.

@@ -38,9 +38,10 @@ def write_trace(
     page_use: Sequence[tuple[int, ...]] | None = None,
     messages: Sequence[tuple[Any, ...]] | None = None,
     names: Sequence[tuple[Any, ...]] = (),
+    running: Sequence[tuple[int, int]] = (),
 ) -> Path:
     """A trace; samples: columns (single values stand for all), time_ns among them; threads, regions,
-    transfers, page_use, messages, names: rows of these tables (None: nothing was counted)."""
+    transfers, page_use, messages, names, running: rows of these tables (None: nothing was counted)."""
     unknown = set(samples) - set(PLAIN)
     assert not unknown, unknown
     count = len(samples["time_ns"])
@@ -58,6 +59,7 @@ def write_trace(
         writer.add_rows("page_use", [(*row, *[-1] * (width - len(row))) for row in page_use or []])
         writer.add_rows("messages", messages or [])
         writer.add_rows("names", list(names))
+        writer.add_rows("running", list(running))
         tables = {"transfers": transfers, "page_use": page_use}
         counted = {name: "all" for name, rows in tables.items() if rows is not None}
         counted |= {} if messages is None else {"messages": "pmpi"}

@@ -43,6 +43,7 @@ from .qemu import (
     x86_cpu,
 )
 from .result import emulated_recording
+from .running import running_blocks
 from .spool import ProcessSpool, read_processes, sample_blocks
 from .transfers import transfer_blocks
 from .word import SharedWord
@@ -181,6 +182,7 @@ class EmulateBackend:
             },
             transfers=transfer_blocks(images, keep) if options.transfers else None,
             calls=call_blocks(images),
+            running=running_blocks(images),
             page_use=partial(page_use_blocks, images, keep) if options.page_use else None,
         )
 

@@ -7,6 +7,7 @@ import numpy as np
 from ...call_block import CallBlock
 from ...identity.records import Identity
 from ...page_use_block import PageUseBlock
+from ...running_block import RunningBlock
 from ...sample_block import SampleBlock, SeenThread
 from ...transfer_block import TransferBlock
 from ..base import Recording
@@ -34,6 +35,7 @@ def emulated_recording(
     transfers: Iterable[TransferBlock] | None = None,
     page_use: PageUse | None = None,
     calls: Iterable[CallBlock] = (),
+    running: Iterable[RunningBlock] = (),
 ) -> Recording:
     """The recording of these images; their times and the identity's are of one line, from `start_ns` on."""
     scale = scale_of(processes, options)
@@ -50,6 +52,7 @@ def emulated_recording(
         transfers=transfers,
         page_use=page_use(missed) if page_use else None,
         calls=calls,
+        running=running,
     )
 
 

@@ -48,7 +48,7 @@ HEADER = np.dtype(
         ("ends", "<u8"),
     ]
 )
-VERSION = 5
+VERSION = 6
 # Exact counts of a thread, in the order of struct thread_record, under the names of the trace's counters.
 COUNTERS = (
     "loads",

@@ -11,6 +11,7 @@
  * uses.c     which thread uses which page how often
  * frames.c   who called whom (frames.h)
  * runtime.c  which code is a thread runtime's
+ * running.c  which threads could run, now and then
  * turns.c    whose turn it is: one thread at a time owns all shared state
  * futex.c    who sleeps, and who wakes whom
  * threads.c  guest threads: attach, exit, fork
@@ -239,6 +240,10 @@ void em_slots_forget_pages(void);
 bool em_thread_asleep(const struct em_thread *t);
 bool em_thread_runs(const struct em_thread *t);
 
+/* running.c */
+void em_running_reset(void);
+void em_running_look(int64_t now, const struct em_thread *drawn, struct em_thread *const *waiting, uint32_t count);
+
 /* turns.c */
 void em_turns_reset(void);
 void em_turns_stop(void);
@@ -298,6 +303,7 @@ void em_runtime_forget(void);
 
 /* spool.c */
 void em_spool_call(uint32_t outer, uint64_t ip);
+void em_spool_running(uint64_t first, uint64_t second);
 void em_spool_transfers(uint64_t first, uint64_t second);
 void *em_spool_table(size_t bytes);
 struct page_use *em_spool_uses(void);

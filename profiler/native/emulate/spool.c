@@ -1,5 +1,6 @@
 /* The files a process leaves: `emulate-PID-START.threads` (a header and its threads), `….samples`, `….windows`,
- * `….clock`, `….clock-window`, `….calls`, `….calls-window`, `….transfers`, `….transfers-window`, `….transfers-table`, `….uses`.
+ * `….clock`, `….clock-window`, `….calls`, `….calls-window`, `….transfers`, `….transfers-window`, `….transfers-table`,
+ * `….running`, `….running-window`, `….uses`.
  *
  * Samples are collected in a window, which is appended to `samples` when full. The window is itself a mapping of a
  * file, of room that was reserved before, and so are the threads: what was recorded is in the files even if the
@@ -12,7 +13,8 @@
  * no call that is known, until 3<<62 and the number of a call says so. A call is the number of the one that was under way
  * when it was made, and its address; numbers begin with 1, in the order of writing. A time is two words: the host's clock,
  * and the recording's. Transfers are as transfers/table.c has them: entries, each of the stretch whose header (1<<63, and its start)
- * came last; those of the table are of the last one. Uses are as page_uses.h has them. Unused room is zero.
+ * came last; those of the table are of the last one. Threads that could run are numbers from 1 on, 0 for none, after a
+ * header (1<<63) with the time of the look (running.c). Uses are as page_uses.h has them. Unused room is zero.
  */
 #include "emulate.h"
 
@@ -25,7 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define VERSION 5
+#define VERSION 6
 #define HEADER_BYTES 4096
 /* Small, for programs of thousands of processes. */
 #define RECORDS_AT_ONCE 8
@@ -41,12 +43,14 @@ static struct em_window window; /* fair schedule */
 static struct em_window clock_window;
 static struct em_window transfers_window;
 static struct em_window calls_window;
+static struct em_window running_window;
 static struct stream {
     const char *full, *room; /* kinds of file: windows that were full, and windows in use */
     uint64_t bytes;          /* of a window */
     uint64_t full_end, room_end;
 } samples = {"samples", "windows", 1 << 16, 0, 0}, times = {"clock", "clock-window", 1 << 12, 0, 0},
-  transfers = {"transfers", "transfers-window", 1 << 16, 0, 0}, calls = {"calls", "calls-window", 1 << 12, 0, 0};
+  transfers = {"transfers", "transfers-window", 1 << 16, 0, 0}, calls = {"calls", "calls-window", 1 << 12, 0, 0},
+  running = {"running", "running-window", 1 << 12, 0, 0};
 static uint64_t uses_end;
 static char stem[4200];
 
@@ -121,10 +125,11 @@ void em_spool_open(int64_t now, int64_t first) {
     snprintf(stem, sizeof stem, "%s/emulate-%d-%lld", em_options.dir, (int)getpid(), (long long)now);
     memset(&nowhere, 0, sizeof nowhere);
     header = &nowhere;
-    window = clock_window = transfers_window = calls_window = (struct em_window){0};
+    window = clock_window = transfers_window = calls_window = running_window = (struct em_window){0};
     records_left = 0;
     samples.full_end = samples.room_end = times.full_end = times.room_end = 0;
     transfers.full_end = transfers.room_end = calls.full_end = calls.room_end = uses_end = 0;
+    running.full_end = running.room_end = 0;
     struct em_process_header *mapped = reserve("threads", 0, HEADER_BYTES);
     if (mapped == NULL) return;
     header = mapped;
@@ -202,6 +207,14 @@ void em_spool_call(uint32_t outer, uint64_t ip) {
 void em_spool_transfers(uint64_t first, uint64_t second) {
     struct em_window *w = &transfers_window;
     if (w->end - w->next < 2 && !window_next(w, &transfers)) return;
+    *w->next++ = first;
+    *w->next++ = second;
+}
+
+/* Two words on threads that could run (running.c). */
+void em_spool_running(uint64_t first, uint64_t second) {
+    struct em_window *w = &running_window;
+    if (w->end - w->next < 2 && !window_next(w, &running)) return;
     *w->next++ = first;
     *w->next++ = second;
 }

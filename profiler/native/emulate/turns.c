@@ -64,6 +64,7 @@ void em_turns_reset(void) {
     token.count = 0;
     token.coming = 0;
     token.random = em_options.seed * UINT64_C(0x9e3779b97f4a7c15) + UINT64_C(0x1234567);
+    em_running_reset();
 }
 
 /* Nobody has the turn or waits for one, as a recording is paused or goes on; no guest thread runs, but some may be
@@ -134,6 +135,7 @@ static struct em_thread *draw(void) {
     token.passer = NULL;
     token.holder = next;
     token.turns++;
+    em_running_look(em_clock_last(), next, token.waiting, token.count);
     return next;
 }
 
@@ -266,6 +268,7 @@ bool em_turn_pass(struct em_thread *t) {
     finish(t);
     if (token.count == 0 && token.coming <= 0) {
         token.turns++;
+        em_running_look(em_clock_last(), t, NULL, 0);
         begin(t);
         unlock();
         return true;

@@ -189,4 +189,5 @@ def test_export_writes_every_table(tmp_path: Path) -> None:
         "chains": 0,
         "code": 0,
         "calls": 0,
+        "running": 0,
     }

@@ -146,7 +146,7 @@ def test_blocks_may_be_used_again_once_they_were_taken(tmp_path: Path) -> None:
     assert found == [(start, 1000) for start in range(5)]
 
 
-@pytest.mark.parametrize("found", ["0", "10", "", "1.0", "one"])
+@pytest.mark.parametrize("found", ["0", "11", "", "1.0", "one"])
 def test_schemas_before_and_after_are_refused(tmp_path: Path, found: str) -> None:
     write_trace(tmp_path / "t.db", 10)
     import duckdb

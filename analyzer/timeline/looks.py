@@ -1,0 +1,53 @@
+"""Which threads could run at a time, where an emulator saw who waited for a turn (table `running`)."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from numaplan.profiler import Trace
+
+FEWEST, MOST = 64, 4096  # looks
+
+Floats = NDArray[np.float64]
+
+
+def looked_at(trace: Trace) -> tuple[Floats, Floats] | None:
+    """(S,) how long after each look the next one was, in ns, and (S, N) which threads could run, 1 or 0.
+
+    None: there are too few looks. Of a process what its last look showed. Threads that only look again and
+    again whether others are done can run, too.
+    """
+    rows = trace.thread_rows
+    found = trace.arrays("SELECT DISTINCT time_ns, thread FROM running ORDER BY ALL")
+    time, thread = found["time_ns"], found["thread"]
+    times = _evenly(np.unique(time))
+    if len(times) < FEWEST:
+        return None
+    process = np.unique([row.process for row in rows], return_inverse=True)[1]
+    running = np.zeros((len(times), len(rows)), bool)
+    for one in np.unique(process[thread]).tolist():
+        mine, own = process[thread] == one, np.flatnonzero(process == one)
+        running[:, own] = _of_process(times, time[mine], np.searchsorted(own, thread[mine]), len(own))
+    start, end = np.array([(row.start_ns, row.end_ns) for row in rows], np.int64).T
+    running &= (times[:, None] >= start) & ((times[:, None] < end) | (end < 0))
+    lasts = np.diff(times, append=max(times[-1] + 1, trace.duration_ns)).astype(np.float64)
+    return lasts, running.astype(np.float64)
+
+
+def _evenly(times: NDArray[np.int64]) -> NDArray[np.int64]:
+    """At most MOST of the times, which ascend."""
+    if len(times) <= MOST:
+        return times
+    even = np.linspace(times[0], times[-1], MOST)
+    return times[np.unique(np.searchsorted(times, even))]
+
+
+def _of_process(
+    times: NDArray[np.int64], time: NDArray[np.int64], thread: NDArray[np.int64], threads: int
+) -> NDArray[np.bool_]:
+    """(times, threads) what the last look before each time showed; time, thread: of each row."""
+    looks, number = np.unique(time, return_inverse=True)
+    seen = np.zeros((len(looks) + 1, threads), bool)  # the last is none
+    seen[number, thread] = True
+    last = np.searchsorted(looks, times, side="right") - 1
+    gone = times > looks[-1] + np.diff(looks).max(initial=0)
+    return seen[np.where(gone, -1, last)]
