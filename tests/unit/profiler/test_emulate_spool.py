@@ -13,6 +13,7 @@ from numaplan.profiler.backends.emulation import spool as emulate_spool
 from numaplan.profiler.backends.emulation.backend import warnings_of_children
 from numaplan.profiler.backends.emulation.calls import call_blocks
 from numaplan.profiler.backends.emulation.footprint import Scale
+from numaplan.profiler.backends.emulation.running import running_blocks
 from numaplan.profiler.backends.emulation.spool import (
     read_process,
     read_processes,
@@ -266,3 +267,26 @@ def test_samples_are_in_the_call_that_was_told_last(tmp_path: Path, monkeypatch:
     (block,) = call_blocks([second])
     assert (block.number.tolist(), block.caller.tolist()) == ([10, 11, 12], [-1, 10, -1])
     assert block.ip.tolist() == [0x500, 0x600, 0x700] and block.pid == 7
+
+
+def test_looks_are_at_threads_that_could_run(tmp_path: Path) -> None:
+    write_threads(tmp_path, [70, 71, 72])
+    look = 1 << 63
+    write_pairs(tmp_path, "running", [(3, 1), (look, 1000), (1, 3), (2, 0), (look, 2000), (2, 9)])
+    write_pairs(tmp_path, "running-window", [(look, 3000), (1 << 40, 3), (0, 0), (0, 0)])
+    (process,) = read_processes(tmp_path)
+    (block,) = running_blocks([replace(process, shift_ns=5)])
+    # What comes before any look, and numbers of threads that there are not, are damage.
+    assert list(zip(block.time_ns.tolist(), block.tid.tolist(), strict=True)) == [
+        (1005, 70),
+        (1005, 72),
+        (1005, 71),
+        (2005, 71),
+        (3005, 72),
+    ]
+    assert len(block.alive_ns) == len(block) == 5
+
+
+def test_a_process_without_looks_has_none(tmp_path: Path) -> None:
+    write_threads(tmp_path, [70])
+    assert list(running_blocks(read_processes(tmp_path))) == []
