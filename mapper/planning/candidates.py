@@ -15,6 +15,7 @@ from .unplanned import alone
 NEAR = 2  # of the cheapest, that are tried to be improved
 MOVED = 6  # of the cheapest, whose threads are tried to be moved
 SIZES = 32  # numbers of nodes that are tried, of a machine with many
+FEWER = 0.75  # of the cpus that threads would have use for, up to which it is tried to give them fewer
 ROUNDED = 1e-9  # of the cost, that sums of equal parts differ by
 EQUAL = 5e-3  # of the cost, up to which placements are equally cheap
 NEARLY = 0.01  # of all accesses, that may be less local where threads are in order of creation
@@ -168,14 +169,16 @@ def _starts(task: TimedTask) -> dict[str, Nodes]:
 
 
 def _filled(task: TimedTask) -> dict[str, Nodes]:
-    """Threads on the nearest places, for every number of these that has cpus for those that run at a time: in
-    order of creation, and as they communicate least between them."""
+    """Threads on the nearest places, for every number of these that may have cpus for those that run at a
+    time: in order of creation, and as they communicate least between them."""
     problem = task.problem
     seats = np.array([len(node.cpus) for node in task.domains.machine.nodes])
+    # If it was seen who could run, it is known what they wait where cpus are too few.
+    least = task.running * (FEWER if task.cpus.looked else 1.0)
     answers: dict[str, Nodes] = {}
     for size in _sizes(len(seats), problem.threads):
         near = nearest(problem.distances, seats, size)
-        if seats[near].sum() < task.running or problem.fixed is not None:
+        if seats[near].sum() < least or problem.fixed is not None:
             continue
         sizes = node_sizes(problem.threads, seats[near])
         answers[f"{size} nodes in order"] = near[_in_order(seats[near], problem.threads)]

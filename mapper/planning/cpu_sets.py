@@ -44,6 +44,11 @@ class CpuSets:
         self._twins = list(twins)
         self._crowd: Nodes = np.empty(0, np.int64) if crowd is None else crowd
 
+    @property
+    def looked(self) -> bool:
+        """Whether it was seen which threads could run at a time."""
+        return self._use.activity is not None and self._use.activity.looked
+
     def spread(self, places: Nodes, *, wider: bool = False) -> Nodes:
         """(N,) the same places, but on each of a pool's as many of its threads as the kernel will run there:
         in proportion to the cpus that others leave. wider: and on the nearest where these are too few."""
@@ -108,7 +113,7 @@ class CpuSets:
     def crowded(self, places: Nodes) -> bool:
         """Whether a place may have fewer cpus than threads that run at a time, where slow ones always do, of
         which that was not seen."""
-        if self._use.activity is not None and self._use.activity.looked:
+        if self.looked:
             return False
         made, mean = self._use.accesses, self._use.accesses.mean()
         slow = (made >= LIGHT * mean) & (made < SLOW * mean)
