@@ -11,6 +11,7 @@ from numaplan.mapper.plan_file.summary import summary
 from numaplan.mapper.planning.candidates import SIZES, choose
 from numaplan.mapper.planning.planner import plan_task
 from numaplan.mapper.planning.timed_task import TimedTask
+from numaplan.mapper.workload.activity import Activity
 from numaplan.profiler import Machine
 from tests.support.timed import PAIRS, nodes_of, plan_of, plan_on, workload
 
@@ -91,6 +92,35 @@ def test_polling_threads_do_not_share_cpus_for_a_little() -> None:
 
     assert most_on_a_node(1e3) <= 4
     assert most_on_a_node(1e7) == 6
+
+
+@pytest.mark.parametrize(("runs", "most"), [(0.05, 6), (1.0, 4)])
+def test_what_was_seen_of_polling_threads_counts(runs: float, most: int) -> None:
+    """They make few accesses, and exchange lines with all others, whether they run all the time or hardly."""
+    work = workload(6, lines={(one, other): 3e3 for one in range(6) for other in range(one)})
+    assert work.use is not None
+    rows = np.array([[1.0] * 4 + [0.0] * 2, [1.0] * 6])
+    active = Activity(np.array([1 - runs, runs]), rows, looked=True)
+    together = np.array([1.0] * 4 + [runs] * 2) * (1 - np.eye(6))
+    use = replace(work.use, accesses=np.array([1e7] * 4 + [1e6] * 2), together=together, activity=active)
+    task, _ = plan_task(replace(work, use=use), Machine.load("2x4"), PlanOptions(objective="time"))
+    assert int(np.bincount(choose(TimedTask(task)).tried[0].places).max()) == most
+
+
+def test_a_pool_is_tried_on_somewhat_fewer_cpus_than_it_could_use_if_that_was_seen() -> None:
+    """Nine threads that exchange lines all the time, on eight cpus."""
+    lines = {(one, other): 1e6 for one in range(9) for other in range(one)}
+    work = workload(9, lines=lines)
+    assert work.use is not None
+    tried = {}
+    for looked in (True, False):
+        active = Activity(np.ones(1), np.ones((1, 9)), looked=looked)
+        task, _ = plan_task(
+            replace(work, use=replace(work.use, activity=active)), Machine.load("4x4"), PlanOptions()
+        )
+        tried[looked] = {one.name.partition(",")[0] for one in choose(TimedTask(task)).tried}
+    assert "2 nodes in order" in tried[True] and "2 nodes in order" not in tried[False]
+    assert "1 nodes in order" not in tried[True]
 
 
 def test_a_machine_with_one_node_gives_each_thread_a_cpu() -> None:
