@@ -22,6 +22,7 @@ NEARLY = 0.01  # of all accesses, that may be less local where threads are in or
 # Of all threads' time, that must be saved for such to share cpus as may poll: when threads run is known from
 # their accesses.
 CROWDED = 0.05
+WARY = 0.5  # of what is waited for cpus, that it may be more: of the parts of a cost it is the least sure
 
 
 @dataclass(frozen=True)
@@ -62,15 +63,17 @@ def judged(task: TimedTask, placements: Sequence[Placement], method: str = "best
 
 
 def tried(task: TimedTask, method: str = "best") -> list[Placement]:
-    """All that is tried, cheapest first; of equally cheap ones first where threads wait least for cpus, of
-    which least is sure, and then what makes most accesses local, be they answered by a cache or not. One in
-    order of creation goes first where that costs little: threads made one after another mostly belong
-    together, also where one run does not show it."""
+    """All that is tried, cheapest first, where what is waited for cpus counts more, as least of it is sure; of
+    equally cheap ones first where threads wait least, and then what makes most accesses local, be they
+    answered by a cache or not. One in order of creation goes first where that costs little: threads made one
+    after another mostly belong together, also where one run does not show it."""
     return _cheapest_first(task, _of_all(task) if method == "best" else _of_method(task, method))
 
 
 def _cheapest_first(task: TimedTask, every: Sequence[Placement]) -> list[Placement]:
-    price = {one.name: one.cost.total_ns + CROWDED * _crowded(task, one) for one in every}
+    price = {
+        one.name: one.cost.total_ns + WARY * one.cost.cpu_ns + CROWDED * _crowded(task, one) for one in every
+    }
     found = sorted(every, key=lambda one: price[one.name])
     limit = price[found[0].name] * (1 + EQUAL)
     equal = [one for one in found if price[one.name] <= limit]
