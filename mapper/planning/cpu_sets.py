@@ -244,7 +244,9 @@ class CpuSets:
             beside[np.arange(len(here)), here] = 0.0
             return waiting(beside, cpus)
         met = np.flatnonzero(meet)
-        return active.mean_over(waiting_in_stretches(active.running[:, met] * meet[met], cpus))[here]
+        if len(met) <= cpus:
+            return np.zeros(len(here))
+        return active.mean_over(waiting_in_stretches(active.running[:, met] * meet[met], cpus), here)
 
     def _of_pools(self, waits: Floats) -> Floats:
         """(N,) the same, with what its threads wait in the mean for all of a pool: they may be exchanged."""

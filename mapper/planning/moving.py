@@ -122,5 +122,5 @@ class _Moves:
             each = waiting(self._together[np.ix_(here, here)], self._cpus[place])
         else:
             found = waiting_in_stretches(self._active.running[:, here], self._cpus[place])
-            each = self._active.mean_over(found)[here]
+            each = self._active.mean_over(found, here)
         return float(self._own[here] @ each) / self._cpus[place]

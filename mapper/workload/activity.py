@@ -30,10 +30,11 @@ class Activity(msgspec.Struct, frozen=True):
         answer: Floats = self.lasts @ self.running
         return answer
 
-    def mean_over(self, found: Floats) -> Floats:
-        """(N,) the mean of (S,) values of stretches over the time that each thread runs; 0: it does not."""
-        ran = self.ran
-        total: Floats = (self.lasts * found) @ self.running
+    def mean_over(self, found: Floats, threads: Nodes) -> Floats:
+        """(T,) the mean of (S,) values of stretches over the time that each thread runs; 0: it does not."""
+        running = self.running[:, threads]
+        ran = self.lasts @ running
+        total: Floats = (self.lasts * found) @ running
         return np.divide(total, ran, out=np.zeros_like(ran), where=ran > 0)
 
     def by_lane(self, lane: Nodes, count: int) -> "Activity":
