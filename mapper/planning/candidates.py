@@ -15,14 +15,14 @@ from .unplanned import alone
 NEAR = 2  # of the cheapest, that are tried to be improved
 MOVED = 6  # of the cheapest, whose threads are tried to be moved
 SIZES = 32  # numbers of nodes that are tried, of a machine with many
-FEWER = 0.75  # of the cpus that threads would have use for, up to which it is tried to give them fewer
+FEWER = 0.85  # of the cpus that threads would have use for, up to which it is tried to give them fewer
 ROUNDED = 1e-9  # of the cost, that sums of equal parts differ by
 EQUAL = 5e-3  # of the cost, up to which placements are equally cheap
 NEARLY = 0.01  # of all accesses, that may be less local where threads are in order of creation
 # Of all threads' time, that must be saved for such to share cpus as may poll: when threads run is known from
 # their accesses.
 CROWDED = 0.05
-WARY = 0.5  # of what is waited for cpus, that it may be more: of the parts of a cost it is the least sure
+WARY = 0.3  # of what is waited for cpus, that it may be more: of the parts of a cost it is the least sure
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ def test_polling_threads_do_not_share_cpus_for_a_little() -> None:
 @pytest.mark.parametrize(("runs", "most"), [(0.05, 6), (1.0, 4)])
 def test_what_was_seen_of_polling_threads_counts(runs: float, most: int) -> None:
     """They make few accesses, and exchange lines with all others, whether they run all the time or hardly."""
-    work = workload(6, lines={(one, other): 3e3 for one in range(6) for other in range(one)})
+    work = workload(6, lines={(one, other): 6e3 for one in range(6) for other in range(one)})
     assert work.use is not None
     rows = np.array([[1.0] * 4 + [0.0] * 2, [1.0] * 6])
     active = Activity(np.array([1 - runs, runs]), rows, looked=True)
