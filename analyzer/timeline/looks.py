@@ -11,7 +11,8 @@ Floats = NDArray[np.float64]
 
 
 def looked_at(trace: Trace) -> tuple[Floats, Floats] | None:
-    """(S,) how long after each look the next one was, in ns, and (S, N) which threads could run, 1 or 0.
+    """(S,) how long after each look the next one was, in ns (after the last as long as mostly), and (S, N)
+    which threads could run, 1 or 0.
 
     None: there are too few looks. Of a process what its last look showed. Threads that only look again and
     again whether others are done can run, too.
@@ -29,8 +30,8 @@ def looked_at(trace: Trace) -> tuple[Floats, Floats] | None:
         running[:, own] = _of_process(times, time[mine], np.searchsorted(own, thread[mine]), len(own))
     start, end = np.array([(row.start_ns, row.end_ns) for row in rows], np.int64).T
     running &= (times[:, None] >= start) & ((times[:, None] < end) | (end < 0))
-    lasts = np.diff(times, append=max(times[-1] + 1, trace.duration_ns)).astype(np.float64)
-    return lasts, running.astype(np.float64)
+    apart = np.diff(times)
+    return np.append(apart, np.median(apart)).astype(np.float64), running.astype(np.float64)
 
 
 def _evenly(times: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -46,8 +47,13 @@ def _of_process(
 ) -> NDArray[np.bool_]:
     """(times, threads) what the last look before each time showed; time, thread: of each row."""
     looks, number = np.unique(time, return_inverse=True)
-    seen = np.zeros((len(looks) + 1, threads), bool)  # the last is none
-    seen[number, thread] = True
     last = np.searchsorted(looks, times, side="right") - 1
-    gone = times > looks[-1] + np.diff(looks).max(initial=0)
-    return seen[np.where(gone, -1, last)]
+    last[times > looks[-1] + np.diff(looks).max(initial=0)] = -1
+    asked, place = np.unique(last, return_inverse=True)  # of maybe very many looks
+    row = np.full(len(looks) + 1, -1)
+    row[asked] = np.arange(len(asked))
+    row[-1] = -1  # before the first look, and when it is gone
+    seen = np.zeros((len(asked), threads), bool)
+    kept = row[number] >= 0
+    seen[row[number[kept]], thread[kept]] = True
+    return seen[place]

@@ -81,6 +81,7 @@ def cut(
         # Else they are of whole stretches of time.
         transfers=_moved(recording.transfers, line) if recording.counted_spans else None,
         page_use=_used(recording.page_use, line) if recording.counted_spans else None,
+        running=(),
     ), translated_identity(identity, _clock(line))
 
 

@@ -33,7 +33,7 @@ def found(path: Path) -> tuple[list[float], list[list[float]]]:
 def test_a_look_holds_until_the_next(tmp_path: Path) -> None:
     looks = [(10 * at, thread) for at in range(FEWEST) for thread in ((0, 1) if at % 2 else (0,))]
     lasts, running = found(trace(tmp_path / "t.db", looks, [(0, -1), (0, -1), (0, -1)]))
-    assert lasts == [10.0] * (FEWEST - 1) + [1.0]
+    assert lasts == [10.0] * FEWEST
     assert running[:2] == [[1, 0, 0], [1, 1, 0]]
 
 
@@ -50,6 +50,15 @@ def test_each_process_is_as_it_was_last_seen_until_it_is_gone(tmp_path: Path) ->
     assert all(row[0] for row in running)
     # At 105 and 110; at 115 and 120; at 125, 130; and as looks were 10 apart, not at 140.
     assert others == [(1, 0)] * 2 + [(1, 1)] * 2 + [(0, 1)] * 2
+
+
+def test_looks_of_a_part_are_those_within_it(tmp_path: Path) -> None:
+    looks = [(10 * at, at // FEWEST) for at in range(3 * FEWEST)]
+    whole = Trace.open(trace(tmp_path / "t.db", looks, [(0, -1)] * 3))
+    with whole, whole.between(10 * FEWEST, 20 * FEWEST) as part:
+        answer = looked_at(part)
+    assert answer is not None and answer[0].sum() == 10 * FEWEST
+    assert answer[1].mean(axis=0).tolist() == [0, 1, 0]
 
 
 def test_few_looks_tell_nothing_and_many_are_thinned_evenly(tmp_path: Path) -> None:
