@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ..samples.trace_samples import TraceSamples
 
 STRETCHES = 64  # of the run: few enough that samples show who runs in each
-MOST_TURNS = 256  # beginnings of threads after the end of others: of more, each has few samples before
+MOST_CHANGES = 256  # of threads, from one that ended to one that begins: of more, stretches have few samples
 RUNS = 0.1  # of the busiest thread's accesses, from which a thread counts among those that run
 
 Floats = NDArray[np.float64]
@@ -35,10 +35,10 @@ def _edges(first: int, end: int, lives: Sequence[tuple[int, int]]) -> Floats:
     times = np.concatenate([ends[ends >= 0], begins])
     begun = np.repeat([False, True], [len(times) - len(begins), len(begins)])
     order = np.argsort(times, kind="stable")
-    turns = times[order[1:]][begun[order[1:]] & ~begun[order[:-1]]]
-    turns = turns[(turns > first) & (turns < end)]
-    if len(turns) <= MOST_TURNS:
-        answer = np.union1d(answer, turns)
+    changes = times[order[1:]][begun[order[1:]] & ~begun[order[:-1]]]
+    changes = changes[(changes > first) & (changes < end)]
+    if len(changes) <= MOST_CHANGES:
+        answer = np.union1d(answer, changes)
     return answer
 
 

@@ -63,7 +63,7 @@ def judged(task: TimedTask, placements: Sequence[Placement], method: str = "best
 
 
 def tried(task: TimedTask, method: str = "best") -> list[Placement]:
-    """All that is tried, cheapest first, where what is waited for cpus counts more, as least of it is sure;
+    """All that is tried, cheapest first, where what is waited for cpus counts more, as it is the least sure;
     of equally cheap ones first where threads wait least, and then what makes most accesses local, be they
     answered by a cache or not. One in order of creation goes first where that costs little: threads made one
     after another mostly belong together, also where one run does not show it."""

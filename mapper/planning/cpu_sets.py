@@ -10,7 +10,7 @@ from ..threads.problem import Floats, Nodes
 from ..threads.seats import assign_cpus
 from ..workload.pools import LIGHT, Twins
 from ..workload.use import ThreadUse
-from .waiting import waiting, waiting_in_stretches
+from .waiting import waiting_of
 
 SPARE = 0.5  # of a cpu, that a pool may lack
 SLOW = 0.5  # of these, below which it may run without making accesses: it polls
@@ -232,21 +232,9 @@ class CpuSets:
         answer = np.zeros(len(of))
         for own, number in sets.items():
             here = np.flatnonzero(of == number)
-            answer[here] = self._waiting(here, meet[of, number], len(own)) / len(own)
+            met = np.flatnonzero(meet[of, number])
+            answer[here] = waiting_of(self._use, here, met, meet[of[met], number], len(own)) / len(own)
         return self._of_pools(answer)
-
-    def _waiting(self, here: Nodes, meet: Floats, cpus: int) -> Floats:
-        """(T,) how many threads wait for one of a set's cpus in the mean, while each of the T runs that have
-        the set; meet: (N,) what part of its time each thread is on it."""
-        active = self._use.activity
-        if active is None:
-            beside = self._use.together[here] * meet
-            beside[np.arange(len(here)), here] = 0.0
-            return waiting(beside, cpus)
-        met = np.flatnonzero(meet)
-        if len(met) <= cpus:
-            return np.zeros(len(here))
-        return active.mean_over(waiting_in_stretches(active.running[:, met] * meet[met], cpus), here)
 
     def _of_pools(self, waits: Floats) -> Floats:
         """(N,) the same, with what its threads wait in the mean for all of a pool: they may be exchanged."""

@@ -13,7 +13,7 @@ from ..threads.cost import one_hot
 from ..threads.problem import Floats, Nodes
 from .improving import pull_of_homes
 from .timed_task import Placement, TimedTask
-from .waiting import waiting, waiting_in_stretches
+from .waiting import waiting_of
 
 MOST_THREADS = 512  # of which moves are tried: each is one of as many more
 MOST_ROUNDS = 4
@@ -42,9 +42,7 @@ class _Moves:
 
     def __init__(self, task: TimedTask, start: Placement) -> None:
         self.places = start.places.copy()
-        self._together, self._lines = task.use.together.copy(), task.use.lines + task.use.lines.T
-        self._active = task.use.activity
-        np.fill_diagonal(self._together, 0.0)
+        self._use, self._lines = task.use, task.use.lines + task.use.lines.T
         np.fill_diagonal(self._lines, 0.0)
         self._cpus = [len(node.cpus) for node in task.domains.machine.nodes]
         self._ways = task.problem.distances
@@ -118,9 +116,5 @@ class _Moves:
         """ns that threads wait for cpus of a place."""
         if len(here) <= self._cpus[place]:
             return 0.0
-        if self._active is None:
-            each = waiting(self._together[np.ix_(here, here)], self._cpus[place])
-        else:
-            found = waiting_in_stretches(self._active.running[:, here], self._cpus[place])
-            each = self._active.mean_over(found, here)
+        each = waiting_of(self._use, here, here, None, self._cpus[place])
         return float(self._own[here] @ each) / self._cpus[place]

@@ -2,9 +2,29 @@
 
 import numpy as np
 
-from ..threads.problem import Floats
+from ..threads.problem import Floats, Nodes
+from ..workload.use import ThreadUse
 
 FAR = 5.0  # standard deviations, from which on the number of threads that run matters by its mean alone
+
+
+def waiting_of(use: ThreadUse, threads: Nodes, met: Nodes, part: Floats | None, cpus: int) -> Floats:
+    """(T,) how many threads wait for one of a set's cpus in the mean, while each of these runs that have it.
+
+    met: (M,) threads that are on the set, these among them; part: (M,) what part of their time (None: all).
+    By stretches of the run where it is known who runs in each, else by pairs.
+    """
+    if len(met) <= cpus:
+        return np.zeros(len(threads))
+    active = use.activity
+    if active is not None:
+        running = active.of(met)
+        return active.mean_over(
+            waiting_in_stretches(running if part is None else running * part, cpus), threads
+        )
+    beside = use.together[np.ix_(threads, met)]
+    beside[np.equal.outer(threads, met)] = 0.0
+    return waiting(beside if part is None else beside * part, cpus)
 
 
 def waiting_in_stretches(running: Floats, cpus: int) -> Floats:
@@ -17,7 +37,7 @@ def waiting_in_stretches(running: Floats, cpus: int) -> Floats:
     answer: Floats = np.zeros(len(running))
     if running.shape[1] <= cpus:
         return answer
-    spread = (running * (1.0 - running)).sum(axis=1)
+    spread = np.maximum(mean - np.einsum("st,st->s", running, running), 0.0)
     many = mean > 0
     answer[many] = np.maximum(spread[many] / mean[many] + mean[many] - cpus, 0.0)
     some = np.flatnonzero((np.abs(mean - cpus) < FAR * np.sqrt(spread)) & many)

@@ -81,7 +81,7 @@ def cut(
         # Else they are of whole stretches of time.
         transfers=_moved(recording.transfers, line) if recording.counted_spans else None,
         page_use=_used(recording.page_use, line) if recording.counted_spans else None,
-        running=(),
+        running=(),  # by an emulator's clock, which leaves out what is not recorded
     ), translated_identity(identity, _clock(line))
 
 

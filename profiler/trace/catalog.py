@@ -19,9 +19,10 @@ _OF_NOBODY = (
     f"SELECT 1 FROM {FILE}.regions "
     f"WHERE thread < -1 OR thread >= (SELECT count(*) FROM {FILE}.threads) LIMIT 1"
 )
-_LOOKS_AT_NOBODY = (
-    f"SELECT 1 FROM {FILE}.running "
-    f"WHERE thread < 0 OR thread >= (SELECT count(*) FROM {FILE}.threads) LIMIT 1"
+_LATEST = 1 << 62  # ns
+_IMPOSSIBLE_LOOKS = (
+    f"SELECT 1 FROM {FILE}.running WHERE NOT (time_ns BETWEEN 0 AND {_LATEST}) "
+    f"OR thread < 0 OR thread >= (SELECT count(*) FROM {FILE}.threads) LIMIT 1"
 )
 _IMPOSSIBLE_CALLS = f"SELECT 1 FROM {FILE}.calls WHERE caller >= call OR caller < -1 LIMIT 1"
 _HARMLESS = 1 << 20  # rows, however small the file is
@@ -117,8 +118,8 @@ def check_rows(connection: Any, path: Path) -> None:
             raise _no_trace(path, f"its {table} are not numbered from 0, each by a number of its own")
     if connection.execute(_OF_NOBODY).fetchone():
         raise _no_trace(path, "its regions are of threads that it has not")
-    if "running" in found and connection.execute(_LOOKS_AT_NOBODY).fetchone():
-        raise _no_trace(path, "threads that it has not could run")
+    if "running" in found and connection.execute(_IMPOSSIBLE_LOOKS).fetchone():
+        raise _no_trace(path, "threads that it has not could run, or at impossible times")
     if "messages" in found and connection.execute(_IMPOSSIBLE_MESSAGES).fetchone():
         raise _no_trace(path, "its messages are of impossible ranks or sizes")
     if "calls" in found and connection.execute(_IMPOSSIBLE_CALLS).fetchone():

@@ -82,7 +82,7 @@ def page_use_blocks(
     for process in processes:
         path = process.stem.with_name(f"{process.stem.name}.{FILE}")
         tid = process.threads["tid"].astype(np.int32)
-        begins = np.array([process.moment(max(int(at), 0)) for at in process.threads["start_ns"]], np.int64)
+        begins = process.begins
         shift = process.shift_ns
         for uses in read_page_uses(path, process.last_ns):
             addr, known = uses.number << np.uint64(PAGE_SHIFT), uses.who < len(process.threads)

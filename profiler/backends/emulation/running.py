@@ -24,7 +24,6 @@ def running_blocks(processes: Sequence[ProcessSpool]) -> Iterator[RunningBlock]:
         known = (number > 0) & (number <= len(process.threads)) & (look > 0)
         thread = number[known].astype(np.int64) - 1
         times = pairs[is_look, 1].astype(np.int64) + process.shift_ns
-        begins = np.array([process.moment(max(int(at), 0)) for at in process.threads["start_ns"]], np.int64)
         yield RunningBlock(
-            times[look[known] - 1], process.threads["tid"].astype(np.int32)[thread], begins[thread]
+            times[look[known] - 1], process.threads["tid"].astype(np.int32)[thread], process.begins[thread]
         )

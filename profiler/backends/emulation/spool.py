@@ -112,6 +112,11 @@ class ProcessSpool:
         """A time of the process's own clock on the time line; -1 (none) becomes its last."""
         return (own_ns if own_ns >= 0 else self.last_ns) + self.shift_ns
 
+    @property
+    def begins(self) -> NDArray[np.int64]:
+        """(threads,) a time at which each thread lived, on the time line."""
+        return np.array([self.moment(max(int(at), 0)) for at in self.threads["start_ns"]], np.int64)
+
     def words(self, kinds: Sequence[str] = ("samples", "windows")) -> Iterator[NDArray[np.uint64]]:
         """The pairs of files in order, (n, 2) uint64, mapped, at most PAIRS at a time."""
         for kind in kinds:

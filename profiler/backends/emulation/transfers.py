@@ -66,7 +66,7 @@ def transfer_blocks(processes: Sequence[ProcessSpool], keep: SampleFilter) -> It
     """The transfers of all processes by stretch of time, but for those of memory that `keep` leaves out."""
     for process in processes:
         tid, count = process.threads["tid"].astype(np.int32), len(process.threads)
-        begins = np.array([process.moment(max(int(at), 0)) for at in process.threads["start_ns"]], np.int64)
+        begins = process.begins
         for stretch in read_transfers(process.words(FILES), process.last_ns):
             known = np.maximum(stretch.writer, stretch.reader) < count
             known &= stretch.writer != stretch.reader

@@ -1,14 +1,14 @@
 /* Which threads could run: looked at now and then, as a turn is given to one of those that wait for it.
  *
  * Who waits for a turn would run if there were cpus for all; also one that only looks again and again whether another
- * is done, which makes few accesses in its turns. Looks are evenly apart, twice as far after every MANY, and
- * farther where many threads wait.
+ * is done, which makes few accesses in its turns. Looks are evenly apart at first, twice as far after every
+ * LOOKS_APART_ALIKE, and farther where more than THREADS_AT_ONCE wait, so that what is written stays little.
  */
 #include "emulate.h"
 
 #define TURNS_APART 16
-#define MANY 1024
-#define FEW 16 /* threads */
+#define LOOKS_APART_ALIKE 1024
+#define THREADS_AT_ONCE 16
 
 static int64_t due, apart;
 static uint32_t looks;
@@ -30,6 +30,6 @@ void em_running_look(int64_t now, const struct em_thread *drawn, struct em_threa
     em_spool_running(UINT64_C(1) << 63, (uint64_t)now);
     put(drawn, count > 0 ? waiting[0] : NULL);
     for (uint32_t i = 1; i < count; i += 2) put(waiting[i], i + 1 < count ? waiting[i + 1] : NULL);
-    if (++looks % MANY == 0) apart *= 2;
-    due = now + apart * (1 + count / FEW);
+    if (++looks % LOOKS_APART_ALIKE == 0) apart *= 2;
+    due = now + apart * (1 + count / THREADS_AT_ONCE);
 }

@@ -187,37 +187,23 @@ void em_spool_footprint(uint64_t bytes) { header->footprint = bytes; }
 
 void em_spool_ends(enum em_end how) { header->ends = how; }
 
-/* The host's clock and ours at one moment; the caller holds the clock's lock. */
-void em_spool_clock(int64_t host, int64_t ours) {
-    struct em_window *w = &clock_window;
-    if (w->end - w->next < 2 && !window_next(w, &times)) return;
-    *w->next++ = (uint64_t)host;
-    *w->next++ = (uint64_t)ours;
+static void put_pair(struct em_window *w, struct stream *s, uint64_t first, uint64_t second) {
+    if (w->end - w->next < 2 && !window_next(w, s)) return;
+    *w->next++ = first;
+    *w->next++ = second;
 }
+
+/* The host's clock and ours at one moment; the caller holds the clock's lock. */
+void em_spool_clock(int64_t host, int64_t ours) { put_pair(&clock_window, &times, (uint64_t)host, (uint64_t)ours); }
 
 /* A call by another one; under the free schedule the caller has the lock. */
-void em_spool_call(uint32_t outer, uint64_t ip) {
-    struct em_window *w = &calls_window;
-    if (w->end - w->next < 2 && !window_next(w, &calls)) return;
-    *w->next++ = outer;
-    *w->next++ = ip;
-}
+void em_spool_call(uint32_t outer, uint64_t ip) { put_pair(&calls_window, &calls, outer, ip); }
 
 /* Two words on transfers (transfers/table.c). */
-void em_spool_transfers(uint64_t first, uint64_t second) {
-    struct em_window *w = &transfers_window;
-    if (w->end - w->next < 2 && !window_next(w, &transfers)) return;
-    *w->next++ = first;
-    *w->next++ = second;
-}
+void em_spool_transfers(uint64_t first, uint64_t second) { put_pair(&transfers_window, &transfers, first, second); }
 
 /* Two words on threads that could run (running.c). */
-void em_spool_running(uint64_t first, uint64_t second) {
-    struct em_window *w = &running_window;
-    if (w->end - w->next < 2 && !window_next(w, &running)) return;
-    *w->next++ = first;
-    *w->next++ = second;
-}
+void em_spool_running(uint64_t first, uint64_t second) { put_pair(&running_window, &running, first, second); }
 
 /* Zeroed memory for the table of transfers; NULL: no room. */
 void *em_spool_table(size_t bytes) { return reserve("transfers-table", 0, bytes); }

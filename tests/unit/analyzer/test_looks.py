@@ -70,6 +70,7 @@ def test_few_looks_tell_nothing_and_many_are_thinned_evenly(tmp_path: Path) -> N
     assert MOST // 2 < len(lasts) <= MOST and sum(lasts) == pytest.approx(MOST * (MOST + 1), rel=1e-3)
 
 
-def test_looks_at_threads_that_are_not_there_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="threads that it has not"):
-        Trace.open(trace(tmp_path / "t.db", [(0, 3)], [(0, -1)]))
+@pytest.mark.parametrize("look", [(0, 3), (0, -1), (-(1 << 63), 0), ((1 << 63) - 1, 0)])
+def test_looks_that_cannot_be_are_refused(tmp_path: Path, look: tuple[int, int]) -> None:
+    with pytest.raises(UsageError, match="threads that it has not could run, or at impossible times"):
+        Trace.open(trace(tmp_path / "t.db", [look], [(0, -1)]))

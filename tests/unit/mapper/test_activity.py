@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from numaplan.machine import Machine
 from numaplan.mapper.planning.cpu_sets import CpuSets
+from numaplan.mapper.planning.waiting import waiting_in_stretches
 from numaplan.mapper.workload.activity import STRETCHES, Activity, joined
 from numaplan.mapper.workload.use import ThreadUse
 
@@ -45,6 +46,19 @@ def test_threads_of_a_pool_wait_as_long_as_all_of_it_in_the_mean() -> None:
     pools = CpuSets(Machine.load("1x4"), use(running), [np.array([0, 1])], {})
     assert pools.waits([(0,), (0,), (1,)]).tolist() == [0.5, 0.5, 0.0]  # two of four stretches of work
     assert pools.waits([(1,), (2,), (3,)]).tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("looked", [False, True])
+def test_stretches_that_are_alike_are_merged_and_waits_stay(looked: bool) -> None:
+    running = np.random.default_rng(3).integers(0, 2, (200, 5)) * (1.0 if looked else 0.5)
+    whole = Activity(np.arange(1.0, 201.0), running, looked)
+    merged = whole.merged()
+    assert len(merged.lasts) <= 32 and merged.lasts.sum() == whole.lasts.sum()
+    assert merged.ran == pytest.approx(whole.ran)
+    everyone = np.arange(5)
+    waits = [one.mean_over(waiting_in_stretches(one.of(everyone), 2), everyone) for one in (whole, merged)]
+    assert waits[0] == pytest.approx(waits[1]) and waits[0].min() > 0
+    assert Activity(np.ones(2), np.zeros((2, 0)), looked).merged().running.shape == (2, 0)
 
 
 def test_a_lane_runs_while_any_of_its_threads_does() -> None:
