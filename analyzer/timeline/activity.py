@@ -25,7 +25,9 @@ def activity(samples: TraceSamples, lives: Sequence[tuple[int, int]]) -> tuple[F
     for columns in samples.columns():
         stretch = np.searchsorted(edges, columns["time_ns"], side="right") - 1
         np.add.at(counts, (np.clip(stretch, 0, len(counts) - 1), columns["thread"]), 1.0)
-    return np.diff(edges), running(counts)
+    lasts = np.diff(edges)
+    lived = _lived(edges, lives) / lasts[:, None] if len(lives) else np.ones_like(counts)
+    return lasts, running(counts, lived)
 
 
 def _edges(first: int, end: int, lives: Sequence[tuple[int, int]]) -> Floats:
@@ -42,6 +44,14 @@ def _edges(first: int, end: int, lives: Sequence[tuple[int, int]]) -> Floats:
     return answer
 
 
+def _lived(edges: Floats, lives: Sequence[tuple[int, int]]) -> Floats:
+    """(S, N) how long each thread lives of each stretch between the edges."""
+    begins, ends = np.array(lives, np.float64).reshape(-1, 2).T
+    ends = np.where(ends < 0, edges[-1], ends)
+    answer: Floats = np.minimum.outer(edges[1:], ends) - np.maximum.outer(edges[:-1], begins)
+    return np.maximum(answer, 0.0)
+
+
 def living_together(lives: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
     """(N, N) whether two threads live at the same time; lives: (start, end) in ns of each, end -1: to the end
     of the run. A stretch of time in which one ends and the other begins shows both."""
@@ -50,17 +60,21 @@ def living_together(lives: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
     return begun & begun.T
 
 
-def running(accesses: Floats) -> Floats:
+def running(accesses: Floats, lived: Floats) -> Floats:
     """(S, N) how far threads run, 0..1, that make (S, N) accesses in stretches of time.
 
-    A thread that makes half as many accesses in a stretch as those that run in the mean ran for half of it.
+    lived: (S, N) what part of each stretch each thread lives. A thread that makes half as many accesses while
+    it lives as those that run in the mean ran for half of that.
     """
-    runs = accesses >= RUNS * accesses.max(axis=1, initial=0.0)[:, None]
-    usual = (accesses * runs).sum(axis=1) / np.maximum(runs.sum(axis=1), 1)
+    # A few accesses in a very short life tell of no rate.
+    least = 1.0 / np.maximum(np.count_nonzero(lived, axis=1), 1)[:, None]
+    long = np.where((lived > 0) | (accesses == 0), np.maximum(lived, least), 1.0)
+    rate = accesses / long
+    runs = rate >= RUNS * rate.max(axis=1, initial=0.0)[:, None]
+    usual = (accesses * runs).sum(axis=1) / np.maximum((long * runs).sum(axis=1), least[:, 0])
     answer = np.zeros_like(accesses)
-    np.divide(accesses, usual[:, None], out=answer, where=usual[:, None] > 0)
-    np.minimum(answer, 1.0, out=answer)
-    return answer
+    np.divide(rate, usual[:, None], out=answer, where=usual[:, None] > 0)
+    return np.minimum(answer, 1.0) * np.where(lived > 0, lived, long * (accesses > 0))
 
 
 def together(lasts: Floats, running: Floats) -> Floats:

@@ -11,8 +11,11 @@ Floats = NDArray[np.float64]
 
 
 def looked_at(trace: Trace) -> tuple[Floats, Floats] | None:
-    """(S,) how long after each look the next one was, in ns (after the last as long as mostly), and (S, N)
-    which threads could run, 1 or 0.
+    """(S,) how long each look stands for, and (S, N) which threads could run then, 1 or 0.
+
+    A look stands for the time until the next one (after the last as long as mostly). By the recording's clock
+    one thread of a process runs after the other; with a cpu for each they would take as much less as there
+    are of them. So the time is divided by how many could run, in the mean of processes of which any could.
 
     None: there are too few looks. Of a process what its last look showed. Threads that only look again and
     again whether others are done can run, too.
@@ -32,7 +35,17 @@ def looked_at(trace: Trace) -> tuple[Floats, Floats] | None:
     start, end = np.array([(row.start_ns, row.end_ns) for row in rows], np.int64).T
     running &= (times[:, None] >= start) & ((times[:, None] < end) | (end < 0))
     apart = np.diff(times)
-    return np.append(apart, np.median(apart)).astype(np.float64), running.astype(np.float64)
+    lasts = np.append(apart, np.median(apart)).astype(np.float64)
+    return lasts / _at_once(running, process), running.astype(np.float64)
+
+
+def _at_once(running: NDArray[np.bool_], process: NDArray[np.int64]) -> Floats:
+    """(S,) how many threads of a process could run, in the mean of those of which any could; at least 1."""
+    every = np.zeros((len(running), int(process.max(initial=0)) + 1), bool)
+    for number, thread in zip(process.tolist(), running.T, strict=True):
+        every[:, number] |= thread
+    answer: Floats = running.sum(axis=1) / np.maximum(every.sum(axis=1), 1)
+    return np.maximum(answer, 1.0)
 
 
 def _evenly(times: NDArray[np.int64]) -> NDArray[np.int64]:

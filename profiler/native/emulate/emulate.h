@@ -242,7 +242,8 @@ bool em_thread_runs(const struct em_thread *t);
 
 /* running.c */
 void em_running_reset(void);
-void em_running_look(int64_t now, const struct em_thread *drawn, struct em_thread *const *waiting, uint32_t count);
+void em_running_begin(int64_t now, const struct em_thread *holder, struct em_thread *const *waiting, uint32_t count);
+void em_running_end(int64_t now);
 
 /* turns.c */
 void em_turns_reset(void);

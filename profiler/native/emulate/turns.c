@@ -103,10 +103,12 @@ static void begin(struct em_thread *t) {
     t->turn_given = t->turn_left;
 }
 
+/* With the lock. */
 static void finish(struct em_thread *t) {
     t->holding = false;
     count_turn(t);
     em_clock_advance(t->turn_base + t->position);
+    em_running_end(em_clock_last());
 }
 
 static void leave_line(uint32_t place) {
@@ -135,7 +137,7 @@ static struct em_thread *draw(void) {
     token.passer = NULL;
     token.holder = next;
     token.turns++;
-    em_running_look(em_clock_last(), next, token.waiting, token.count);
+    em_running_begin(em_clock_last(), next, token.waiting, token.count);
     return next;
 }
 
@@ -268,7 +270,7 @@ bool em_turn_pass(struct em_thread *t) {
     finish(t);
     if (token.count == 0 && token.coming <= 0) {
         token.turns++;
-        em_running_look(em_clock_last(), t, NULL, 0);
+        em_running_begin(em_clock_last(), t, NULL, 0);
         begin(t);
         unlock();
         return true;

@@ -52,3 +52,18 @@ def test_without_turns_nobody_looks(program: Path, tmp_path: Path) -> None:
     with Trace.open(path) as trace:
         assert trace.rows("SELECT count(*) FROM running") == [(0,)]
         assert looked_at(trace) is None
+
+
+def test_who_falls_asleep_as_its_turn_ends_is_seen_too(tmp_path: Path) -> None:
+    """Parts of about a turn, after which their threads sleep; and 16 turns are about two rounds of all parts,
+    so that looks that are evenly apart would see the same part each time."""
+    path = compiled(PROGRAMS / "alone_then_all.c", flags=OPTIMISED)
+    with Trace.open(record(path, tmp_path / "t.db", "2000 1500")) as trace:
+        found = looked_at(trace)
+    assert found is not None
+    lasts, running = found
+    alone = running[:, MAIN] > 0
+    # With a cpu for each, the part of one thread takes as long as that of four; these end one by one.
+    assert 0.2 < np.average(alone, weights=lasts) < 0.6
+    assert np.average(running[alone].sum(axis=1), weights=lasts[alone]) < 2.8
+    assert running[~alone].sum(axis=1).max() == 4
