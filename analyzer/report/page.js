@@ -140,10 +140,11 @@ function makeSection(figure, alone) {
 }
 
 async function main() {
-  const figures = JSON.parse(await inflate(document.getElementById("figure-data").textContent));
+  const packed = ["plotly-data", "figure-data"].map((id) => inflate(document.getElementById(id).textContent));
   const script = document.createElement("script");
-  script.textContent = await inflate(document.getElementById("plotly-data").textContent);
+  script.textContent = await packed[0];
   document.head.append(script);
+  const figures = JSON.parse(await packed[1]);
   const places = figures.map((figure) =>
     makeSection(figure, figures.filter((other) => other.shape === figure.shape).length === 1));
   const drawAll = async () => {

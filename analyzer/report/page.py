@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from numaplan.common import MachineLacksError, in_page, version, write_document
+from numaplan.common import in_page, version, write_document
 from numaplan.profiler import Trace
 
 from ..analysis import analyze_trace
@@ -32,6 +32,7 @@ from .machine_view import machine_section
 from .message_figures import message_figures, message_sentences
 from .method_figures import MethodCost, method_figure
 from .plan_view import PlanView, first_touch_homes, node_accesses, planned_homes, program_mismatch, view_plan
+from .plotly_script import plotly_script
 from .tables import key_figures, lines_table, methods_table, regions_table, sentence_list
 from .timeline_figures import timeline_figure
 
@@ -67,6 +68,7 @@ def write_report(
     pages, regions, lines = memory or _memory(trace)
     view = view_plan(plan, analysis.threads, regions) if plan is not None else None
     mismatch = _mismatch(trace, view)
+    figures = [*message_figures(messages), *_figures(analysis, pages, view, methods, costs or {})]
     values = {
         "title": in_page(_command(trace)),
         "subtitle": in_page(_subtitle(trace, view)),
@@ -82,12 +84,8 @@ def write_report(
         "version": in_page(version()),
         "style": _part("page.css"),
         "script": _part("page.js"),
-        "figures": _packed(
-            msgspec.json.encode(
-                [*message_figures(messages), *_figures(analysis, pages, view, methods, costs or {})]
-            )
-        ),
-        "plotly": _packed_plotly(),
+        "figures": _packed(msgspec.json.encode(figures)),
+        "plotly": _packed_plotly(frozenset(part["type"] for figure in figures for part in figure["data"])),
     }
     write_document(output, Template(_part("page.html")).substitute(values).encode())
     return mismatch
@@ -171,10 +169,6 @@ def _packed(content: bytes) -> str:
 
 
 @cache
-def _packed_plotly() -> str:
-    """plotly.js, at under half of its size; the page inflates it."""
-    try:
-        script = resources.files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
-    except (ModuleNotFoundError, OSError) as error:
-        raise MachineLacksError(f"plotly.js is missing: {error}", "pip install plotly") from None
-    return _packed(script)
+def _packed_plotly(kinds: frozenset[str]) -> str:
+    """What draws charts of these kinds."""
+    return _packed(plotly_script(kinds).encode())
