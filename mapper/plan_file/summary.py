@@ -84,6 +84,8 @@ def _pools(plan: Plan) -> list[str]:
 
 def _placed(plan: Plan) -> str:
     """How many regions, and rules for how many blocks of the recording."""
+    if not plan.memory:
+        return "pages stay where they are touched first"
     rules = [region.rule for region in plan.memory if region.rule]
     single = len(plan.memory) - len(rules)
     parts = [f"{single} region{'s' * (single != 1)}"] if single or not rules else []

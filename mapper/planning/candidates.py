@@ -1,6 +1,6 @@
 """What the objective `time` chooses from, and whether the best of it is worth having."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from ..threads.problem import Floats, Nodes, node_sizes
 from .improving import improved
 from .moving import moved
-from .shares import local_shares
+from .order import cheapest_first
 from .timed_task import Placement, TimedTask
 from .unplanned import alone
 
@@ -17,12 +17,6 @@ MOVED = 6  # of the cheapest, whose threads are tried to be moved
 SIZES = 32  # numbers of nodes that are tried, of a machine with many
 FEWER = 0.85  # of the cpus that threads would have use for, up to which it is tried to give them fewer
 ROUNDED = 1e-9  # of the cost, that sums of equal parts differ by
-EQUAL = 5e-3  # of the cost, up to which placements are equally cheap
-NEARLY = 0.01  # of all accesses, that may be less local where threads are in order of creation
-# Of all threads' time, that must be saved for such to share cpus as may poll: when threads run is known from
-# their accesses.
-CROWDED = 0.05
-WARY = 0.3  # of what is waited for cpus, that it may be more: of the parts of a cost it is the least sure
 
 
 @dataclass(frozen=True)
@@ -53,7 +47,7 @@ def choose(task: TimedTask, method: str = "best") -> Choice:
 
 def judged(task: TimedTask, placements: Sequence[Placement], method: str = "best") -> Choice:
     """The same of placements that have a cost already."""
-    found, usual = _cheapest_first(task, placements), alone(task)
+    found, usual = cheapest_first(task, placements), alone(task)
     doubt = max(task.doubt(usual, found[0]), ROUNDED * usual.cost.total_ns)
     answer = Choice(found[0], tuple(found), usual, doubt)
     asked = method != "best" or task.problem.fixed is not None
@@ -63,44 +57,25 @@ def judged(task: TimedTask, placements: Sequence[Placement], method: str = "best
 
 
 def tried(task: TimedTask, method: str = "best") -> list[Placement]:
-    """All that is tried, cheapest first, where what is waited for cpus counts more, as it is the least sure;
-    of equally cheap ones first where threads wait least, and then what makes most accesses local, be they
-    answered by a cache or not. One in order of creation goes first where that costs little: threads made one
-    after another mostly belong together, also where one run does not show it."""
-    return _cheapest_first(task, _of_all(task) if method == "best" else _of_method(task, method))
+    """All that is tried, cheapest first; the first also with no pages placed, and with those alone of which
+    that makes a difference."""
+    found = cheapest_first(task, _of_all(task) if method == "best" else _of_method(task, method))
+    fewer = _with_fewer_pages(task, found[0], {one.name for one in found})
+    return cheapest_first(task, found + fewer) if fewer else found
 
 
-def _cheapest_first(task: TimedTask, every: Sequence[Placement]) -> list[Placement]:
-    price = {
-        one.name: one.cost.total_ns + WARY * one.cost.cpu_ns + CROWDED * _crowded(task, one) for one in every
-    }
-    found = sorted(every, key=lambda one: price[one.name])
-    limit = price[found[0].name] * (1 + EQUAL)
-    equal = [one for one in found if price[one.name] <= limit]
-    local = {one.name: round(local_shares(task, one)[0], 3) for one in equal}
-    equal.sort(key=lambda one: (_crowding(one), -local[one.name], one.pages is None))
-    for at, one in enumerate(equal):
-        as_near = _crowding(one) <= _crowding(equal[0]) and local[one.name] >= local[equal[0].name] - NEARLY
-        if as_near and in_order_of_creation(one.places):
-            equal.insert(0, equal.pop(at))
-            break
-    return equal + found[len(equal) :]
-
-
-def in_order_of_creation(places: Nodes) -> bool:
-    """Whether the threads of each place follow one another, and are on several."""
-    turns = int(np.count_nonzero(np.diff(places)))
-    return 0 < turns == len(np.unique(places)) - 1
-
-
-def _crowding(one: Placement) -> float:
-    """The share of the cost that is waiting for cpus, roughly."""
-    return round(one.cost.cpu_ns / max(one.cost.total_ns, 1e-300), 3)
-
-
-def _crowded(task: TimedTask, one: Placement) -> float:
-    """The time of all threads, where a place may have fewer cpus than threads that run at a time; else 0."""
-    return task.busy_ns(one) if task.cpus.crowded(one.places) else 0.0
+def _with_fewer_pages(task: TimedTask, first: Placement, known: Collection[str]) -> list[Placement]:
+    """The same threads with pages where they are touched first: all, and those of which that costs little."""
+    if first.pages is None or not task.may_leave_pages:
+        return []
+    found, touched = [], f"{first.name}, first touch"
+    if touched not in known:
+        found.append(task.first_touched(touched, first.places))
+    rows, nodes = task.rows[first.places], len(task.machine.nodes)
+    left = task.pages.as_good_touched(first.pages.tables, rows, nodes)
+    if 0 < len(left) < len(first.pages.tables):
+        found.append(task.placed(f"{first.name}, few placed", first.places, left=left))
+    return found
 
 
 def _reason(found: Choice) -> str:

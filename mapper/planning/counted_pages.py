@@ -26,6 +26,7 @@ from ..workload.pools import allocators, exchanged_pages, exchanged_pairs
 
 LITTLE = 1e-3  # of all accesses in what decides where pages go, at least
 HIT = 1e-5  # of what a miss decides, that any access does: with a larger input it may miss
+AS_GOOD = 5e-3  # of all accesses
 OWN_TOUCH = 2.0  # times as often as by chance
 SERIAL = 0.1  # of what counts of a thread, made while it was alone, from which on its place matters
 
@@ -198,9 +199,30 @@ class CountedPages:
 
     def better_touched(self, tables: Mapping[int, RunTable], rows: Nodes, nodes: int) -> list[int]:
         """Regions of the tables of which more is local where they are touched first."""
-        stats, known = self.stats, self._touched
+        gain = self._touched_gain(tables, rows, nodes, every=False)
+        return [number for number, table in tables.items() if gain[number] > 0 and not table.interleave]
+
+    def as_good_touched(self, tables: Mapping[int, RunTable], rows: Nodes, nodes: int) -> list[int]:
+        """Regions of the tables of which as much is local where they are touched first; together they lose at
+        most AS_GOOD of all accesses, and of those that count."""
+        gains = [self._touched_gain(tables, rows, nodes, every=every) for every in (False, True)]
+        least = np.minimum(*gains)
+        order = sorted(
+            (n for n, table in tables.items() if not table.interleave), key=lambda n: (-least[n], n)
+        )
+        lost = np.max([np.cumsum(np.maximum(-gain[order], 0.0)) for gain in gains], axis=0)
+        return [number for number, much in zip(order, lost.tolist(), strict=True) if much <= AS_GOOD]
+
+    def _touched_gain(
+        self, tables: Mapping[int, RunTable], rows: Nodes, nodes: int, *, every: bool
+    ) -> Floats:
+        """(regions,) share of the accesses that are local where a region is touched first and not where the
+        tables have it; of regions from one place in the code together, as a rule is for all of them. Its part
+        of that for each: (regions,) sums up to it. every: accesses of any kind."""
+        stats, known = (self.accesses, self.first_touches) if every else (self.stats, self._touched)
+        count = len(stats.regions)
         if known.toucher is None:
-            return []
+            return np.full(count, -1.0)
         homes = planned_traffic(stats, tables, rows, nodes)[1]
         users = (stats.thread >= 0) & (stats.thread < len(rows))
         here = np.where(users & (homes == rows[np.clip(stats.thread, 0, len(rows) - 1)]), stats.accesses, 0.0)
@@ -208,16 +230,15 @@ class CountedPages:
         found &= known.toucher < len(rows)
         user, toucher = known.thread[found], known.toucher[found]
         there = known.accesses[found] * self.near(rows)[user, toucher]
-        count = len(stats.regions)
         gain = np.bincount(known.region[found], there, count) - np.bincount(stats.region, here, count)
-        # A rule is for all blocks of a place in the code.
         sites: dict[tuple[str, ...], int] = {}
         site = np.array(
             [sites.setdefault((key.process, key.thread, key.name), len(sites)) for key in stats.regions],
             np.int64,
         )
-        gain = np.bincount(site, gain, len(sites))[site]
-        return [number for number, table in tables.items() if gain[number] > 0 and not table.interleave]
+        each = np.bincount(site, gain, len(sites)) / np.bincount(site, minlength=len(sites))
+        answer: Floats = each[site] / max(float(stats.accesses.sum()), 1e-300)
+        return answer
 
     def whole(self, traffic: Floats) -> Floats:
         """(N, K) the same for all that each thread accesses, where it is not known of some where it is."""

@@ -174,6 +174,12 @@ class TimedTask:
         """(places,) id of each place's node."""
         return np.array(self.machine.node_ids)[self.rows]
 
+    @property
+    def may_leave_pages(self) -> bool:
+        """Whether pages may be left to who touches them first where that costs little: who does is known,
+        which samples do not show, and nobody asked that pages follow their users."""
+        return self.pages.recorded.exact and not self.options.next_touch
+
     def places_on(self, nodes: Sequence[int]) -> Nodes:
         """(N,) places of threads on nodes with these ids; a node's caches get them one after the other."""
         turns: dict[int, int] = {}

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from numaplan.mapper import PlanOptions
-from numaplan.mapper.planning.candidates import choose, in_order_of_creation
+from numaplan.mapper.planning.candidates import choose
+from numaplan.mapper.planning.order import in_order_of_creation
 from numaplan.mapper.planning.planner import plan_task
 from numaplan.mapper.planning.timed_task import TimedTask
 from numaplan.mapper.workload.siblings import siblings_of

@@ -1,0 +1,83 @@
+"""Which of several placements comes first: the cheapest, and of those that are nearly as cheap the surest."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..threads.problem import Nodes
+from .shares import local_shares
+from .timed_task import Placement, TimedTask
+
+EQUAL = 5e-3  # of the cost, up to which placements are equally cheap
+NEARLY = 0.01  # of all accesses, that may be less local where a placement is surer
+PLACING = (
+    0.02  # of the cost, that it must save to place pages: moving them costs, whose they are may be chance
+)
+# Of all threads' time, that must be saved for such to share cpus as may poll: when threads run is known from
+# their accesses.
+CROWDED = 0.05
+WARY = 0.3  # of what is waited for cpus, that it may be more: of the parts of a cost it is the least sure
+
+
+def cheapest_first(task: TimedTask, every: Sequence[Placement]) -> list[Placement]:
+    """What is waited for cpus counts more, as it is the least sure; of equally cheap placements first comes
+    where threads wait least, and then what makes most accesses local, be they answered by a cache or not. One
+    in order of creation goes first where that costs little: threads made one after another mostly belong
+    together, also where one run does not show it. And before one that places pages goes the same with fewer
+    of them placed, where that costs little."""
+    found = sorted(every, key=lambda one: _price(task, one))
+    limit = _price(task, found[0]) * (1 + EQUAL)
+    equal = [one for one in found if _price(task, one) <= limit]
+    local = {id(one): round(local_shares(task, one)[0], 3) for one in equal}
+    fewer = 1 if task.may_leave_pages else -1
+    equal.sort(key=lambda one: (_crowding(one), -local[id(one)], fewer * (one.pages is not None)))
+    for at, one in enumerate(equal):
+        as_near = _crowding(one) <= _crowding(equal[0]) and local[id(one)] >= local[id(equal[0])] - NEARLY
+        if as_near and in_order_of_creation(one.places):
+            equal.insert(0, equal.pop(at))
+            break
+    return _fewest_placed_first(task, equal + found[len(equal) :])
+
+
+def _fewest_placed_first(task: TimedTask, found: list[Placement]) -> list[Placement]:
+    """In front what differs from the first in nothing but that fewer regions are placed, if it is nearly as
+    good."""
+    first = found[0]
+    if first.pages is None or not task.may_leave_pages:
+        return found
+    limit, local = _price(task, first) * (1 + PLACING), local_shares(task, first)[0] - NEARLY
+    alike = [
+        (_placed(one), at)
+        for at, one in enumerate(found)
+        if one.cpus == first.cpus
+        and np.array_equal(one.places, first.places)
+        and _price(task, one) <= limit
+        and local_shares(task, one)[0] >= local
+    ]
+    at = min(alike)[1]
+    return [found[at], *found[:at], *found[at + 1 :]]
+
+
+def _price(task: TimedTask, one: Placement) -> float:
+    return one.cost.total_ns + WARY * one.cost.cpu_ns + CROWDED * _crowded(task, one)
+
+
+def _placed(one: Placement) -> int:
+    """How many regions have a place."""
+    return len(one.pages.tables) if one.pages else 0
+
+
+def in_order_of_creation(places: Nodes) -> bool:
+    """Whether the threads of each place follow one another, and are on several."""
+    turns = int(np.count_nonzero(np.diff(places)))
+    return 0 < turns == len(np.unique(places)) - 1
+
+
+def _crowding(one: Placement) -> float:
+    """The share of the cost that is waiting for cpus, roughly."""
+    return round(one.cost.cpu_ns / max(one.cost.total_ns, 1e-300), 3)
+
+
+def _crowded(task: TimedTask, one: Placement) -> float:
+    """The time of all threads, where a place may have fewer cpus than threads that run at a time; else 0."""
+    return task.busy_ns(one) if task.cpus.crowded(one.places) else 0.0
