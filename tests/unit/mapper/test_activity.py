@@ -82,3 +82,13 @@ def test_ranks_are_joined_side_by_side_and_runs_one_after_another() -> None:
     assert again.ran.tolist() == [STRETCHES, STRETCHES]
     assert joined([(np.array([0, 1]), rank), (np.array([2]), None)], 3) is None
     assert joined([], 0) is None
+
+
+def test_a_thread_that_runs_for_a_moment_does_not_vanish_where_runs_are_joined() -> None:
+    lasts = np.array([1000.0, 1.0, 9.0])
+    run = Activity(lasts, np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]]), looked=True)
+    found = joined([(np.array([0, 1]), run), (np.array([0, 1]), run)], 2)
+    assert found is not None and found.looked
+    share = found.ran / found.lasts.sum()
+    assert share == pytest.approx(run.ran / lasts.sum())
+    assert found.merged().ran == pytest.approx(found.ran)
