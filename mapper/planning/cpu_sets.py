@@ -1,6 +1,7 @@
 """Which cpus each thread may run on, when it is known where it is, and how long it waits for one of them."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 
 import numpy as np
 
@@ -16,6 +17,7 @@ SPARE = 0.5  # of a cpu, that a pool may lack
 SLOW = 0.5  # of these, below which it may run without making accesses: it polls
 
 ROUNDED = 0.5  # of a thread
+MOST_PAIRED = 64  # sets of several cpus, of which each two are looked at together
 
 Sets = list[tuple[int, ...]]
 
@@ -193,15 +195,6 @@ class CpuSets:
             answer[away] = free[np.arange(len(away)) % len(free)]
         return answer
 
-    def _as_pools(self, cpus: Sets) -> Sets:
-        """The same, but for tied threads: the others of their pool make room for them."""
-        answer = list(cpus)
-        for pool in self._pools:
-            widest = max((cpus[thread] for thread in pool.tolist()), key=len)
-            for thread in set(pool.tolist()) & set(self._tied):
-                answer[thread] = widest
-        return answer
-
     def pool_numbers(self, places: Nodes) -> list[int]:
         """(N,) number of each thread's pool, from 1 on, a crowd's the last; 0: it is of none."""
         numbers = np.zeros(len(self._use.accesses), np.int64)
@@ -219,21 +212,18 @@ class CpuSets:
         """(N,) how long each thread waits for a cpu, in its own time, when it may run on these.
 
         On one cpu it is in turns with all others there; on several the kernel finds it an idle one, while
-        there is one: others come and go, so that all may be taken at times where they suffice in the mean.
+        there is one. So it waits as much as in the fullest area of cpus around it: its own, or one together
+        with those that overlap, each with the threads that may run nowhere else (Hall's condition).
         """
-        cpus = self._as_pools(cpus)
-        sets = {own: number for number, own in enumerate(dict.fromkeys(cpus))}
-        # What part of its time the one (row) is on cpus of the other.
-        seats = np.array([len(own) for own in sets])
-        there = np.zeros((len(sets), 1 + max(max(own) for own in sets)))
-        there[np.repeat(np.arange(len(sets)), seats), [cpu for own in sets for cpu in own]] = 1.0
-        meet = there @ there.T / seats[:, None]
-        of = np.array([sets[own] for own in cpus])
-        answer = np.zeros(len(of))
-        for own, number in sets.items():
-            here = np.flatnonzero(of == number)
-            met = np.flatnonzero(meet[of, number])
-            answer[here] = waiting_of(self._use, here, met, meet[of[met], number], len(own)) / len(own)
+        having: dict[frozenset[int], list[int]] = {}
+        for thread, own in enumerate(cpus):
+            having.setdefault(frozenset(own), []).append(thread)
+        answer = np.zeros(len(cpus))
+        for area in _areas(list(having)):
+            within = [area] if len(area) == 1 else [own for own in having if own <= area]
+            inside = np.array(sorted(thread for own in within for thread in having[own]))
+            each = waiting_of(self._use, inside, len(area)) / len(area)
+            answer[inside] = np.maximum(answer[inside], each)
         return self._of_pools(answer)
 
     def _of_pools(self, waits: Floats) -> Floats:
@@ -243,3 +233,15 @@ class CpuSets:
             for pool in self._pools:
                 waits[pool] = np.average(waits[pool], weights=ran[pool]) if ran[pool].any() else 0.0
         return waits
+
+
+def _areas(sets: Sequence[frozenset[int]]) -> set[frozenset[int]]:
+    """Each set of cpus, each two that overlap together, and all that hang together."""
+    areas, wide = set(sets), [one for one in sets if len(one) > 1]
+    if len(wide) <= MOST_PAIRED:
+        areas |= {one | other for one, other in combinations(wide, 2) if one & other}
+    whole: list[frozenset[int]] = []
+    for one in wide:
+        apart = [other for other in whole if not one & other]
+        whole = [*apart, one.union(*(other for other in whole if one & other))]
+    return areas | set(whole)

@@ -116,5 +116,5 @@ class _Moves:
         """ns that threads wait for cpus of a place."""
         if len(here) <= self._cpus[place]:
             return 0.0
-        each = waiting_of(self._use, here, here, None, self._cpus[place])
+        each = waiting_of(self._use, here, self._cpus[place])
         return float(self._own[here] @ each) / self._cpus[place]

@@ -1,7 +1,6 @@
 """How long threads wait for each other where they share cpus."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..threads.problem import Floats, Nodes
 from ..workload.use import ThreadUse
@@ -9,53 +8,38 @@ from ..workload.use import ThreadUse
 FAR = 5.0  # standard deviations, from which on the number of threads that run matters by its mean alone
 
 
-def waiting_of(use: ThreadUse, threads: Nodes, met: Nodes, part: Floats | None, cpus: int) -> Floats:
-    """(T,) how many threads wait for one of a set's cpus in the mean, while each of these runs that have it.
+def waiting_of(use: ThreadUse, threads: Nodes, cpus: int) -> Floats:
+    """(T,) how many threads wait for one of the cpus that these share in the mean, while each of them runs.
 
-    met: (M,) threads that are on the set, these among them; part: (M,) what part of their time (None: all).
     By stretches of the run where it is known who runs in each, else by pairs.
     """
-    if len(met) <= cpus:
+    if len(threads) <= cpus:
         return np.zeros(len(threads))
     active = use.activity
     if active is not None:
-        running = active.of(met)
-        if part is not None:
-            running = running * part
-        return active.mean_over(waiting_in_stretches(running, np.isin(met, threads), cpus), threads)
-    beside = use.together[np.ix_(threads, met)]
-    beside[np.equal.outer(threads, met)] = 0.0
-    return waiting(beside if part is None else beside * part, cpus)
+        return active.mean_over(waiting_in_stretches(active.of(threads), cpus), threads)
+    return waiting(use.together[np.ix_(threads, threads)] * (1.0 - np.eye(len(threads))), cpus)
 
 
-def waiting_in_stretches(running: Floats, asked: NDArray[np.bool_], cpus: int) -> Floats:
-    """(S,) how many threads wait for one of the cpus in each stretch, while any one of those asked runs.
+def waiting_in_stretches(running: Floats, cpus: int) -> Floats:
+    """(S,) how many threads wait for one of the cpus in each stretch of time, while any one of T runs.
 
-    running: (S, T) how far each thread runs in it, independently of the others; asked: (T,) of whom the wait
-    is wanted. For A of them that run, and O of the others, the mean of A max(A + O - cpus, 0) over that of A:
-    the same for each that is asked, and right for all of them together.
+    running: (S, T) how far each of them runs in it, independently of the others. For X of them that run the
+    mean of X max(X - cpus, 0) over that of X: the same for each, and right for all together.
     """
+    mean = running.sum(axis=1)
     answer: Floats = np.zeros(len(running))
     if running.shape[1] <= cpus:
         return answer
-    mean, spread = _moments(running[:, asked])
-    beside, more = _moments(running[:, ~asked])
+    spread = np.maximum(mean - np.einsum("st,st->s", running, running), 0.0)
     many = mean > 0
-    answer[many] = np.maximum(spread[many] / mean[many] + mean[many] + beside[many] - cpus, 0.0)
-    some = np.flatnonzero((np.abs(mean + beside - cpus) < FAR * np.sqrt(spread + more)) & many)
-    first, second = (_chances(running[np.ix_(some, kind)], cpus) for kind in (asked, ~asked))
+    answer[many] = np.maximum(spread[many] / mean[many] + mean[many] - cpus, 0.0)
+    some = np.flatnonzero((np.abs(mean - cpus) < FAR * np.sqrt(spread)) & many)
     few = np.arange(cpus)
-    idle = np.maximum(cpus - np.add.outer(few, few), 0.0)
-    over = spread[some] + mean[some] * (mean[some] + beside[some] - cpus)
-    over += np.einsum("sa,ao,so->s", first * few, idle, second, optimize=True)
+    over = spread[some] + mean[some] * (mean[some] - cpus)
+    over += _chances(running[some], cpus) @ (few * (cpus - few))
     answer[some] = np.maximum(over, 0.0) / mean[some]
     return answer
-
-
-def _moments(running: Floats) -> tuple[Floats, Floats]:
-    """(S,) mean and variance of how many threads run."""
-    mean = running.sum(axis=1)
-    return mean, np.maximum(mean - np.einsum("st,st->s", running, running), 0.0)
 
 
 def _chances(running: Floats, many: int) -> Floats:

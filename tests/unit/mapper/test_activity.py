@@ -37,8 +37,16 @@ def test_who_runs_at_once_waits_although_most_of_the_time_nobody_runs() -> None:
     batch = [[1.0] * 4, [0.0] * 4, [0.0] * 4]
     assert waits(batch, [(0, 1)] * 4) == [1.0] * 4  # two of them for two cpus
     assert waits(batch, [(0,), (0,), (1, 2), (1, 2)]) == [1.0, 1.0, 0.0, 0.0]
-    # Of two sets that share a cpu each thread is there half of its time.
-    assert waits(batch, [(0, 1), (0, 1), (1, 2), (3,)]) == [0.25, 0.25, 0.125, 0.0]
+
+
+def test_of_sets_that_overlap_the_kernel_finds_each_thread_an_idle_cpu() -> None:
+    batch = [[1.0] * 5, [0.0] * 5]
+    assert waits(batch, [(0, 1), (0, 1), (1, 2), (3,), (3,)]) == [0.0, 0.0, 0.0, 1.0, 1.0]
+    # Four threads have the first three cpus, and three of these the first two.
+    assert waits(batch, [(0, 1), (0, 1), (0, 1), (1, 2), (3,)]) == pytest.approx([0.5, 0.5, 0.5, 1 / 3, 0])
+    # One cpu of its own for one of those who may run anywhere: the others are elsewhere.
+    assert waits(batch, [(0,), *[(0, 1, 2, 3)] * 4]) == pytest.approx([0.25] * 5)
+    assert waits([[1.0] * 4], [(0,), *[(0, 1, 2, 3)] * 3]) == [0.0] * 4
 
 
 def test_threads_of_a_pool_wait_as_long_as_all_of_it_in_the_mean() -> None:
@@ -57,7 +65,7 @@ def test_stretches_that_are_alike_are_merged_and_waits_stay(looked: bool) -> Non
     assert len(merged.lasts) <= 32 and merged.lasts.sum() == whole.lasts.sum()
     assert merged.ran == pytest.approx(whole.ran)
     everyone = np.arange(5)
-    found = [waiting_in_stretches(one.of(everyone), everyone >= 0, 2) for one in (whole, merged)]
+    found = [waiting_in_stretches(one.of(everyone), 2) for one in (whole, merged)]
     waits = [one.mean_over(each, everyone) for one, each in zip((whole, merged), found, strict=True)]
     assert waits[0] == pytest.approx(waits[1]) and waits[0].min() > 0
     assert Activity(np.ones(2), np.zeros((2, 0)), looked).merged().running.shape == (2, 0)

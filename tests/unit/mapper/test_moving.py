@@ -37,19 +37,8 @@ def test_all_wait_in_a_stretch_as_long_as_each_of_them_would(cpus: int) -> None:
     for thread in range(6):
         others = np.delete(running, thread, axis=1)
         each += running[:, thread] * waiting(others, cpus)
-    found = waiting_in_stretches(running, np.ones(6, bool), cpus)
+    found = waiting_in_stretches(running, cpus)
     assert found * running.sum(axis=1) == pytest.approx(each)
-
-
-@pytest.mark.parametrize("cpus", [1, 2, 3, 5])
-def test_those_who_ask_wait_for_others_too_but_not_as_these_do(cpus: int) -> None:
-    running = np.random.default_rng(8).random((3, 6))
-    asked = np.array([True, False, False, True, False, False])
-    each = np.zeros(3)
-    for thread in np.flatnonzero(asked).tolist():
-        each += running[:, thread] * waiting(np.delete(running, thread, axis=1), cpus)
-    found = waiting_in_stretches(running, asked, cpus)
-    assert found * running[:, asked].sum(axis=1) == pytest.approx(each)
 
 
 def test_who_runs_with_many_others_waits_for_their_mean_number() -> None:
