@@ -10,9 +10,7 @@ from .timed_task import Placement, TimedTask
 
 EQUAL = 5e-3  # of the cost, up to which placements are equally cheap
 NEARLY = 0.01  # of all accesses, that may be less local where a placement is surer
-PLACING = (
-    0.02  # of the cost, that it must save to place pages: moving them costs, whose they are may be chance
-)
+PLACING = 0.02  # of the cost, that it must save to place pages: moving costs, whose they are may be chance
 # Of all threads' time, that must be saved for such to share cpus as may poll: when threads run is known from
 # their accesses.
 CROWDED = 0.05

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from numaplan.machine import Machine
-from numaplan.mapper.planning.cpu_sets import CpuSets
+from numaplan.mapper.planning.cpu_sets import MOST_PAIRED, CpuSets
 from numaplan.mapper.planning.waiting import waiting_in_stretches
 from numaplan.mapper.workload.activity import STRETCHES, Activity, joined
 from numaplan.mapper.workload.use import ThreadUse
@@ -47,6 +47,14 @@ def test_of_sets_that_overlap_the_kernel_finds_each_thread_an_idle_cpu() -> None
     # One cpu of its own for one of those who may run anywhere: the others are elsewhere.
     assert waits(batch, [(0,), *[(0, 1, 2, 3)] * 4]) == pytest.approx([0.25] * 5)
     assert waits([[1.0] * 4], [(0,), *[(0, 1, 2, 3)] * 3]) == [0.0] * 4
+
+
+@pytest.mark.parametrize("count", [MOST_PAIRED - 1, MOST_PAIRED + 1])
+def test_sets_that_hang_together_share_their_cpus_however_many_they_are(count: int) -> None:
+    """Each beside the next; all threads run at once, twice as many as there are cpus in all."""
+    chain = [(at, at + 1) for at in range(count)] * 2
+    found = waits([[1.0] * (2 * count)], chain)
+    assert found == pytest.approx([(count - 1) / (count + 1)] * 2 * count)
 
 
 def test_threads_of_a_pool_wait_as_long_as_all_of_it_in_the_mean() -> None:
