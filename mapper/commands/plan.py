@@ -73,6 +73,9 @@ class PlanCommand(WorkloadCommand, frozen=True):
     next_touch: Annotated[
         bool, Option(help="Let memory whose users change between phases move with them.")
     ] = False
+    place_all: Annotated[
+        bool, Option(help="Place also memory that is as good where it is touched first.")
+    ] = False
     threads: Annotated[
         int,
         Option(
@@ -121,6 +124,7 @@ class PlanCommand(WorkloadCommand, frozen=True):
             without_cpus=_kept_free(self.without_cpus, self.beside, target),
             pins=read_pins(self.pin),
             next_touch=self.next_touch,
+            place_all=self.place_all,
         )
         planned = make_plan(workload, target, options)
         output = self.output or Path("plan.json")
@@ -150,6 +154,7 @@ class PlanCommand(WorkloadCommand, frozen=True):
             tolerance=self.tolerance,
             smt=self.smt,
             next_touch=self.next_touch,
+            place_all=self.place_all,
         )
         output = self.output or Path("job.json")
         plan_a_job(self.traces[0], self.cluster, self.engine, output, options, as_json=self.as_json)

@@ -18,7 +18,7 @@ class PlanOptions(msgspec.Struct, frozen=True):
     """How to plan; objective: empty: `time` of a trace, `balanced` of a matrix; nodes: only these (empty:
     all); smt: `avoid` leaves one hwthread a core; without_cpus: reserved for others; pins: node, or `cpu:N`,
     by thread's path or process:path; next_touch: leave memory whose users change between phases to who
-    touches it next."""
+    touches it next; place_all: place memory that is as good where it is touched first, too."""
 
     method: str = "best"
     objective: str = ""
@@ -30,6 +30,7 @@ class PlanOptions(msgspec.Struct, frozen=True):
     without_cpus: tuple[int, ...] = ()
     pins: Mapping[str, str] = msgspec.field(default_factory=dict)
     next_touch: bool = False
+    place_all: bool = False
 
     def recorded(self) -> dict[str, Any]:
         """What a plan's provenance says of the options, beyond method and objective."""
@@ -44,6 +45,8 @@ class PlanOptions(msgspec.Struct, frozen=True):
             kept["pins"] = dict(self.pins)
         if self.next_touch:
             kept["next_touch"] = True
+        if self.place_all:
+            kept["place_all"] = True
         return kept
 
     def usable(self, machine: Machine) -> Machine:
@@ -60,6 +63,7 @@ class _Recorded(msgspec.Struct):
     without_cpus: tuple[int, ...] = ()
     pins: dict[str, str] = msgspec.field(default_factory=dict)
     next_touch: bool = False
+    place_all: bool = False
 
 
 def options_of(plan: Plan, effort: str, seed: int, name: str) -> PlanOptions:

@@ -82,6 +82,7 @@ class TimedTask:
         )
         self._threads, self._lasted_s = workload.threads, workload.lasted_s
         self._unseen = UNSEEN_BETWEEN in workload.notes
+        self._unstable = workload.identity is not None and not workload.identity["stable"]
         self.pages = self._counted(workload.pages)
         self.caches = SharedCaches(self.use.caches, self.pages.accesses, self.pools)
         tied = [thread for pool in self.pools for thread in np.intersect1d(pool, self.pages.tied).tolist()]
@@ -177,8 +178,10 @@ class TimedTask:
     @property
     def may_leave_pages(self) -> bool:
         """Whether pages may be left to who touches them first where that costs little: who does is known,
-        which samples do not show, and nobody asked that pages follow their users."""
-        return self.pages.recorded.exact and not self.options.next_touch
+        which samples do not show, and nobody asked that pages have a place or follow their users; nor are
+        roles found by the memory that they use (`nlaunch --match`), as threads do not keep to them."""
+        asked = self.options.next_touch or self.options.place_all
+        return self.pages.recorded.exact and not asked and not self._unstable
 
     def places_on(self, nodes: Sequence[int]) -> Nodes:
         """(N,) places of threads on nodes with these ids; a node's caches get them one after the other."""

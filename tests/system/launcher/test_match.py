@@ -29,7 +29,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if done.returncode == 3:
         pytest.skip(done.stderr.decode())
     assert done.returncode == 0, done.stderr
-    done = run("nmap", "plan", "trace.db", "-o", "plan.json", cwd=folder)
+    done = run("nmap", "plan", "trace.db", "--place-all", "-o", "plan.json", cwd=folder)
     assert done.returncode == 0, done.stderr
     plan = Plan.load(folder / "plan.json")
     cpus = Machine.load("local").cpus
@@ -85,6 +85,13 @@ def test_roles_find_their_cpus(recorded: Path, turn: str) -> None:
         by_path = {thread["path"]: thread["applied"] for thread in applied["threads"]}
         for place, role in enumerate(ORDER):
             assert by_path[f"0.{place + 1}"] == [int(seats[f"0.{role + 1}"])]
+
+
+def test_roles_are_told_by_planned_memory(recorded: Path, tmp_path: Path) -> None:
+    plan = Plan.load(recorded / "plan.json")
+    msgspec.structs.replace(plan, memory=()).save(tmp_path / "plan.json")
+    done = run("nlaunch", "--plan", "plan.json", "--match", build("roles"), cwd=tmp_path)
+    assert done.returncode == 2 and b"places no memory" in done.stderr and b"--place-all" in done.stderr
 
 
 def test_without_it_an_unstable_identity_is_warned_of(recorded: Path, tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_a_job_s_ranks_get_their_parts_of_one_plan(tmp_path: Path) -> None:
     job(
         [BIN / "nprof", "record", "--multiprocess", "--period", 200, "-o", "t.db", *mpirun, program], tmp_path
     )
-    succeed("nmap", "plan", "t.db", "-o", "plan.json", cwd=tmp_path)
+    succeed("nmap", "plan", "t.db", "--place-all", "-o", "plan.json", cwd=tmp_path)
     plan = Plan.load(tmp_path / "plan.json")
     assert {thread.process for thread in plan.threads} == {"r0", "r1"}
     job([*mpirun, BIN / "nlaunch", "--plan", "plan.json", "--report", "a.%r.json", program], tmp_path)
@@ -87,7 +87,7 @@ def test_a_tree_of_forks_is_planned_and_placed(tmp_path: Path) -> None:
     needs("qemu-x86_64")
     program = compiled(PROGRAMS / "plan_forks.c", flags=("-O1", "-lpthread"))
     succeed("nprof", "record", "--period", "200", "-o", "t.db", str(program), cwd=tmp_path)
-    succeed("nmap", "plan", "t.db", "-o", "plan.json", cwd=tmp_path)
+    succeed("nmap", "plan", "t.db", "--place-all", "-o", "plan.json", cwd=tmp_path)
     plan = Plan.load(tmp_path / "plan.json")
     processes = {"p0", "p0.1", "p0.1.1", "p0.2"}
     assert {(thread.process, thread.path) for thread in plan.threads} == {

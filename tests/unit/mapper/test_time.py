@@ -160,6 +160,9 @@ def test_pages_are_left_to_first_touch_where_placing_them_saves_next_to_nothing(
         f"r{thread}" for thread in range(4) if node[thread] != node[0]
     }
     assert plan_of(own, objective="hop").memory
+    assert len(plan_of(exact[0], place_all=True).memory) == 4
+    # Roles that threads do not keep to are found by their memory.
+    assert plan_of(replace(exact[0], identity={"stable": False})).memory
 
 
 def test_a_thread_that_runs_alone_stays_where_its_memory_is() -> None:
