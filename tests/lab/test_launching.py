@@ -52,7 +52,7 @@ def test_roles_are_matched_without_a_trace(four_nodes: SharedGuest, lab: Path, t
     needs("qemu-x86_64")
     claims, trace, plan = guest_program("claims"), tmp_path / "trace.db", tmp_path / "plan.json"
     succeed("nprof", "record", "--backend", "emulate", "-o", trace, "--", claims, "4", "3")
-    succeed("nmap", "plan", trace, "--machine", "4x2", "-o", plan)
+    succeed("nmap", "plan", trace, "--machine", "4x2", "--place-all", "-o", plan)
     words = ["--plan", plan, "--match", "--match-seconds", "1", "--report", tmp_path / "applied.json"]
     result = four_nodes.run(lab / "nlaunch", *words, claims, "4", ROUNDS, "512", "1", timeout=PATIENCE_S)
     assert result["exit_code"] == 0
