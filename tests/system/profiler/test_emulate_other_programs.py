@@ -21,6 +21,7 @@ def recorded(folder: Path, *command: object) -> tuple[int, str]:
     """How a program ended, and the warnings in its trace."""
     words = ("nprof", "record", "--backend", "emulate", "--period", "50", "-o", folder / "t.db")
     result = run(*words, "--", *command)
+    assert (folder / "t.db").exists(), result.stderr.decode()
     with Trace.open(folder / "t.db") as trace:
         return result.returncode, trace.meta.get("warnings", "")
 
