@@ -100,11 +100,11 @@ def test_ranks_are_joined_side_by_side_and_runs_one_after_another() -> None:
     assert joined([], 0) is None
 
 
-def test_a_thread_that_runs_for_a_moment_does_not_vanish_where_runs_are_joined() -> None:
-    lasts = np.array([1000.0, 1.0, 9.0])
-    run = Activity(lasts, np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]]), looked=True)
-    found = joined([(np.array([0, 1]), run), (np.array([0, 1]), run)], 2)
+def test_who_runs_at_once_waits_as_long_where_runs_are_joined() -> None:
+    batch = np.repeat(np.random.default_rng(5).random(4096) < 0.25, 8).reshape(-1, 8).astype(np.float64)
+    run, everyone = Activity(np.ones(4096), batch, looked=True), np.arange(8)
+    found = joined([(everyone, run), (everyone, run)], 8)
     assert found is not None and found.looked
-    share = found.ran / found.lasts.sum()
-    assert share == pytest.approx(run.ran / lasts.sum())
-    assert found.merged().ran == pytest.approx(found.ran)
+    assert found.mean_over(waiting_in_stretches(found.of(everyone), 4), everyone) == pytest.approx(
+        np.full(8, 4)
+    )
