@@ -35,8 +35,7 @@ class Matcher:
     """Samples from the program's start on; after `seconds` it matches and binds.
 
     plan: the plan with each thread at the seat of the role that it was found to play. Raises
-    MachineLacksError where nothing can be sampled, UsageError for a trace that is not there, or a plan
-    without memory.
+    MachineLacksError where nothing can be sampled, UsageError for a trace that is not there.
     """
 
     def __init__(self, plan: Plan, table: PlanTable, workdir: Path, seconds: float, trace: str) -> None:
@@ -45,8 +44,6 @@ class Matcher:
         self._trace = trace
         if trace and not _is_trace(Path(trace)):
             raise UsageError(f"{trace}: not a trace that can be read", "give the one of the plan")
-        if not plan.memory:
-            raise UsageError("the plan places no memory, by which roles are told", "nmap plan --place-all")
         load_matching(bool(trace))  # before the program starts: it takes longer than the samples
         self._sampler = start_sampler(_events(), [os.getpid()])
         self._sampler.take()  # nothing yet: loads what decodes
@@ -73,6 +70,8 @@ class Matcher:
     def _run(self) -> None:
         began = time.monotonic()
         try:
+            if not self.plan.memory:
+                raise UsageError("the plan places no memory to tell them by", "try nmap plan --place-all")
             roles = self._find_roles()
             pieces: list[LiveSamples] = []
             for attempt in range(1, ATTEMPTS + 1):
