@@ -9,7 +9,6 @@ the bundle does not look like that, all of it is kept.
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from functools import cache
 from importlib import resources
 
 from numaplan.common import MachineLacksError
@@ -22,7 +21,6 @@ _NAME = re.compile(r'\bname:"(\w+)"')
 _MENTIONED = re.compile(r"(?<![\w$.])[\w$]+(?![\w$:])")
 
 
-@cache
 def plotly_script(kinds: frozenset[str]) -> str:
     """For charts of these kinds, such as `bar`. Raises MachineLacksError."""
     try:

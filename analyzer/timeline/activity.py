@@ -68,13 +68,14 @@ def running(accesses: Floats, lived: Floats) -> Floats:
     """
     # A few accesses in a very short life tell of no rate.
     least = 1.0 / np.maximum(np.count_nonzero(lived, axis=1), 1)[:, None]
-    long = np.where((lived > 0) | (accesses == 0), np.maximum(lived, least), 1.0)
+    lived = np.where((lived > 0) | (accesses == 0), lived, 1.0)
+    long = np.maximum(lived, least)
     rate = accesses / long
     runs = rate >= RUNS * rate.max(axis=1, initial=0.0)[:, None]
     usual = (accesses * runs).sum(axis=1) / np.maximum((long * runs).sum(axis=1), least[:, 0])
     answer = np.zeros_like(accesses)
     np.divide(rate, usual[:, None], out=answer, where=usual[:, None] > 0)
-    return np.minimum(answer, 1.0) * np.where(lived > 0, lived, long * (accesses > 0))
+    return np.minimum(answer, 1.0) * lived
 
 
 def together(lasts: Floats, running: Floats) -> Floats:

@@ -57,15 +57,16 @@ def judged(task: TimedTask, placements: Sequence[Placement], method: str = "best
 
 
 def tried(task: TimedTask, method: str = "best") -> list[Placement]:
-    """All that is tried, cheapest first; the first also with no pages placed, and with those alone of which
-    that makes a difference."""
+    """All that is tried, cheapest first; the first also with no pages placed, and without regions that lose
+    next to nothing where they are touched first."""
     found = cheapest_first(task, _of_all(task) if method == "best" else _of_method(task, method))
     fewer = _with_fewer_pages(task, found[0], {one.name for one in found})
     return cheapest_first(task, found + fewer) if fewer else found
 
 
 def _with_fewer_pages(task: TimedTask, first: Placement, known: Collection[str]) -> list[Placement]:
-    """The same threads with pages where they are touched first: all, and those of which that costs little."""
+    """The same threads with pages where they are touched first: all, and those of regions that lose next to
+    nothing by it."""
     if first.pages is None or not task.may_leave_pages:
         return []
     found, touched = [], f"{first.name}, first touch"

@@ -26,7 +26,7 @@ from ..workload.pools import allocators, exchanged_pages, exchanged_pairs
 
 LITTLE = 1e-3  # of all accesses in what decides where pages go, at least
 HIT = 1e-5  # of what a miss decides, that any access does: with a larger input it may miss
-AS_GOOD = 5e-3  # of all accesses
+AS_GOOD = 5e-3  # of all accesses, that regions as good where they are touched first may lose together
 OWN_TOUCH = 2.0  # times as often as by chance
 SERIAL = 0.1  # of what counts of a thread, made while it was alone, from which on its place matters
 
@@ -216,9 +216,9 @@ class CountedPages:
     def _touched_gain(
         self, tables: Mapping[int, RunTable], rows: Nodes, nodes: int, *, every: bool
     ) -> Floats:
-        """(regions,) share of the accesses that are local where a region is touched first and not where the
-        tables have it; of regions from one place in the code together, as a rule is for all of them. Its part
-        of that for each: (regions,) sums up to it. every: accesses of any kind."""
+        """(regions,) what share of the accesses becomes local where each region is touched first instead of
+        placed; of one place in the code, for which there may be one rule, the mean of its regions. every:
+        accesses of any kind."""
         stats, known = (self.accesses, self.first_touches) if every else (self.stats, self._touched)
         count = len(stats.regions)
         if known.toucher is None:

@@ -212,8 +212,9 @@ class CpuSets:
         """(N,) how long each thread waits for a cpu, in its own time, when it may run on these.
 
         On one cpu it is in turns with all others there; on several the kernel finds it an idle one, while
-        there is one. So it waits as much as in the fullest area of cpus around it: its own, or one together
-        with those that overlap, each with the threads that may run nowhere else (Hall's condition).
+        there is one. So it waits as much as in the area of cpus around it that is the fullest in the mean:
+        its own, or one together with those that overlap, each with the threads that may run nowhere else
+        (Hall's condition).
         """
         having: dict[frozenset[int], list[int]] = {}
         for thread, own in enumerate(cpus):

@@ -114,7 +114,5 @@ class _Moves:
 
     def _waits(self, place: int, here: Nodes) -> float:
         """ns that threads wait for cpus of a place."""
-        if len(here) <= self._cpus[place]:
-            return 0.0
         each = waiting_of(self._use, here, self._cpus[place])
         return float(self._own[here] @ each) / self._cpus[place]

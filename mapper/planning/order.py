@@ -38,8 +38,8 @@ def cheapest_first(task: TimedTask, every: Sequence[Placement]) -> list[Placemen
 
 
 def _fewest_placed_first(task: TimedTask, found: list[Placement]) -> list[Placement]:
-    """In front what differs from the first in nothing but that fewer regions are placed, if it is nearly as
-    good."""
+    """In front what places the fewest regions, of those that are nearly as good as the first and have
+    threads on the same places and cpus."""
     first = found[0]
     if first.pages is None or not task.may_leave_pages:
         return found

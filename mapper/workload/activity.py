@@ -20,8 +20,8 @@ class Activity(msgspec.Struct, frozen=True):
 
     def merged(self) -> "Activity":
         """The same with each kind of stretch once, in any order, and each thread's numbers side by side."""
-        whole = bool(np.isin(self.running, (0.0, 1.0)).all())
-        rows = np.ascontiguousarray(np.packbits(self.running > 0, axis=1) if whole else self.running)
+        binary = bool(np.isin(self.running, (0.0, 1.0)).all())
+        rows = np.ascontiguousarray(np.packbits(self.running > 0, axis=1) if binary else self.running)
         if not rows.size:
             return self
         # As bytes: to compare rows number by number takes seconds.

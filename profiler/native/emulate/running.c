@@ -10,7 +10,7 @@
 #define TURNS_APART 16
 #define LOOKS_APART_ALIKE 1024
 #define THREADS_AT_ONCE 16
-#define LONGEST_TURNS 2 /* a turn is, in mean ones */
+#define LONGEST_TURNS 2 /* in mean ones, that a turn seldom exceeds; then the look is taken in the next one */
 
 static int64_t due, apart;
 static uint32_t looks, most;
@@ -25,7 +25,7 @@ void em_running_reset(void) {
     chance = em_options.seed * UINT64_C(0x9e3779b97f4a7c15) + UINT64_C(0x2345678);
 }
 
-/* A turn begins at this time of the recording, while others wait; the caller has the turns' lock. All that were to
+/* A turn begins at this time of the recording, maybe while others wait; the caller has the turns' lock. All that were to
  * come have come: who comes later, maybe because the turn's thread wakes it, does so when the host lets it. */
 void em_running_begin(int64_t now, const struct em_thread *holder, struct em_thread *const *waiting, uint32_t count) {
     known = 0;

@@ -37,8 +37,7 @@ def test_all_wait_in_a_stretch_as_long_as_each_of_them_would(cpus: int) -> None:
     for thread in range(6):
         others = np.delete(running, thread, axis=1)
         each += running[:, thread] * waiting(others, cpus)
-    found = waiting_in_stretches(running, cpus)
-    assert found * running.sum(axis=1) == pytest.approx(each)
+    assert waiting_in_stretches(running, cpus) * running.sum(axis=1) == pytest.approx(each)
 
 
 def test_who_runs_with_many_others_waits_for_their_mean_number() -> None:
