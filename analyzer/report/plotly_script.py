@@ -2,7 +2,7 @@
 
 The file that comes with plotly is a bundle. For each module it has a function, `var X=W((exports, module)=>
 {…});`, which is called by its name where it is needed, and at the end a list of all kinds of charts, which
-makes each of them ready. Kept are the kinds that are wanted, the modules that those mention, and so on. Where
+makes each of them ready. Kept are the kinds that are wanted, the modules that those call, and so on. Where
 the bundle does not look like that, all of it is kept.
 """
 
@@ -19,6 +19,7 @@ _MODULE = re.compile(r"(?<=[;}])var ([\w$]+)=([\w$]+)\((?=\(|[\w$]+=>)")
 _KINDS = re.compile(r"\.register\(\[((?:[\w$]+\(\),)*[\w$]+\(\))\]\)")
 _NAME = re.compile(r'\bname:"(\w+)"')
 _MENTIONED = re.compile(r"(?<![\w$.])[\w$]+(?![\w$:])")
+_CALLED = re.compile(r"(?<![\w$.])([\w$]+)\(\)")
 
 
 def plotly_script(kinds: frozenset[str]) -> str:
@@ -42,7 +43,7 @@ def part_of(script: str, kinds: Collection[str]) -> str:
     if wanted is None:
         return ""
     modules[last] = modules[last].replace(every, ",".join(f"{name}()" for name in wanted))
-    kept = _needed(modules, last)
+    kept = _needed(before, modules, last)
     return before + "".join(text for name, text in modules.items() if name in kept)
 
 
@@ -68,13 +69,18 @@ def _wanted(listed: Iterable[str], modules: Mapping[str, str], kinds: Collection
     return [of_kind[kind] for kind in sorted(kinds)] if of_kind.keys() >= set(kinds) else None
 
 
-def _needed(modules: Mapping[str, str], last: str) -> set[str]:
-    """Names of the modules that the last one mentions, and those mention, and so on."""
+def _needed(before: str, modules: Mapping[str, str], last: str) -> set[str]:
+    """Names of the modules that the last one calls, and those call, and so on."""
+    # Some are made in a second way, and stand in the text of another.
+    makers = set(_MENTIONED.findall(before))
+    inner = [(head, name) for name, text in modules.items() for head in _MODULE.finditer(text)]
+    holder = {head[1]: name for head, name in inner if head[2] in makers}
+    holder |= {name: name for name in modules}
     kept: set[str] = set()
     todo = [last]
     while todo:
         name = todo.pop()
         if name not in kept:
             kept.add(name)
-            todo += [use for use in set(_MENTIONED.findall(modules[name])) if use in modules]
+            todo += {holder[use] for use in _CALLED.findall(modules[name]) if use in holder}
     return kept

@@ -73,9 +73,9 @@ def running(accesses: Floats, lived: Floats) -> Floats:
     rate = accesses / long
     runs = rate >= RUNS * rate.max(axis=1, initial=0.0)[:, None]
     usual = (accesses * runs).sum(axis=1) / np.maximum((long * runs).sum(axis=1), least[:, 0])
-    answer = np.zeros_like(accesses)
-    np.divide(rate, usual[:, None], out=answer, where=usual[:, None] > 0)
-    return np.minimum(answer, 1.0) * lived
+    ran = np.divide(accesses, usual[:, None], out=np.zeros_like(accesses), where=usual[:, None] > 0)
+    answer: Floats = np.minimum(ran, lived)
+    return answer
 
 
 def together(lasts: Floats, running: Floats) -> Floats:

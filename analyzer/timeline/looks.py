@@ -33,7 +33,8 @@ def looked_at(trace: Trace) -> tuple[Floats, Floats] | None:
         own = np.flatnonzero(process == process[thread[mine[0]]])
         running[:, own] = _of_process(times, time[mine], np.searchsorted(own, thread[mine]), len(own))
     start, end = np.array([(row.start_ns, row.end_ns) for row in rows], np.int64).T
-    running &= (times[:, None] >= start) & ((times[:, None] < end) | (end < 0))
+    # A turn is written down as it ends, maybe with its thread's life.
+    running &= (times[:, None] >= start) & ((times[:, None] <= end) | (end < 0))
     apart = np.diff(times)
     lasts = np.append(apart, np.median(apart)).astype(np.float64)
     return lasts / _at_once(running, process), running.astype(np.float64)

@@ -5,7 +5,7 @@ interleaved, so that no one memory controller serves them all; neighbours with o
 the plan does not place (stacks, small blocks, libraries' data) is where it was first touched.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -20,7 +20,7 @@ from .capacity import fit_capacity, spread_traffic
 from .left_out import leave_out
 from .next_touch import next_touch_gain
 from .run_table import PAGE, RunTable, Spread, counts_by_node, make_table
-from .site_rules import SiteRule, site_rules, table_of_block, tables_by_region, totals_by_entry
+from .site_rules import Site, SiteRule, site_of, site_rules, table_of_block, tables_by_region, totals_by_entry
 from .traffic import between_nodes, planned_traffic
 
 MAX_RUNS = 4096  # of one region
@@ -47,7 +47,7 @@ class PagePlan(msgspec.Struct, frozen=True):
     """
 
     memory: tuple[PlanRegion, ...]
-    local_share: float
+    local_share: float = -1.0
     traffic: NDArray[np.float64] | None = None
     changing: tuple[tuple[RegionKey, float], ...] = ()
     moving: tuple[tuple[RegionKey, float], ...] = ()
@@ -73,8 +73,8 @@ def place_pages(
     regions whose users change from one team of threads to the next are left to who touches them next.
     spread: as for `make_table`.
     """
-    column = {node.id: place for place, node in enumerate(machine.nodes)}
-    node_of = np.array([column[node] for node in np.asarray(thread_nodes).tolist()], dtype=np.int64)
+    column = {node: place for place, node in enumerate(machine.node_ids)}
+    node_of = _positions(thread_nodes, machine)
     by_region = np.argsort(stats.region, kind="stable")
     borders = np.searchsorted(stats.region[by_region], np.arange(len(stats.regions) + 1))
     tables: dict[int, RunTable] = {}
@@ -112,25 +112,48 @@ def place_pages(
     left = leave_out(stats, tables, rules, node_of)
     fit_capacity(list(tables.values()), machine)
     spread_traffic(list(tables.values()), machine)
-    placed = tables_by_region(stats, tables, rules)
-    by_thread, homes = planned_traffic(stats, placed, node_of, len(column))
-    traffic = between_nodes(by_thread, node_of)
-    counted = float(traffic.sum())
-    return PagePlan(
+    found = PagePlan(
         memory=tuple(
             msgspec.structs.replace(
                 _plan_region(table, machine), share=share, source=_source(stats, number, rules.get(number))
             )
             for (number, table), share in zip(tables.items(), _shares(stats, tables, rules), strict=True)
         ),
-        local_share=float(np.trace(traffic)) / counted if counted else -1.0,
-        traffic=traffic,
         changing=tuple(changing),
         moving=tuple(moving),
-        homes=homes,
         left=tuple(left),
-        tables=placed,
+        tables=tables_by_region(stats, tables, rules),
     )
+    return _accessed(found, stats, node_of, len(column))
+
+
+def without(
+    found: PagePlan, sites: Collection[Site], stats: PageCounts, thread_nodes: ArrayLike, machine: Machine
+) -> PagePlan:
+    """The same placement of the same counts, but regions of these sites are where they are touched first."""
+    kept = msgspec.structs.replace(
+        found,
+        memory=tuple(one for one in found.memory if site_of(one.region) not in sites),
+        changing=tuple(one for one in found.changing if site_of(one[0]) not in sites),
+        moving=tuple(one for one in found.moving if site_of(one[0]) not in sites),
+        tables={number: one for number, one in found.tables.items() if site_of(one.key) not in sites},
+    )
+    return _accessed(kept, stats, _positions(thread_nodes, machine), len(machine.nodes))
+
+
+def _accessed(found: PagePlan, stats: PageCounts, node_of: Ints, nodes: int) -> PagePlan:
+    """With the traffic that its tables bring."""
+    by_thread, homes = planned_traffic(stats, found.tables, node_of, nodes)
+    traffic = between_nodes(by_thread, node_of)
+    counted = float(traffic.sum())
+    local = float(np.trace(traffic)) / counted if counted else -1.0
+    return msgspec.structs.replace(found, local_share=local, traffic=traffic, homes=homes)
+
+
+def _positions(nodes: ArrayLike, machine: Machine) -> Ints:
+    """(N,) where the nodes with these ids are among the machine's."""
+    column = {node: place for place, node in enumerate(machine.node_ids)}
+    return np.array([column[node] for node in np.asarray(nodes).tolist()], dtype=np.int64)
 
 
 def _source(stats: PageCounts, number: int, rule: SiteRule | None) -> str | msgspec.UnsetType:

@@ -7,6 +7,7 @@ whatever its size and however many there are; blocks that are used in another wa
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -29,6 +30,21 @@ Floats = NDArray[np.float64]
 Counts = Ints | Floats
 
 
+class Site(NamedTuple):
+    """Where in the code which thread allocates: what regions have in common but for size and sequence."""
+
+    process: str
+    kind: str
+    name: str
+    build_id: str
+    thread: str
+
+
+def site_of(key: RegionKey) -> Site:
+    """A region's."""
+    return Site(key.process, key.kind, key.name, key.build_id, key.thread)
+
+
 class SiteRule(msgspec.Struct, frozen=True):
     """One rule: its homes, in pages of the largest block, and the regions (numbers) that it is for."""
 
@@ -49,10 +65,10 @@ def site_rules(
 
     node_of: (N,) position of each thread's node; column: position of each node; spread: as for `make_table`.
     """
-    sites: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    sites: dict[Site, list[int]] = defaultdict(list)
     for number, key in enumerate(stats.regions):
         if key.kind in KINDS and "+0x" in key.name:
-            sites[key.process, key.kind, key.name, key.build_id, key.thread].append(number)
+            sites[site_of(key)].append(number)
     several = {site: numbers for site, numbers in sites.items() if len(numbers) > 1}
     if not several:
         return []

@@ -1,6 +1,6 @@
 """What the objective `time` chooses from, and whether the best of it is worth having."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +16,7 @@ NEAR = 2  # of the cheapest, that are tried to be improved
 MOVED = 6  # of the cheapest, whose threads are tried to be moved
 SIZES = 32  # numbers of nodes that are tried, of a machine with many
 FEWER = 0.85  # of the cpus that threads would have use for, up to which it is tried to give them fewer
+FEW = ", few placed"  # what a name ends with where regions are left that lose next to nothing by it
 ROUNDED = 1e-9  # of the cost, that sums of equal parts differ by
 
 
@@ -60,23 +61,24 @@ def tried(task: TimedTask, method: str = "best") -> list[Placement]:
     """All that is tried, cheapest first; the first also with no pages placed, and without regions that lose
     next to nothing where they are touched first."""
     found = cheapest_first(task, _of_all(task) if method == "best" else _of_method(task, method))
-    fewer = _with_fewer_pages(task, found[0], {one.name for one in found})
+    fewer = _with_fewer_pages(task, found)
     return cheapest_first(task, found + fewer) if fewer else found
 
 
-def _with_fewer_pages(task: TimedTask, first: Placement, known: Collection[str]) -> list[Placement]:
-    """The same threads with pages where they are touched first: all, and those of regions that lose next to
-    nothing by it."""
+def _with_fewer_pages(task: TimedTask, found: Sequence[Placement]) -> list[Placement]:
+    """The first one's threads with pages where they are touched first: all, if that was not tried, and those
+    of regions that lose next to nothing by it."""
+    first, fewer = found[0], []
     if first.pages is None or not task.may_leave_pages:
         return []
-    found, touched = [], f"{first.name}, first touch"
-    if touched not in known:
-        found.append(task.first_touched(touched, first.places))
+    if not any(one.pages is None and np.array_equal(one.places, first.places) for one in found):
+        fewer.append(task.first_touched(f"{first.name}, first touch", first.places))
     rows, nodes = task.rows[first.places], len(task.machine.nodes)
     left = task.pages.as_good_touched(first.pages.tables, rows, nodes)
-    if 0 < len(left) < len(first.pages.tables):
-        found.append(task.placed(f"{first.name}, few placed", first.places, left=left))
-    return found
+    few = task.without(first.name + FEW, first, left)
+    if few.pages and 0 < len(few.pages.tables) < len(first.pages.tables):
+        fewer.append(few)
+    return fewer
 
 
 def _reason(found: Choice) -> str:
@@ -128,7 +130,7 @@ def _partly(task: TimedTask, name: str, places: Nodes) -> Placement | None:
     whole = task.placed(name, places)
     assert whole.pages is not None
     left = task.pages.better_touched(whole.pages.tables, task.rows[whole.places], len(task.machine.nodes))
-    return task.placed(f"{name}, partly first touch", places, left=left) if left else None
+    return task.without(f"{name}, partly first touch", whole, left) if left else None
 
 
 def _starts(task: TimedTask) -> dict[str, Nodes]:

@@ -1,6 +1,7 @@
 """The accesses of a workload that a placement is judged by: what reaches memory, where that is known."""
 
 import math
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
@@ -19,6 +20,7 @@ from ..memory.page_moves import (
     page_moves,
 )
 from ..memory.run_table import NO_TABLES, RunTable
+from ..memory.site_rules import Site, site_of
 from ..memory.traffic import first_touches, planned_traffic, touching_pairs
 from ..threads.cost import one_hot
 from ..threads.problem import Floats, Nodes
@@ -51,11 +53,6 @@ class CountedPages:
         self.stats, self._stats = _to_memory(self.accesses), _to_memory(recorded)
         self.tied = np.flatnonzero(self._begun_by(SERIAL, len(threads)))
         self.staying = [self._comes_back(pool) for pool in pools]
-
-    def deciding_but(self, regions: Collection[int]) -> PageCounts:
-        """The same without some regions."""
-        kept = ~np.isin(self.deciding.region, list(regions))
-        return msgspec.structs.replace(self.deciding, accesses=self.deciding.accesses * kept)
 
     @cached_property
     def deciding(self) -> PageCounts:
@@ -197,32 +194,28 @@ class CountedPages:
         near = stays * self.near(rows) + (1 - stays) / nodes
         return page_moves(stats, near, rows, nodes).times(self._moving)
 
-    def better_touched(self, tables: Mapping[int, RunTable], rows: Nodes, nodes: int) -> list[int]:
-        """Regions of the tables of which more is local where they are touched first."""
+    def better_touched(self, tables: Mapping[int, RunTable], rows: Nodes, nodes: int) -> set[Site]:
+        """Sites in the tables of which more is local where they are touched first."""
         gain = self._touched_gain(tables, rows, nodes, every=False)
-        return [number for number, table in tables.items() if gain[number] > 0 and not table.interleave]
+        return {site for site, much in gain.items() if much > 0}
 
-    def as_good_touched(self, tables: Mapping[int, RunTable], rows: Nodes, nodes: int) -> list[int]:
-        """Regions of the tables of which as much is local where they are touched first; together they lose at
+    def as_good_touched(self, tables: Mapping[int, RunTable], rows: Nodes, nodes: int) -> set[Site]:
+        """Sites in the tables of which as much is local where they are touched first; together they lose at
         most AS_GOOD of all accesses, and of those that count."""
         gains = [self._touched_gain(tables, rows, nodes, every=every) for every in (False, True)]
-        least = np.minimum(*gains)
-        order = sorted(
-            (n for n, table in tables.items() if not table.interleave), key=lambda n: (-least[n], n)
-        )
-        lost = np.max([np.cumsum(np.maximum(-gain[order], 0.0)) for gain in gains], axis=0)
-        return [number for number, much in zip(order, lost.tolist(), strict=True) if much <= AS_GOOD]
+        sites = sorted(gains[0], key=lambda site: -min(gain[site] for gain in gains))
+        losses = [np.cumsum([max(-gain[site], 0.0) for site in sites]) for gain in gains]
+        return {site for site, *lost in zip(sites, *losses, strict=True) if max(lost) <= AS_GOOD}
 
     def _touched_gain(
         self, tables: Mapping[int, RunTable], rows: Nodes, nodes: int, *, every: bool
-    ) -> Floats:
-        """(regions,) what share of the accesses becomes local where each region is touched first instead of
-        placed; of one place in the code, for which there may be one rule, the mean of its regions. every:
-        accesses of any kind."""
+    ) -> dict[Site, float]:
+        """What share of the accesses becomes local where a site's regions are touched first instead of
+        placed; of sites with tables, all of which have a home. every: accesses of any kind."""
         stats, known = (self.accesses, self.first_touches) if every else (self.stats, self._touched)
         count = len(stats.regions)
         if known.toucher is None:
-            return np.full(count, -1.0)
+            return {}
         homes = planned_traffic(stats, tables, rows, nodes)[1]
         users = (stats.thread >= 0) & (stats.thread < len(rows))
         here = np.where(users & (homes == rows[np.clip(stats.thread, 0, len(rows) - 1)]), stats.accesses, 0.0)
@@ -231,14 +224,12 @@ class CountedPages:
         user, toucher = known.thread[found], known.toucher[found]
         there = known.accesses[found] * self.near(rows)[user, toucher]
         gain = np.bincount(known.region[found], there, count) - np.bincount(stats.region, here, count)
-        sites: dict[tuple[str, ...], int] = {}
-        site = np.array(
-            [sites.setdefault((key.process, key.thread, key.name), len(sites)) for key in stats.regions],
-            np.int64,
-        )
-        each = np.bincount(site, gain, len(sites)) / np.bincount(site, minlength=len(sites))
-        answer: Floats = each[site] / max(float(stats.accesses.sum()), 1e-300)
-        return answer
+        share = gain / max(float(stats.accesses.sum()), 1e-300)
+        answer: dict[Site, float] = defaultdict(float)
+        for number, table in tables.items():
+            moves = table.interleave or table.next_touch
+            answer[site_of(table.key)] += -math.inf if moves else float(share[number])
+        return {site: much for site, much in answer.items() if much > -math.inf}
 
     def whole(self, traffic: Floats) -> Floats:
         """(N, K) the same for all that each thread accesses, where it is not known of some where it is."""

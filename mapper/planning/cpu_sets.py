@@ -11,7 +11,7 @@ from ..threads.problem import Floats, Nodes
 from ..threads.seats import assign_cpus
 from ..workload.pools import LIGHT, Twins
 from ..workload.use import ThreadUse
-from .waiting import waiting_of
+from .waiting import waiting_in_stretches, waiting_of
 
 SPARE = 0.5  # of a cpu, that a pool may lack
 SLOW = 0.5  # of these, below which it may run without making accesses: it polls
@@ -212,19 +212,29 @@ class CpuSets:
         """(N,) how long each thread waits for a cpu, in its own time, when it may run on these.
 
         On one cpu it is in turns with all others there; on several the kernel finds it an idle one, while
-        there is one. So it waits as much as in the area of cpus around it that is the fullest in the mean:
-        its own, or one together with those that overlap, each with the threads that may run nowhere else
-        (Hall's condition).
+        there is one. So it waits in each stretch as much as in the area of cpus around it that is the fullest
+        then: its own, or one together with those that overlap, each with the threads that may run nowhere
+        else (Hall's condition).
         """
         having: dict[frozenset[int], list[int]] = {}
         for thread, own in enumerate(cpus):
             having.setdefault(frozenset(own), []).append(thread)
-        answer = np.zeros(len(cpus))
+        answer, active = np.zeros(len(cpus)), self._use.activity
+        fullest: dict[frozenset[int], Floats] = {}
         for area in _areas(list(having)):
             within = [area] if len(area) == 1 else [own for own in having if own <= area]
             inside = np.array(sorted(thread for own in within for thread in having[own]))
-            each = waiting_of(self._use, inside, len(area)) / len(area)
-            answer[inside] = np.maximum(answer[inside], each)
+            if len(inside) <= len(area):
+                continue
+            if active is None:
+                each = waiting_of(self._use, inside, len(area)) / len(area)
+                answer[inside] = np.maximum(answer[inside], each)
+            else:
+                each = waiting_in_stretches(active.of(inside), len(area)) / len(area)
+                fullest.update((own, np.maximum(fullest.get(own, 0.0), each)) for own in within)
+        if active is not None:
+            for area, each in fullest.items():
+                answer[having[area]] = active.mean_over(each, np.array(having[area]))
         return self._of_pools(answer)
 
     def _of_pools(self, waits: Floats) -> Floats:

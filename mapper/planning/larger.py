@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ..plan_file.parts import AtInput
 from ..workload.larger_inputs import LargerInput
-from .candidates import NEAR, Choice, judged
+from .candidates import FEW, NEAR, Choice, judged
 from .timed_task import TimedTask
 from .unplanned import alone
 
@@ -23,7 +23,7 @@ def _at(task: TimedTask, made: Choice, larger: LargerInput, method: str) -> AtIn
     tried = sorted((there.again(one) for one in made.tried), key=lambda one: one.cost.total_ns)
     # Pages of the cheapest where they are best with what reaches memory now.
     near = [one for one in tried if one.pages is not None][:NEAR]
-    tried += [there.placed(one.name, one.places) for one in near]
+    tried += [there.placed(one.name.removesuffix(FEW), one.places) for one in near]
     plan, found = (
         there.again(made.chosen) if made.chosen.bound else alone(there),
         judged(there, tried, method),

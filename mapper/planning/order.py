@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..memory.pages import PagePlan
 from ..threads.problem import Nodes
 from .shares import local_shares
 from .timed_task import Placement, TimedTask
@@ -38,8 +39,8 @@ def cheapest_first(task: TimedTask, every: Sequence[Placement]) -> list[Placemen
 
 
 def _fewest_placed_first(task: TimedTask, found: list[Placement]) -> list[Placement]:
-    """In front what places the fewest regions, of those that are nearly as good as the first and have
-    threads on the same places and cpus."""
+    """In front what places the fewest regions, each as the first does, of those that are nearly as good and
+    have threads on the same places and cpus."""
     first = found[0]
     if first.pages is None or not task.may_leave_pages:
         return found
@@ -48,6 +49,7 @@ def _fewest_placed_first(task: TimedTask, found: list[Placement]) -> list[Placem
         (_placed(one), at)
         for at, one in enumerate(found)
         if one.cpus == first.cpus
+        and _some_of(one.pages, first.pages)
         and np.array_equal(one.places, first.places)
         and _price(task, one) <= limit
         and local_shares(task, one)[0] >= local
@@ -58,6 +60,11 @@ def _fewest_placed_first(task: TimedTask, found: list[Placement]) -> list[Placem
 
 def _price(task: TimedTask, one: Placement) -> float:
     return one.cost.total_ns + WARY * one.cost.cpu_ns + CROWDED * _crowded(task, one)
+
+
+def _some_of(pages: PagePlan | None, whole: PagePlan) -> bool:
+    """Whether some regions are placed as the whole places them, and no others."""
+    return pages is None or all(whole.tables.get(number) is one for number, one in pages.tables.items())
 
 
 def _placed(one: Placement) -> int:

@@ -25,8 +25,9 @@ from numaplan.machine import (
 )
 
 from ..memory.page_moves import STILL, PageMoves
-from ..memory.pages import PagePlan, place_pages
+from ..memory.pages import PagePlan, place_pages, without
 from ..memory.run_table import Spread
+from ..memory.site_rules import Site
 from ..threads.mapping import place_threads
 from ..threads.methods import find_method
 from ..threads.problem import Floats, Nodes, Problem, new_problem
@@ -197,16 +198,21 @@ class TimedTask:
         """(N,) places that a method finds."""
         return place_threads(find_method(method), problem or self.problem)
 
-    def placed(
-        self, name: str, places: Nodes, spread: Spread = "reads", left: Collection[int] = ()
-    ) -> Placement:
-        """With pages where most of what counts comes from, or spread; left: regions that are not placed."""
+    def placed(self, name: str, places: Nodes, spread: Spread = "reads") -> Placement:
+        """With pages where most of what counts comes from, or spread."""
         places = self.cpus.with_idle(places)
-        counts = self.pages.deciding_but(left) if left else self.pages.deciding
-        next_touch = self.options.next_touch
+        counts, next_touch = self.pages.deciding, self.options.next_touch
         pages = place_pages(counts, self.ids[places], self.machine, next_touch=next_touch, spread=spread)
-        rows = self.rows[places]
-        traffic = self.pages.planned_traffic(pages.tables, rows, len(self.machine.nodes))
+        return self._with_pages(name, places, pages)
+
+    def without(self, name: str, one: Placement, sites: Collection[Site]) -> Placement:
+        """The same, but the regions of these sites are where they are touched first."""
+        assert one.pages is not None
+        pages = without(one.pages, sites, self.pages.deciding, self.ids[one.places], self.machine)
+        return self._with_pages(name, one.places, pages)
+
+    def _with_pages(self, name: str, places: Nodes, pages: PagePlan) -> Placement:
+        traffic = self.pages.planned_traffic(pages.tables, self.rows[places], len(self.machine.nodes))
         return self._costed(name, places, pages, traffic)
 
     def first_touched(self, name: str, places: Nodes) -> Placement:

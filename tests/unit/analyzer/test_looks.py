@@ -41,7 +41,13 @@ def test_a_look_holds_until_the_next(tmp_path: Path) -> None:
 def test_a_thread_runs_only_while_it_lives(tmp_path: Path) -> None:
     looks = [(10 * at, thread) for at in range(FEWEST) for thread in (0, 1)]
     _, running = found(trace(tmp_path / "t.db", looks, [(0, -1), (15, 300)]))
-    assert [row[1] for row in running] == [0, 0] + [1] * 28 + [0] * (FEWEST - 30)
+    assert [row[1] for row in running] == [0, 0] + [1] * 29 + [0] * (FEWEST - 31)
+
+
+def test_a_thread_whose_only_turn_ends_with_its_life_ran(tmp_path: Path) -> None:
+    looks = [(10 * at, at) for at in range(FEWEST)]
+    _, running = found(trace(tmp_path / "t.db", looks, [(10 * at - 9, 10 * at) for at in range(FEWEST)]))
+    assert np.array_equal(running, np.eye(FEWEST))
 
 
 def test_each_process_is_as_it_was_last_seen_until_it_is_gone(tmp_path: Path) -> None:

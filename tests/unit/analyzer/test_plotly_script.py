@@ -35,6 +35,16 @@ def test_what_a_kind_of_chart_needs_is_kept_and_no_more() -> None:
     assert names(part_of(SCRIPT, ())) == {"core"}
 
 
+def test_a_module_that_is_made_in_another_way_is_kept_with_the_one_before_it() -> None:
+    second = "var late=V((e)=>{e.late=2});"
+    script = (BEFORE + "var V=f=>()=>f({});" + "".join(BUNDLE.values())).replace(
+        BUNDLE["globe"], BUNDLE["globe"] + second
+    )
+    assert second not in part_of(script, {"bar"}) and second in part_of(script, {"globe"})
+    used = script.replace("e.low=1", "e.low=late()")
+    assert second in part_of(used, {"bar"})
+
+
 @pytest.mark.parametrize(
     "script",
     [

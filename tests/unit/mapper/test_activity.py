@@ -49,6 +49,13 @@ def test_of_sets_that_overlap_the_kernel_finds_each_thread_an_idle_cpu() -> None
     assert waits([[1.0] * 4], [(0,), *[(0, 1, 2, 3)] * 3]) == [0.0] * 4
 
 
+def test_the_fullest_area_around_a_thread_may_be_another_at_each_time() -> None:
+    """First those on the first two cpus run at once, then all that may run on the first three."""
+    cpus = [(0, 1), (0, 1), (0, 1), (1, 2), (1, 2), (1, 2)]
+    running = [[1.0, 1.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0, 1.0, 1.0], [1.0] * 6]
+    assert waits(running, cpus) == pytest.approx([(0.5 + 1.0) / 2] * 6)
+
+
 @pytest.mark.parametrize("count", [MOST_PAIRED - 1, MOST_PAIRED + 1])
 def test_sets_that_hang_together_share_their_cpus_however_many_they_are(count: int) -> None:
     """Each beside the next; all threads run at once, twice as many as there are cpus in all."""

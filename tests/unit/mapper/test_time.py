@@ -9,7 +9,7 @@ from numaplan.machine import OVERLAP, Cost
 from numaplan.mapper import Plan, PlanOptions, Workload, make_plan
 from numaplan.mapper.memory.page_moves import MOVED, OWN_LINES
 from numaplan.mapper.plan_file.summary import summary
-from numaplan.mapper.planning.candidates import choose
+from numaplan.mapper.planning.candidates import FEW, choose
 from numaplan.mapper.planning.planner import plan_task
 from numaplan.mapper.planning.timed_task import UNSEEN, TimedTask
 from numaplan.mapper.planning.unplanned import alone
@@ -163,6 +163,27 @@ def test_pages_are_left_to_first_touch_where_placing_them_saves_next_to_nothing(
     assert len(plan_of(exact[0], place_all=True).memory) == 4
     # Roles that threads do not keep to are found by their memory.
     assert plan_of(replace(exact[0], identity={"stable": False})).memory
+
+
+def test_where_few_regions_are_placed_they_are_as_before_and_the_others_are_left_by_sites() -> None:
+    """Of what is left out nothing else moves in, and one rule is for all blocks of a place in the code."""
+    work = workload(users=[[0], [1], [2], [3], [1], [2], [3]])
+    assert work.pages is not None
+    thread, region = work.pages.thread, work.pages.region
+    toucher = np.where(region < 4, 0, thread)  # main sets up four regions, the others their users
+    names = ["r0", "r1", "r2", "r3", "r4", "r5", "r2"]
+    regions = [replace(key, name=name) for key, name in zip(work.pages.regions, names, strict=True)]
+    pages = replace(work.pages, regions=regions, toucher=toucher, exact=True)
+    task = TimedTask(plan_task(replace(work, pages=pages), Machine.load("4x1"), PlanOptions())[0])
+    found = choose(task)
+    few = found.chosen
+    whole = next(one for one in found.tried if one.name == few.name.removesuffix(FEW))
+    assert few.name.endswith(FEW) and few.pages is not None and whole.pages is not None
+    assert set(whole.pages.tables) == set(range(7))
+    assert all(whole.pages.tables[number] is table for number, table in few.pages.tables.items())
+    assert set(few.pages.tables) - {0, 1, 2, 3, 6} == set() and {2, 6} <= set(few.pages.tables)
+    assert {one.region.name for one in few.pages.memory} == {names[number] for number in few.pages.tables}
+    assert few.pages.local_share == whole.pages.local_share == 1.0
 
 
 def test_a_thread_that_runs_alone_stays_where_its_memory_is() -> None:
