@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..threads.problem import Floats, Nodes, node_sizes
+from .dealing import dealt
 from .improving import improved
 from .moving import moved
 from .order import cheapest_first
@@ -58,11 +59,23 @@ def judged(task: TimedTask, placements: Sequence[Placement], method: str = "best
 
 
 def tried(task: TimedTask, method: str = "best") -> list[Placement]:
-    """All that is tried, cheapest first; the first also with no pages placed, and without regions that lose
-    next to nothing where they are touched first."""
+    """All that is tried, cheapest first; the first also with children in turn, with no pages placed, and
+    without regions that lose next to nothing where they are touched first."""
     found = cheapest_first(task, _of_all(task) if method == "best" else _of_method(task, method))
-    fewer = _with_fewer_pages(task, found)
-    return cheapest_first(task, found + fewer) if fewer else found
+    for more in (_in_turn, _with_fewer_pages):
+        if others := more(task, found):
+            found = cheapest_first(task, found + others)
+    return found
+
+
+def _in_turn(task: TimedTask, found: Sequence[Placement]) -> list[Placement]:
+    """The first one's places, with children that do alike in turn on theirs."""
+    first = found[0]
+    places = dealt(task.children, first.places, task.use.accesses)
+    if np.array_equal(places, first.places):
+        return []
+    name = f"{first.name}, in turn"
+    return [task.first_touched(name, places) if first.pages is None else task.placed(name, places)]
 
 
 def _with_fewer_pages(task: TimedTask, found: Sequence[Placement]) -> list[Placement]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..memory.pages import PagePlan
 from ..threads.problem import Nodes
+from .dealing import turns
 from .shares import local_shares
 from .timed_task import Placement, TimedTask
 
@@ -22,19 +23,18 @@ def cheapest_first(task: TimedTask, every: Sequence[Placement]) -> list[Placemen
     """What is waited for cpus counts more, as it is the least sure; of equally cheap placements first comes
     where threads wait least, and then what makes most accesses local, be they answered by a cache or not. One
     in order of creation goes first where that costs little: threads made one after another mostly belong
-    together, also where one run does not show it. And before one that places pages goes the same with fewer
-    of them placed, where that costs little."""
+    together, also where one run does not show it; but children that do alike are rather in turn. And before
+    one that places pages goes the same with fewer of them placed, where that costs little."""
     found = sorted(every, key=lambda one: _price(task, one))
     limit = _price(task, found[0]) * (1 + EQUAL)
     equal = [one for one in found if _price(task, one) <= limit]
     local = {id(one): round(local_shares(task, one)[0], 3) for one in equal}
     fewer = 1 if task.may_leave_pages else -1
     equal.sort(key=lambda one: (_crowding(one), -local[id(one)], fewer * (one.pages is not None)))
-    for at, one in enumerate(equal):
-        as_near = _crowding(one) <= _crowding(equal[0]) and local[id(one)] >= local[id(equal[0])] - NEARLY
-        if as_near and in_order_of_creation(one.places):
-            equal.insert(0, equal.pop(at))
-            break
+    crowding, least = _crowding(equal[0]), local[id(equal[0])] - NEARLY
+    near = [one for one in equal if _crowding(one) <= crowding and local[id(one)] >= least]
+    near.sort(key=lambda one: (-_turns(task, one), not in_order_of_creation(one.places)))
+    equal = [near[0], *(one for one in equal if one is not near[0])]
     return _fewest_placed_first(task, equal + found[len(equal) :])
 
 
@@ -70,6 +70,10 @@ def _some_of(pages: PagePlan | None, whole: PagePlan) -> bool:
 def _placed(one: Placement) -> int:
     """How many regions have a place."""
     return len(one.pages.tables) if one.pages else 0
+
+
+def _turns(task: TimedTask, one: Placement) -> int:
+    return turns(task.children, one.places, task.use.accesses)
 
 
 def in_order_of_creation(places: Nodes) -> bool:

@@ -12,6 +12,7 @@ from ..threads.problem import Floats, Nodes
 from .pools import kind_of
 
 ALONE = 0.8  # of what a thread exchanges, that must be with one other
+FEWEST = 3  # children that do about as much
 ALIKE = 3.0  # times as much as most of them, or as little, up to which the difference is taken for chance
 
 
@@ -35,4 +36,34 @@ def alike(exchanged: Floats) -> NDArray[np.bool_]:
     """(N,) whether what each exchanges differs by chance from what most do."""
     usual = float(np.median(exchanged))
     answer: NDArray[np.bool_] = (exchanged <= ALIKE * usual) & (exchanged * ALIKE >= usual)
+    return answer
+
+
+def children_by_chance(
+    threads: Sequence[tuple[str, str]], names: Sequence[str], accesses: Floats
+) -> list[Nodes]:
+    """The children of each process that run the same program with one thread each, in order of creation,
+    where several do about as much after others that do less: as of a server, who gets which number is chance.
+
+    threads: (process, creation path) of each; names: of each, where known; accesses: (N,) of each.
+    """
+    several = {process for process, path in threads if path != "0"}
+    found: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for thread, (process, path) in enumerate(threads):
+        parent, _, number = process.rpartition(".")
+        if parent and path == "0" and process not in several and number.isdecimal():
+            found[parent, kind_of(names, thread)].append(thread)
+    groups = []
+    for members in found.values():
+        own = np.array(sorted(members, key=lambda thread: int(threads[thread][0].rpartition(".")[2])))
+        works = working(own, accesses)
+        if np.count_nonzero(works) >= FEWEST and not works[0]:
+            groups.append(own)
+    return groups
+
+
+def working(own: Nodes, accesses: Floats) -> NDArray[np.bool_]:
+    """Of each child of a group, whether it does about as much as the busiest."""
+    made = accesses[own]
+    answer: NDArray[np.bool_] = (made > 0) & (made * ALIKE >= made.max(initial=0.0))
     return answer
