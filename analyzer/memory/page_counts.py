@@ -33,8 +33,6 @@ class PageCounts(msgspec.Struct, frozen=True):
     sample; lives: (regions, 2) ns when each was made and went, -1: it stayed (None: not known); missed,
     missed_before: those of accesses and of before that no cache answered (None: not known);
     elsewhere_missed: (N, N) those of elsewhere; small: of elsewhere, what is to small blocks of the heap;
-    small_pages: (N, N) how many pages of these each thread uses, of those that another touched first: of each
-    page its share of the accesses;
     restacked: (N, N) how elsewhere changes where each thread's stack is as if it had touched that first;
     exact: whether all accesses were counted by page, and not sampled (period is 1 then); sources: what the
     source calls a region, where that is known.
@@ -58,7 +56,6 @@ class PageCounts(msgspec.Struct, frozen=True):
     missed_before: Counts | None = None
     elsewhere_missed: Floats | None = None
     small: Floats | None = None
-    small_pages: Floats | None = None
     restacked: Floats | None = None
     exact: bool = False
     sources: Mapping[RegionKey, str] = {}

@@ -18,10 +18,10 @@ from ..threads.problem import Floats, Nodes
 from ..workload.workload import Workload
 
 # (n, T) of own threads (rows) with all: communication, lines, how far they run together; accesses to memory
-# outside of what is placed, by who touched it first, those that miss, and those to small blocks; whose pages
-# these are; and how the first of these changes where stacks are with their threads.
+# outside of what is placed, by who touched it first, those that miss, and those to small blocks; and
+# how the first of these changes where stacks are with their threads.
 CHANGE = "restacked"
-MATRICES = ("comm", "lines", "together", "elsewhere", "elsewhere_missed", "small", "small_pages", CHANGE)
+MATRICES = ("comm", "lines", "together", "elsewhere", "elsewhere_missed", "small", CHANGE)
 PAGE_ROWS = ("region", "page", "thread", "accesses", "writes", "toucher", "before")
 COUNTED = ("accesses", "writes", "before", "missed", "missed_before")  # whole numbers or not
 PAGE_EXTRAS = ("phase", "first_ns", "missed", "missed_before")  # None where they are not known

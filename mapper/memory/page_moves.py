@@ -52,26 +52,11 @@ def page_moves(stats: PageCounts, near: Floats, rows: Nodes, nodes: int) -> Page
     """Expected moves when pages begin where they are touched first; near: (N, N) how likely the one finds on
     its own node what the other touched; rows: (N,) row of each thread's node, of so many.
 
-    None where nothing is known of first touches.
+    Of each region: its pages times the share of its accesses that are remote. None where nothing is known of
+    first touches. Lines are in other caches as far as threads of other nodes use the page, too.
     """
-    if stats.toucher is None:
+    if stats.toucher is None or not len(stats.region):
         return STILL
-    small = _small_moves(stats, near)
-    found = _region_moves(stats, near, rows, nodes) if len(stats.region) else STILL
-    return PageMoves(found.pages + small.pages, found.lines + small.lines)
-
-
-def _small_moves(stats: PageCounts, near: Floats) -> PageMoves:
-    """Of pages of small blocks: the least of them. Who shares one with whom is not known."""
-    if stats.small_pages is None:
-        return STILL
-    moved = MOVED * float((stats.small_pages * (1.0 - near)).sum())
-    return PageMoves(moved, PAGE_LINES * OWN_LINES * moved)
-
-
-def _region_moves(stats: PageCounts, near: Floats, rows: Nodes, nodes: int) -> PageMoves:
-    """Of each region: its pages times the share of its accesses that are remote. Lines are in other caches as
-    far as threads of other nodes use the page, too."""
     known = (stats.thread >= 0) & (stats.toucher >= 0)
     known &= (stats.thread < len(near)) & (stats.toucher < len(near))
     count, made = len(stats.regions), stats.all_accesses

@@ -147,7 +147,7 @@ class Carried:
         base = recordings[-1].pages
         apart = {
             name: None if getattr(base, name) is None else self._touched(getattr(base, name))
-            for name in ("elsewhere", "elsewhere_missed", "small", "small_pages")
+            for name in ("elsewhere", "elsewhere_missed", "small")
         }
         return replace(found, **apart, restacked=None)
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from numaplan.analyzer import PageCounts
 
-APART = ("elsewhere", "elsewhere_missed", "small", "small_pages", "restacked")
+APART = ("elsewhere", "elsewhere_missed", "small", "restacked")
 
 
 def renumbered(stats: PageCounts, rows: Sequence[int]) -> PageCounts:

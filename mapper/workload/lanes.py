@@ -121,6 +121,5 @@ def _pages(pages: PageCounts, lane: Nodes, count: int) -> PageCounts:
         toucher=None if pages.toucher is None else index[pages.toucher],
         elsewhere=None if pages.elsewhere is None else among(pages.elsewhere, lane, count),
         elsewhere_missed=None if missed is None else among(missed, lane, count),
-        small_pages=None if pages.small_pages is None else among(pages.small_pages, lane, count),
         restacked=None if pages.restacked is None else among(pages.restacked, lane, count),
     )

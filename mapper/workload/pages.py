@@ -72,7 +72,6 @@ def placed_pages(
         elsewhere=found.elsewhere[np.ix_(threads, threads)],
         elsewhere_missed=None if missed is None else missed[np.ix_(threads, threads)],
         small=None if found.small is None else found.small[np.ix_(threads, threads)],
-        small_pages=None if found.small_pages is None else found.small_pages[np.ix_(threads, threads)],
         restacked=None if found.restacked is None else found.restacked[np.ix_(threads, threads)],
     )
 
@@ -110,8 +109,7 @@ def mappings_joined(counts: PageCounts) -> PageCounts:
 
 
 def small_apart(counts: PageCounts) -> PageCounts:
-    """The same without the pages of small blocks: what these have is in `elsewhere` and, of that, in `small`;
-    whose pages they are is in `small_pages`.
+    """The same without the pages of small blocks: what these have is in `elsewhere` and, of that, in `small`.
 
     Where accesses are sampled, the first sample of a page shows who touched it first, and would be local by
     that: in `small` the others stand for all.
@@ -124,17 +122,7 @@ def small_apart(counts: PageCounts) -> PageCounts:
         pages = np.unique(counts.page_number[of_small], return_index=True)[1]
         seen = np.maximum(small - np.diag(np.bincount(toucher[pages], minlength=len(small))), 0.0)
         small = seen * (small.sum() / seen.sum()) if seen.any() else small
-    return replace(rest, small=small, small_pages=_pages_by_users(counts, of_small))
-
-
-def _pages_by_users(counts: PageCounts, chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """(N, N) the pages of the chosen rows by who uses them (rows) and who touched them first."""
-    assert counts.toucher is not None and counts.elsewhere is not None
-    made, page = counts.all_accesses[chosen].astype(np.float64), counts.page_number[chosen]
-    answer = np.zeros_like(counts.elsewhere)
-    share = made / np.maximum(np.bincount(page, made)[page], 1e-300) if len(page) else made
-    np.add.at(answer, (counts.thread[chosen], counts.toucher[chosen]), share)
-    return answer
+    return replace(rest, small=small)
 
 
 def stacks_apart(counts: PageCounts, owner: Ints, first: Ints) -> PageCounts:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from msgspec.structs import replace
 
 from numaplan.analyzer import PageCounts
 from numaplan.mapper import RegionKey
@@ -64,18 +63,6 @@ def test_pages_of_several_nodes_move_more_often_and_are_in_caches() -> None:
     moved = page_moves(both(100, 100), APART, ROWS, 2)
     assert moved.pages == pytest.approx(10 * (MOVED + SHARED / 2) / 2)
     assert moved.lines == pytest.approx(moved.pages * 64 * (OWN_LINES + (1 - OWN_LINES) / 2))
-
-
-def test_pages_of_small_blocks_move_as_far_as_who_uses_them_is_elsewhere() -> None:
-    """The second thread uses three pages of its own and, of five that the first touched, four fifths."""
-    small = np.array([[6.0, 0.0], [4.0, 3.0]])
-    empty = PageCounts([], *[np.empty(0, np.int64)] * 5, toucher=np.empty(0, np.int64), small_pages=small)
-    moved = page_moves(empty, APART, ROWS, 2)
-    assert moved == (4 * MOVED, 4 * MOVED * 64 * OWN_LINES)
-    assert page_moves(empty, TOGETHER, ROWS, 2) == STILL
-    region = stats(1000, 5000, 1)
-    beside = page_moves(replace(region, small_pages=small), APART, ROWS, 2)
-    assert beside.pages == pytest.approx(page_moves(region, APART, ROWS, 2).pages + 4 * MOVED)
 
 
 def test_a_page_comes_to_who_uses_it_as_likely_as_it_is_used_there() -> None:

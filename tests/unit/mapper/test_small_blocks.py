@@ -86,11 +86,3 @@ def test_plans_from_before_say_nothing_of_them(tmp_path: Path) -> None:
     old = Plan.from_json(msgspec.json.encode(content))
     assert (old.predicted.small_share, old.memory[0].share) == (-1.0, msgspec.UNSET)
     assert not [line for line in summary(old) if "small" in line]
-
-
-@pytest.mark.parametrize("period", [1, 1000])
-def test_whose_pages_they_are(tmp_path: Path, period: int) -> None:
-    """Of each page the parts of who uses it, by who touched it first: once, and nine times by its user."""
-    pages = workload_of_trace(trace_of(tmp_path, [0, 0, 1, 0], [0, 1, 1, 1], period)).pages
-    assert pages is not None and pages.small_pages is not None
-    assert pages.small_pages == pytest.approx(np.array([[1 + 2 * 0.1, 0], [2 * 0.9, 1]]))
