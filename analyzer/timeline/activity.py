@@ -72,7 +72,7 @@ def running(accesses: Floats, lived: Floats) -> Floats:
     long = np.maximum(lived, least)
     rate = accesses / long
     runs = rate >= RUNS * rate.max(axis=1, initial=0.0)[:, None]
-    usual = (accesses * runs).sum(axis=1) / np.maximum((long * runs).sum(axis=1), least[:, 0])
+    usual = (accesses * runs).sum(axis=1) / np.maximum((lived * runs).sum(axis=1), 1e-300)
     ran = np.divide(accesses, usual[:, None], out=np.zeros_like(accesses), where=usual[:, None] > 0)
     answer: Floats = np.minimum(ran, lived)
     return answer

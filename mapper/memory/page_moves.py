@@ -67,7 +67,7 @@ def page_moves(stats: PageCounts, near: Floats, rows: Nodes, nodes: int) -> Page
     )
     share = np.divide(away, total, out=np.zeros(count), where=total > 0)
     others = _by_others(stats, rows, nodes)
-    moved = (MOVED + SHARED * others) * share * _pages(stats, total)
+    moved = (MOVED + SHARED * others) * share * pages_in_use(stats, total)
     lines = OWN_LINES + (1 - OWN_LINES) * others
     return PageMoves(float(moved.sum()), PAGE_LINES * float((moved * lines).sum()))
 
@@ -111,7 +111,7 @@ def _uses(stats: PageCounts, used: NDArray[np.bool_], rows: Nodes, nodes: int) -
     return made, csr_array(uses.multiply(1.0 / np.maximum(uses.sum(axis=1), 1e-300)[:, None]))
 
 
-def _pages(stats: PageCounts, samples: Floats) -> Floats:
+def pages_in_use(stats: PageCounts, samples: Floats) -> Floats:
     """(regions,) pages that are in use: those seen, and as many more as so few samples leave unseen.
 
     Of P pages n samples show P (1 - e^(-n/P)) where all are used alike.

@@ -62,7 +62,7 @@ def tried(task: TimedTask, method: str = "best") -> list[Placement]:
     """All that is tried, cheapest first; the first also with children in turn, with no pages placed, and
     without regions that lose next to nothing where they are touched first."""
     found = cheapest_first(task, _of_all(task) if method == "best" else _of_method(task, method))
-    for more in (_in_turn, _with_fewer_pages):
+    for more in (_in_turn, _with_fewer_pages) if method == "best" else (_with_fewer_pages,):
         if others := more(task, found):
             found = cheapest_first(task, found + others)
     return found
@@ -70,12 +70,13 @@ def tried(task: TimedTask, method: str = "best") -> list[Placement]:
 
 def _in_turn(task: TimedTask, found: Sequence[Placement]) -> list[Placement]:
     """The first one's places, with children that do alike in turn on theirs."""
-    first = found[0]
-    places = dealt(task.children, first.places, task.use.accesses)
-    if np.array_equal(places, first.places):
+    places = dealt(task.children, found[0].places, task.rows)
+    if np.array_equal(places, found[0].places):
         return []
-    name = f"{first.name}, in turn"
-    return [task.first_touched(name, places) if first.pages is None else task.placed(name, places)]
+    return [
+        task.placed("children in turn", places),
+        task.first_touched("children in turn, first touch", places),
+    ]
 
 
 def _with_fewer_pages(task: TimedTask, found: Sequence[Placement]) -> list[Placement]:
@@ -88,7 +89,7 @@ def _with_fewer_pages(task: TimedTask, found: Sequence[Placement]) -> list[Place
         fewer.append(task.first_touched(f"{first.name}, first touch", first.places))
     rows, nodes = task.rows[first.places], len(task.machine.nodes)
     left = task.pages.as_good_touched(first.pages.tables, rows, nodes)
-    few = task.without(first.name + FEW, first, left)
+    few = task.without(first.name + FEW, first, left) if left else first
     if few.pages and 0 < len(few.pages.tables) < len(first.pages.tables):
         fewer.append(few)
     return fewer
@@ -122,7 +123,8 @@ def _of_all(task: TimedTask) -> list[Placement]:
     found += [task.placed(f"{name}, interleaved", starts[name], "all") for name in spread]
     if task.pools:
         found += [task.placed(f"{name}, shared spread", starts[name], "shared") for name in near]
-        found += [part for name in near if (part := _partly(task, name, starts[name]))]
+        whole = [one for one in found if one.name in near]
+        found += [part for one in whole if (part := _partly(task, one))]
     else:
         found += [improved(task, f"{name}, improved", starts[name]) for name in near]
     return found + _moved(task, found)
@@ -137,13 +139,12 @@ def _moved(task: TimedTask, found: Sequence[Placement]) -> list[Placement]:
     return [better for one in starts.values() if (better := moved(task, one))]
 
 
-def _partly(task: TimedTask, name: str, places: Nodes) -> Placement | None:
+def _partly(task: TimedTask, whole: Placement) -> Placement | None:
     """With pages placed, but for regions of which more is local where they are touched first: what threads of
     a pool share is another's in each run, but often that of who touches it first. None: there are none."""
-    whole = task.placed(name, places)
     assert whole.pages is not None
     left = task.pages.better_touched(whole.pages.tables, task.rows[whole.places], len(task.machine.nodes))
-    return task.without(f"{name}, partly first touch", whole, left) if left else None
+    return task.without(f"{whole.name}, partly first touch", whole, left) if left else None
 
 
 def _starts(task: TimedTask) -> dict[str, Nodes]:

@@ -1,7 +1,7 @@
-"""Children of one process that do alike, dealt in turn to the places of those that work.
+"""Children of one process that do alike, dealt in turn to the nodes of all of them.
 
 Which of a server's children gets which number is chance: one connection more at its start, and each is one
-later. If those that work follow each other in turn on the places that they have, none of these gets more of
+later. If those that work follow each other in turn on the nodes that they have, none of these gets more of
 them by that.
 """
 
@@ -9,30 +9,28 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..threads.problem import Floats, Nodes
-from ..workload.siblings import working
+from ..threads.problem import Nodes
 
 
-def turns(children: Sequence[Nodes], places: Nodes, accesses: Floats) -> int:
-    """How often the next child that works is on another place."""
-    busy = [own[working(own, accesses)] for own in children]
-    return sum(int(np.count_nonzero(np.diff(places[own]))) for own in busy)
+def dealt(children: Sequence[Nodes], places: Nodes, rows: Nodes) -> Nodes:
+    """(N,) the same places, but each group's children follow each other in turn on the nodes of theirs.
 
-
-def dealt(children: Sequence[Nodes], places: Nodes, accesses: Floats) -> Nodes:
-    """(N,) the same, but children that work follow each other in turn on the places that they have."""
+    children: threads of each group, in order of creation; places: (N,) of each thread; rows: (places,) row of
+    each place's node.
+    """
     answer = places.copy()
     for own in children:
-        busy = own[working(own, accesses)]
-        answer[busy] = _in_turn(places[busy])
+        nodes = rows[places[own]]
+        turn = _evenly(nodes)
+        for node in np.unique(nodes) if len(np.unique(nodes)) > 1 else ():
+            answer[own[turn == node]] = _evenly(places[own[nodes == node]])
     return answer
 
 
-def _in_turn(places: Nodes) -> Nodes:
-    """The same places, each as evenly among the others as its number allows."""
-    found, count = np.unique(places, return_counts=True)
-    place = np.repeat(np.arange(len(found)), count)
-    number = np.concatenate([np.arange(many) for many in count])
-    order = np.lexsort((place, (number + 0.5) / count[place]))
-    answer: Nodes = found[place[order]]
+def _evenly(values: Nodes) -> Nodes:
+    """The same, each as evenly among the others as its number allows."""
+    found, which, count = np.unique(values, return_inverse=True, return_counts=True)
+    which = np.sort(which)
+    number = np.arange(len(values)) - np.searchsorted(which, which)
+    answer: Nodes = found[which[np.lexsort((which, (number + 0.5) / count[which]))]]
     return answer

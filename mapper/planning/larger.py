@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ..plan_file.parts import AtInput
 from ..workload.larger_inputs import LargerInput
 from .candidates import FEW, NEAR, Choice, judged
-from .timed_task import TimedTask
+from .timed_task import Placement, TimedTask
 from .unplanned import alone
 
 WORTH = 0.02  # of the cost, that another placement must save
@@ -22,8 +22,11 @@ def _at(task: TimedTask, made: Choice, larger: LargerInput, method: str) -> AtIn
     there = task.with_misses(larger.pages, larger.times)
     tried = sorted((there.again(one) for one in made.tried), key=lambda one: one.cost.total_ns)
     # Pages of the cheapest where they are best with what reaches memory now.
-    near = [one for one in tried if one.pages is not None][:NEAR]
-    tried += [there.placed(one.name.removesuffix(FEW), one.places) for one in near]
+    near: dict[bytes, Placement] = {}
+    for one in tried:
+        if one.pages is not None and len(near) < NEAR:
+            near.setdefault(one.places.tobytes(), one)
+    tried += [there.placed(one.name.removesuffix(FEW), one.places) for one in near.values()]
     plan, found = (
         there.again(made.chosen) if made.chosen.bound else alone(there),
         judged(there, tried, method),

@@ -6,12 +6,13 @@ import numpy as np
 
 from ..memory.pages import PagePlan
 from ..threads.problem import Nodes
-from .dealing import turns
+from .dealing import dealt
 from .shares import local_shares
 from .timed_task import Placement, TimedTask
 
 EQUAL = 5e-3  # of the cost, up to which placements are equally cheap
 NEARLY = 0.01  # of all accesses, that may be less local where a placement is surer
+IN_TURN = 0.1  # of the cost, that it may be more: which child has which number is chance
 PLACING = 0.02  # of the cost, that it must save to place pages: moving costs, whose they are may be chance
 # Of all threads' time, that must be saved for such to share cpus as may poll: when threads run is known from
 # their accesses.
@@ -31,11 +32,22 @@ def cheapest_first(task: TimedTask, every: Sequence[Placement]) -> list[Placemen
     local = {id(one): round(local_shares(task, one)[0], 3) for one in equal}
     fewer = 1 if task.may_leave_pages else -1
     equal.sort(key=lambda one: (_crowding(one), -local[id(one)], fewer * (one.pages is not None)))
-    crowding, least = _crowding(equal[0]), local[id(equal[0])] - NEARLY
-    near = [one for one in equal if _crowding(one) <= crowding and local[id(one)] >= least]
-    near.sort(key=lambda one: (-_turns(task, one), not in_order_of_creation(one.places)))
-    equal = [near[0], *(one for one in equal if one is not near[0])]
-    return _fewest_placed_first(task, equal + found[len(equal) :])
+    for at, one in enumerate(equal):
+        as_near = _crowding(one) <= _crowding(equal[0]) and local[id(one)] >= local[id(equal[0])] - NEARLY
+        if as_near and in_order_of_creation(one.places):
+            equal.insert(0, equal.pop(at))
+            break
+    return _fewest_placed_first(task, _in_turn_first(task, equal + found[len(equal) :]))
+
+
+def _in_turn_first(task: TimedTask, found: list[Placement]) -> list[Placement]:
+    """In front the first one's places with children that do alike in turn, where that costs little."""
+    first, places = found[0], dealt(task.children, found[0].places, task.rows)
+    if np.array_equal(places, first.places):
+        return found
+    limit = _price(task, first) * (1 + IN_TURN)
+    turned = [one for one in found if np.array_equal(one.places, places) and _price(task, one) <= limit]
+    return [*turned[:1], *(one for one in found if one is not turned[0])] if turned else found
 
 
 def _fewest_placed_first(task: TimedTask, found: list[Placement]) -> list[Placement]:
@@ -70,10 +82,6 @@ def _some_of(pages: PagePlan | None, whole: PagePlan) -> bool:
 def _placed(one: Placement) -> int:
     """How many regions have a place."""
     return len(one.pages.tables) if one.pages else 0
-
-
-def _turns(task: TimedTask, one: Placement) -> int:
-    return turns(task.children, one.places, task.use.accesses)
 
 
 def in_order_of_creation(places: Nodes) -> bool:

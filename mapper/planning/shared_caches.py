@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from numaplan.analyzer import PageCounts
 
+from ..memory.page_moves import pages_in_use
 from ..memory.run_table import PAGE
 from ..threads.problem import Floats, Nodes
 from ..workload.pools import exchanged_vector
@@ -31,7 +32,8 @@ class SharedCaches:
         self._use = use
         if use is None:
             return
-        self._used, self._bytes = _parts(pages, len(use.domain))
+        self._used, self._bytes, region = _parts(pages, len(use.domain))
+        self._order = None if pages.lives is None else _comings_and_goings(pages.lives[region])
         self._recorded = exchanged_vector(self._footprints(use.domain) * (use.domain >= 0), pools)
         columns = [exchanged_vector(missed, pools) for missed in use.missed.T]
         self._missed = np.stack(columns, axis=1)
@@ -58,16 +60,29 @@ class SharedCaches:
         return answer
 
     def _footprints(self, group: Nodes) -> Floats:
-        """(N,) bytes that are used by the threads of each one's group."""
+        """(N,) bytes that are used by the threads of each one's group, at most at a time."""
         answer = np.zeros(len(group))
         for number in np.unique(group):
             members = group == number
-            answer[members] = float(self._bytes[self._used[:, members].any(axis=1)].sum())
+            used = np.where(self._used[:, members].any(axis=1), self._bytes, 0.0)
+            if self._order is None:
+                answer[members] = float(used.sum())
+            else:
+                live = np.cumsum(np.concatenate([used, -used])[self._order])
+                answer[members] = float(live.max(initial=0.0))
         return answer
 
 
-def _parts(pages: PageCounts, threads: int) -> tuple[NDArray[np.bool_], Floats]:
-    """(P, N) which threads use which part of all regions, and (P,) bytes of each.
+def _comings_and_goings(lives: NDArray[np.int64]) -> Nodes:
+    """(2 P,) in which order P parts come (0 to P) and go (P to 2 P); lives: (P, 2) when each does, -1: it
+    stays. What goes as another comes makes room for it."""
+    made, gone = lives.T
+    gone = np.where(gone < 0, np.iinfo(np.int64).max, gone)
+    return np.lexsort((np.repeat([1, 0], len(lives)), np.concatenate([made, gone])))
+
+
+def _parts(pages: PageCounts, threads: int) -> tuple[NDArray[np.bool_], Floats, Nodes]:
+    """(P, N) which threads use which part of all regions, and (P,) bytes in use and region of each.
 
     Parts are as small as the samples allow to tell who uses them. What the main thread does while it is alone
     does not count.
@@ -89,4 +104,10 @@ def _parts(pages: PageCounts, threads: int) -> tuple[NDArray[np.bool_], Floats]:
     part = first[region] + np.minimum(pages.page[rows], most[region] - 1) * parts[region] // most[region]
     used = np.zeros((int(parts.sum()), threads), dtype=bool)
     used[part, thread] = True
-    return used, np.repeat(np.divide(size, parts, out=np.zeros(count), where=parts > 0), parts)
+    owner = np.repeat(np.arange(count), parts)
+    # Of much that is reserved little may be in use.
+    made = np.bincount(pages.region, pages.accesses, count).astype(np.float64)
+    in_use = np.minimum(PAGE * pages_in_use(pages, made), size)
+    sharing = np.bincount(owner, used.any(axis=1), count)
+    each = np.divide(in_use, sharing, out=np.zeros(count), where=sharing > 0)
+    return used, each[owner], owner

@@ -32,7 +32,7 @@ from ..threads.mapping import place_threads
 from ..threads.methods import find_method
 from ..threads.problem import Floats, Nodes, Problem, new_problem
 from ..workload.pools import LIGHT, exchanged_matrix, exchanged_vector, idle_crowd, idle_twins, pools_of
-from ..workload.siblings import children_by_chance, siblings_of
+from ..workload.siblings import by_distance, children_by_chance, siblings_of
 from ..workload.use import ThreadUse
 from .counted_pages import CountedPages, samples_that_count
 from .cpu_sets import CpuSets, Sets
@@ -74,10 +74,13 @@ class TimedTask:
             made = () if workload.unordered else workload.use.accesses
             self.pools = pools_of(workload.threads, workload.keeps, workload.names, made)
         lines = exchanged_matrix(workload.use.lines, self.pools)
+        children = children_by_chance(workload.threads, workload.names, workload.use)
         self.use: ThreadUse = msgspec.structs.replace(
             workload.use,
             accesses=exchanged_vector(workload.use.accesses, self.pools),
-            lines=exchanged_matrix(lines, siblings_of(workload.threads, lines, workload.names)),
+            lines=by_distance(
+                exchanged_matrix(lines, siblings_of(workload.threads, lines, workload.names)), children
+            ),
             together=exchanged_matrix(workload.use.together, self.pools),
             activity=workload.use.activity and workload.use.activity.merged(),
         )
@@ -97,8 +100,7 @@ class TimedTask:
         others = np.concatenate([given, *self.pools, *(one.idle for one in twins)]).astype(np.int64)
         crowd = idle_crowd(use.accesses, use.lines, others, len(places.cpus))
         self.cpus = CpuSets(places, self.use, self.pools, task.cpus, tied, staying, twins, crowd)
-        found = children_by_chance(workload.threads, workload.names, self.use.accesses)
-        self.children = [own for own in found if not np.isin(own, given).any()]
+        self.children = [own[~np.isin(own, given)] for own in children]
         self.seen_on = task.seen_on
         self.problem = self._problem(task.nodes, task.cpus)
         self._samples = samples_that_count(workload.pages), float(workload.comm.sum()) / 2

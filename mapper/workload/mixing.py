@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ..threads.problem import Nodes
 from .pools import exchanged_matrix, pools_of
-from .siblings import alike, children_by_chance, working
+from .siblings import alike
 from .use import ThreadUse
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ def _mixed_groups(use: ThreadUse, trace: "Trace", samples: "TraceSamples", lane:
     threads = [(row.process, row.path) for row in trace.thread_rows]
     names = [row.name for row in trace.thread_rows]
     taken = use.lines.sum(axis=1)
-    children = children_by_chance(threads, names, use.accesses)
-    groups = [own[working(own, use.accesses)] for own in children]
+    groups = []
     for team in pools_of(threads, [False] * len(threads), names, use.accesses):
         group = team[alike(taken[team])]
         if pairs_kept(transfers, lane, group) < CHANCE:

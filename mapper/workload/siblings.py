@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..threads.problem import Floats, Nodes
-from .pools import kind_of
+from .pools import LIGHT, kind_of
+from .use import ThreadUse
 
 ALONE = 0.8  # of what a thread exchanges, that must be with one other
 FEWEST = 3  # children that do about as much
@@ -40,12 +41,12 @@ def alike(exchanged: Floats) -> NDArray[np.bool_]:
 
 
 def children_by_chance(
-    threads: Sequence[tuple[str, str]], names: Sequence[str], accesses: Floats
+    threads: Sequence[tuple[str, str]], names: Sequence[str], use: ThreadUse
 ) -> list[Nodes]:
-    """The children of each process that run the same program with one thread each, in order of creation,
-    where several do about as much after others that do less: as of a server, who gets which number is chance.
+    """Children of each process, in order of creation, that run the same program with one thread each and do
+    about as much at the same time, after one that does not: as those of a server, their numbers are chance.
 
-    threads: (process, creation path) of each; names: of each, where known; accesses: (N,) of each.
+    threads: (process, creation path) of each; names: of each, where known; use: of these threads.
     """
     several = {process for process, path in threads if path != "0"}
     found: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -56,14 +57,29 @@ def children_by_chance(
     groups = []
     for members in found.values():
         own = np.array(sorted(members, key=lambda thread: int(threads[thread][0].rpartition(".")[2])))
-        works = working(own, accesses)
-        if np.count_nonzero(works) >= FEWEST and not works[0]:
-            groups.append(own)
+        working = _working(own, use)
+        if len(working) >= FEWEST and working[0] != own[0]:
+            groups.append(working)
     return groups
 
 
-def working(own: Nodes, accesses: Floats) -> NDArray[np.bool_]:
-    """Of each child of a group, whether it does about as much as the busiest."""
-    made = accesses[own]
-    answer: NDArray[np.bool_] = (made > 0) & (made * ALIKE >= made.max(initial=0.0))
+def _working(own: Nodes, use: ThreadUse) -> Nodes:
+    """Those that do about as much as most that do more than little, and run beside each other."""
+    busy = own[use.accesses[own] > LIGHT * use.accesses[own].max(initial=0.0)]
+    busy = busy[alike(use.accesses[busy])] if len(busy) else busy
+    beside: Floats = use.together[np.ix_(busy, busy)].sum(axis=1)
+    answer: Nodes = busy[2 * beside >= np.median(beside)] if len(busy) else busy
+    return answer
+
+
+def by_distance(lines: Floats, children: Sequence[Nodes]) -> Floats:
+    """(N, N) lines of which children exchange the mean of all that are as many numbers apart: that is what
+    stays when each is a number later."""
+    answer = lines.copy()
+    for own in children:
+        number = np.arange(len(own))
+        apart = np.subtract.outer(number, number) + len(own)
+        part = lines[np.ix_(own, own)]
+        mean = np.bincount(apart.ravel(), part.ravel()) / np.maximum(np.bincount(apart.ravel()), 1)
+        answer[np.ix_(own, own)] = mean[apart]
     return answer

@@ -47,6 +47,8 @@ def test_threads_that_live_for_a_part_of_a_stretch_run_for_that_part() -> None:
     found = running(np.array([[20.0] * 10 + [200.0, 1.0, 0.0]]), lived)[0]
     assert found[:10] == pytest.approx(np.full(10, 0.1), rel=0.1)
     assert running(np.array([[1000.0, 100.0]]), np.array([[1.0, 0.1]]))[0].tolist() == [1.0, 0.1]
+    short = running(np.array([[100.0, 100.0, 100.0, 15.0]]), np.full((1, 4), 0.02))[0]
+    assert short == pytest.approx(np.array([1, 1, 1, 0.15 / 0.7875]) * 0.02)
     assert found[10] > 0.9 and found[11] <= 1e-4 and found[12] == 0
 
 

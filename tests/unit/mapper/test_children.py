@@ -1,40 +1,55 @@
-"""Children whose numbers are chance, as those of a server: in turn on the places of those that work."""
+"""Children whose numbers are chance, as those of a server: in turn on the nodes of those that work."""
 
 from itertools import groupby
-from pathlib import Path
 
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
 from numaplan.mapper import Workload
-from numaplan.mapper.planning.dealing import dealt, turns
-from numaplan.mapper.workload.from_trace import read_trace
-from numaplan.mapper.workload.siblings import children_by_chance
+from numaplan.mapper.planning.dealing import dealt
+from numaplan.mapper.workload.siblings import by_distance, children_by_chance
+from numaplan.mapper.workload.use import ThreadUse
 from tests.support.timed import nodes_of, plan_of, workload
-from tests.support.traces import write_trace
 
 SERVER = [("p0", "0"), *[(f"p0.{number}", "0") for number in range(1, 12)]]
 MADE = np.array([1e5, 1e5, 2e5, 1e7, 8e6, 1e7, 1e7, 9e6, 1e7, 1e7, 1e7, 1e4])
-PAIRS = {(one, other): 1000.0 for one in range(3, 11) for other in range(one + 1, 11)}
+BACKENDS = list(range(3, 11))
+PAIRS = {(one, other): 1000.0 for one in BACKENDS for other in range(one + 1, 11)}
+
+
+def use(made: np.ndarray = MADE, lived: np.ndarray | None = None) -> ThreadUse:
+    """lived: which threads run beside which, all by default."""
+    together = np.ones((len(made),) * 2) if lived is None else np.equal.outer(lived, lived).astype(float)
+    np.fill_diagonal(together, 0.0)
+    return ThreadUse(made, np.zeros_like(together), together)
 
 
 def found(
     threads: list[tuple[str, str]], made: np.ndarray = MADE, names: tuple[str, ...] = ()
 ) -> list[list[int]]:
-    return [own.tolist() for own in children_by_chance(threads, names, made)]
+    return [own.tolist() for own in children_by_chance(threads, names, use(made))]
 
 
 def test_children_that_work_after_others_that_do_less_are_numbered_by_chance() -> None:
-    assert found(SERVER) == [list(range(1, 12))]
+    assert found(SERVER) == [BACKENDS]
     shuffled = [SERVER[0], *SERVER[:0:-1]]
-    assert found(shuffled, np.append(MADE[:1], MADE[:0:-1])) == [list(range(11, 0, -1))]
+    assert found(shuffled, np.append(MADE[:1], MADE[:0:-1])) == [[12 - number for number in BACKENDS]]
     assert found(SERVER, np.full(12, 1e7)) == []  # a pool of workers
     assert found(SERVER, np.append(MADE[:4], np.zeros(8))) == []  # one that works
-    assert found([*SERVER[:11], ("p0.3", "0.1")]) == [[1, 2, *range(4, 11)]]  # with threads of its own
+    assert found([*SERVER[:11], ("p0.3", "0.1")]) == [BACKENDS[1:]]  # with threads of its own
     assert found([(f"r{number}", "0") for number in range(12)]) == []  # ranks are numbered by MPI
     names = ("main", "probe", *["server"] * 10)
-    assert found(SERVER, names=names) == [list(range(2, 12))]
+    assert found(SERVER, names=names) == [BACKENDS]
+    assert found(SERVER, names=("main", "probe", "probe", *["server"] * 9)) == []
+
+
+def test_who_is_gone_before_the_others_work_is_none_of_them() -> None:
+    """And one that does far more does not make the others idle."""
+    lived = np.array([0, 0, 0, 1, *[0] * 8])
+    assert [own.tolist() for own in children_by_chance(SERVER, (), use(lived=lived))] == [BACKENDS[1:]]
+    busy = np.where(np.arange(12) == 5, 4e7, MADE)
+    assert found(SERVER, busy) == [[number for number in BACKENDS if number != 5]]
 
 
 @pytest.mark.parametrize(
@@ -45,12 +60,19 @@ def test_children_that_work_after_others_that_do_less_are_numbered_by_chance() -
         ([3] * 8, [3] * 8),
     ],
 )
-def test_as_many_as_before_are_on_each_place_in_turn(places: list[int], expected: list[int]) -> None:
+def test_as_many_as_before_are_on_each_node_in_turn(places: list[int], expected: list[int]) -> None:
     before = np.array([0, 5, 6, *places, 7])
-    answer = dealt([np.arange(1, 12)], before, MADE)
+    answer = dealt([np.array(BACKENDS)], before, np.arange(8))
     assert answer[3:11].tolist() == expected
     assert answer[[0, 1, 2, 11]].tolist() == [0, 5, 6, 7]
-    assert turns([np.arange(1, 12)], answer, MADE) >= turns([np.arange(1, 12)], before, MADE)
+
+
+def test_turns_go_by_nodes_and_then_by_their_caches() -> None:
+    """Places 0 and 1 are caches of one node, 2 and 3 of another."""
+    rows, own = np.array([0, 0, 1, 1]), [np.arange(8)]
+    assert dealt(own, np.array([0, 0, 1, 1, 2, 2, 3, 3]), rows).tolist() == [0, 2, 1, 3, 0, 2, 1, 3]
+    one_node = np.array([0, 0, 0, 0, 0, 1, 1, 1])
+    assert dealt(own, one_node, rows).tolist() == one_node.tolist()
 
 
 def server(threads: list[tuple[str, str]]) -> Workload:
@@ -59,36 +81,30 @@ def server(threads: list[tuple[str, str]]) -> Workload:
     return replace(work, threads=threads, use=replace(work.use, accesses=MADE))
 
 
+def longest(nodes: list[int]) -> int:
+    """How many of those that work follow one another on one node, at most."""
+    assert len(set(nodes[3:11])) == 2
+    return max(len(list(run)) for _, run in groupby(nodes[3:11]))
+
+
 def test_one_child_more_or_less_leaves_as_many_on_each_node() -> None:
-    def together(threads: list[tuple[str, str]]) -> int:
-        """How many of those that work follow one another on one node, at most."""
-        working = nodes_of(plan_of(server(threads), "2x4"))[3:11]
-        assert set(working) == {0, 1}
-        return max(len(list(run)) for _, run in groupby(working))
-
-    assert together(SERVER) <= 2
-    assert together([("p0", f"0.{number}" if number else "0") for number in range(12)]) > 2
+    assert longest(nodes_of(plan_of(server(SERVER), "2x4"))) <= 2
+    pinned = plan_of(server(SERVER), "2x4", pins={"p0.3:0": "0"})
+    assert longest(nodes_of(pinned)) <= 3 and nodes_of(pinned)[3] == 0
+    threads = [("p0", f"0.{number}" if number else "0") for number in range(12)]
+    assert longest(nodes_of(plan_of(server(threads), "2x4"))) > 2
 
 
-def test_what_they_exchange_is_expected_to_be_alike(tmp_path: Path) -> None:
-    """In this run each takes lines from the next one only."""
-    number = np.arange(9000)
-    thread = number % 9
-    samples = {"time_ns": number * 10, "thread": thread, "is_write": True, "addr": (1 << 24) + number * 64}
-    kept = (thread > 1) | (number < 400)  # the first child does little
-    transfers = [(0, 90_000, one, one % 8 + 1, one % 8 + 1, 500) for one in range(2, 8)]
-    threads = [
-        (at, f"p0.{at}" if at else "p0", "0", at + 1, 1, "server", 10 if at else 0, -1) for at in range(9)
-    ]
-    path = write_trace(
-        tmp_path / "t.db",
-        {name: np.broadcast_to(column, 9000)[kept] for name, column in samples.items()},
-        threads,
-        meta={"period": 1, "transfers": "all"},
-        transfers=transfers,
-    )
-    use = read_trace(path, pages=True, by_phase=False).workload.use
-    assert use is not None and use.chance is not None
-    own = use.lines[2:9, 2:9][~np.eye(7, dtype=bool)]
-    assert own.min() == pytest.approx(own.max()) and own.min() > 0
-    assert use.chance[2, 3] > 0
+def test_a_method_s_places_stay() -> None:
+    plans = [plan_of(server(SERVER), "2x6", method="compact", objective=kind) for kind in ("time", "hop")]
+    assert nodes_of(plans[0]) == nodes_of(plans[1]) == [0] * 6 + [1] * 6
+
+
+def test_pairs_exchange_what_those_as_many_numbers_apart_do() -> None:
+    """Neighbours stay neighbours when each is a number later."""
+    lines = np.zeros((6, 6))
+    lines[1, 2], lines[3, 2], lines[2, 3], lines[3, 4], lines[4, 1], lines[0, 5] = 6, 3, 3, 0, 8, 7
+    answer = by_distance(lines, [np.array([1, 2, 3, 4])])
+    assert answer[1, 2] == answer[2, 3] == answer[3, 4] == 3
+    assert answer[2, 1] == answer[3, 2] == answer[4, 3] == 1
+    assert answer[4, 1] == 8 and answer[0, 5] == 7 and answer.sum() == lines.sum()

@@ -60,6 +60,23 @@ def test_what_threads_use_together_takes_the_same_room_everywhere() -> None:
         assert misses(users, [0, 0, 1, 1], places) == [1.0] * 4
 
 
+def test_memory_that_is_reserved_and_not_used_takes_no_room() -> None:
+    counts = pages([[0], [1]])
+    large = replace(counts.regions[0], bytes=1 << 33)
+    for regions in (counts.regions, [large, counts.regions[1]]):
+        shared = SharedCaches(caches([0, 1]), replace(counts, regions=regions), [])
+        assert shared.misses(np.array([0, 0])) == pytest.approx([8 / 6] * 2, rel=0.05)
+
+
+def test_blocks_that_follow_one_another_take_the_room_of_one() -> None:
+    counts = pages([[0], [1], [1], [1]])
+    lives = np.array([[0, -1], [10, 20], [20, 30], [30, -1]])
+    for known, room in ((lives, 1 / 2), (0 * lives - [0, 1], 3 / 4)):
+        shared = SharedCaches(caches([0, 1]), replace(counts, lives=known), [])
+        more = 1 - np.log2(room) * (800 - 600) / 600  # towards what a cache of half the size misses
+        assert shared.misses(np.array([0, 0]))[1] == pytest.approx(more)
+
+
 def test_misses_are_those_beyond_what_decides_what_reaches_memory() -> None:
     assert misses([[0], [1]], [0, 0], [0, 1], own=1 << 19) == pytest.approx([6 / 8] * 2)
 
