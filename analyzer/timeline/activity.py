@@ -66,7 +66,7 @@ def running(accesses: Floats, lived: Floats) -> Floats:
     lived: (S, N) what part of each stretch each thread lives. A thread that makes half as many accesses while
     it lives as those that run in the mean ran for half of that.
     """
-    # A few accesses in a very short life tell of no rate.
+    # By a few accesses in a very short life the others would seem not to run.
     least = 1.0 / np.maximum(np.count_nonzero(lived, axis=1), 1)[:, None]
     lived = np.where((lived > 0) | (accesses == 0), lived, 1.0)
     long = np.maximum(lived, least)

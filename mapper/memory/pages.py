@@ -21,7 +21,7 @@ from .left_out import leave_out
 from .next_touch import next_touch_gain
 from .run_table import PAGE, RunTable, Spread, counts_by_node, make_table
 from .site_rules import Site, SiteRule, site_of, site_rules, table_of_block, tables_by_region, totals_by_entry
-from .traffic import between_nodes, planned_traffic
+from .traffic import between_nodes, node_positions, planned_traffic
 
 MAX_RUNS = 4096  # of one region
 MAX_REGIONS = 1000
@@ -74,7 +74,7 @@ def place_pages(
     spread: as for `make_table`.
     """
     column = {node: place for place, node in enumerate(machine.node_ids)}
-    node_of = _positions(thread_nodes, machine)
+    node_of = node_positions(thread_nodes, machine)
     by_region = np.argsort(stats.region, kind="stable")
     borders = np.searchsorted(stats.region[by_region], np.arange(len(stats.regions) + 1))
     tables: dict[int, RunTable] = {}
@@ -138,7 +138,7 @@ def without(
         moving=tuple(one for one in found.moving if site_of(one[0]) not in sites),
         tables={number: one for number, one in found.tables.items() if site_of(one.key) not in sites},
     )
-    return _accessed(kept, stats, _positions(thread_nodes, machine), len(machine.nodes))
+    return _accessed(kept, stats, node_positions(thread_nodes, machine), len(machine.nodes))
 
 
 def _accessed(found: PagePlan, stats: PageCounts, node_of: Ints, nodes: int) -> PagePlan:
@@ -148,12 +148,6 @@ def _accessed(found: PagePlan, stats: PageCounts, node_of: Ints, nodes: int) -> 
     counted = float(traffic.sum())
     local = float(np.trace(traffic)) / counted if counted else -1.0
     return msgspec.structs.replace(found, local_share=local, traffic=traffic, homes=homes)
-
-
-def _positions(nodes: ArrayLike, machine: Machine) -> Ints:
-    """(N,) where the nodes with these ids are among the machine's."""
-    column = {node: place for place, node in enumerate(machine.node_ids)}
-    return np.array([column[node] for node in np.asarray(nodes).tolist()], dtype=np.int64)
 
 
 def _source(stats: PageCounts, number: int, rule: SiteRule | None) -> str | msgspec.UnsetType:

@@ -18,6 +18,7 @@ from numaplan.analyzer import PageCounts
 from numaplan.profiler import RegionKey
 
 from ..plan_file.parts import Blocks
+from .lives import most_at_a_time, order_of_lives
 from .run_table import CHANCE, FEW_RUNS, PAGE, SPREAD, RunTable, Spread, counts_by_node, homes, make_table
 
 KINDS = ("heap", "mmap")
@@ -223,11 +224,7 @@ class _Blocks:
         size = np.array([self.stats.regions[number].bytes for number in numbers], np.float64)
         if self.stats.lives is None:
             return float(size.sum())
-        made, gone = self.stats.lives[list(numbers)].T
-        gone = np.where(gone < 0, np.iinfo(np.int64).max, gone)
-        # What goes as another comes makes room for it.
-        order = np.lexsort((np.repeat([1, 0], len(size)), np.concatenate([made, gone])))
-        return float(np.cumsum(np.concatenate([size, -size])[order]).max())
+        return most_at_a_time(size, order_of_lives(self.stats.lives[list(numbers)]))
 
 
 def _table(key: RegionKey, cells: _Cells, weight: Floats, writes: float, spread: Spread) -> RunTable:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from numaplan.analyzer import PageCounts
 from numaplan.machine import Machine
@@ -89,6 +89,11 @@ def _moving_homes(stats: PageCounts, rows: Ints, node_of: Ints, counted: Floats)
     return answer
 
 
+def node_positions(nodes: ArrayLike, machine: Machine) -> Ints:
+    """(N,) where the nodes with these ids are among the machine's."""
+    return np.array([machine.index_of_node(node) for node in np.asarray(nodes).tolist()], dtype=np.int64)
+
+
 def between_nodes(traffic: Floats, node_of: Ints) -> Floats:
     """(K, K) accesses from each node (row) to memory of each, of those of its threads (N, K)."""
     answer: Floats = one_hot(node_of, traffic.shape[1]).T @ traffic
@@ -103,8 +108,7 @@ def first_touch_traffic(stats: PageCounts, thread_nodes: Sequence[int], machine:
     """
     if stats.toucher is None:
         return None
-    column = {node.id: place for place, node in enumerate(machine.nodes)}
-    node_of = np.array([column[node] for node in thread_nodes], dtype=np.int64)
+    node_of = node_positions(thread_nodes, machine)
     touched = msgspec.structs.replace(stats, restacked=None)
     return between_nodes(planned_traffic(touched, {}, node_of, len(machine.nodes))[0], node_of)
 

@@ -62,9 +62,10 @@ def tried(task: TimedTask, method: str = "best") -> list[Placement]:
     """All that is tried, cheapest first; the first also with children in turn, with no pages placed, and
     without regions that lose next to nothing where they are touched first."""
     found = cheapest_first(task, _of_all(task) if method == "best" else _of_method(task, method))
-    for more in (_in_turn, _with_fewer_pages) if method == "best" else (_with_fewer_pages,):
-        if others := more(task, found):
-            found = cheapest_first(task, found + others)
+    if method == "best" and (others := _in_turn(task, found)):
+        found = cheapest_first(task, found + others)
+    if others := _with_fewer_pages(task, found):
+        found = cheapest_first(task, found + others)
     return found
 
 
@@ -89,9 +90,9 @@ def _with_fewer_pages(task: TimedTask, found: Sequence[Placement]) -> list[Place
         fewer.append(task.first_touched(f"{first.name}, first touch", first.places))
     rows, nodes = task.rows[first.places], len(task.machine.nodes)
     left = task.pages.as_good_touched(first.pages.tables, rows, nodes)
-    few = task.without(first.name + FEW, first, left) if left else first
-    if few.pages and 0 < len(few.pages.tables) < len(first.pages.tables):
-        fewer.append(few)
+    if left:
+        few = task.without(first.name + FEW, first, left)
+        fewer += [few] if few.pages and few.pages.tables else []
     return fewer
 
 

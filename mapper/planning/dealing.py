@@ -21,8 +21,10 @@ def dealt(children: Sequence[Nodes], places: Nodes, rows: Nodes) -> Nodes:
     answer = places.copy()
     for own in children:
         nodes = rows[places[own]]
+        if (nodes == nodes[:1]).all():
+            continue  # nor from cache to cache of one node
         turn = _evenly(nodes)
-        for node in np.unique(nodes) if len(np.unique(nodes)) > 1 else ():
+        for node in np.unique(nodes):
             answer[own[turn == node]] = _evenly(places[own[nodes == node]])
     return answer
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from numaplan.analyzer import PageCounts
 
+from ..memory.lives import most_at_a_time, order_of_lives
 from ..memory.page_moves import pages_in_use
 from ..memory.run_table import PAGE
 from ..threads.problem import Floats, Nodes
@@ -33,7 +34,7 @@ class SharedCaches:
         if use is None:
             return
         self._used, self._bytes, region = _parts(pages, len(use.domain))
-        self._order = None if pages.lives is None else _comings_and_goings(pages.lives[region])
+        self._order = None if pages.lives is None else order_of_lives(pages.lives[region])
         self._recorded = exchanged_vector(self._footprints(use.domain) * (use.domain >= 0), pools)
         columns = [exchanged_vector(missed, pools) for missed in use.missed.T]
         self._missed = np.stack(columns, axis=1)
@@ -65,20 +66,8 @@ class SharedCaches:
         for number in np.unique(group):
             members = group == number
             used = np.where(self._used[:, members].any(axis=1), self._bytes, 0.0)
-            if self._order is None:
-                answer[members] = float(used.sum())
-            else:
-                live = np.cumsum(np.concatenate([used, -used])[self._order])
-                answer[members] = float(live.max(initial=0.0))
+            answer[members] = used.sum() if self._order is None else most_at_a_time(used, self._order)
         return answer
-
-
-def _comings_and_goings(lives: NDArray[np.int64]) -> Nodes:
-    """(2 P,) in which order P parts come (0 to P) and go (P to 2 P); lives: (P, 2) when each does, -1: it
-    stays. What goes as another comes makes room for it."""
-    made, gone = lives.T
-    gone = np.where(gone < 0, np.iinfo(np.int64).max, gone)
-    return np.lexsort((np.repeat([1, 0], len(lives)), np.concatenate([made, gone])))
 
 
 def _parts(pages: PageCounts, threads: int) -> tuple[NDArray[np.bool_], Floats, Nodes]:

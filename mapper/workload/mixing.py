@@ -41,8 +41,7 @@ def _mixed_groups(use: ThreadUse, trace: "Trace", samples: "TraceSamples", lane:
         return []
     threads = [(row.process, row.path) for row in trace.thread_rows]
     names = [row.name for row in trace.thread_rows]
-    taken = use.lines.sum(axis=1)
-    groups = []
+    taken, groups = use.lines.sum(axis=1), []
     for team in pools_of(threads, [False] * len(threads), names, use.accesses):
         group = team[alike(taken[team])]
         if pairs_kept(transfers, lane, group) < CHANCE:

@@ -1,5 +1,6 @@
 """Siblings: threads that one thread made and that exchange with one thread alone, as workers do with who
-gives out the work. Which of them takes more of it is chance, so they are expected to exchange alike.
+gives out the work. Which of them takes more of it is chance, so they are expected to exchange alike. And
+children of one process whose numbers are chance.
 """
 
 from collections import defaultdict
@@ -44,7 +45,7 @@ def children_by_chance(
     threads: Sequence[tuple[str, str]], names: Sequence[str], use: ThreadUse
 ) -> list[Nodes]:
     """Children of each process, in order of creation, that run the same program with one thread each and do
-    about as much at the same time, after one that does not: as those of a server, their numbers are chance.
+    about as much at the same time, after one that does less: as those of a server, their numbers are chance.
 
     threads: (process, creation path) of each; names: of each, where known; use: of these threads.
     """
@@ -58,7 +59,7 @@ def children_by_chance(
     for members in found.values():
         own = np.array(sorted(members, key=lambda thread: int(threads[thread][0].rpartition(".")[2])))
         working = _working(own, use)
-        if len(working) >= FEWEST and working[0] != own[0]:
+        if len(working) >= FEWEST and use.accesses[own[0]] * ALIKE < np.median(use.accesses[working]):
             groups.append(working)
     return groups
 
@@ -68,13 +69,13 @@ def _working(own: Nodes, use: ThreadUse) -> Nodes:
     busy = own[use.accesses[own] > LIGHT * use.accesses[own].max(initial=0.0)]
     busy = busy[alike(use.accesses[busy])] if len(busy) else busy
     beside: Floats = use.together[np.ix_(busy, busy)].sum(axis=1)
-    answer: Nodes = busy[2 * beside >= np.median(beside)] if len(busy) else busy
+    answer: Nodes = busy[(beside > 0) & (2 * beside >= np.median(beside))] if len(busy) else busy
     return answer
 
 
 def by_distance(lines: Floats, children: Sequence[Nodes]) -> Floats:
-    """(N, N) lines of which children exchange the mean of all that are as many numbers apart: that is what
-    stays when each is a number later."""
+    """(N, N) lines of which children exchange the mean of all pairs with as many of them between: that stays
+    when each is a number later."""
     answer = lines.copy()
     for own in children:
         number = np.arange(len(own))

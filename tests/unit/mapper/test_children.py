@@ -19,7 +19,7 @@ PAIRS = {(one, other): 1000.0 for one in BACKENDS for other in range(one + 1, 11
 
 
 def use(made: np.ndarray = MADE, lived: np.ndarray | None = None) -> ThreadUse:
-    """lived: which threads run beside which, all by default."""
+    """lived: threads of equal numbers run beside each other; all by default."""
     together = np.ones((len(made),) * 2) if lived is None else np.equal.outer(lived, lived).astype(float)
     np.fill_diagonal(together, 0.0)
     return ThreadUse(made, np.zeros_like(together), together)
@@ -48,6 +48,9 @@ def test_who_is_gone_before_the_others_work_is_none_of_them() -> None:
     """And one that does far more does not make the others idle."""
     lived = np.array([0, 0, 0, 1, *[0] * 8])
     assert [own.tolist() for own in children_by_chance(SERVER, (), use(lived=lived))] == [BACKENDS[1:]]
+    assert children_by_chance(SERVER, (), use(lived=np.arange(12))) == []  # one after another
+    first = np.where(np.arange(12) == 1, 4e7, 1e7)
+    assert found(SERVER, first) == []  # a pool, of which the first does more
     busy = np.where(np.arange(12) == 5, 4e7, MADE)
     assert found(SERVER, busy) == [[number for number in BACKENDS if number != 5]]
 
