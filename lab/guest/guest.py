@@ -22,6 +22,7 @@ from .health import Heartbeat, Patience
 from .initramfs import initial_files
 from .job import Job, job_frame
 from .kernel import installed_kernel
+from .kernel_types import waiting_since
 from .qemu import caches_of, command_line, sampler_bytes, spawn
 from .shape import GuestShape
 from .streams import Outlet, pass_on
@@ -77,6 +78,7 @@ class Guest:
         self._folder = folder
         self._counted = counted
         self._caches = recording or (caches_of(shape.machine) if cache else ())
+        self._waits = cache and not recording
         self._cable = cable
         self._process: subprocess.Popen[bytes] | None = None
         self._sockets: dict[str, socket.socket] = {}
@@ -210,7 +212,7 @@ class Guest:
             self._folder,
             ports,
             plugin,
-            self._caches,
+            [*self._caches, *([f"queued_at={waiting_since(kernel.image)}"] if self._waits else [])],
             version=version,
             cable=self._cable,
         )

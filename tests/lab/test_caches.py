@@ -93,6 +93,20 @@ def test_threads_that_share_a_cpu_wait_for_each_other(small_caches: SharedGuest)
     assert crowded["costs"]["cpu_ns"] > 5 * alone["costs"]["cpu_ns"]
 
 
+def test_each_waits_as_long_as_the_other_runs_and_not_for_what_runs_before_or_after(
+    small_caches: SharedGuest,
+) -> None:
+    """Of two processes on a cpu: one waits for the other's accesses all the time, until that has ended."""
+    alone = (guest_program("stencil"), 1, 2048, 400)
+    together, in_turn = (
+        small_caches.run("taskset", "-c", 0, "sh", "-c", words, *alone, cache=True)
+        for words in ('"$0" "$@" & "$0" "$@"; wait', '"$0" "$@"; "$0" "$@"; "$0" "$@"')
+    )
+    own = sum(together["accesses"][0]) / 2 * ACCESS_NS
+    assert 2 * own == pytest.approx(together["costs"]["cpu_ns"], rel=0.1)
+    assert in_turn["costs"]["cpu_ns"] < 0.02 * own
+
+
 def test_threads_that_poll_lose_nothing_while_they_wait_for_a_cpu(small_caches: SharedGuest) -> None:
     polls = (guest_program("waits"), 0, 200_000, 10)
     both = '"$0" "$@" & "$0" "$@"; wait'

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define STAGE_CODES 4
+#define TASK_ALIGNMENT 64 /* a line of a cache */
 
 struct lab_kernel lab_kernel;
 
@@ -50,10 +51,40 @@ static bool is_switch(const struct qemu_plugin_insn *first, const struct qemu_pl
     return true;
 }
 
+/*
+ * What the kernel stores at one offset of tasks, and nearly nowhere else: mov %REGISTER, OFFSET(%TASK) the time from
+ * which one waits for a cpu, movq $0, OFFSET(%TASK) that it does no more.
+ */
+static void at_queued(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *taken_out) {
+    (void)vcpu;
+    uint64_t task = address - lab_kernel.queued_at;
+    if (!qemu_plugin_mem_is_store(info) || task % TASK_ALIGNMENT) return;
+    if (taken_out) lab_sharing_unqueue(task);
+    else lab_sharing_queue(task);
+}
+
+static void watch_queues(const struct qemu_plugin_tb *block, size_t instructions) {
+    for (size_t i = 0; i < instructions; i++) {
+        struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(block, i);
+        unsigned char code[12];
+        int32_t offset;
+        size_t bytes = qemu_insn_code(instruction, code, sizeof code, lab_kernel.api);
+        size_t at = bytes > 3 && (code[2] & 7) == 4 ? 4 : 3; /* behind a SIB byte, if there is one */
+        bool zero = code[1] == 0xc7;
+        if (bytes != at + sizeof offset * (zero ? 2 : 1) || (code[0] & 0xf8) != 0x48 || code[2] >> 6 != 2) continue;
+        memcpy(&offset, code + at, sizeof offset);
+        if ((zero || code[1] == 0x89) && offset == (int32_t)lab_kernel.queued_at)
+            qemu_plugin_register_vcpu_mem_cb(instruction, at_queued, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
+                                             (void *)(uintptr_t)zero);
+    }
+}
+
 static void at_stage_end(unsigned vcpu, void *unused) {
     (void)unused;
     if (!lab_kernel.counting) return;
+    if (lab_kernel.cached) lab_sharing_leave(vcpu);
     lab_rows_end_stage(vcpu);
+    if (lab_kernel.cached) lab_sharing_enter(vcpu);
     lab_exact_end_stage(vcpu);
 }
 
@@ -116,5 +147,6 @@ static void watch_pages(const struct qemu_plugin_tb *block, size_t instructions)
 void lab_kernel_watch(const struct qemu_plugin_tb *block, size_t instructions) {
     watch_switch(block, instructions);
     watch_stages(block, instructions);
+    if (lab_kernel.queued_at) watch_queues(block, instructions);
     if (lab_recording || lab_kernel.cached) watch_pages(block, instructions);
 }

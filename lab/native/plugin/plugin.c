@@ -7,7 +7,8 @@
  * apart (polls.h).
  *
  * Arguments: directory=PATH, where `calibration` and `counts` are written; samples=PATH, memory shared with the guest
- * for the sampler (none: no samples); those of the cache model, if caches are to be modelled; record=PERIOD, if the
+ * for the sampler (none: no samples); those of the cache model, if caches are to be modelled, and queued_at=OFFSET of a
+ * task's sched_info.last_queued, if waiting for cpus is to be counted; record=PERIOD, if the
  * accesses are to be recorded in that directory, and turn=ACCESSES; transfers=on, page_use=on, if they are to be counted
  * exactly too (exact.h), with llc_own=SIZES and runtime=PATH (runtime.h), in a part of the run (part.h).
  */
@@ -42,6 +43,7 @@ static bool read_argument(char *text, const char **samples) {
     if (!strcmp(text, "directory"))
         return (size_t)snprintf(directory, sizeof directory, "%s", value) < sizeof directory;
     if (!strcmp(text, "runtime")) return lab_runtime_open(value);
+    if (!strcmp(text, "queued_at")) return (lab_kernel.queued_at = strtoul(value, NULL, 10));
     if (lab_recording_option(text, value) || lab_exact_option(text, value) || lab_part_option(text, value)) return true;
     if (!reach_option(text, value) && !caches_option(text, value)) return false;
     return lab_kernel.cached = true;
@@ -116,7 +118,6 @@ static void command(unsigned vcpu, unsigned slot) {
     case MARK_SAMPLER: lab_sampling_answer(vcpu); break;
     case MARK_STOP:
         lab_kernel.counting = false;
-        if (lab_kernel.cached) lab_sharing_finish();
         write_counts();
         if (lab_recording) finish_recording();
         break;
@@ -148,6 +149,7 @@ static inline __attribute__((always_inline)) void count(unsigned vcpu, qemu_plug
     uint64_t parts = qemu_access_parts(info);
     struct lab_row *row = lab_rows_current[vcpu];
     row->accesses[node] += parts;
+    lab_sharing_access(vcpu, parts);
     lab_polls_access(row, node, parts);
     bool store = qemu_plugin_mem_is_store(info), exact = own && node != NODE_UNKNOWN && lab_exact_counts(vcpu, info);
     struct lab_answer answer = {.level = LEVEL_UNKNOWN};
@@ -225,7 +227,8 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_inf
         return -1;
     }
     vcpus = (unsigned)info->system.max_vcpus;
-    if ((lab_kernel.cached && !caches_settle()) || !lab_rows_open(vcpus, lab_kernel.cached)) return -1;
+    if ((lab_kernel.cached && !caches_settle()) || !lab_rows_open(vcpus, lab_kernel.cached) || !lab_sharing_open(vcpus))
+        return -1;
     if (samples && !lab_sampling_open(samples, vcpus)) {
         fprintf(stderr, "numaplan lab: cannot use %s for samples\n", samples);
         return -1;

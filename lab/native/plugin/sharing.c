@@ -1,24 +1,76 @@
 #include "sharing.h"
 
-#include "sampling.h"
+#include <pthread.h>
+#include <stdlib.h>
 
-#define STRETCH_NS UINT64_C(100000000) /* many time slices of the guest's scheduler, also on a crowded host */
-#define TASKS_MAX 16u                  /* with accesses in one stretch; further ones are taken for the last */
+#define TASKS (1u << 14) /* that waited; of further ones waiting is not counted */
+
+struct lab_sharing_made lab_sharing_made[VCPUS_MAX];
 
 struct made { /* accesses, and those of them that did not only wait (polls.h) */
     uint64_t all, work;
 };
 
-static struct stretch {
-    _Alignas(64) uint64_t start_ns, busy_ns;
-    uint64_t segment_ns; /* when the running task came, and what it had made by then */
-    struct made segment;
-    struct {
-        struct lab_row *row;
-        struct made made;
-    } tasks[TASKS_MAX];
-    unsigned used;
-} stretches[VCPUS_MAX];
+static struct segment { /* of its row's task, since it came */
+    _Alignas(64) struct made before;
+} segments[VCPUS_MAX];
+
+/* A task that waited before; open addressing. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct waiting {
+    uint64_t task;
+    enum { NOT, QUEUED, TAKEN_OUT } state;
+    unsigned vcpu;   /* where it ran last, and is taken to be queued */
+    uint64_t left;   /* what it waited for in the queue that it was taken out of */
+    uint64_t waited; /* for what, in all, since it last made accesses */
+    uint64_t from[]; /* what each vcpu had made when it was queued */
+} *tasks[TASKS];
+static unsigned task_count, vcpu_count;
+
+bool lab_sharing_open(unsigned vcpus) {
+    vcpu_count = vcpus;
+    return vcpus <= VCPUS_MAX;
+}
+
+static struct waiting **slot_of(uint64_t task) {
+    unsigned slot = (unsigned)((task >> 6) * UINT64_C(0x9e3779b97f4a7c15) >> 50);
+    while (tasks[slot] && tasks[slot]->task != task) slot = (slot + 1) % TASKS;
+    return &tasks[slot];
+}
+
+static struct waiting *admit(uint64_t task) {
+    struct waiting **slot = slot_of(task);
+    if (*slot || task_count >= TASKS / 4 * 3) return *slot;
+    *slot = calloc(1, sizeof **slot + vcpu_count * sizeof *(*slot)->from);
+    if (*slot) {
+        (*slot)->task = task;
+        task_count++;
+    }
+    return *slot;
+}
+
+static uint64_t made_on(unsigned vcpu) { return __atomic_load_n(&lab_sharing_made[vcpu].accesses, __ATOMIC_RELAXED); }
+
+void lab_sharing_queue(uint64_t task) {
+    pthread_mutex_lock(&lock);
+    struct waiting *waiting = admit(task);
+    if (waiting && waiting->state != QUEUED) {
+        if (waiting->state == TAKEN_OUT) waiting->waited += waiting->left;
+        waiting->state = QUEUED;
+        for (unsigned v = 0; v < vcpu_count; v++) waiting->from[v] = made_on(v);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void lab_sharing_unqueue(uint64_t task) {
+    pthread_mutex_lock(&lock);
+    struct waiting *waiting = *slot_of(task);
+    if (waiting && waiting->state == QUEUED) {
+        waiting->state = TAKEN_OUT;
+        waiting->left = made_on(waiting->vcpu) - waiting->from[waiting->vcpu];
+    }
+    pthread_mutex_unlock(&lock);
+}
 
 static struct made made_by(const struct lab_row *row) {
     uint64_t all = 0, polls = 0;
@@ -31,53 +83,35 @@ static struct made since(struct made before, struct made now) {
     return (struct made){now.all - before.all, now.work > before.work ? now.work - before.work : 0};
 }
 
-static void count(struct stretch *stretch, struct lab_row *row, struct made made) {
-    unsigned at = 0;
-    while (at < stretch->used && stretch->tasks[at].row != row) at++;
-    if (at == TASKS_MAX) at--;
-    if (at == stretch->used) {
-        stretch->used++;
-        stretch->tasks[at].row = row;
-        stretch->tasks[at].made = (struct made){0, 0};
-    }
-    stretch->tasks[at].made.all += made.all;
-    stretch->tasks[at].made.work += made.work;
-}
-
-static void book(struct stretch *stretch, uint64_t now) {
-    uint64_t length = now > stretch->start_ns ? now - stretch->start_ns : 1;
-    double busy = stretch->busy_ns < length ? (double)stretch->busy_ns / (double)length : 1.0;
-    for (unsigned i = 0; i < stretch->used; i++) {
-        uint64_t waited = 0, own = stretch->tasks[i].made.work;
-        for (unsigned j = 0; j < stretch->used; j++)
-            if (j != i) waited += stretch->tasks[j].made.all < own ? stretch->tasks[j].made.all : own;
-        stretch->tasks[i].row->lines->waited += (uint64_t)(busy * (double)waited);
-    }
-    stretch->start_ns = now;
-    stretch->busy_ns = 0;
-    stretch->used = 0;
-}
-
 void lab_sharing_leave(unsigned vcpu) {
-    struct stretch *stretch = &stretches[vcpu];
     struct lab_row *row = lab_rows_current[vcpu];
-    struct made made = since(stretch->segment, made_by(row));
-    uint64_t now = lab_now_ns();
-    if (made.all) {
-        stretch->busy_ns += now - stretch->segment_ns;
-        count(stretch, row, made);
+    struct made made = since(segments[vcpu].before, made_by(row));
+    pthread_mutex_lock(&lock);
+    struct waiting *waiting = *slot_of(row->task);
+    if (waiting && made.all) {
+        row->lines->waited += (uint64_t)((double)waiting->waited * (double)made.work / (double)made.all);
+        waiting->waited = 0;
     }
-    if (now - stretch->start_ns >= STRETCH_NS) book(stretch, now);
-    stretch->segment_ns = now;
+    pthread_mutex_unlock(&lock);
 }
 
-void lab_sharing_enter(unsigned vcpu) { stretches[vcpu].segment = made_by(lab_rows_current[vcpu]); }
+void lab_sharing_enter(unsigned vcpu) {
+    struct lab_row *row = lab_rows_current[vcpu];
+    segments[vcpu].before = made_by(row);
+    pthread_mutex_lock(&lock);
+    struct waiting *waiting = *slot_of(row->task);
+    if (waiting) {
+        if (waiting->state != NOT) waiting->waited += made_on(vcpu) - waiting->from[vcpu];
+        waiting->state = NOT;
+        waiting->vcpu = vcpu;
+    }
+    pthread_mutex_unlock(&lock);
+}
 
 void lab_sharing_reset(void) {
-    uint64_t now = lab_now_ns();
-    for (unsigned v = 0; v < VCPUS_MAX; v++) stretches[v] = (struct stretch){.start_ns = now, .segment_ns = now};
-}
-
-void lab_sharing_finish(void) {
-    for (unsigned v = 0; v < VCPUS_MAX; v++) book(&stretches[v], lab_now_ns());
+    pthread_mutex_lock(&lock);
+    for (unsigned v = 0; v < VCPUS_MAX; v++) segments[v].before = (struct made){0, 0};
+    for (unsigned slot = 0; slot < TASKS; slot++)
+        if (tasks[slot]) tasks[slot]->waited = 0;
+    pthread_mutex_unlock(&lock);
 }

@@ -1,19 +1,31 @@
 /*
- * Threads that share a cpu, and how long they wait for each other, in their accesses.
+ * Threads that share a cpu, and how long they wait for each other, in the accesses that the cpu makes meanwhile.
  *
- * Whether a task could have run while another did is the kernel's knowledge. Seen from here: in a stretch of time
- * in which several tasks made accesses on a cpu, each waits for the others as long as they run, but no longer than it
- * runs itself (turns are fair), and only as far as the cpu was busy. One that only looks whether it may go on (polls.h)
- * loses nothing meanwhile; who works beside it does.
+ * The kernel notes in each task since when it waits in a cpu's queue (sched_info.last_queued), whoever wakes it or takes
+ * its turn from it. These notes are seen (kernel.c). One that then only looks whether it may go on (polls.h) has lost
+ * nothing; who worked beside it has.
  */
 #ifndef NUMAPLAN_LAB_SHARING_H
 #define NUMAPLAN_LAB_SHARING_H
 
 #include "rows.h"
 
-void lab_sharing_leave(unsigned vcpu); /* the vcpu goes on with another task than that of its row */
-void lab_sharing_enter(unsigned vcpu); /* its row is now that of the other */
+struct lab_sharing_made {
+    _Alignas(64) uint64_t accesses; /* of a vcpu; only its thread writes it */
+};
+extern struct lab_sharing_made lab_sharing_made[VCPUS_MAX];
+
+bool lab_sharing_open(unsigned vcpus); /* false: no memory */
+void lab_sharing_queue(uint64_t task); /* waits from now on, unless it does so already */
+void lab_sharing_unqueue(uint64_t task); /* leaves the queue, to run there or to wait in another cpu's */
+void lab_sharing_leave(unsigned vcpu); /* the vcpu goes on with another task than that of its row, or the row is read */
+void lab_sharing_enter(unsigned vcpu); /* its row is now that of the other, or was cleared */
 void lab_sharing_reset(void);
-void lab_sharing_finish(void); /* book what is open; no task of the program runs */
+
+/* At each access, or several at a time. */
+static inline void lab_sharing_access(unsigned vcpu, uint64_t parts) {
+    uint64_t *made = &lab_sharing_made[vcpu].accesses;
+    __atomic_store_n(made, *made + parts, __ATOMIC_RELAXED);
+}
 
 #endif
