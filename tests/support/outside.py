@@ -21,6 +21,7 @@ from tests.support.waiting import until
 
 OURS = ("nlaunch", "trace.elf", "")
 RANKS = 4
+BIRTH_NS = 20_000_000  # of a cpu: far more than a thread needs until its first instruction
 
 
 @dataclass(frozen=True)
@@ -138,16 +139,19 @@ def run_seconds(*pids: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def has_slept(task: int) -> bool:
-    """Whether a thread has waited for something; not while a tracer holds it."""
+def is_under_way(task: int) -> bool:
+    """Whether a thread has waited for something, or run for longer than its birth takes; not while a tracer
+    holds it."""
     with suppress(OSError):
         text = Path(f"/proc/{task}/status").read_text()
-        return state_of(task) != "t" and int(text.partition("\nvoluntary_ctxt_switches:")[2].split()[0]) > 0
+        slept = int(text.partition("\nvoluntary_ctxt_switches:")[2].split()[0]) > 0
+        ran_ns = int(Path(f"/proc/{task}/schedstat").read_text().split()[0])
+        return state_of(task) != "t" and (slept or ran_ns > BIRTH_NS)
     return False
 
 
 class Looker:
-    """Looks at a program's threads below a process; `seen`: tid -> cpus of those that had slept at two looks.
+    """Looks at a program's threads below a process; `seen`: tid -> cpus of those that were under way at two looks.
 
     A thread that is seen for the first time may still be before its first instruction.
     """
@@ -160,11 +164,11 @@ class Looker:
     def all_seen(self) -> bool:
         """Look; whether all threads that there are have been seen, and no fewer than must be."""
         processes = [tasks(pid) for pid in children(self._pid) if comm(pid) not in OURS]
-        slept = {task for process in processes for task in process if has_slept(task)}
-        for task in slept & self._once:
+        under_way = {task for process in processes for task in process if is_under_way(task)}
+        for task in under_way & self._once:
             with suppress(OSError):
                 self.seen[task] = tuple(sorted(os.sched_getaffinity(task)))
-        self._once |= slept
+        self._once |= under_way
         counts = [len(self.seen.keys() & process) for process in processes]
         if counts != [len(process) for process in processes]:
             return False

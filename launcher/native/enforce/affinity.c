@@ -63,6 +63,13 @@ int nf_bind(const uint32_t *cpus, uint32_t count, bool planned) {
     return 0;
 }
 
+bool nf_bind_made(pid_t tid, const uint32_t *cpus, uint32_t count) {
+    unsigned char mask[PT_MASK];
+    if (bound && plan_cpu_count == count && !memcmp(plan_cpus, cpus, count * sizeof *cpus)) return true; /* inherited */
+    pt_fill_mask(cpus, count, mask);
+    return kernel(SYS_sched_setaffinity, tid, sizeof mask, mask) == 0;
+}
+
 void nf_bound_from_outside(const uint32_t *cpus, uint32_t count, bool planned) {
     plan_cpus = planned ? cpus : NULL;
     plan_cpu_count = count;
@@ -107,9 +114,9 @@ bool nf_planned_open(uint32_t count) {
     return planned_threads;
 }
 
-void nf_planned_started(uint32_t number, uint32_t thread) {
+void nf_planned_started(uint32_t number, uint32_t thread, pid_t tid) {
     planned_threads[number].thread = thread;
-    atomic_store(&planned_threads[number].tid, np_tid());
+    atomic_store(&planned_threads[number].tid, tid);
 }
 
 void nf_planned_ended(uint32_t number) { atomic_store(&planned_threads[number].tid, 0); }
@@ -188,16 +195,9 @@ int sched_setaffinity(pid_t tid, size_t bytes, const cpu_set_t *mask) {
     return result;
 }
 
-/* As np_tid has it. 0: it has ended. */
-static pid_t tid_of(pthread_t thread) {
-    clockid_t clock;
-    if (pthread_equal(thread, pthread_self())) return np_tid();
-    return pthread_getcpuclockid(thread, &clock) ? 0 : (pid_t)(~(unsigned)clock >> 3);
-}
-
 int pthread_setaffinity_np(pthread_t thread, size_t bytes, const cpu_set_t *mask) {
     NP_REAL(int, "pthread_setaffinity_np", pthread_t, size_t, const cpu_set_t *);
-    pid_t tid = tid_of(thread);
+    pid_t tid = np_tid_of(thread);
     if (!tid) return ESRCH; /* glibc would bind the caller instead */
     if (keeps_plan(tid, mask, bytes)) return 0;
     int error = real(thread, bytes, mask);

@@ -125,19 +125,42 @@ static void place_stack(uint32_t number, const struct pt_thread *plan, uintptr_t
     else if (table.header->nodes > 1) nf_move_stack(stack + bytes, plan->node);
 }
 
-static void thread_born(uint32_t number, uint64_t path, uintptr_t stack, size_t stack_bytes) {
+static const struct pt_thread *cpus_of(const struct pt_thread *plan) {
+    return plan ? plan : pt_find_unplanned(&table, process_hash());
+}
+
+/* A thread inherits its creator's cpus, and would wait there for its first turn only to leave. */
+static bool thread_made(uint32_t number, uint64_t path, pthread_t thread, uintptr_t stack, size_t stack_bytes) {
+    const struct pt_thread *plan = loaded ? pt_find_thread(&table, process_hash(), path) : NULL;
+    const struct pt_thread *bind = loaded ? cpus_of(plan) : NULL;
+    pid_t tid = bind && bind->cpus ? np_tid_of(thread) : 0;
+    int saved = errno;
+    bool made = false;
+    if (!tid || !np_enter()) return false;
+    if (np_may_call()) {
+        if (plan) nf_planned_started(number_of(plan), number, tid);
+        made = nf_bind_made(tid, &table.cpus[bind->first_cpu], bind->cpus);
+        if (made) place_stack(number, plan, stack, stack_bytes);
+    }
+    np_leave();
+    errno = saved;
+    return made;
+}
+
+static void thread_born(uint32_t number, uint64_t path, uintptr_t stack, size_t stack_bytes, bool made) {
     if (!loaded) return;
     int saved = errno;
     const struct pt_thread *plan = pt_find_thread(&table, process_hash(), path);
-    const struct pt_thread *bind = plan ? plan : pt_find_unplanned(&table, process_hash());
+    const struct pt_thread *bind = cpus_of(plan);
     /* Before it is bound: from here on another thread's wish does not move it. */
-    if (plan) nf_planned_started(number_of(plan), number);
-    if (!np_enter()) {
-        if (bind && followed) nf_bound_from_outside(&table.cpus[bind->first_cpu], bind->cpus, plan != NULL);
-        return;
-    }
-    int error = !bind || !np_may_call() ? 0 : nf_bind(&table.cpus[bind->first_cpu], bind->cpus, plan != NULL);
-    place_stack(number, plan, stack, stack_bytes);
+    if (plan) nf_planned_started(number_of(plan), number, np_tid());
+    bool enters = np_enter();
+    if (bind && (made || (!enters && followed)))
+        nf_bound_from_outside(&table.cpus[bind->first_cpu], bind->cpus, plan != NULL);
+    if (!enters) return;
+    bool binds = bind && !made && np_may_call();
+    int error = binds ? nf_bind(&table.cpus[bind->first_cpu], bind->cpus, plan != NULL) : 0;
+    if (!made) place_stack(number, plan, stack, stack_bytes);
     if (np_may_call()) nf_log_affinity(number, path, error, plan != NULL, false, 0);
     np_leave();
     errno = saved;
@@ -366,6 +389,7 @@ const struct np_hooks np_hooks = {
     .end = end,
     .sandbox_coming = sandbox_coming,
     .thread_coming = thread_coming,
+    .thread_made = thread_made,
     .thread_born = thread_born,
     .thread_ends = thread_ends,
     .region_made = region_made,

@@ -75,12 +75,14 @@ void nf_blocks_end(uint32_t rules, uint32_t first_number); /* log what there is 
 void nf_affinity_start(const struct pt_table *table, const struct pt_thread *all, const struct pt_thread *own);
 /* Bind the calling thread; returns errno. Only a planned thread is told another mask. */
 int nf_bind(const uint32_t *cpus, uint32_t count, bool planned);
+/* A thread that the calling one has made and that does not run yet; false: it could not be done. */
+bool nf_bind_made(pid_t tid, const uint32_t *cpus, uint32_t count);
 /* Give the calling thread the mask that it would have without us, or these cpus, for what it starts; false: its mask is
  * its own wish.
  */
 bool nf_unbind(const uint32_t *cpus, uint32_t count, unsigned char before[PT_MASK]);
 void nf_bind_again(unsigned char before[PT_MASK]);
-/* A tracer has done that for the calling thread. */
+/* Its creator or a tracer has done that for the calling thread. */
 void nf_bound_from_outside(const uint32_t *cpus, uint32_t count, bool planned);
 void nf_free_all_threads(void); /* to run where they would without us */
 void nf_log_affinity(uint32_t thread, uint64_t path, int error, bool planned, bool later, pid_t tid);
@@ -91,7 +93,7 @@ void nf_affinity_called(long number, const long arguments[6], long result);
 
 /* Planned threads of this process that live, by their number in the plan. */
 bool nf_planned_open(uint32_t count);
-void nf_planned_started(uint32_t number, uint32_t thread); /* the calling one */
+void nf_planned_started(uint32_t number, uint32_t thread, pid_t tid);
 void nf_planned_ended(uint32_t number);
 pid_t nf_planned_take(uint32_t number, uint32_t *thread); /* 0: it does not live; it is not looked after any more */
 void nf_planned_forked(void);

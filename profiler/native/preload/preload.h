@@ -136,6 +136,7 @@ extern NP_THREAD struct np_thread np_self;
 void np_threads_start(bool forked);
 uint32_t np_thread_number(void); /* the calling one's */
 pid_t np_tid(void); /* without a system call */
+pid_t np_tid_of(pthread_t thread); /* the same of another; 0: it has ended */
 uint32_t np_new_thread(void); /* a number for one that is about to be made */
 size_t np_default_stack(void); /* bytes */
 

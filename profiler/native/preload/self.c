@@ -14,10 +14,12 @@ static size_t default_stack;
 uint32_t np_thread_number(void) { return np_self.known ? np_self.number : NP_NO_THREAD; }
 
 /* Where libc keeps it is its secret, but the clock of a thread names it. */
-pid_t np_tid(void) {
+pid_t np_tid_of(pthread_t thread) {
     clockid_t clock;
-    return pthread_getcpuclockid(pthread_self(), &clock) ? 0 : (pid_t)(~(unsigned)clock >> 3);
+    return pthread_getcpuclockid(thread, &clock) ? 0 : (pid_t)(~(unsigned)clock >> 3);
 }
+
+pid_t np_tid(void) { return np_tid_of(pthread_self()); }
 
 uint32_t np_new_thread(void) { return atomic_fetch_add(&made, 1) + 1; }
 
@@ -74,5 +76,5 @@ void np_threads_start(bool forked) {
     if (!forked)
         np_log(NP_THREAD_START, 0, (uint32_t)gettid(), (uint64_t)NP_NO_THREAD << 32, (uint64_t)pthread_self(), stack,
                bytes);
-    NP_TELL(thread_born, 0, np_self.hash, stack, bytes);
+    NP_TELL(thread_born, 0, np_self.hash, stack, bytes, false);
 }

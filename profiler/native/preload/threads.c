@@ -3,18 +3,18 @@
  */
 #include "preload.h"
 
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <threads.h>
 #include <unistd.h>
 
-struct start { /* what a new thread must know; taken from a fixed pool, so that no arena is made in the thread */
-    _Atomic bool used;
-    bool from_heap;
+struct start { /* what a new thread must know */
     union {
         void *(*posix)(void *);
         int (*c11)(void *);
@@ -22,29 +22,40 @@ struct start { /* what a new thread must know; taken from a fixed pool, so that 
     void *argument;
     struct np_thread self;
     uint32_t parent;
-    uintptr_t stack;    /* 0 when pthread makes it */
+    uintptr_t stack; /* 0 when pthread makes it */
     size_t stack_bytes;
 };
 
+/* Who came first to a package, if its creator has something to do for the thread before that runs. */
+enum first { NOBODY, CREATOR, THREAD, CREATOR_IS_DONE };
+
+struct package { /* taken from a fixed pool, so that no arena is made in the thread */
+    _Atomic bool used;
+    bool from_heap;
+    bool made; /* the creator has done what there was to do */
+    _Atomic uint32_t first;
+    struct start start;
+};
+
 enum { POOL = 1024, PAGE = 4096 };
-static struct start pool[POOL];
+static struct package pool[POOL];
 static _Atomic uint32_t pool_hint;
 
-static struct start *take_start(void) {
+static struct package *take_package(void) {
     uint32_t hint = atomic_fetch_add(&pool_hint, 1);
     for (uint32_t i = 0; i < POOL; i++) {
-        struct start *start = &pool[(hint + i) % POOL];
+        struct package *package = &pool[(hint + i) % POOL];
         bool expected = false;
-        if (atomic_compare_exchange_strong(&start->used, &expected, true)) return start;
+        if (atomic_compare_exchange_strong(&package->used, &expected, true)) return package;
     }
-    struct start *start = calloc(1, sizeof *start);
-    if (start) start->from_heap = true;
-    return start;
+    struct package *package = calloc(1, sizeof *package);
+    if (package) package->from_heap = true;
+    return package;
 }
 
-static void give_back(struct start *start) {
-    if (start->from_heap) free(start);
-    else atomic_store_explicit(&start->used, false, memory_order_release);
+static void give_back(struct package *package) {
+    if (package->from_heap) free(package);
+    else atomic_store_explicit(&package->used, false, memory_order_release);
 }
 
 static void name_child(struct start *start) {
@@ -63,25 +74,24 @@ static void unname_child(void) {
 }
 
 /* glibc puts the thread's descriptor at the top of the stack that it makes. */
-static void find_stack(struct start *start) {
-    if (start->stack) return;
-    uintptr_t top = ((uintptr_t)pthread_self() + PAGE) & ~(uintptr_t)(PAGE - 1);
-    start->stack = top - start->stack_bytes;
+static uintptr_t stack_start(const struct start *start, pthread_t thread) {
+    uintptr_t top = ((uintptr_t)thread + PAGE) & ~(uintptr_t)(PAGE - 1);
+    return start->stack ? start->stack : top - start->stack_bytes;
 }
 
-static void born(struct start *start) {
+static void born(struct start *start, bool made) {
     uint32_t child = start->self.children;
     start->self.children = 0;
     np_self = start->self;
     if (!np_self.known) return;
-    find_stack(start);
+    start->stack = stack_start(start, pthread_self());
     np_self.stack_low = start->stack;
     np_self.stack_high = start->stack + start->stack_bytes;
     uintptr_t descriptor = (uintptr_t)pthread_self();
     if (descriptor > np_self.stack_low && descriptor < np_self.stack_high) np_self.stack_high = descriptor;
     np_log(NP_THREAD_START, np_self.number, (uint32_t)np_tid(), (uint64_t)start->parent << 32 | child,
            (uint64_t)pthread_self(), start->stack, start->stack_bytes);
-    NP_TELL(thread_born, np_self.number, np_self.hash, start->stack, start->stack_bytes);
+    NP_TELL(thread_born, np_self.number, np_self.hash, start->stack, start->stack_bytes, made);
 }
 
 static void log_name(uint16_t kind, uint32_t thread, const char name[16], uint64_t handle) {
@@ -102,10 +112,42 @@ static void died(void *unused) {
     log_name(NP_THREAD_END, np_self.number, name, 0);
 }
 
-static void *run_posix(void *package) {
-    struct start start = *(struct start *)package;
+static void futex(_Atomic uint32_t *word, int what, uint32_t value) {
+    int saved = errno;
+    if (np_may_call()) syscall(SYS_futex, word, what, value, NULL);
+    errno = saved;
+}
+
+static void made(struct package *package, pthread_t thread) {
+    uint32_t first = NOBODY;
+    if (!np_hooks.thread_made) return; /* the thread has given it back */
+    if (!atomic_compare_exchange_strong(&package->first, &first, CREATOR)) {
+        give_back(package);
+        return;
+    }
+    const struct start *start = &package->start;
+    if (start->self.known)
+        package->made = np_hooks.thread_made(start->self.number, start->self.hash, thread, stack_start(start, thread),
+                                             start->stack_bytes);
+    if (atomic_exchange(&package->first, CREATOR_IS_DONE) == THREAD) futex(&package->first, FUTEX_WAKE_PRIVATE, 1);
+}
+
+/* When its creator is done with it; true: what there was to do is done. */
+static bool take_over(struct package *package, struct start *start) {
+    *start = package->start;
+    uint32_t first = np_hooks.thread_made ? atomic_exchange(&package->first, THREAD) : CREATOR_IS_DONE;
+    if (first == NOBODY) return false; /* the creator gives it back */
+    while (first == CREATOR && atomic_load(&package->first) == THREAD)
+        futex(&package->first, FUTEX_WAIT_PRIVATE, THREAD);
+    bool done = package->made;
     give_back(package);
-    born(&start);
+    return done;
+}
+
+static void *run_posix(void *package) {
+    struct start start;
+    bool done = take_over(package, &start);
+    born(&start, done);
     void *result;
     pthread_cleanup_push(died, NULL);
     result = start.function.posix(start.argument);
@@ -114,9 +156,9 @@ static void *run_posix(void *package) {
 }
 
 static int run_c11(void *package) {
-    struct start start = *(struct start *)package;
-    give_back(package);
-    born(&start);
+    struct start start;
+    bool done = take_over(package, &start);
+    born(&start, done);
     int result;
     pthread_cleanup_push(died, NULL);
     result = start.function.c11(start.argument);
@@ -136,41 +178,44 @@ static void stack_of(const pthread_attr_t *attributes, struct start *start) {
 }
 
 /* NULL when the thread cannot be followed (no memory, or this process is not ours to see). */
-static struct start *prepare(const pthread_attr_t *attributes) {
+static struct package *prepare(const pthread_attr_t *attributes, void *argument) {
     if (!np_active()) return NULL;
     np_log_open(); /* by one thread, before there are several */
     np_modules_scan();
-    struct start *start = take_start();
-    if (!start) return NULL;
-    stack_of(attributes, start);
-    name_child(start);
-    return start;
+    struct package *package = take_package();
+    if (!package) return NULL;
+    package->made = false;
+    atomic_store(&package->first, NOBODY);
+    package->start.argument = argument;
+    stack_of(attributes, &package->start);
+    name_child(&package->start);
+    return package;
 }
 
-static void not_created(struct start *start) {
+static void not_created(struct package *package) {
     unname_child();
-    give_back(start);
+    give_back(package);
 }
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*function)(void *), void *argument) {
     NP_REAL(int, "pthread_create", pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-    struct start *start = prepare(attributes);
-    if (!start) return real(thread, attributes, function, argument);
-    start->function.posix = function;
-    start->argument = argument;
-    int error = real(thread, attributes, run_posix, start);
-    if (error) not_created(start);
+    struct package *package = prepare(attributes, argument);
+    if (!package) return real(thread, attributes, function, argument);
+    package->start.function.posix = function;
+    int error = real(thread, attributes, run_posix, package);
+    if (error) not_created(package);
+    else made(package, *thread);
     return error;
 }
 
 int thrd_create(thrd_t *thread, thrd_start_t function, void *argument) {
     NP_REAL(int, "thrd_create", thrd_t *, thrd_start_t, void *);
-    struct start *start = prepare(NULL);
-    if (!start) return real(thread, function, argument);
-    start->function.c11 = function;
-    start->argument = argument;
-    int error = real(thread, run_c11, start);
-    if (error != thrd_success) not_created(start);
+    struct package *package = prepare(NULL, argument);
+    if (!package) return real(thread, function, argument);
+    package->start.function.c11 = function;
+    int error = real(thread, run_c11, package);
+    if (error != thrd_success) not_created(package);
+    else made(package, (pthread_t)*thread);
     return error;
 }
 
@@ -189,7 +234,7 @@ static int run_clone(void *package) {
     struct start *start = package;
     np_log(NP_THREAD_START, start->self.number, np_sandboxed() ? 0 : (uint32_t)gettid(),
            (uint64_t)start->parent << 32 | start->self.children, 0, 0, 0);
-    NP_TELL(thread_born, start->self.number, start->self.hash, 0, 0);
+    NP_TELL(thread_born, start->self.number, start->self.hash, 0, 0, false);
     int result = start->function.c11(start->argument);
     NP_TELL(thread_ends, start->self.number, start->self.hash);
     np_log(NP_THREAD_END, start->self.number, 0, 0, 0, 0, 0);

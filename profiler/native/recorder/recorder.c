@@ -50,8 +50,8 @@ static void tell_start(void) {
     tell(TELL_STARTS);
 }
 
-static void thread_born(uint32_t number, uint64_t path, uintptr_t stack, size_t stack_bytes) {
-    (void)number, (void)path, (void)stack, (void)stack_bytes;
+static void thread_born(uint32_t number, uint64_t path, uintptr_t stack, size_t stack_bytes, bool made) {
+    (void)number, (void)path, (void)stack, (void)stack_bytes, (void)made;
     tell(TELL_BORN);
 }
 

@@ -36,6 +36,19 @@ def test_every_thread_is_where_the_plan_says_seen_from_outside(tmp_path: Path) -
     assert child.returncode == 0
 
 
+def test_a_thread_need_not_wait_for_its_creators_cpu_to_come_to_its_own(tmp_path: Path) -> None:
+    argv = [build("at_once"), "200"]
+    plan = plan_for(argv)
+    first = plan.threads[0].cpus
+    elsewhere = sum(thread.cpus != first for thread in plan.threads)
+    if not elsewhere:
+        pytest.skip("one cpu only")
+    result, applied = nlaunch(plan, tmp_path, argv, "--strict")
+    assert applied["ok"], applied["reasons"]
+    # But where it preempts its creator before that can do it: then it does so itself.
+    assert 0.5 * elsewhere < int(result.stdout) <= elsewhere
+
+
 def test_report_of_a_run_as_planned(tmp_path: Path) -> None:
     plan = plan_for([build("memory")])
     result, applied = nlaunch(plan, tmp_path, [build("memory")], "--strict")
