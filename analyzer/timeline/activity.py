@@ -66,12 +66,13 @@ def running(accesses: Floats, lived: Floats) -> Floats:
     lived: (S, N) what part of each stretch each thread lives. A thread that makes half as many accesses while
     it lives as those that run in the mean ran for half of that.
     """
-    # By a few accesses in a very short life the others would seem not to run.
+    # By a few accesses in a very short life, or after its end, the others would seem not to run.
     least = 1.0 / np.maximum(np.count_nonzero(lived, axis=1), 1)[:, None]
-    lived = np.where((lived > 0) | (accesses == 0), lived, 1.0)
-    long = np.maximum(lived, least)
-    rate = accesses / long
+    lived = np.where((lived > 0) | (accesses == 0), lived, least)
+    rate = accesses / np.maximum(lived, least)
     runs = rate >= RUNS * rate.max(axis=1, initial=0.0)[:, None]
+    long = runs & (lived >= least)
+    runs = np.where(long.any(axis=1)[:, None], long, runs)
     usual = (accesses * runs).sum(axis=1) / np.maximum((lived * runs).sum(axis=1), 1e-300)
     ran = np.divide(accesses, usual[:, None], out=np.zeros_like(accesses), where=usual[:, None] > 0)
     answer: Floats = np.minimum(ran, lived)

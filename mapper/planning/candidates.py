@@ -17,7 +17,8 @@ NEAR = 2  # of the cheapest, that are tried to be improved
 MOVED = 6  # of the cheapest, whose threads are tried to be moved
 SIZES = 32  # numbers of nodes that are tried, of a machine with many
 FEWER = 0.85  # of the cpus that threads would have use for, up to which it is tried to give them fewer
-FEW = ", few placed"  # what a name ends with where regions are left that lose next to nothing by it
+# What names end with where regions are left that lose next to nothing by it, or of which more is local then.
+FEW, PARTLY = ", few placed", ", partly first touch"
 ROUNDED = 1e-9  # of the cost, that sums of equal parts differ by
 
 
@@ -49,33 +50,43 @@ def choose(task: TimedTask, method: str = "best") -> Choice:
 
 def judged(task: TimedTask, placements: Sequence[Placement], method: str = "best") -> Choice:
     """The same of placements that have a cost already."""
-    found, usual = cheapest_first(task, placements), alone(task)
-    doubt = max(task.doubt(usual, found[0]), ROUNDED * usual.cost.total_ns)
-    answer = Choice(found[0], tuple(found), usual, doubt)
+    usual = alone(task)
+    answer = _first(task, cheapest_first(task, placements), usual)
     asked = method != "best" or task.problem.fixed is not None
-    if asked or len(task.rows) == 1 or answer.gain > doubt:
+    if asked or len(task.rows) == 1 or answer.gain > answer.doubt:
         return answer
-    return replace(answer, chosen=usual, reason=_reason(answer))
+    # Children in turn may cost more, and nothing may be left to gain.
+    cheapest = _first(task, cheapest_first(task, placements, in_turn=False), usual)
+    return (
+        cheapest
+        if cheapest.gain > cheapest.doubt
+        else replace(cheapest, chosen=usual, reason=_reason(cheapest))
+    )
+
+
+def _first(task: TimedTask, found: Sequence[Placement], usual: Placement) -> Choice:
+    doubt = max(task.doubt(usual, found[0]), ROUNDED * usual.cost.total_ns)
+    return Choice(found[0], tuple(found), usual, doubt)
 
 
 def tried(task: TimedTask, method: str = "best") -> list[Placement]:
     """All that is tried, cheapest first; the first also with children in turn, with no pages placed, and
     without regions that lose next to nothing where they are touched first."""
     found = cheapest_first(task, _of_all(task) if method == "best" else _of_method(task, method))
-    if method == "best" and (others := _in_turn(task, found)):
+    if method == "best" and (others := in_turn(task, found)):
         found = cheapest_first(task, found + others)
     if others := _with_fewer_pages(task, found):
         found = cheapest_first(task, found + others)
     return found
 
 
-def _in_turn(task: TimedTask, found: Sequence[Placement]) -> list[Placement]:
-    """The first one's places, with children that do alike in turn on theirs."""
-    places = dealt(task.children, found[0].places, task.rows)
-    if np.array_equal(places, found[0].places):
+def in_turn(task: TimedTask, found: Sequence[Placement]) -> list[Placement]:
+    """The first one's places, with children that do alike in turn on theirs; pages are found in its way."""
+    first, places = found[0], dealt(task.children, found[0].places, task.rows)
+    if np.array_equal(places, first.places):
         return []
     return [
-        task.placed("children in turn", places),
+        task.placed("children in turn", places, first.spread),
         task.first_touched("children in turn, first touch", places),
     ]
 
@@ -145,7 +156,7 @@ def _partly(task: TimedTask, whole: Placement) -> Placement | None:
     a pool share is another's in each run, but often that of who touches it first. None: there are none."""
     assert whole.pages is not None
     left = task.pages.better_touched(whole.pages.tables, task.rows[whole.places], len(task.machine.nodes))
-    return task.without(f"{whole.name}, partly first touch", whole, left) if left else None
+    return task.without(whole.name + PARTLY, whole, left) if left else None
 
 
 def _starts(task: TimedTask) -> dict[str, Nodes]:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from ..plan_file.parts import AtInput
 from ..workload.larger_inputs import LargerInput
-from .candidates import FEW, NEAR, Choice, judged
+from .candidates import FEW, NEAR, PARTLY, Choice, in_turn, judged
+from .order import cheapest_first
 from .timed_task import Placement, TimedTask
 from .unplanned import alone
 
@@ -26,7 +27,11 @@ def _at(task: TimedTask, made: Choice, larger: LargerInput, method: str) -> AtIn
     for one in tried:
         if one.pages is not None and len(near) < NEAR:
             near.setdefault(one.places.tobytes(), one)
-    tried += [there.placed(one.name.removesuffix(FEW), one.places) for one in near.values()]
+    for one in near.values():
+        name = one.name.removesuffix(FEW).removesuffix(PARTLY)
+        tried.append(there.placed(name, one.places, one.spread))
+    if method == "best":
+        tried += in_turn(there, cheapest_first(there, tried))
     plan, found = (
         there.again(made.chosen) if made.chosen.bound else alone(there),
         judged(there, tried, method),

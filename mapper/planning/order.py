@@ -20,12 +20,12 @@ CROWDED = 0.05
 WARY = 0.3  # of what is waited for cpus, that it may be more: of the parts of a cost it is the least sure
 
 
-def cheapest_first(task: TimedTask, every: Sequence[Placement]) -> list[Placement]:
+def cheapest_first(task: TimedTask, every: Sequence[Placement], in_turn: bool = True) -> list[Placement]:
     """What is waited for cpus counts more, as it is the least sure; of equally cheap placements first comes
     where threads wait least, and then what makes most accesses local, be they answered by a cache or not. One
     in order of creation goes first where that costs little: threads made one after another mostly belong
-    together, also where one run does not show it; but children that do alike are rather in turn. And before
-    one that places pages goes the same with fewer of them placed, where that costs little."""
+    together, also where one run does not show it; but children that do alike are rather in turn (`in_turn`).
+    And before one that places pages goes the same with fewer of them placed, where that costs little."""
     found = sorted(every, key=lambda one: _price(task, one))
     limit = _price(task, found[0]) * (1 + EQUAL)
     equal = [one for one in found if _price(task, one) <= limit]
@@ -37,7 +37,8 @@ def cheapest_first(task: TimedTask, every: Sequence[Placement]) -> list[Placemen
         if as_near and in_order_of_creation(one.places):
             equal.insert(0, equal.pop(at))
             break
-    return _fewest_placed_first(task, _in_turn_first(task, equal + found[len(equal) :]))
+    found = equal + found[len(equal) :]
+    return _fewest_placed_first(task, _in_turn_first(task, found) if in_turn else found)
 
 
 def _in_turn_first(task: TimedTask, found: list[Placement]) -> list[Placement]:

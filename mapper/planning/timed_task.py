@@ -49,7 +49,8 @@ ROAMS = 0.05  # of the cost, that a pool must save by going from place to place,
 class Placement:
     """places: (N,) positions among the task's places, bound: whether threads stay there; cpus: of each;
     pages: where they are put, None: where they are touched first; moved: from there by the kernel; traffic:
-    (N, K) expected accesses of each thread to memory of each node, of the kind that counts."""
+    (N, K) expected accesses of each thread to memory of each node, of the kind that counts; spread: how pages
+    were found that have a place."""
 
     name: str
     places: Nodes
@@ -59,6 +60,7 @@ class Placement:
     cost: Cost
     bound: bool = True
     moved: bool = False
+    spread: Spread = "reads"
 
 
 class TimedTask:
@@ -75,12 +77,11 @@ class TimedTask:
             self.pools = pools_of(workload.threads, workload.keeps, workload.names, made)
         lines = exchanged_matrix(workload.use.lines, self.pools)
         children = children_by_chance(workload.threads, workload.names, workload.use)
+        lines = exchanged_matrix(lines, siblings_of(workload.threads, lines, workload.names))
         self.use: ThreadUse = msgspec.structs.replace(
             workload.use,
             accesses=exchanged_vector(workload.use.accesses, self.pools),
-            lines=by_distance(
-                exchanged_matrix(lines, siblings_of(workload.threads, lines, workload.names)), children
-            ),
+            lines=by_distance(lines, children, workload.threads),
             together=exchanged_matrix(workload.use.together, self.pools),
             activity=workload.use.activity and workload.use.activity.merged(),
         )
@@ -207,13 +208,13 @@ class TimedTask:
         places = self.cpus.with_idle(places)
         counts, next_touch = self.pages.deciding, self.options.next_touch
         pages = place_pages(counts, self.ids[places], self.machine, next_touch=next_touch, spread=spread)
-        return self._with_pages(name, places, pages)
+        return replace(self._with_pages(name, places, pages), spread=spread)
 
     def without(self, name: str, one: Placement, sites: Collection[Site]) -> Placement:
         """The same, but the regions of these sites are where they are touched first."""
         assert one.pages is not None
         pages = without(one.pages, sites, self.pages.deciding, self.ids[one.places], self.machine)
-        return self._with_pages(name, one.places, pages)
+        return replace(self._with_pages(name, one.places, pages), spread=one.spread)
 
     def _with_pages(self, name: str, places: Nodes, pages: PagePlan) -> Placement:
         traffic = self.pages.planned_traffic(pages.tables, self.rows[places], len(self.machine.nodes))

@@ -15,6 +15,7 @@ from .use import ThreadUse
 
 ALONE = 0.8  # of what a thread exchanges, that must be with one other
 FEWEST = 3  # children that do about as much
+IDLE = 2  # children before them that do less; one may be a pool's helper, as the resource tracker of Python's
 ALIKE = 3.0  # times as much as most of them, or as little, up to which the difference is taken for chance
 
 
@@ -45,10 +46,13 @@ def children_by_chance(
     threads: Sequence[tuple[str, str]], names: Sequence[str], use: ThreadUse
 ) -> list[Nodes]:
     """Children of each process, in order of creation, that run the same program with one thread each and do
-    about as much at the same time, after one that does less: as those of a server, their numbers are chance.
+    about as much at the same time, after some that do less: as those of a server, their numbers are chance.
 
-    threads: (process, creation path) of each; names: of each, where known; use: of these threads.
+    threads: (process, creation path) of each; names: of each, none: it is not known what runs the same
+    program, so there are none; use: of these threads.
     """
+    if not any(names):
+        return []
     several = {process for process, path in threads if path != "0"}
     found: dict[tuple[str, str], list[int]] = defaultdict(list)
     for thread, (process, path) in enumerate(threads):
@@ -57,9 +61,11 @@ def children_by_chance(
             found[parent, kind_of(names, thread)].append(thread)
     groups = []
     for members in found.values():
-        own = np.array(sorted(members, key=lambda thread: int(threads[thread][0].rpartition(".")[2])))
+        own = np.array(sorted(members, key=lambda thread: _number(threads[thread][0])))
         working = _working(own, use)
-        if len(working) >= FEWEST and use.accesses[own[0]] * ALIKE < np.median(use.accesses[working]):
+        if len(working) < FEWEST:
+            continue
+        if use.accesses[own[:IDLE]].max() * ALIKE < np.median(use.accesses[working]):
             groups.append(working)
     return groups
 
@@ -73,14 +79,20 @@ def _working(own: Nodes, use: ThreadUse) -> Nodes:
     return answer
 
 
-def by_distance(lines: Floats, children: Sequence[Nodes]) -> Floats:
-    """(N, N) lines of which children exchange the mean of all pairs with as many of them between: that stays
-    when each is a number later."""
+def by_distance(lines: Floats, children: Sequence[Nodes], threads: Sequence[tuple[str, str]]) -> Floats:
+    """(N, N) lines of which children exchange the mean of all pairs that are as many numbers apart: that
+    stays when each is a number later. threads: (process, creation path) of each."""
     answer = lines.copy()
     for own in children:
-        number = np.arange(len(own))
-        apart = np.subtract.outer(number, number) + len(own)
+        number = np.array([_number(threads[thread][0]) for thread in own])
+        _, apart = np.unique(np.subtract.outer(number, number), return_inverse=True)
+        apart = apart.reshape(len(own), len(own))
         part = lines[np.ix_(own, own)]
-        mean = np.bincount(apart.ravel(), part.ravel()) / np.maximum(np.bincount(apart.ravel()), 1)
+        mean = np.bincount(apart.ravel(), part.ravel()) / np.bincount(apart.ravel())
         answer[np.ix_(own, own)] = mean[apart]
     return answer
+
+
+def _number(process: str) -> int:
+    """Which child of its parent it is."""
+    return int(process.rpartition(".")[2])

@@ -151,7 +151,7 @@ def is_under_way(task: int) -> bool:
 
 
 class Looker:
-    """Looks at a program's threads below a process; `seen`: tid -> cpus of those that were under way at two looks.
+    """Looks at a program's threads below a process; `seen`: tid -> cpus of those under way at two looks.
 
     A thread that is seen for the first time may still be before its first instruction.
     """

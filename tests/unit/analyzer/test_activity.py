@@ -50,6 +50,10 @@ def test_threads_that_live_for_a_part_of_a_stretch_run_for_that_part() -> None:
     short = running(np.array([[100.0, 100.0, 100.0, 15.0]]), np.full((1, 4), 0.02))[0]
     assert short == pytest.approx(np.array([1, 1, 1, 0.15 / 0.7875]) * 0.02)
     assert found[10] > 0.9 and found[11] <= 1e-4 and found[12] == 0
+    few = running(np.array([[200.0, 100.0, 100.0]]), np.array([[1e-9, 1.0, 1.0]]))[0]
+    assert few.tolist() == [1e-9, 1.0, 1.0]
+    dead = running(np.array([[1.0, 100.0, 100.0]]), np.array([[0.0, 1.0, 1.0]]))[0]
+    assert dead[0] == pytest.approx(0.01) and dead[1:].tolist() == [1.0, 1.0]
 
 
 def test_many_that_follow_one_another_are_not_there_at_once(tmp_path: Path) -> None:

@@ -1,17 +1,27 @@
 """Children whose numbers are chance, as those of a server: in turn on the nodes of those that work."""
 
+import dataclasses
+from collections.abc import Sequence
 from itertools import groupby
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from numaplan.mapper import Workload
+from numaplan.machine import Cost, Machine
+from numaplan.mapper import PlanOptions, Workload, make_plan
+from numaplan.mapper.planning.candidates import in_turn, judged
 from numaplan.mapper.planning.dealing import dealt
+from numaplan.mapper.planning.planner import plan_task
+from numaplan.mapper.planning.timed_task import Placement, TimedTask
+from numaplan.mapper.planning.unplanned import alone
+from numaplan.mapper.workload.larger_inputs import LargerInput
 from numaplan.mapper.workload.siblings import by_distance, children_by_chance
 from numaplan.mapper.workload.use import ThreadUse
 from tests.support.timed import nodes_of, plan_of, workload
 
+NAMES = ["server"] * 12
 SERVER = [("p0", "0"), *[(f"p0.{number}", "0") for number in range(1, 12)]]
 MADE = np.array([1e5, 1e5, 2e5, 1e7, 8e6, 1e7, 1e7, 9e6, 1e7, 1e7, 1e7, 1e4])
 BACKENDS = list(range(3, 11))
@@ -26,7 +36,7 @@ def use(made: np.ndarray = MADE, lived: np.ndarray | None = None) -> ThreadUse:
 
 
 def found(
-    threads: list[tuple[str, str]], made: np.ndarray = MADE, names: tuple[str, ...] = ()
+    threads: list[tuple[str, str]], made: np.ndarray = MADE, names: Sequence[str] = NAMES
 ) -> list[list[int]]:
     return [own.tolist() for own in children_by_chance(threads, names, use(made))]
 
@@ -39,16 +49,21 @@ def test_children_that_work_after_others_that_do_less_are_numbered_by_chance() -
     assert found(SERVER, np.append(MADE[:4], np.zeros(8))) == []  # one that works
     assert found([*SERVER[:11], ("p0.3", "0.1")]) == [BACKENDS[1:]]  # with threads of its own
     assert found([(f"r{number}", "0") for number in range(12)]) == []  # ranks are numbered by MPI
-    names = ("main", "probe", *["server"] * 10)
+    names = ("main", *["server"] * 11)
     assert found(SERVER, names=names) == [BACKENDS]
     assert found(SERVER, names=("main", "probe", "probe", *["server"] * 9)) == []
+    assert found(SERVER, names=()) == found(SERVER, names=[""] * 12) == []  # they may be different programs
+
+
+def test_one_child_that_does_less_may_be_the_helper_of_a_pool() -> None:
+    assert found(SERVER, np.where(np.arange(12) == 2, 1e7, MADE)) == []
 
 
 def test_who_is_gone_before_the_others_work_is_none_of_them() -> None:
     """And one that does far more does not make the others idle."""
     lived = np.array([0, 0, 0, 1, *[0] * 8])
-    assert [own.tolist() for own in children_by_chance(SERVER, (), use(lived=lived))] == [BACKENDS[1:]]
-    assert children_by_chance(SERVER, (), use(lived=np.arange(12))) == []  # one after another
+    assert [own.tolist() for own in children_by_chance(SERVER, NAMES, use(lived=lived))] == [BACKENDS[1:]]
+    assert children_by_chance(SERVER, NAMES, use(lived=np.arange(12))) == []  # one after another
     first = np.where(np.arange(12) == 1, 4e7, 1e7)
     assert found(SERVER, first) == []  # a pool, of which the first does more
     busy = np.where(np.arange(12) == 5, 4e7, MADE)
@@ -81,7 +96,7 @@ def test_turns_go_by_nodes_and_then_by_their_caches() -> None:
 def server(threads: list[tuple[str, str]]) -> Workload:
     work = workload(12, lines=PAIRS)
     assert work.use is not None
-    return replace(work, threads=threads, use=replace(work.use, accesses=MADE))
+    return replace(work, threads=threads, names=NAMES, use=replace(work.use, accesses=MADE))
 
 
 def longest(nodes: list[int]) -> int:
@@ -107,7 +122,56 @@ def test_pairs_exchange_what_those_as_many_numbers_apart_do() -> None:
     """Neighbours stay neighbours when each is a number later."""
     lines = np.zeros((6, 6))
     lines[1, 2], lines[3, 2], lines[2, 3], lines[3, 4], lines[4, 1], lines[0, 5] = 6, 3, 3, 0, 8, 7
-    answer = by_distance(lines, [np.array([1, 2, 3, 4])])
+    answer = by_distance(lines, [np.array([1, 2, 3, 4])], SERVER)
     assert answer[1, 2] == answer[2, 3] == answer[3, 4] == 3
     assert answer[2, 1] == answer[3, 2] == answer[4, 3] == 1
     assert answer[4, 1] == 8 and answer[0, 5] == 7 and answer.sum() == lines.sum()
+
+
+def test_a_child_that_is_missing_is_between_the_others_all_the_same() -> None:
+    lines = np.zeros((12, 12))
+    lines[3, 4], lines[4, 6], lines[6, 7] = 5, 8, 7
+    answer = by_distance(lines, [np.array([3, 4, 6, 7])], SERVER)
+    assert answer[3, 4] == answer[6, 7] == 6 and answer[4, 6] == 8
+
+
+def task(work: Workload, machine: str = "2x4") -> TimedTask:
+    return TimedTask(plan_task(work, Machine.load(machine), PlanOptions())[0])
+
+
+def test_pages_of_children_in_turn_are_found_as_those_of_the_first() -> None:
+    found = task(server(SERVER))
+    halves = np.repeat([0, 1], [7, 5])
+    for spread in ("reads", "shared", "all"):
+        turned, touched = in_turn(found, [found.placed("first", halves, spread)])
+        assert (turned.spread, turned.pages is None, touched.pages) == (spread, False, None)
+        assert longest(turned.places.tolist()) <= 2
+
+
+def test_what_is_worth_having_is_not_refused_as_children_in_turn_cost_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = task(server(SERVER))
+    halves = np.repeat([0, 1], [7, 5])
+    first = found.placed("first", halves)
+    (turned, _) = in_turn(found, [first])
+    usual = alone(found).cost.total_ns
+
+    def priced(one: Placement, total: float) -> Placement:
+        return dataclasses.replace(one, cost=Cost(total, 0.0, 0.0, 0.0, 0.0))
+
+    for doubt, expected in ((0.4, turned.name), (0.48, "first"), (0.6, "alone")):
+        monkeypatch.setattr(found, "doubt", Mock(return_value=doubt * usual))
+        chosen = judged(found, [priced(first, 0.5 * usual), priced(turned, 0.54 * usual)])
+        assert chosen.chosen.name == expected and bool(chosen.reason) == (doubt == 0.6)
+
+
+def test_children_are_dealt_for_larger_inputs_too() -> None:
+    """Else a placement that gives each node neighbours would seem to be better there."""
+    work = server(SERVER)
+    assert work.pages is not None
+    work = replace(work, larger=(LargerInput(256, 1 << 30, work.pages),))
+    made = make_plan(work, Machine.load("2x4"), PlanOptions())
+    assert longest(nodes_of(made.plan)) <= 2
+    (there,) = made.larger
+    assert not there.changes and there.best.startswith("children in turn")
