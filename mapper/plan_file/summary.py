@@ -1,5 +1,6 @@
 """A plan in a few lines for people: what it saves, and which threads go where."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +15,10 @@ DIFFERENT = 0.02
 ROUNDED = 0.005  # less than that is shown as 0 %
 MUCH = 0.05  # of the accesses: worth a line
 MOSTLY = 0.5
+MANY = 5  # that follow one another: the first and the last stand for all
+_NUMBERED = re.compile(
+    r"(.*?)(\d+)(|:0)"
+)  # thread by its number, or a process' only one by that of the process
 
 
 def summary(plan: Plan, path: Path | None = None, larger: Sequence[AtInput] = ()) -> list[str]:
@@ -53,16 +58,31 @@ def summary(plan: Plan, path: Path | None = None, larger: Sequence[AtInput] = ()
 
 
 def threads_by_node(plan: Plan) -> list[tuple[int, str]]:
-    """Node id and the names of its threads that are of no pool, nodes with threads only, in order."""
+    """Node id and the names of its threads that are of no pool, nodes with threads only, in order; of many
+    whose numbers follow one another the first and the last."""
     nodes: dict[int, list[PlanThread]] = {}
     for thread in plan.threads:
         if thread.pool is UNSET:
             nodes.setdefault(thread.node, []).append(thread)
     several = len({thread.process for thread in plan.threads}) > 1
     return [
-        (node, ", ".join(f"{t.process}:{t.path}" if several else t.path for t in nodes[node]))
+        (node, _in_runs([f"{t.process}:{t.path}" if several else t.path for t in nodes[node]]))
         for node in sorted(nodes)
     ]
+
+
+def _in_runs(names: Sequence[str]) -> str:
+    runs: list[list[str]] = []
+    end: tuple[str, int, str] | None = None
+    for name in names:
+        match = _NUMBERED.fullmatch(name)
+        own = (match[1], int(match[2]), match[3]) if match else None
+        if end and own == (end[0], end[1] + 1, end[2]):
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+        end = own
+    return ", ".join(f"{run[0]} … {run[-1]}" if len(run) >= MANY else ", ".join(run) for run in runs)
 
 
 def _pools(plan: Plan) -> list[str]:

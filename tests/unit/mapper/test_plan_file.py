@@ -19,6 +19,7 @@ from numaplan.mapper import (  # fmt: skip
     RegionKey,
     Run,
 )
+from numaplan.mapper.plan_file.summary import threads_by_node
 from numaplan.profiler import Machine
 from tests.support.properties import examples
 
@@ -161,3 +162,23 @@ def test_any_json_in_any_field_is_answered(value: object) -> None:
             Plan.from_json(msgspec.json.encode(wrong), "x")
         except (UsageError, OverflowError) as error:
             assert isinstance(error, UsageError)
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [
+        ([("p0", "0"), *[("p0", f"0.{n}") for n in (1, 2, 3, 4, 6)]], "0, 0.1, 0.2, 0.3, 0.4, 0.6"),
+        ([("p0", "0"), *[("p0", f"0.{n}") for n in range(1, 1469)]], "0, 0.1 … 0.1468"),
+        ([(f"p0.{n}", "0") for n in range(8, 13)], "p0.8:0 … p0.12:0"),
+        ([("p0", "0"), *[("p0.1", f"0.2.{n}") for n in range(9, 14)]], "p0:0, p0.1:0.2.9 … p0.1:0.2.13"),
+        ([("p0", f"0.{n}") for n in (5, 4, 3, 2, 1)], "0.5, 0.4, 0.3, 0.2, 0.1"),
+    ],
+)
+def test_many_threads_that_follow_one_another_are_named_by_first_and_last(
+    names: list[tuple[str, str]], shown: str
+) -> None:
+    threads = tuple(
+        PlanThread(process=process, path=path, thread=n, node=0, cpus=(0,), load=1.0)
+        for n, (process, path) in enumerate(names)
+    )
+    assert threads_by_node(msgspec.structs.replace(small_plan(), threads=threads)) == [(0, shown)]
