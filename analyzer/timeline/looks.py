@@ -6,6 +6,8 @@ from numpy.typing import NDArray
 from numaplan.profiler import Trace
 
 FEWEST, MOST = 64, 4096  # looks: of fewer, samples tell more
+BESIDE = 64  # looks around one, and how many times as long as between these it may stand
+LONG = 8
 
 Floats = NDArray[np.float64]
 
@@ -60,10 +62,10 @@ def _evenly(times: NDArray[np.int64]) -> NDArray[np.int64]:
 def _of_process(
     times: NDArray[np.int64], time: NDArray[np.int64], thread: NDArray[np.int64], threads: int
 ) -> NDArray[np.bool_]:
-    """(times, threads) what the last look before each time showed; time, thread: of each row."""
+    """(times, threads) what the last look before each time showed, while it stands; time, thread: of each row."""
     looks, number = np.unique(time, return_inverse=True)
     last = np.searchsorted(looks, times, side="right") - 1
-    last[times > looks[-1] + np.diff(looks).max(initial=0)] = -1
+    last[times > looks[last] + _stands_for(looks)[last]] = -1
     asked, place = np.unique(last, return_inverse=True)  # of maybe very many looks
     row = np.full(len(looks) + 1, -1)
     row[asked] = np.arange(len(asked))
@@ -72,3 +74,14 @@ def _of_process(
     kept = row[number] >= 0
     seen[row[number[kept]], thread[kept]] = True
     return seen[place]
+
+
+def _stands_for(looks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(L,) how long each look of a process stands at most: where the next one is far later than usual, it has
+    waited for another process. After the last it is gone as soon as another one would be usual."""
+    apart = np.diff(looks)
+    if not len(apart):
+        return np.zeros(len(looks), np.int64)
+    usual = [np.median(apart[start : start + BESIDE]) for start in range(0, len(apart), BESIDE)]
+    stands = np.repeat(np.array(usual, np.int64), BESIDE)[: len(apart)]
+    return np.append(LONG * stands, stands[-1])

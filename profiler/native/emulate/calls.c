@@ -30,6 +30,7 @@ static void begin_call(struct em_thread *t, enum em_syscall_kind kind, uint64_t 
     case CALL_CLONE3:
     case CALL_OPEN:
     case CALL_OPENAT:
+    case CALL_WAIT:
     case CALL_OTHER: em_turn_release(t, true); break;
     }
 }
@@ -67,7 +68,9 @@ void em_on_syscall(unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint
 
 void em_on_syscall_return(unsigned vcpu, int64_t number, int64_t result) {
     struct em_thread *t = em_thread_self(vcpu);
-    if (em_guest_syscall(number) == CALL_EXEC) em_spool_ends(EM_END_UNKNOWN); /* it came back */
+    enum em_syscall_kind kind = em_guest_syscall(number);
+    if (kind == CALL_EXEC) em_spool_ends(EM_END_UNKNOWN); /* it came back */
+    if (kind == CALL_WAIT && result > 0 && em_options.fair) em_clock_waited(result);
     em_cpus_answered(result);
     if (t->asked_at) em_clock_answered(t);
     if (t->futex_state == FUTEX_ASLEEP || t->futex_state == FUTEX_WAKING) em_futex_answered(t, result);

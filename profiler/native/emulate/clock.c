@@ -24,10 +24,29 @@ int64_t em_host_ns(void) {
 
 int64_t em_clock_last(void) { return __atomic_load_n(&last_time, __ATOMIC_RELAXED); }
 
+/* It does not go back. */
+static void go_on_to(int64_t now) {
+    int64_t last = em_clock_last();
+    while (last < now &&
+           !__atomic_compare_exchange_n(&last_time, &last, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+}
+
 /* A turn ends. */
 void em_clock_advance(int64_t now) {
-    __atomic_store_n(&last_time, now, __ATOMIC_RELAXED);
-    em_spool_time(now);
+    go_on_to(now);
+    em_spool_time(em_clock_last());
+}
+
+/* This program replaces another one, whose clock it goes on with. */
+void em_clock_begin(void) {
+    struct em_process_header before;
+    if (em_options.fair && em_spool_latest(getpid(), &before) && before.ends == EM_END_EXEC) go_on_to(before.last_ns);
+}
+
+/* A child was waited for: what comes now comes after all that it did. */
+void em_clock_waited(int64_t child) {
+    struct em_process_header ended;
+    if (em_spool_latest(child, &ended)) go_on_to(ended.last_ns);
 }
 
 /* The time of a thread's last access, or of the last that any made before it got a turn. */

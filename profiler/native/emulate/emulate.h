@@ -204,7 +204,8 @@ enum em_syscall_kind {
     CALL_UNMAP,
     CALL_CLOCK,
     CALL_FUTEX,
-    CALL_YIELD
+    CALL_YIELD,
+    CALL_WAIT /* for a process; the answer is which */
 };
 void em_guest_select(const char *target);
 enum em_syscall_kind em_guest_syscall(int64_t number);
@@ -264,6 +265,8 @@ void em_futex_forked(void);
 int64_t em_host_ns(void);
 int64_t em_clock_last(void);
 void em_clock_advance(int64_t now);
+void em_clock_begin(void);
+void em_clock_waited(int64_t child);
 int64_t em_clock_of(const struct em_thread *t);
 void em_clock_asked(struct em_thread *t, int64_t which, uint64_t answer);
 void em_clock_answered(struct em_thread *t);
@@ -313,6 +316,7 @@ void em_spool_footprint(uint64_t bytes);
 enum em_end { EM_END_UNKNOWN, EM_END_EXIT, EM_END_EXEC };
 void em_spool_ends(enum em_end how);
 void em_spool_open(int64_t now, int64_t first);
+bool em_spool_latest(int64_t pid, struct em_process_header *found);
 void em_spool_time(int64_t now);
 void em_spool_clock(int64_t host, int64_t ours);
 struct em_thread *em_spool_new_thread(void);

@@ -29,6 +29,9 @@ static const struct numbers numbers[] = {
     {CALL_CLOCK, 228, -1, 113},
     {CALL_FUTEX, 202, 240, 98},
     {CALL_YIELD, 24, 158, 124},
+    /* wait4, waitpid */
+    {CALL_WAIT, 61, 114, 260},
+    {CALL_WAIT, -1, 7, -1},
     /* mmap, mmap2, mprotect, brk, mremap, madvise */
     {CALL_QUICK, 9, 90, 222},
     {CALL_QUICK, -1, 192, -1},

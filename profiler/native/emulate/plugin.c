@@ -65,6 +65,7 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_inf
     if (!em_options_read(argc, argv)) return 1;
     em_guest_select(info->target_name);
     em_turns_reset();
+    em_clock_begin();
     if (!em_part_init(id)) {
         fprintf(stderr, "numaplan: the recorder's word on when to record is not there\n");
         return 1;

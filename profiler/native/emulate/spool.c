@@ -18,6 +18,7 @@
  */
 #include "emulate.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -141,6 +142,24 @@ void em_spool_open(int64_t now, int64_t first) {
     header->origin_pid = origin->pid;
     header->origin_start_ns = origin->start_ns;
     memcpy(header->magic, "NPEMULAT", sizeof header->magic);
+}
+
+/* The head of the files of the program that a process runs, or ran last; false: it left none. */
+bool em_spool_latest(int64_t pid, struct em_process_header *found) {
+    char path[4300], end;
+    long long own, start, latest = -1;
+    DIR *files = opendir(em_options.dir);
+    const struct dirent *entry;
+    while (files && (entry = readdir(files)))
+        if (sscanf(entry->d_name, "emulate-%lld-%lld.thread%c", &own, &start, &end) == 3 && own == pid &&
+            start > latest)
+            latest = start;
+    if (files) closedir(files);
+    snprintf(path, sizeof path, "%s/emulate-%lld-%lld.threads", em_options.dir, (long long)pid, latest);
+    int file = latest < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    bool whole = file >= 0 && pread(file, found, sizeof *found, 0) == sizeof *found && found->version == VERSION;
+    if (file >= 0) close(file);
+    return whole;
 }
 
 /* A zeroed thread in the file, or in plain memory when there is no room for it. NULL: no memory either. */

@@ -58,6 +58,17 @@ def test_what_a_program_starts_is_recorded(run: Recorder, way: str) -> None:
     assert all(0 <= p.start_ns < p.end_ns for p in identity_of(seen).processes)
 
 
+def test_what_is_waited_for_is_over_before_what_comes_next(program: Path, tmp_path: Path) -> None:
+    """Each process counts its own accesses; a shell that waits goes on after those of its child."""
+    both = '"$0" bare child; "$0" bare child; "$0" bare child & "$0" bare child; wait'
+    seen = Recorder(Path("/bin/sh"), tmp_path)("-c", both, program, identity=True)
+    shell, first, second, third, fourth = identity_of(seen).processes
+    assert shell.start_ns <= first.start_ns < first.end_ns <= second.start_ns
+    assert second.end_ns <= min(third.start_ns, fourth.start_ns)
+    assert max(third.start_ns, fourth.start_ns) < min(third.end_ns, fourth.end_ns)
+    assert max(third.end_ns, fourth.end_ns) <= shell.end_ns
+
+
 def test_a_child_that_a_signal_ended_is_told(run: Recorder) -> None:
     """Some programs' processes die under QEMU alone, and only their parents say so, if at all."""
     seen = run("killed", identity=True)

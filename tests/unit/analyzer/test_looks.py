@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from numaplan.analyzer import looked_at
-from numaplan.analyzer.timeline.looks import FEWEST, MOST
+from numaplan.analyzer.timeline.looks import FEWEST, LONG, MOST
 from numaplan.common import UsageError
 from numaplan.profiler import Trace
 from tests.support.traces import write_trace
@@ -57,6 +57,15 @@ def test_each_process_is_as_it_was_last_seen_until_it_is_gone(tmp_path: Path) ->
     assert all(row[0] for row in running)
     # At 105 and 110; at 115 and 120; at 125, 130; and as looks were 10 apart, not at 140.
     assert others == [(1, 0)] * 2 + [(1, 1)] * 2 + [(0, 1)] * 2
+
+
+def test_who_waits_for_another_process_does_not_run_meanwhile(tmp_path: Path) -> None:
+    """A shell before and after what it starts."""
+    shell = [(10 * at, 0) for at in (*range(FEWEST), *range(5 * FEWEST, 6 * FEWEST))]
+    started = [(10 * at + 5, 1) for at in range(FEWEST, 5 * FEWEST)]
+    lasts, running = found(trace(tmp_path / "t.db", shell + started, [(0, -1)] * 2, "01"))
+    both = sum(last for last, row in zip(lasts, running, strict=True) if all(row))
+    assert sum(lasts) == 6 * FEWEST * 10 and both <= 10 * (LONG + 2)
 
 
 def test_looks_of_a_part_are_those_within_it(tmp_path: Path) -> None:
