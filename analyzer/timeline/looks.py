@@ -62,7 +62,7 @@ def _evenly(times: NDArray[np.int64]) -> NDArray[np.int64]:
 def _of_process(
     times: NDArray[np.int64], time: NDArray[np.int64], thread: NDArray[np.int64], threads: int
 ) -> NDArray[np.bool_]:
-    """(times, threads) what the last look before each time showed, while it stands; time, thread: of each row."""
+    """(times, threads) what the last look before each time showed, while it stands; time, thread: of rows."""
     looks, number = np.unique(time, return_inverse=True)
     last = np.searchsorted(looks, times, side="right") - 1
     last[times > looks[last] + _stands_for(looks)[last]] = -1
