@@ -66,16 +66,19 @@ def running(accesses: Floats, lived: Floats) -> Floats:
     lived: (S, N) what part of each stretch each thread lives. A thread that makes half as many accesses while
     it lives as those that run in the mean ran for half of that.
     """
-    # By a few accesses in a very short life, or after its end, the others would seem not to run.
+    after = (lived <= 0) & (accesses > 0)  # its life, as of what a thread does at its end
+    alone = ~np.any((lived > 0) & (accesses > 0), axis=1, keepdims=True)
+    lived, after = np.where(after & alone, 1.0, lived), after & ~alone
+    # By a few accesses in a very short life the others would seem not to run.
     least = 1.0 / np.maximum(np.count_nonzero(lived, axis=1), 1)[:, None]
-    lived = np.where((lived > 0) | (accesses == 0), lived, least)
-    rate = accesses / np.maximum(lived, least)
-    runs = rate >= RUNS * rate.max(axis=1, initial=0.0)[:, None]
-    long = runs & (lived >= least)
-    runs = np.where(long.any(axis=1)[:, None], long, runs)
+    rate = np.where(after, 0.0, accesses / np.maximum(lived, least))
+    runs = ~after & (rate >= RUNS * rate.max(axis=1, initial=0.0)[:, None])
+    short = runs & (lived < least)
+    little = (lived * short).sum(axis=1)[:, None] < least
+    runs &= ~(short & little) | ~np.any(runs & ~short, axis=1, keepdims=True)
     usual = (accesses * runs).sum(axis=1) / np.maximum((lived * runs).sum(axis=1), 1e-300)
     ran = np.divide(accesses, usual[:, None], out=np.zeros_like(accesses), where=usual[:, None] > 0)
-    answer: Floats = np.minimum(ran, lived)
+    answer: Floats = np.minimum(ran, np.where(after, least, lived))
     return answer
 
 

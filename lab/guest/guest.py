@@ -31,6 +31,8 @@ BOOT_LIMIT = 180.0  # seconds; a boot takes about three on an idle host
 GRACE = 30.0  # seconds beyond a job's own time limit before the guest is given up
 PORTS = ("control", "stdin", "stdout", "stderr", "online")
 TIMED_OUT = 124  # as timeout(1) has it
+# Lines of the plugin's file `calibration`.
+_MISSING = {"no caches": "the caches to model", "no queues": "when tasks wait for their cpus"}
 VMSTAT = (
     "numa_pages_migrated",
     "pgmigrate_success",
@@ -244,14 +246,13 @@ class Guest:
     def _check_calibration(self) -> None:
         if not self._counted:
             return
+        lines = []
         with suppress(FileNotFoundError):
-            text = (self._folder / "calibration").read_text()
-            if text.startswith("ok "):
-                return
-        raise GuestError(
-            "the plugin could not learn which memory belongs to which node",
-            "report it with 'nlab doctor --json'",
-        )
+            lines = (self._folder / "calibration").read_text().splitlines()
+        failed = [line for line in _MISSING if line in lines]
+        if failed or not lines or not lines[0].startswith("ok "):
+            what = _MISSING[failed[0]] if failed else "which memory belongs to which node"
+            raise GuestError(f"the plugin could not learn {what}", "report it with 'nlab doctor --json'")
 
     def _shut_down(self) -> None:
         """The agent powers off when the control port closes, after writing back all files."""

@@ -48,16 +48,15 @@ def children_by_chance(
     """Children of each process, in order of creation, that run the same program with one thread each and do
     about as much at the same time, after some that do less: as those of a server, their numbers are chance.
 
-    threads: (process, creation path) of each; names: of each, none: it is not known what runs the same
-    program, so there are none; use: of these threads.
+    threads: (process, creation path) of each; names: of each, where known: of one that has none it is not
+    known what program it runs, so it is none of them; use: of these threads.
     """
-    if not any(names):
-        return []
     several = {process for process, path in threads if path != "0"}
     found: dict[tuple[str, str], list[int]] = defaultdict(list)
     for thread, (process, path) in enumerate(threads):
         parent, _, number = process.rpartition(".")
-        if parent and path == "0" and process not in several and number.isdecimal():
+        named = bool(names) and bool(names[thread])
+        if parent and path == "0" and named and process not in several and number.isdecimal():
             found[parent, kind_of(names, thread)].append(thread)
     groups = []
     for members in found.values():

@@ -56,24 +56,33 @@ static bool is_switch(const struct qemu_plugin_insn *first, const struct qemu_pl
  * which one waits for a cpu, movq $0, OFFSET(%TASK) that it does no more.
  */
 static void at_queued(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *taken_out) {
-    (void)vcpu;
     uint64_t task = address - lab_kernel.queued_at;
     if (!qemu_plugin_mem_is_store(info) || task % TASK_ALIGNMENT) return;
     if (taken_out) lab_sharing_unqueue(task);
-    else lab_sharing_queue(task);
+    else lab_sharing_queue(vcpu, task);
+}
+
+/* Whether an instruction is one of these two: REX.W, the operation, a register and 32 bits from it; zero: the second. */
+static bool notes_queue(const struct qemu_plugin_insn *instruction, bool *zero) {
+    unsigned char code[12] = {0};
+    int32_t offset, value = 0;
+    size_t bytes = qemu_insn_code(instruction, code, sizeof code, lab_kernel.api);
+    bool more = (code[2] & 7) == 4; /* a byte behind names the register: no other one is added */
+    size_t at = more ? 4 : 3;
+    *zero = code[1] == 0xc7;
+    if (bytes != at + sizeof offset * (*zero ? 2 : 1) || (code[0] & 0xf8) != 0x48 || (!*zero && code[1] != 0x89) ||
+        code[2] >> 6 != 2 || (more && code[3] != 0x24))
+        return false;
+    memcpy(&offset, code + at, sizeof offset);
+    if (*zero) memcpy(&value, code + at + sizeof offset, sizeof value);
+    return offset == (int32_t)lab_kernel.queued_at && value == 0;
 }
 
 static void watch_queues(const struct qemu_plugin_tb *block, size_t instructions) {
+    bool zero;
     for (size_t i = 0; i < instructions; i++) {
         struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(block, i);
-        unsigned char code[12];
-        int32_t offset;
-        size_t bytes = qemu_insn_code(instruction, code, sizeof code, lab_kernel.api);
-        size_t at = bytes > 3 && (code[2] & 7) == 4 ? 4 : 3; /* behind a SIB byte, if there is one */
-        bool zero = code[1] == 0xc7;
-        if (bytes != at + sizeof offset * (zero ? 2 : 1) || (code[0] & 0xf8) != 0x48 || code[2] >> 6 != 2) continue;
-        memcpy(&offset, code + at, sizeof offset);
-        if ((zero || code[1] == 0x89) && offset == (int32_t)lab_kernel.queued_at)
+        if (notes_queue(instruction, &zero))
             qemu_plugin_register_vcpu_mem_cb(instruction, at_queued, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
                                              (void *)(uintptr_t)zero);
     }

@@ -65,6 +65,10 @@ static void calibrate(void) {
         fputs("no caches\n", file);
         calibrated = false;
     }
+    if (calibrated && lab_kernel.queued_at && !lab_sharing_seen()) {
+        fputs("no queues\n", file);
+        calibrated = false;
+    }
     fclose(file);
 }
 
@@ -227,8 +231,8 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_inf
         return -1;
     }
     vcpus = (unsigned)info->system.max_vcpus;
-    if ((lab_kernel.cached && !caches_settle()) || !lab_rows_open(vcpus, lab_kernel.cached) || !lab_sharing_open(vcpus))
-        return -1;
+    if ((lab_kernel.cached && !caches_settle()) || !lab_rows_open(vcpus, lab_kernel.cached)) return -1;
+    lab_sharing_open(vcpus);
     if (samples && !lab_sampling_open(samples, vcpus)) {
         fprintf(stderr, "numaplan lab: cannot use %s for samples\n", samples);
         return -1;

@@ -20,17 +20,18 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct waiting {
     uint64_t task;
     enum { NOT, QUEUED, TAKEN_OUT } state;
-    unsigned vcpu;   /* where it ran last, and is taken to be queued */
+    bool ran;
+    unsigned vcpu;   /* where it ran last, or who made it did: there it is taken to be queued */
     uint64_t left;   /* what it waited for in the queue that it was taken out of */
     uint64_t waited; /* for what, in all, since it last made accesses */
     uint64_t from[]; /* what each vcpu had made when it was queued */
 } *tasks[TASKS];
 static unsigned task_count, vcpu_count;
+static bool queued, taken_out; /* any */
 
-bool lab_sharing_open(unsigned vcpus) {
-    vcpu_count = vcpus;
-    return vcpus <= VCPUS_MAX;
-}
+void lab_sharing_open(unsigned vcpus) { vcpu_count = vcpus; }
+
+bool lab_sharing_seen(void) { return queued && taken_out; }
 
 static struct waiting **slot_of(uint64_t task) {
     unsigned slot = (unsigned)((task >> 6) * UINT64_C(0x9e3779b97f4a7c15) >> 50);
@@ -51,9 +52,11 @@ static struct waiting *admit(uint64_t task) {
 
 static uint64_t made_on(unsigned vcpu) { return __atomic_load_n(&lab_sharing_made[vcpu].accesses, __ATOMIC_RELAXED); }
 
-void lab_sharing_queue(uint64_t task) {
+void lab_sharing_queue(unsigned vcpu, uint64_t task) {
     pthread_mutex_lock(&lock);
     struct waiting *waiting = admit(task);
+    queued = true;
+    if (waiting && !waiting->ran) waiting->vcpu = vcpu;
     if (waiting && waiting->state != QUEUED) {
         if (waiting->state == TAKEN_OUT) waiting->waited += waiting->left;
         waiting->state = QUEUED;
@@ -65,9 +68,13 @@ void lab_sharing_queue(uint64_t task) {
 void lab_sharing_unqueue(uint64_t task) {
     pthread_mutex_lock(&lock);
     struct waiting *waiting = *slot_of(task);
+    taken_out = true;
     if (waiting && waiting->state == QUEUED) {
         waiting->state = TAKEN_OUT;
         waiting->left = made_on(waiting->vcpu) - waiting->from[waiting->vcpu];
+    } else if (waiting && waiting->state == NOT) { /* another one, where a task was that has ended */
+        waiting->waited = 0;
+        waiting->ran = false;
     }
     pthread_mutex_unlock(&lock);
 }
@@ -103,6 +110,7 @@ void lab_sharing_enter(unsigned vcpu) {
     if (waiting) {
         if (waiting->state != NOT) waiting->waited += made_on(vcpu) - waiting->from[vcpu];
         waiting->state = NOT;
+        waiting->ran = true;
         waiting->vcpu = vcpu;
     }
     pthread_mutex_unlock(&lock);

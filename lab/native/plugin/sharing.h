@@ -15,9 +15,10 @@ struct lab_sharing_made {
 };
 extern struct lab_sharing_made lab_sharing_made[VCPUS_MAX];
 
-bool lab_sharing_open(unsigned vcpus); /* false: no memory */
-void lab_sharing_queue(uint64_t task); /* waits from now on, unless it does so already */
-void lab_sharing_unqueue(uint64_t task); /* leaves the queue, to run there or to wait in another cpu's */
+void lab_sharing_open(unsigned vcpus);
+bool lab_sharing_seen(void); /* whether the kernel's notes are */
+void lab_sharing_queue(unsigned vcpu, uint64_t task); /* waits from now on, unless it does so already; said by a vcpu */
+void lab_sharing_unqueue(uint64_t task); /* leaves the queue, to run there or to wait in another cpu's; or is new */
 void lab_sharing_leave(unsigned vcpu); /* the vcpu goes on with another task than that of its row, or the row is read */
 void lab_sharing_enter(unsigned vcpu); /* its row is now that of the other, or was cleared */
 void lab_sharing_reset(void);

@@ -65,7 +65,6 @@ int nf_bind(const uint32_t *cpus, uint32_t count, bool planned) {
 
 bool nf_bind_made(pid_t tid, const uint32_t *cpus, uint32_t count) {
     unsigned char mask[PT_MASK];
-    if (bound && plan_cpu_count == count && !memcmp(plan_cpus, cpus, count * sizeof *cpus)) return true; /* inherited */
     pt_fill_mask(cpus, count, mask);
     return kernel(SYS_sched_setaffinity, tid, sizeof mask, mask) == 0;
 }

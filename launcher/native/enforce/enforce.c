@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 struct placed { /* where a planned region is in this process, by its number in the plan */
@@ -16,12 +17,13 @@ struct placed { /* where a planned region is in this process, by its number in t
     size_t bytes;
 };
 
-enum { LOG_BYTES = 32 << 20, PROGRAM_BYTES = 16 };
+enum { LOG_BYTES = 32 << 20, PROGRAM_BYTES = 16, MOMENT_NS = 100000, MOMENTS = 5000 };
 
 static struct pt_table table;
 static bool loaded, next_touch_here;
 static _Atomic bool followed; /* by a tracer, since this process restricts its system calls */
 static _Atomic int others; /* threads beside the main one that live or are being made */
+static _Atomic int unborn; /* those of them that are being made */
 static struct placed *placed;
 static uint32_t single; /* regions of the plan that are one block each; rules come after them */
 static int32_t home; /* node of the first thread, -1: it has none */
@@ -130,37 +132,35 @@ static const struct pt_thread *cpus_of(const struct pt_thread *plan) {
 }
 
 /* A thread inherits its creator's cpus, and would wait there for its first turn only to leave. */
-static bool thread_made(uint32_t number, uint64_t path, pthread_t thread, uintptr_t stack, size_t stack_bytes) {
+static bool thread_made(uint32_t number, uint64_t path, pthread_t thread) {
     const struct pt_thread *plan = loaded ? pt_find_thread(&table, process_hash(), path) : NULL;
     const struct pt_thread *bind = loaded ? cpus_of(plan) : NULL;
-    pid_t tid = bind && bind->cpus ? np_tid_of(thread) : 0;
-    int saved = errno;
     bool made = false;
-    if (!tid || !np_enter()) return false;
-    if (np_may_call()) {
-        if (plan) nf_planned_started(number_of(plan), number, tid);
-        made = nf_bind_made(tid, &table.cpus[bind->first_cpu], bind->cpus);
-        if (made) place_stack(number, plan, stack, stack_bytes);
-    }
+    int saved = errno;
+    if (!bind || !bind->cpus || !np_enter()) return false;
+    pid_t tid = np_may_call() ? np_tid_of(thread) : 0;
+    if (tid && plan) nf_planned_started(number_of(plan), number, tid);
+    if (tid) made = nf_bind_made(tid, &table.cpus[bind->first_cpu], bind->cpus);
     np_leave();
     errno = saved;
     return made;
 }
 
-static void thread_born(uint32_t number, uint64_t path, uintptr_t stack, size_t stack_bytes, bool made) {
+static void thread_born(uint32_t number, uint64_t path, uintptr_t stack, size_t stack_bytes, bool bound) {
     if (!loaded) return;
     int saved = errno;
     const struct pt_thread *plan = pt_find_thread(&table, process_hash(), path);
     const struct pt_thread *bind = cpus_of(plan);
     /* Before it is bound: from here on another thread's wish does not move it. */
     if (plan) nf_planned_started(number_of(plan), number, np_tid());
+    if (number != 0) atomic_fetch_sub(&unborn, 1);
     bool enters = np_enter();
-    if (bind && (made || (!enters && followed)))
-        nf_bound_from_outside(&table.cpus[bind->first_cpu], bind->cpus, plan != NULL);
+    bound = bind && (bound || (!enters && followed));
+    if (bound) nf_bound_from_outside(&table.cpus[bind->first_cpu], bind->cpus, plan != NULL);
     if (!enters) return;
-    bool binds = bind && !made && np_may_call();
+    bool binds = bind && !bound && np_may_call();
     int error = binds ? nf_bind(&table.cpus[bind->first_cpu], bind->cpus, plan != NULL) : 0;
-    if (!made) place_stack(number, plan, stack, stack_bytes);
+    place_stack(number, plan, stack, stack_bytes);
     if (np_may_call()) nf_log_affinity(number, path, error, plan != NULL, false, 0);
     np_leave();
     errno = saved;
@@ -193,6 +193,7 @@ static void place(const struct pt_region *region, uintptr_t address, size_t byte
 
 /* A program that was alone makes its first thread: what it did alone is over, and others come to use its memory. */
 static void thread_coming(int change) {
+    if (loaded) atomic_fetch_add(&unborn, change);
     if (!loaded || atomic_fetch_add(&others, change) != 0 || change < 0 || !next_touch_here || !np_may_call()) return;
     int saved = errno;
     for (uint32_t i = 0; i < single; i++) {
@@ -335,6 +336,7 @@ static void module_loaded(const struct np_module *module) {
 static void forked(void) {
     if (!loaded) return;
     atomic_store(&others, 0);
+    atomic_store(&unborn, 0);
     memset(placed, 0, ((size_t)single + 1) * sizeof *placed);
     nf_blocks_forked(table.header->rules);
     shifted = false;
@@ -346,7 +348,10 @@ static void forked(void) {
 /* What there is to say is said now; a tracer goes on with the threads, and later memory is the process's. */
 static void sandbox_coming(void) {
     const uint32_t *nodes;
+    const struct timespec moment = {0, MOMENT_NS};
     if (!loaded) return;
+    /* The tracer names later threads by those that are in the log. */
+    for (int turn = 0; atomic_load(&unborn) > 0 && turn < MOMENTS; turn++) nanosleep(&moment, NULL);
     nt_retire();
     for (uint32_t i = 0; i < single; i++) {
         uintptr_t address = atomic_load(&placed[i].address);

@@ -52,10 +52,10 @@ struct np_hooks {
 
     /* Threads, by number in the process and hash of the creation path. */
     void (*thread_coming)(int change); /* 1: a thread is about to be made, -1: it was not */
-    /* In its creator, while it has not run yet, if it has not; true: nothing is left to do but what only it can. */
-    bool (*thread_made)(uint32_t number, uint64_t path, pthread_t thread, uintptr_t stack, size_t stack_bytes);
-    /* In the new thread, before its function; made: what thread_made said. */
-    void (*thread_born)(uint32_t number, uint64_t path, uintptr_t stack, size_t stack_bytes, bool made);
+    /* In its creator, while it has not run yet, if it has not; true: it is bound. */
+    bool (*thread_made)(uint32_t number, uint64_t path, pthread_t thread);
+    /* In the new thread, before its function; bound: what thread_made said. */
+    void (*thread_born)(uint32_t number, uint64_t path, uintptr_t stack, size_t stack_bytes, bool bound);
     void (*thread_ends)(uint32_t number, uint64_t path);
 
     /* Blocks and mappings of at least NP_LARGE bytes. */

@@ -74,9 +74,10 @@ static void unname_child(void) {
 }
 
 /* glibc puts the thread's descriptor at the top of the stack that it makes. */
-static uintptr_t stack_start(const struct start *start, pthread_t thread) {
-    uintptr_t top = ((uintptr_t)thread + PAGE) & ~(uintptr_t)(PAGE - 1);
-    return start->stack ? start->stack : top - start->stack_bytes;
+static void find_stack(struct start *start) {
+    if (start->stack) return;
+    uintptr_t top = ((uintptr_t)pthread_self() + PAGE) & ~(uintptr_t)(PAGE - 1);
+    start->stack = top - start->stack_bytes;
 }
 
 static void born(struct start *start, bool made) {
@@ -84,7 +85,7 @@ static void born(struct start *start, bool made) {
     start->self.children = 0;
     np_self = start->self;
     if (!np_self.known) return;
-    start->stack = stack_start(start, pthread_self());
+    find_stack(start);
     np_self.stack_low = start->stack;
     np_self.stack_high = start->stack + start->stack_bytes;
     uintptr_t descriptor = (uintptr_t)pthread_self();
@@ -112,23 +113,23 @@ static void died(void *unused) {
     log_name(NP_THREAD_END, np_self.number, name, 0);
 }
 
+/* Also where calls are restricted: whoever makes threads may make this one. */
 static void futex(_Atomic uint32_t *word, int what, uint32_t value) {
     int saved = errno;
-    if (np_may_call()) syscall(SYS_futex, word, what, value, NULL);
+    syscall(SYS_futex, word, what, value, NULL);
     errno = saved;
 }
 
-static void made(struct package *package, pthread_t thread) {
+/* The thread may have ended, and what its creator keeps of it be gone, unless it waits for us. */
+static void made(struct package *package, const pthread_t *thread) {
     uint32_t first = NOBODY;
     if (!np_hooks.thread_made) return; /* the thread has given it back */
     if (!atomic_compare_exchange_strong(&package->first, &first, CREATOR)) {
         give_back(package);
         return;
     }
-    const struct start *start = &package->start;
-    if (start->self.known)
-        package->made = np_hooks.thread_made(start->self.number, start->self.hash, thread, stack_start(start, thread),
-                                             start->stack_bytes);
+    if (package->start.self.known)
+        package->made = np_hooks.thread_made(package->start.self.number, package->start.self.hash, *thread);
     if (atomic_exchange(&package->first, CREATOR_IS_DONE) == THREAD) futex(&package->first, FUTEX_WAKE_PRIVATE, 1);
 }
 
@@ -204,7 +205,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
     package->start.function.posix = function;
     int error = real(thread, attributes, run_posix, package);
     if (error) not_created(package);
-    else made(package, *thread);
+    else made(package, thread);
     return error;
 }
 
@@ -215,7 +216,7 @@ int thrd_create(thrd_t *thread, thrd_start_t function, void *argument) {
     package->start.function.c11 = function;
     int error = real(thread, run_c11, package);
     if (error != thrd_success) not_created(package);
-    else made(package, (pthread_t)*thread);
+    else made(package, (const pthread_t *)thread);
     return error;
 }
 

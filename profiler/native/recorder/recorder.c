@@ -50,8 +50,8 @@ static void tell_start(void) {
     tell(TELL_STARTS);
 }
 
-static void thread_born(uint32_t number, uint64_t path, uintptr_t stack, size_t stack_bytes, bool made) {
-    (void)number, (void)path, (void)stack, (void)stack_bytes, (void)made;
+static void thread_born(uint32_t number, uint64_t path, uintptr_t stack, size_t stack_bytes, bool bound) {
+    (void)number, (void)path, (void)stack, (void)stack_bytes, (void)bound;
     tell(TELL_BORN);
 }
 

@@ -54,6 +54,15 @@ def test_threads_that_live_for_a_part_of_a_stretch_run_for_that_part() -> None:
     assert few.tolist() == [1e-9, 1.0, 1.0]
     dead = running(np.array([[1.0, 100.0, 100.0]]), np.array([[0.0, 1.0, 1.0]]))[0]
     assert dead[0] == pytest.approx(0.01) and dead[1:].tolist() == [1.0, 1.0]
+    busy = running(np.array([[100.0] * 16]), np.array([[0.0] + [1.0] * 15]))[0]
+    assert busy[0] == pytest.approx(1 / 15) and busy[1:].tolist() == [1.0] * 15
+    assert running(np.array([[5.0, 0.0]]), np.zeros((1, 2)))[0].tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("lives", [0.1, 0.0909, 0.09, 0.05])
+def test_who_waits_for_short_ones_after_one_another_does_not_run_all_the_time(lives: float) -> None:
+    found = running(np.array([[200.0] + [100.0] * 10]), np.array([[1.0] + [lives] * 10]))[0]
+    assert found[0] < 0.4 and found[1:] == pytest.approx(np.full(10, lives), rel=0.1)
 
 
 def test_many_that_follow_one_another_are_not_there_at_once(tmp_path: Path) -> None:

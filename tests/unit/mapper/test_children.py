@@ -53,6 +53,7 @@ def test_children_that_work_after_others_that_do_less_are_numbered_by_chance() -
     assert found(SERVER, names=names) == [BACKENDS]
     assert found(SERVER, names=("main", "probe", "probe", *["server"] * 9)) == []
     assert found(SERVER, names=()) == found(SERVER, names=[""] * 12) == []  # they may be different programs
+    assert found(SERVER, names=["server"] * 8 + [""] + ["server"] * 3) == [[b for b in BACKENDS if b != 8]]
 
 
 def test_one_child_that_does_less_may_be_the_helper_of_a_pool() -> None:
