@@ -117,13 +117,24 @@ static void watch_switch(const struct qemu_plugin_tb *block, size_t instructions
     }
 }
 
-/* The kernel fills or copies a page by one instruction: those that it gives to a program, which it has not had before,
- * and those that it moves to another node among them. */
+/* The kernel fills or copies a page by one instruction, or (from Linux 6.11 on, to move a page) by the loop of its
+ * memcpy: those that it gives to a program, which it has not had before, and those that it moves to another node among
+ * them. */
 static bool repeats(const struct qemu_plugin_insn *instruction) {
     unsigned char code[4] = {0};
     size_t bytes = qemu_insn_code(instruction, code, sizeof code, lab_kernel.api);
     unsigned char what = bytes == 2 ? code[1] : bytes == 3 && code[1] == 0x48 ? code[2] : 0;
     return code[0] == 0xf3 && (what == 0xaa || what == 0xab || what == 0xa4 || what == 0xa5); /* rep stos, rep movs */
+}
+
+/* mov (%rsi), %r8; mov 8(%rsi), %r9: the loop's first read; mov %r8, (%rdi); mov %r9, 8(%rdi): its first write. */
+static bool copies(const struct qemu_plugin_insn *first, const struct qemu_plugin_insn *second) {
+    unsigned char a[4] = {0}, b[4] = {0};
+    if (qemu_insn_code(first, a, sizeof a, lab_kernel.api) != 3 ||
+        qemu_insn_code(second, b, sizeof b, lab_kernel.api) != 4 || a[0] != 0x4c || b[0] != 0x4c || b[3] != 8)
+        return false;
+    return (a[1] == 0x8b && a[2] == 0x06 && b[1] == 0x8b && b[2] == 0x4e) ||
+           (a[1] == 0x89 && a[2] == 0x07 && b[1] == 0x89 && b[2] == 0x4f);
 }
 
 static uint64_t copied[VCPUS_MAX]; /* key of the page of which a vcpu now reads the first word, + 1 */
@@ -148,7 +159,8 @@ static void at_page(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address,
 static void watch_pages(const struct qemu_plugin_tb *block, size_t instructions) {
     for (size_t i = 0; i < instructions; i++) {
         struct qemu_plugin_insn *instruction = qemu_plugin_tb_get_insn(block, i);
-        if (repeats(instruction))
+        bool copy = i + 1 < instructions && copies(instruction, qemu_plugin_tb_get_insn(block, i + 1));
+        if (copy || repeats(instruction))
             qemu_plugin_register_vcpu_mem_cb(instruction, at_page, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, NULL);
     }
 }
