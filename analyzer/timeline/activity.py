@@ -67,7 +67,7 @@ def running(accesses: Floats, lived: Floats) -> Floats:
     it lives as those that run in the mean ran for half of that.
     """
     after = (lived <= 0) & (accesses > 0)  # its life, as of what a thread does at its end
-    alone = ~np.any((lived > 0) & (accesses > 0), axis=1, keepdims=True)
+    alone = 2 * (accesses * after).sum(axis=1, keepdims=True) >= accesses.sum(axis=1, keepdims=True)
     lived, after = np.where(after & alone, 1.0, lived), after & ~alone
     # By a few accesses in a very short life the others would seem not to run.
     least = 1.0 / np.maximum(np.count_nonzero(lived, axis=1), 1)[:, None]

@@ -2,6 +2,7 @@
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import median_filter
 
 from numaplan.profiler import Trace
 
@@ -82,6 +83,5 @@ def _stands_for(looks: NDArray[np.int64]) -> NDArray[np.int64]:
     apart = np.diff(looks)
     if not len(apart):
         return np.zeros(len(looks), np.int64)
-    usual = [np.median(apart[start : start + BESIDE]) for start in range(0, len(apart), BESIDE)]
-    stands = np.repeat(np.array(usual, np.int64), BESIDE)[: len(apart)]
+    stands: NDArray[np.int64] = median_filter(apart, min(BESIDE, len(apart)), mode="nearest")
     return np.append(LONG * stands, stands[-1])

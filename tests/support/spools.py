@@ -21,7 +21,7 @@ def write_threads(
     header = np.zeros(1, HEADER)
     header[0] = (
         *(MAGIC, VERSION, 7, STRIDE, error, 100, len(tids) if claimed is None else claimed),
-        *(0, 0, 0, 0, 12_288, 0),
+        *(0, 0, 0, 0, 12_288, 0, 0, 0),
     )
     records = np.zeros(len(tids), THREAD_RECORD)
     records["tid"] = tids

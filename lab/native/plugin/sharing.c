@@ -68,8 +68,8 @@ void lab_sharing_queue(unsigned vcpu, uint64_t task) {
 void lab_sharing_unqueue(uint64_t task) {
     pthread_mutex_lock(&lock);
     struct waiting *waiting = *slot_of(task);
-    taken_out = true;
     if (waiting && waiting->state == QUEUED) {
+        taken_out = true;
         waiting->state = TAKEN_OUT;
         waiting->left = made_on(waiting->vcpu) - waiting->from[waiting->vcpu];
     } else if (waiting && waiting->state == NOT) { /* another one, where a task was that has ended */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -351,7 +352,8 @@ static void sandbox_coming(void) {
     const struct timespec moment = {0, MOMENT_NS};
     if (!loaded) return;
     /* The tracer names later threads by those that are in the log. */
-    for (int turn = 0; atomic_load(&unborn) > 0 && turn < MOMENTS; turn++) nanosleep(&moment, NULL);
+    for (int turn = 0; atomic_load(&unborn) > 0 && turn < MOMENTS; turn++)
+        syscall(SYS_nanosleep, &moment, NULL); /* libc's may end a thread that is to be cancelled */
     nt_retire();
     for (uint32_t i = 0; i < single; i++) {
         uintptr_t address = atomic_load(&placed[i].address);

@@ -45,10 +45,12 @@ HEADER = np.dtype(
         ("origin_pid", "<i8"),
         ("origin_start_ns", "<i8"),
         ("footprint", "<u8"),
+        ("root_pid", "<i8"),
+        ("root_start_ns", "<i8"),
         ("ends", "<u8"),
     ]
 )
-VERSION = 6
+VERSION = 7
 # Exact counts of a thread, in the order of struct thread_record, under the names of the trace's counters.
 COUNTERS = (
     "loads",

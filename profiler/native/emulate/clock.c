@@ -24,12 +24,19 @@ int64_t em_host_ns(void) {
 
 int64_t em_clock_last(void) { return __atomic_load_n(&last_time, __ATOMIC_RELAXED); }
 
-/* It does not go back. */
-static void go_on_to(int64_t now) {
+/* It does not go back; where it was. */
+static int64_t go_on_to(int64_t now) {
     int64_t last = em_clock_last();
     while (last < now &&
            !__atomic_compare_exchange_n(&last_time, &last, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+    return last;
 }
+
+static void lock(void) {
+    while (__atomic_exchange_n(&clock_lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
+}
+
+static void unlock(void) { __atomic_store_n(&clock_lock, 0, __ATOMIC_RELEASE); }
 
 /* A turn ends. */
 void em_clock_advance(int64_t now) {
@@ -40,13 +47,22 @@ void em_clock_advance(int64_t now) {
 /* This program replaces another one, whose clock it goes on with. */
 void em_clock_begin(void) {
     struct em_process_header before;
-    if (em_options.fair && em_spool_latest(getpid(), &before) && before.ends == EM_END_EXEC) go_on_to(before.last_ns);
+    if (!em_options.fair || !em_spool_latest(getpid(), &before) || before.ends != EM_END_EXEC) return;
+    go_on_to(before.last_ns);
+    em_spool_same_clock(&before);
 }
 
-/* A child was waited for: what comes now comes after all that it did. */
+/* A child was waited for: what comes now comes after all that it did, if it went by the same clock. */
 void em_clock_waited(int64_t child) {
     struct em_process_header ended;
-    if (em_spool_latest(child, &ended)) go_on_to(ended.last_ns);
+    if (!em_spool_latest(child, &ended) || !em_spool_is_same_clock(&ended)) return;
+    lock();
+    int64_t before = go_on_to(ended.last_ns), now = em_host_ns();
+    if (before < ended.last_ns) {
+        em_spool_clock(now, before);
+        em_spool_clock(now, ended.last_ns);
+    }
+    unlock();
 }
 
 /* The time of a thread's last access, or of the last that any made before it got a turn. */
@@ -74,12 +90,12 @@ static int64_t answer_of(uint64_t address) {
 void em_clock_answered(struct em_thread *t) {
     int64_t after = em_host_ns(), answer = answer_of(t->asked_at), ours = em_clock_of(t);
     t->asked_at = 0;
-    while (__atomic_exchange_n(&clock_lock, 1, __ATOMIC_ACQUIRE)) sched_yield();
+    lock();
     if (answer >= t->asked_host_ns && answer <= after) {
         em_spool_clock(answer, ours);
     } else {
         em_spool_clock(t->asked_host_ns, ours);
         em_spool_clock(after, ours);
     }
-    __atomic_store_n(&clock_lock, 0, __ATOMIC_RELEASE);
+    unlock();
 }

@@ -69,6 +69,7 @@ struct em_process_header {
     int64_t first_ns, last_ns; /* by the recording's clock */
     int64_t origin_pid, origin_start_ns; /* the process that it was forked from, 0 if none: its clock goes on here */
     uint64_t footprint; /* bytes of the pages it had touched and not unmapped, at their most */
+    int64_t root_pid, root_start_ns; /* the image in which its clock began */
     uint64_t ends; /* 1: it ends itself, no signal does; 2: it becomes another program, in a process of its own files */
 };
 
@@ -317,6 +318,8 @@ enum em_end { EM_END_UNKNOWN, EM_END_EXIT, EM_END_EXEC };
 void em_spool_ends(enum em_end how);
 void em_spool_open(int64_t now, int64_t first);
 bool em_spool_latest(int64_t pid, struct em_process_header *found);
+void em_spool_same_clock(const struct em_process_header *before); /* what is opened next goes by its clock */
+bool em_spool_is_same_clock(const struct em_process_header *other);
 void em_spool_time(int64_t now);
 void em_spool_clock(int64_t host, int64_t ours);
 struct em_thread *em_spool_new_thread(void);

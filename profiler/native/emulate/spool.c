@@ -18,7 +18,6 @@
  */
 #include "emulate.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -28,7 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define VERSION 6
+#define VERSION 7
 #define HEADER_BYTES 4096
 /* Small, for programs of thousands of processes. */
 #define RECORDS_AT_ONCE 8
@@ -119,10 +118,25 @@ static void *reserve(const char *kind, uint64_t offset, uint64_t bytes) {
     return done(&task) ? task.room : NULL;
 }
 
+static int open_latest(int64_t pid, int flags) {
+    char path[4300];
+    snprintf(path, sizeof path, "%s/emulate-%lld.latest", em_options.dir, (long long)pid);
+    return open(path, flags | O_CLOEXEC, 0600);
+}
+
+/* Which files are those of the program that this process runs. */
+static void note_latest(void) {
+    int file = open_latest(getpid(), O_WRONLY | O_CREAT);
+    if (file >= 0 && pwrite(file, &header->start_ns, sizeof header->start_ns, 0) < 0) failed(errno);
+    if (file >= 0) close(file);
+}
+
 /* Start this process's files, at a time by the host's clock and, under the fair schedule, by the recording's; what a
  * parent process had mapped stays its own. */
 void em_spool_open(int64_t now, int64_t first) {
     struct em_process_header *origin = header;
+    int64_t root_pid = origin->root_pid, root_start = origin->root_start_ns;
+    int64_t origin_pid = origin->pid, origin_start = origin->start_ns;
     snprintf(stem, sizeof stem, "%s/emulate-%d-%lld", em_options.dir, (int)getpid(), (long long)now);
     memset(&nowhere, 0, sizeof nowhere);
     header = &nowhere;
@@ -139,27 +153,35 @@ void em_spool_open(int64_t now, int64_t first) {
     header->record_bytes = sizeof(struct em_thread);
     header->start_ns = now;
     header->first_ns = header->last_ns = em_options.fair ? first : now;
-    header->origin_pid = origin->pid;
-    header->origin_start_ns = origin->start_ns;
+    header->origin_pid = origin_pid;
+    header->origin_start_ns = origin_start;
+    header->root_pid = root_pid ? root_pid : header->pid;
+    header->root_start_ns = root_pid ? root_start : now;
     memcpy(header->magic, "NPEMULAT", sizeof header->magic);
+    note_latest();
 }
 
-/* The head of the files of the program that a process runs, or ran last; false: it left none. */
+/* The head of the files of the program that a process runs, or ran last; false: it left none, or we may open no more. */
 bool em_spool_latest(int64_t pid, struct em_process_header *found) {
-    char path[4300], end;
-    long long own, start, latest = -1;
-    DIR *files = opendir(em_options.dir);
-    const struct dirent *entry;
-    while (files && (entry = readdir(files)))
-        if (sscanf(entry->d_name, "emulate-%lld-%lld.thread%c", &own, &start, &end) == 3 && own == pid &&
-            start > latest)
-            latest = start;
-    if (files) closedir(files);
-    snprintf(path, sizeof path, "%s/emulate-%lld-%lld.threads", em_options.dir, (long long)pid, latest);
-    int file = latest < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    char path[4300];
+    int64_t start = -1;
+    int file = open_latest(pid, O_RDONLY);
+    bool known = file >= 0 && pread(file, &start, sizeof start, 0) == sizeof start;
+    if (file >= 0) close(file);
+    snprintf(path, sizeof path, "%s/emulate-%lld-%lld.threads", em_options.dir, (long long)pid, (long long)start);
+    file = known ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     bool whole = file >= 0 && pread(file, found, sizeof *found, 0) == sizeof *found && found->version == VERSION;
     if (file >= 0) close(file);
     return whole;
+}
+
+void em_spool_same_clock(const struct em_process_header *before) {
+    nowhere.root_pid = before->root_pid;
+    nowhere.root_start_ns = before->root_start_ns;
+}
+
+bool em_spool_is_same_clock(const struct em_process_header *other) {
+    return other->root_pid == header->root_pid && other->root_start_ns == header->root_start_ns;
 }
 
 /* A zeroed thread in the file, or in plain memory when there is no room for it. NULL: no memory either. */
@@ -200,7 +222,9 @@ static bool window_next(struct em_window *w, struct stream *s) {
 }
 
 /* How far the recording's clock has come. */
-void em_spool_time(int64_t now) { header->last_ns = now; }
+void em_spool_time(int64_t now) {
+    if (header->last_ns < now) header->last_ns = now;
+}
 
 void em_spool_footprint(uint64_t bytes) { header->footprint = bytes; }
 
