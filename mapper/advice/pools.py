@@ -9,8 +9,8 @@ from numaplan.analyzer import Advice
 from numaplan.machine import OVERLAP, format_list, latencies, mean_transfers
 
 from ..planning.candidates import nearest
+from ..planning.placement import Placement
 from ..planning.shares import on_nodes
-from ..planning.timed_task import Placement
 from ..planning.unplanned import alone
 from ..threads.problem import Floats, Nodes
 from .replicas import read_by_all, without

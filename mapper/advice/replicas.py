@@ -9,7 +9,7 @@ import numpy as np
 from numaplan.analyzer import Advice, PageCounts, RegionUse, in_bytes
 from numaplan.machine import OVERLAP, latencies
 
-from ..planning.timed_task import Placement
+from ..planning.placement import Placement
 from ..planning.unplanned import alone
 from .situation import Situation, by_place, gained, made_at, short_name
 

@@ -10,7 +10,8 @@ from .dealing import dealt
 from .improving import improved
 from .moving import moved
 from .order import cheapest_first
-from .timed_task import Placement, TimedTask
+from .placement import Placement
+from .timed_task import TimedTask
 from .unplanned import alone
 
 NEAR = 2  # of the cheapest, that are tried to be improved

@@ -16,10 +16,11 @@ from ..threads.problem import Nodes, Problem
 from ..threads.sparse import by_entries
 from ..workload.workload import Workload
 from .options import options_of
+from .placement import Placement
 from .planner import make_plan, plan_task
 from .predict import predict
 from .task import PlanTask, problem_for
-from .timed_task import SURE, Placement, TimedTask
+from .timed_task import SURE, TimedTask
 from .unplanned import alone
 
 SCHEMA = "numaplan/check/1"

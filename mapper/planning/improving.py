@@ -9,7 +9,8 @@ from numaplan.machine import OVERLAP, latencies
 from ..threads.phases import goal_of
 from ..threads.problem import Floats, Nodes
 from ..threads.refine import refine
-from .timed_task import Placement, TimedTask
+from .placement import Placement
+from .timed_task import TimedTask
 
 MOST_ROUNDS = 4
 WORTH = 1e-3  # of the cost, that a round must save

@@ -6,7 +6,8 @@ from ..plan_file.parts import AtInput
 from ..workload.larger_inputs import LargerInput
 from .candidates import FEW, NEAR, PARTLY, Choice, in_turn, judged
 from .order import cheapest_first
-from .timed_task import Placement, TimedTask
+from .placement import Placement
+from .timed_task import TimedTask
 from .unplanned import alone
 
 WORTH = 0.02  # of the cost, that another placement must save

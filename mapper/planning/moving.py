@@ -12,7 +12,8 @@ from numaplan.machine import ACCESS_NS, OVERLAP, latencies
 from ..threads.cost import one_hot
 from ..threads.problem import Floats, Nodes
 from .improving import pull_of_homes
-from .timed_task import Placement, TimedTask
+from .placement import Placement
+from .timed_task import TimedTask
 from .waiting import waiting_of
 
 MOST_THREADS = 512  # of which moves are tried: each is one of as many more

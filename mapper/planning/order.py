@@ -7,8 +7,9 @@ import numpy as np
 from ..memory.pages import PagePlan
 from ..threads.problem import Nodes
 from .dealing import dealt
+from .placement import Placement
 from .shares import local_shares
-from .timed_task import Placement, TimedTask
+from .timed_task import TimedTask
 
 EQUAL = 5e-3  # of the cost, up to which placements are equally cheap
 NEARLY = 0.01  # of all accesses, that may be less local where a placement is surer

@@ -4,8 +4,9 @@ import numpy as np
 
 from ..threads.cost import one_hot
 from ..threads.problem import Floats
+from .placement import Placement
 from .predict import local_share, node_shares
-from .timed_task import Placement, TimedTask
+from .timed_task import TimedTask
 from .unplanned import near_memory
 
 

@@ -6,7 +6,7 @@ exchanged, so each of them counts as their mean.
 
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import msgspec
@@ -36,6 +36,7 @@ from ..workload.siblings import by_distance, children_by_chance, siblings_of
 from ..workload.use import ThreadUse
 from .counted_pages import CountedPages, samples_that_count
 from .cpu_sets import CpuSets, Sets
+from .placement import Placement
 from .shared_caches import SharedCaches
 from .task import PlanTask
 
@@ -43,24 +44,6 @@ SURE = 2.0  # standard errors
 UNSEEN = 0.1  # of the cost, by which it may be off where nothing shows what processes exchange
 LITTLE = 0.01  # of the cost, up to which threads rather have fewer cpus: moved about they leave their caches
 ROAMS = 0.05  # of the cost, that a pool must save by going from place to place, whose price is not known
-
-
-@dataclass(frozen=True)
-class Placement:
-    """places: (N,) positions among the task's places, bound: whether threads stay there; cpus: of each;
-    pages: where they are put, None: where they are touched first; moved: from there by the kernel; traffic:
-    (N, K) expected accesses of each thread to memory of each node, of the kind that counts; spread: how pages
-    were found that have a place."""
-
-    name: str
-    places: Nodes
-    cpus: Sets
-    pages: PagePlan | None
-    traffic: Floats
-    cost: Cost
-    bound: bool = True
-    moved: bool = False
-    spread: Spread = "reads"
 
 
 class TimedTask:

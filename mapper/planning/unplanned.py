@@ -14,7 +14,8 @@ from ..memory.page_moves import STILL
 from ..memory.run_table import NO_TABLES, RunTable
 from ..threads.problem import Nodes
 from .cpu_sets import Sets
-from .timed_task import Placement, TimedTask
+from .placement import Placement
+from .timed_task import TimedTask
 
 # Of its time, that a thread nobody binds has its memory where it is: by what the lab counted local.
 NEAR = 0.875

@@ -1,6 +1,6 @@
 /* The files a process leaves: `emulate-PID-START.threads` (a header and its threads), `….samples`, `….windows`,
  * `….clock`, `….clock-window`, `….calls`, `….calls-window`, `….transfers`, `….transfers-window`, `….transfers-table`,
- * `….running`, `….running-window`, `….uses`.
+ * `….running`, `….running-window`, `….uses`. And `emulate-PID.latest`, the START of those that it wrote last.
  *
  * Samples are collected in a window, which is appended to `samples` when full. The window is itself a mapping of a
  * file, of room that was reserved before, and so are the threads: what was recorded is in the files even if the
@@ -136,7 +136,6 @@ static void note_latest(void) {
 void em_spool_open(int64_t now, int64_t first) {
     struct em_process_header *origin = header;
     int64_t root_pid = origin->root_pid, root_start = origin->root_start_ns;
-    int64_t origin_pid = origin->pid, origin_start = origin->start_ns;
     snprintf(stem, sizeof stem, "%s/emulate-%d-%lld", em_options.dir, (int)getpid(), (long long)now);
     memset(&nowhere, 0, sizeof nowhere);
     header = &nowhere;
@@ -153,8 +152,8 @@ void em_spool_open(int64_t now, int64_t first) {
     header->record_bytes = sizeof(struct em_thread);
     header->start_ns = now;
     header->first_ns = header->last_ns = em_options.fair ? first : now;
-    header->origin_pid = origin_pid;
-    header->origin_start_ns = origin_start;
+    header->origin_pid = origin->pid;
+    header->origin_start_ns = origin->start_ns;
     header->root_pid = root_pid ? root_pid : header->pid;
     header->root_start_ns = root_pid ? root_start : now;
     memcpy(header->magic, "NPEMULAT", sizeof header->magic);

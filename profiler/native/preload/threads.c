@@ -32,7 +32,7 @@ enum first { NOBODY, CREATOR, THREAD, CREATOR_IS_DONE };
 struct package { /* taken from a fixed pool, so that no arena is made in the thread */
     _Atomic bool used;
     bool from_heap;
-    bool made; /* the creator has done what there was to do */
+    bool bound; /* by the creator */
     _Atomic uint32_t first;
     struct start start;
 };
@@ -80,7 +80,7 @@ static void find_stack(struct start *start) {
     start->stack = top - start->stack_bytes;
 }
 
-static void born(struct start *start, bool made) {
+static void born(struct start *start, bool bound) {
     uint32_t child = start->self.children;
     start->self.children = 0;
     np_self = start->self;
@@ -92,7 +92,7 @@ static void born(struct start *start, bool made) {
     if (descriptor > np_self.stack_low && descriptor < np_self.stack_high) np_self.stack_high = descriptor;
     np_log(NP_THREAD_START, np_self.number, (uint32_t)np_tid(), (uint64_t)start->parent << 32 | child,
            (uint64_t)pthread_self(), start->stack, start->stack_bytes);
-    NP_TELL(thread_born, np_self.number, np_self.hash, start->stack, start->stack_bytes, made);
+    NP_TELL(thread_born, np_self.number, np_self.hash, start->stack, start->stack_bytes, bound);
 }
 
 static void log_name(uint16_t kind, uint32_t thread, const char name[16], uint64_t handle) {
@@ -121,7 +121,7 @@ static void futex(_Atomic uint32_t *word, int what, uint32_t value) {
 }
 
 /* The thread may have ended, and what its creator keeps of it be gone, unless it waits for us. */
-static void made(struct package *package, const pthread_t *thread) {
+static void created(struct package *package, const pthread_t *thread) {
     uint32_t first = NOBODY;
     if (!np_hooks.thread_made) return; /* the thread has given it back */
     if (!atomic_compare_exchange_strong(&package->first, &first, CREATOR)) {
@@ -129,26 +129,26 @@ static void made(struct package *package, const pthread_t *thread) {
         return;
     }
     if (package->start.self.known)
-        package->made = np_hooks.thread_made(package->start.self.number, package->start.self.hash, *thread);
+        package->bound = np_hooks.thread_made(package->start.self.number, package->start.self.hash, *thread);
     if (atomic_exchange(&package->first, CREATOR_IS_DONE) == THREAD) futex(&package->first, FUTEX_WAKE_PRIVATE, 1);
 }
 
-/* When its creator is done with it; true: what there was to do is done. */
+/* When its creator is done with it; true: that has bound the thread. */
 static bool take_over(struct package *package, struct start *start) {
     *start = package->start;
     uint32_t first = np_hooks.thread_made ? atomic_exchange(&package->first, THREAD) : CREATOR_IS_DONE;
     if (first == NOBODY) return false; /* the creator gives it back */
     while (first == CREATOR && atomic_load(&package->first) == THREAD)
         futex(&package->first, FUTEX_WAIT_PRIVATE, THREAD);
-    bool done = package->made;
+    bool bound = package->bound;
     give_back(package);
-    return done;
+    return bound;
 }
 
 static void *run_posix(void *package) {
     struct start start;
-    bool done = take_over(package, &start);
-    born(&start, done);
+    bool bound = take_over(package, &start);
+    born(&start, bound);
     void *result;
     pthread_cleanup_push(died, NULL);
     result = start.function.posix(start.argument);
@@ -158,8 +158,8 @@ static void *run_posix(void *package) {
 
 static int run_c11(void *package) {
     struct start start;
-    bool done = take_over(package, &start);
-    born(&start, done);
+    bool bound = take_over(package, &start);
+    born(&start, bound);
     int result;
     pthread_cleanup_push(died, NULL);
     result = start.function.c11(start.argument);
@@ -185,7 +185,7 @@ static struct package *prepare(const pthread_attr_t *attributes, void *argument)
     np_modules_scan();
     struct package *package = take_package();
     if (!package) return NULL;
-    package->made = false;
+    package->bound = false;
     atomic_store(&package->first, NOBODY);
     package->start.argument = argument;
     stack_of(attributes, &package->start);
@@ -205,7 +205,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
     package->start.function.posix = function;
     int error = real(thread, attributes, run_posix, package);
     if (error) not_created(package);
-    else made(package, thread);
+    else created(package, thread);
     return error;
 }
 
@@ -216,7 +216,7 @@ int thrd_create(thrd_t *thread, thrd_start_t function, void *argument) {
     package->start.function.c11 = function;
     int error = real(thread, run_c11, package);
     if (error != thrd_success) not_created(package);
-    else made(package, (const pthread_t *)thread);
+    else created(package, (const pthread_t *)thread);
     return error;
 }
 

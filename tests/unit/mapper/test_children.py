@@ -13,8 +13,9 @@ from numaplan.machine import Cost, Machine
 from numaplan.mapper import PlanOptions, Workload, make_plan
 from numaplan.mapper.planning.candidates import in_turn, judged
 from numaplan.mapper.planning.dealing import dealt
+from numaplan.mapper.planning.placement import Placement
 from numaplan.mapper.planning.planner import plan_task
-from numaplan.mapper.planning.timed_task import Placement, TimedTask
+from numaplan.mapper.planning.timed_task import TimedTask
 from numaplan.mapper.planning.unplanned import alone
 from numaplan.mapper.workload.larger_inputs import LargerInput
 from numaplan.mapper.workload.siblings import by_distance, children_by_chance
