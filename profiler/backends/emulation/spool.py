@@ -10,7 +10,7 @@ by the host's clock and by the process's own. Files of a program that was killed
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from errno import EACCES, EPERM
+from errno import EACCES, ENOENT, EPERM
 from pathlib import Path
 
 import numpy as np
@@ -178,6 +178,11 @@ def read_processes(workdir: Path) -> list[ProcessSpool]:
                 f"{workdir}: process {process.pid} gave up the rights to write its recording: "
                 f"{os.strerror(process.error)}",
                 "record it with --backend lab, or start it as the user that it becomes",
+            )
+        if process.error == ENOENT:
+            raise UsageError(
+                f"{workdir}: process {process.pid} changed its root and closed the folder of its recording",
+                "record it with --backend lab",
             )
         if process.error:
             raise UsageError(

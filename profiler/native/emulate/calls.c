@@ -31,6 +31,7 @@ static void begin_call(struct em_thread *t, enum em_syscall_kind kind, uint64_t 
     case CALL_OPEN:
     case CALL_OPENAT:
     case CALL_WAIT:
+    case CALL_ROOT:
     case CALL_OTHER: em_turn_release(t, true); break;
     }
 }
@@ -42,6 +43,7 @@ void em_on_syscall(unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint
     em_cpus_asked(number, a1, a2, a3);
     if (kind == CALL_EXIT_ALL) em_spool_ends(EM_END_EXIT);
     if (kind == CALL_EXEC) em_spool_ends(EM_END_EXEC);
+    if (kind == CALL_ROOT) em_spool_hold_folder();
     if (em_part_marked(number, a1)) return;
     if (em_options.fair || kind == CALL_UNMAP || t->late_count) {
         while (!t->holding && em_recording && !em_turn_take(t, true)) {

@@ -206,7 +206,8 @@ enum em_syscall_kind {
     CALL_CLOCK,
     CALL_FUTEX,
     CALL_YIELD,
-    CALL_WAIT /* for a process; the answer is which */
+    CALL_WAIT, /* for a process; the answer is which */
+    CALL_ROOT /* paths may lead elsewhere */
 };
 void em_guest_select(const char *target);
 enum em_syscall_kind em_guest_syscall(int64_t number);
@@ -316,6 +317,7 @@ void em_spool_uses_end(struct page_use *room);
 void em_spool_footprint(uint64_t bytes);
 enum em_end { EM_END_UNKNOWN, EM_END_EXIT, EM_END_EXEC };
 void em_spool_ends(enum em_end how);
+void em_spool_hold_folder(void);
 void em_spool_open(int64_t now, int64_t first);
 bool em_spool_latest(int64_t pid, struct em_process_header *found);
 void em_spool_same_clock(const struct em_process_header *before); /* what is opened next goes by its clock */

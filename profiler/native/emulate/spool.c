@@ -6,7 +6,8 @@
  * file, of room that was reserved before, and so are the threads: what was recorded is in the files even if the
  * process is killed, and a full disk is an error code here, not a SIGBUS. (Mapping `samples` itself is five times
  * slower: each new page is a fault into the file system.) No descriptor stays open: the guest program shares
- * ours, may close them all, and may count on their numbers.
+ * ours, may close them all, and may count on their numbers. Only one that is about to get another root finds the folder
+ * by a descriptor from then on.
  *
  * A sample is two words: addr | reach<<48 | remote<<52 | level<<58 | store<<62, and ip | offset<<48; its time is that
  * of the header before it plus the offset. A header is 1<<63 | thread index, and its time in ns; what follows it is in
@@ -24,6 +25,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,16 +54,44 @@ static struct stream {
   transfers = {"transfers", "transfers-window", 1 << 16, 0, 0}, calls = {"calls", "calls-window", 1 << 12, 0, 0},
   running = {"running", "running-window", 1 << 12, 0, 0};
 static uint64_t uses_end;
-static char stem[4200];
+static char stem[64];
+
+#define HELD_FROM 1000 /* higher than what programs count on */
+static struct {
+    int file; /* 0: none */
+    struct stat known;
+} held_folder;
 
 static void failed(int problem) {
     if (!header->error) header->error = (uint32_t)problem;
 }
 
-static int open_file(const char *kind) {
+/* The descriptor, if the guest program has not made another file of it. */
+static bool is_held(void) {
+    struct stat now;
+    return held_folder.file && fstat(held_folder.file, &now) == 0 && now.st_dev == held_folder.known.st_dev &&
+           now.st_ino == held_folder.known.st_ino;
+}
+
+/* The root may become another one, where the folder has no path. What cannot be held fails when something is written. */
+void em_spool_hold_folder(void) {
+    int file = is_held() ? -1 : open(em_options.dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (file < 0) return;
+    int high = fcntl(file, F_DUPFD_CLOEXEC, HELD_FROM);
+    close(file);
+    if (high >= 0 && fstat(high, &held_folder.known) == 0) held_folder.file = high;
+}
+
+static int open_in_folder(const char *name, int flags) {
     char path[4300];
-    snprintf(path, sizeof path, "%s.%s", stem, kind);
-    return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    snprintf(path, sizeof path, "%s/%s", em_options.dir, name);
+    return is_held() ? openat(held_folder.file, name, flags | O_CLOEXEC, 0600) : open(path, flags | O_CLOEXEC, 0600);
+}
+
+static int open_file(const char *kind) {
+    char name[128];
+    snprintf(name, sizeof name, "%s.%s", stem, kind);
+    return open_in_folder(name, O_RDWR | O_CREAT);
 }
 
 /* What is done with a file: some of it written or, without data, reserved and mapped as zeroed memory. */
@@ -119,9 +149,9 @@ static void *reserve(const char *kind, uint64_t offset, uint64_t bytes) {
 }
 
 static int open_latest(int64_t pid, int flags) {
-    char path[4300];
-    snprintf(path, sizeof path, "%s/emulate-%lld.latest", em_options.dir, (long long)pid);
-    return open(path, flags | O_CLOEXEC, 0600);
+    char name[64];
+    snprintf(name, sizeof name, "emulate-%lld.latest", (long long)pid);
+    return open_in_folder(name, flags);
 }
 
 /* Which files are those of the program that this process runs. */
@@ -136,7 +166,7 @@ static void note_latest(void) {
 void em_spool_open(int64_t now, int64_t first) {
     struct em_process_header *origin = header;
     int64_t root_pid = origin->root_pid, root_start = origin->root_start_ns;
-    snprintf(stem, sizeof stem, "%s/emulate-%d-%lld", em_options.dir, (int)getpid(), (long long)now);
+    snprintf(stem, sizeof stem, "emulate-%d-%lld", (int)getpid(), (long long)now);
     memset(&nowhere, 0, sizeof nowhere);
     header = &nowhere;
     window = clock_window = transfers_window = calls_window = running_window = (struct em_window){0};
@@ -162,13 +192,13 @@ void em_spool_open(int64_t now, int64_t first) {
 
 /* The head of the files of the program that a process runs, or ran last; false: it left none, or we may open no more. */
 bool em_spool_latest(int64_t pid, struct em_process_header *found) {
-    char path[4300];
+    char name[128];
     int64_t start = -1;
     int file = open_latest(pid, O_RDONLY);
     bool known = file >= 0 && pread(file, &start, sizeof start, 0) == sizeof start;
     if (file >= 0) close(file);
-    snprintf(path, sizeof path, "%s/emulate-%lld-%lld.threads", em_options.dir, (long long)pid, (long long)start);
-    file = known ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    snprintf(name, sizeof name, "emulate-%lld-%lld.threads", (long long)pid, (long long)start);
+    file = known ? open_in_folder(name, O_RDONLY) : -1;
     bool whole = file >= 0 && pread(file, found, sizeof *found, 0) == sizeof *found && found->version == VERSION;
     if (file >= 0) close(file);
     return whole;

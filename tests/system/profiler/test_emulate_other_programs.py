@@ -45,6 +45,22 @@ def test_under_another_root(tmp_path: Path, who: str, other: bool) -> None:
     assert "signal" not in warnings
 
 
+def test_what_goes_on_under_another_root(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root may change the root")
+    program, additions, period = compiled(PROGRAMS / "other_root.c"), 500_000, 50
+    (tmp_path / "root").mkdir()
+    code, warnings = recorded(tmp_path, program, tmp_path / "root", additions, "stays")
+    assert code == 0 and not warnings
+    with Trace.open(tmp_path / "t.db") as trace:
+        of_each = dict(trace.rows("SELECT thread, count(*) FROM samples GROUP BY thread"))
+    assert len(of_each) == 2 and min(of_each.values()) > 1.9 * additions / period
+    words = ("nprof", "record", "--backend", "emulate", "--period", "50", "-o", tmp_path / "u.db")
+    result = run(*words, "--", program, tmp_path / "root", additions, "closes")
+    assert result.returncode == 2 and not (tmp_path / "u.db").exists()
+    assert b"changed its root" in result.stderr and b"--backend lab" in result.stderr
+
+
 def test_of_another_user(tmp_path: Path) -> None:
     """Its rights are gone before an exec, or while its process is recorded."""
     if os.geteuid() != 0:
