@@ -34,6 +34,7 @@ BENCHMARKS = {
     "look": ("benchmarks.look", "what numaplan look finds in programs in the lab, and what its cures do"),
     "online": ("benchmarks.online", "what the loop of nlaunch --online costs a program that needs nothing"),
     "messages": ("benchmarks.messages", "what recording the messages of MPI's ranks costs a rank"),
+    "report_page": ("benchmarks.report_page", "the report's charts against one of plotly's, in Chromium"),
     "exports": ("benchmarks.exports", "what each export keeps of a plan, expected and counted in the lab"),
     "online_lab": ("benchmarks.online_lab", "local share by online policy and by the kernel, in the lab"),
 }

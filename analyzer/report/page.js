@@ -15,7 +15,9 @@ const DARK = {
   full: 0.55, onFull: "#10161e",
 };
 const FONT = { family: "system-ui, sans-serif", size: 12 };
+const LARGER = 1.2; // than that, the words above a bar
 const NUMBER = "88M", GAP = 18, TITLE = 26; // a usual label; px beside a label's text, and of a title
+const BAR = { thickness: 12, xpad: 10 }; // px, of the bar that explains colours
 const BELOW = 0.6; // of a chart's width, that labels below it have
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 const narrow = window.matchMedia("(max-width: 860px)");
@@ -37,7 +39,7 @@ function styledTrace(trace, theme) {
   const node = (index) => theme.nodes[index % theme.nodes.length];
   if ("_ramp" in trace) {
     styled.colorscale = colorscale(trace._ramp, theme);
-    styled.colorbar = { thickness: 12, outlinewidth: 0, tickformat: "~s", ...trace.colorbar };
+    styled.colorbar = { ...BAR, ticklabeloverflow: "allow", outlinewidth: 0, tickformat: "~s", ...trace.colorbar };
     if (narrow.matches) {
       const above = { orientation: "h", len: 0.9, x: 0.5, y: 1.02, yanchor: "bottom" };
       const title = trace._lanes ? undefined : { ...styled.colorbar.title, side: "top" };
@@ -52,7 +54,9 @@ function styledTrace(trace, theme) {
     } else {
       const error = (y, x) => (trace._errors ? " ± " + Number(trace._errors[y][x].toPrecision(2)) : "");
       styled.text = undefined;
-      styled.customdata = trace.z.map((row, y) => row.map((_, x) => [trace._names[y], trace._names[x], error(y, x)]));
+      // Made as it is asked for: a quarter of a million of them take long.
+      const cell = (y) => ({ get: (_, x) => [trace._names[y], trace._names[x], error(y, x)] });
+      styled.customdata = trace.z.map((_, y) => new Proxy([], cell(y)));
       styled.hovertemplate =
         "%{customdata[0]} – %{customdata[1]}: %{z:.3s}%{customdata[2]} " + unit + "<extra></extra>";
     }
@@ -64,7 +68,7 @@ function styledTrace(trace, theme) {
   return styled;
 }
 
-// Room left and below for what stands there, so that plotly need not draw a chart again to make some.
+// Room for what stands around a chart, so that plotly need not draw it again to make some.
 function margins(figure, width) {
   const pen = document.createElement("canvas").getContext("2d");
   pen.font = `${FONT.size}px ${FONT.family}`;
@@ -81,7 +85,12 @@ function margins(figure, width) {
       room[letter] = Math.max(room[letter], title + (turned ? longest : FONT.size) + GAP);
     }
   }
-  return { l: Math.ceil(room.y), r: 8, t: 12, b: Math.ceil(room.x) };
+  const around = { l: Math.ceil(room.y), r: 8, t: 12, b: Math.ceil(room.x) };
+  const bars = figure.data.filter((trace) => "_ramp" in trace && trace.showscale !== false);
+  if (!bars.length || figure.layout.showlegend || narrow.matches) return around;
+  const numbers = BAR.thickness + GAP / 2 + wide(NUMBER);
+  const beside = bars.map(({ colorbar }) => Math.max(numbers, LARGER * wide(colorbar.title.text)));
+  return { ...around, r: Math.ceil(2 * BAR.xpad + Math.max(...beside)), autoexpand: false };
 }
 
 function styledLayout(figure, theme, width) {
@@ -94,7 +103,8 @@ function styledLayout(figure, theme, width) {
     ...layout,
   };
   for (const key of Object.keys(styled).filter((name) => /^[xy]axis\d*$/.test(name))) {
-    styled[key] = { automargin: true, gridcolor: theme.line, zeroline: false, linecolor: theme.line, ...styled[key] };
+    const plain = { gridcolor: theme.line, linecolor: theme.line, zeroline: false };
+    styled[key] = { automargin: true, ticklabeloverflow: "allow", ...plain, ...styled[key] };
     if (styled[key].title) styled[key].title = { standoff: 10, ...styled[key].title };
   }
   styled.shapes = (layout.shapes || []).map((shape) => ({
@@ -150,7 +160,8 @@ async function main() {
   const drawAll = async () => {
     for (const [index, figure] of figures.entries()) {
       await draw(figure, places[index]);
-      await new Promise((shown) => setTimeout(shown)); // each is seen before the next is drawn
+      const seen = places[index].getBoundingClientRect().top < window.innerHeight;
+      if (seen) await new Promise((shown) => setTimeout(shown)); // before the next is drawn
     }
   };
   await drawAll();

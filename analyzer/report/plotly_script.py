@@ -15,6 +15,12 @@ from numaplan.common import MachineLacksError
 
 ALWAYS = "scatter"  # the kind that plotly cannot do without
 
+# For who loads it as a module: a function that makes all and hands it on.
+_WRAPPED = re.compile(
+    r"\A(?P<licence>/\*.*?\*/\s*)\(.*?\(\) => \{\s*"
+    r"(?P<inner>\"use strict\";var Plotly=.*)return Plotly;\s*\}\)\);?\s*\Z",
+    re.DOTALL,
+)
 _MODULE = re.compile(r"(?<=[;}])var ([\w$]+)=([\w$]+)\((?=\(|[\w$]+=>)")
 _KINDS = re.compile(r"\.register\(\[((?:[\w$]+\(\),)*[\w$]+\(\))\]\)")
 _NAME = re.compile(r'\bname:"(\w+)"')
@@ -44,7 +50,13 @@ def part_of(script: str, kinds: Collection[str]) -> str:
         return ""
     modules[last] = modules[last].replace(every, ",".join(f"{name}()" for name in wanted))
     kept = _needed(before, modules, last)
-    return before + "".join(text for name, text in modules.items() if name in kept)
+    return _unwrapped(before + "".join(text for name, text in modules.items() if name in kept))
+
+
+def _unwrapped(script: str) -> str:
+    """For a page, which does without: what is in a function, a browser reads twice."""
+    found = _WRAPPED.match(script)
+    return found["licence"] + found["inner"] if found else script
 
 
 def _modules(script: str) -> tuple[str, dict[str, str]]:

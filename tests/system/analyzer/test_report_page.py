@@ -31,8 +31,11 @@ SAYS_ROOM = """<script>
 new MutationObserver(() => {
   if (document.body.dataset.state !== "drawn") return;
   for (const plot of document.querySelectorAll(".plot")) {
-    const { margin, _size } = plot._fullLayout;
-    plot.dataset.room = _size.l > margin.l || _size.b > margin.b ? "short" : "enough";
+    const { margin, _size } = plot._fullLayout, card = plot.getBoundingClientRect();
+    const cut = [...plot.querySelectorAll("text")].map((text) => text.getBoundingClientRect()).some((text) =>
+      text.left < card.left - 1 || text.right > card.right + 1 || text.top < card.top - 1 ||
+      text.bottom > card.bottom + 1);
+    plot.dataset.room = cut ? "cut" : _size.l > margin.l || _size.b > margin.b ? "short" : "enough";
   }
 }).observe(document.body, { attributes: true });
 </script>"""

@@ -35,6 +35,14 @@ def test_what_a_kind_of_chart_needs_is_kept_and_no_more() -> None:
     assert names(part_of(SCRIPT, ())) == {"core"}
 
 
+def test_nothing_is_left_around_it_but_its_licence() -> None:
+    licence = "/**\n* plotly.js\n*/\n"
+    head = "(\n  function(root, factory) {\n    root.moduleName = factory();\n} (this, () => {\n"
+    tail = "\nwindow.Plotly = Plotly;\n"
+    script = part_of(licence + head + SCRIPT + tail + "return Plotly;\n}));", {"bar"})
+    assert script == licence + part_of(SCRIPT, {"bar"}) + tail
+
+
 def test_a_module_that_is_made_in_another_way_is_kept_with_the_one_before_it() -> None:
     second = "var late=V((e)=>{e.late=2});"
     script = (BEFORE + "var V=f=>()=>f({});" + "".join(BUNDLE.values())).replace(
