@@ -35,22 +35,19 @@ class PageMoves(NamedTuple):
     pages: float
     lines: float
 
-    def times(self, part: float) -> PageMoves:
-        """The same of a part 0..1 of the run."""
-        return PageMoves(part * self.pages, part * self.lines)
-
 
 STILL = PageMoves(0.0, 0.0)
 
 
-def moving_part(lasted_s: float) -> float:
-    """The share 0..1 of a run of so many seconds in which pages are moved."""
-    return 1.0 - BEGINS_S / max(lasted_s, BEGINS_S)
+def moving_part(lasted_s: Floats) -> Floats:
+    """The share 0..1 of processes that run for so many seconds in which their pages are moved."""
+    answer: Floats = 1.0 - BEGINS_S / np.maximum(lasted_s, BEGINS_S)
+    return answer
 
 
 def page_moves(stats: PageCounts, near: Floats, rows: Nodes, nodes: int) -> PageMoves:
-    """Expected moves when pages begin where they are touched first; near: (N, N) how likely the one finds on
-    its own node what the other touched; rows: (N,) row of each thread's node, of so many.
+    """Expected moves when pages begin where they are touched first; near: (N, N) how likely no page moves for
+    the one's access to what the other touched; rows: (N,) row of each thread's node, of so many.
 
     Of each region: its pages times the share of its accesses that are remote. None where nothing is known of
     first touches. Lines are in other caches as far as threads of other nodes use the page, too.

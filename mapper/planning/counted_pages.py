@@ -37,16 +37,18 @@ class CountedPages:
     """recorded: what was counted; accesses: of any kind; stats: those of them that count; both with threads
     of pools exchanged; tied: threads that keep to their place; staying: of each pool, whether its threads
     come back to their memory. Of one that does not, threads and what was their own are anywhere among its
-    nodes, but for the tied. lasted_s: how long the run took, for what the kernel moves."""
+    nodes, but for the tied. lasted_s: how long the run took, or (N,) each thread's process ran in it, for
+    what the kernel moves."""
 
     def __init__(
         self,
         recorded: PageCounts,
         pools: Sequence[Nodes] = (),
         threads: Sequence[tuple[str, str]] = (),
-        lasted_s: float = math.inf,
+        lasted_s: Floats | float = math.inf,
     ) -> None:
-        self.recorded, self._pools, self._moving = recorded, pools, moving_part(lasted_s)
+        self.recorded, self._pools = recorded, pools
+        self._moving = moving_part(np.broadcast_to(lasted_s, len(threads)))
         self._allocator = allocators(recorded, threads)
         self.accesses = exchanged_pages(recorded, pools, threads)
         self.by_memory = recorded.missed is not None and recorded.missed_before is not None
@@ -112,13 +114,15 @@ class CountedPages:
         """(N, K) the same where the kernel moves pages to who uses them (AutoNUMA); tables: regions that the
         program places itself."""
         counts = self.first_touches if every else self._touched
-        followed, small = self._moving * FOLLOWED, self._moving * SMALL_FOLLOWED
-        touched = msgspec.structs.replace(counts, accesses=(1 - followed) * counts.accesses)
+        followed, small = self._moving * FOLLOWED, (self._moving * SMALL_FOLLOWED)[:, None]
+        known = (counts.thread >= 0) & (counts.thread < len(rows))
+        of_row = np.where(known, followed[np.where(known, counts.thread, 0)], 0.0)
+        touched = msgspec.structs.replace(counts, accesses=(1 - of_row) * counts.accesses)
         if (apart := counts.elsewhere) is not None:
             apart = (1 - small) * apart + small * np.diag(apart.sum(axis=1))
             touched = msgspec.structs.replace(touched, elsewhere=apart)
         traffic = self._touching(touched, tables, rows, nodes, planned=False)
-        traffic += followed * followed_traffic(counts, rows, nodes, tables)
+        traffic += followed[:, None] * followed_traffic(counts, rows, nodes, tables)
         return traffic + self._placed(tables, rows, nodes, every)
 
     def planned_traffic(
@@ -192,7 +196,7 @@ class CountedPages:
             before = None if stats.before is None else stats.before * left
             stats = msgspec.structs.replace(stats, accesses=stats.accesses * left, before=before)
         near = stays * self.near(rows) + (1 - stays) / nodes
-        return page_moves(stats, near, rows, nodes).times(self._moving)
+        return page_moves(stats, 1 - self._moving[:, None] * (1 - near), rows, nodes)
 
     def better_touched(self, tables: Mapping[int, RunTable], rows: Nodes, nodes: int) -> set[Site]:
         """Sites in the tables of which more is local where they are touched first."""

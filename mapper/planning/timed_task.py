@@ -31,6 +31,7 @@ from ..memory.site_rules import Site
 from ..threads.mapping import place_threads
 from ..threads.methods import find_method
 from ..threads.problem import Floats, Nodes, Problem, new_problem
+from ..workload.lasted import lived_of, ran_of
 from ..workload.pools import LIGHT, exchanged_matrix, exchanged_vector, idle_crowd, idle_twins, pools_of
 from ..workload.siblings import by_distance, children_by_chance, siblings_of
 from ..workload.use import ThreadUse
@@ -43,6 +44,7 @@ from .task import PlanTask
 SURE = 2.0  # standard errors
 UNSEEN = 0.1  # of the cost, by which it may be off where nothing shows what processes exchange
 LITTLE = 0.01  # of the cost, up to which threads rather have fewer cpus: moved about they leave their caches
+SHORT = 1e-9  # of a run, that each process runs at least
 ROAMS = 0.05  # of the cost, that a pool must save by going from place to place, whose price is not known
 
 
@@ -68,7 +70,10 @@ class TimedTask:
             together=exchanged_matrix(workload.use.together, self.pools),
             activity=workload.use.activity and workload.use.activity.merged(),
         )
-        self._threads, self._lasted_s = workload.threads, workload.lasted_s
+        self._threads = workload.threads
+        ran = ran_of(workload.threads, workload.use.activity)
+        self._lasted_s: Floats = workload.lasted_s * np.maximum(ran, SHORT)
+        self._lived = lived_of(workload.threads, workload.lives)
         self._unseen = UNSEEN_BETWEEN in workload.notes
         self._unstable = workload.identity is not None and not workload.identity["stable"]
         self.pages = self._counted(workload.pages)
@@ -158,6 +163,12 @@ class TimedTask:
         """Threads that run beside one that makes an access, in the mean."""
         made = self.use.accesses
         return float((made * self.use.together.sum(axis=1)).sum()) / max(float(made.sum()), 1e-300)
+
+    @cached_property
+    def lived(self) -> float:
+        """The share 0..1 of the run for which the process is there that makes an access, in the mean."""
+        made = self.use.accesses
+        return float(made @ self._lived) / total if (total := float(made.sum())) > 0 else 1.0
 
     @cached_property
     def ids(self) -> NDArray[np.int64]:

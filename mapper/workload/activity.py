@@ -41,6 +41,13 @@ class Activity(msgspec.Struct, frozen=True):
         answer: Floats = self.lasts @ self.running
         return answer
 
+    def shares_of(self, groups: Sequence[Nodes]) -> Floats:
+        """(groups,) how long any thread of each runs, over how long any thread at all does."""
+        idle = np.array([np.prod(1.0 - self.of(group), axis=1) for group in groups])
+        ran: Floats = (1.0 - idle) @ self.lasts
+        every = float((1.0 - idle.prod(axis=0)) @ self.lasts) if len(groups) else 0.0
+        return ran / every if every > 0 else np.ones(len(groups))
+
     def mean_over(self, found: Floats, threads: Nodes) -> Floats:
         """(T,) the mean of (S,) values of stretches over the time that each thread runs; 0: it does not."""
         running = self.of(threads)

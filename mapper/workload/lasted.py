@@ -1,8 +1,14 @@
-"""How long a recorded run takes for a kernel that moves pages after a while (AutoNUMA)."""
+"""How long a run takes, and its processes do, for a kernel that moves pages after a while (AutoNUMA)."""
 
 import math
+from collections.abc import Sequence
+
+import numpy as np
 
 from numaplan.profiler import Trace
+
+from ..threads.problem import Floats
+from .activity import Activity
 
 # In the lab's guest, which is some hundred times slower than a machine: fitted to 16 programs.
 ACCESS_S = 14e-9
@@ -19,3 +25,26 @@ def lasted_s(trace: Trace) -> float:
         return duration / 1e9 if duration > 0 else math.inf
     missed = counter_totals(trace).get("l1_misses")
     return ACCESS_S * duration + MISS_S * (0.0 if missed is None else float(missed.clip(0).sum()))
+
+
+def ran_of(threads: Sequence[tuple[str, str]], activity: Activity | None) -> Floats:
+    """(N,) share 0..1 of the run in which each thread's process runs; 1 where it is not known."""
+    names = [process for process, _ in threads]
+    found, own = np.unique(names, return_inverse=True)
+    if len(found) < 2 or activity is None:
+        return np.ones(len(threads))
+    return activity.shares_of([np.flatnonzero(own == number) for number in range(len(found))])[own]
+
+
+def lived_of(threads: Sequence[tuple[str, str]], lives: Sequence[tuple[int, int]]) -> Floats:
+    """(N,) share 0..1 of the run for which each thread's process is there; 1 where it is not known."""
+    if len(lives) != len(threads) or not len(threads):
+        return np.ones(len(threads))
+    start, end = np.array(lives, np.float64).T
+    end = np.where(end < 0, end.max(), end)
+    _, own = np.unique([process for process, _ in threads], return_inverse=True)
+    first, last = np.full(own.max() + 1, np.inf), np.full(own.max() + 1, -np.inf)
+    np.minimum.at(first, own, start)
+    np.maximum.at(last, own, end)
+    whole = float(last.max() - first.min())
+    return np.maximum(last - first, 0.0)[own] / whole if whole > 0 else np.ones(len(threads))

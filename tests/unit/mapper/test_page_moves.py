@@ -18,7 +18,9 @@ from numaplan.mapper.memory.page_moves import (
     moving_part,
     page_moves,
 )
-from numaplan.mapper.workload.lasted import ACCESS_S, lasted_s
+from numaplan.mapper.planning.counted_pages import CountedPages
+from numaplan.mapper.workload.activity import Activity
+from numaplan.mapper.workload.lasted import ACCESS_S, lasted_s, lived_of, ran_of
 from numaplan.profiler import Trace
 from tests.support.traces import write_trace
 
@@ -74,10 +76,38 @@ def test_a_page_comes_to_who_uses_it_as_likely_as_it_is_used_there() -> None:
 
 
 def test_in_a_short_run_nothing_moves() -> None:
-    assert moving_part(0.1) == moving_part(BEGINS_S) == 0
-    assert moving_part(2 * BEGINS_S) == pytest.approx(0.5) and moving_part(math.inf) == 1
-    moved = page_moves(both(100, 100), APART, ROWS, 2)
-    assert moved.times(0.5) == (moved.pages / 2, moved.lines / 2) and moved.times(0) == STILL
+    lasted = np.array([0.1, BEGINS_S, 2 * BEGINS_S, math.inf])
+    assert moving_part(lasted) == pytest.approx(np.array([0, 0, 0.5, 1]))
+
+
+def test_pages_move_for_processes_that_run_for_long() -> None:
+    """The first thread touched all pages first; half of the accesses are the other's, from another node."""
+    work, threads = both(100, 100), [("p0", "0"), ("p0.1", "0")]
+    long, short, second = (
+        CountedPages(work, [], threads, np.array(lasted)) for lasted in ([1e9, 1e9], [1.0, 1.0], [1.0, 1e9])
+    )
+    assert long.page_moves(ROWS, 2).pages == pytest.approx(10 * (MOVED + SHARED / 2) / 2, rel=1e-6)
+    assert second.page_moves(ROWS, 2) == pytest.approx(long.page_moves(ROWS, 2))
+    assert short.page_moves(ROWS, 2) == STILL
+    assert short.kernel_traffic(ROWS, 2).tolist() == [[1000, 0], [1000, 0]]
+    first = CountedPages(work, [], threads, np.array([1e9, 1.0]))
+    assert first.page_moves(ROWS, 2) == STILL
+    assert first.kernel_traffic(ROWS, 2)[1].tolist() == [1000, 0]
+
+
+def test_a_process_runs_for_the_stretches_in_which_any_of_its_threads_does() -> None:
+    threads = [("p0", "0"), ("p0", "0.1"), ("p0.1", "0"), ("p0.2", "0")]
+    running = np.array([[1.0, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0]])
+    activity = Activity(np.array([3.0, 1.0, 7.0]), running)
+    assert ran_of(threads, activity).tolist() == [1, 1, 0.25, 0]
+    assert ran_of(threads, None).tolist() == ran_of(threads[:2], activity)[:1].repeat(4).tolist() == [1] * 4
+
+
+def test_a_process_lives_from_its_first_thread_to_its_last() -> None:
+    threads = [("p0", "0"), ("p0.1", "0"), ("p0.1", "0.1"), ("p0.2", "0")]
+    lives = [(0, 100), (10, 20), (15, 60), (75, -1)]
+    assert lived_of(threads, lives).tolist() == [1, 0.5, 0.5, 0.25]
+    assert lived_of(threads, ()).tolist() == [1] * 4
 
 
 @pytest.mark.parametrize(
