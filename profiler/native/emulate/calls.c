@@ -36,14 +36,24 @@ static void begin_call(struct em_thread *t, enum em_syscall_kind kind, uint64_t 
     }
 }
 
+/* What this program's files have to tell, or to be found by, if the call does not return. */
+void em_call_begins(int64_t number) {
+    enum em_syscall_kind kind = em_guest_syscall(number);
+    if (kind == CALL_EXIT_ALL) em_spool_ends(EM_END_EXIT);
+    if (kind == CALL_EXEC) em_spool_ends(EM_END_EXEC);
+    if (kind == CALL_ROOT) em_spool_hold_folder();
+}
+
+void em_call_returns(int64_t number) {
+    if (em_guest_syscall(number) == CALL_EXEC) em_spool_ends(EM_END_UNKNOWN);
+}
+
 void em_on_syscall(unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3) {
     struct em_thread *t = em_thread_self(vcpu);
     enum em_syscall_kind kind = em_guest_syscall(number);
     em_settle(t);
     em_cpus_asked(number, a1, a2, a3);
-    if (kind == CALL_EXIT_ALL) em_spool_ends(EM_END_EXIT);
-    if (kind == CALL_EXEC) em_spool_ends(EM_END_EXEC);
-    if (kind == CALL_ROOT) em_spool_hold_folder();
+    em_call_begins(number);
     if (em_part_marked(number, a1)) return;
     if (em_options.fair || kind == CALL_UNMAP || t->late_count) {
         while (!t->holding && em_recording && !em_turn_take(t, true)) {
@@ -71,7 +81,7 @@ void em_on_syscall(unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint
 void em_on_syscall_return(unsigned vcpu, int64_t number, int64_t result) {
     struct em_thread *t = em_thread_self(vcpu);
     enum em_syscall_kind kind = em_guest_syscall(number);
-    if (kind == CALL_EXEC) em_spool_ends(EM_END_UNKNOWN); /* it came back */
+    em_call_returns(number);
     if (kind == CALL_WAIT && result > 0 && em_options.fair) em_clock_waited(result);
     em_cpus_answered(result);
     if (t->asked_at) em_clock_answered(t);

@@ -163,6 +163,8 @@ void em_on_idle_block(unsigned vcpu, void *instructions);
 void em_on_spin(unsigned vcpu, void *unused);
 
 /* calls.c: QEMU's callbacks */
+void em_call_begins(int64_t number);
+void em_call_returns(int64_t number);
 void em_on_syscall(unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3);
 void em_on_syscall_return(unsigned vcpu, int64_t number, int64_t result);
 

@@ -123,19 +123,21 @@ static void on_translate(struct qemu_plugin_tb *tb) {
 static void on_syscall(unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3) {
     (void)vcpu;
     em_cpus_asked(number, a1, a2, a3);
+    em_call_begins(number);
     if (em_options.marked) em_part_marked(number, a1);
 }
 
 static void on_syscall_return(unsigned vcpu, int64_t number, int64_t result) {
-    (void)vcpu, (void)number;
+    (void)vcpu;
+    em_call_returns(number);
     em_cpus_answered(result);
 }
 
 /* What is called while nothing is recorded; births in any case (plugin.c). */
 void em_part_register(qemu_plugin_id_t id) {
     bool over = part.over || *part.wanted == NEVER_MORE;
-    if (em_options.marked || em_cpus_shown()) qemu_on_syscall(id, on_syscall);
-    if (em_cpus_shown()) qemu_on_syscall_ret(id, on_syscall_return);
+    qemu_on_syscall(id, on_syscall);
+    qemu_on_syscall_ret(id, on_syscall_return);
     if (part.helpers_call || (!over && (skipping() || part.wanted != &always))) qemu_on_translation(id, on_translate);
     else if (em_cpus_shown()) qemu_on_translation(id, on_translate_only);
 }
