@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -80,20 +80,35 @@ def idle_twins(
 
     lines: (N, N) that two threads take from each other: one that does little but talk belongs to its partner.
     """
+    little = _does_little(accesses, lines)
     groups: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for number, (process, path) in enumerate(threads):
         groups[process, path.rpartition(".")[0], kind_of(names, number)].append(number)
     pool_of = {thread: number for number, pool in enumerate(pools) for thread in pool.tolist()}
-    answer, little = [], _does_little(accesses, lines)
-    for members in groups.values():
+    answer: dict[tuple[str, str, str], Twins] = {}
+    for group, members in groups.items():
         own = np.array(members)
         free = np.array([thread not in pool_of for thread in members])
         idle = free & little[own]
         within = [pool_of[thread] for thread in members if thread in pool_of]
         busy = pools[min(within)] if within else own[~idle]
-        if idle.any() and len(busy):
-            answer.append(Twins(own[idle], busy, min(within, default=-1)))
-    return answer
+        answer[group] = Twins(own[idle], busy, min(within, default=-1))
+    found = [_made_elsewhere(group, answer, names) for group, one in answer.items() if len(one.idle)]
+    return [one for one in found if len(one.busy)]
+
+
+def _made_elsewhere(
+    group: tuple[str, str, str], twins: Mapping[tuple[str, str, str], Twins], names: Sequence[str]
+) -> Twins:
+    """Idle threads that work beside none of their kind: with those that another thread made, if names count
+    them (`GC Thread#0`, whose likes its boss makes later)."""
+    own = twins[group]
+    counted = bool(names) and any(_NUMBERS.search(names[thread]) for thread in own.idle.tolist())
+    if len(own.busy) or not counted:
+        return own
+    likes = [one for (process, _, kind), one in twins.items() if (process, kind) == (group[0], group[2])]
+    most = max(likes, key=lambda one: len(one.busy))
+    return own._replace(busy=most.busy, pool=most.pool)
 
 
 def _does_little(accesses: Floats, lines: Floats) -> NDArray[np.bool_]:

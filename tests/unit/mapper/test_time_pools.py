@@ -11,6 +11,8 @@ from numaplan.mapper.plan_file.summary import summary
 from numaplan.mapper.planning.counted_pages import CountedPages
 from numaplan.mapper.planning.planner import plan_task
 from numaplan.mapper.planning.timed_task import TimedTask
+from numaplan.mapper.threads.problem import Nodes
+from numaplan.mapper.workload.pools import idle_twins
 from numaplan.profiler import Machine
 from tests.support.timed import BY_ROW, PAIRS, plan_of, plan_on, workload
 
@@ -42,6 +44,23 @@ def test_idle_threads_that_were_made_as_a_pool_was_may_run_wherever_it_may() -> 
     assert [thread.pool for thread in found] == [1, 1, 1, 1, 1, UNSET, UNSET]
     assert len({thread.cpus for thread in found[:5]}) == 1
     assert any("4 threads are exchangeable" in note and "1 more, which" in note for note in planned.notes)
+
+
+def test_an_idle_thread_whose_name_is_counted_is_of_the_pool_that_another_thread_made() -> None:
+    """As in Java: the first of those that collect is made with the program, the others by who needs them."""
+    threads = [("p0", path) for path in ("0", "0.1", "0.2", "0.2.1", "0.2.2", "0.3", "0.4")]
+    pool = np.array([3, 4])
+    accesses = np.array([1e7, 1e3, 1e3, 1e7, 1e7, 1e3, 1e7])
+    names = ["java", "GC Thread#0", "VM Thread", "GC Thread#1", "GC Thread#2", "Finalizer", "Finalizer"]
+
+    def found(names: list[str], pools: list[Nodes]) -> list[tuple[list[int], list[int], int]]:
+        twins = idle_twins(threads, pools, names, accesses, np.zeros((7, 7)))
+        return [(one.idle.tolist(), one.busy.tolist(), one.pool) for one in twins]
+
+    beside = ([5], [6], -1)
+    assert found(names, [pool]) == [([1], [3, 4], 0), beside]
+    assert found(names, []) == [([1], [3, 4], -1), beside]
+    assert found([name.partition("#")[0] for name in names], [pool]) == [beside]
 
 
 def test_threads_of_a_pool_that_come_back_to_what_they_touched_first_stay_on_a_node() -> None:
