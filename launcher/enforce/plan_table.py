@@ -26,6 +26,8 @@ _RUN = struct.Struct("<QQII")
 _SIZES = struct.Struct("<QQ")
 _PROCESS = struct.Struct("<QQQII")
 
+HARDLY = 0.05  # of a thread's mean load
+
 _MOST_BLOCKS = (1 << 32) - 1  # of a thread, as the library counts them
 _MOST_CHILDREN = _MOST_BLOCKS  # of a process, likewise
 _MOST_BYTES = 1 << 56  # of a region: more than any processor addresses
@@ -106,11 +108,19 @@ def _floating(
         return {}
     floating: dict[str, Sequence[int]] = {"": everything}
     for process in _processes(plan):
-        own = {cpu for thread in plan.threads if thread.process == process for cpu in thread.cpus}
+        own = {cpu for thread in _working(plan, process) for cpu in thread.cpus}
         nodes = {machine.node_of_cpu.get(cpu) for cpu in own}
         near = tuple(cpu for cpu in everything if machine.node_of_cpu[cpu] in nodes)
         floating[process] = near if unplanned == "float" and near else everything
     return floating
+
+
+def _working(plan: Plan, process: str) -> list[PlanThread]:
+    """Threads of a process but those with hardly any load, which may be where nobody else is: what others
+    come to work on is not there."""
+    own = [thread for thread in plan.threads if thread.process == process]
+    least = HARDLY * sum(thread.load for thread in own) / len(own)
+    return [thread for thread in own if thread.load >= least]
 
 
 def encode(

@@ -5,7 +5,7 @@ import struct
 import msgspec
 import pytest
 
-from numaplan.launcher.enforce.plan_table import encode, name_hash
+from numaplan.launcher.enforce.plan_table import encode, make_plan_table, name_hash
 from numaplan.launcher.enforce.process_memory import memory_nodes
 from numaplan.machine import Machine
 from numaplan.mapper import (
@@ -45,6 +45,30 @@ def test_rows_and_their_order() -> None:
     assert static[1:4] == (0, name_hash("app"), 0x4000)
     assert static[5] == int.from_bytes(bytes.fromhex("aabbccddeeff0011"), "little")
     assert static[9:] == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("loads", "unplanned", "cpus"),
+    [
+        ((100, 100, 1), "float", 2),
+        ((100, 100, 90), "float", 4),
+        ((0, 0, 0), "float", 4),
+        ((100, 100, 1), "anywhere", 4),
+    ],
+)
+def test_threads_that_it_does_not_name_are_where_those_work_that_it_does(
+    loads: tuple[float, ...], unplanned: str, cpus: int
+) -> None:
+    """The third thread is on the second node."""
+    plan = plan_of(threads=3)
+    threads = [
+        msgspec.structs.replace(thread, node=number // 2, cpus=(number,), load=load)
+        for number, (thread, load) in enumerate(zip(plan.threads, loads, strict=True))
+    ]
+    plan = msgspec.structs.replace(plan, threads=tuple(threads))
+    table = make_plan_table(plan, Machine.load("2x2"), "app", unplanned, {})
+    found = (struct.unpack_from("<QQIIiI", table.data, 64 + 32 * row) for row in range(5))
+    assert {row[:2]: row[3] for row in found}[name_hash("p0"), 0] == cpus
 
 
 def test_regions_that_scale_say_so_in_their_row() -> None:
