@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import subprocess
 import tempfile
 import time
@@ -96,9 +97,10 @@ class Browser:
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._held:
-            more = os.read(self._from, 1 << 20)
+            ready, _, _ = select.select([self._from], [], [], _MOST_S)
+            more = os.read(self._from, 1 << 20) if ready else b""
             if not more:
-                raise RuntimeError("the browser ended")
+                raise RuntimeError("the browser ended, or says nothing")
             self._held += more
         first, self._held = self._held.split(b"\0", 1)
         answer: dict[str, Any] = json.loads(first)

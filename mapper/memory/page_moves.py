@@ -19,7 +19,7 @@ from .run_table import PAGE
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-BEGINS_S = 1.6  # of a run, until pages are moved: the kernel looks for the first time after a second
+BEGINS_S = 1.6  # that a process runs until its pages are moved: the kernel looks first after a second
 # What the lab counted of programs without a plan (docs/results/programs.md), of the time after that.
 MOVED = 1.5  # moves of a page that one node uses, whose accesses are all remote
 SHARED = 1.2  # and so many more of one that others use, too, times their share
@@ -45,9 +45,9 @@ def moving_part(lasted_s: Floats) -> Floats:
     return answer
 
 
-def page_moves(stats: PageCounts, near: Floats, rows: Nodes, nodes: int) -> PageMoves:
-    """Expected moves when pages begin where they are touched first; near: (N, N) how likely no page moves for
-    the one's access to what the other touched; rows: (N,) row of each thread's node, of so many.
+def page_moves(stats: PageCounts, stays: Floats, rows: Nodes, nodes: int) -> PageMoves:
+    """Expected moves when pages begin where they are touched first; stays: (N, N) how likely no page moves
+    for the one's access to what the other touched; rows: (N,) row of each thread's node, of so many.
 
     Of each region: its pages times the share of its accesses that are remote. None where nothing is known of
     first touches. Lines are in other caches as far as threads of other nodes use the page, too.
@@ -55,10 +55,10 @@ def page_moves(stats: PageCounts, near: Floats, rows: Nodes, nodes: int) -> Page
     if stats.toucher is None or not len(stats.region):
         return STILL
     known = (stats.thread >= 0) & (stats.toucher >= 0)
-    known &= (stats.thread < len(near)) & (stats.toucher < len(near))
+    known &= (stats.thread < len(stays)) & (stats.toucher < len(stays))
     count, made = len(stats.regions), stats.all_accesses
     remote = np.zeros(len(made))
-    remote[known] = 1.0 - near[stats.thread[known], stats.toucher[known]]
+    remote[known] = 1.0 - stays[stats.thread[known], stats.toucher[known]]
     total, away = (
         np.bincount(stats.region, part, count).astype(np.float64) for part in (made, made * remote)
     )

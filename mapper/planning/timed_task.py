@@ -44,7 +44,7 @@ from .task import PlanTask
 SURE = 2.0  # standard errors
 UNSEEN = 0.1  # of the cost, by which it may be off where nothing shows what processes exchange
 LITTLE = 0.01  # of the cost, up to which threads rather have fewer cpus: moved about they leave their caches
-SHORT = 1e-9  # of a run, that each process runs at least
+SHORT = 1e-9  # of a run whose length is not known (infinite), no time at all
 ROAMS = 0.05  # of the cost, that a pool must save by going from place to place, whose price is not known
 
 
@@ -71,7 +71,7 @@ class TimedTask:
             activity=workload.use.activity and workload.use.activity.merged(),
         )
         self._threads = workload.threads
-        ran = ran_of(workload.threads, workload.use.activity)
+        ran = ran_of(workload.threads, workload.lives, self.use.activity)
         self._lasted_s: Floats = workload.lasted_s * np.maximum(ran, SHORT)
         self._lived = lived_of(workload.threads, workload.lives)
         self._unseen = UNSEEN_BETWEEN in workload.notes

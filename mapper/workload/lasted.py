@@ -27,12 +27,15 @@ def lasted_s(trace: Trace) -> float:
     return ACCESS_S * duration + MISS_S * (0.0 if missed is None else float(missed.clip(0).sum()))
 
 
-def ran_of(threads: Sequence[tuple[str, str]], activity: Activity | None) -> Floats:
-    """(N,) share 0..1 of the run in which each thread's process runs; 1 where it is not known."""
+def ran_of(
+    threads: Sequence[tuple[str, str]], lives: Sequence[tuple[int, int]], activity: Activity | None
+) -> Floats:
+    """(N,) share 0..1 of the run in which each thread's process runs; where nobody looked who does, for which
+    it is there."""
     names = [process for process, _ in threads]
     found, own = np.unique(names, return_inverse=True)
-    if len(found) < 2 or activity is None:
-        return np.ones(len(threads))
+    if len(found) < 2 or activity is None or not activity.looked:
+        return lived_of(threads, lives)
     return activity.shares_of([np.flatnonzero(own == number) for number in range(len(found))])[own]
 
 
@@ -41,7 +44,10 @@ def lived_of(threads: Sequence[tuple[str, str]], lives: Sequence[tuple[int, int]
     if len(lives) != len(threads) or not len(threads):
         return np.ones(len(threads))
     start, end = np.array(lives, np.float64).T
-    end = np.where(end < 0, end.max(), end)
+    stays = end < 0
+    if start[stays].max(initial=-1.0) >= end.max():
+        return np.ones(len(threads))  # of the run's end it is known only that it comes later
+    end = np.where(stays, end.max(), end)
     _, own = np.unique([process for process, _ in threads], return_inverse=True)
     first, last = np.full(own.max() + 1, np.inf), np.full(own.max() + 1, -np.inf)
     np.minimum.at(first, own, start)

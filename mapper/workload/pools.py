@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ LIGHT = 0.05  # of the mean thread's accesses, below which one needs no cpu of i
 GRANULES = 256  # of a region that a pool uses
 PAGE = 4096
 _NUMBERS = re.compile(r"[0-9]+")
+_LAST_NUMBER = re.compile(r"[0-9]+(?=[^0-9]*$)")
 
 
 def pools_of(
@@ -93,22 +94,39 @@ def idle_twins(
         within = [pool_of[thread] for thread in members if thread in pool_of]
         busy = pools[min(within)] if within else own[~idle]
         answer[group] = Twins(own[idle], busy, min(within, default=-1))
-    found = [_made_elsewhere(group, answer, names) for group, one in answer.items() if len(one.idle)]
+    elsewhere = _by_counted_name(threads, names, answer.values())
+    found = [_made_elsewhere(one, elsewhere, threads, names) for one in answer.values() if len(one.idle)]
     return [one for one in found if len(one.busy)]
 
 
+def _by_counted_name(
+    threads: Sequence[tuple[str, str]], names: Sequence[str], twins: Iterable[Twins]
+) -> dict[tuple[str, str], Twins]:
+    """By process and by name without its last number, those of whom most work."""
+    answer: dict[tuple[str, str], Twins] = {}
+    for one in twins if names else ():
+        kinds = {(threads[thread][0], _LAST_NUMBER.sub("", names[thread])) for thread in one.busy.tolist()}
+        for kind in kinds if len(kinds) == 1 else ():
+            answer[kind] = max(answer.get(kind, one), one, key=lambda each: len(each.busy))
+    return answer
+
+
 def _made_elsewhere(
-    group: tuple[str, str, str], twins: Mapping[tuple[str, str, str], Twins], names: Sequence[str]
+    own: Twins,
+    counted: Mapping[tuple[str, str], Twins],
+    threads: Sequence[tuple[str, str]],
+    names: Sequence[str],
 ) -> Twins:
-    """Idle threads that work beside none of their kind: with those that another thread made, if names count
-    them (`GC Thread#0`, whose likes its boss makes later)."""
-    own = twins[group]
-    counted = bool(names) and any(_NUMBERS.search(names[thread]) for thread in own.idle.tolist())
-    if len(own.busy) or not counted:
+    """Idle threads that work beside none of their kind: with those that another thread made, if their names
+    say that they are more of them (`GC Thread#0`, whose likes its boss makes later)."""
+    idle = own.idle.tolist()
+    kinds = {(threads[thread][0], _LAST_NUMBER.sub("", names[thread])) for thread in idle if names}
+    likes = counted.get(next(iter(kinds))) if len(kinds) == 1 and not len(own.busy) else None
+    if likes is None or any(threads[thread][1] == "0" for thread in idle):
         return own
-    likes = [one for (process, _, kind), one in twins.items() if (process, kind) == (group[0], group[2])]
-    most = max(likes, key=lambda one: len(one.busy))
-    return own._replace(busy=most.busy, pool=most.pool)
+    taken = {names[thread] for thread in likes.busy.tolist()}
+    said = {names[thread] for thread in idle}
+    return own if said & taken or len(said) < len(idle) else own._replace(busy=likes.busy, pool=likes.pool)
 
 
 def _does_little(accesses: Floats, lines: Floats) -> NDArray[np.bool_]:

@@ -20,7 +20,7 @@ struct lab_lines {
     uint64_t waited; /* accesses that other tasks made while this one waited for the vcpu (sharing.h) */
 };
 
-#define LOOKS_MOST 16 /* accesses from one wait to the next, up to which a loop does nothing else */
+#define LOOKS_MOST 16 /* accesses from one wait to the next, up to which a loop only looks */
 
 /* What a task accessed since it last said that it waits; more than there is room for: it works. */
 struct lab_looks {

@@ -181,8 +181,9 @@ def read_processes(workdir: Path) -> list[ProcessSpool]:
             )
         if process.error == ENOENT:
             raise UsageError(
-                f"{workdir}: process {process.pid} changed its root and closed the folder of its recording",
-                "record it with --backend lab",
+                f"{workdir}: process {process.pid} lost sight of the folder of its recording: it has another "
+                "root, or something is mounted there",
+                "write the trace elsewhere (-o), or record it with --backend lab",
             )
         if process.error:
             raise UsageError(

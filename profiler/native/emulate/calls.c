@@ -36,7 +36,7 @@ static void begin_call(struct em_thread *t, enum em_syscall_kind kind, uint64_t 
     }
 }
 
-/* What this program's files have to tell, or to be found by, if the call does not return. */
+/* What must be known of a call before it is made: a program may not come back from it, or not find its folder then. */
 void em_call_begins(int64_t number) {
     enum em_syscall_kind kind = em_guest_syscall(number);
     if (kind == CALL_EXIT_ALL) em_spool_ends(EM_END_EXIT);

@@ -209,7 +209,7 @@ enum em_syscall_kind {
     CALL_FUTEX,
     CALL_YIELD,
     CALL_WAIT, /* for a process; the answer is which */
-    CALL_ROOT /* paths may lead elsewhere */
+    CALL_ROOT /* paths may lead elsewhere from then on */
 };
 void em_guest_select(const char *target);
 enum em_syscall_kind em_guest_syscall(int64_t number);

@@ -32,10 +32,12 @@ static const struct numbers numbers[] = {
     /* wait4, waitpid */
     {CALL_WAIT, 61, 114, 260},
     {CALL_WAIT, -1, 7, -1},
-    /* chroot, pivot_root, setns */
+    /* chroot, pivot_root, setns, mount, move_mount */
     {CALL_ROOT, 161, 61, 51},
     {CALL_ROOT, 155, 217, 41},
     {CALL_ROOT, 308, 346, 268},
+    {CALL_ROOT, 165, 21, 40},
+    {CALL_ROOT, 429, 429, 429},
     /* mmap, mmap2, mprotect, brk, mremap, madvise */
     {CALL_QUICK, 9, 90, 222},
     {CALL_QUICK, -1, 192, -1},

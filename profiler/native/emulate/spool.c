@@ -6,8 +6,8 @@
  * file, of room that was reserved before, and so are the threads: what was recorded is in the files even if the
  * process is killed, and a full disk is an error code here, not a SIGBUS. (Mapping `samples` itself is five times
  * slower: each new page is a fault into the file system.) No descriptor stays open: the guest program shares
- * ours, may close them all, and may count on their numbers. Only one that is about to get another root finds the folder
- * by a descriptor from then on.
+ * ours, may close them all, and may count on their numbers. Only one that may have another root soon finds the folder by
+ * a descriptor from then on.
  *
  * A sample is two words: addr | reach<<48 | remote<<52 | level<<58 | store<<62, and ip | offset<<48; its time is that
  * of the header before it plus the offset. A header is 1<<63 | thread index, and its time in ns; what follows it is in
@@ -78,8 +78,10 @@ void em_spool_hold_folder(void) {
     int file = is_held() ? -1 : open(em_options.dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (file < 0) return;
     int high = fcntl(file, F_DUPFD_CLOEXEC, HELD_FROM);
-    close(file);
-    if (high >= 0 && fstat(high, &held_folder.known) == 0) held_folder.file = high;
+    if (high >= 0) close(file);
+    else high = file; /* it may have no more than so many */
+    if (fstat(high, &held_folder.known) == 0) held_folder.file = high;
+    else close(high);
 }
 
 static int open_in_folder(const char *name, int flags) {
@@ -257,7 +259,10 @@ void em_spool_time(int64_t now) {
 
 void em_spool_footprint(uint64_t bytes) { header->footprint = bytes; }
 
-void em_spool_ends(enum em_end how) { header->ends = how; }
+/* What was forked while nothing is recorded has its parent's header. */
+void em_spool_ends(enum em_end how) {
+    if (header->pid == (uint32_t)getpid()) header->ends = how;
+}
 
 static void put_pair(struct em_window *w, struct stream *s, uint64_t first, uint64_t second) {
     if (w->end - w->next < 2 && !window_next(w, s)) return;

@@ -3,7 +3,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-enum { WORK = 20, QUEUES = 8 };
+enum { WORK = 9, QUEUES = 8 };
 
 int main(int argc, char **argv) {
     static volatile int flag, data[WORK];

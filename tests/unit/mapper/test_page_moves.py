@@ -98,16 +98,18 @@ def test_pages_move_for_processes_that_run_for_long() -> None:
 def test_a_process_runs_for_the_stretches_in_which_any_of_its_threads_does() -> None:
     threads = [("p0", "0"), ("p0", "0.1"), ("p0.1", "0"), ("p0.2", "0")]
     running = np.array([[1.0, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0]])
-    activity = Activity(np.array([3.0, 1.0, 7.0]), running)
-    assert ran_of(threads, activity).tolist() == [1, 1, 0.25, 0]
-    assert ran_of(threads, None).tolist() == ran_of(threads[:2], activity)[:1].repeat(4).tolist() == [1] * 4
+    seen, told = (Activity(np.array([3.0, 1.0, 7.0]), running, looked=looked) for looked in (True, False))
+    assert ran_of(threads, (), seen).tolist() == [1, 1, 0.25, 0]
+    assert ran_of(threads, (), told).tolist() == ran_of(threads, (), None).tolist() == [1] * 4
+    assert ran_of(threads, [(0, 4), (0, 4), (1, 3), (3, 4)], told).tolist() == [1, 1, 0.5, 0.25]
+    assert ran_of(threads[:2], (), seen).tolist() == [1, 1]
 
 
 def test_a_process_lives_from_its_first_thread_to_its_last() -> None:
     threads = [("p0", "0"), ("p0.1", "0"), ("p0.1", "0.1"), ("p0.2", "0")]
     lives = [(0, 100), (10, 20), (15, 60), (75, -1)]
     assert lived_of(threads, lives).tolist() == [1, 0.5, 0.5, 0.25]
-    assert lived_of(threads, ()).tolist() == [1] * 4
+    assert lived_of(threads, ()).tolist() == lived_of(threads, [*lives[:3], (150, -1)]).tolist() == [1] * 4
 
 
 @pytest.mark.parametrize(

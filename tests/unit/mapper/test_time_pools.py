@@ -61,6 +61,9 @@ def test_an_idle_thread_whose_name_is_counted_is_of_the_pool_that_another_thread
     assert found(names, [pool]) == [([1], [3, 4], 0), beside]
     assert found(names, []) == [([1], [3, 4], -1), beside]
     assert found([name.partition("#")[0] for name in names], [pool]) == [beside]
+    assert found(["pbzip2"] * 5 + names[5:], [pool]) == [beside]  # a number, but of the program's
+    executors = ["java", "pool-1-thread-1", "java", "pool-2-thread-1", "pool-2-thread-2", *names[5:]]
+    assert found(executors, [pool]) == [beside]
 
 
 def test_threads_of_a_pool_that_come_back_to_what_they_touched_first_stay_on_a_node() -> None:
