@@ -87,7 +87,7 @@ def make_plan_table(
         from .static_data import StaticData
 
         static = StaticData(program, environment)
-    table = encode(plan, floating, locate, spread, autonuma)
+    table = encode(plan, floating, locate, spread, autonuma, grows=unplanned == "float")
     return msgspec.structs.replace(table, first=_first(plan) if floating else {})
 
 
@@ -129,18 +129,20 @@ def encode(
     locate: Locate,
     spread: Mapping[str, tuple[int, ...]] = {},
     autonuma: bool = False,
+    grows: bool = False,
 ) -> PlanTable:
     """The plan as a table.
 
     floating: cpus for threads that the plan does not name, by process, "" for processes not in it; locate:
-    finds static data; spread: see PlanTable; autonuma: see make_plan_table.
+    finds static data; spread: see PlanTable; autonuma: see make_plan_table; grows: whether threads that a
+    pool's thread makes are of the pool.
     """
     cpus: list[int] = []
     on = {cpu: node.id for node in plan.machine.nodes for cpu in node.cpus}
     threads = sorted(
         [_thread_row(thread, cpus, spread.get(thread.process, ()), on) for thread in plan.threads]
         + [
-            (name_hash(process) if process else 0, 0, *_place_cpus(which, cpus), -1, 0)
+            (name_hash(process) if process else 0, 0, *_place_cpus(which, cpus), -1, int(grows))
             for process, which in floating.items()
         ]
     )

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from numaplan.lab.guest.guest import Guest
+from numaplan.machine import Machine
 from tests.support.commands import needs, succeed
 from tests.support.guests import SharedGuest, guest_program, said_uncounted
 from tests.support.outside import discover, judge, plan_of_threads
@@ -45,6 +46,32 @@ def test_threads_are_where_the_plan_says(uncounted: Guest, tmp_path: Path) -> No
         assert result.wrong == ()
         # Go makes threads as it needs them: a run may have few of those that another had.
         assert result.seen >= (2 if kind == "Go" else 4), (kind, applied["missing"])
+
+
+@pytest.mark.parametrize(
+    ("where", "grown", "other"),
+    [("float", (2, 3), (0, 1, 2, 3)), ("anywhere", tuple(range(8)), tuple(range(8)))],
+)
+def test_what_threads_of_a_pool_make_is_of_the_pool(
+    four_nodes: SharedGuest,
+    lab: Path,
+    tmp_path: Path,
+    where: str,
+    grown: tuple[int, ...],
+    other: tuple[int, ...],
+) -> None:
+    """The first and its pool of one work on two nodes, one that idles is on another."""
+    plan = plan_of_threads([("p0", "0"), ("p0", "0.1"), ("p0", "0.9")], machine=Machine.load("4x2"))
+    main, pool, idle = plan.threads
+    pool = msgspec.structs.replace(pool, node=1, cpus=(2, 3), pool=1)
+    idle = msgspec.structs.replace(idle, node=2, cpus=(4, 5), load=0.0)
+    msgspec.structs.replace(plan, threads=(main, pool, idle)).save(tmp_path / "plan.json")
+    words = ["--plan", tmp_path / "plan.json", "--unplanned", where, "--report", tmp_path / "applied.json"]
+    said, result = four_nodes.said(lab / "nlaunch", *words, guest_program("grows"), 3)
+    assert result["exit_code"] == 0, said
+    applied = msgspec.json.decode((tmp_path / "applied.json").read_bytes())
+    found = {thread["path"]: tuple(thread["applied"]) for thread in applied["unplanned"]}
+    assert found == {"0.1.1": grown, "0.1.1.1": grown, "0.2": other}
 
 
 def test_roles_are_matched_without_a_trace(four_nodes: SharedGuest, lab: Path, tmp_path: Path) -> None:

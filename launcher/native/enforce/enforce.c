@@ -129,7 +129,20 @@ static void place_stack(uint32_t number, const struct pt_thread *plan, uintptr_t
 }
 
 static const struct pt_thread *cpus_of(const struct pt_thread *plan) {
-    return plan ? plan : pt_find_unplanned(&table, process_hash());
+    if (plan || np_self.gives) return plan ? plan : np_self.gives;
+    return pt_find_unplanned(&table, process_hash());
+}
+
+/* A pool may grow by itself, in another way in each run. NULL: of none, or of one that idles where no other thread is. */
+static const struct pt_thread *pool_of(const struct pt_thread *plan) {
+    const struct pt_thread *every = pt_find_unplanned(&table, process_hash());
+    if (!every || !every->memory || plan->cpus < 2) return NULL;
+    unsigned char all[PT_MASK], own[PT_MASK];
+    pt_fill_mask(&table.cpus[every->first_cpu], every->cpus, all);
+    pt_fill_mask(&table.cpus[plan->first_cpu], plan->cpus, own);
+    for (size_t i = 0; i < sizeof all; i++)
+        if (own[i] & ~all[i]) return NULL;
+    return plan;
 }
 
 /* A thread inherits its creator's cpus, and would wait there for its first turn only to leave. */
@@ -154,6 +167,7 @@ static void thread_born(uint32_t number, uint64_t path, uintptr_t stack, size_t 
     const struct pt_thread *bind = cpus_of(plan);
     /* Before it is bound: from here on another thread's wish does not move it. */
     if (plan) nf_planned_started(number_of(plan), number, np_tid());
+    if (plan && np_thread_number() == number) np_self.gives = pool_of(plan);
     if (number != 0) atomic_fetch_sub(&unborn, 1);
     bool enters = np_enter();
     bound = bind && (bound || (!enters && followed));

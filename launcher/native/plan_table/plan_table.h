@@ -23,7 +23,9 @@ struct pt_thread { /* ascending by process, path; path 0: threads that the plan 
     uint64_t process, path;
     uint32_t first_cpu, cpus;
     int32_t node; /* -1: leave the stack alone */
-    uint32_t memory; /* of a main thread: 1 + where `cpus` has how many nodes, and these; 0: none (pt_memory_nodes) */
+    /* Of a main thread: 1 + where `cpus` has how many nodes, and these; 0: none (pt_memory_nodes). Of path 0: 1 where what a
+     * pool's threads make is of the pool. */
+    uint32_t memory;
 };
 _Static_assert(sizeof(struct pt_thread) == 32, "the writer relies on it");
 

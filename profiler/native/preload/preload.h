@@ -129,6 +129,7 @@ struct np_thread {
     uint32_t sequence; /* large blocks allocated so far */
     uint64_t hash; /* of the creation path */
     uintptr_t stack_low, stack_high; /* of its own stack; 0: not known */
+    const void *gives; /* what a hook wants the threads to have that it makes, until that says otherwise */
     bool reserves; /* the mapping that it makes cannot be accessed yet */
 };
 
