@@ -1,7 +1,7 @@
 """The plan table that enforce.so and the tracer read (native/plan_table): fixed-size rows, hashed names."""
 
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec import UNSET
@@ -15,12 +15,12 @@ from .process_memory import memory_nodes
 LIBRARY = native_part("launcher", "enforce.so")
 
 MAGIC = b"NUMAPLPF"
-VERSION = 3
+VERSION = 4
 KINDS = {"heap": 1, "mmap": 2, "file": 3, "static": 4}
 POLICIES = {"bind": 1, "preferred": 2, "interleave": 3, "next-touch": 4}
 
 _HEADER = struct.Struct("<8s6IQIII12x")
-_THREAD = struct.Struct("<QQIIiI")
+_THREAD = struct.Struct("<QQIIiII4x")
 _REGION = struct.Struct("<QQQQQQIIIHBB")
 _RUN = struct.Struct("<QQII")
 _SIZES = struct.Struct("<QQ")
@@ -116,11 +116,37 @@ def _floating(
 
 
 def _working(plan: Plan, process: str) -> list[PlanThread]:
-    """Threads of a process but those with hardly any load, which may be where nobody else is: what others
-    come to work on is not there."""
+    """Threads of a process but those of pools with hardly any load, which may be where nobody else is: what
+    others come to work on is not there."""
     own = [thread for thread in plan.threads if thread.process == process]
     least = HARDLY * sum(thread.load for thread in own) / len(own)
-    return [thread for thread in own if thread.load >= least]
+    return [thread for thread in own if thread.pool is UNSET or thread.load >= least]
+
+
+def _pools(plan: Plan) -> dict[tuple[str, int], Sequence[int]]:
+    """Cpus of the pools that work, by process and number."""
+    found: dict[tuple[str, int], set[int]] = {}
+    for process in _processes(plan):
+        working = {thread.pool for thread in _working(plan, process)}
+        for thread in plan.threads:
+            if thread.process == process and thread.pool is not UNSET and thread.pool in working:
+                found.setdefault((process, thread.pool), set()).update(thread.cpus)
+    return {pool: sorted(cpus) for pool, cpus in found.items()}
+
+
+def _with_pools(
+    rows: list[tuple[int, ...]], plan: Plan, pools: Collection[tuple[str, int]]
+) -> list[tuple[int, ...]]:
+    """Rows of threads that tell which row has the cpus of their pool."""
+    where = {row[:2]: number for number, row in enumerate(rows, 1)}
+    of = {
+        (name_hash(thread.process), name_hash(thread.path)): where[
+            name_hash(thread.process), name_hash(f"pool {thread.pool}")
+        ]
+        for thread in plan.threads
+        if thread.pool is not UNSET and (thread.process, thread.pool) in pools
+    }
+    return [(*row[:-1], of.get((row[0], row[1]), 0)) for row in rows]
 
 
 def encode(
@@ -139,13 +165,18 @@ def encode(
     """
     cpus: list[int] = []
     on = {cpu: node.id for node in plan.machine.nodes for cpu in node.cpus}
+    pools = _pools(plan) if grows else {}
+    others = {(process, 0): which for process, which in floating.items()} | {
+        (process, name_hash(f"pool {pool}")): which for (process, pool), which in pools.items()
+    }
     threads = sorted(
         [_thread_row(thread, cpus, spread.get(thread.process, ()), on) for thread in plan.threads]
         + [
-            (name_hash(process) if process else 0, 0, *_place_cpus(which, cpus), -1, int(grows))
-            for process, which in floating.items()
+            (name_hash(process) if process else 0, path, *_place_cpus(which, cpus), -1, 0, 0)
+            for (process, path), which in others.items()
         ]
     )
+    threads = _with_pools(threads, plan, pools)
     rows: list[tuple[tuple[int, ...], PlanRegion]] = []
     skipped: list[tuple[PlanRegion, str]] = []
     runs: list[tuple[int, int, int, int]] = []
@@ -221,6 +252,7 @@ def _thread_row(
         count,
         thread.node if stays(thread, node_of_cpu) else -1,  # for its stack
         memory,
+        0,
     )
 
 

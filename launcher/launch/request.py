@@ -30,7 +30,7 @@ class LaunchRequest(msgspec.Struct, frozen=True):
     """What to launch and how.
 
     remap: fit a plan for another machine (None: only to the cpus of a container);
-    unplanned: threads that the plan does not name `float` on the cpus of their process's nodes, run
+    unplanned: threads that the plan does not name `float` where their process's planned ones work, run
     `anywhere` the process may, or `inherit` what their creator has; strict: a miss makes exit code 1; by: the
     `preload` library, `ptrace` from outside, or `auto`; override: the plan holds where the program sets its
     own affinity; autonuma: the kernel may move memory that the plan leaves to first touch; watch: seconds

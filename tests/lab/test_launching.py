@@ -64,7 +64,7 @@ def test_what_threads_of_a_pool_make_is_of_the_pool(
     plan = plan_of_threads([("p0", "0"), ("p0", "0.1"), ("p0", "0.9")], machine=Machine.load("4x2"))
     main, pool, idle = plan.threads
     pool = msgspec.structs.replace(pool, node=1, cpus=(2, 3), pool=1)
-    idle = msgspec.structs.replace(idle, node=2, cpus=(4, 5), load=0.0)
+    idle = msgspec.structs.replace(idle, node=2, cpus=(4, 5), load=0.0, pool=2)
     msgspec.structs.replace(plan, threads=(main, pool, idle)).save(tmp_path / "plan.json")
     words = ["--plan", tmp_path / "plan.json", "--unplanned", where, "--report", tmp_path / "applied.json"]
     said, result = four_nodes.said(lab / "nlaunch", *words, guest_program("grows"), 3)

@@ -12,6 +12,7 @@ static uint64_t touch(const struct pt_table *table) {
         const struct pt_thread *thread = &table->threads[i];
         for (uint32_t c = 0; c < thread->cpus; c++) sum += table->cpus[thread->first_cpu + c];
         sum += pt_find_thread(table, thread->process, thread->path) != NULL;
+        if (thread->pool) sum += table->threads[thread->pool - 1].cpus;
         const uint32_t *nodes = NULL;
         for (uint32_t count = pt_memory_nodes(table, thread->process, &nodes), n = 0; n < count; n++) sum += nodes[n];
     }

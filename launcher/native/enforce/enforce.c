@@ -128,21 +128,13 @@ static void place_stack(uint32_t number, const struct pt_thread *plan, uintptr_t
     else if (table.header->nodes > 1) nf_move_stack(stack + bytes, plan->node);
 }
 
+/* What a thread has that the plan does not name: a pool may grow by itself, in another way in each run. (A thread made by
+ * clone() may have anything in its thread-local storage.) */
 static const struct pt_thread *cpus_of(const struct pt_thread *plan) {
-    if (plan || np_self.gives) return plan ? plan : np_self.gives;
+    const struct pt_thread *gives = np_self.gives;
+    if (plan) return plan;
+    if (gives >= table.threads && gives < table.threads + table.header->threads) return gives;
     return pt_find_unplanned(&table, process_hash());
-}
-
-/* A pool may grow by itself, in another way in each run. NULL: of none, or of one that idles where no other thread is. */
-static const struct pt_thread *pool_of(const struct pt_thread *plan) {
-    const struct pt_thread *every = pt_find_unplanned(&table, process_hash());
-    if (!every || !every->memory || plan->cpus < 2) return NULL;
-    unsigned char all[PT_MASK], own[PT_MASK];
-    pt_fill_mask(&table.cpus[every->first_cpu], every->cpus, all);
-    pt_fill_mask(&table.cpus[plan->first_cpu], plan->cpus, own);
-    for (size_t i = 0; i < sizeof all; i++)
-        if (own[i] & ~all[i]) return NULL;
-    return plan;
 }
 
 /* A thread inherits its creator's cpus, and would wait there for its first turn only to leave. */
@@ -167,7 +159,7 @@ static void thread_born(uint32_t number, uint64_t path, uintptr_t stack, size_t 
     const struct pt_thread *bind = cpus_of(plan);
     /* Before it is bound: from here on another thread's wish does not move it. */
     if (plan) nf_planned_started(number_of(plan), number, np_tid());
-    if (plan && np_thread_number() == number) np_self.gives = pool_of(plan);
+    if (plan && np_thread_number() == number) np_self.gives = plan->pool ? &table.threads[plan->pool - 1] : NULL;
     if (number != 0) atomic_fetch_sub(&unborn, 1);
     bool enters = np_enter();
     bound = bind && (bound || (!enters && followed));

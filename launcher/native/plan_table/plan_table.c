@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { VERSION = 3 };
+enum { VERSION = 4 };
 #define MOST_BYTES ((size_t)1 << 30)
 
 uint64_t pt_hash(const char *name) {
@@ -34,6 +34,7 @@ static bool check_threads(const struct pt_table *table) {
         if (thread->first_cpu > table->header->cpus || thread->cpus > table->header->cpus - thread->first_cpu)
             return false;
         if (thread->node < -1 || thread->node > PT_MAX_NODE || !check_memory(table, thread)) return false;
+        if (thread->pool > table->header->threads) return false;
     }
     for (uint32_t i = 0; i < table->header->cpus; i++)
         if (table->cpus[i] > PT_MAX_CPU) return false;

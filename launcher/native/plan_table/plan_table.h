@@ -19,15 +19,16 @@ struct pt_header {
 };
 _Static_assert(sizeof(struct pt_header) == 64, "the writer relies on it");
 
-struct pt_thread { /* ascending by process, path; path 0: threads that the plan does not name */
+struct
+    pt_thread { /* ascending by process, path; path 0: threads that the plan does not name; pools: `pool 1` and so on */
     uint64_t process, path;
     uint32_t first_cpu, cpus;
     int32_t node; /* -1: leave the stack alone */
-    /* Of a main thread: 1 + where `cpus` has how many nodes, and these; 0: none (pt_memory_nodes). Of path 0: 1 where what a
-     * pool's threads make is of the pool. */
-    uint32_t memory;
+    uint32_t memory; /* of a main thread: 1 + where `cpus` has how many nodes, and these; 0: none (pt_memory_nodes) */
+    uint32_t pool; /* 1 + the row with the cpus for what it makes and the plan does not name; 0: as for others */
+    uint32_t spare;
 };
-_Static_assert(sizeof(struct pt_thread) == 32, "the writer relies on it");
+_Static_assert(sizeof(struct pt_thread) == 40, "the writer relies on it");
 
 enum pt_kind { PT_HEAP = 1, PT_MMAP, PT_FILE, PT_STATIC };
 enum pt_policy { PT_BIND = 1, PT_PREFERRED, PT_INTERLEAVE, PT_NEXT_TOUCH };

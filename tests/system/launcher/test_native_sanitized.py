@@ -9,9 +9,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
 from numaplan.launcher import LIBRARY
-from numaplan.launcher.enforce.plan_table import encode
+from numaplan.launcher.enforce.plan_table import encode, make_plan_table
 from numaplan.machine import Machine
 from numaplan.mapper import (
     Blocks,
@@ -117,7 +118,8 @@ def test_no_table_makes_the_parser_leave_its_bounds() -> None:
 
 # Where things stand in a table of two threads (one of a child), a region, a rule and two runs:
 # launcher/enforce/plan_table.py.
-HEADER, THREAD, REGION, RULE, RUN = 0, 64, 128, 192, 256
+HEADER, THREAD, REGION = 0, 64, 64 + 2 * 40
+RULE, RUN = REGION + 64, REGION + 2 * 64
 SIZES = RUN + 2 * 24
 CPU = SIZES + 16 + 32
 ATTACKS = {
@@ -133,6 +135,7 @@ ATTACKS = {
     "a thread's first cpu": (THREAD + 16, "<I", (2, 0xFFFFFFFF)),
     "a thread's number of cpus": (THREAD + 20, "<I", (3, 0xFFFFFFFF)),
     "a thread's node": (THREAD + 24, "<i", (-2, 1024, 1 << 30)),
+    "a thread's pool": (THREAD + 32, "<I", (3, 0xFFFFFFFF)),
     "a region's bytes": (REGION + 32, "<Q", (4095, (1 << 56) + 1, (1 << 64) - 1)),
     "a region's first run": (REGION + 48, "<I", (2, 3, 0xFFFFFFFF)),
     "a region's number of runs": (REGION + 52, "<I", (3, 0xFFFFFFFF)),
@@ -167,6 +170,33 @@ def test_tables_that_claim_what_they_do_not_hold_are_refused() -> None:
     result = subprocess.run([program], input=stream, capture_output=True, timeout=PATIENCE_S, check=False)
     assert result.returncode == 0, result.stderr.decode()
     assert result.stdout.startswith(b"1 of %d," % len(tables))
+
+
+@pytest.mark.parametrize("unplanned", ["float", "anywhere", "inherit"])
+def test_tables_are_taken_whatever_cpus_a_launch_has(unplanned: str) -> None:
+    """As of a rank that was started on the last cpus of its host, with and without a part in the plan."""
+    program = built("plan_table", PLAN_TABLE / "plan_table.c", "address,undefined")
+    machine = Machine.load("4x8")
+    threads = plan_of_threads([("p0", "0"), ("p0", "0.1")], machine=machine).threads
+    placed = tuple(
+        msgspec.structs.replace(thread, node=3, cpus=(24, 25), pool=pool)
+        for thread, pool in zip(threads, (UNSET, 1), strict=True)
+    )
+    tables = [
+        make_plan_table(
+            msgspec.structs.replace(plan_of_threads([], machine=machine), threads=some),
+            machine,
+            "app",
+            unplanned,
+            {},
+            allowed,
+        ).data
+        for some, allowed in ((placed, range(24, 32)), (placed, range(32)), ((), range(8, 16)))
+    ]
+    stream = b"".join(struct.pack("<I", len(data)) + data for data in tables)
+    result = subprocess.run([program], input=stream, capture_output=True, timeout=PATIENCE_S, check=False)
+    assert result.returncode == 0, result.stderr.decode()
+    assert result.stdout.startswith(b"3 of 3,")
 
 
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])

@@ -4,8 +4,9 @@ import struct
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
-from numaplan.launcher.enforce.plan_table import encode, make_plan_table, name_hash
+from numaplan.launcher.enforce.plan_table import PlanTable, encode, make_plan_table, name_hash
 from numaplan.launcher.enforce.process_memory import memory_nodes
 from numaplan.machine import Machine
 from numaplan.mapper import (
@@ -27,20 +28,20 @@ def test_rows_and_their_order() -> None:
     plan = plan_of((HEAP, "bind"), (STATIC, "interleave"), threads=3)
     table = encode(plan, {"": (0, 1, 2, 3), "p0": (0, 1)}, locate)
     magic, version, threads, cpus, regions, runs, nodes, size = struct.unpack_from("<8s6IQ", table.data)
-    assert (magic, version, threads, cpus, regions, runs, nodes) == (b"NUMAPLPF", 3, 5, 9, 2, 4, 2)
-    assert size == len(table.data) == 64 + 5 * 32 + 2 * 64 + 4 * 24 + 9 * 4
-    rows = [struct.unpack_from("<QQIIiI", table.data, 64 + 32 * n) for n in range(threads)]
+    assert (magic, version, threads, cpus, regions, runs, nodes) == (b"NUMAPLPF", 4, 5, 9, 2, 4, 2)
+    assert size == len(table.data) == 64 + 5 * 40 + 2 * 64 + 4 * 24 + 9 * 4
+    rows = [struct.unpack_from("<QQIIiI8x", table.data, 64 + 40 * n) for n in range(threads)]
     assert [row[:2] for row in rows] == sorted(row[:2] for row in rows)
     assert {row[:2] for row in rows} == {
         (0, 0),
         (name_hash("p0"), 0),
         *((name_hash("p0"), name_hash(path)) for path in ("0", "0.1", "0.2")),
     }
-    heap = struct.unpack_from("<QQQQQQIIIHH", table.data, 64 + 5 * 32 + 64 * table_row(table.regions, HEAP))
+    heap = struct.unpack_from("<QQQQQQIIIHH", table.data, 64 + 5 * 40 + 64 * table_row(table.regions, HEAP))
     assert heap[1:5] == (name_hash("0.1"), name_hash("app"), 0x12AB, 1 << 20)
     assert heap[8:] == (3, 1, 1)
     static = struct.unpack_from(
-        "<QQQQQQIIIHH", table.data, 64 + 5 * 32 + 64 * table_row(table.regions, STATIC)
+        "<QQQQQQIIIHH", table.data, 64 + 5 * 40 + 64 * table_row(table.regions, STATIC)
     )
     assert static[1:4] == (0, name_hash("app"), 0x4000)
     assert static[5] == int.from_bytes(bytes.fromhex("aabbccddeeff0011"), "little")
@@ -48,27 +49,56 @@ def test_rows_and_their_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("loads", "unplanned", "cpus"),
+    ("loads", "pool", "unplanned", "cpus"),
     [
-        ((100, 100, 1), "float", 2),
-        ((100, 100, 90), "float", 4),
-        ((0, 0, 0), "float", 4),
-        ((100, 100, 1), "anywhere", 4),
+        ((100, 100, 1), 4, "float", 2),
+        ((100, 100, 1), UNSET, "float", 4),
+        ((100, 100, 90), 4, "float", 4),
+        ((0, 0, 0), 4, "float", 4),
+        ((100, 100, 1), 4, "anywhere", 4),
     ],
 )
 def test_threads_that_it_does_not_name_are_where_those_work_that_it_does(
-    loads: tuple[float, ...], unplanned: str, cpus: int
+    loads: tuple[float, ...], pool: int, unplanned: str, cpus: int
 ) -> None:
-    """The third thread is on the second node."""
+    """The third thread is on the second node, and idles there if it is of a pool."""
     plan = plan_of(threads=3)
     threads = [
         msgspec.structs.replace(thread, node=number // 2, cpus=(number,), load=load)
         for number, (thread, load) in enumerate(zip(plan.threads, loads, strict=True))
     ]
+    threads[2] = msgspec.structs.replace(threads[2], pool=pool)
     plan = msgspec.structs.replace(plan, threads=tuple(threads))
-    table = make_plan_table(plan, Machine.load("2x2"), "app", unplanned, {})
-    found = (struct.unpack_from("<QQIIiI", table.data, 64 + 32 * row) for row in range(5))
-    assert {row[:2]: row[3] for row in found}[name_hash("p0"), 0] == cpus
+    rows = rows_of(make_plan_table(plan, Machine.load("2x2"), "app", unplanned, {}))
+    assert {row[:2]: row[3] for row in rows}[name_hash("p0"), 0] == cpus
+    works = unplanned == "float" and pool is not UNSET and loads[2] != 1
+    assert [row[6] > 0 for row in rows if row[1] == name_hash("0.2")] == [works]
+
+
+def rows_of(table: PlanTable) -> list[tuple[int, ...]]:
+    """process, path, first cpu, cpus, node, memory, pool of each thread, and of others."""
+    count = struct.unpack_from("<I", table.data, 12)[0]
+    return [struct.unpack_from("<QQIIiII4x", table.data, 64 + 40 * row) for row in range(count)]
+
+
+def test_what_threads_of_a_pool_make_has_the_cpus_of_all_of_it() -> None:
+    """Also where each of its threads keeps to a node."""
+    plan = plan_of(threads=4)
+    on = {"0": (0,), "0.1": (0, 1), "0.2": (2, 3), "0.3": (2,)}
+    threads = tuple(
+        msgspec.structs.replace(thread, cpus=on[thread.path], pool=1 if len(on[thread.path]) > 1 else UNSET)
+        for thread in plan.threads
+    )
+    table = make_plan_table(
+        msgspec.structs.replace(plan, threads=threads), Machine.load("2x2"), "app", "float", {}
+    )
+    rows = rows_of(table)
+    given = {row[1]: rows[row[6] - 1] if row[6] else None for row in rows}
+    assert given[name_hash("0")] is given[name_hash("0.3")] is None
+    pool = given[name_hash("0.1")]
+    assert pool == given[name_hash("0.2")] and pool is not None and pool[1] == name_hash("pool 1")
+    cpus = struct.unpack_from(f"<{pool[3]}I", table.data, 64 + 40 * len(rows) + 4 * pool[2])
+    assert cpus == (0, 1, 2, 3)
 
 
 def test_regions_that_scale_say_so_in_their_row() -> None:
@@ -77,7 +107,7 @@ def test_regions_that_scale_say_so_in_their_row() -> None:
     rows = []
     for memory in (plan.memory, (scaled,)):
         found = encode(msgspec.structs.replace(plan, memory=memory), {}, locate)
-        header, threads = 64, 32 * len(plan.threads)
+        header, threads = 64, 40 * len(plan.threads)
         rows.append(struct.unpack_from("<QQQQQQIIIHBB", found.data, header + threads))
     assert [row[-1] for row in rows] == [0, 1] and rows[0][:-1] == rows[1][:-1]
 
@@ -90,7 +120,7 @@ def test_rules_come_last_by_call_site_and_size() -> None:
     assert struct.unpack_from("<I", table.data, 40) == (3,)
     assert table.regions[0].region == HEAP
     assert sorted(region.region.thread for region in table.regions[1:]) == ["0", "0.1", "0.1"]
-    at = 64 + 2 * 32 + 4 * 64 + 8 * 24
+    at = 64 + 2 * 40 + 4 * 64 + 8 * 24
     sizes = [struct.unpack_from("<QQ", table.data, at + 16 * row) for row in range(3)]
     assert sizes == [
         (region.rule.least, 1 << 56 if region.rule.most is None else region.rule.most)
@@ -117,7 +147,7 @@ def test_a_thread_of_a_pool_has_a_node_for_its_stack_where_it_keeps_to_one() -> 
     near = [msgspec.structs.replace(plan.threads[1], pool=1, cpus=(2, 3))]
     plan = msgspec.structs.replace(plan, threads=(plan.threads[0], *near, plan.threads[2]))
     table = encode(plan, {}, locate)
-    rows = [struct.unpack_from("<QQIIiI", table.data, 64 + 32 * n) for n in range(3)]
+    rows = [struct.unpack_from("<QQIIiI8x", table.data, 64 + 40 * n) for n in range(3)]
     nodes = {row[1]: row[4] for row in rows}
     assert [nodes[name_hash(path)] for path in ("0", "0.1", "0.2")] == [0, 1, -1]
 
@@ -138,7 +168,7 @@ def test_memory_of_a_process_as_a_whole(plan: Plan, nodes: tuple[int, ...]) -> N
     assert memory_nodes(plan, "p0", Machine.load("2x2")) == nodes
     table = encode(plan, {}, locate, {"p0": nodes})
     threads, cpus = struct.unpack_from("<I", table.data, 12)[0], struct.unpack_from("<I", table.data, 16)[0]
-    rows = [struct.unpack_from("<QQIIiI", table.data, 64 + 32 * n) for n in range(threads)]
+    rows = [struct.unpack_from("<QQIIiI8x", table.data, 64 + 40 * n) for n in range(threads)]
     (at,) = [row[5] for row in rows if row[1] == name_hash("0")]
     last = struct.unpack_from(f"<{cpus}I", table.data, len(table.data) - 4 * cpus)
     assert at == 0 if not nodes else last[at - 1 : at + len(nodes)] == (len(nodes), *nodes)
