@@ -46,10 +46,9 @@ class Communication(msgspec.Struct, frozen=True):
     weights: dict[str, float]
 
 
-def both_ways(counts: NDArray[np.uint32] | Matrix) -> Matrix:
+def both_ways(counts: Matrix) -> Matrix:
     """(groups, N, N) counts [one, other], symmetrised."""
-    answer: Matrix = counts.astype(np.float64)
-    answer += counts.transpose(0, 2, 1)
+    answer: Matrix = counts + counts.transpose(0, 2, 1)
     return answer
 
 

@@ -13,14 +13,17 @@ MOST_SAMPLES = 1 << 23  # that are counted together by default
 LIMIT = 1 << 24  # of the native part
 MOST_BUDGETS, MOST_BUDGET = 8, 1024  # as well
 FIRST_CAPACITY = 1 << 16
+RAISED = (0, 5461 << 6, 10923 << 6)  # bytes; thirds of a root (1 MiB) in whole lines
 
 Matrix = NDArray[np.float64]
+_Sums = tuple[NDArray[np.uint32], Matrix]
 
 
 class _Samples(ctypes.Structure):
     _fields_ = (
         ("count", ctypes.c_size_t),
         ("first", ctypes.c_uint64),
+        ("raised", ctypes.c_uint64),
         ("addr", ctypes.c_void_p),
         ("thread", ctypes.c_void_p),
         ("is_write", ctypes.c_void_p),
@@ -42,18 +45,21 @@ class _Layers(ctypes.Structure):
 
 
 class LeafCounts(NamedTuple):
-    """What was counted: two arrays of (budgets, groups, N, N).
+    """What was counted: two arrays of (budgets, groups, N, N), means over the places where blocks begin.
 
-    events: [writer][reader], uint32, grouped by time; transfers: lines that are thought to have passed
-    between two threads, in an arbitrary unit, the lower number first, grouped by leaf.
+    events: [writer][reader], grouped by time; transfers: lines that are thought to have passed between two
+    threads, in an arbitrary unit, the lower number first, grouped by leaf.
     """
 
-    events: NDArray[np.uint32]
+    events: Matrix
     transfers: Matrix
 
 
 class LeafCounter:
     """Last-writer events in the leaves of halved memory, from samples in order of time; what they stand for.
+
+    What meets in a leaf depends on where its block ends. So all is counted three times, with blocks that
+    begin a third of a root apart: halved as often as you like, none of them ends near where another one does.
 
     budgets: samples of a block by others than its main thread above which it is halved, at most 8 of them,
     each at most 1024, ascending; groups: into how many matrices counts are split, events by turns of
@@ -80,7 +86,7 @@ class LeafCounter:
         self._windows, self._weights = (event_window, pair_window), weights
         self._most = min(most, LIMIT)
         self._shape = len(budgets), groups, threads, threads
-        self._counts = self._none()
+        self._sums = self._none()
         self._addr = np.empty(0, np.uint64)
         self._thread = np.empty(0, np.uint16)
         self._is_write = np.empty(0, np.uint8)
@@ -99,7 +105,7 @@ class LeafCounter:
         done = 0
         while done < len(addr):
             if self._held == self._most:
-                self._count(self._counts)
+                self._count(self._sums)
                 self._before += self._held
                 self._held = 0
                 self._addr, self._thread, self._is_write = addr[:0], thread[:0], is_write[:0]
@@ -113,13 +119,13 @@ class LeafCounter:
 
     def counts(self) -> LeafCounts:
         """Of all samples so far."""
-        events, transfers = self._counts
-        counts = LeafCounts(events.copy(), transfers.copy()) if self._before else self._none()
-        self._count(counts)
-        return counts
+        events, transfers = self._sums[0].copy(), self._sums[1].copy()
+        self._count((events, transfers))
+        transfers /= len(RAISED)
+        return LeafCounts(events / len(RAISED), transfers)
 
-    def _none(self) -> LeafCounts:
-        return LeafCounts(np.zeros(self._shape, np.uint32), np.zeros(self._shape))
+    def _none(self) -> _Sums:
+        return np.zeros(self._shape, np.uint32), np.zeros(self._shape)
 
     def _grow(self, samples: int) -> None:
         if samples <= len(self._addr):
@@ -131,16 +137,9 @@ class LeafCounter:
             larger[: self._held] = old[: self._held]
             setattr(self, name, larger)
 
-    def _count(self, counts: LeafCounts) -> None:
+    def _count(self, sums: _Sums) -> None:
         if not self._held:
             return
-        samples = _Samples(
-            self._held,
-            self._before,
-            self._addr.ctypes.data,
-            self._thread.ctypes.data,
-            self._is_write.ctypes.data,
-        )
         layers = _Layers(
             self.threads,
             self._groups,
@@ -148,7 +147,10 @@ class LeafCounter:
             (ctypes.c_uint32 * 8)(*self._budgets),
             (ctypes.c_uint32 * 2)(*self._weights),
             *self._windows,
-            *(part.ctypes.data for part in counts),
+            *(part.ctypes.data for part in sums),
         )
-        if library().comm_leaves_count(ctypes.byref(layers), ctypes.byref(samples)):
-            raise MemoryError("communication in leaves")
+        for raised in RAISED:
+            columns = (column.ctypes.data for column in (self._addr, self._thread, self._is_write))
+            samples = _Samples(self._held, self._before, raised, *columns)
+            if library().comm_leaves_count(ctypes.byref(layers), ctypes.byref(samples)):
+                raise MemoryError("communication in leaves")

@@ -207,9 +207,9 @@ static void count_block(struct counting *counting, visit *visits, visit *room, s
 
 static void count_root(struct counting *counting, const uint32_t *order, size_t count, visit *visits) {
     const struct comm_samples *samples = counting->samples;
-    counting->root = samples->addr[order[0]] >> ROOT_SHIFT;
+    counting->root = comm_place_of(samples, order[0]) >> ROOT_SHIFT;
     for (size_t i = 0; i < count; i++) {
-        uint64_t number = order[i], line = samples->addr[number] >> LINE_SHIFT & (LINES - 1);
+        uint64_t number = order[i], line = comm_place_of(samples, number) >> LINE_SHIFT & (LINES - 1);
         visits[i] = line << LINE_AT | number << WHO_BITS | (uint64_t)samples->thread[number] << 1 |
                     (samples->is_write[number] != 0);
     }

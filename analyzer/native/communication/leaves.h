@@ -13,10 +13,11 @@
 
 enum { ROOT_SHIFT = 20, LINE_SHIFT = 6, MAX_BUDGETS = 8, MOST_BUDGET = 1024, MAX_SAMPLES = 1 << 24 };
 
-/* The samples, in order of time; `first`: how many came before them. */
+/* The samples, in order of time; `first`: how many came before them; `raised`: bytes, of whole lines, that are added to
+ * their addresses, so that blocks begin elsewhere. */
 struct comm_samples {
     size_t count;
-    uint64_t first;
+    uint64_t first, raised;
     const uint64_t *addr;
     const uint16_t *thread;
     const uint8_t *is_write;
@@ -41,6 +42,10 @@ struct comm_roots {
     size_t count;
     uint32_t *start, *order;
 };
+
+static inline uint64_t comm_place_of(const struct comm_samples *samples, size_t i) {
+    return samples->addr[i] + samples->raised;
+}
 
 bool comm_roots_find(struct comm_roots *roots, const struct comm_samples *samples);
 void comm_roots_free(struct comm_roots *roots);

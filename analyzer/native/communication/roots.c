@@ -59,7 +59,7 @@ static bool numbers_grow(struct numbers *numbers) {
 /* of[i]: the number of sample i's root; false when memory is out. */
 static bool number_roots(struct numbers *numbers, const struct comm_samples *samples, uint32_t *of) {
     for (size_t i = 0; i < samples->count; i++) {
-        uint64_t root = samples->addr[i] >> ROOT_SHIFT;
+        uint64_t root = comm_place_of(samples, i) >> ROOT_SHIFT;
         size_t slot = numbers_slot(numbers, root);
         if (numbers->number[slot] == NONE) {
             if (numbers->used >= (uint32_t)1 << (numbers->bits - 1)) {
