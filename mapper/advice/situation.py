@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from numaplan.analyzer import Advice, Change, FalseSharing, RegionUse
 from numaplan.profiler import Trace
 
+from ..planning.doubt import doubt
 from ..planning.placement import Placement
 from ..planning.shares import local_shares
 from ..planning.timed_task import TimedTask
@@ -74,7 +75,7 @@ class Situation:
         """ns of waiting that a placement saves; 0 where that is not sure, or not worth it."""
         usual = usual or self.usual
         saved = usual.cost.total_ns - instead.cost.total_ns
-        least = max(self.task.doubt(usual, instead), WORTH * self.task.busy_ns(self.usual))
+        least = max(doubt(self.task, usual, instead), WORTH * self.task.busy_ns(self.usual))
         return saved if saved > least else 0.0
 
     def advice(

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..threads.problem import Floats, Nodes, node_sizes
 from .dealing import dealt
+from .doubt import doubt
 from .improving import improved
 from .moving import moved
 from .order import cheapest_first
@@ -66,8 +67,8 @@ def judged(task: TimedTask, placements: Sequence[Placement], method: str = "best
 
 
 def _first(task: TimedTask, found: Sequence[Placement], usual: Placement) -> Choice:
-    doubt = max(task.doubt(usual, found[0]), ROUNDED * usual.cost.total_ns)
-    return Choice(found[0], tuple(found), usual, doubt)
+    unsure = max(doubt(task, usual, found[0]), ROUNDED * usual.cost.total_ns)
+    return Choice(found[0], tuple(found), usual, unsure)
 
 
 def tried(task: TimedTask, method: str = "best") -> list[Placement]:

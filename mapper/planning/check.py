@@ -15,12 +15,13 @@ from ..threads.cost import imbalance, node_indices, objective_value
 from ..threads.problem import Nodes, Problem
 from ..threads.sparse import by_entries
 from ..workload.workload import Workload
+from .doubt import SURE, doubt
 from .options import options_of
 from .placement import Placement
 from .planner import make_plan, plan_task
 from .predict import predict
 from .task import PlanTask, problem_for
-from .timed_task import SURE, TimedTask
+from .timed_task import TimedTask
 from .unplanned import alone
 
 SCHEMA = "numaplan/check/1"
@@ -176,7 +177,7 @@ def _by_time(plan: Plan, task: PlanTask, today: Plan, name: str) -> _Judged:
     return _Judged(
         _share(cost - best, best),
         _share(cost - best, whole),
-        _share(timed.doubt(placement, there), whole),
+        _share(doubt(timed, placement, there), whole),
         "what the program waits for without a plan",
         msgspec.structs.replace(_metrics(predict(problem, places, usable, task.machine)), cost=cost),
         _worst_pairs(problem, places, usable, workload),

@@ -256,3 +256,8 @@ def _areas(sets: Sequence[frozenset[int]]) -> set[frozenset[int]]:
         apart = [other for other in whole if not one & other]
         whole = [*apart, one.union(*(other for other in whole if one & other))]
     return areas | set(whole)
+
+
+def taken_of(cpus: Sets, seats: Sets) -> list[int]:
+    """(N,) the cpu that each thread is taken to be on: its seat, where it has several."""
+    return [own[0] if len(own) == 1 else seat[0] for own, seat in zip(cpus, seats, strict=True)]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ..plan_file.parts import AtInput
 from ..workload.larger_inputs import LargerInput
 from .candidates import FEW, NEAR, PARTLY, Choice, in_turn, judged
+from .doubt import doubt
 from .order import cheapest_first
 from .placement import Placement
 from .timed_task import TimedTask
@@ -46,5 +47,5 @@ def _at(task: TimedTask, made: Choice, larger: LargerInput, method: str) -> AtIn
         best=found.chosen.name,
         best_cost=found.chosen.cost.total_ns,
         best_here=(task.again(found.chosen) if found.chosen.bound else made.alone).cost.total_ns,
-        changes=saved > max(WORTH * plan.cost.total_ns, there.doubt(plan, found.chosen)),
+        changes=saved > max(WORTH * plan.cost.total_ns, doubt(there, plan, found.chosen)),
     )

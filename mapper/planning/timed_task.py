@@ -21,7 +21,6 @@ from numaplan.machine import (
     latencies,
     mean_transfers,
     placement_cost,
-    transfers,
 )
 
 from ..memory.page_moves import STILL, PageMoves
@@ -36,13 +35,11 @@ from ..workload.pools import LIGHT, exchanged_matrix, exchanged_vector, idle_cro
 from ..workload.siblings import by_distance, children_by_chance, siblings_of
 from ..workload.use import ThreadUse
 from .counted_pages import CountedPages, samples_that_count
-from .cpu_sets import CpuSets, Sets
+from .cpu_sets import CpuSets, Sets, taken_of
 from .placement import Placement
 from .shared_caches import SharedCaches
 from .task import PlanTask
 
-SURE = 2.0  # standard errors
-UNSEEN = 0.1  # of the cost, by which it may be off where nothing shows what processes exchange
 LITTLE = 0.01  # of the cost, up to which threads rather have fewer cpus: moved about they leave their caches
 SHORT = 1e-9  # of a run whose length is not known (infinite), no time at all
 ROAMS = 0.05  # of the cost, that a pool must save by going from place to place, whose price is not known
@@ -74,7 +71,7 @@ class TimedTask:
         ran = ran_of(workload.threads, workload.lives, self.use.activity)
         self._lasted_s: Floats = workload.lasted_s * np.maximum(ran, SHORT)
         self._lived = lived_of(workload.threads, workload.lives)
-        self._unseen = UNSEEN_BETWEEN in workload.notes
+        self.unseen = UNSEEN_BETWEEN in workload.notes
         self._unstable = workload.identity is not None and not workload.identity["stable"]
         self.pages = self._counted(workload.pages)
         self.caches = SharedCaches(self.use.caches, self.pages.accesses, self.pools)
@@ -92,7 +89,7 @@ class TimedTask:
         self.children = [own[~np.isin(own, given)] for own in children]
         self.seen_on = task.seen_on
         self.problem = self._problem(task.nodes, task.cpus)
-        self._samples = samples_that_count(workload.pages), float(workload.comm.sum()) / 2
+        self.samples = samples_that_count(workload.pages), float(workload.comm.sum()) / 2
 
     def _counted(self, pages: PageCounts) -> CountedPages:
         return CountedPages(pages, self.pools, self._threads, self._lasted_s)
@@ -103,7 +100,7 @@ class TimedTask:
         other._lasted_s = self._lasted_s * times
         other.pages = other._counted(pages)
         other.caches = self.caches.smaller(times)
-        other._samples = samples_that_count(pages), self._samples[1]
+        other.samples = samples_that_count(pages), self.samples[1]
         return other
 
     def with_lines(self, lines: Floats) -> "TimedTask":
@@ -255,7 +252,7 @@ class TimedTask:
     def cost(self, cpus: Sets, seats: Sets, traffic: Floats, moved: PageMoves = STILL) -> Cost:
         """What it costs to have these cpus; seats: one of each thread, where it has several; moved: what the
         kernel moves."""
-        taken = _taken(cpus, seats)
+        taken = taken_of(cpus, seats)
         cost = placement_cost(
             self.machine,
             taken,
@@ -283,33 +280,3 @@ class TimedTask:
     def busy_ns(self, chosen: Placement) -> float:
         """What all threads take together, waiting and not."""
         return float(self.use.accesses.sum()) * ACCESS_NS + chosen.cost.total_ns
-
-    def doubt(self, one: Placement, other: Placement) -> float:
-        """ns by which the difference of two costs may be off because it is told from samples, because who
-        exchanges lines with whom is chance, and because nothing shows what processes exchange."""
-        memory = abs(one.cost.memory_ns + one.cost.queue_ns - other.cost.memory_ns - other.cost.queue_ns)
-        lines = abs(one.cost.lines_ns - other.cost.lines_ns)
-        parts = np.array([memory, lines]) / np.sqrt(np.maximum(self._samples, 1.0))
-        unsure = SURE * float(np.hypot(np.hypot(*parts), self._chance(one, other)))
-        return max(unsure, UNSEEN * one.cost.total_ns) if self._unseen else unsure
-
-    def _chance(self, one: Placement, other: Placement) -> float:
-        """Standard deviation in ns of what threads exchange that are nearer in one than in the other."""
-        if self.use.chance is None:
-            return 0.0
-        pairs = np.triu(self.use.chance + self.use.chance.T, 1)
-        apart = (self._line_ns(one) - self._line_ns(other))[pairs > 0]
-        return float(np.linalg.norm(pairs[pairs > 0] * (apart - apart.mean()))) if len(apart) else 0.0
-
-    def _line_ns(self, one: Placement) -> Floats:
-        """(N, N) what a line costs between two threads; alike where they are moved about."""
-        if not one.bound:
-            return np.zeros_like(self.use.lines)
-        near = np.where(np.equal.outer(one.places, one.places), self.use.near, 1.0)
-        answer: Floats = near * transfers(self.machine, _taken(one.cpus, self.cpus.seats(one.places)))
-        return answer
-
-
-def _taken(cpus: Sets, seats: Sets) -> list[int]:
-    """(N,) the cpu that each thread is taken to be on: its seat, where it has several."""
-    return [own[0] if len(own) == 1 else seat[0] for own, seat in zip(cpus, seats, strict=True)]

@@ -25,6 +25,17 @@ enum {
     NF_RETIRED, /* system calls are restricted from now on; a: 1 a tracer goes on for us, 0 nobody does */
 };
 
+enum { NF_LOG_BYTES = 32 << 20 };
+
+/* ---- enforce.c ---- */
+
+extern struct nf_plan {
+    struct pt_table table;
+    bool loaded;
+    bool next_touch; /* there is memory of this process that goes to who touches it next */
+    _Atomic bool followed; /* by a tracer, since this process restricts its system calls */
+} nf_plan;
+
 /* ---- policy.c ---- */
 
 enum nf_how {
@@ -98,10 +109,35 @@ void nf_planned_ended(uint32_t number);
 pid_t nf_planned_take(uint32_t number, uint32_t *thread); /* 0: it does not live; it is not looked after any more */
 void nf_planned_forked(void);
 
-/* ---- enforce.c ---- */
+/* ---- process.c ---- */
 
+uint64_t nf_process_hash(void); /* of this process in the plan */
+const struct pt_thread *nf_first_thread(uint64_t process);
+void nf_find_process(void); /* what the plan has for this process */
+void nf_log_program(void);
 /* What the first thread of the program gets that this process becomes; count: none where the plan does not name it. */
 const uint32_t *nf_cpus_after_exec(const struct np_exec *call, uint32_t *count);
+
+/* ---- threads.c ---- */
+
+void nf_thread_coming(int change);
+bool nf_thread_made(uint32_t number, uint64_t path, pthread_t thread);
+void nf_thread_born(uint32_t number, uint64_t path, uintptr_t stack, size_t stack_bytes, bool bound);
+void nf_thread_ends(uint32_t number, uint64_t path);
+void nf_threads_forked(void);
+void nf_threads_settle(void); /* wait until those that are being made are there */
+void nf_threads_end(void); /* look at those that live */
+
+/* ---- memory.c ---- */
+
+bool nf_regions_open(void);
+void nf_regions_forked(void);
+bool nf_region_made(enum np_region kind, uintptr_t address, size_t bytes, uintptr_t site, uint32_t sequence);
+void nf_region_gone(enum np_region kind, uintptr_t address, size_t unmapped);
+void nf_module_loaded(const struct np_module *module);
+void nf_regions_shared(void); /* next touch: others come to use this process's memory */
+void nf_regions_look(void); /* where their pages are now */
+void nf_regions_end(void); /* the same, for the last time */
 
 /* ---- outside.c ---- */
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from numaplan.machine import Cost, Machine
 from numaplan.mapper import PlanOptions, Workload, make_plan
+from numaplan.mapper.planning import candidates
 from numaplan.mapper.planning.candidates import in_turn, judged
 from numaplan.mapper.planning.dealing import dealt
 from numaplan.mapper.planning.placement import Placement
@@ -162,10 +163,10 @@ def test_what_is_worth_having_is_not_refused_as_children_in_turn_cost_more(
     def priced(one: Placement, total: float) -> Placement:
         return dataclasses.replace(one, cost=Cost(total, 0.0, 0.0, 0.0, 0.0))
 
-    for doubt, expected in ((0.4, turned.name), (0.48, "first"), (0.6, "alone")):
-        monkeypatch.setattr(found, "doubt", Mock(return_value=doubt * usual))
+    for unsure, expected in ((0.4, turned.name), (0.48, "first"), (0.6, "alone")):
+        monkeypatch.setattr(candidates, "doubt", Mock(return_value=unsure * usual))
         chosen = judged(found, [priced(first, 0.5 * usual), priced(turned, 0.54 * usual)])
-        assert chosen.chosen.name == expected and bool(chosen.reason) == (doubt == 0.6)
+        assert chosen.chosen.name == expected and bool(chosen.reason) == (unsure == 0.6)
 
 
 def test_children_are_dealt_for_larger_inputs_too() -> None:

@@ -1,0 +1,78 @@
+/* Which process of the plan this one is, and what the plan says of it. */
+#include "enforce.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+enum { PROGRAM_BYTES = 16 };
+
+/* Of what a process that we are in, or that we are about to become, runs. */
+static uint64_t played(uint64_t name, const char *program) {
+    const struct np_entry *own = np_process(), *parent = np_process_parent(own);
+    if (!parent) return name;
+    uint64_t above = atomic_load(&parent->plays);
+    struct pt_process actual = {
+        .process = name, .parent = above ? above : parent->hash, .program = pt_hash(program), .number = own->number};
+    return pt_plays(&nf_plan.table, &actual);
+}
+
+/* Of this process in the plan. No process there hashes to 0; one for which the control file had no room is in no plan.
+ * It takes its part when it is first asked, after exec and in a forked child: that runs what its parent runs. Programs
+ * go by the name that the kernel has of them, which is cut.
+ */
+uint64_t nf_process_hash(void) {
+    static char program[PROGRAM_BYTES];
+    static const struct np_entry *known;
+    struct np_entry *own = np_process();
+    if (!own) return 0;
+    if (!*program) prctl(PR_GET_NAME, program, 0, 0, 0);
+    if (own != known) {
+        atomic_store(&own->plays, own->rank ? 0 : played(own->hash, program));
+        known = own;
+    }
+    uint64_t plays = atomic_load_explicit(&own->plays, memory_order_relaxed);
+    return plays ? plays : own->hash;
+}
+
+const struct pt_thread *nf_first_thread(uint64_t process) {
+    return pt_find_thread(&nf_plan.table, process, np_hash_of("0"));
+}
+
+const uint32_t *nf_cpus_after_exec(const struct np_exec *call, uint32_t *count) {
+    char program[PROGRAM_BYTES] = "";
+    bool ranked = false;
+    *count = 0;
+    if (!nf_plan.loaded || access(call->path, X_OK)) return NULL; /* it may point to nowhere */
+    uint64_t process = np_process_after_exec(call->envp, &ranked);
+    const char *last = strrchr(call->path, '/');
+    strncat(program, last ? last + 1 : call->path, sizeof program - 1);
+    if (process && !ranked) process = played(process, program);
+    /* It tells its program the cpus of those that the plan does not name: where it has none, it cannot. */
+    const struct pt_thread *plan = process && pt_find_thread(&nf_plan.table, 0, 0) ? nf_first_thread(process) : NULL;
+    *count = plan ? plan->cpus : 0;
+    return plan ? &nf_plan.table.cpus[plan->first_cpu] : NULL;
+}
+
+/* What the plan says of this process; one that it does not name needs no log, and its pages are the kernel's to move. */
+void nf_find_process(void) {
+    bool threads_here = false, memory_here = false;
+    nf_plan.next_touch = false;
+    for (uint32_t i = 0; i < nf_plan.table.header->threads && !threads_here; i++)
+        threads_here = nf_plan.table.threads[i].path && nf_plan.table.threads[i].process == nf_process_hash();
+    for (uint32_t i = 0; i < nf_plan.table.header->regions; i++) {
+        if (nf_plan.table.regions[i].process != nf_process_hash()) continue;
+        memory_here = true;
+        nf_plan.next_touch = nf_plan.next_touch || nf_plan.table.regions[i].policy == PT_NEXT_TOUCH;
+    }
+    np_wanted = (struct np_wanted){.log_bytes = threads_here || memory_here ? NF_LOG_BYTES : 0, .regions = memory_here};
+    nf_may_balance(nf_plan.table.header->autonuma || (!threads_here && !memory_here));
+}
+
+/* What a plan is for may be started by a script or by mpirun: only here it is known what runs. */
+void nf_log_program(void) {
+    char path[NP_PATH];
+    ssize_t length = np_wanted.log_bytes ? readlink("/proc/self/exe", path, sizeof path) : 0;
+    if (length > 0) np_log_text(&(struct np_record){.kind = NF_PROGRAM}, path, (size_t)length);
+}
