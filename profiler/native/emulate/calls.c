@@ -32,16 +32,21 @@ static void begin_call(struct em_thread *t, enum em_syscall_kind kind, uint64_t 
     case CALL_OPENAT:
     case CALL_WAIT:
     case CALL_ROOT:
+    case CALL_USER:
+    case CALL_USERS:
     case CALL_OTHER: em_turn_release(t, true); break;
     }
 }
 
-/* What must be known of a call before it is made: a program may not come back from it, or not find its folder then. */
-void em_call_begins(int64_t number) {
+/* What must be known of a call before it is made: a program may not come back from it, or not find its folder then, or
+ * have no right to it. */
+void em_call_begins(int64_t number, uint64_t a1, uint64_t a2) {
     enum em_syscall_kind kind = em_guest_syscall(number);
     if (kind == CALL_EXIT_ALL) em_spool_ends(EM_END_EXIT);
     if (kind == CALL_EXEC) em_spool_ends(EM_END_EXEC);
     if (kind == CALL_ROOT) em_spool_hold_folder();
+    if (kind == CALL_USER) em_spool_give((uint32_t)a1);
+    if (kind == CALL_USERS) em_spool_give((uint32_t)a2);
 }
 
 void em_call_returns(int64_t number) {
@@ -53,7 +58,7 @@ void em_on_syscall(unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint
     enum em_syscall_kind kind = em_guest_syscall(number);
     em_settle(t);
     em_cpus_asked(number, a1, a2, a3);
-    em_call_begins(number);
+    em_call_begins(number, a1, a2);
     if (em_part_marked(number, a1)) return;
     if (em_options.fair || kind == CALL_UNMAP || t->late_count) {
         while (!t->holding && em_recording && !em_turn_take(t, true)) {

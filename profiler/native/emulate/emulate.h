@@ -163,7 +163,7 @@ void em_on_idle_block(unsigned vcpu, void *instructions);
 void em_on_spin(unsigned vcpu, void *unused);
 
 /* calls.c: QEMU's callbacks */
-void em_call_begins(int64_t number);
+void em_call_begins(int64_t number, uint64_t a1, uint64_t a2);
 void em_call_returns(int64_t number);
 void em_on_syscall(unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3);
 void em_on_syscall_return(unsigned vcpu, int64_t number, int64_t result);
@@ -209,7 +209,9 @@ enum em_syscall_kind {
     CALL_FUTEX,
     CALL_YIELD,
     CALL_WAIT, /* for a process; the answer is which */
-    CALL_ROOT /* paths may lead elsewhere from then on */
+    CALL_ROOT, /* paths may lead elsewhere from then on */
+    CALL_USER, /* the first argument is who has a say from then on */
+    CALL_USERS, /* the second is */
 };
 void em_guest_select(const char *target);
 enum em_syscall_kind em_guest_syscall(int64_t number);
@@ -320,6 +322,7 @@ void em_spool_footprint(uint64_t bytes);
 enum em_end { EM_END_UNKNOWN, EM_END_EXIT, EM_END_EXEC };
 void em_spool_ends(enum em_end how);
 void em_spool_hold_folder(void);
+void em_spool_give(uint32_t user);
 void em_spool_open(int64_t now, int64_t first);
 bool em_spool_latest(int64_t pid, struct em_process_header *found);
 void em_spool_same_clock(const struct em_process_header *before); /* what is opened next goes by its clock */

@@ -38,6 +38,16 @@ static const struct numbers numbers[] = {
     {CALL_ROOT, 308, 346, 268},
     {CALL_ROOT, 165, 21, 40},
     {CALL_ROOT, 429, 429, 429},
+    /* setuid, setuid32, setfsuid, setfsuid32 */
+    {CALL_USER, 105, 23, 146},
+    {CALL_USER, -1, 213, -1},
+    {CALL_USER, 122, 138, 151},
+    {CALL_USER, -1, 215, -1},
+    /* setreuid, setreuid32, setresuid, setresuid32 */
+    {CALL_USERS, 113, 70, 145},
+    {CALL_USERS, -1, 203, -1},
+    {CALL_USERS, 117, 164, 147},
+    {CALL_USERS, -1, 208, -1},
     /* mmap, mmap2, mprotect, brk, mremap, madvise */
     {CALL_QUICK, 9, 90, 222},
     {CALL_QUICK, -1, 192, -1},

@@ -6,8 +6,8 @@
  * file, of room that was reserved before, and so are the threads: what was recorded is in the files even if the
  * process is killed, and a full disk is an error code here, not a SIGBUS. (Mapping `samples` itself is five times
  * slower: each new page is a fault into the file system.) No descriptor stays open: the guest program shares
- * ours, may close them all, and may count on their numbers. Only one that may have another root soon finds the folder by
- * a descriptor from then on.
+ * ours, may close them all, and may count on their numbers. Only one that may have another root soon, or other rights,
+ * finds the folder by a descriptor from then on.
  *
  * A sample is two words: addr | reach<<48 | remote<<52 | level<<58 | store<<62, and ip | offset<<48; its time is that
  * of the header before it plus the offset. A header is 1<<63 | thread index, and its time in ns; what follows it is in
@@ -19,6 +19,7 @@
  */
 #include "emulate.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -87,7 +88,29 @@ void em_spool_hold_folder(void) {
 static int open_in_folder(const char *name, int flags) {
     char path[4300];
     snprintf(path, sizeof path, "%s/%s", em_options.dir, name);
-    return is_held() ? openat(held_folder.file, name, flags | O_CLOEXEC, 0600) : open(path, flags | O_CLOEXEC, 0600);
+    flags |= O_CLOEXEC | O_NOFOLLOW;
+    return is_held() ? openat(held_folder.file, name, flags, 0600) : open(path, flags, 0600);
+}
+
+/* The program becomes another user, who could not write here: the folder and what is in it are this user's from now on.
+ * Root, who still reads them, follows no link there. Where there is such a user already, another one gets nothing. */
+void em_spool_give(uint32_t user) {
+    struct stat folder;
+    if (geteuid() != 0 || user == 0 || user == UINT32_MAX) return;
+    em_spool_hold_folder();
+    int file = open_in_folder(".", O_RDONLY | O_DIRECTORY);
+    DIR *listed = file < 0 ? NULL : fdopendir(file);
+    if (!listed) {
+        if (file >= 0) close(file);
+        return;
+    }
+    if (fstat(file, &folder) == 0 && (folder.st_uid == 0 || folder.st_uid == user)) {
+        for (struct dirent *one; (one = readdir(listed));)
+            if (strncmp(one->d_name, "emulate-", 8) == 0)
+                (void)!fchownat(file, one->d_name, user, (gid_t)-1, AT_SYMLINK_NOFOLLOW);
+        (void)!fchown(file, user, (gid_t)-1);
+    }
+    closedir(listed);
 }
 
 static int open_file(const char *kind) {

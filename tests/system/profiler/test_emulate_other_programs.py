@@ -70,16 +70,63 @@ def test_what_closed_the_folder_of_its_recording_under_another_root(tmp_path: Pa
     assert b"another root" in result.stderr and b"--backend lab" in result.stderr
 
 
-def test_of_another_user(tmp_path: Path) -> None:
-    """Its rights are gone before an exec, or while its process is recorded."""
+def test_another_user_s_program(tmp_path: Path) -> None:
+    """Its rights are gone before it begins."""
     if os.geteuid() != 0:
         pytest.skip("only root may become another user")
     code, warnings = recorded(tmp_path, "setpriv", "--reuid", "65534", "--clear-groups", "true")
     assert code == 0
     assert f"p0 (setpriv) {UNSEEN}" in warnings and "--backend lab" in warnings
-    becomes = "import os; os.setuid(65534); sum(x * x for x in range(10**6))"
+
+
+BECOMES = """
+import os, sys, threading
+work = lambda: sum(x * x for x in range(3 * 10**5))
+def become(user):
+    os.setresuid(-1, user, -1) if sys.argv[1] == "effective" else os.setuid(user)
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    [thread.start() for thread in threads]
+    work()
+    [thread.join() for thread in threads]
+users = [int(word) for word in sys.argv[2:]]
+if os.fork() == 0:
+    become(users[0])
+    if os.fork() == 0:
+        work()
+        os._exit(0)
+    os.wait()
+    os._exit(0)
+os.wait()
+for user in users[1:]:
+    become(user)
+work()
+"""
+
+
+@pytest.mark.parametrize("how", ["real", "effective"])
+def test_a_process_that_becomes_another_user(tmp_path: Path, how: str) -> None:
+    """As servers do that root starts: their threads and children are recorded on."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may become another user")
+    words = ("nprof", "record", "--backend", "emulate", "--period", "50", "-o", tmp_path / "u.db")
+    result = run(*words, "--", sys.executable, "-c", BECOMES, how, "65534")
+    assert result.returncode == 0, result.stderr
+    with Trace.open(tmp_path / "u.db") as trace:
+        found = {(row.process, row.path) for row in trace.thread_rows}
+        samples = dict(trace.rows("SELECT thread, count(*) FROM samples GROUP BY thread"))
+        seen = {(row.process, row.path) for row in trace.thread_rows if samples.get(row.thread, 0) > 500}
+    child = {("p0.1", path) for path in ("0", "0.1", "0.2")}
+    assert found >= {("p0", "0"), ("p0.1.1", "0"), *child} and seen >= {("p0", "0"), ("p0.1.1", "0"), *child}
+    assert (tmp_path / "u.db").stat().st_uid == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["u.db"]
+
+
+def test_processes_that_become_several_users(tmp_path: Path) -> None:
+    """The recording can be given to one of them."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may become another user")
     words = ("nprof", "record", "--backend", "emulate", "--period", "1", "-o", tmp_path / "u.db")
-    result = run(*words, "--", sys.executable, "-c", becomes)
+    result = run(*words, "--", sys.executable, "-c", BECOMES, "real", "65534", "65533")
     assert result.returncode == 2
     assert b"gave up the rights to write its recording" in result.stderr
     assert b"--backend lab" in result.stderr
