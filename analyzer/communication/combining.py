@@ -14,20 +14,16 @@ Matrix = NDArray[np.float64]
 
 
 class Layer(msgspec.Struct, frozen=True):
-    """What was counted in blocks of one kind: (groups, N, N) symmetric.
+    """What was counted in blocks of one kind, symmetric.
 
-    events: grouped by time; transfers: what they are thought to stand for, grouped by memory, in any unit.
+    events: (groups, N, N) by time; transfers: (groups, N, N) what they are thought to stand for, by memory,
+    in any unit; total: (N, N) the same of all groups, and of blocks that begin elsewhere.
     """
 
     name: str
     events: Matrix
     transfers: Matrix
-
-    @property
-    def total(self) -> Matrix:
-        """(N, N) transfers of all groups."""
-        answer: Matrix = self.transfers.sum(axis=0)
-        return answer
+    total: Matrix
 
 
 class Communication(msgspec.Struct, frozen=True):
@@ -46,9 +42,10 @@ class Communication(msgspec.Struct, frozen=True):
     weights: dict[str, float]
 
 
-def both_ways(counts: Matrix) -> Matrix:
+def both_ways(counts: NDArray[np.uint32] | Matrix) -> Matrix:
     """(groups, N, N) counts [one, other], symmetrised."""
-    answer: Matrix = counts + counts.transpose(0, 2, 1)
+    answer: Matrix = counts.astype(np.float64)
+    answer += counts.transpose(0, 2, 1)
     return answer
 
 
@@ -74,22 +71,26 @@ def combine(layers: Sequence[Layer]) -> Communication:
     large ones, may be chance.
     """
     threads = layers[0].transfers.shape[1]
-    sums = np.array([layer.transfers.sum() for layer in layers])
+    sums = np.array([layer.total.sum() for layer in layers])
     if not sums.any():
         empty = np.zeros((threads, threads))
         return Communication(empty, empty.copy(), 0.0, 0, {layer.name: 0.0 for layer in layers})
     weights: Matrix = (sums > 0) * np.array([_reliability(layer.events) + UNRELIABLE for layer in layers])
     weights /= weights.sum()
     events = max(layer.events.sum() for layer in layers) / 2
+    matrix: Matrix = np.zeros((threads, threads))
+    # Of blocks that begin elsewhere a group would have what another one has, and all would seem to agree.
     groups: Matrix = np.zeros_like(layers[0].transfers)
     for weight, layer, total in zip(weights, layers, sums, strict=True):
         if total:
-            groups += weight * 2 * events / total * layer.transfers
-    matrix: Matrix = groups.sum(axis=0)
+            matrix += weight * 2 * events / total * layer.total
+            groups += weight / max(float(layer.transfers.sum()), 1e-300) * layer.transfers
     return Communication(
         matrix=matrix,
         standard_error=_standard_error(layers, weights, float(matrix.sum())),
-        confidence=_confidence(_correlations([layer.total for layer in layers]), weights, groups),
+        confidence=_confidence(
+            _correlations([layer.transfers.sum(axis=0) for layer in layers]), weights, groups
+        ),
         events=int(events),
         weights={layer.name: float(weight) for layer, weight in zip(layers, weights, strict=True)},
     )

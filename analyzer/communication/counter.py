@@ -74,8 +74,13 @@ class CommunicationCounter:
             counts = self._counter.counts()
             return combine(
                 [
-                    Layer(f"{budget} samples", both_ways(events), both_ways(transfers))
-                    for budget, events, transfers in zip(self._budgets, *counts, strict=True)
+                    Layer(
+                        f"{budget} samples",
+                        both_ways(events),
+                        both_ways(transfers),
+                        both_ways(total[None])[0],
+                    )
+                    for budget, events, transfers, total in zip(self._budgets, *counts, strict=True)
                 ]
             )
         matrix = both_ways(self._counter.events()[None])[0]

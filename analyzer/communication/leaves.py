@@ -13,10 +13,10 @@ MOST_SAMPLES = 1 << 23  # that are counted together by default
 LIMIT = 1 << 24  # of the native part
 MOST_BUDGETS, MOST_BUDGET = 8, 1024  # as well
 FIRST_CAPACITY = 1 << 16
-RAISED = (0, 5461 << 6, 10923 << 6)  # bytes; thirds of a root (1 MiB) in whole lines
+# Bytes, of whole lines, that addresses are raised by: thirds of a root. Quarters end at the same places.
+RAISED = (0, 5461 << 6, 10923 << 6)
 
 Matrix = NDArray[np.float64]
-_Sums = tuple[NDArray[np.uint32], Matrix]
 
 
 class _Samples(ctypes.Structure):
@@ -45,21 +45,25 @@ class _Layers(ctypes.Structure):
 
 
 class LeafCounts(NamedTuple):
-    """What was counted: two arrays of (budgets, groups, N, N), means over the places where blocks begin.
+    """What was counted.
 
-    events: [writer][reader], grouped by time; transfers: lines that are thought to have passed between two
-    threads, in an arbitrary unit, the lower number first, grouped by leaf.
+    events: (budgets, groups, N, N) [writer][reader], grouped by time; transfers: (budgets, groups, N, N)
+    lines that are thought to have passed between two threads, in an arbitrary unit, the lower number first,
+    grouped by leaf; total: (budgets, N, N) the same of all groups, the mean over where blocks begin.
     """
 
-    events: Matrix
+    events: NDArray[np.uint32]
     transfers: Matrix
+    total: Matrix
 
 
 class LeafCounter:
     """Last-writer events in the leaves of halved memory, from samples in order of time; what they stand for.
 
-    What meets in a leaf depends on where its block ends. So all is counted three times, with blocks that
-    begin a third of a root apart: halved as often as you like, none of them ends near where another one does.
+    What meets in a leaf depends on where its block ends. So transfers are counted with blocks that begin
+    at three places, a third of a root apart: however often they are halved, those of one place do not end
+    where those of another do (but for blocks of one or two lines). Groups are of the first place alone:
+    of several, one sample would be in more than one of them.
 
     budgets: samples of a block by others than its main thread above which it is halved, at most 8 of them,
     each at most 1024, ascending; groups: into how many matrices counts are split, events by turns of
@@ -86,7 +90,11 @@ class LeafCounter:
         self._windows, self._weights = (event_window, pair_window), weights
         self._most = min(most, LIMIT)
         self._shape = len(budgets), groups, threads, threads
-        self._sums = self._none()
+        self._sums = LeafCounts(
+            np.zeros(self._shape, np.uint32),
+            np.zeros(self._shape),
+            np.zeros((len(budgets), threads, threads)),  # of all places but the first
+        )
         self._addr = np.empty(0, np.uint64)
         self._thread = np.empty(0, np.uint16)
         self._is_write = np.empty(0, np.uint8)
@@ -119,13 +127,10 @@ class LeafCounter:
 
     def counts(self) -> LeafCounts:
         """Of all samples so far."""
-        events, transfers = self._sums[0].copy(), self._sums[1].copy()
-        self._count((events, transfers))
-        transfers /= len(RAISED)
-        return LeafCounts(events / len(RAISED), transfers)
-
-    def _none(self) -> _Sums:
-        return np.zeros(self._shape, np.uint32), np.zeros(self._shape)
+        sums = LeafCounts(self._sums.events.copy(), self._sums.transfers.copy(), self._sums.total.copy())
+        self._count(sums)
+        total = (sums.total + sums.transfers.sum(axis=1)) / len(RAISED)
+        return sums._replace(total=total)
 
     def _grow(self, samples: int) -> None:
         if samples <= len(self._addr):
@@ -137,20 +142,26 @@ class LeafCounter:
             larger[: self._held] = old[: self._held]
             setattr(self, name, larger)
 
-    def _count(self, sums: _Sums) -> None:
+    def _count(self, sums: LeafCounts) -> None:
         if not self._held:
             return
+        first, *others = RAISED
+        self._count_raised(first, self._groups, sums.events.ctypes.data, sums.transfers)
+        for raised in others:
+            self._count_raised(raised, 1, None, sums.total)
+
+    def _count_raised(self, raised: int, groups: int, events: int | None, transfers: Matrix) -> None:
+        columns = (column.ctypes.data for column in (self._addr, self._thread, self._is_write))
+        samples = _Samples(self._held, self._before, raised, *columns)
         layers = _Layers(
             self.threads,
-            self._groups,
+            groups,
             len(self._budgets),
             (ctypes.c_uint32 * 8)(*self._budgets),
             (ctypes.c_uint32 * 2)(*self._weights),
             *self._windows,
-            *(part.ctypes.data for part in sums),
+            events,
+            transfers.ctypes.data,
         )
-        for raised in RAISED:
-            columns = (column.ctypes.data for column in (self._addr, self._thread, self._is_write))
-            samples = _Samples(self._held, self._before, raised, *columns)
-            if library().comm_leaves_count(ctypes.byref(layers), ctypes.byref(samples)):
-                raise MemoryError("communication in leaves")
+        if library().comm_leaves_count(ctypes.byref(layers), ctypes.byref(samples)):
+            raise MemoryError("communication in leaves")

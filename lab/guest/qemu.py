@@ -23,7 +23,7 @@ KERNEL_OPTIONS = (
     "console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off no_timer_check lpj=4000000 nowatchdog "
     "tsc=reliable cryptomgr.notests random.trust_cpu=on audit=0 apparmor=0 selinux=0 nokaslr"
 )
-_CODE_MIB = 1024  # of translated code: with it full, QEMU 7.2 may crash (docs/reference/lab.md)
+CODE_MIB = 1024  # of translated code at most: with that full, QEMU 7.2 may crash (docs/reference/lab.md)
 _RING_BYTES = 1 << 17  # of samples a cpu, at least: thousands; the guest takes them out four times a second
 _READ_TICKS = bytes.fromhex("0f31 48c1e220 4809d0 c3")  # rdtsc; shl rdx, 32; or rax, rdx; ret
 _TICKS_SECONDS = 0.02
@@ -52,7 +52,7 @@ def command_line(
     can do. cable: to other guests.
     """
     command = [QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none"]
-    command += ["-accel", f"tcg,thread=multi,tb-size={_CODE_MIB}", "-machine", machine_option(shape), "-cpu"]
+    command += ["-accel", f"tcg,thread=multi,tb-size={CODE_MIB}", "-machine", machine_option(shape), "-cpu"]
     command += [f"{x86_cpu(version)},la57=off"]  # page tables of five levels would mean longer walks
     command += ["-bios", "qboot.rom", "-kernel", str(kernel), "-initrd", str(initrd)]
     command += ["-append", " ".join([kernel_options(), *(cable.kernel_options() if cable else ())])]

@@ -13,6 +13,7 @@ from numaplan.common import NumaplanError, available_bytes
 from numaplan.profiler import qemu_version
 
 from ..guest.kernel import installed_kernel
+from ..guest.qemu import CODE_MIB
 from ..guest.shape import USUAL_MIB
 from ..places import QEMU, cache_folder, lab_part
 from .fetch import QEMU_PACKAGE
@@ -133,8 +134,9 @@ def _native() -> Check:
 
 def _memory() -> Check:
     available = available_bytes() >> 20
-    found = f"{available} MiB available, {USUAL_MIB + 512} MiB usual"
-    return Check("memory", available > USUAL_MIB + 512, found, "free memory, or give --memory 1G")
+    usual = USUAL_MIB + CODE_MIB + 256
+    found = f"{available} MiB available, {usual} MiB usual"
+    return Check("memory", available > usual, found, "free memory, or give --memory 1G")
 
 
 def _temporary() -> Check:

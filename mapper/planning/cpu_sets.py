@@ -246,6 +246,11 @@ class CpuSets:
         return waits
 
 
+def taken_of(cpus: Sets, seats: Sets) -> list[int]:
+    """(N,) the cpu that each thread is taken to be on: its seat, where it has several."""
+    return [own[0] if len(own) == 1 else seat[0] for own, seat in zip(cpus, seats, strict=True)]
+
+
 def _areas(sets: Sequence[frozenset[int]]) -> set[frozenset[int]]:
     """Each set of cpus, each two that overlap together, and all that hang together."""
     areas, wide = set(sets), [one for one in sets if len(one) > 1]
@@ -256,8 +261,3 @@ def _areas(sets: Sequence[frozenset[int]]) -> set[frozenset[int]]:
         apart = [other for other in whole if not one & other]
         whole = [*apart, one.union(*(other for other in whole if one & other))]
     return areas | set(whole)
-
-
-def taken_of(cpus: Sets, seats: Sets) -> list[int]:
-    """(N,) the cpu that each thread is taken to be on: its seat, where it has several."""
-    return [own[0] if len(own) == 1 else seat[0] for own, seat in zip(cpus, seats, strict=True)]

@@ -20,7 +20,7 @@ def doubt(task: TimedTask, one: Placement, other: Placement) -> float:
     lines = abs(one.cost.lines_ns - other.cost.lines_ns)
     parts = np.array([memory, lines]) / np.sqrt(np.maximum(task.samples, 1.0))
     unsure = SURE * float(np.hypot(np.hypot(*parts), _chance(task, one, other)))
-    return max(unsure, UNSEEN * one.cost.total_ns) if task.unseen else unsure
+    return max(unsure, UNSEEN * one.cost.total_ns) if task.exchange_unseen else unsure
 
 
 def _chance(task: TimedTask, one: Placement, other: Placement) -> float:

@@ -71,7 +71,7 @@ class TimedTask:
         ran = ran_of(workload.threads, workload.lives, self.use.activity)
         self._lasted_s: Floats = workload.lasted_s * np.maximum(ran, SHORT)
         self._lived = lived_of(workload.threads, workload.lives)
-        self.unseen = UNSEEN_BETWEEN in workload.notes
+        self.exchange_unseen = UNSEEN_BETWEEN in workload.notes
         self._unstable = workload.identity is not None and not workload.identity["stable"]
         self.pages = self._counted(workload.pages)
         self.caches = SharedCaches(self.use.caches, self.pages.accesses, self.pools)
@@ -89,6 +89,7 @@ class TimedTask:
         self.children = [own[~np.isin(own, given)] for own in children]
         self.seen_on = task.seen_on
         self.problem = self._problem(task.nodes, task.cpus)
+        # Those that tell of memory, and those that tell of lines.
         self.samples = samples_that_count(workload.pages), float(workload.comm.sum()) / 2
 
     def _counted(self, pages: PageCounts) -> CountedPages:

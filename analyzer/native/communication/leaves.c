@@ -162,7 +162,7 @@ static void count_leaf(struct counting *counting, const visit *visits, size_t co
             size_t one = (unsigned)writer < thread ? (unsigned)writer : thread;
             size_t other = (size_t)writer + thread - one, directed = (size_t)writer * layers->threads + thread;
             uint64_t turn = number / layers->event_window % layers->groups;
-            for (unsigned b = low; b < high; b++)
+            for (unsigned b = low; b < high && layers->events; b++)
                 layers->events[entry_of(layers, b, turn, directed)] += layers->weight[wrote(visits[i])];
             if (number / layers->pair_window != window) {
                 window = number / layers->pair_window;

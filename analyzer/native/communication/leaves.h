@@ -14,7 +14,7 @@
 enum { ROOT_SHIFT = 20, LINE_SHIFT = 6, MAX_BUDGETS = 8, MOST_BUDGET = 1024, MAX_SAMPLES = 1 << 24 };
 
 /* The samples, in order of time; `first`: how many came before them; `raised`: bytes, of whole lines, that are added to
- * their addresses, so that blocks begin elsewhere. */
+ * their addresses, so that blocks begin elsewhere (beyond the last one at 0, with nothing else there). */
 struct comm_samples {
     size_t count;
     uint64_t first, raised;
@@ -25,7 +25,7 @@ struct comm_samples {
 
 /* What to count and where to: each budgets x groups x threads x threads, added to.
  * events [writer][reader]: a thread touches a leaf that another one wrote, and has not been there since; grouped by
- * time, in turns of event_window samples. transfers [lower thread][higher thread]: how many lines are thought to have
+ * time, in turns of event_window samples; NULL: not wanted. transfers [lower thread][higher thread]: how many lines are thought to have
  * passed between the two (leaves.c), grouped by leaf; pair_window: samples of one stretch of time.
  * budget: ascending, at most MOST_BUDGET. weight: what an event counts whose sample is a load, and a store, as one of
  * them may be sampled less often. */

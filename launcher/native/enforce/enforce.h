@@ -5,6 +5,8 @@
 #include "plan_table.h"
 #include "preload.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 
 #pragma GCC visibility push(hidden)
@@ -32,7 +34,7 @@ enum { NF_LOG_BYTES = 32 << 20 };
 extern struct nf_plan {
     struct pt_table table;
     bool loaded;
-    bool next_touch; /* there is memory of this process that goes to who touches it next */
+    bool next_touch_here; /* there is memory of this process that goes to who touches it next */
     _Atomic bool followed; /* by a tracer, since this process restricts its system calls */
 } nf_plan;
 
@@ -126,7 +128,7 @@ void nf_thread_born(uint32_t number, uint64_t path, uintptr_t stack, size_t stac
 void nf_thread_ends(uint32_t number, uint64_t path);
 void nf_threads_forked(void);
 void nf_threads_settle(void); /* wait until those that are being made are there */
-void nf_threads_end(void); /* look at those that live */
+void nf_threads_end(void); /* log the cpus of those that live */
 
 /* ---- memory.c ---- */
 
@@ -136,7 +138,7 @@ bool nf_region_made(enum np_region kind, uintptr_t address, size_t bytes, uintpt
 void nf_region_gone(enum np_region kind, uintptr_t address, size_t unmapped);
 void nf_module_loaded(const struct np_module *module);
 void nf_regions_shared(void); /* next touch: others come to use this process's memory */
-void nf_regions_look(void); /* where their pages are now */
+void nf_regions_look(void); /* log where the pages of placed ones are */
 void nf_regions_end(void); /* the same, for the last time */
 
 /* ---- outside.c ---- */

@@ -169,7 +169,7 @@ void nf_module_loaded(const struct np_module *module) {
 /* The program was alone and is about to make its first thread: what it did alone is over, and others come to use its
  * memory. */
 void nf_regions_shared(void) {
-    if (!nf_plan.next_touch || !np_may_call()) return;
+    if (!nf_plan.next_touch_here || !np_may_call()) return;
     int saved = errno;
     for (uint32_t i = 0; i < single; i++) {
         uintptr_t address = nf_plan.table.regions[i].policy == PT_NEXT_TOUCH ? atomic_load(&placed[i].address) : 0;

@@ -58,13 +58,13 @@ const uint32_t *nf_cpus_after_exec(const struct np_exec *call, uint32_t *count) 
 /* What the plan says of this process; one that it does not name needs no log, and its pages are the kernel's to move. */
 void nf_find_process(void) {
     bool threads_here = false, memory_here = false;
-    nf_plan.next_touch = false;
+    nf_plan.next_touch_here = false;
     for (uint32_t i = 0; i < nf_plan.table.header->threads && !threads_here; i++)
         threads_here = nf_plan.table.threads[i].path && nf_plan.table.threads[i].process == nf_process_hash();
     for (uint32_t i = 0; i < nf_plan.table.header->regions; i++) {
         if (nf_plan.table.regions[i].process != nf_process_hash()) continue;
         memory_here = true;
-        nf_plan.next_touch = nf_plan.next_touch || nf_plan.table.regions[i].policy == PT_NEXT_TOUCH;
+        nf_plan.next_touch_here = nf_plan.next_touch_here || nf_plan.table.regions[i].policy == PT_NEXT_TOUCH;
     }
     np_wanted = (struct np_wanted){.log_bytes = threads_here || memory_here ? NF_LOG_BYTES : 0, .regions = memory_here};
     nf_may_balance(nf_plan.table.header->autonuma || (!threads_here && !memory_here));

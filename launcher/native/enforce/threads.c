@@ -1,7 +1,6 @@
 /* What the plan says of threads: applied to each before it runs, and looked at when it ends. */
 #include "enforce.h"
 
-#include <pthread.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
