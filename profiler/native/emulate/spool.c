@@ -92,6 +92,16 @@ static int open_in_folder(const char *name, int flags) {
     return is_held() ? openat(held_folder.file, name, flags, 0600) : open(path, flags, 0600);
 }
 
+/* One of ours: what the user has put there may be a link to a file of root's. */
+static void give_file(int folder, const char *name, uint32_t user) {
+    struct stat found;
+    int file = openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (file < 0) return;
+    if (fstat(file, &found) == 0 && S_ISREG(found.st_mode) && found.st_nlink == 1)
+        (void)!fchownat(file, "", user, (gid_t)-1, AT_EMPTY_PATH);
+    close(file);
+}
+
 /* The program becomes another user, who could not write here: the folder and what is in it are this user's from now on.
  * Root, who still reads them, follows no link there. Where there is such a user already, another one gets nothing. */
 void em_spool_give(uint32_t user) {
@@ -105,9 +115,7 @@ void em_spool_give(uint32_t user) {
         return;
     }
     if (fstat(file, &folder) == 0 && (folder.st_uid == 0 || folder.st_uid == user)) {
-        for (struct dirent *one; (one = readdir(listed));)
-            if (strncmp(one->d_name, "emulate-", 8) == 0)
-                (void)!fchownat(file, one->d_name, user, (gid_t)-1, AT_SYMLINK_NOFOLLOW);
+        for (struct dirent *one; (one = readdir(listed));) give_file(file, one->d_name, user);
         (void)!fchown(file, user, (gid_t)-1);
     }
     closedir(listed);
