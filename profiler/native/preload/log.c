@@ -155,7 +155,8 @@ static NP_COLD void grow(uint64_t begin, uint64_t end) {
 
 void np_log_keep_room(void) {
     if (!head) return;
-    uint64_t from = atomic_load(&grown), to = from + KEPT < limit ? from + KEPT : limit;
+    uint64_t from = atomic_load(&grown), to = atomic_load(&head->cursor) * SLOT + KEPT;
+    if (to > limit) to = limit;
     for (uint64_t chunk = from; chunk < to && add_chunk(chunk);) chunk += CHUNK;
 }
 

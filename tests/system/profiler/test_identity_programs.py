@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -52,6 +53,34 @@ def test_paths_are_the_same_in_twenty_runs_of_racing_creators(tmp_path: Path) ->
         assert sum(thread.name == thread.path for thread in identity.threads) >= len(expected) - 1
         assert all(thread.end_ns > thread.start_ns for thread in identity.threads)
         assert identity.lost == 0
+
+
+BECOMES_NOBODY = """
+import os, threading
+def more():
+    threads = [threading.Thread(target=os.getpid) for _ in range(2)]
+    [(thread.start(), thread.join()) for thread in threads]
+if os.fork() == 0:
+    os.{call}
+    for _ in range(500):
+        thread = threading.Thread(target=more)
+        thread.start()
+        thread.join()
+    os._exit(0)
+os.wait()
+"""
+
+
+@pytest.mark.parametrize("call", ["setuid(65534)", "setresuid(-1, 65534, -1)", "setreuid(-1, 65534)"])
+def test_what_a_process_makes_as_another_user_has_its_names(tmp_path: Path, call: str) -> None:
+    """Servers drop root's rights before they make their threads; the log is then out of reach."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may become another user")
+    tmp_path.chmod(0o700)
+    argv = [sys.executable, "-ISc", BECOMES_NOBODY.replace("{call}", call)]
+    identity, _ = seen(tmp_path / "log", argv)
+    made = [f"0.{one}" for one in range(1, 501)]
+    assert paths(identity, "p0.1") == sorted(["0", *made, *(f"{one}.{i}" for one in made for i in (1, 2))])
 
 
 def test_ten_thousand_short_threads(tmp_path: Path) -> None:
