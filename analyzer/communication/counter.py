@@ -78,7 +78,7 @@ class CommunicationCounter:
                         f"{budget} samples",
                         both_ways(events),
                         both_ways(transfers),
-                        both_ways(total[None])[0],
+                        total + total.T,
                     )
                     for budget, events, transfers, total in zip(self._budgets, *counts, strict=True)
                 ]

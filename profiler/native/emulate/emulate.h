@@ -210,8 +210,8 @@ enum em_syscall_kind {
     CALL_YIELD,
     CALL_WAIT, /* for a process; the answer is which */
     CALL_ROOT, /* paths may lead elsewhere from then on */
-    CALL_USER, /* the first argument is who has a say from then on */
-    CALL_USERS, /* the second is */
+    CALL_USER, /* what it may do goes by the first argument, a user, from then on */
+    CALL_USERS, /* by the second */
 };
 void em_guest_select(const char *target);
 enum em_syscall_kind em_guest_syscall(int64_t number);
