@@ -6,7 +6,6 @@ import select
 import subprocess
 import tempfile
 import time
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -22,7 +21,13 @@ _READ_FROM, _WRITE_TO = 3, 4  # where Chromium looks for the pipes
 _NOTES = """new MutationObserver(() => {
   if (!document.querySelector(".main-svg")) return;
   const now = performance.now() / 1000;
-  window.numaplanDrawn = [(window.numaplanDrawn || [now])[0], now];
+  const charts = [...document.querySelectorAll(".plot, .plotly-graph-div")].filter((chart) => {
+    const { top, bottom } = chart.getBoundingClientRect();
+    return bottom > 0 && top < window.innerHeight;
+  });
+  const shown = charts.length > 0 && charts.every((chart) => chart.querySelector(".main-svg"));
+  const before = window.numaplanDrawn ? window.numaplanDrawn[0] : null;
+  window.numaplanDrawn = [shown ? before ?? now : null, now];
 }).observe(document, { attributes: true, childList: true, subtree: true });"""
 _STILL_S, _MOST_S = 1.0, 60.0  # without a change it is done; longer, and something is wrong
 
@@ -63,13 +68,14 @@ class Browser:
         os.close(self._from)
         self._profile.cleanup()
 
-    def drawn(self, page: Path) -> tuple[float, float]:
-        """Seconds from the start of loading a page until its first chart, and until its last change."""
+    def drawn(self, page: str) -> tuple[float, float]:
+        """Seconds from the start of loading the page of an address until all charts in the window are drawn,
+        and until its last change."""
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self._call("Page.enable", session)
         self._call("Page.addScriptToEvaluateOnNewDocument", session, source=_NOTES)
-        self._call("Page.navigate", session, url=page.as_uri())
+        self._call("Page.navigate", session, url=page)
         before, since, began = None, time.monotonic(), time.monotonic()
         while before is None or time.monotonic() - since < _STILL_S:
             asked = self._call(
@@ -79,9 +85,11 @@ class Browser:
             if found != before:
                 before, since = found, time.monotonic()
             if time.monotonic() - began > _MOST_S:
-                raise RuntimeError(f"{page.name}: not drawn in {_MOST_S:.0f} s")
+                raise RuntimeError(f"{page}: not drawn in {_MOST_S:.0f} s")
             time.sleep(0.1)
         self._call("Target.closeTarget", targetId=target)
+        if before[0] is None:
+            raise RuntimeError(f"{page}: no chart is in the window, or not all of them are drawn")
         return before[0], before[1]
 
     def _call(self, method: str, session: str = "", **parameters: object) -> dict[str, Any]:

@@ -149,6 +149,11 @@ function makeSection(figure, alone) {
   return place;
 }
 
+function inWindow(place) {
+  const { top, bottom } = place.getBoundingClientRect();
+  return bottom > 0 && top < window.innerHeight;
+}
+
 async function main() {
   const packed = ["plotly-data", "figure-data"].map((id) => inflate(document.getElementById(id).textContent));
   const script = document.createElement("script");
@@ -158,12 +163,16 @@ async function main() {
   const places = figures.map((figure) =>
     makeSection(figure, figures.filter((other) => other.shape === figure.shape).length === 1));
   const drawAll = async () => {
-    for (const [index, figure] of figures.entries()) {
-      await draw(figure, places[index]);
-      const seen = places[index].getBoundingClientRect().top < window.innerHeight;
-      if (seen) await new Promise((shown) => setTimeout(shown)); // before the next is drawn
+    const left = [...figures.keys()];
+    while (left.length) {
+      const first = left.findIndex((index) => inWindow(places[index]));
+      const [index] = left.splice(Math.max(first, 0), 1);
+      await draw(figures[index], places[index]);
+      // It is shown, and the page scrolled, before the next is drawn.
+      if (first >= 0) await new Promise((shown) => setTimeout(shown));
     }
   };
+  document.getElementById(location.hash.slice(1))?.scrollIntoView(); // which may be a section just made
   await drawAll();
   dark.addEventListener("change", drawAll);
   narrow.addEventListener("change", drawAll);

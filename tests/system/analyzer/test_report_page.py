@@ -39,6 +39,16 @@ new MutationObserver(() => {
   }
 }).observe(document.body, { attributes: true });
 </script>"""
+SAYS_ORDER = """<script>
+const order = [];
+new MutationObserver((_, observer) => {
+  for (const section of document.querySelectorAll("section"))
+    if (section.querySelector(".main-svg") && !order.includes(section.id)) order.push(section.id);
+  if (document.body.dataset.state !== "drawn") return;
+  observer.disconnect();
+  document.body.dataset.order = order.join(" ");
+}).observe(document.body, { attributes: true, childList: true, subtree: true });
+</script>"""
 EVIL = "</script><script>document.title='owned'</script>"
 
 
@@ -112,9 +122,9 @@ def chromium() -> str:
     return found
 
 
-def opened(chromium: str, page: Path, profile: Path, *options: str) -> tuple[str, list[str]]:
+def opened(chromium: str, page: Path, profile: Path, *options: str, at: str = "") -> tuple[str, list[str]]:
     """(the document after its scripts ran, what the console said)."""
-    command = [chromium, *SAFE, *options, f"--user-data-dir={profile}", "--dump-dom", page.as_uri()]
+    command = [chromium, *SAFE, *options, f"--user-data-dir={profile}", "--dump-dom", page.as_uri() + at]
     result = subprocess.run(command, capture_output=True, text=True, timeout=180, check=True)
     return result.stdout, [line for line in result.stderr.splitlines() if "CONSOLE" in line]
 
@@ -137,6 +147,20 @@ def test_every_chart_is_drawn(
     assert len(sections) == charts
     assert document.count('class="main-svg"') >= charts
     assert "<title>owned" not in document
+
+
+@pytest.mark.parametrize("at", ["", "#loads"])
+def test_what_the_window_shows_is_drawn_first(chromium: str, tmp_path: Path, at: str) -> None:
+    page = tmp_path / "report.html"
+    with Trace.open(ring_trace(tmp_path / "trace.db", 8, 5000)) as trace:
+        write_report(trace, page, plan=plan_for(8))
+    page.write_text(page.read_text(encoding="utf-8").replace("</body>", SAYS_ORDER + "</body>"))
+    document, console = opened(chromium, page, tmp_path / "profile", "--window-size=1280,600", at=at)
+    found = re.search(r'data-order="([^"]*)"', document)
+    assert console == [] and found
+    first, *others = found[1].split()
+    assert len(others) == 6
+    assert first == (at.removeprefix("#") or "communication")
 
 
 @pytest.mark.parametrize("size", ["1280,900", "700,900"])
