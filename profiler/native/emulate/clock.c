@@ -5,11 +5,10 @@
  *
  * What the preload library logs bears the host's time. It asks for that by a system call, whose answer is in the
  * guest's memory when the call returns: it is kept with our time of that moment, and Python translates by it. Where
- * the guest's addresses are not ours the answer cannot be read; then both ends of the call are kept.
+ * it cannot be read, both ends of the call are kept.
  */
 #include "emulate.h"
 
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -82,8 +81,7 @@ void em_clock_asked(struct em_thread *t, int64_t which, uint64_t answer) {
 
 static int64_t answer_of(uint64_t address) {
     struct timespec answer = {0, 0};
-    struct iovec to = {&answer, sizeof answer}, from = {(void *)(uintptr_t)address, sizeof answer};
-    ssize_t got = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+    size_t got = em_memory_read(address, &answer, sizeof answer);
     return got == sizeof answer ? answer.tv_sec * INT64_C(1000000000) + answer.tv_nsec : -1;
 }
 

@@ -3,9 +3,7 @@
  * The kernel answers for the host's cpus, and what it has written is written over when the call returns. Where the
  * program sets an affinity the kernel is given the host's cpus instead, for it knows no others: QEMU's threads stay
  * free, and what was asked for is kept here for who asks again. A program that looks at the host's nodes or cores in
- * sysfs (hwloc, so mpirun) and then sets all cpus of the host means all that there are. Memory is read and written by
- * /proc/self/mem, so that an address that is none, or one that cannot be written, is left to the kernel to complain
- * about.
+ * sysfs (hwloc, so mpirun) and then sets all cpus of the host means all that there are.
  */
 #include "emulate.h"
 
@@ -40,8 +38,6 @@ struct call { /* under way */
 static struct mask shown, host;
 static uint32_t count; /* of cpus shown, 0: nothing is done here */
 static bool knows_host; /* as this program has looked */
-static bool base_known;
-static uint64_t base; /* the host's address of the program's 0 */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kept kept[KEPT];
 static uint32_t newest;
@@ -63,28 +59,10 @@ bool em_cpus_option(const char *value) {
     return sched_getaffinity(0, sizeof host, (cpu_set_t *)&host) == 0 || errno == EINVAL;
 }
 
-/* The program's memory, seen by an instruction that is translated. */
-void em_cpus_see(uint64_t guest, const void *at_host) {
-    if (base_known || !at_host) return;
-    base = (uint64_t)(uintptr_t)at_host - guest;
-    __atomic_store_n(&base_known, true, __ATOMIC_RELEASE);
-}
-
-static bool transfer(bool store, uint64_t address, void *bytes, size_t size) {
-    int file = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
-    off_t at = (off_t)(address + base);
-    ssize_t done = file < 0 ? -1 : store ? pwrite(file, bytes, size, at) : pread(file, bytes, size, at);
-    if (file >= 0) close(file);
-    return done == (ssize_t)size;
-}
-
 static void look_at_path(uint64_t address) {
     char path[PATH + 1] = "";
-    int file = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
-    if (file < 0) return;
-    if (pread(file, path, PATH, (off_t)(address + base)) > 0)
+    if (em_memory_read(address, path, PATH) > 0)
         knows_host = strstr(path, "devices/system/cpu/cpu") || strstr(path, "devices/system/node/node");
-    close(file);
 }
 
 /* ---- what the program set; with the lock ---- */
@@ -168,18 +146,18 @@ static void leave_word(void) {
 /* The kernel is to take what it knows: the host's cpus, or none where the program wants none of those that it sees. */
 static void replace_given(void) {
     bool any = false;
-    if (!transfer(false, call.address, call.given.bytes, call.bytes)) {
+    if (em_memory_read(call.address, call.given.bytes, call.bytes) != call.bytes) {
         call.bytes = 0;
         return;
     }
     for (size_t i = 0; i < call.bytes; i++) any |= (call.given.bytes[i] & shown.bytes[i]) != 0;
     struct mask none = {{0}};
-    if (!transfer(true, call.address, any ? host.bytes : none.bytes, call.bytes)) call.bytes = 0;
+    if (!em_memory_write(call.address, any ? host.bytes : none.bytes, call.bytes)) call.bytes = 0;
 }
 
 void em_cpus_asked(int64_t number, uint64_t a1, uint64_t a2, uint64_t a3) {
-    if (!count || !__atomic_load_n(&base_known, __ATOMIC_ACQUIRE)) return;
-    if (number == CPUS_CALL) transfer(true, a1, &count, sizeof count);
+    if (!count || !em_memory_seen()) return;
+    if (number == CPUS_CALL) em_memory_write(a1, &count, sizeof count);
     enum em_syscall_kind kind = em_guest_syscall(number);
     if (!knows_host && (kind == CALL_OPEN || kind == CALL_OPENAT)) look_at_path(kind == CALL_OPEN ? a1 : a2);
     if (kind != CALL_AFFINITY && kind != CALL_SET_AFFINITY && kind != CALL_CLONE && kind != CALL_CLONE3 &&
@@ -199,7 +177,7 @@ void em_cpus_asked(int64_t number, uint64_t a1, uint64_t a2, uint64_t a3) {
 static void answer_set(int64_t result) {
     struct mask mask = shown;
     if (!call.bytes) return;
-    transfer(true, call.address, call.given.bytes, call.bytes);
+    em_memory_write(call.address, call.given.bytes, call.bytes);
     if (result != 0) return;
     if (!knows_host || memcmp(call.given.bytes, host.bytes, call.bytes) != 0) {
         memset(&mask, 0, sizeof mask);
@@ -214,7 +192,7 @@ static void answer_set(int64_t result) {
 static void answer_get(int64_t result) {
     struct mask mask = mask_of(call.tid);
     if (result <= 0) return;
-    transfer(true, call.address, mask.bytes, (size_t)result < BYTES ? (size_t)result : BYTES);
+    em_memory_write(call.address, mask.bytes, (size_t)result < BYTES ? (size_t)result : BYTES);
 }
 
 void em_cpus_answered(int64_t result) {

@@ -1,6 +1,7 @@
 /* The emulation plugin: what its parts share.
  *
  * options.c  what the recorder asks for
+ * memory.c   the program's memory
  * slots.c    who has which private caches
  * asleep.c   whether a thread sleeps
  * guest.c    what depends on the guest's architecture
@@ -9,6 +10,7 @@
  * clock.c    the recording's clock, and where it meets the host's
  * lines.c    who takes which line from whom
  * uses.c     which thread uses which page how often
+ * filled.c   memory that system calls fill
  * frames.c   who called whom (frames.h)
  * runtime.c  which code is a thread runtime's
  * running.c  which threads could run, now and then
@@ -89,6 +91,37 @@ struct em_shared_recent {
     struct shared_page *page; /* of transfers.h */
 };
 
+enum em_syscall_kind {
+    CALL_OTHER,
+    CALL_QUICK, /* never waits for another thread */
+    CALL_EXIT,
+    CALL_EXIT_ALL,
+    CALL_AFFINITY,
+    CALL_SET_AFFINITY,
+    CALL_CLONE,
+    CALL_CLONE3,
+    CALL_FORK,
+    CALL_EXEC,
+    CALL_OPEN,
+    CALL_OPENAT,
+    CALL_UNMAP,
+    CALL_CLOCK,
+    CALL_FUTEX,
+    CALL_YIELD,
+    CALL_WAIT, /* for a process; the answer is which */
+    CALL_ROOT, /* paths may lead elsewhere from then on */
+    CALL_READ, /* into the memory at the second argument */
+    CALL_READ_PIECES, /* into that of a list of the second argument, of so many as the third says */
+    CALL_READ_MESSAGE, /* into that of the second argument's list */
+    CALL_USER, /* what it may do goes by the first argument, a user, from then on */
+    CALL_USERS, /* by the second */
+};
+
+struct em_filling { /* a call under way that fills memory */
+    enum em_syscall_kind kind; /* CALL_OTHER: it does not */
+    uint64_t address, count;
+};
+
 #define RECENT_USES 64 /* pages of a thread whose uses are found without a search */
 
 struct em_recent_use {
@@ -108,6 +141,7 @@ struct em_thread {
     int64_t position; /* accesses since then: the time within the turn */
     uint64_t asked_at; /* where a system call under way puts the time, 0 if it does not */
     int64_t asked_host_ns;
+    struct em_filling filling;
     uint64_t random;
     uint32_t index; /* of its record */
     bool holding; /* has the turn */
@@ -168,11 +202,20 @@ void em_call_returns(int64_t number);
 void em_on_syscall(unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3);
 void em_on_syscall_return(unsigned vcpu, int64_t number, int64_t result);
 
+/* memory.c */
+void em_memory_see(uint64_t guest, const void *at_host);
+bool em_memory_seen(void);
+size_t em_memory_read(uint64_t address, void *bytes, size_t size); /* how many there are to read */
+bool em_memory_write(uint64_t address, const void *bytes, size_t size);
+
+/* filled.c */
+void em_filling(struct em_thread *t, enum em_syscall_kind kind, uint64_t a2, uint64_t a3);
+void em_filled(struct em_thread *t, int64_t result);
+
 /* cpus.c */
 bool em_cpus_option(const char *value);
 bool em_cpus_shown(void);
 void em_cpus_init(void);
-void em_cpus_see(uint64_t guest, const void *at_host);
 void em_cpus_asked(int64_t number, uint64_t a1, uint64_t a2, uint64_t a3);
 void em_cpus_answered(int64_t result);
 void em_cpus_forked(void);
@@ -191,28 +234,6 @@ void em_part_forked(void);
 /* plugin.c */
 void em_register(uint64_t id);
 /* guest.c */
-enum em_syscall_kind {
-    CALL_OTHER,
-    CALL_QUICK, /* never waits for another thread */
-    CALL_EXIT,
-    CALL_EXIT_ALL,
-    CALL_AFFINITY,
-    CALL_SET_AFFINITY,
-    CALL_CLONE,
-    CALL_CLONE3,
-    CALL_FORK,
-    CALL_EXEC,
-    CALL_OPEN,
-    CALL_OPENAT,
-    CALL_UNMAP,
-    CALL_CLOCK,
-    CALL_FUTEX,
-    CALL_YIELD,
-    CALL_WAIT, /* for a process; the answer is which */
-    CALL_ROOT, /* paths may lead elsewhere from then on */
-    CALL_USER, /* what it may do goes by the first argument, a user, from then on */
-    CALL_USERS, /* by the second */
-};
 void em_guest_select(const char *target);
 enum em_syscall_kind em_guest_syscall(int64_t number);
 bool em_guest_surely_accesses(const uint8_t *code, size_t bytes);

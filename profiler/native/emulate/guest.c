@@ -38,6 +38,14 @@ static const struct numbers numbers[] = {
     {CALL_ROOT, 308, 346, 268},
     {CALL_ROOT, 165, 21, 40},
     {CALL_ROOT, 429, 429, 429},
+    /* read, pread64, recvfrom; of lists: readv, preadv, preadv2; recvmsg (where pointers are the plugin's) */
+    {CALL_READ, 0, 3, 63},
+    {CALL_READ, 17, 180, 67},
+    {CALL_READ, 45, 371, 207},
+    {CALL_READ_PIECES, 19, -1, 65},
+    {CALL_READ_PIECES, 295, -1, 69},
+    {CALL_READ_PIECES, 327, -1, 286},
+    {CALL_READ_MESSAGE, 47, -1, 212},
     /* setuid, setuid32, setfsuid, setfsuid32 */
     {CALL_USER, 105, 23, 146},
     {CALL_USER, -1, 213, -1},

@@ -108,7 +108,7 @@ static void on_skipped(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addr,
 
 /* Of translation no more than this is wanted where only the cpus are shown. */
 static void on_translate_only(struct qemu_plugin_tb *tb) {
-    em_cpus_see(qemu_plugin_tb_vaddr(tb), qemu_plugin_insn_haddr(qemu_plugin_tb_get_insn(tb, 0)));
+    em_memory_see(qemu_plugin_tb_vaddr(tb), qemu_plugin_insn_haddr(qemu_plugin_tb_get_insn(tb, 0)));
 }
 
 static void on_translate(struct qemu_plugin_tb *tb) {

@@ -21,7 +21,7 @@ static void on_translate(struct qemu_plugin_tb *tb) {
     bool accesses = !em_options.fair;
     uint64_t guest = qemu_plugin_tb_vaddr(tb), host = (uint64_t)qemu_plugin_insn_haddr(qemu_plugin_tb_get_insn(tb, 0));
     uint64_t base = host ? host - guest : 0;
-    em_cpus_see(guest, (const void *)(uintptr_t)host);
+    em_memory_see(guest, (const void *)(uintptr_t)host);
     for (size_t i = 0; i < count; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
         uint8_t code[INSTRUCTION_MAX] = {0};

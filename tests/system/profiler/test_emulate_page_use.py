@@ -12,6 +12,7 @@ from tests.support.programs import OPTIMISED, PROGRAMS, compiled
 
 pytestmark = MARKS
 ROUNDS = 7
+FILLED = 0x500000000000  # of filled_pages.c
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +54,28 @@ def test_memory_that_is_mapped_anew_is_touched_first_anew(program: Path, tmp_pat
     assert [row[1] for row in rows] == [1, 2, 3, 4, 5]
     assert len({row[2] for row in rows}) == 5
     assert all(lives[region][0] <= first for first, _, region, _ in rows)
+
+
+@pytest.mark.parametrize("options", [(), ("--no-cache",)])
+@pytest.mark.parametrize(
+    ("call", "toucher"),
+    [(call, 0) for call in ("read", "pread", "recv", "readv", "preadv", "preadv2", "recvmsg")] + [("write", 1)],
+)
+def test_who_lets_the_kernel_fill_a_page_touches_it(
+    tmp_path: Path, call: str, toucher: int, options: tuple[str, ...]
+) -> None:
+    """A page of a buffer that one thread reads a file into is where that one is; no access is counted of it."""
+    program = compiled(PROGRAMS / "filled_pages.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
+    path = record(program, tmp_path / "t.db", call, "--period", "10", *options)
+    with Trace.open(path) as trace:
+        rows = trace.rows(
+            f"SELECT (addr - {FILLED}) // 4096 AS page, arg_min(thread, first_ns), sum(loads), sum(stores) "
+            f"FROM page_use WHERE addr >= {FILLED} AND addr < {FILLED + (16 << 12)} GROUP BY page ORDER BY page"
+        )
+        counts = count_pages(trace, TraceSamples(trace), ("mmap",))
+    assert rows == [(page, toucher, 128, 0) for page in range(16)]
+    used = (counts.thread == 1) & (counts.accesses >= 128)
+    assert counts.toucher is not None and counts.toucher[used].tolist() == [toucher] * 16
 
 
 def test_what_was_before_the_threads_stands_apart(program: Path, tmp_path: Path) -> None:
