@@ -107,9 +107,10 @@ def _use(
 
 
 def _shared_writes(pages: PageCounts, part: slice) -> float:
-    """Samples in pages that someone writes and more than one thread touches (one entry a page and thread)."""
+    """Samples in pages that someone writes and more than one thread touches (one entry a page and thread,
+    without accesses where the kernel filled the page for it)."""
     page, place = np.unique(pages.page[part], return_inverse=True)
-    threads = np.bincount(place, minlength=len(page))
+    threads = np.bincount(place, weights=pages.accesses[part] > 0, minlength=len(page))
     written = np.bincount(place, weights=pages.writes[part], minlength=len(page)) > 0
     samples = np.bincount(place, weights=pages.accesses[part], minlength=len(page))
     return float(samples[(threads > 1) & written].sum())

@@ -169,7 +169,7 @@ async function main() {
       const [index] = left.splice(Math.max(first, 0), 1);
       await draw(figures[index], places[index]);
       // It is shown, and the page scrolled, before the next is drawn.
-      if (first >= 0) await new Promise((shown) => setTimeout(shown));
+      await new Promise((shown) => setTimeout(shown));
     }
   };
   document.getElementById(location.hash.slice(1))?.scrollIntoView(); // which may be a section just made

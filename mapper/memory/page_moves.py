@@ -113,8 +113,9 @@ def pages_in_use(stats: PageCounts, samples: Floats) -> Floats:
 
     Of P pages n samples show P (1 - e^(-n/P)) where all are used alike.
     """
-    new = np.diff(stats.page_number, prepend=-1) != 0
-    seen = np.bincount(stats.region[new], minlength=len(stats.regions)).astype(np.float64)
+    used = stats.all_accesses > 0
+    new = np.diff(stats.page_number[used], prepend=-1) != 0
+    seen = np.bincount(stats.region[used][new], minlength=len(stats.regions)).astype(np.float64)
     most = np.maximum(np.array([-(-key.bytes // PAGE) for key in stats.regions], np.float64), seen)
     low, high = seen, most
     for _ in range(ROUNDS):

@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 class PageUses:
     """Uses of pages by who, each in [start_ns, end_ns) by the plugin's clock; equally long arrays.
 
-    number: of the page; first_ns: of the first access within that time; missed: accesses of these that no
+    number: of the page; first_ns: of the first use within that time; missed: accesses of these that no
     cache answered.
     """
 

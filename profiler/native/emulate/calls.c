@@ -59,6 +59,7 @@ void em_call_returns(int64_t number) {
 void em_on_syscall(unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3) {
     struct em_thread *t = em_thread_self(vcpu);
     enum em_syscall_kind kind = em_guest_syscall(number);
+    a1 = em_guest_argument(a1), a2 = em_guest_argument(a2), a3 = em_guest_argument(a3);
     em_settle(t);
     em_cpus_asked(number, a1, a2, a3);
     em_filling(t, kind, a2, a3);

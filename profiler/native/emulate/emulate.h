@@ -110,16 +110,16 @@ enum em_syscall_kind {
     CALL_YIELD,
     CALL_WAIT, /* for a process; the answer is which */
     CALL_ROOT, /* paths may lead elsewhere from then on */
-    CALL_READ, /* into the memory at the second argument */
-    CALL_READ_PIECES, /* into that of a list of the second argument, of so many as the third says */
-    CALL_READ_MESSAGE, /* into that of the second argument's list */
+    CALL_READ, /* into memory at the second argument, of as many bytes as the third says */
+    CALL_READ_PIECES, /* into that of a list at the second argument, of as many pieces as the third says */
+    CALL_READ_MESSAGE, /* into that of the list of a struct msghdr at the second argument */
     CALL_USER, /* what it may do goes by the first argument, a user, from then on */
     CALL_USERS, /* by the second */
 };
 
 struct em_filling { /* a call under way that fills memory */
     enum em_syscall_kind kind; /* CALL_OTHER: it does not */
-    uint64_t address, count;
+    uint64_t address, count; /* of bytes or pieces */
 };
 
 #define RECENT_USES 64 /* pages of a thread whose uses are found without a search */
@@ -236,6 +236,7 @@ void em_register(uint64_t id);
 /* guest.c */
 void em_guest_select(const char *target);
 enum em_syscall_kind em_guest_syscall(int64_t number);
+uint64_t em_guest_argument(uint64_t given);
 bool em_guest_surely_accesses(const uint8_t *code, size_t bytes);
 bool em_guest_spins(const uint8_t *code, size_t bytes);
 enum em_jump em_guest_jump(const uint8_t *code, size_t bytes);

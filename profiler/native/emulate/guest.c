@@ -38,7 +38,7 @@ static const struct numbers numbers[] = {
     {CALL_ROOT, 308, 346, 268},
     {CALL_ROOT, 165, 21, 40},
     {CALL_ROOT, 429, 429, 429},
-    /* read, pread64, recvfrom; of lists: readv, preadv, preadv2; recvmsg (where pointers are the plugin's) */
+    /* read, pread64, recvfrom; readv, preadv, preadv2 and recvmsg, whose lists are read where pointers have 64 bits */
     {CALL_READ, 0, 3, 63},
     {CALL_READ, 17, 180, 67},
     {CALL_READ, 45, 371, 207},
@@ -100,6 +100,9 @@ void em_guest_select(const char *name) {
         if (number >= 0) kinds[number] = n->kind;
     }
 }
+
+/* An argument of a system call: QEMU extends the sign of those of 32 bits, and so of the upper half's addresses. */
+uint64_t em_guest_argument(uint64_t given) { return target == I386 ? (uint32_t)given : given; }
 
 enum em_syscall_kind em_guest_syscall(int64_t number) {
     return number >= 0 && number < CALLS ? kinds[number] : CALL_OTHER;

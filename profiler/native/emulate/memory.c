@@ -17,7 +17,7 @@ void em_memory_see(uint64_t guest, const void *at_host) {
 
 bool em_memory_seen(void) { return __atomic_load_n(&base_known, __ATOMIC_ACQUIRE); }
 
-/* Where the sandbox of a container forbids the call, by a file. */
+/* By a file where the call is forbidden, as the sandbox of a container may. */
 size_t em_memory_read(uint64_t address, void *bytes, size_t size) {
     struct iovec to = {bytes, size}, from = {(void *)(uintptr_t)(address + base), size};
     ssize_t got = em_memory_seen() ? process_vm_readv(getpid(), &to, 1, &from, 1, 0) : 0;

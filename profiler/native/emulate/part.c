@@ -122,6 +122,7 @@ static void on_translate(struct qemu_plugin_tb *tb) {
 
 static void on_syscall(unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3) {
     (void)vcpu;
+    a1 = em_guest_argument(a1), a2 = em_guest_argument(a2), a3 = em_guest_argument(a3);
     em_cpus_asked(number, a1, a2, a3);
     em_call_begins(number, a1, a2);
     if (em_options.marked) em_part_marked(number, a1);

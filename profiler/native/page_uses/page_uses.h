@@ -1,7 +1,7 @@
 /* Who uses which page how often, by stretch of time: a use is one of a page by one of those that are told apart.
  *
  * Compiled into what sees every access: the emulation (who: a thread) and the lab's virtual machine. Uses lie in memory
- * that is the user's, in the order of their first accesses, and are counted where they lie; an index finds them.
+ * that is the user's, in the order in which they began, and are counted where they lie; an index finds them.
  *
  * A stretch ends when it has taken a 32nd of the time before it, or more where it has many uses: all stretches but the
  * last have PAGE_USES_MOST together, and the last has each page once for each of those that use it.
@@ -22,7 +22,7 @@ struct page_use {
     uint64_t key;  /* bit 62, the page's number from bit 16 on, and who; of a header bit 63 alone */
     uint64_t made[2]; /* loads and stores; of a header the time at which the stretch begins, and 0 */
     uint32_t missed; /* of these, those that no cache answers */
-    uint32_t began;  /* ticks from the stretch's beginning to the first access, at most UINT32_MAX */
+    uint32_t began;  /* ticks from the stretch's beginning to the first use, at most UINT32_MAX */
 };
 
 struct page_uses {

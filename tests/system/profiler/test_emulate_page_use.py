@@ -12,7 +12,7 @@ from tests.support.programs import OPTIMISED, PROGRAMS, compiled
 
 pytestmark = MARKS
 ROUNDS = 7
-FILLED = 0x500000000000  # of filled_pages.c
+FILLED, PAGES = 0x500000000000, 64  # of filled_pages.c
 
 
 @pytest.fixture(scope="module")
@@ -56,26 +56,59 @@ def test_memory_that_is_mapped_anew_is_touched_first_anew(program: Path, tmp_pat
     assert all(lives[region][0] <= first for first, _, region, _ in rows)
 
 
+@pytest.fixture(scope="module")
+def filled() -> Path:
+    return compiled(PROGRAMS / "filled_pages.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
+
+
+WHOLE = ("read", "pread", "recv", "readv", "preadv", "preadv2", "recvmsg", "many", "longer")
+
+
 @pytest.mark.parametrize("options", [(), ("--no-cache",)])
 @pytest.mark.parametrize(
-    ("call", "toucher"),
-    [(call, 0) for call in ("read", "pread", "recv", "readv", "preadv", "preadv2", "recvmsg")] + [("write", 1)],
+    ("call", "pages"),
+    [(call, PAGES) for call in WHOLE] + [("half", PAGES // 2), ("write", 0), ("refused", 0)],
 )
 def test_who_lets_the_kernel_fill_a_page_touches_it(
-    tmp_path: Path, call: str, toucher: int, options: tuple[str, ...]
+    filled: Path, tmp_path: Path, call: str, pages: int, options: tuple[str, ...]
 ) -> None:
-    """A page of a buffer that one thread reads a file into is where that one is; no access is counted of it."""
-    program = compiled(PROGRAMS / "filled_pages.c", flags=(*OPTIMISED, "-D_GNU_SOURCE"))
-    path = record(program, tmp_path / "t.db", call, "--period", "10", *options)
+    """A page of a buffer that one thread reads a file into is where that one is; no access is counted."""
+    path = record(filled, tmp_path / "t.db", call, "--period", "10", *options)
     with Trace.open(path) as trace:
         rows = trace.rows(
             f"SELECT (addr - {FILLED}) // 4096 AS page, arg_min(thread, first_ns), sum(loads), sum(stores) "
-            f"FROM page_use WHERE addr >= {FILLED} AND addr < {FILLED + (16 << 12)} GROUP BY page ORDER BY page"
+            f"FROM page_use WHERE addr >= {FILLED} AND addr < {FILLED + (2 * PAGES << 12)} "
+            "GROUP BY page ORDER BY page"
         )
         counts = count_pages(trace, TraceSamples(trace), ("mmap",))
-    assert rows == [(page, toucher, 128, 0) for page in range(16)]
+    touchers = [0] * pages + [1] * (PAGES - pages)
+    assert rows == [(page, toucher, 128, 0) for page, toucher in enumerate(touchers)]
     used = (counts.thread == 1) & (counts.accesses >= 128)
-    assert counts.toucher is not None and counts.toucher[used].tolist() == [toucher] * 16
+    assert counts.toucher is not None and counts.toucher[used].tolist() == touchers
+
+
+@pytest.mark.parametrize("option", ["page_use=on", "page_use=off", "schedule=free"])
+@pytest.mark.parametrize(("call", "level"), [("read", "remote_dram"), ("write", "local_dram")])
+def test_a_page_that_is_filled_is_of_the_node_of_who_made_the_call(
+    filled: Path, tmp_path: Path, call: str, level: str, option: str
+) -> None:
+    options = ("--machine", "2x1", "--period", "1", "--set", option)
+    path = record(filled, tmp_path / "t.db", call, *options)
+    with Trace.open(path) as trace:
+        levels = trace.rows(
+            f"SELECT DISTINCT level FROM samples WHERE thread = 1 AND level LIKE '%dram' "
+            f"AND addr >= {FILLED} AND addr < {FILLED + (PAGES << 12)}"
+        )
+    assert levels == [(level,)]
+
+
+def test_a_program_of_32_bits_has_its_upper_memory_filled(tmp_path: Path) -> None:
+    """Addresses from 2 GiB on are not extended in sign."""
+    program = compiled(PROGRAMS / "filled_upper.c", flags=("-m32", "-O1", "-nostdlib", "-static", "-no-pie"))
+    path = record(program, tmp_path / "t.db", "", "--period", "1")
+    with Trace.open(path) as trace:
+        rows = trace.rows("SELECT addr, thread, loads, stores FROM page_use WHERE loads + stores = 0")
+    assert rows == [(0xB0000000 + 4096 * page, 0, 0, 0) for page in range(4)]
 
 
 def test_what_was_before_the_threads_stands_apart(program: Path, tmp_path: Path) -> None:
