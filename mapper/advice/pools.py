@@ -108,10 +108,10 @@ def _waiting(situation: Situation, pool: Nodes, traffic: Floats) -> tuple[float,
     local, total = float((on * traffic).sum()), float(traffic.sum())
     waited = float((on[:, :, None] * longer[None] * traffic[:, None, :]).sum()) / OVERLAP
     between = mean_transfers(machine, [node.cpus for node in machine.cpu_nodes])
-    within, count = float(np.diag(between).mean()) * task.use.near, len(between)
+    within, count = float(np.diag(between).mean()), len(between)
     apart = float(between.sum() - np.trace(between)) / max(count * (count - 1), 1)
-    lines = float(task.use.lines[np.ix_(pool, pool)].sum())
-    waited += lines * max(apart - within, 0.0) * (1 - 1 / count)
+    lines, near = (float(matrix[np.ix_(pool, pool)].sum()) for matrix in (task.use.lines, task.use.near))
+    waited += max(lines * apart - near * within, 0.0) * (1 - 1 / count)
     return waited, 1 - local / total if total > 0 else 0.0
 
 

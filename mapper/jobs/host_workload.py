@@ -20,9 +20,9 @@ from ..threads.problem import Floats, Nodes
 from ..workload.joining import together
 from ..workload.messages import MAIN, events_of_a_line
 from ..workload.pages import mappings_joined
-from ..workload.use import CacheUse, ThreadUse, mean_near
+from ..workload.use import CacheUse, ThreadUse
 from ..workload.workload import Workload
-from .part import MATRICES, Part
+from .part import KEPT, NEEDED, OUTSIDE, Part
 
 
 def join(parts: Sequence[Part]) -> Workload:
@@ -34,11 +34,11 @@ def join(parts: Sequence[Part]) -> Workload:
     if len(index) < len(keys):
         raise UsageError("two parts have the same threads", "make them again with 'nmap reduce'")
     places = [_places(part, index) for part in parts]
-    matrices = {name: _joined(parts, places, name, len(keys)) for name in MATRICES[:3]}
+    matrices = {name: _joined(parts, places, name, len(keys)) for name in (*NEEDED, KEPT)}
     lines, exchanged = matrices["lines"], _exchanged(parts, index, len(keys))
     events = events_of_a_line(matrices["comm"], lines)
     told = _told_by_messages(parts, exchanged)
-    matrices["comm"][told] = lines[told] = 0.0
+    matrices["comm"][told] = lines[told] = matrices[KEPT][told] = 0.0
     phases = _phases(parts)
     apart = len({part.facts.recording for part in parts}) > 1
     return Workload(
@@ -63,10 +63,7 @@ def join(parts: Sequence[Part]) -> Workload:
             exact=all(part.facts.use_exact for part in parts),
             beyond=_all(parts, "beyond"),
             caches=_caches(parts),
-            near=mean_near(
-                [part.facts.use_near for part in parts],
-                [float(part.matrices["lines"].sum()) for part in parts],
-            ),
+            kept=matrices[KEPT],
         ),
         lives=tuple(life for part in parts for life in part.lives),
         keeps=tuple(keeps for part in parts for keeps in part.keeps),
@@ -110,6 +107,8 @@ def _joined(parts: Sequence[Part], places: Sequence[Nodes], name: str, count: in
         of = np.array([number[one] for one in recordings])
         answer[:] = of[:, None] != of[None, :]
     for part, place in zip(parts, places, strict=True):
+        if name not in part.matrices:  # it was not known
+            continue
         matrix = part.matrices[name]
         here = np.flatnonzero(place >= 0)
         answer[np.ix_(place[: part.facts.own], place[here])] = matrix[:, here]
@@ -250,7 +249,7 @@ def _page_counts(part: Part, place: Nodes, count: int) -> PageCounts:
     assert part.pages is not None
     own = place[: part.facts.own]
     apart: dict[str, Any] = {}
-    for name in MATRICES[3:]:
+    for name in OUTSIDE:
         if name in part.matrices:
             whole = np.zeros((count, count))
             for column, other in enumerate(place.tolist()):

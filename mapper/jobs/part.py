@@ -17,11 +17,15 @@ from numaplan.machine import Machine
 from ..threads.problem import Floats, Nodes
 from ..workload.workload import Workload
 
-# (n, T) of own threads (rows) with all: communication, lines, how far they run together; accesses to memory
-# outside of what is placed, by who touched it first, those that miss, and those to small blocks; and
-# how the first of these changes where stacks are with their threads.
+# (n, T) of own threads (rows) with all: communication, lines, and how far they run together; and of the lines
+# those that are found in a shared cache, where that is known.
+NEEDED = ("comm", "lines", "together")
+KEPT = "kept"
+# Accesses to memory outside of what is placed, by who touched it first, those that miss, and those to small
+# blocks; and how the first of these changes where stacks are with their threads.
 CHANGE = "restacked"
-MATRICES = ("comm", "lines", "together", "elsewhere", "elsewhere_missed", "small", CHANGE)
+OUTSIDE = ("elsewhere", "elsewhere_missed", "small", CHANGE)
+MATRICES = (*NEEDED, KEPT, *OUTSIDE)
 PAGE_ROWS = ("region", "page", "thread", "accesses", "writes", "toucher", "before")
 COUNTED = ("accesses", "writes", "before", "missed", "missed_before")  # whole numbers or not
 PAGE_EXTRAS = ("phase", "first_ns", "missed", "missed_before")  # None where they are not known
@@ -45,7 +49,7 @@ class PartFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     recording: digest of the trace; own: how many of its threads are the rank's; ranks: size of the job, 0:
     not known; messages: whether the recording would have seen them; period, exact, teams: of its
-    pages; use_exact, use_near, cache_sizes, cache_own: of what its threads use; lasted_s: seconds of the run,
+    pages; use_exact, cache_sizes, cache_own: of what its threads use; lasted_s: seconds of the run,
     -1: not known; page_columns, matrices: those that are known, whole: columns of pages that count in whole
     numbers.
     """
@@ -68,7 +72,6 @@ class PartFacts(msgspec.Struct, frozen=True, kw_only=True):
     exact: bool = False
     teams: tuple[int, ...] | None = None
     use_exact: bool = False
-    use_near: float = 1.0
     lasted_s: float = -1.0
     cache_sizes: tuple[int, ...] = ()
     cache_own: int = 0
@@ -126,9 +129,10 @@ def _part(
 ) -> Part:
     own, use, pages = np.flatnonzero(mine), workload.use, workload.pages
     assert isinstance(workload.comm, np.ndarray) and use is not None
-    wholes: dict[str, Floats | None] = {"comm": workload.comm, "lines": use.lines, "together": use.together}
+    wholes: dict[str, Floats | None] = {"comm": workload.comm}
+    wholes |= {name: getattr(use, name) for name in ("lines", "together", KEPT)}
     if pages is not None:
-        wholes |= {name: getattr(pages, name) for name in MATRICES[3:]}
+        wholes |= {name: getattr(pages, name) for name in OUTSIDE}
     rows = {name: matrix[own] for name, matrix in wholes.items() if matrix is not None}
     taken = None if pages is None else np.flatnonzero(mine[pages.thread] & (pages.thread >= 0))
     met = np.zeros(len(mine), bool)
@@ -151,7 +155,6 @@ def _part(
             not_balanced=workload.not_balanced,
             unordered=workload.unordered,
             use_exact=use.exact,
-            use_near=use.near,
             lasted_s=workload.lasted_s if math.isfinite(workload.lasted_s) else -1.0,
             cache_sizes=() if caches is None else caches.sizes,
             cache_own=0 if caches is None else caches.own,

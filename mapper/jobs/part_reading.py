@@ -14,7 +14,7 @@ from numaplan.common import BAD_JSON, UsageError
 from numaplan.machine import Machine
 from numaplan.profiler import RegionKey
 
-from .part import CHANGE, COUNTED, MATRICES, PAGE_EXTRAS, PAGE_ROWS, Messages, Part, PartFacts
+from .part import CHANGE, COUNTED, MATRICES, NEEDED, PAGE_EXTRAS, PAGE_ROWS, Messages, Part, PartFacts
 from .part_tables import AGAIN, SCHEMA, SCHEMAS, TABLES
 
 _KEY = ("kind", "name", "bytes", "build_id", "process", "thread", "sequence")
@@ -144,7 +144,7 @@ def _inside(values: Any, least: int, end: int, what: str) -> Any:
 
 
 def _matrices(facts: PartFacts, pairs: dict[str, Any], count: int) -> dict[str, Any]:
-    if not set(facts.matrices) <= set(MATRICES) or not {"comm", "lines", "together"} <= set(facts.matrices):
+    if not set(facts.matrices) <= set(MATRICES) or not set(NEEDED) <= set(facts.matrices):
         raise ValueError(f"matrices {', '.join(facts.matrices)[:80]}")
     answer = {name: np.zeros((facts.own, count)) for name in facts.matrices}
     if not pairs["kind"]:

@@ -43,7 +43,7 @@ class _Moves:
 
     def __init__(self, task: TimedTask, start: Placement) -> None:
         self.places = start.places.copy()
-        self._use, self._lines = task.use, task.use.lines + task.use.lines.T
+        self._use, self._lines = task.use, 2 * task.problem.comm
         np.fill_diagonal(self._lines, 0.0)
         self._cpus = [len(node.cpus) for node in task.domains.machine.nodes]
         self._ways = task.problem.distances

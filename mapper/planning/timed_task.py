@@ -57,13 +57,20 @@ class TimedTask:
         if workload.keeps:
             made = () if workload.unordered else workload.use.accesses
             self.pools = pools_of(workload.threads, workload.keeps, workload.names, made)
-        lines = exchanged_matrix(workload.use.lines, self.pools)
         children = children_by_chance(workload.threads, workload.names, workload.use)
-        lines = exchanged_matrix(lines, siblings_of(workload.threads, lines, workload.names))
+        pooled = exchanged_matrix(workload.use.lines, self.pools)
+        siblings = siblings_of(workload.threads, pooled, workload.names)
+
+        def expected(lines: Floats) -> Floats:
+            dealt = exchanged_matrix(exchanged_matrix(lines, self.pools), siblings)
+            return by_distance(dealt, children, workload.threads)
+
+        kept = workload.use.kept
         self.use: ThreadUse = msgspec.structs.replace(
             workload.use,
             accesses=exchanged_vector(workload.use.accesses, self.pools),
-            lines=by_distance(lines, children, workload.threads),
+            lines=expected(workload.use.lines),
+            kept=None if kept is None else expected(kept),
             together=exchanged_matrix(workload.use.together, self.pools),
             activity=workload.use.activity and workload.use.activity.merged(),
         )
@@ -107,13 +114,18 @@ class TimedTask:
     def with_lines(self, lines: Floats) -> "TimedTask":
         """The same, but for the (N, N) lines that threads take from each other."""
         other = copy(self)
-        other.use = msgspec.structs.replace(self.use, lines=lines)
+        was, kept = self.use.lines, self.use.kept
+        if kept is not None:
+            kept = lines * np.divide(kept, was, out=np.zeros_like(was), where=was > 0)
+        other.use = msgspec.structs.replace(self.use, lines=lines, kept=kept)
         return other
 
     def _problem(self, pinned: Mapping[int, int], cpus: Mapping[int, int]) -> Problem:
         places = self.domains.machine
+        prices = mean_transfers(self.machine, [node.cpus for node in places.nodes])
+        lines, within = self._at_one_price(prices)
         found = new_problem(
-            self.use.lines,
+            lines,
             self.use.accesses,
             places,
             objective="hop",
@@ -122,9 +134,23 @@ class TimedTask:
             tolerance=1.0,
             pinned=self._pinned_places(pinned, cpus),
         )
-        prices = mean_transfers(self.machine, [node.cpus for node in places.nodes])
-        np.fill_diagonal(prices, np.diag(prices) * self.use.near)
+        np.fill_diagonal(prices, np.diag(prices) * within)
         return replace(found, objective="time", distances=prices)
+
+    def _at_one_price(self, prices: Floats) -> tuple[Floats, float]:
+        """(N, N) lines that cost what these do where all pairs within a place take the same share of their
+        lines, though some take more of them than others; and that share.
+
+        They cost as much where two threads are apart, less what they cost where they are not.
+        """
+        lines, near = self.use.lines, self.use.near
+        if self.use.kept is None or len(prices) < 2 or not lines.any():
+            return lines, 1.0
+        share = float(near.sum() / lines.sum())
+        apart, within = float(prices[~np.eye(len(prices), dtype=bool)].mean()), float(np.diag(prices).mean())
+        if apart <= within:
+            return lines, share
+        return (lines * apart - near * within) / (apart - share * within), share
 
     def _pinned_places(self, pinned: Mapping[int, int], cpus: Mapping[int, int]) -> dict[int, int]:
         """Place by number of the thread; of a node with several caches in turn, but for pins to a cpu."""
@@ -269,7 +295,7 @@ class TimedTask:
         """(N, N) lines that threads on these cpus take from each other: fewer where they share a cache."""
         place_of = self.domains.machine.node_of_cpu
         places = np.array([place_of[cpu] for cpu in cpus])
-        answer: Floats = self.use.lines * np.where(np.equal.outer(places, places), self.use.near, 1.0)
+        answer: Floats = np.where(np.equal.outer(places, places), self.use.near, self.use.lines)
         return answer
 
     @cached_property

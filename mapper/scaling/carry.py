@@ -126,7 +126,7 @@ class Carried:
             lines=self.matrix("lines"),
             together=np.minimum(together, 1.0),
             exact=base.exact,
-            near=base.near,
+            kept=None if base.kept is None else self.matrix("kept"),
             beyond=self._vector("beyond") if known else None,
         )
 

@@ -40,10 +40,11 @@ class ThreadUse(msgspec.Struct, frozen=True):
     where they have no cache in common; together: (N, N) how far the other (column) runs while the thread
     does, 0..1; exact: whether all of them were counted, and not estimated from samples; beyond: (N,) of the
     accesses, those that the thread's first cache did not answer (None: not known, or loads count what
-    reaches memory anyway); caches: what they miss of other caches, if known; near: the part of the lines,
-    0..1, that two threads which share their last cache still take: the others had left their writer's own
-    caches; chance: (N, N) how far the lines may be others in the next run, one standard deviation (None: they
-    are taken to be the same); activity: when threads run, from which `together` is (None: not known)."""
+    reaches memory anyway); caches: what they miss of other caches, if known; kept: (N, N) of the lines, those
+    that two threads which share their last cache find there, as they had left their writer's own (None: none
+    are known to be); chance: (N, N) how far the lines may be others in the next run, one standard deviation
+    (None: they are taken to be the same); activity: when threads run, from which `together` is (None: not
+    known)."""
 
     accesses: Floats
     lines: Floats
@@ -51,7 +52,7 @@ class ThreadUse(msgspec.Struct, frozen=True):
     exact: bool = False
     beyond: Floats | None = None
     caches: CacheUse | None = None
-    near: float = 1.0
+    kept: Floats | None = None
     chance: Floats | None = None
     activity: Activity | None = None
 
@@ -64,6 +65,7 @@ class ThreadUse(msgspec.Struct, frozen=True):
         together /= np.maximum(accesses, 1e-300)[:, None]
         beyond = None if self.beyond is None else np.bincount(lane, self.beyond, count).astype(np.float64)
         caches = self.caches and self.caches.by_lane(self.accesses, lane, count)
+        kept = None if self.kept is None else among(self.kept, lane, count)
         chance = None if self.chance is None else np.sqrt(among(self.chance**2, lane, count))
         return ThreadUse(
             accesses,
@@ -72,10 +74,15 @@ class ThreadUse(msgspec.Struct, frozen=True):
             self.exact,
             beyond,
             caches,
-            self.near,
+            kept,
             chance,
             self.activity and self.activity.by_lane(lane, count),
         )
+
+    @property
+    def near(self) -> Floats:
+        """(N, N) of the lines, those that two threads which share their last cache still take."""
+        return self.lines if self.kept is None else np.maximum(self.lines - self.kept, 0.0)
 
     @property
     def working(self) -> Floats | None:
@@ -104,7 +111,7 @@ def merged_use(
     """
     index = {key: number for number, key in enumerate(threads)}
     made, seen, moved = np.zeros(len(index)), np.zeros(len(index)), np.zeros(len(index))
-    together, known, lines, chance = (np.zeros((len(index), len(index))) for _ in range(4))
+    together, known, lines, kept, chance = (np.zeros((len(index), len(index))) for _ in range(5))
     for keys, use in uses:
         rows = _rows(keys, index)
         made[rows] += use.accesses
@@ -114,33 +121,31 @@ def merged_use(
         known[both] += 1
         together[both] += use.together
         lines[both] += use.lines
+        if use.kept is not None:
+            kept[both] += use.kept
         if use.chance is not None:
             chance[both] += use.chance**2
     seen = np.maximum(seen, 1)
     # Of ranks recorded apart it is not known: they are taken to run at the same time.
     together = np.where(known > 0, together / np.maximum(known, 1), 1.0)
     np.fill_diagonal(together, 0.0)
-    total, taken = float(merged.comm.sum()), [float(use.lines.sum()) for _, use in uses]
+    total = float(merged.comm.sum())
     by_chance = any(use.chance is not None for _, use in uses)
     scale = float((moved / seen).sum()) / total if total > 0 else 0.0
+    found = lines / np.maximum(known, 1) if by_chance else merged.comm * scale
     return ThreadUse(
         accesses=made / seen,
-        lines=lines / np.maximum(known, 1) if by_chance else merged.comm * scale,
+        lines=found,
+        kept=found * np.divide(kept, lines, out=np.zeros_like(kept), where=lines > 0),
         chance=np.sqrt(chance) / np.maximum(known, 1) if by_chance else None,
         together=together,
         activity=joined([(_rows(keys, index), use.activity) for keys, use in uses], len(index)),
         exact=all(use.exact for _, use in uses),
-        near=mean_near([use.near for _, use in uses], taken),
     )
 
 
 def _rows(keys: Sequence[tuple[str, str]], index: Mapping[tuple[str, str], int]) -> Nodes:
     return np.array([index[key] for key in keys], np.int64)
-
-
-def mean_near(near: Sequence[float], lines: Sequence[float]) -> float:
-    """`near` of several, by the lines of each."""
-    return float(np.average(near, weights=lines)) if sum(lines) > 0 else 1.0
 
 
 def thread_use(
@@ -161,20 +166,28 @@ def thread_use(
     total = float(analysis.comm.sum())
     moved = float(np.maximum(totals["coherence"], 0.0).sum()) if "coherence" in totals else total / 2 * period
     # What a shared cache answered would be taken from another one if the two had none in common.
-    within, kept = (float(np.maximum(totals.get(name, 0.0), 0.0).sum()) for name in (WITHIN, KEPT))
+    within, kept = (np.maximum(totals.get(name, np.zeros(len(seen))), 0.0) for name in (WITHIN, KEPT))
+    lines = analysis.comm * ((moved + float(kept.sum())) / total if total > 0 else 0.0)
     lives = [(row.start_ns, row.end_ns) for row in trace.thread_rows]
     looks = looked_at(trace)
     ran = Activity(*(looks or activity(samples, lives)), looked=looks is not None)
     return ThreadUse(
         accesses=made,
-        lines=analysis.comm * ((moved + kept) / total if total > 0 else 0.0),
-        near=within / (within + kept) if kept > 0 else 1.0,
+        lines=lines,
+        kept=lines * _pairs_share(kept, within + kept),
         together=together(ran.lasts, ran.running) * living_together(lives),
         activity=ran,
         exact="coherence" in totals,
         beyond=np.maximum(totals["l1_misses"], 0.0) if known else None,
         caches=_cache_use(trace),
     )
+
+
+def _pairs_share(part: Floats, whole: Floats) -> Floats:
+    """(N, N) the share 0..1 of what both threads have that is in their parts."""
+    parts, wholes = np.add.outer(part, part), np.add.outer(whole, whole)
+    answer: Floats = np.divide(parts, wholes, out=np.zeros_like(parts), where=wholes > 0)
+    return answer
 
 
 def _cache_use(trace: "Trace") -> CacheUse | None:

@@ -203,7 +203,8 @@ def test_of_lines_in_a_cache_that_two_threads_share_only_those_of_its_writer_cos
 
     def waited(near: float, machine: str) -> dict[str, float]:
         assert work.use is not None
-        found = plan_of(replace(work, use=replace(work.use, near=near)), machine).predicted
+        kept = (1 - near) * work.use.lines
+        found = plan_of(replace(work, use=replace(work.use, kept=kept)), machine).predicted
         return {name: parts["lines_ns"] for name, parts in found.candidate_parts.items()}
 
     whole, quarter = waited(1.0, "2x2"), waited(0.25, "2x2")
