@@ -27,6 +27,9 @@ from .backends.emulation.qemu import (
     x86_cpu as x86_cpu,
 )
 from .backends.emulation.result import emulated_recording as emulated_recording
+from .backends.emulation.running import (
+    read_looks as read_looks,
+)
 from .backends.emulation.spool import (
     THREAD_RECORD as THREAD_RECORD,
     EmulatedLevels as EmulatedLevels,
@@ -63,6 +66,7 @@ from .perfdata.decode import Decoded as Decoded, decode_perf as decode_perf
 from .perfdata.file.source import PerfDataError as PerfDataError
 from .perfdata.stream import StreamDecoder as StreamDecoder
 from .recording.record import RecordOptions as RecordOptions, RecordSummary as RecordSummary, record as record
+from .running_block import RunningBlock as RunningBlock
 from .sample_block import SampleBlock as SampleBlock
 from .sampling.samplers import live_events as live_events, start_sampler as start_sampler
 from .sampling.samples import (

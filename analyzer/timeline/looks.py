@@ -1,4 +1,5 @@
-"""Which threads could run at a time, where an emulator saw who waited for a turn (table `running`)."""
+"""Which threads could run at a time, where an emulator saw who waited for a turn, or the lab who had a cpu
+(table `running`)."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,8 @@ def looked_at(trace: Trace) -> tuple[Floats, Floats] | None:
     A look stands for the time until the next one (after the last as long as mostly). By the recording's clock
     one thread of a process runs after the other; with a cpu for each they would take as much less as there
     are of them. So the time is divided by how many could run, in the mean of processes of which any could.
+    The lab's clock counts the accesses of all processes, and a look of its own is at all of them: they count
+    as one.
 
     None: there are too few looks. Of a process what its last look showed. Threads that only look again and
     again whether others are done can run, too.
@@ -29,7 +32,8 @@ def looked_at(trace: Trace) -> tuple[Floats, Floats] | None:
     times = _evenly(np.unique(time))
     if len(times) < FEWEST:
         return None
-    process = np.unique([row.process for row in rows], return_inverse=True)[1]
+    as_one = trace.meta.get("backend") == "lab"
+    process = np.unique(["" if as_one else row.process for row in rows], return_inverse=True)[1]
     running = np.zeros((len(times), len(rows)), bool)
     order = np.argsort(process[thread], kind="stable")
     for mine in np.split(order, np.flatnonzero(np.diff(process[thread][order])) + 1):

@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 from numaplan.profiler import (
     PageUseBlock,
     ProcessSpool,
+    RunningBlock,
     SampleFilter,
     TransferBlock,
+    read_looks,
     read_page_uses,
     read_transfers,
 )
@@ -20,6 +22,7 @@ from .clocks import AccessLine
 
 WHO = np.dtype([("task", "<u8"), ("time_ns", "<u8")])
 WHO_FILE, USES_FILE, TRANSFERS_FILE = "exact-who", "exact-uses", "exact-transfers"
+RUNNING_FILE = "exact-running"
 PAGE_SHIFT, REMOTE_SHIFT, NODE_SHIFT = 12, 37, 38  # of an address; in the number of a page the rest
 _PAGE = np.uint64((1 << REMOTE_SHIFT) - 1)
 # Of the host's, by which the guest's clock may be wrong.
@@ -117,6 +120,16 @@ class ExactCounts:
                         stretch.events[kept],
                         tuple(told),
                     )
+
+    def running(self) -> Iterator[RunningBlock]:
+        """Who had a cpu, now and then; of looks at the same time of the recording the first."""
+        path = self._folder / RUNNING_FILE
+        words = np.fromfile(path, np.uint64) if path.exists() else np.zeros(0, np.uint64)
+        time, who = read_looks(words[: len(words) // 2 * 2].reshape(-1, 2), len(self._image) - 1)
+        at = self._line(time)
+        _, first, number = np.unique(at, return_index=True, return_inverse=True)
+        kept = (self._image[who] >= 0) & (time == time[first][number])
+        yield RunningBlock(at[kept], self._tid[who[kept]], self._alive_ns[who[kept]])
 
     def _known(self, who: Ints) -> Ints:
         return np.where(who < len(self._row) - 1, who, len(self._row) - 1)

@@ -98,6 +98,7 @@ def guest_recording(run: Run, request: RecordRequest, options: LabOptions, progr
         },
         transfers=exact.transfers() if counts_lines else None,
         page_use=exact.page_use if counts_pages else None,
+        running=exact.running(),
     )
     return replace(recording, spans=_spans(run.spans, request.part, line), counted_spans=True)
 

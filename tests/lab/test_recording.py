@@ -158,6 +158,19 @@ def test_processes_share_memory(recorded: Callable[[str], Path]) -> None:
     assert [piece.split(":")[0] for piece in nodes.split(",")] == ["0", "1"]
 
 
+def test_who_has_a_cpu_is_looked_at(recorded: Callable[[str], Path]) -> None:
+    """The stencil's threads have one each; parent and child of the other program share one."""
+    with Trace.open(recorded("lab")) as trace:
+        rows = trace.rows(
+            "SELECT time_ns, count(DISTINCT t.thread), list_sort(list(DISTINCT t.process)) FROM running r "
+            "JOIN threads t USING (thread) WHERE t.process IN ('p0.1', 'p0.2', 'p0.2.1') GROUP BY ALL"
+        )
+    team = [count for _, count, processes in rows if processes == ["p0.1"]]
+    others = [processes for _, _, processes in rows if "p0.1" not in processes]
+    assert max(team) == 4
+    assert ["p0.2"] in others and ["p0.2.1"] in others and ["p0.2", "p0.2.1"] not in others
+
+
 def test_counts_and_levels_are_those_of_all_accesses(recorded: Callable[[str], Path]) -> None:
     with Trace.open(recorded("lab")) as trace:
         totals = trace.rows("SELECT event, sum(value) FROM counters GROUP BY ALL")

@@ -156,8 +156,20 @@ void lab_exact_ask(unsigned vcpu) {
     lab_exact_forget_own(vcpu);
 }
 
+unsigned lab_exact_running(uint32_t who[VCPUS_MAX]) {
+    unsigned count = 0;
+    pthread_mutex_lock(&lock);
+    for (unsigned v = 0; v < seats; v++) {
+        uint64_t task = __atomic_load_n(&lab_exact_seats[v].task, __ATOMIC_RELAXED);
+        uint32_t known = lab_rows_excluded(task) ? 0 : lab_who_known(task);
+        if (known && known < TRANSFERS_WHO) who[count++] = known;
+    }
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
 void lab_exact_switch(unsigned vcpu, uint64_t task) {
-    lab_exact_seats[vcpu].task = task;
+    __atomic_store_n(&lab_exact_seats[vcpu].task, task, __ATOMIC_RELAXED);
     lab_exact_seats[vcpu].who = 0;
 }
 

@@ -17,6 +17,7 @@
 #include "marks.h"
 #include "polls.h"
 #include "recording.h"
+#include "running.h"
 #include "runtime.h"
 #include "samples.h"
 #include "sampling.h"
@@ -84,7 +85,8 @@ static void finish_recording(void) {
     if (!file) return;
     lab_nodes_write(file);
     if (lab_kernel.cached) fprintf(file, "footprint %" PRIu64 "\n", lab_lines_footprint());
-    lab_recording_finish(file, lab_exact_finish(directory));
+    int failed = lab_running_finish(), other = lab_exact_finish(directory);
+    lab_recording_finish(file, failed ? failed : other);
     fclose(file);
 }
 
@@ -111,8 +113,8 @@ static void command(unsigned vcpu, unsigned slot) {
         lab_sharing_reset();
         if (lab_kernel.cached && calibrated) caches_empty(); /* so that every run finds the same */
         lab_kernel.counting =
-            calibrated &&
-            (!lab_recording || (lab_recording_start(directory, vcpus) && lab_exact_start(directory, vcpus)));
+            calibrated && (!lab_recording || (lab_recording_start(directory, vcpus) &&
+                                              lab_exact_start(directory, vcpus) && lab_running_start(directory)));
         break;
     case MARK_EXCLUDE:
         lab_rows_exclude(lab_rows_current[vcpu]->task);

@@ -1,6 +1,7 @@
 #include "recording.h"
 
 #include "exact.h"
+#include "running.h"
 #include "sampling.h"
 
 #include <errno.h>
@@ -92,6 +93,7 @@ void lab_recording_take(unsigned number, const struct lab_recorded_access *acces
 void lab_recording_pass(unsigned number) {
     lab_recording_turns[number].turn_left = (int64_t)turn;
     lab_exact_check();
+    lab_running_check();
     sched_yield();
 }
 

@@ -14,6 +14,7 @@ struct lab_who {
 
 /* Called with one lock held. */
 uint32_t lab_who_find(uint64_t task, uint64_t now); /* a new one, where there is none; 0: no memory */
+uint32_t lab_who_known(uint64_t task); /* 0: none that lives */
 void lab_who_join(uint32_t number, unsigned process); /* it is one of that process's (part.h) */
 unsigned lab_who_process(uint32_t number); /* 0: not known */
 void lab_who_end(uint64_t task); /* it has another number from now on, if any */

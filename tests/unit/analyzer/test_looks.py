@@ -13,14 +13,18 @@ from tests.support.traces import write_trace
 
 
 def trace(
-    path: Path, looks: list[tuple[int, int]], lives: list[tuple[int, int]], processes: str = ""
+    path: Path,
+    looks: list[tuple[int, int]],
+    lives: list[tuple[int, int]],
+    processes: str = "",
+    backend: str = "test",
 ) -> Path:
     """Looks (time, thread); lives: (start, end) of each thread; processes: number of each one's process."""
     threads = [
         (number, f"p{processes[number] if processes else 0}", f"0.{number}", number, 1, "x", start, end)
         for number, (start, end) in enumerate(lives)
     ]
-    return write_trace(path, {"time_ns": np.arange(9)}, threads, running=looks)
+    return write_trace(path, {"time_ns": np.arange(9)}, threads, running=looks, meta={"backend": backend})
 
 
 def found(path: Path) -> tuple[list[float], list[list[float]]]:
@@ -48,6 +52,13 @@ def test_a_thread_whose_only_turn_ends_with_its_life_ran(tmp_path: Path) -> None
     looks = [(10 * at, at) for at in range(FEWEST)]
     _, running = found(trace(tmp_path / "t.db", looks, [(10 * at - 9, 10 * at) for at in range(FEWEST)]))
     assert np.array_equal(running, np.eye(FEWEST))
+
+
+def test_a_look_of_the_lab_is_at_all_processes(tmp_path: Path) -> None:
+    looks = [(10 * at, thread) for at in range(FEWEST) for thread in ((0, 1) if at % 2 else (0,))]
+    lasts, running = found(trace(tmp_path / "t.db", looks, [(0, -1), (0, -1)], "01", "lab"))
+    # The second one runs no longer when it is not seen; and its accesses are told by the clock, too.
+    assert running[:2] == [[1, 0], [1, 1]] and lasts == [10.0, 5.0] * (FEWEST // 2)
 
 
 def test_each_process_is_as_it_was_last_seen_until_it_is_gone(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from numaplan.lab.recording.clocks import AccessLine, GuestClock
 from numaplan.lab.recording.exact import (
     NODE_SHIFT,
     REMOTE_SHIFT,
+    RUNNING_FILE,
     TRANSFERS_FILE,
     USES_FILE,
     WHO,
@@ -86,6 +87,39 @@ def test_lines_taken_within_and_between_processes(tmp_path: Path) -> None:
         (20, 200, 400, [0x20000], [10], [20], [4]),
         (10, 400, 600, [0x30000], [20], [10], [5]),
     ]
+
+
+def test_who_had_a_cpu(tmp_path: Path) -> None:
+    def look(*who: int) -> list[int]:  # numbers from 1 on
+        return [one + 1 for one in who] + [0] * (len(who) % 2)
+
+    words = [
+        HEADER,
+        20,
+        *look(MAIN, SAMPLER, THREAD),
+        HEADER,
+        30,
+        *look(CHILD),
+        HEADER,
+        40,
+        *look(AGENT, 60_000),
+    ]
+    np.array(words, np.uint64).tofile(tmp_path / RUNNING_FILE)
+    (found,) = counts_of(tmp_path).running()
+    assert (found.time_ns.tolist(), found.tid.tolist()) == ([200, 200, 300], [10, 11, 20])
+    assert found.alive_ns.tolist() == [160, 220, 330]
+
+
+def test_of_looks_between_which_nothing_is_accessed_the_first_counts(tmp_path: Path) -> None:
+    words = [HEADER, 200, MAIN + 1, 0, HEADER, 300, THREAD + 1, 0]  # after the last access
+    np.array(words, np.uint64).tofile(tmp_path / RUNNING_FILE)
+    (found,) = counts_of(tmp_path).running()
+    assert found.tid.tolist() == [10]
+
+
+def test_nobody_was_looked_at(tmp_path: Path) -> None:
+    (found,) = counts_of(tmp_path).running()
+    assert len(found) == 0
 
 
 @pytest.mark.parametrize("missed", [True, False])

@@ -1,0 +1,11 @@
+/* Which tasks run, of a recording: looked at now and then, by which one each vcpu has. */
+#ifndef NUMAPLAN_LAB_RUNNING_H
+#define NUMAPLAN_LAB_RUNNING_H
+
+#include <stdbool.h>
+
+bool lab_running_start(const char *directory); /* false: no file */
+void lab_running_check(void);                  /* by a vcpu of which a turn ends: a look, if one is due */
+int lab_running_finish(void);                  /* errno of what could not be written */
+
+#endif
