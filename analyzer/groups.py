@@ -51,7 +51,7 @@ def main_region(group: Sequence[int], regions: Sequence[RegionUse], pages: PageC
         return ""
     number = np.unique(pages.page_number[mine], return_inverse=True)[1]
     written = np.bincount(number, pages.writes[mine]) > 0
-    shared = (written & (np.bincount(number) > 1))[number]
+    shared = (written & (np.bincount(number, pages.accesses[mine] > 0) > 1))[number]
     count = np.bincount(region[shared], pages.accesses[mine][shared])
     if not count.sum() or count.max() < MOSTLY * count.sum():
         return ""

@@ -1,4 +1,4 @@
-"""Which threads could run, in blocks, as a backend that gives them their turns hands it over."""
+"""Which threads could run, in blocks, as a backend that sees it hands it over."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class RunningBlock:
-    """Looks at a process: a row for each of its threads that could run then; equally long arrays.
+    """Looks at a process, or at all at once: a row for each thread that could run then; equally long arrays.
 
     time_ns: of the look; tid; alive_ns: a time at which the thread lived.
     """

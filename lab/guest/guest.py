@@ -80,7 +80,7 @@ class Guest:
         self._folder = folder
         self._counted = counted
         self._caches = recording or (caches_of(shape.machine) if cache else ())
-        self._waits = cache and not recording
+        self._waits = cache or bool(recording)
         self._cable = cable
         self._process: subprocess.Popen[bytes] | None = None
         self._sockets: dict[str, socket.socket] = {}

@@ -122,13 +122,15 @@ class ExactCounts:
                     )
 
     def running(self) -> Iterator[RunningBlock]:
-        """Who had a cpu, now and then; of looks at the same time of the recording the first."""
+        """Who had a cpu or waited for one, now and then; of looks at one time of the recording the first."""
         path = self._folder / RUNNING_FILE
         words = np.fromfile(path, np.uint64) if path.exists() else np.zeros(0, np.uint64)
         time, who = read_looks(words[: len(words) // 2 * 2].reshape(-1, 2), len(self._image) - 1)
+        ours = self._image[who] >= 0
+        time, who = time[ours], who[ours]
         at = self._line(time)
         _, first, number = np.unique(at, return_index=True, return_inverse=True)
-        kept = (self._image[who] >= 0) & (time == time[first][number])
+        kept = time == time[first][number]
         yield RunningBlock(at[kept], self._tid[who[kept]], self._alive_ns[who[kept]])
 
     def _known(self, who: Ints) -> Ints:

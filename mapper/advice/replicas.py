@@ -90,7 +90,7 @@ def _with_copies(situation: Situation, numbers: Sequence[int]) -> tuple[Placemen
     Who reads does so on its own node, wherever that is; what copying takes is in the cost.
     """
     task, pages = situation.task, situation.task.pages.recorded
-    rows = np.isin(pages.region, list(numbers)) & (pages.thread >= 0)
+    rows = np.isin(pages.region, list(numbers)) & (pages.thread >= 0) & (pages.all_accesses > 0)
     size = len(np.unique(pages.page_number[rows])) * PAGE
     rest, every = alone(task.with_misses(without(pages, numbers))), latencies(task.machine)
     own = np.maximum(situation.usual.traffic - rest.traffic, 0.0).sum()

@@ -63,7 +63,7 @@ def join(parts: Sequence[Part]) -> Workload:
             exact=all(part.facts.use_exact for part in parts),
             beyond=_all(parts, "beyond"),
             caches=_caches(parts),
-            kept=matrices[KEPT],
+            kept=matrices[KEPT] if any(KEPT in part.matrices for part in parts) else None,
         ),
         lives=tuple(life for part in parts for life in part.lives),
         keeps=tuple(keeps for part in parts for keeps in part.keeps),

@@ -48,10 +48,10 @@ class PartFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is told of a part in words and numbers.
 
     recording: digest of the trace; own: how many of its threads are the rank's; ranks: size of the job, 0:
-    not known; messages: whether the recording would have seen them; period, exact, teams: of its
-    pages; use_exact, cache_sizes, cache_own: of what its threads use; lasted_s: seconds of the run,
-    -1: not known; page_columns, matrices: those that are known, whole: columns of pages that count in whole
-    numbers.
+    not known; messages: whether the recording would have seen them; period, exact, teams: of its pages;
+    use_exact, cache_sizes, cache_own: of what its threads use; use_near: the share of all lines that is not
+    kept, of parts of earlier versions, which lack that matrix; lasted_s: seconds of the run, -1: not known;
+    page_columns, matrices: those that are known, whole: columns of pages that count in whole numbers.
     """
 
     rank: int
@@ -72,6 +72,7 @@ class PartFacts(msgspec.Struct, frozen=True, kw_only=True):
     exact: bool = False
     teams: tuple[int, ...] | None = None
     use_exact: bool = False
+    use_near: float = 1.0
     lasted_s: float = -1.0
     cache_sizes: tuple[int, ...] = ()
     cache_own: int = 0

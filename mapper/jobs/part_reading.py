@@ -14,7 +14,7 @@ from numaplan.common import BAD_JSON, UsageError
 from numaplan.machine import Machine
 from numaplan.profiler import RegionKey
 
-from .part import CHANGE, COUNTED, MATRICES, NEEDED, PAGE_EXTRAS, PAGE_ROWS, Messages, Part, PartFacts
+from .part import CHANGE, COUNTED, KEPT, MATRICES, NEEDED, PAGE_EXTRAS, PAGE_ROWS, Messages, Part, PartFacts
 from .part_tables import AGAIN, SCHEMA, SCHEMAS, TABLES
 
 _KEY = ("kind", "name", "bytes", "build_id", "process", "thread", "sequence")
@@ -157,6 +157,8 @@ def _matrices(facts: PartFacts, pairs: dict[str, Any], count: int) -> dict[str, 
     for name, matrix in answer.items():
         chosen = kinds == name
         matrix[rows[chosen], columns[chosen]] = values[chosen]
+    if facts.use_near < 1 and KEPT not in answer:
+        answer[KEPT] = answer["lines"] * (1 - max(facts.use_near, 0.0))
     return answer
 
 

@@ -43,10 +43,10 @@ class _Moves:
 
     def __init__(self, task: TimedTask, start: Placement) -> None:
         self.places = start.places.copy()
-        self._use, self._lines = task.use, 2 * task.problem.comm
-        np.fill_diagonal(self._lines, 0.0)
+        self._use = task.use
+        self._lines, self._near = (matrix + matrix.T for matrix in (task.use.lines, task.use.near))
         self._cpus = [len(node.cpus) for node in task.domains.machine.nodes]
-        self._ways = task.problem.distances
+        self._ways, self._within = task.ways - np.diag(np.diag(task.ways)), np.diag(task.ways)
         latency = latencies(task.machine)[np.ix_(task.rows, task.rows)] / OVERLAP
         threads = len(self.places)
         if start.pages is None:
@@ -89,7 +89,7 @@ class _Moves:
     def _prices(self) -> Floats:
         """(N, places) ns of lines and memory with each thread on each place, where the others are now."""
         others = one_hot(self.places, len(self._cpus))
-        answer: Floats = self._lines @ others @ self._ways.T + self._pull
+        answer: Floats = self._lines @ others @ self._ways.T + self._near @ others * self._within + self._pull
         answer += self._touched @ others @ self._latency.T + self._touched.T @ others @ self._latency
         return answer
 

@@ -58,18 +58,20 @@ class TimedTask:
             made = () if workload.unordered else workload.use.accesses
             self.pools = pools_of(workload.threads, workload.keeps, workload.names, made)
         children = children_by_chance(workload.threads, workload.names, workload.use)
-        pooled = exchanged_matrix(workload.use.lines, self.pools)
-        siblings = siblings_of(workload.threads, pooled, workload.names)
+        lines, kept = (
+            None if matrix is None else exchanged_matrix(matrix, self.pools)
+            for matrix in (workload.use.lines, workload.use.kept)
+        )
+        assert lines is not None
+        siblings = siblings_of(workload.threads, lines, workload.names)
 
-        def expected(lines: Floats) -> Floats:
-            dealt = exchanged_matrix(exchanged_matrix(lines, self.pools), siblings)
-            return by_distance(dealt, children, workload.threads)
+        def expected(pooled: Floats) -> Floats:
+            return by_distance(exchanged_matrix(pooled, siblings), children, workload.threads)
 
-        kept = workload.use.kept
         self.use: ThreadUse = msgspec.structs.replace(
             workload.use,
             accesses=exchanged_vector(workload.use.accesses, self.pools),
-            lines=expected(workload.use.lines),
+            lines=expected(lines),
             kept=None if kept is None else expected(kept),
             together=exchanged_matrix(workload.use.together, self.pools),
             activity=workload.use.activity and workload.use.activity.merged(),
@@ -95,6 +97,7 @@ class TimedTask:
         self.cpus = CpuSets(places, self.use, self.pools, task.cpus, tied, staying, twins, crowd)
         self.children = [own[~np.isin(own, given)] for own in children]
         self.seen_on = task.seen_on
+        self.ways = mean_transfers(self.machine, [node.cpus for node in places.nodes])
         self.problem = self._problem(task.nodes, task.cpus)
         # Those that tell of memory, and those that tell of lines.
         self.samples = samples_that_count(workload.pages), float(workload.comm.sum()) / 2
@@ -122,8 +125,7 @@ class TimedTask:
 
     def _problem(self, pinned: Mapping[int, int], cpus: Mapping[int, int]) -> Problem:
         places = self.domains.machine
-        prices = mean_transfers(self.machine, [node.cpus for node in places.nodes])
-        lines, within = self._at_one_price(prices)
+        lines, share = self._at_one_price()
         found = new_problem(
             lines,
             self.use.accesses,
@@ -134,16 +136,18 @@ class TimedTask:
             tolerance=1.0,
             pinned=self._pinned_places(pinned, cpus),
         )
-        np.fill_diagonal(prices, np.diag(prices) * within)
+        prices = self.ways.copy()
+        np.fill_diagonal(prices, np.diag(prices) * share)
         return replace(found, objective="time", distances=prices)
 
-    def _at_one_price(self, prices: Floats) -> tuple[Floats, float]:
-        """(N, N) lines that cost what these do where all pairs within a place take the same share of their
-        lines, though some take more of them than others; and that share.
+    def _at_one_price(self) -> tuple[Floats, float]:
+        """(N, N) lines for a solver that knows one price of a line within a place, alike for all pairs; and
+        what share of its lines a pair takes there, in the mean.
 
-        They cost as much where two threads are apart, less what they cost where they are not.
+        A pair that takes more of its lines there than others has less to gain by being there: its lines are
+        made fewer, so that two threads apart cost as much more than two together as these do.
         """
-        lines, near = self.use.lines, self.use.near
+        lines, near, prices = self.use.lines, self.use.near, self.ways
         if self.use.kept is None or len(prices) < 2 or not lines.any():
             return lines, 1.0
         share = float(near.sum() / lines.sum())

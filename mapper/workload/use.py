@@ -66,6 +66,8 @@ class ThreadUse(msgspec.Struct, frozen=True):
         beyond = None if self.beyond is None else np.bincount(lane, self.beyond, count).astype(np.float64)
         caches = self.caches and self.caches.by_lane(self.accesses, lane, count)
         kept = None if self.kept is None else among(self.kept, lane, count)
+        if kept is not None:
+            np.fill_diagonal(kept, 0.0)
         chance = None if self.chance is None else np.sqrt(among(self.chance**2, lane, count))
         return ThreadUse(
             accesses,
@@ -174,7 +176,7 @@ def thread_use(
     return ThreadUse(
         accesses=made,
         lines=lines,
-        kept=lines * _pairs_share(kept, within + kept),
+        kept=lines * _kept_share(trace, kept, within + kept) if kept.any() else None,
         together=together(ran.lasts, ran.running) * living_together(lives),
         activity=ran,
         exact="coherence" in totals,
@@ -183,10 +185,21 @@ def thread_use(
     )
 
 
-def _pairs_share(part: Floats, whole: Floats) -> Floats:
-    """(N, N) the share 0..1 of what both threads have that is in their parts."""
-    parts, wholes = np.add.outer(part, part), np.add.outer(whole, whole)
-    answer: Floats = np.divide(parts, wholes, out=np.zeros_like(parts), where=wholes > 0)
+def _kept_share(trace: "Trace", kept: Floats, taken: Floats) -> Floats:
+    """(N, N) the share 0..1 of the lines of two threads that a cache which both share has, told by who reads.
+
+    kept: (N,) lines that each thread found there, of so many that it took from others on its cache.
+    """
+    by_reader = np.divide(kept, taken, out=np.zeros(len(kept)), where=taken > 0)
+    moved = np.zeros((len(kept), len(kept)))
+    found = trace.arrays(
+        "SELECT writer, reader, sum(events) AS events FROM transfers "
+        f"WHERE least(writer, reader) >= 0 AND greatest(writer, reader) < {len(kept)} GROUP BY ALL"
+    )
+    moved[found["writer"].astype(np.int64), found["reader"].astype(np.int64)] = found["events"]
+    part, whole = moved * by_reader, moved + moved.T
+    answer: Floats = np.add.outer(by_reader, by_reader) / 2
+    np.divide(part + part.T, whole, out=answer, where=whole > 0)
     return answer
 
 

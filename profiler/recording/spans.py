@@ -13,6 +13,7 @@ from ..backends.emulation.clock import translated_identity
 if TYPE_CHECKING:
     from ..identity.records import Identity
     from ..page_use_block import PageUseBlock
+    from ..running_block import RunningBlock
     from ..sample_block import SampleBlock
     from ..transfer_block import TransferBlock
 
@@ -81,7 +82,8 @@ def cut(
         # Else they are of whole stretches of time.
         transfers=_moved(recording.transfers, line) if recording.counted_spans else None,
         page_use=_used(recording.page_use, line) if recording.counted_spans else None,
-        running=(),  # by an emulator's clock, which leaves out what is not recorded
+        # An emulator's clock leaves out what is not recorded.
+        running=_looked(recording.running, line, spans) if recording.counted_spans else (),
     ), translated_identity(identity, _clock(line))
 
 
@@ -116,6 +118,17 @@ def _used(blocks: "Iterable[PageUseBlock] | None", line: GaplessLine) -> "Iterat
         )
         for block in blocks
     )
+
+
+def _looked(blocks: "Iterable[RunningBlock]", line: GaplessLine, spans: Spans) -> "Iterator[RunningBlock]":
+    for block in blocks:
+        kept = _within(block.time_ns, spans)
+        yield replace(
+            block,
+            time_ns=line(block.time_ns[kept]),
+            tid=block.tid[kept],
+            alive_ns=line(block.alive_ns[kept]),
+        )
 
 
 def _clock(line: GaplessLine) -> Callable[[int, Times], Times]:

@@ -48,7 +48,7 @@ LEVEL_CODE = {name: code for code, name in enumerate(LEVELS)}
 # code: the line that made an instruction that samples are of, or a call.
 # calls: `ip` is in the instruction of a call, and `caller` the call that was under way when it was made;
 # samples.call: the innermost under way.
-# running: the threads of a process that could run at a time; a look at all of them has one time.
+# running: the threads of a process (in the lab, of all) that could run at a time: a look has one time.
 # samples.reach: how many of the caches in `llc_sizes` of meta miss the access, from the smallest on.
 TABLES: dict[str, dict[str, str]] = {
     "meta": {"key": "VARCHAR", "value": "VARCHAR"},

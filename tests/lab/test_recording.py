@@ -158,17 +158,36 @@ def test_processes_share_memory(recorded: Callable[[str], Path]) -> None:
     assert [piece.split(":")[0] for piece in nodes.split(",")] == ["0", "1"]
 
 
+LOOKS = (
+    "SELECT time_ns, count(DISTINCT t.thread), list_sort(list(DISTINCT t.process)) FROM running r "
+    "JOIN threads t USING (thread) WHERE t.process IN ('p0.1', 'p0.2', 'p0.2.1') GROUP BY ALL"
+)
+
+
 def test_who_has_a_cpu_is_looked_at(recorded: Callable[[str], Path]) -> None:
-    """The stencil's threads have one each; parent and child of the other program share one."""
+    """The stencil's threads at once; parent and child of the other program in turns."""
     with Trace.open(recorded("lab")) as trace:
-        rows = trace.rows(
-            "SELECT time_ns, count(DISTINCT t.thread), list_sort(list(DISTINCT t.process)) FROM running r "
-            "JOIN threads t USING (thread) WHERE t.process IN ('p0.1', 'p0.2', 'p0.2.1') GROUP BY ALL"
-        )
-    team = [count for _, count, processes in rows if processes == ["p0.1"]]
+        rows = trace.rows(LOOKS)
+    assert max(count for _, count, processes in rows if processes == ["p0.1"]) == 4
     others = [processes for _, _, processes in rows if "p0.1" not in processes]
-    assert max(team) == 4
-    assert ["p0.2"] in others and ["p0.2.1"] in others and ["p0.2", "p0.2.1"] not in others
+    assert ["p0.2"] in others and ["p0.2.1"] in others
+
+
+def test_who_waits_for_a_cpu_could_run(lab: Path, tmp_path: Path) -> None:  # noqa: ARG001
+    trace, program = tmp_path / "t.db", guest_program("stencil")
+    words = ("--backend", "lab", "--period", "100", "--machine", "2x2", "-o", trace)
+    team = ("taskset", "-c", "1", program, "4", "512", "400")
+    result = run("nprof", "record", *words, "--skip", "1M", "--", *team, timeout=LIMIT_S)
+    assert result.returncode == 0, result.stderr
+    with Trace.open(trace) as opened:
+        at_once = [
+            int(count) for _, count in opened.rows("SELECT time_ns, count(*) FROM running GROUP BY ALL")
+        ]
+        cpus = opened.rows("SELECT DISTINCT cpu FROM samples")
+        ((first, last),) = opened.rows("SELECT min(time_ns), max(time_ns) FROM running")
+        length = int(opened.meta["duration_ns"])
+    assert cpus == [(1,)] and max(at_once) == 4
+    assert 0 <= first < last <= length
 
 
 def test_counts_and_levels_are_those_of_all_accesses(recorded: Callable[[str], Path]) -> None:

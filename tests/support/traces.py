@@ -39,9 +39,11 @@ def write_trace(
     messages: Sequence[tuple[Any, ...]] | None = None,
     names: Sequence[tuple[Any, ...]] = (),
     running: Sequence[tuple[int, int]] = (),
+    counters: Sequence[tuple[int, int, str, float]] = (),
 ) -> Path:
     """A trace; samples: columns (single values stand for all), time_ns among them; threads, regions,
-    transfers, page_use, messages, names, running: rows of these tables (None: nothing was counted)."""
+    transfers, page_use, messages, names, running, counters: rows of these tables (None: nothing was
+    counted)."""
     unknown = set(samples) - set(PLAIN)
     assert not unknown, unknown
     count = len(samples["time_ns"])
@@ -60,6 +62,7 @@ def write_trace(
         writer.add_rows("messages", messages or [])
         writer.add_rows("names", list(names))
         writer.add_rows("running", list(running))
+        writer.add_rows("counters", list(counters))
         tables = {"transfers": transfers, "page_use": page_use}
         counted = {name: "all" for name, rows in tables.items() if rows is not None}
         counted |= {} if messages is None else {"messages": "pmpi"}

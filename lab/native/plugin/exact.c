@@ -156,16 +156,21 @@ void lab_exact_ask(unsigned vcpu) {
     lab_exact_forget_own(vcpu);
 }
 
-unsigned lab_exact_running(uint32_t who[VCPUS_MAX]) {
-    unsigned count = 0;
+unsigned lab_exact_known(const uint64_t *tasks, unsigned count, uint32_t *who) {
+    unsigned found = 0;
     pthread_mutex_lock(&lock);
-    for (unsigned v = 0; v < seats; v++) {
-        uint64_t task = __atomic_load_n(&lab_exact_seats[v].task, __ATOMIC_RELAXED);
-        uint32_t known = lab_rows_excluded(task) ? 0 : lab_who_known(task);
-        if (known && known < TRANSFERS_WHO) who[count++] = known;
+    for (unsigned i = 0; i < count; i++) {
+        uint32_t known = lab_rows_excluded(tasks[i]) ? 0 : lab_who_known(tasks[i]);
+        if (known && known < TRANSFERS_WHO) who[found++] = known;
     }
     pthread_mutex_unlock(&lock);
-    return count;
+    return found;
+}
+
+unsigned lab_exact_running(uint32_t *who) {
+    uint64_t tasks[VCPUS_MAX];
+    for (unsigned v = 0; v < seats; v++) tasks[v] = __atomic_load_n(&lab_exact_seats[v].task, __ATOMIC_RELAXED);
+    return lab_exact_known(tasks, seats, who);
 }
 
 void lab_exact_switch(unsigned vcpu, uint64_t task) {

@@ -50,7 +50,9 @@ void lab_exact_end_stage(unsigned vcpu); /* its task ends, or becomes another pr
 void lab_exact_check(void); /* now and then: whether a stretch of time ends */
 void lab_exact_overwritten(uint64_t key); /* the kernel has another use for the page of this place in memory */
 
-unsigned lab_exact_running(uint32_t who[VCPUS_MAX]); /* those with a number that vcpus have now; how many */
+/* Of tasks those that have a number, and of those that vcpus have now; how many. */
+unsigned lab_exact_known(const uint64_t *tasks, unsigned count, uint32_t *who);
+unsigned lab_exact_running(uint32_t *who);
 
 void lab_exact_forget_own(unsigned vcpu); /* that the vcpu has lines to itself: counting begins */
 void lab_exact_ask(unsigned vcpu);

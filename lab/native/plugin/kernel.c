@@ -23,12 +23,10 @@ void lab_kernel_add_stage_code(uint64_t address) {
 static void at_switch(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *offset) {
     (void)info;
     uint64_t task = address - (uint64_t)(uintptr_t)offset;
-    if (lab_kernel.cached) lab_sharing_leave(vcpu);
+    if (lab_kernel.queued_at) lab_sharing_leave(vcpu);
     lab_rows_switch(vcpu, task);
-    if (lab_kernel.cached) {
-        lab_lines_switch(vcpu);
-        lab_sharing_enter(vcpu);
-    }
+    if (lab_kernel.cached) lab_lines_switch(vcpu);
+    if (lab_kernel.queued_at) lab_sharing_enter(vcpu);
     lab_sampling_switch(vcpu, task);
     lab_exact_switch(vcpu, task);
 }
@@ -91,9 +89,9 @@ static void watch_queues(const struct qemu_plugin_tb *block, size_t instructions
 static void at_stage_end(unsigned vcpu, void *unused) {
     (void)unused;
     if (!lab_kernel.counting) return;
-    if (lab_kernel.cached) lab_sharing_leave(vcpu);
+    if (lab_kernel.queued_at) lab_sharing_leave(vcpu);
     lab_rows_end_stage(vcpu);
-    if (lab_kernel.cached) lab_sharing_enter(vcpu);
+    if (lab_kernel.queued_at) lab_sharing_enter(vcpu);
     lab_exact_end_stage(vcpu);
 }
 

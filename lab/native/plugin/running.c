@@ -1,18 +1,20 @@
 /*
  * Looks are by chance up to twice as far apart as in the mean, and twice as far after every LOOKS_APART_ALIKE, so that
  * what is written stays little. One is a header with its time and then two tasks each, as those of the emulation
- * (profiler/native/emulate/running.c). A task that waits for a vcpu which another one has is not seen.
+ * (profiler/native/emulate/running.c).
  */
 #include "running.h"
 
 #include "exact.h"
 #include "sampling.h"
+#include "sharing.h"
 
 #include <errno.h>
 #include <pthread.h>
 
 #define FIRST_APART_NS 250000
 #define LOOKS_APART_ALIKE 1024
+#define WAITING_MOST 1024 /* tasks */
 #define HEADER (UINT64_C(1) << 63)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -25,7 +27,7 @@ bool lab_running_start(const char *directory) {
     char path[4096 + 32];
     snprintf(path, sizeof path, "%s/exact-running", directory);
     file = fopen(path, "we");
-    problem = 0;
+    problem = file ? 0 : errno;
     due = looks = 0;
     apart = FIRST_APART_NS;
     chance = UINT64_C(0x2345678);
@@ -45,8 +47,10 @@ static uint64_t gap(void) {
 }
 
 static void look(uint64_t now) {
-    uint32_t who[VCPUS_MAX + 1];
+    static uint32_t who[VCPUS_MAX + WAITING_MOST + 1];
+    static uint64_t waiting[WAITING_MOST];
     unsigned count = lab_exact_running(who);
+    count += lab_exact_known(waiting, lab_sharing_waiting(waiting, WAITING_MOST), who + count);
     if (count == 0) return;
     who[count] = 0; /* nobody: an odd one has no other */
     put(HEADER, now);

@@ -1,4 +1,4 @@
-/* Which tasks run, of a recording: looked at now and then, by which one each vcpu has. */
+/* Which tasks could run, of a recording: now and then those are written down that have a vcpu or wait for one. */
 #ifndef NUMAPLAN_LAB_RUNNING_H
 #define NUMAPLAN_LAB_RUNNING_H
 

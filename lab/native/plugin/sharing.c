@@ -28,6 +28,7 @@ static struct waiting {
 } *tasks[TASKS];
 static unsigned task_count, vcpu_count;
 static bool queued, taken_out; /* any */
+static unsigned in_queues;
 
 void lab_sharing_open(unsigned vcpus) { vcpu_count = vcpus; }
 
@@ -60,6 +61,7 @@ void lab_sharing_queue(unsigned vcpu, uint64_t task) {
     if (waiting && waiting->state != QUEUED) {
         if (waiting->state == TAKEN_OUT) waiting->waited += waiting->left;
         waiting->state = QUEUED;
+        in_queues++;
         for (unsigned v = 0; v < vcpu_count; v++) waiting->from[v] = made_on(v);
     }
     pthread_mutex_unlock(&lock);
@@ -71,6 +73,7 @@ void lab_sharing_unqueue(uint64_t task) {
     if (waiting && waiting->state == QUEUED) {
         taken_out = true;
         waiting->state = TAKEN_OUT;
+        in_queues--;
         waiting->left = made_on(waiting->vcpu) - waiting->from[waiting->vcpu];
     } else if (waiting && waiting->state == NOT) { /* another one, where a task was that has ended */
         waiting->waited = 0;
@@ -95,7 +98,7 @@ void lab_sharing_leave(unsigned vcpu) {
     struct made made = since(segments[vcpu].before, made_by(row));
     pthread_mutex_lock(&lock);
     struct waiting *waiting = *slot_of(row->task);
-    if (waiting && made.all) {
+    if (waiting && made.all && row->lines) {
         row->lines->waited += (uint64_t)((double)waiting->waited * (double)made.work / (double)made.all);
         waiting->waited = 0;
     }
@@ -109,11 +112,21 @@ void lab_sharing_enter(unsigned vcpu) {
     struct waiting *waiting = *slot_of(row->task);
     if (waiting) {
         if (waiting->state != NOT) waiting->waited += made_on(vcpu) - waiting->from[vcpu];
+        in_queues -= waiting->state == QUEUED;
         waiting->state = NOT;
         waiting->ran = true;
         waiting->vcpu = vcpu;
     }
     pthread_mutex_unlock(&lock);
+}
+
+unsigned lab_sharing_waiting(uint64_t *found, unsigned most) {
+    unsigned count = 0;
+    pthread_mutex_lock(&lock);
+    for (unsigned slot = 0; slot < TASKS && count < most && count < in_queues; slot++)
+        if (tasks[slot] && tasks[slot]->state == QUEUED) found[count++] = tasks[slot]->task;
+    pthread_mutex_unlock(&lock);
+    return count;
 }
 
 void lab_sharing_reset(void) {

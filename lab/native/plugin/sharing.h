@@ -21,6 +21,7 @@ void lab_sharing_queue(unsigned vcpu, uint64_t task); /* waits from now on, unle
 void lab_sharing_unqueue(uint64_t task); /* leaves the queue, to run there or to wait in another cpu's; or is new */
 void lab_sharing_leave(unsigned vcpu); /* the vcpu goes on with another task than that of its row, or the row is read */
 void lab_sharing_enter(unsigned vcpu); /* its row is now that of the other, or was cleared */
+unsigned lab_sharing_waiting(uint64_t *tasks, unsigned most); /* those in the queues now; how many */
 void lab_sharing_reset(void);
 
 /* At each access, or several at a time. */

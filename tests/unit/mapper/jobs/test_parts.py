@@ -17,9 +17,11 @@ from numaplan.mapper.jobs.host_workload import join
 from numaplan.mapper.jobs.part import Messages
 from numaplan.mapper.jobs.part_reading import read_part
 from numaplan.mapper.jobs.part_tables import SCHEMA, part_folders
+from numaplan.mapper.jobs.part_writing import write_part
 from numaplan.mapper.jobs.rank_graph import rank_graph, summarise
 from numaplan.mapper.jobs.reducing import parts_of_trace, reduce_trace
 from numaplan.mapper.workload.from_trace import workload_of_trace
+from numaplan.mapper.workload.use import KEPT, WITHIN
 from tests.support.traces import write_trace
 
 PAGES, START = 16, 1 << 30
@@ -87,7 +89,8 @@ def traced(
         )
     )
     facts = {"period": 1000, "ranks": len(numbers), "host": "n01", **meta}
-    return write_trace(path, samples, rows, regions, facts, machine="2x4", names=names_of)
+    counters = [(9, one, name, 50.0 + one) for one in range(len(names)) for name in (WITHIN, KEPT)]
+    return write_trace(path, samples, rows, regions, facts, machine="2x4", names=names_of, counters=counters)
 
 
 def differences(one: Any, other: Any, where: str = "") -> list[str]:
@@ -131,6 +134,7 @@ def through_files(trace: Path, folder: Path) -> Workload:
 def test_one_rank_comes_back_as_it_was(tmp_path: Path) -> None:
     trace = traced(tmp_path / "t.db", [0])
     found, expected = through_files(trace, tmp_path / "job"), workload_of_trace(trace)
+    assert expected.use is not None and expected.use.kept is not None and expected.use.kept.any()
     assert differences(expected, found) == [".sources", ".use.activity"]
     machine = expected.machine
     assert machine is not None
@@ -225,6 +229,7 @@ def test_messages_take_the_place_of_the_lines_that_they_go_through(tmp_path: Pat
     assert seen is not None and told is not None and seen.lines[:4, 4:].any()
     assert told.lines[0, 4] == 100 and told.lines[:4, 4:].sum() == 100
     assert (told.lines[:4, :4] == seen.lines[:4, :4]).all()
+    assert told.kept is not None and not told.kept[:4, 4:].any() and told.kept[:4, :4].any()
 
 
 @pytest.mark.parametrize(("made", "expected"), [([97, 2, 1], 1), ([40, 30, 20, 10], 4), ([0, 0], 1)])
@@ -255,6 +260,15 @@ def test_a_part_takes_the_place_of_an_older_one(tmp_path: Path) -> None:
     for _ in range(2):
         make_job(tmp_path, halo((2,)), 2, "2x4")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rank=0", "rank=1"]
+
+
+def test_a_part_of_earlier_versions_has_one_share_for_all_lines(tmp_path: Path) -> None:
+    (part,) = parts_of_trace(traced(tmp_path / "t.db", [0]))
+    matrices = {name: matrix for name, matrix in part.matrices.items() if name != "kept"}
+    facts = msgspec.structs.replace(part.facts, matrices=tuple(matrices), use_near=0.2)
+    write_part(tmp_path / "job", msgspec.structs.replace(part, facts=facts, matrices=matrices))
+    use = join([read_part(one) for one in part_folders(tmp_path / "job").values()]).use
+    assert use is not None and use.lines.any() and use.near == pytest.approx(0.2 * use.lines)
 
 
 def test_a_part_says_its_version(tmp_path: Path) -> None:
