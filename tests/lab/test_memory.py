@@ -117,11 +117,12 @@ def test_every_kind_of_memory_is_where_the_plan_has_it(
     assert report["ok"] and report["reasons"] == (), report["reasons"]
     assert all(region["misplaced"] == 0 and region["appeared"] for region in report["memory"])
     assert found["sized"] == [(1, 256), (0, 256), (1, 256)]
-    for name in ("main_stack", "thread_stack", "static", "library"):
+    for name in ("main_stack", "main_storage", "thread_stack", "static", "library"):
         assert {node for node, _ in found[name]} - {UNTOUCHED} == {1}, (name, found[name])
-    forked = [parts for name, parts in found.items() if name.startswith("forked_stack_")]
-    assert len(forked) == 16
-    assert {node for parts in forked for node, _ in parts} == {0}, forked
+    for what in ("forked_stack_", "forked_storage_"):
+        forked = [parts for name, parts in found.items() if name.startswith(what)]
+        assert len(forked) == 16
+        assert {node for parts in forked for node, _ in parts} == {0}, forked
     assert "lost" not in found
     # A page belongs to the run of its first planned byte; the block begins 16 bytes into its first page.
     split = found["split"]

@@ -52,6 +52,7 @@ void nf_reset_policy(uintptr_t start, uintptr_t end); /* to first touch */
 /* In equal parts over the nodes of the runs, or in proportion to the runs' bytes. */
 int nf_interleave(uintptr_t start, uintptr_t end, const struct pt_run *runs, uint32_t count, unsigned how);
 void nf_move_stack(uintptr_t top, int node);
+void nf_move_storage(int node);
 void nf_may_balance(bool may); /* whether the kernel may move what this process has without a policy (AutoNUMA) */
 void nf_balance_after_exec(bool may); /* the same of what the calling thread starts; false: it did not */
 /* Where a run that begins or ends there does: at a page, or at a huge page where runs are large. */

@@ -173,16 +173,22 @@ int nf_interleave(uintptr_t start, uintptr_t end, const struct pt_run *runs, uin
 
 /* ---- stacks ---- */
 
+/* At most STACK_PAGES of them; those that are another process's, too, stay. */
+static void move_pages_from(uintptr_t start, uintptr_t end, int node) {
+    void *pages[STACK_PAGES];
+    int nodes[STACK_PAGES], status[STACK_PAGES];
+    size_t page = page_bytes(), count = 0;
+    for (uintptr_t at = start & ~(uintptr_t)(page - 1); at < end && count < STACK_PAGES; at += page)
+        nodes[count] = node, pages[count++] = (void *)at;
+    if (count) syscall(SYS_move_pages, 0, count, pages, nodes, status, MPOL_MF_MOVE);
+}
+
 /* What was put there before the thread was on its node; later pages come to be there. What ran before in a forked child
  * (we did) was deeper in the stack than this, where its program goes next.
  */
 static void move_top(uintptr_t top, int node) {
-    void *pages[STACK_PAGES];
-    int nodes[STACK_PAGES], status[STACK_PAGES];
-    size_t page = page_bytes(), count = 0;
-    uintptr_t at = ((uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)(page - 1)) - PAGES_BELOW * page;
-    for (; at < top && count < STACK_PAGES; at += page) nodes[count] = node, pages[count++] = (void *)at;
-    if (count) syscall(SYS_move_pages, 0, count, pages, nodes, status, MPOL_MF_MOVE);
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    move_pages_from(here - PAGES_BELOW * page_bytes(), top, node);
 }
 
 /* Of the main thread. Above what pthreads call the stack lie the texts of the command line and the environment, the
@@ -191,6 +197,14 @@ static void move_top(uintptr_t top, int node) {
 void nf_move_stack(uintptr_t top, int node) {
     uintptr_t last = (uintptr_t)getauxval(AT_EXECFN);
     move_top(last > top ? last : top, node);
+}
+
+/* Of the main thread: what it has for itself, and its descriptor, which have been written to: by the loader, or in a
+ * forked child before it was bound. Programs look there in each function that guards its stack.
+ */
+void nf_move_storage(int node) {
+    uintptr_t descriptor = (uintptr_t)pthread_self(), page = page_bytes();
+    move_pages_from(descriptor - page, descriptor + page, node);
 }
 
 static bool is_present(uintptr_t address) {

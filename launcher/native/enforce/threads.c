@@ -15,7 +15,10 @@ static uint32_t number_of(const struct pt_thread *thread) { return (uint32_t)(th
 static void place_stack(uint32_t number, const struct pt_thread *plan, uintptr_t stack, size_t bytes) {
     if (!plan || plan->node < 0 || !stack || !np_may_call()) return;
     if (number != 0) nf_place_stack(stack, bytes, plan->node);
-    else if (nf_plan.table.header->nodes > 1) nf_move_stack(stack + bytes, plan->node);
+    else if (nf_plan.table.header->nodes > 1) {
+        nf_move_stack(stack + bytes, plan->node);
+        nf_move_storage(plan->node);
+    }
 }
 
 /* What a thread has that the plan does not name: a pool may grow by itself, in another way in each run. (A thread made by

@@ -132,16 +132,61 @@ const struct pt_thread *pt_find_thread(const struct pt_table *table, uint64_t pr
     return bsearch(&key, table->threads, table->header->threads, sizeof key, order_threads);
 }
 
+/* ---- processes ---- */
+
+enum { LONGEST_TURN = 16 };
+
+static bool is_like(const struct pt_process *one, const struct pt_process *actual) {
+    return one->parent == actual->parent && one->program == actual->program;
+}
+
+/* The last children of the kind, from the last one on; how many. */
+static unsigned last_of(const struct pt_table *table, const struct pt_process *actual,
+                        const struct pt_process *found[2 * LONGEST_TURN]) {
+    unsigned count = 0;
+    for (; count < 2 * LONGEST_TURN; count++) {
+        const struct pt_process *next = NULL;
+        for (uint32_t i = 0; i < table->header->processes; i++) {
+            const struct pt_process *one = &table->processes[i];
+            bool before = is_like(one, actual) && (!count || one->number < found[count - 1]->number);
+            if (before && (!next || one->number > next->number)) next = one;
+        }
+        if (!next) break;
+        found[count] = next;
+    }
+    return count;
+}
+
+static bool have_same_cpus(const struct pt_table *table, const struct pt_process *one, const struct pt_process *other) {
+    const struct pt_thread *a = pt_find_thread(table, one->process, pt_hash("0"));
+    const struct pt_thread *b = pt_find_thread(table, other->process, pt_hash("0"));
+    return a && b && a->cpus == b->cpus &&
+           !memcmp(&table->cpus[a->first_cpu], &table->cpus[b->first_cpu], a->cpus * sizeof *table->cpus);
+}
+
+/* How many children make a turn, of those that have some cpus one after the other, at least twice; else 1. */
+static unsigned turn_of(const struct pt_table *table, const struct pt_process *const *last, unsigned count) {
+    for (unsigned turn = 1; 2 * turn <= count; turn++) {
+        unsigned same = 0;
+        while (same < turn && have_same_cpus(table, last[same], last[same + turn])) same++;
+        if (same == turn) return turn;
+    }
+    return 1;
+}
+
 uint64_t pt_plays(const struct pt_table *table, const struct pt_process *actual) {
-    const struct pt_process *nearest = NULL;
+    const struct pt_process *nearest = NULL, *last[2 * LONGEST_TURN];
     uint32_t least = UINT32_MAX;
     for (uint32_t i = 0; i < table->header->processes; i++) {
         const struct pt_process *one = &table->processes[i];
-        if (one->parent != actual->parent || one->program != actual->program) continue;
+        if (!is_like(one, actual)) continue;
         uint32_t off = one->number > actual->number ? one->number - actual->number : actual->number - one->number;
         if (off < least) least = off, nearest = one;
     }
-    return nearest ? nearest->process : actual->process;
+    if (!nearest) return actual->process;
+    unsigned count = last_of(table, actual, last), turn = turn_of(table, last, count);
+    if (actual->number > last[0]->number) nearest = last[turn - 1 - (actual->number - last[0]->number - 1) % turn];
+    return nearest->process;
 }
 
 const struct pt_thread *pt_find_unplanned(const struct pt_table *table, uint64_t process) {

@@ -124,12 +124,17 @@ static void huge_stack(void) {
     munmap(room, 6 * MIB);
 }
 
+static __thread volatile int own;
+
 /* Below what its parent has used, and where whoever was asked at the fork has been. */
 static void in_child(unsigned number) {
     char frame[THREAD_STACK], name[32];
     memset(frame, 1, sizeof frame);
     snprintf(name, sizeof name, "forked_stack_%u", number);
     tell(name, frame, frame + sizeof frame);
+    snprintf(name, sizeof name, "forked_storage_%u", number);
+    own = 1;
+    tell(name, (void *)&own, (char *)pthread_self() + 1);
     fflush(stdout);
 }
 
@@ -168,6 +173,7 @@ int main(int count, char **words) {
     char *sized = mapped("sized", bytes);
     if (count > 2) return munmap(sized, bytes);
     tell("main_stack", __builtin_frame_address(0), environ[0]);
+    tell("main_storage", (void *)&own, (char *)pthread_self() + 1);
     mapped("weighted", 4 * MIB);
     mapped("equal", 4 * MIB + 65536);
     char *split = malloc(8 * MIB);

@@ -82,6 +82,26 @@ def test_children_of_one_that_stands_for_another_go_by_its_part(tmp_path: Path) 
     assert applied["missing"] == ["p0.1/0", "p0.2/0"]
 
 
+@pytest.mark.parametrize(
+    ("places", "expected"),
+    [([0, 1, 0, 1], [0, 1, 0]), ([1, 0, 1, 0, 1], [0, 1, 0]), ([0, 0, 1, 1], [1, 1, 1]), ([0, 1], [1, 1, 1])],
+)
+def test_forked_workers_beyond_the_plan_go_on_in_turn(
+    tmp_path: Path, places: list[int], expected: list[int]
+) -> None:
+    own = Path(sys.executable).name[:15]
+    plan = plan_of(**{f"p0_{number}": own for number in range(1, len(places) + 1)})
+    two = [thread.cpus for thread in plan.threads[1:3]]
+    threads = [
+        msgspec.structs.replace(thread, cpus=two[place])
+        for thread, place in zip(plan.threads[1:], places, strict=True)
+    ]
+    plan = msgspec.structs.replace(plan, threads=(plan.threads[0], *threads))
+    children = len(places) + len(expected)
+    cpus, _ = shown(plan, tmp_path, sys.executable, "-c", FORKS.format(children=children))
+    assert cpus == [str(two[place][0]) for place in places + expected]
+
+
 def test_forked_workers_beyond_the_plan_have_the_last_one_s_part(tmp_path: Path) -> None:
     own = Path(sys.executable).name[:15]
     plan = plan_of(p0_1=own, p0_2=own)
