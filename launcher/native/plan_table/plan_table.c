@@ -174,19 +174,25 @@ static unsigned turn_of(const struct pt_table *table, const struct pt_process *c
     return 1;
 }
 
+/* Of one beyond the last of its kind. */
+static const struct pt_process *next_in_turn(const struct pt_table *table, const struct pt_process *actual) {
+    const struct pt_process *last[2 * LONGEST_TURN];
+    unsigned count = last_of(table, actual, last), turn = turn_of(table, last, count);
+    return last[turn - 1 - (actual->number - last[0]->number - 1) % turn];
+}
+
 uint64_t pt_plays(const struct pt_table *table, const struct pt_process *actual) {
-    const struct pt_process *nearest = NULL, *last[2 * LONGEST_TURN];
-    uint32_t least = UINT32_MAX;
+    const struct pt_process *nearest = NULL;
+    uint32_t least = UINT32_MAX, largest = 0;
     for (uint32_t i = 0; i < table->header->processes; i++) {
         const struct pt_process *one = &table->processes[i];
         if (!is_like(one, actual)) continue;
         uint32_t off = one->number > actual->number ? one->number - actual->number : actual->number - one->number;
         if (off < least) least = off, nearest = one;
+        if (one->number > largest) largest = one->number;
     }
-    if (!nearest) return actual->process;
-    unsigned count = last_of(table, actual, last), turn = turn_of(table, last, count);
-    if (actual->number > last[0]->number) nearest = last[turn - 1 - (actual->number - last[0]->number - 1) % turn];
-    return nearest->process;
+    if (nearest && actual->number > largest) nearest = next_in_turn(table, actual);
+    return nearest ? nearest->process : actual->process;
 }
 
 const struct pt_thread *pt_find_unplanned(const struct pt_table *table, uint64_t process) {
