@@ -27,9 +27,7 @@ from .backends.emulation.qemu import (
     x86_cpu as x86_cpu,
 )
 from .backends.emulation.result import emulated_recording as emulated_recording
-from .backends.emulation.running import (
-    read_looks as read_looks,
-)
+from .backends.emulation.running import read_looks as read_looks
 from .backends.emulation.spool import (
     THREAD_RECORD as THREAD_RECORD,
     EmulatedLevels as EmulatedLevels,

@@ -1,5 +1,5 @@
-"""Which threads could run at a time, where an emulator saw who waited for a turn, or the lab who had a cpu
-(table `running`)."""
+"""Which threads could run at a time: an emulator saw who waited for a turn, the lab who had a cpu or waited
+for one (table `running`)."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,7 @@ def looked_at(trace: Trace) -> tuple[Floats, Floats] | None:
     A look stands for the time until the next one (after the last as long as mostly). By the recording's clock
     one thread of a process runs after the other; with a cpu for each they would take as much less as there
     are of them. So the time is divided by how many could run, in the mean of processes of which any could.
-    The lab's clock counts the accesses of all processes, and a look of its own is at all of them: they count
-    as one.
+    In the lab they count as one: its clock counts the accesses of all, and it looks at all at once.
 
     None: there are too few looks. Of a process what its last look showed. Threads that only look again and
     again whether others are done can run, too.

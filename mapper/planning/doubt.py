@@ -36,8 +36,6 @@ def _line_ns(task: TimedTask, one: Placement) -> Floats:
     """(N, N) what a line costs between two threads; alike where they are moved about."""
     if not one.bound:
         return np.zeros_like(task.use.lines)
-    lines, near = task.use.lines, task.use.near
-    share = np.divide(near, lines, out=np.ones_like(lines), where=lines > 0)
-    share[~np.equal.outer(one.places, one.places)] = 1.0
-    answer: Floats = share * transfers(task.machine, taken_of(one.cpus, task.cpus.seats(one.places)))
+    near = np.where(np.equal.outer(one.places, one.places), task.use.near_share, 1.0)
+    answer: Floats = near * transfers(task.machine, taken_of(one.cpus, task.cpus.seats(one.places)))
     return answer

@@ -58,21 +58,14 @@ class TimedTask:
             made = () if workload.unordered else workload.use.accesses
             self.pools = pools_of(workload.threads, workload.keeps, workload.names, made)
         children = children_by_chance(workload.threads, workload.names, workload.use)
-        lines, kept = (
-            None if matrix is None else exchanged_matrix(matrix, self.pools)
-            for matrix in (workload.use.lines, workload.use.kept)
+        pooled = workload.use.dealt(lambda lines: exchanged_matrix(lines, self.pools))
+        siblings = siblings_of(workload.threads, pooled.lines, workload.names)
+        expected = pooled.dealt(
+            lambda lines: by_distance(exchanged_matrix(lines, siblings), children, workload.threads)
         )
-        assert lines is not None
-        siblings = siblings_of(workload.threads, lines, workload.names)
-
-        def expected(pooled: Floats) -> Floats:
-            return by_distance(exchanged_matrix(pooled, siblings), children, workload.threads)
-
         self.use: ThreadUse = msgspec.structs.replace(
-            workload.use,
+            expected,
             accesses=exchanged_vector(workload.use.accesses, self.pools),
-            lines=expected(lines),
-            kept=None if kept is None else expected(kept),
             together=exchanged_matrix(workload.use.together, self.pools),
             activity=workload.use.activity and workload.use.activity.merged(),
         )
@@ -117,10 +110,7 @@ class TimedTask:
     def with_lines(self, lines: Floats) -> "TimedTask":
         """The same, but for the (N, N) lines that threads take from each other."""
         other = copy(self)
-        was, kept = self.use.lines, self.use.kept
-        if kept is not None:
-            kept = lines * np.divide(kept, was, out=np.zeros_like(was), where=was > 0)
-        other.use = msgspec.structs.replace(self.use, lines=lines, kept=kept)
+        other.use = self.use.with_lines(lines)
         return other
 
     def _problem(self, pinned: Mapping[int, int], cpus: Mapping[int, int]) -> Problem:

@@ -30,8 +30,7 @@ def with_mixed(use: ThreadUse, trace: "Trace", samples: "TraceSamples", lane: No
     for group in groups:
         own = use.lines[np.ix_(group, group)]
         chance[np.ix_(group, group)] = own[~np.eye(len(own), dtype=bool)].std()
-    kept = None if use.kept is None else exchanged_matrix(use.kept, groups)
-    return replace(use, lines=exchanged_matrix(use.lines, groups), kept=kept, chance=chance)
+    return replace(use.dealt(lambda lines: exchanged_matrix(lines, groups)), chance=chance)
 
 
 def _mixed_groups(use: ThreadUse, trace: "Trace", samples: "TraceSamples", lane: Nodes) -> list[Nodes]:

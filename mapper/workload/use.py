@@ -1,6 +1,6 @@
 """How much a program's threads use: accesses, lines of each other, and when they run at the same time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -87,6 +87,22 @@ class ThreadUse(msgspec.Struct, frozen=True):
         return self.lines if self.kept is None else np.maximum(self.lines - self.kept, 0.0)
 
     @property
+    def near_share(self) -> Floats:
+        """(N, N) share 0..1 that `near` is of the lines; 1 where there are none."""
+        answer: Floats = np.divide(self.near, self.lines, out=np.ones_like(self.lines), where=self.lines > 0)
+        return answer
+
+    def with_lines(self, lines: Floats) -> "ThreadUse":
+        """The same with other lines, of which as large a share is kept."""
+        kept = None if self.kept is None else lines * (1 - self.near_share)
+        return msgspec.structs.replace(self, lines=lines, kept=kept)
+
+    def dealt(self, deal: Callable[[Floats], Floats]) -> "ThreadUse":
+        """The same with lines dealt to pairs in another way, and what is kept of them alike."""
+        kept = None if self.kept is None else deal(self.kept)
+        return msgspec.structs.replace(self, lines=deal(self.lines), kept=kept)
+
+    @property
     def working(self) -> Floats | None:
         """(N,) share of its accesses that leaves a thread's first cache; little where it waits by polling."""
         if self.beyond is None:
@@ -134,16 +150,15 @@ def merged_use(
     total = float(merged.comm.sum())
     by_chance = any(use.chance is not None for _, use in uses)
     scale = float((moved / seen).sum()) / total if total > 0 else 0.0
-    found = lines / np.maximum(known, 1) if by_chance else merged.comm * scale
     return ThreadUse(
         accesses=made / seen,
-        lines=found,
-        kept=found * np.divide(kept, lines, out=np.zeros_like(kept), where=lines > 0),
+        lines=lines,
+        kept=kept,
         chance=np.sqrt(chance) / np.maximum(known, 1) if by_chance else None,
         together=together,
         activity=joined([(_rows(keys, index), use.activity) for keys, use in uses], len(index)),
         exact=all(use.exact for _, use in uses),
-    )
+    ).with_lines(lines / np.maximum(known, 1) if by_chance else merged.comm * scale)
 
 
 def _rows(keys: Sequence[tuple[str, str]], index: Mapping[tuple[str, str], int]) -> Nodes:

@@ -158,16 +158,13 @@ def test_processes_share_memory(recorded: Callable[[str], Path]) -> None:
     assert [piece.split(":")[0] for piece in nodes.split(",")] == ["0", "1"]
 
 
-LOOKS = (
-    "SELECT time_ns, count(DISTINCT t.thread), list_sort(list(DISTINCT t.process)) FROM running r "
-    "JOIN threads t USING (thread) WHERE t.process IN ('p0.1', 'p0.2', 'p0.2.1') GROUP BY ALL"
-)
-
-
 def test_who_has_a_cpu_is_looked_at(recorded: Callable[[str], Path]) -> None:
     """The stencil's threads at once; parent and child of the other program in turns."""
     with Trace.open(recorded("lab")) as trace:
-        rows = trace.rows(LOOKS)
+        rows = trace.rows(
+            "SELECT time_ns, count(DISTINCT t.thread), list_sort(list(DISTINCT t.process)) FROM running r "
+            "JOIN threads t USING (thread) WHERE t.process IN ('p0.1', 'p0.2', 'p0.2.1') GROUP BY ALL"
+        )
     assert max(count for _, count, processes in rows if processes == ["p0.1"]) == 4
     others = [processes for _, _, processes in rows if "p0.1" not in processes]
     assert ["p0.2"] in others and ["p0.2.1"] in others

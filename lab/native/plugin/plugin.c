@@ -10,8 +10,8 @@
  * for the sampler (none: no samples); those of the cache model, if caches are to be modelled, and queued_at=OFFSET of a
  * task's sched_info.last_queued, if waiting for cpus is to be counted; record=PERIOD, if the
  * accesses are to be recorded in that directory, and turn=ACCESSES; transfers=on, page_use=on, if they are to be counted
- * exactly too (exact.h), with llc_own=SIZES and runtime=PATH (runtime.h), in a part of the run (part.h); then it is
- * looked at who could run, too (running.h).
+ * exactly too (exact.h), with llc_own=SIZES and runtime=PATH (runtime.h), in a part of the run (part.h): who could
+ * run is then written down, too (running.h).
  */
 #include "exact.h"
 #include "kernel.h"

@@ -34,15 +34,10 @@ bool lab_recording_option(const char *name, const char *value) {
     return lab_recording = (period = number) > 0;
 }
 
-/* Up to twice the period, so that no loop of the program keeps step with it; the period in the mean (xorshift64). */
+/* Up to twice the period, so that no loop of the program keeps step with it; the period in the mean. */
 static int64_t next_gap(struct vcpu *vcpu) {
     int64_t gap = 1;
-    for (int draws = 0; draws < 2 && period > 1; draws++) {
-        vcpu->random ^= vcpu->random << 13;
-        vcpu->random ^= vcpu->random >> 7;
-        vcpu->random ^= vcpu->random << 17;
-        gap += (int64_t)(vcpu->random % period);
-    }
+    for (int draws = 0; draws < 2 && period > 1; draws++) gap += (int64_t)(lab_random(&vcpu->random) % period);
     return gap;
 }
 

@@ -38,6 +38,14 @@ void lab_recording_set_cpu(unsigned vcpu, unsigned cpu);
 void lab_recording_take(unsigned vcpu, const struct lab_recorded_access *access, unsigned offset, bool store);
 void lab_recording_pass(unsigned vcpu);
 
+/* A random number and the next state, which is not 0 (xorshift64). */
+static inline uint64_t lab_random(uint64_t *state) {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
 /* At each access, or each half of a wide one: whether it is to be written down. */
 static inline bool lab_recording_due(unsigned vcpu) {
     struct lab_recording_turn *turn = &lab_recording_turns[vcpu];

@@ -6,6 +6,7 @@
 #include "running.h"
 
 #include "exact.h"
+#include "recording.h"
 #include "sampling.h"
 #include "sharing.h"
 
@@ -39,13 +40,6 @@ static void put(uint64_t first, uint64_t second) {
     if (fwrite(pair, sizeof pair, 1, file) != 1 && !problem) problem = errno;
 }
 
-static uint64_t gap(void) {
-    chance ^= chance << 13;
-    chance ^= chance >> 7;
-    chance ^= chance << 17;
-    return chance % (2 * apart);
-}
-
 static void look(uint64_t now) {
     static uint32_t who[VCPUS_MAX + WAITING_MOST + 1];
     static uint64_t waiting[WAITING_MOST];
@@ -63,7 +57,7 @@ void lab_running_check(void) {
     if (now < __atomic_load_n(&due, __ATOMIC_RELAXED) || pthread_mutex_trylock(&lock)) return; /* another one looks */
     if (file && now >= due) {
         look(now);
-        __atomic_store_n(&due, now + gap(), __ATOMIC_RELAXED);
+        __atomic_store_n(&due, now + lab_random(&chance) % (2 * apart), __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&lock);
 }

@@ -21,7 +21,8 @@ static void start(void) {
     if (!nf_plan.loaded) return;
     nf_find_process();
     nf_log_program();
-    nf_affinity_start(&nf_plan.table, pt_find_thread(&nf_plan.table, 0, 0), nf_first_thread(nf_process_hash()));
+    nf_affinity_start(&nf_plan.table, pt_find_thread(&nf_plan.table, 0, 0),
+                      pt_first_thread(&nf_plan.table, nf_process_hash()));
 }
 
 /* A child is another process: what was placed and who lived there was its parent's. */

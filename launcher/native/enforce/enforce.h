@@ -115,7 +115,6 @@ void nf_planned_forked(void);
 /* ---- process.c ---- */
 
 uint64_t nf_process_hash(void); /* of this process in the plan */
-const struct pt_thread *nf_first_thread(uint64_t process);
 void nf_find_process(void); /* what the plan has for this process */
 void nf_log_program(void);
 /* What the first thread of the program gets that this process becomes; count: none where the plan does not name it. */

@@ -36,10 +36,6 @@ uint64_t nf_process_hash(void) {
     return plays ? plays : own->hash;
 }
 
-const struct pt_thread *nf_first_thread(uint64_t process) {
-    return pt_find_thread(&nf_plan.table, process, np_hash_of("0"));
-}
-
 const uint32_t *nf_cpus_after_exec(const struct np_exec *call, uint32_t *count) {
     char program[PROGRAM_BYTES] = "";
     bool ranked = false;
@@ -50,7 +46,8 @@ const uint32_t *nf_cpus_after_exec(const struct np_exec *call, uint32_t *count) 
     strncat(program, last ? last + 1 : call->path, sizeof program - 1);
     if (process && !ranked) process = played(process, program);
     /* It tells its program the cpus of those that the plan does not name: where it has none, it cannot. */
-    const struct pt_thread *plan = process && pt_find_thread(&nf_plan.table, 0, 0) ? nf_first_thread(process) : NULL;
+    const struct pt_thread *plan =
+        process && pt_find_thread(&nf_plan.table, 0, 0) ? pt_first_thread(&nf_plan.table, process) : NULL;
     *count = plan ? plan->cpus : 0;
     return plan ? &nf_plan.table.cpus[plan->first_cpu] : NULL;
 }

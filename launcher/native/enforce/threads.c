@@ -12,7 +12,7 @@ static _Atomic int unborn; /* those of them that are being made */
 
 static uint32_t number_of(const struct pt_thread *thread) { return (uint32_t)(thread - nf_plan.table.threads); }
 
-static void place_stack(uint32_t number, const struct pt_thread *plan, uintptr_t stack, size_t bytes) {
+static void place_own_memory(uint32_t number, const struct pt_thread *plan, uintptr_t stack, size_t bytes) {
     if (!plan || plan->node < 0 || !stack || !np_may_call()) return;
     if (number != 0) nf_place_stack(stack, bytes, plan->node);
     else if (nf_plan.table.header->nodes > 1) {
@@ -61,7 +61,7 @@ void nf_thread_born(uint32_t number, uint64_t path, uintptr_t stack, size_t stac
     if (!enters) return;
     bool binds = bind && !bound && np_may_call();
     int error = binds ? nf_bind(&nf_plan.table.cpus[bind->first_cpu], bind->cpus, plan != NULL) : 0;
-    place_stack(number, plan, stack, stack_bytes);
+    place_own_memory(number, plan, stack, stack_bytes);
     if (np_may_call()) nf_log_affinity(number, path, error, plan != NULL, false, 0);
     np_leave();
     errno = saved;

@@ -132,6 +132,10 @@ const struct pt_thread *pt_find_thread(const struct pt_table *table, uint64_t pr
     return bsearch(&key, table->threads, table->header->threads, sizeof key, order_threads);
 }
 
+const struct pt_thread *pt_first_thread(const struct pt_table *table, uint64_t process) {
+    return pt_find_thread(table, process, pt_hash("0"));
+}
+
 /* ---- processes ---- */
 
 enum { LONGEST_TURN = 16 };
@@ -158,8 +162,7 @@ static unsigned last_of(const struct pt_table *table, const struct pt_process *a
 }
 
 static bool have_same_cpus(const struct pt_table *table, const struct pt_process *one, const struct pt_process *other) {
-    const struct pt_thread *a = pt_find_thread(table, one->process, pt_hash("0"));
-    const struct pt_thread *b = pt_find_thread(table, other->process, pt_hash("0"));
+    const struct pt_thread *a = pt_first_thread(table, one->process), *b = pt_first_thread(table, other->process);
     return a && b && a->cpus == b->cpus &&
            !memcmp(&table->cpus[a->first_cpu], &table->cpus[b->first_cpu], a->cpus * sizeof *table->cpus);
 }
@@ -201,7 +204,7 @@ const struct pt_thread *pt_find_unplanned(const struct pt_table *table, uint64_t
 }
 
 uint32_t pt_memory_nodes(const struct pt_table *table, uint64_t process, const uint32_t **nodes) {
-    const struct pt_thread *main_thread = pt_find_thread(table, process, pt_hash("0"));
+    const struct pt_thread *main_thread = pt_first_thread(table, process);
     if (!main_thread || !main_thread->memory) return 0;
     *nodes = &table->cpus[main_thread->memory];
     return table->cpus[main_thread->memory - 1];

@@ -81,6 +81,7 @@ bool pt_check(const void *memory, size_t bytes, struct pt_table *table);
 uint64_t pt_hash(const char *name);
 bool pt_load(const char *path, struct pt_table *table);
 const struct pt_thread *pt_find_thread(const struct pt_table *table, uint64_t process, uint64_t path);
+const struct pt_thread *pt_first_thread(const struct pt_table *table, uint64_t process);
 /* Whose part in the plan a process has. Children are numbered by chance where a script waits for a server or a client
  * comes later: one that does not run what its number ran has the part of the child of `parent` nearest in number that
  * did, if there is one. Beyond the last of these, children go on in turn where the last ones have their cpus in turn.
