@@ -177,7 +177,7 @@ class EmulateBackend:
                 "emulate.host_seconds": f"{seconds:.3f}",
                 "clock": "accesses" if options.fair else "host",
                 **_warnings(
-                    command, exit_code, warnings_of_children(processes, shown, exit_code) if whole else []
+                    command, exit_code, warnings_of_processes(processes, shown, exit_code) if whole else []
                 ),
             },
             transfers=transfer_blocks(images, keep) if options.transfers else None,
@@ -191,27 +191,27 @@ def _tell(meter: SpoolMeter, progress: Progress) -> None:
     progress(meter.line(), WATCHING)
 
 
-def _warnings(command: Sequence[str], exit_code: int, of_children: Sequence[str]) -> dict[str, str]:
+def _warnings(command: Sequence[str], exit_code: int, of_processes: Sequence[str]) -> dict[str, str]:
     built_for = []
     if exit_code == _DIED + SIGILL and lacks_avx2(command):
         built_for.append(
             "SIGILL ended it: if it was built for AVX2, give --set avx2=on (QEMU before 9.1 gets some of its "
             "gathers wrong)"
         )
-    warnings = [*built_for, *of_children]
+    warnings = [*built_for, *of_processes]
     return {"warnings": "; ".join(warnings)} if warnings else {}
 
 
-def warnings_of_children(processes: Sequence[ProcessSpool], identity: Identity, exit_code: int) -> list[str]:
-    """Warnings of programs that were not emulated, of children that a signal ended, maybe because of QEMU,
-    and of those that still run.
+def warnings_of_processes(processes: Sequence[ProcessSpool], identity: Identity, exit_code: int) -> list[str]:
+    """Warnings of programs that were not emulated, of those that a signal ended, maybe because of QEMU, and of
+    children that still run.
     """
     last = {process.pid: process for process in processes}  # of several programs in turn
-    children = [one for one in identity.processes if one.parent and one.pid in last]
+    told = [one for one in identity.processes if one.pid in last and (one.parent or exit_code > _DIED)]
     known = {one.pid: one for one in identity.processes}
     running = [known.get(pid, _nameless(pid)) for pid in last if _is_alive(pid)]
     unseen = _not_emulated(last, known)
-    gone = [one for one in children if one not in running and not last[one.pid].becomes]
+    gone = [one for one in told if one not in running and not last[one.pid].becomes]
     ended = [one for one in gone if not last[one.pid].exits]
     if exit_code in (128 + number for number in (SIGINT, SIGTERM, SIGKILL)):
         ended = []  # all of them got one

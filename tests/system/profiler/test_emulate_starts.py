@@ -3,6 +3,7 @@
 import os
 import shutil
 from pathlib import Path
+from signal import SIGSEGV
 
 import numpy as np
 import pytest
@@ -75,6 +76,14 @@ def test_a_child_that_a_signal_ended_is_told(run: Recorder) -> None:
     assert [process.process for process in identity_of(seen).processes] == ["p0", "p0.1", "p0.2"]
     told = seen.recording.notes["warnings"]
     assert told.startswith("a signal ended p0.1 (emulate_starts): ") and "p0.2" not in told
+
+
+def test_a_program_that_a_signal_ended_is_told(tmp_path: Path) -> None:
+    """As Erlang's and Mono's, which QEMU 7.2 alone ends, too."""
+    seen = Recorder(Path("/bin/sh"), tmp_path)("-c", "kill -SEGV $$", identity=True)
+    assert seen.recording.exit_code == 128 + SIGSEGV
+    told = seen.recording.notes["warnings"]
+    assert told.startswith("a signal ended p0 (dash): ") and "--backend lab" in told
 
 
 def test_a_child_that_goes_on_is_told(run: Recorder, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from numaplan.common import UsageError
 from numaplan.profiler.backends.emulation import spool as emulate_spool
-from numaplan.profiler.backends.emulation.backend import warnings_of_children
+from numaplan.profiler.backends.emulation.backend import warnings_of_processes
 from numaplan.profiler.backends.emulation.calls import call_blocks
 from numaplan.profiler.backends.emulation.footprint import Scale
 from numaplan.profiler.backends.emulation.running import running_blocks
@@ -209,7 +209,7 @@ def test_damaged_files_give_an_error_or_samples_of_known_threads(
             assert set(block.tid.tolist()) <= {70, 71}
 
 
-def test_children_that_a_signal_ended_are_told(tmp_path: Path) -> None:
+def test_processes_that_a_signal_ended_are_told(tmp_path: Path) -> None:
     gone = 1 << 22  # no process has this id
     children = [
         ProcessRecord(f"p0.{number}", gone + number, "p0", ("app",), "/bin/app", "", 0, -1)
@@ -221,25 +221,26 @@ def test_children_that_a_signal_ended_are_told(tmp_path: Path) -> None:
 
     def told(*exits: bool, exit_code: int = 0) -> str:
         spools = [replace(whole, pid=gone + number, exits=one) for number, one in enumerate(exits)]
-        return "; ".join(warnings_of_children(spools, identity, exit_code))
+        return "; ".join(warnings_of_processes(spools, identity, exit_code))
 
     assert told(True, True, True) == ""
-    assert told(False, True, True) == "", "the program's own death is its exit code"
+    assert told(False, True, True) == "", "of its own end the exit code tells"
+    assert "a signal ended p0 (sh): if none does without nprof" in told(False, True, True, exit_code=139)
     assert "a signal ended p0.2 (app): if none does without nprof" in told(True, True, False)
     assert told(True, False, False, exit_code=130) == "", "Ctrl-C ends all"
     other = [replace(whole, pid=gone), replace(whole, pid=gone + 1, exits=False, becomes=True)]
-    (warning,) = warnings_of_children(other, identity, 0)
+    (warning,) = warnings_of_processes(other, identity, 0)
     assert warning.startswith("p0.1 (app) became a program that was not emulated") and "signal" not in warning
     emulated = [*other, replace(whole, pid=gone + 1)]
-    assert warnings_of_children(emulated, identity, 0) == [], "its next program was"
-    (static,) = warnings_of_children([replace(whole, pid=gone, becomes=True)], Identity(), 0)
+    assert warnings_of_processes(emulated, identity, 0) == [], "its next program was"
+    (static,) = warnings_of_processes([replace(whole, pid=gone, becomes=True)], Identity(), 0)
     assert static.startswith(f"process {gone} became")
     here = replace(children[1], pid=os.getpid())
-    (alive,) = warnings_of_children(
+    (alive,) = warnings_of_processes(
         [replace(whole, pid=here.pid)], Identity((identity.processes[0], here)), 0
     )
     assert alive.startswith("p0.2 (app) went on when the program had ended")
-    (forked,) = warnings_of_children([replace(whole, pid=here.pid)], Identity(identity.processes[:1]), 0)
+    (forked,) = warnings_of_processes([replace(whole, pid=here.pid)], Identity(identity.processes[:1]), 0)
     assert forked.startswith(f"process {here.pid} went on when the program had ended")
 
 
