@@ -126,6 +126,13 @@ class CpuSets:
         seats = np.array([len(node.cpus) for node in self._machine.nodes])[places]
         return bool((beside[slow].sum(axis=1) > seats[slow] + ROUNDED).any())
 
+    def lacking(self, places: Nodes) -> int:
+        """How many threads that do more than little, and are of no pool, have no cpu of their own."""
+        busy = np.setdiff1d(self._busy(), np.concatenate([[], *self._pools]).astype(np.int64))
+        seats = np.array([len(node.cpus) for node in self._machine.nodes])
+        on = np.bincount(places[busy], minlength=len(seats))
+        return int(np.maximum(on - seats, 0).sum())
+
     def filled(self) -> Nodes:
         """(N,) places in order of creation, each until threads that run at a time have taken its cpus.
 

@@ -14,6 +14,9 @@ from .timed_task import TimedTask
 EQUAL = 5e-3  # of the cost, up to which placements are equally cheap
 NEARLY = 0.01  # of all accesses, that may be less local where a placement is surer
 IN_TURN = 0.1  # of the cost, that it may be more: which child has which number is chance
+# Of the cost, that it may be more where threads have cpus of their own: each emulated process counts its own
+# time, so that those of several may run at once more than is seen.
+ROOMY = 0.1
 PLACING = 0.02  # of the cost, that it must save to place pages: moving costs, whose they are may be chance
 # Of all threads' time, that must be saved for such to share cpus as may poll: when threads run is known from
 # their accesses.
@@ -23,13 +26,15 @@ WARY = 0.3  # of what is waited for cpus, that it may be more: of the parts of a
 
 def cheapest_first(task: TimedTask, every: Sequence[Placement], in_turn: bool = True) -> list[Placement]:
     """What is waited for cpus counts more, as it is the least sure; of equally cheap placements first comes
-    where threads wait least, and then what makes most accesses local, be they answered by a cache or not. One
-    in order of creation goes first where that costs little: threads made one after another mostly belong
-    together, also where one run does not show it; but children that do alike are rather in turn (`in_turn`).
-    And before one that places pages goes the same with fewer of them placed, where that costs little."""
-    found = sorted(every, key=lambda one: _price(task, one))
-    limit = _price(task, found[0]) * (1 + EQUAL)
-    equal = [one for one in found if _price(task, one) <= limit]
+    where threads wait least, and then what makes most accesses local, be they answered by a cache or not. Of
+    several emulated processes what gives more threads a cpu of their own goes before that, where it costs
+    little. One in order of creation goes first where that costs little: threads made one after another mostly
+    belong together, also where one run does not show it; but children that do alike are rather in turn
+    (`in_turn`). And before one that places pages goes the same with fewer of them placed, where that costs
+    little."""
+    found = _roomy_first(task, sorted(every, key=lambda one: _price(task, one)))
+    limit, lacking = _price(task, found[0]) * (1 + EQUAL), _lacking(task, found[0])
+    equal = [one for one in found if _price(task, one) <= limit and _lacking(task, one) <= lacking]
     local = {id(one): round(local_shares(task, one)[0], 3) for one in equal}
     fewer = 1 if task.may_leave_pages else -1
     equal.sort(key=lambda one: (_crowding(one), -local[id(one)], fewer * (one.pages is not None)))
@@ -38,8 +43,17 @@ def cheapest_first(task: TimedTask, every: Sequence[Placement], in_turn: bool = 
         if as_near and in_order_of_creation(one.places):
             equal.insert(0, equal.pop(at))
             break
-    found = equal + found[len(equal) :]
+    found = equal + [one for one in found if all(one is not other for other in equal)]
     return _fewest_placed_first(task, _in_turn_first(task, found) if in_turn else found)
+
+
+def _roomy_first(task: TimedTask, found: list[Placement]) -> list[Placement]:
+    """In front those that are nearly as cheap as the first and lack the fewest cpus."""
+    limit = _price(task, found[0]) * (1 + ROOMY)
+    near = [one for one in found if _price(task, one) <= limit]
+    least = min(_lacking(task, one) for one in near)
+    front = [one for one in near if _lacking(task, one) == least]
+    return front + [one for one in found if all(one is not other for other in front)]
 
 
 def _in_turn_first(task: TimedTask, found: list[Placement]) -> list[Placement]:
@@ -90,6 +104,11 @@ def in_order_of_creation(places: Nodes) -> bool:
     """Whether the threads of each place follow one another, and are on several."""
     turns = int(np.count_nonzero(np.diff(places)))
     return 0 < turns == len(np.unique(places)) - 1
+
+
+def _lacking(task: TimedTask, one: Placement) -> int:
+    """How many threads have no cpu of their own, where it is not seen which run at the same time."""
+    return task.cpus.lacking(one.places) if task.exchange_unseen else 0
 
 
 def _crowding(one: Placement) -> float:

@@ -5,6 +5,7 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from numaplan.analyzer import UNSEEN_BETWEEN
 from numaplan.mapper import PlanOptions
 from numaplan.mapper.plan_file.export import export_plan
 from numaplan.mapper.plan_file.summary import summary
@@ -26,6 +27,19 @@ def test_threads_that_seldom_run_together_need_no_cpus_of_their_own() -> None:
     everyone = {(one, other): 1e6 for one in range(4) for other in range(one)}
     plan = plan_of(workload(lines=everyone, together=0.0), "4x2")
     assert len(set(nodes_of(plan))) == 1
+
+
+@pytest.mark.parametrize(("talks", "most"), [(50, 3), (1000, 5)])
+def test_threads_of_several_emulated_processes_have_cpus_of_their_own_for_a_little(
+    talks: float, most: int
+) -> None:
+    """Each process counts its own time: who runs beside whom is not seen between them."""
+    lines = {(0, 1): 500, (0, 2): 500, (1, 2): 500, (3, 4): 500, (2, 3): talks}
+    work = workload(5, lines=lines, users=[[0], [1], [2], [3], [4]], together=0.0)
+    assert nodes_of(plan_of(work, "2x4")) == [0] * 5
+    task = plan_task(replace(work, notes=(UNSEEN_BETWEEN,)), Machine.load("2x4"), PlanOptions())[0]
+    places = choose(TimedTask(task)).tried[0].places
+    assert int(np.bincount(places).max()) == most
 
 
 def test_nodes_are_filled_by_the_threads_that_run_at_a_time() -> None:
