@@ -203,8 +203,8 @@ def _warnings(command: Sequence[str], exit_code: int, of_processes: Sequence[str
 
 
 def warnings_of_processes(processes: Sequence[ProcessSpool], identity: Identity, exit_code: int) -> list[str]:
-    """Warnings of programs that were not emulated, of those that a signal ended, maybe because of QEMU, and of
-    children that still run.
+    """Warnings of programs that were not emulated, of those that a signal ended, maybe because of QEMU,
+    and of children that still run.
     """
     last = {process.pid: process for process in processes}  # of several programs in turn
     told = [one for one in identity.processes if one.pid in last and (one.parent or exit_code > _DIED)]
