@@ -126,7 +126,7 @@ class CpuSets:
         seats = np.array([len(node.cpus) for node in self._machine.nodes])[places]
         return bool((beside[slow].sum(axis=1) > seats[slow] + ROUNDED).any())
 
-    def lacking(self, places: Nodes) -> int:
+    def without_cpu(self, places: Nodes) -> int:
         """How many threads that do more than little, and are of no pool, have no cpu of their own."""
         busy = np.setdiff1d(self._busy(), np.concatenate([[], *self._pools]).astype(np.int64))
         seats = np.array([len(node.cpus) for node in self._machine.nodes])

@@ -33,8 +33,8 @@ def cheapest_first(task: TimedTask, every: Sequence[Placement], in_turn: bool = 
     (`in_turn`). And before one that places pages goes the same with fewer of them placed, where that costs
     little."""
     found = _roomy_first(task, sorted(every, key=lambda one: _price(task, one)))
-    limit, lacking = _price(task, found[0]) * (1 + EQUAL), _lacking(task, found[0])
-    equal = [one for one in found if _price(task, one) <= limit and _lacking(task, one) <= lacking]
+    limit, least = _price(task, found[0]) * (1 + EQUAL), _without_cpu(task, found[0])
+    equal = [one for one in found if _price(task, one) <= limit and _without_cpu(task, one) <= least]
     local = {id(one): round(local_shares(task, one)[0], 3) for one in equal}
     fewer = 1 if task.may_leave_pages else -1
     equal.sort(key=lambda one: (_crowding(one), -local[id(one)], fewer * (one.pages is not None)))
@@ -48,12 +48,11 @@ def cheapest_first(task: TimedTask, every: Sequence[Placement], in_turn: bool = 
 
 
 def _roomy_first(task: TimedTask, found: list[Placement]) -> list[Placement]:
-    """In front those that are nearly as cheap as the first and lack the fewest cpus."""
+    """In front those that are nearly as cheap as the first and leave the fewest threads without a cpu."""
     limit = _price(task, found[0]) * (1 + ROOMY)
     near = [one for one in found if _price(task, one) <= limit]
-    least = min(_lacking(task, one) for one in near)
-    front = [one for one in near if _lacking(task, one) == least]
-    return front + [one for one in found if all(one is not other for other in front)]
+    least = min(_without_cpu(task, one) for one in near)
+    return sorted(found, key=lambda one: _price(task, one) > limit or _without_cpu(task, one) > least)
 
 
 def _in_turn_first(task: TimedTask, found: list[Placement]) -> list[Placement]:
@@ -106,9 +105,9 @@ def in_order_of_creation(places: Nodes) -> bool:
     return 0 < turns == len(np.unique(places)) - 1
 
 
-def _lacking(task: TimedTask, one: Placement) -> int:
+def _without_cpu(task: TimedTask, one: Placement) -> int:
     """How many threads have no cpu of their own, where it is not seen which run at the same time."""
-    return task.cpus.lacking(one.places) if task.exchange_unseen else 0
+    return task.cpus.without_cpu(one.places) if task.exchange_unseen else 0
 
 
 def _crowding(one: Placement) -> float:

@@ -207,11 +207,11 @@ def warnings_of_processes(processes: Sequence[ProcessSpool], identity: Identity,
     and of children that still run.
     """
     last = {process.pid: process for process in processes}  # of several programs in turn
-    told = [one for one in identity.processes if one.pid in last and (one.parent or exit_code > _DIED)]
+    named = [one for one in identity.processes if one.pid in last and (one.parent or exit_code > _DIED)]
     known = {one.pid: one for one in identity.processes}
     running = [known.get(pid, _nameless(pid)) for pid in last if _is_alive(pid)]
     unseen = _not_emulated(last, known)
-    gone = [one for one in told if one not in running and not last[one.pid].becomes]
+    gone = [one for one in named if one not in running and not last[one.pid].becomes]
     ended = [one for one in gone if not last[one.pid].exits]
     if exit_code in (128 + number for number in (SIGINT, SIGTERM, SIGKILL)):
         ended = []  # all of them got one
