@@ -124,6 +124,7 @@ def placement_cost(
     memory: ArrayLike,
     *,
     lines: ArrayLike | None = None,
+    ways: ArrayLike | None = None,
     accesses: ArrayLike | None = None,
     shared: ArrayLike | None = None,
     pages_moved: float = 0.0,
@@ -131,15 +132,17 @@ def placement_cost(
     """The cost of a run, or of a phase of it: see above.
 
     cpus: (R,) ids; memory: (R, K) accesses that missed the last cache, by the page's node in the machine's
-    order; lines: (R, R) taken by the row from the column; accesses: (R,) of any kind; shared: (R,) how long a
-    row waits for its cpu, in its own time; pages_moved: by the kernel, from node to node.
+    order; lines: (R, R) taken by the row from the column; ways: (R, R) ns that each of them takes, by default
+    between these cpus; accesses: (R,) of any kind; shared: (R,) how long a row waits for its cpu, in its own
+    time; pages_moved: by the kernel, from node to node.
     """
     rows, missed = np.asarray(cpus), np.asarray(memory, np.float64)
     node, latency = _node_rows(machine, rows), latencies(machine)
     stalls = (missed * latency[node]).sum(axis=1) / OVERLAP
     moved = np.zeros(len(rows))
     if lines is not None:
-        moved = (np.asarray(lines, np.float64) * transfers(machine, rows)).sum(axis=1)
+        way = transfers(machine, rows) if ways is None else np.asarray(ways, np.float64)
+        moved = (np.asarray(lines, np.float64) * way).sum(axis=1)
     own = stalls + moved
     if accesses is not None:
         own = own + np.asarray(accesses, np.float64) * ACCESS_NS

@@ -2,10 +2,7 @@
 
 import numpy as np
 
-from numaplan.machine import transfers
-
 from ..threads.problem import Floats
-from .cpu_sets import taken_of
 from .placement import Placement
 from .timed_task import TimedTask
 
@@ -37,5 +34,4 @@ def _line_ns(task: TimedTask, one: Placement) -> Floats:
     if not one.bound:
         return np.zeros_like(task.use.lines)
     near = np.where(np.equal.outer(one.places, one.places), task.use.near_share, 1.0)
-    answer: Floats = near * transfers(task.machine, taken_of(one.cpus, task.cpus.seats(one.places)))
-    return answer
+    return near * task.line_ways(one.cpus, task.cpus.seats(one.places))

@@ -36,6 +36,7 @@ from ..workload.siblings import by_distance, children_by_chance, siblings_of
 from ..workload.use import ThreadUse
 from .counted_pages import CountedPages, samples_that_count
 from .cpu_sets import CpuSets, Sets, taken_of
+from .line_ways import line_ways
 from .placement import Placement
 from .shared_caches import SharedCaches
 from .task import PlanTask
@@ -279,11 +280,16 @@ class TimedTask:
             taken,
             traffic,
             lines=self._lines_between(taken),
+            ways=self.line_ways(cpus, seats),
             accesses=self.use.accesses,
             shared=self.cpus.waits(cpus),
             pages_moved=moved.pages,
         )
         return msgspec.structs.replace(cost, lines_ns=cost.lines_ns + moved.lines * self._apart)
+
+    def line_ways(self, cpus: Sets, seats: Sets) -> Floats:
+        """(N, N) ns that a line takes from the column's thread to the row's, with these cpus."""
+        return line_ways(self.machine, self.domains.machine.node_of_cpu, np.diag(self.ways), cpus, seats)
 
     def _lines_between(self, cpus: Sequence[int]) -> Floats:
         """(N, N) lines that threads on these cpus take from each other: fewer where they share a cache."""

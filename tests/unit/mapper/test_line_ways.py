@@ -1,0 +1,54 @@
+"""How long lines take between threads that may run on several cpus."""
+
+import numpy as np
+import pytest
+
+from numaplan.machine import Machine, transfers
+from numaplan.mapper import PlanOptions
+from numaplan.mapper.planning.line_ways import line_ways
+from numaplan.mapper.planning.planner import plan_task
+from numaplan.mapper.planning.timed_task import TimedTask
+from tests.support.timed import workload
+
+MACHINE = Machine.load("2x4")
+WITHIN = float(transfers(MACHINE, [0, 1])[0, 1])
+APART = float(transfers(MACHINE, [0, 4])[0, 1])
+NODE = (0, 1, 2, 3)
+
+
+def ways(*cpus: tuple[int, ...], seats: tuple[int, ...]) -> np.ndarray:
+    within = np.array([WITHIN, WITHIN])
+    return line_ways(MACHINE, MACHINE.node_of_cpu, within, list(cpus), [(seat,) for seat in seats])
+
+
+def test_threads_on_one_cpu_exchange_for_nothing() -> None:
+    assert ways((0,), (0,), seats=(0, 0)).tolist() == [[0, 0], [0, 0]]
+
+
+def test_threads_with_cpus_of_their_own_exchange_from_cpu_to_cpu() -> None:
+    found = ways((0,), (1,), (4,), seats=(0, 1, 4))
+    assert np.array_equal(found, transfers(MACHINE, [0, 1, 4]))
+
+
+@pytest.mark.parametrize("other", [NODE, (0,), (2,)])
+def test_threads_with_one_seat_are_seldom_on_one_cpu_where_they_may_leave_it(other: tuple[int, ...]) -> None:
+    seat = other[0]
+    found = ways(NODE, other, seats=(seat, seat))
+    assert found[0, 1] == found[1, 0] == pytest.approx(0.75 * WITHIN)
+
+
+def test_threads_that_may_be_on_several_nodes_are_on_that_of_their_seat() -> None:
+    every = (*NODE, 4, 5, 6, 7)
+    found = ways(every, every, every, seats=(1, 1, 5))
+    assert found[0, 1] == pytest.approx(0.75 * WITHIN)
+    assert found[0, 2] == APART
+
+
+def test_a_crowded_node_is_no_cheaper_for_pairs_that_share_a_seat() -> None:
+    """Of five threads on four cpus, any of which each may have, ten pairs exchange a million lines."""
+    everyone = {(one, other): 1e6 for one in range(5) for other in range(one)}
+    work = workload(5, lines=everyone, together=0.0)
+    task = TimedTask(plan_task(work, Machine.load("2x4"), PlanOptions(objective="time"))[0])
+    seats = task.cpus.seats(np.zeros(5, np.int64))
+    shared = task.cost([NODE] * 5, seats, np.zeros((5, 2))).lines_ns
+    assert shared == pytest.approx(WITHIN * 1e6 * 9.75)
