@@ -17,6 +17,7 @@ from ..threads.inputs import check_loads
 from ..threads.methods import find_method
 from ..threads.pins import resolve_pins
 from ..threads.problem import Nodes
+from ..workload.creation import creation_ranks, ranks_of_lanes
 from ..workload.lanes import by_lane, lanes_of
 from ..workload.workload import Workload
 from .by_threads import place_for_threads
@@ -140,9 +141,17 @@ def plan_task(workload: Workload, machine: Machine, options: PlanOptions) -> tup
     usable = options.usable(machine)
     nodes, cpus = resolve_pins(options.pins, workload.threads, usable)
     lane = _lanes(workload, nodes, cpus)
-    return PlanTask(
-        by_lane(workload, lane), usable, machine, options, _of_lanes(nodes, lane), _of_lanes(cpus, lane)
-    ), lane
+    made = workload.loads if workload.use is None else workload.use.accesses
+    task = PlanTask(
+        by_lane(workload, lane),
+        usable,
+        machine,
+        options,
+        _of_lanes(nodes, lane),
+        _of_lanes(cpus, lane),
+        ranks_of_lanes(creation_ranks(workload.threads, workload.lives), made, lane),
+    )
+    return task, lane
 
 
 def _lanes(workload: Workload, nodes: Mapping[int, int], cpus: Mapping[int, int]) -> Nodes:

@@ -7,7 +7,7 @@ from numaplan.machine import Machine
 
 from ..memory.pages import PagePlan
 from ..plan_file.parts import AtInput, Predicted
-from ..threads.problem import Problem, new_problem
+from ..threads.problem import Nodes, Problem, new_problem
 from ..workload.workload import Workload
 from .options import PlanOptions
 
@@ -15,7 +15,8 @@ from .options import PlanOptions
 @dataclass(frozen=True)
 class PlanTask:
     """usable: the part of the machine that threads may use; nodes: pinned, by number of the thread (cpus: the
-    same); both are held by any method."""
+    same); both are held by any method. ranks: (N,) how many threads were made before each, of a lane before
+    the one that does most."""
 
     workload: Workload
     usable: Machine
@@ -23,6 +24,7 @@ class PlanTask:
     options: PlanOptions
     nodes: Mapping[int, int]
     cpus: Mapping[int, int]
+    ranks: Nodes
 
     @property
     def timed(self) -> bool:

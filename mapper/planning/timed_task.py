@@ -90,7 +90,7 @@ class TimedTask:
         crowd = idle_crowd(use.accesses, use.lines, others, len(places.cpus))
         self.cpus = CpuSets(places, self.use, self.pools, task.cpus, tied, staying, twins, crowd)
         self.children = [own[~np.isin(own, given)] for own in children]
-        self.seen_on = task.seen_on
+        self.seen_on, self.ranks = task.seen_on, task.ranks
         self.ways = mean_transfers(self.machine, [node.cpus for node in places.nodes])
         self.problem = self._problem(task.nodes, task.cpus)
         # Those that tell of memory, and those that tell of lines.

@@ -76,7 +76,7 @@ def in_order(task: TimedTask) -> Placement:
     """Each thread bound to a cpu of its own in order of creation, node after node, and no more: memory is the
     kernel's, which moves it (AutoNUMA)."""
     seats = [(place, cpu) for place, node in enumerate(task.domains.machine.nodes) for cpu in node.cpus]
-    turns = np.array(seats)[np.arange(task.problem.threads) % len(seats)]
+    turns = np.array(seats)[task.ranks % len(seats)]
     places = turns[:, 0]
     cpus: Sets = [(int(cpu),) for cpu in turns[:, 1]]
     rows, nodes = task.rows[places], len(task.machine.nodes)

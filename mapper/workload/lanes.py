@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from numaplan.analyzer import PageCounts
 
 from ..threads.problem import Nodes
+from .creation import made_order
 from .use import among
 from .workload import Workload
 
@@ -36,7 +37,7 @@ def lanes_of(
     lane = np.full(len(threads), -1, np.int64)
     lanes: dict[tuple[str, str, Hashable], list[tuple[int, list[tuple[int, int]]]]] = defaultdict(list)
     count = 0
-    for thread in sorted(range(len(threads)), key=lambda number: _made(threads[number], number)):
+    for thread in sorted(range(len(threads)), key=lambda number: made_order(threads[number], number)):
         start, end = lives[thread]
         life = (start, end if end >= 0 else FOREVER)
         own = lanes[_family(threads[thread], thread, apart)]
@@ -47,12 +48,6 @@ def lanes_of(
         insort(found[1], life)
         lane[thread] = found[0]
     return _by_first_thread(lane)
-
-
-def _made(thread: tuple[str, str], number: int) -> tuple[int, ...]:
-    """The order in which a creator made its threads: by number, as a path tells it."""
-    last = thread[1].rpartition(".")[2]
-    return (int(last), number) if last.isdecimal() else (0, number)
 
 
 def _meets(lives: Sequence[tuple[int, int]], life: tuple[int, int]) -> bool:
