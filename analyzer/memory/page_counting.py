@@ -15,12 +15,14 @@ from numaplan.profiler import RegionKey, Trace
 
 from ..communication.blocks import check_count, library
 from ..samples.trace_samples import IS_DRAM, LEVELS, TraceSamples
+from .elsewhere import counted_by_pairs, pages_by_pairs
 from .page_counts import DATA_KINDS, PAGE, PageCounts
 from .page_use import SEVERAL, PageUse, SeveralRegions, has_page_use, page_use_pieces
 from .sampled_misses import with_sampled_misses, without_misses
 
 MOST_BORDERS = 31  # of the native part
 _PLACED, _CODE = 1, 2
+_SPACE = 52  # bits of a page's number, beyond which its region's or process' stands
 _ROW = np.dtype(
     {
         "names": [
@@ -145,12 +147,21 @@ def _page_counts(trace: Trace, rows: NDArray[Any], rules: "_Rules", samples: Tra
     if rules.process is None:
         return found
     rows["toucher"][code] = _who_reads_first(rows[code], keys)
-    rest, size = rows[~placed], samples.threads
+    rest = rows[~placed]
     made, missed = rest["accesses"] + rest["before"], rest["missed"] + rest["missed_before"]
+    page, space, thread, toucher = (
+        rest[name].astype(np.int64) for name in ("page", "space", "thread", "toucher")
+    )
+    data, count = ~code[~placed], samples.threads
+    used, shared = pages_by_pairs(
+        (space << _SPACE | page)[data], thread[data], toucher[data], made[data], count
+    )
     return replace(
         found,
-        elsewhere=_elsewhere(rest, made, size),
-        elsewhere_missed=_elsewhere(rest, missed, size),
+        elsewhere=counted_by_pairs(thread, toucher, made, count),
+        elsewhere_missed=counted_by_pairs(thread, toucher, missed, count),
+        elsewhere_pages=used,
+        elsewhere_shared=shared,
     )
 
 
@@ -163,13 +174,6 @@ def _who_reads_first(rows: NDArray[Any], keys: Sequence[RegionKey]) -> NDArray[n
     first = np.full(len(rows), np.iinfo(np.int64).max)
     np.minimum.at(first, which, rows["toucher"].astype(np.int64))
     return first[which]
-
-
-def _elsewhere(rows: NDArray[Any], counted: NDArray[np.float64], threads: int) -> NDArray[np.float64]:
-    """(N, N) what is counted in each row by thread and by the first to touch their page."""
-    answer = np.zeros((threads, threads))
-    np.add.at(answer, (rows["thread"], rows["toucher"]), counted)
-    return answer
 
 
 def _in_order(rows: NDArray[Any]) -> dict[str, Any]:

@@ -15,6 +15,10 @@ PAGE = 4096
 PRIOR = 4.0  # misses of a row below which its group tells more of its rate than the row itself
 DATA_KINDS = ("static", "heap", "mmap", "file", "small", "other")
 
+# (N, N) each, of memory that is in no region of its own.
+CHANGES = "restacked"  # may be less than nothing
+BY_PAIRS = ("elsewhere", "elsewhere_missed", "elsewhere_pages", "elsewhere_shared", "small", CHANGES)
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64] | NDArray[np.float64]
@@ -32,7 +36,9 @@ class PageCounts(msgspec.Struct, frozen=True):
     touched its page first; period: accesses that one count stands for; first_ns: time of the page's first
     sample; lives: (regions, 2) ns when each was made and went, -1: it stayed (None: not known); missed,
     missed_before: those of accesses and of before that no cache answered (None: not known);
-    elsewhere_missed: (N, N) those of elsewhere; small: of elsewhere, what is to small blocks of the heap;
+    elsewhere_missed: (N, N) those of elsewhere; elsewhere_pages: (N, N) pages of it, by who uses them and who
+    touched them first; elsewhere_shared: (N, N) the same pages by two accesses to one: each page counts once,
+    as its accesses are divided; small: of elsewhere, what is to small blocks of the heap;
     restacked: (N, N) how elsewhere changes where each thread's stack is as if it had touched that first;
     exact: whether all accesses were counted by page, and not sampled (period is 1 then); sources: what the
     source calls a region, where that is known.
@@ -55,6 +61,8 @@ class PageCounts(msgspec.Struct, frozen=True):
     missed: Counts | None = None
     missed_before: Counts | None = None
     elsewhere_missed: Floats | None = None
+    elsewhere_pages: Floats | None = None
+    elsewhere_shared: Floats | None = None
     small: Floats | None = None
     restacked: Floats | None = None
     exact: bool = False

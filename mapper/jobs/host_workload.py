@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from numaplan.analyzer import LINE_BYTES, PageCounts
+from numaplan.analyzer import BY_PAIRS, LINE_BYTES, PageCounts
 from numaplan.common import UsageError
 from numaplan.machine import Machine
 
@@ -22,7 +22,7 @@ from ..workload.messages import MAIN, events_of_a_line
 from ..workload.pages import mappings_joined
 from ..workload.use import CacheUse, ThreadUse
 from ..workload.workload import Workload
-from .part import KEPT, NEEDED, OUTSIDE, Part
+from .part import KEPT, NEEDED, Part
 
 
 def join(parts: Sequence[Part]) -> Workload:
@@ -249,7 +249,7 @@ def _page_counts(part: Part, place: Nodes, count: int) -> PageCounts:
     assert part.pages is not None
     own = place[: part.facts.own]
     apart: dict[str, Any] = {}
-    for name in OUTSIDE:
+    for name in BY_PAIRS:
         if name in part.matrices:
             whole = np.zeros((count, count))
             for column, other in enumerate(place.tolist()):

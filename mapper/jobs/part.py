@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from numaplan.analyzer import PageCounts
+from numaplan.analyzer import BY_PAIRS, PageCounts
 from numaplan.machine import Machine
 
 from ..threads.problem import Floats, Nodes
@@ -21,11 +21,7 @@ from ..workload.workload import Workload
 # those that are found in a shared cache, where that is known.
 NEEDED = ("comm", "lines", "together")
 KEPT = "kept"
-# Accesses to memory outside of what is placed, by who touched it first, those that miss, and those to small
-# blocks; and how the first of these changes where stacks are with their threads.
-CHANGE = "restacked"
-OUTSIDE = ("elsewhere", "elsewhere_missed", "small", CHANGE)
-MATRICES = (*NEEDED, KEPT, *OUTSIDE)
+MATRICES = (*NEEDED, KEPT, *BY_PAIRS)
 PAGE_ROWS = ("region", "page", "thread", "accesses", "writes", "toucher", "before")
 COUNTED = ("accesses", "writes", "before", "missed", "missed_before")  # whole numbers or not
 PAGE_EXTRAS = ("phase", "first_ns", "missed", "missed_before")  # None where they are not known
@@ -133,7 +129,7 @@ def _part(
     wholes: dict[str, Floats | None] = {"comm": workload.comm}
     wholes |= {name: getattr(use, name) for name in ("lines", "together", KEPT)}
     if pages is not None:
-        wholes |= {name: getattr(pages, name) for name in OUTSIDE}
+        wholes |= {name: getattr(pages, name) for name in BY_PAIRS}
     rows = {name: matrix[own] for name, matrix in wholes.items() if matrix is not None}
     taken = None if pages is None else np.flatnonzero(mine[pages.thread] & (pages.thread >= 0))
     met = np.zeros(len(mine), bool)

@@ -52,8 +52,9 @@ def page_moves(stats: PageCounts, stays: Floats, rows: Nodes, nodes: int) -> Pag
     Of each region: its pages times the share of its accesses that are remote. None where nothing is known of
     first touches. Lines are in other caches as far as threads of other nodes use the page, too.
     """
+    outside = _outside_moves(stats, stays, rows)
     if stats.toucher is None or not len(stats.region):
-        return STILL
+        return outside
     known = (stats.thread >= 0) & (stats.toucher >= 0)
     known &= (stats.thread < len(stays)) & (stats.toucher < len(stays))
     count, made = len(stats.regions), stats.all_accesses
@@ -66,7 +67,19 @@ def page_moves(stats: PageCounts, stays: Floats, rows: Nodes, nodes: int) -> Pag
     others = _by_others(stats, rows, nodes)
     moved = (MOVED + SHARED * others) * share * pages_in_use(stats, total)
     lines = OWN_LINES + (1 - OWN_LINES) * others
-    return PageMoves(float(moved.sum()), PAGE_LINES * float((moved * lines).sum()))
+    return PageMoves(
+        outside.pages + float(moved.sum()), outside.lines + PAGE_LINES * float((moved * lines).sum())
+    )
+
+
+def _outside_moves(stats: PageCounts, stays: Floats, rows: Nodes) -> PageMoves:
+    """The same of memory that is in no region of its own."""
+    used, shared = stats.elsewhere_pages, stats.elsewhere_shared
+    if used is None or shared is None or not shared.any():
+        return STILL
+    others = float(shared[np.not_equal.outer(rows, rows)].sum() / shared.sum())
+    moved = (MOVED + SHARED * others) * float((used * (1 - stays)).sum())
+    return PageMoves(moved, PAGE_LINES * moved * (OWN_LINES + (1 - OWN_LINES) * others))
 
 
 def followed_traffic(stats: PageCounts, rows: Nodes, nodes: int, but: Collection[int] = ()) -> Floats:

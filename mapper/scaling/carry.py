@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
+from numaplan.analyzer import BY_PAIRS, CHANGES
+
 from ..threads.problem import Floats
 from ..workload.use import ThreadUse
 from ..workload.workload import Workload
@@ -147,7 +149,8 @@ class Carried:
         base = recordings[-1].pages
         apart = {
             name: None if getattr(base, name) is None else self._touched(getattr(base, name))
-            for name in ("elsewhere", "elsewhere_missed", "small")
+            for name in BY_PAIRS
+            if name != CHANGES
         }
         return replace(found, **apart, restacked=None)
 

@@ -6,16 +6,14 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from numaplan.analyzer import PageCounts
-
-APART = ("elsewhere", "elsewhere_missed", "small", "restacked")
+from numaplan.analyzer import BY_PAIRS, PageCounts
 
 
 def renumbered(stats: PageCounts, rows: Sequence[int]) -> PageCounts:
     """The same with thread i as thread rows[i]."""
     index = np.append(np.asarray(rows, dtype=np.int64), -1)  # the last is that of -1
     size = max(rows, default=-1) + 1
-    apart = {name: np.zeros((size, size)) for name in APART}
+    apart = {name: np.zeros((size, size)) for name in BY_PAIRS}
     for name, matrix in apart.items():
         if getattr(stats, name) is not None:
             matrix[np.ix_(rows, rows)] = getattr(stats, name)
@@ -25,7 +23,7 @@ def renumbered(stats: PageCounts, rows: Sequence[int]) -> PageCounts:
 
 def together(stats: Sequence[PageCounts], threads: int) -> PageCounts:
     """Memory of several recordings of other processes side by side; phases are those of a single one."""
-    apart: dict[str, Any] = {name: np.zeros((threads, threads)) for name in APART}
+    apart: dict[str, Any] = {name: np.zeros((threads, threads)) for name in BY_PAIRS}
     for name, matrix in apart.items():
         for own in (getattr(part, name) for part in stats):
             if own is not None:

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from numaplan.analyzer import PageCounts
+from numaplan.analyzer import BY_PAIRS, PageCounts
 
 from ..threads.problem import Nodes
 from .creation import made_order
@@ -109,12 +109,10 @@ def _kept(workload: Workload, lane: Nodes, count: int) -> tuple[bool, ...]:
 
 def _pages(pages: PageCounts, lane: Nodes, count: int) -> PageCounts:
     index = np.append(lane, -1)  # the last is that of -1
-    missed = pages.elsewhere_missed
+    pairs = {name: getattr(pages, name) for name in BY_PAIRS}
     return replace(
         pages,
         thread=index[pages.thread],
         toucher=None if pages.toucher is None else index[pages.toucher],
-        elsewhere=None if pages.elsewhere is None else among(pages.elsewhere, lane, count),
-        elsewhere_missed=None if missed is None else among(missed, lane, count),
-        restacked=None if pages.restacked is None else among(pages.restacked, lane, count),
+        **{name: None if own is None else among(own, lane, count) for name, own in pairs.items()},
     )

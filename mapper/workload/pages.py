@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from numaplan.analyzer import PageCounts
+from numaplan.analyzer import BY_PAIRS, PageCounts, counted_by_pairs, pages_by_pairs
 from numaplan.profiler import RegionKey, Trace
 
 if TYPE_CHECKING:
@@ -58,21 +58,19 @@ def placed_pages(
         owner[row.region] = row.thread if row.kind == STACK else -1
     found = mappings_joined(small_apart(stacks_apart(counted, owner, _first_threads(trace))))
     assert found.toucher is not None and found.before is not None and found.elsewhere is not None
-    toucher, missed = found.toucher, found.elsewhere_missed
+    toucher = found.toucher
     if found.period > 1:  # else every access has been seen
         toucher = first_touchers(found.region, found.page, found.before, toucher)
     row_of = np.full(len(found.elsewhere) + 1, -1)
     row_of[threads] = np.arange(len(threads))
+    own = np.ix_(threads, threads)
     return replace(
         found,
         thread=row_of[found.thread],
         toucher=row_of[toucher],
         phase=found.phase if borders else None,
         teams=np.searchsorted(teams, [-1, *borders], side="right") if teams else None,
-        elsewhere=found.elsewhere[np.ix_(threads, threads)],
-        elsewhere_missed=None if missed is None else missed[np.ix_(threads, threads)],
-        small=None if found.small is None else found.small[np.ix_(threads, threads)],
-        restacked=None if found.restacked is None else found.restacked[np.ix_(threads, threads)],
+        **{name: None if (pairs := getattr(found, name)) is None else pairs[own] for name in BY_PAIRS},
     )
 
 
@@ -158,14 +156,26 @@ def _first_threads(trace: Trace) -> Ints:
 def _apart(counts: PageCounts, chosen: NDArray[np.bool_]) -> tuple[PageCounts, NDArray[np.float64]]:
     """The same with the chosen rows in `elsewhere`; and what they have of that, (N, N)."""
     assert counts.toucher is not None and counts.elsewhere is not None
-    pairs = counts.thread[chosen], counts.toucher[chosen]
-    made, missed = np.zeros_like(counts.elsewhere), counts.elsewhere_missed
-    np.add.at(made, pairs, counts.all_accesses[chosen])
+    pairs, count = (counts.thread[chosen], counts.toucher[chosen]), len(counts.elsewhere)
+    accesses, missed = counts.all_accesses[chosen], counts.elsewhere_missed
+    made = counted_by_pairs(*pairs, accesses, count)
     if missed is not None and counts.missed is not None and counts.missed_before is not None:
-        missed = missed.copy()
-        np.add.at(missed, pairs, (counts.missed + counts.missed_before)[chosen])
+        missed = missed + counted_by_pairs(*pairs, (counts.missed + counts.missed_before)[chosen], count)
+    used, shared = pages_by_pairs(counts.page_number[chosen], *pairs, accesses, count)
     rest = {name: None if (rows := getattr(counts, name)) is None else rows[~chosen] for name in BY_ROW}
-    return replace(counts, **rest, elsewhere=counts.elsewhere + made, elsewhere_missed=missed), made
+    apart = replace(
+        counts,
+        **rest,
+        elsewhere=counts.elsewhere + made,
+        elsewhere_missed=missed,
+        elsewhere_pages=_sum(counts.elsewhere_pages, used),
+        elsewhere_shared=_sum(counts.elsewhere_shared, shared),
+    )
+    return apart, made
+
+
+def _sum(known: NDArray[np.float64] | None, more: NDArray[np.float64]) -> NDArray[np.float64]:
+    return more if known is None else known + more
 
 
 def team_starts(trace: Trace) -> list[int]:

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from numaplan.analyzer import PageCounts
+from numaplan.analyzer import BY_PAIRS, PageCounts
 
 from ..threads.problem import Floats, Nodes
 
@@ -270,7 +270,7 @@ def _exchanged(pages: PageCounts, pool: Nodes, made_by: Nodes) -> PageCounts:
     found = {name: joined(name) for name in names}
     order = np.lexsort([found[name] for name in ("thread", "page", "region")])  # type: ignore[arg-type]
     found = {name: None if values is None else values[order] for name, values in found.items()}
-    for name in ("elsewhere", "elsewhere_missed", "restacked"):
+    for name in BY_PAIRS:
         if (apart := getattr(pages, name)) is not None:
             found[name] = exchanged_pairs(apart, [pool])
     return replace(pages, **found)

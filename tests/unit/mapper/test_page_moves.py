@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from numaplan.analyzer import PageCounts
+from numaplan.analyzer import PageCounts, pages_by_pairs
 from numaplan.mapper import RegionKey
 from numaplan.mapper.memory.page_moves import (
     BEGINS_S,
@@ -65,6 +65,20 @@ def test_pages_of_several_nodes_move_more_often_and_are_in_caches() -> None:
     moved = page_moves(both(100, 100), APART, ROWS, 2)
     assert moved.pages == pytest.approx(10 * (MOVED + SHARED / 2) / 2)
     assert moved.lines == pytest.approx(moved.pages * 64 * (OWN_LINES + (1 - OWN_LINES) / 2))
+
+
+@pytest.mark.parametrize(("first", "second"), [(100, 100), (30, 10), (0, 10)])
+def test_memory_of_no_region_moves_as_other_memory_does(first: int, second: int) -> None:
+    """Small blocks, say, or a heap that the program's own allocator divides."""
+    known = both(first, second)
+    assert known.toucher is not None
+    used, shared = pages_by_pairs(known.page, known.thread, known.toucher, known.accesses, 2)
+    none = np.zeros(0, np.int64)
+    outside = PageCounts([], *[none] * 5, elsewhere_pages=used, elsewhere_shared=shared)
+    moved, expected = (page_moves(one, APART, ROWS, 2) for one in (outside, known))
+    assert moved.pages == pytest.approx(expected.pages) != 0
+    assert moved.lines == pytest.approx(expected.lines)
+    assert page_moves(outside, TOGETHER, ROWS, 2) == STILL
 
 
 def test_a_page_comes_to_who_uses_it_as_likely_as_it_is_used_there() -> None:
