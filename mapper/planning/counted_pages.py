@@ -48,7 +48,8 @@ class CountedPages:
         lasted_s: Floats | float = math.inf,
     ) -> None:
         self.recorded, self._pools = recorded, pools
-        self._moving = moving_part(np.broadcast_to(lasted_s, len(threads)))
+        self._moving = np.outer(moving_part(np.broadcast_to(lasted_s, len(threads))), np.ones(len(threads)))
+        self._moving *= _of_one_process(threads)
         self._allocator = allocators(recorded, threads)
         self.accesses = exchanged_pages(recorded, pools, threads)
         self.by_memory = recorded.missed is not None and recorded.missed_before is not None
@@ -114,16 +115,24 @@ class CountedPages:
         """(N, K) the same where the kernel moves pages to who uses them (AutoNUMA); tables: regions that the
         program places itself."""
         counts = self.first_touches if every else self._touched
-        followed, small = self._moving * FOLLOWED, (self._moving * SMALL_FOLLOWED)[:, None]
-        known = (counts.thread >= 0) & (counts.thread < len(rows))
-        of_row = np.where(known, followed[np.where(known, counts.thread, 0)], 0.0)
-        touched = msgspec.structs.replace(counts, accesses=(1 - of_row) * counts.accesses)
+        followed = self._followed(counts, len(rows))
+        touched = msgspec.structs.replace(counts, accesses=(1 - followed) * counts.accesses)
         if (apart := counts.elsewhere) is not None:
-            apart = (1 - small) * apart + small * np.diag(apart.sum(axis=1))
-            touched = msgspec.structs.replace(touched, elsewhere=apart)
+            small = SMALL_FOLLOWED * self._moving * apart
+            touched = msgspec.structs.replace(touched, elsewhere=apart - small + np.diag(small.sum(axis=1)))
+        moved = msgspec.structs.replace(counts, accesses=followed * counts.accesses)
         traffic = self._touching(touched, tables, rows, nodes, planned=False)
-        traffic += followed[:, None] * followed_traffic(counts, rows, nodes, tables)
+        traffic += followed_traffic(moved, rows, nodes, tables)
         return traffic + self._placed(tables, rows, nodes, every)
+
+    def _followed(self, counts: PageCounts, threads: int) -> Floats:
+        """(rows,) share of the accesses that find their page moved."""
+        answer = np.zeros(len(counts.thread))
+        if counts.toucher is not None:
+            known = (counts.thread >= 0) & (counts.thread < threads)
+            known &= (counts.toucher >= 0) & (counts.toucher < threads)
+            answer[known] = FOLLOWED * self._moving[counts.thread[known], counts.toucher[known]]
+        return answer
 
     def planned_traffic(
         self, tables: Mapping[int, RunTable], rows: Nodes, nodes: int, *, every: bool = False
@@ -196,7 +205,7 @@ class CountedPages:
             before = None if stats.before is None else stats.before * left
             stats = msgspec.structs.replace(stats, accesses=stats.accesses * left, before=before)
         near = stays * self.near(rows) + (1 - stays) / nodes
-        return page_moves(stats, 1 - self._moving[:, None] * (1 - near), rows, nodes)
+        return page_moves(stats, 1 - self._moving * (1 - near), rows, nodes)
 
     def better_touched(self, tables: Mapping[int, RunTable], rows: Nodes, nodes: int) -> set[Site]:
         """Sites in the tables of which more is local where they are touched first."""
@@ -247,6 +256,14 @@ class CountedPages:
         np.divide(traffic, seen[:, None], out=shares, where=seen[:, None] > 0)
         answer: Floats = shares * (np.maximum(made, seen) * stats.period)[:, None]
         return answer
+
+
+def _of_one_process(threads: Sequence[tuple[str, str]]) -> NDArray[np.bool_]:
+    """(N, N) whether two are of one process. The kernel moves no page that several share: neither those of
+    shared mappings nor what a forked child has in common with its parent."""
+    own = np.unique([process for process, _ in threads], return_inverse=True)[1]
+    answer: NDArray[np.bool_] = np.equal.outer(own, own)
+    return answer
 
 
 def _to_memory(accesses: PageCounts) -> PageCounts:

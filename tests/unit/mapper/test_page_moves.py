@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from numaplan.analyzer import PageCounts, pages_by_pairs
 from numaplan.mapper import RegionKey
@@ -96,7 +97,7 @@ def test_in_a_short_run_nothing_moves() -> None:
 
 def test_pages_move_for_processes_that_run_for_long() -> None:
     """The first thread touched all pages first; half of the accesses are the other's, from another node."""
-    work, threads = both(100, 100), [("p0", "0"), ("p0.1", "0")]
+    work, threads = both(100, 100), [("p0", "0"), ("p0", "0.1")]
     long, short, second = (
         CountedPages(work, [], threads, np.array(lasted)) for lasted in ([1e9, 1e9], [1.0, 1.0], [1.0, 1e9])
     )
@@ -107,6 +108,19 @@ def test_pages_move_for_processes_that_run_for_long() -> None:
     first = CountedPages(work, [], threads, np.array([1e9, 1.0]))
     assert first.page_moves(ROWS, 2) == STILL
     assert first.kernel_traffic(ROWS, 2)[1].tolist() == [1000, 0]
+
+
+def test_the_kernel_moves_no_page_that_two_processes_share() -> None:
+    """A mapping that both have, or what a forked child and its parent have in common."""
+    threads, known = [("p0", "0"), ("p0.1", "0")], both(100, 100)
+    assert known.toucher is not None
+    used, shared = pages_by_pairs(known.page, known.thread, known.toucher, known.accesses, 2)
+    apart = replace(known, elsewhere=10 * used, elsewhere_pages=used, elsewhere_shared=shared)
+    several, one = (CountedPages(apart, [], own, 1e9) for own in (threads, [("p0", "0"), ("p0", "0.1")]))
+    assert several.page_moves(ROWS, 2) == STILL
+    assert one.page_moves(ROWS, 2).pages == pytest.approx(2 * 10 * (MOVED + SHARED / 2) / 2, rel=1e-6)
+    assert several.kernel_traffic(ROWS, 2) == pytest.approx(np.array([[1050, 0], [1050, 0]]))
+    assert one.kernel_traffic(ROWS, 2)[1, 1] > 0
 
 
 def test_a_process_runs_for_the_stretches_in_which_any_of_its_threads_does() -> None:
