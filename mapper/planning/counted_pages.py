@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 
 import msgspec
@@ -56,6 +57,13 @@ class CountedPages:
         self.stats, self._stats = _to_memory(self.accesses), _to_memory(recorded)
         self.tied = np.flatnonzero(self._begun_by(SERIAL, len(threads)))
         self.staying = [self._comes_back(pool) for pool in pools]
+
+    @cached_property
+    def roaming(self) -> "CountedPages":
+        """The same where threads of all pools go from node to node."""
+        other = copy(self)
+        other.staying = [False] * len(self._pools)
+        return other
 
     @cached_property
     def deciding(self) -> PageCounts:

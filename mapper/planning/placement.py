@@ -15,7 +15,8 @@ class Placement:
     """places: (N,) positions among the task's places, bound: whether threads stay there; cpus: of each;
     pages: where they are put, None: where they are touched first; moved: from there by the kernel; traffic:
     (N, K) expected accesses of each thread to memory of each node, of the kind that counts; spread: how pages
-    were found that have a place."""
+    were found that have a place; roams: whether threads of pools that keep to their memory still go from
+    place to place."""
 
     name: str
     places: Nodes
@@ -26,3 +27,4 @@ class Placement:
     bound: bool = True
     moved: bool = False
     spread: Spread = "reads"
+    roams: bool = False

@@ -29,12 +29,9 @@ def between_nodes(task: TimedTask, chosen: Placement) -> Floats:
 
 def _all_traffic(task: TimedTask, chosen: Placement) -> Floats:
     """(N, K) accesses of any kind of each thread to memory of each node."""
-    rows, nodes = task.rows[chosen.places], len(task.machine.nodes)
     if chosen.moved:
-        return task.pages.kernel_traffic(rows, nodes, every=True)
-    if chosen.pages is None:
-        return task.pages.first_touch_traffic(rows, nodes, every=True)
-    return task.pages.planned_traffic(chosen.pages.tables, rows, nodes, every=True)
+        return task.pages.kernel_traffic(task.rows[chosen.places], len(task.machine.nodes), every=True)
+    return task.traffic(chosen.places, chosen.pages, roams=chosen.roams, every=True)
 
 
 def on_nodes(task: TimedTask, chosen: Placement) -> Floats:

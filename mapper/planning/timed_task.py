@@ -230,28 +230,33 @@ class TimedTask:
         return replace(self._with_pages(name, one.places, pages), spread=one.spread)
 
     def _with_pages(self, name: str, places: Nodes, pages: PagePlan) -> Placement:
-        traffic = self.pages.planned_traffic(pages.tables, self.rows[places], len(self.machine.nodes))
-        return self._costed(name, places, pages, traffic)
+        return self._costed(name, places, pages)
 
     def first_touched(self, name: str, places: Nodes) -> Placement:
         """With pages where the kernel puts them; under a plan it does not move them (AutoNUMA)."""
         places = self.cpus.with_idle(places)
-        traffic = self.pages.first_touch_traffic(self.rows[places], len(self.machine.nodes))
-        return self._costed(name, places, None, traffic)
+        return self._costed(name, places, None)
+
+    def traffic(
+        self, places: Nodes, pages: PagePlan | None, *, roams: bool = False, every: bool = False
+    ) -> Floats:
+        """(N, K) accesses of each thread to memory of each node, with pages placed or where they are touched
+        first, of the kind that counts or every; roams: pools go from place to place."""
+        rows, nodes = self.rows[places], len(self.machine.nodes)
+        counts = self.pages.roaming if roams else self.pages
+        if pages is None:
+            return counts.first_touch_traffic(rows, nodes, every=every)
+        return counts.planned_traffic(pages.tables, rows, nodes, every=every)
 
     def again(self, chosen: Placement) -> Placement:
         """A placement of a task that differs from this one in its misses, at this one's cost."""
-        rows, nodes = self.rows[chosen.places], len(self.machine.nodes)
-        if chosen.pages is None:
-            traffic = self.pages.first_touch_traffic(rows, nodes)
-        else:
-            traffic = self.pages.planned_traffic(chosen.pages.tables, rows, nodes)
+        traffic = self.traffic(chosen.places, chosen.pages, roams=chosen.roams)
         traffic = self.reaching(traffic, chosen.places)
         cost = self.cost(chosen.cpus, self.cpus.seats(chosen.places), traffic)
         return replace(chosen, traffic=traffic, cost=cost)
 
-    def _costed(self, name: str, places: Nodes, pages: PagePlan | None, traffic: Floats) -> Placement:
-        seats, traffic = self.cpus.seats(places), self.reaching(traffic, places)
+    def _costed(self, name: str, places: Nodes, pages: PagePlan | None) -> Placement:
+        seats, traffic = self.cpus.seats(places), self.reaching(self.traffic(places, pages), places)
         first = self.cpus.of_pools(places, seats)
         tried = [(first, self.cost(first, seats, traffic))]
         if tried[0][1].cpu_ns > 0:  # too few cpus: the kernel shares out those of a node best
@@ -261,9 +266,10 @@ class TimedTask:
         limit = min(cost.total_ns for _, cost in tried) * (1 + LITTLE)
         cpus, cost = next(one for one in tried if one[1].total_ns <= limit)
         if cost.cpu_ns > ROAMS * cost.total_ns and (every := self.cpus.roaming(places, seats)):
-            roaming = self.cost(every, seats, traffic)
+            apart = self.reaching(self.traffic(places, pages, roams=True), places)
+            roaming = self.cost(every, seats, apart)
             if roaming.total_ns < (1 - ROAMS) * cost.total_ns:
-                cpus, cost = every, roaming
+                return Placement(name, places, every, pages, apart, roaming, roams=True)
         return Placement(name, places, cpus, pages, traffic, cost)
 
     def reaching(self, traffic: Floats, places: Nodes) -> Floats:

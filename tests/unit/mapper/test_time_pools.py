@@ -10,6 +10,7 @@ from numaplan.mapper.memory.page_moves import SMALL_FOLLOWED
 from numaplan.mapper.plan_file.summary import summary
 from numaplan.mapper.planning.counted_pages import CountedPages
 from numaplan.mapper.planning.planner import plan_task
+from numaplan.mapper.planning.shares import local_shares
 from numaplan.mapper.planning.timed_task import TimedTask
 from numaplan.mapper.threads.problem import Nodes
 from numaplan.mapper.workload.pools import idle_twins
@@ -186,3 +187,19 @@ def test_who_goes_from_node_to_node_leaves_what_was_its_own() -> None:
     assert CountedPages(pages, [], work.threads).near(rows)[2].tolist() == [0, 0, 1, 1]
     found.tied = pool  # all keep to their place: nobody is left who goes
     assert found.near(rows)[2].tolist() == pytest.approx([1 / 3, 1 / 3, 1, 1 / 3])
+
+
+def test_who_goes_from_node_to_node_for_want_of_cpus_is_not_expected_to_find_its_memory_there() -> None:
+    """Five threads that come back to what they touched first, on two nodes with four cpus."""
+    work = workload(5, users=[list(range(5))], keeps=False)
+    assert work.pages is not None
+    rows = np.flatnonzero(work.pages.page % 5 == work.pages.thread)
+    columns = {name: getattr(work.pages, name)[rows] for name in BY_ROW}
+    work = replace(work, pages=replace(work.pages, **columns, toucher=work.pages.thread[rows]))
+    timed = TimedTask(plan_task(work, Machine.load("2x2"), PlanOptions())[0])
+    assert timed.pages.staying == [True]
+    placed = timed.first_touched("three and two", np.array([0, 0, 0, 1, 1]))
+    assert placed.roams and {len(cpus) for cpus in placed.cpus} == {4}
+    local, memory_local = local_shares(timed, placed)
+    assert local == pytest.approx((3 * 0.6 + 2 * 0.4) / 5, abs=1e-3) and memory_local == pytest.approx(local)
+    assert timed.again(placed).traffic == pytest.approx(placed.traffic)
