@@ -201,5 +201,7 @@ def test_who_goes_from_node_to_node_for_want_of_cpus_is_not_expected_to_find_its
     placed = timed.first_touched("three and two", np.array([0, 0, 0, 1, 1]))
     assert placed.roams and {len(cpus) for cpus in placed.cpus} == {4}
     local, memory_local = local_shares(timed, placed)
-    assert local == pytest.approx((3 * 0.6 + 2 * 0.4) / 5, abs=1e-3) and memory_local == pytest.approx(local)
+    assert local == pytest.approx((3 * 0.6 + 2 * 0.4) / 5, abs=1e-3) and memory_local == pytest.approx(
+        local, abs=1e-3
+    )
     assert timed.again(placed).traffic == pytest.approx(placed.traffic)
