@@ -245,8 +245,14 @@ class TimedTask:
         rows, nodes = self.rows[places], len(self.machine.nodes)
         counts = self.pages.roaming if roams else self.pages
         if pages is None:
-            return counts.first_touch_traffic(rows, nodes, every=every)
-        return counts.planned_traffic(pages.tables, rows, nodes, every=every)
+            answer = counts.first_touch_traffic(rows, nodes, every=every)
+        else:
+            answer = counts.planned_traffic(pages.tables, rows, nodes, every=every)
+        if roams:  # which of its threads is where is chance, also for what one allocated
+            for pool in self.pools:
+                free = np.setdiff1d(pool, counts.tied)
+                answer[free] = answer[free].sum(axis=0) / max(len(free), 1)
+        return answer
 
     def again(self, chosen: Placement) -> Placement:
         """A placement of a task that differs from this one in its misses, at this one's cost."""
