@@ -15,8 +15,8 @@ class Placement:
     """places: (N,) positions among the task's places, bound: whether threads stay there; cpus: of each;
     pages: where they are put, None: where they are touched first; moved: from there by the kernel; traffic:
     (N, K) expected accesses of each thread to memory of each node, of the kind that counts; spread: how pages
-    were found that have a place; roams: whether threads of pools that keep to their memory still go from
-    place to place."""
+    were found that have a place; roams: whether threads of pools that keep to their memory go from place to
+    place, as they have to wait for cpus."""
 
     name: str
     places: Nodes

@@ -43,6 +43,7 @@ from .task import PlanTask
 
 LITTLE = 0.01  # of the cost, up to which threads rather have fewer cpus: moved about they leave their caches
 SHORT = 1e-9  # of a run whose length is not known (infinite), no time at all
+SELDOM = 1e-3  # of its time, that a thread may wait for a cpu and still stay where it is
 ROAMS = 0.05  # of the cost, that a pool must save by going from place to place, whose price is not known
 
 
@@ -272,10 +273,11 @@ class TimedTask:
         limit = min(cost.total_ns for _, cost in tried) * (1 + LITTLE)
         cpus, cost = next(one for one in tried if one[1].total_ns <= limit)
         if cost.cpu_ns > ROAMS * cost.total_ns and (every := self.cpus.roaming(places, seats)):
-            apart = self.reaching(self.traffic(places, pages, roams=True), places)
+            roams = bool(self.cpus.waits(every)[np.concatenate(self.pools)].max() > SELDOM)
+            apart = self.reaching(self.traffic(places, pages, roams=roams), places)
             roaming = self.cost(every, seats, apart)
             if roaming.total_ns < (1 - ROAMS) * cost.total_ns:
-                return Placement(name, places, every, pages, apart, roaming, roams=True)
+                return Placement(name, places, every, pages, apart, roaming, roams=roams)
         return Placement(name, places, cpus, pages, traffic, cost)
 
     def reaching(self, traffic: Floats, places: Nodes) -> Floats:
