@@ -7,7 +7,7 @@ from numaplan.mapper import PlanOptions
 from numaplan.mapper.planning.candidates import choose
 from numaplan.mapper.planning.order import in_order_of_creation
 from numaplan.mapper.planning.planner import plan_task
-from numaplan.mapper.planning.timed_task import TimedTask
+from numaplan.mapper.planning.timed_task import LEFT, TimedTask
 from numaplan.mapper.workload.siblings import siblings_of
 from numaplan.profiler import Machine
 from tests.support.timed import workload
@@ -57,4 +57,7 @@ def test_no_placement_parts_workers_by_which_of_them_took_more() -> None:
     task, _ = plan_task(work, Machine.load("4x2"), PlanOptions(objective="time"))
     found = choose(TimedTask(task))
     assert found.tried[0].places.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
-    assert not found.chosen.bound  # the kernel's costs the same, whatever sums are rounded to
+    lines = [one.cost.lines_ns for one in (found.alone, found.tried[0])]
+    assert lines[0] == pytest.approx(
+        (1 + LEFT) * lines[1]
+    )  # the kernel has them nowhere else, but moves them
