@@ -197,7 +197,7 @@ class TimedTask:
     @property
     def moved_about(self) -> float:
         """The share 0..1 of its time for which the kernel moves a thread about that nobody binds: one that
-        runs alone stays where it is, and those of processes that are there for a part of the run move less."""
+        runs alone stays where it is, and those of processes that are there for a part of the run less so."""
         return min(self.beside, 1.0) * self.lived
 
     @cached_property
