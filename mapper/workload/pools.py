@@ -16,6 +16,7 @@ from ..threads.problem import Floats, Nodes
 MOST_ROWS = 1 << 22  # of the page counts, for pools to be expanded in them
 LITTLE = 4.0  # times fewer accesses than most of a pool have
 LIGHT = 0.05  # of the mean thread's accesses, below which one needs no cpu of its own
+BEGUN = 64.0  # lines that a thread takes to begin and to end, though it does nothing between
 GRANULES = 256  # of a region that a pool uses
 PAGE = 4096
 _NUMBERS = re.compile(r"[0-9]+")
@@ -131,7 +132,8 @@ def _made_elsewhere(
 
 def _does_little(accesses: Floats, lines: Floats) -> NDArray[np.bool_]:
     taken = lines.sum(axis=1)
-    answer: NDArray[np.bool_] = (accesses < LIGHT * accesses.mean()) & (taken <= LIGHT * taken.mean())
+    few = max(LIGHT * taken.mean(), BEGUN)
+    answer: NDArray[np.bool_] = (accesses < LIGHT * accesses.mean()) & (taken <= few)
     return answer
 
 

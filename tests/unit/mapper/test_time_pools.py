@@ -67,6 +67,18 @@ def test_an_idle_thread_whose_name_is_counted_is_of_the_pool_that_another_thread
     assert found(executors, [pool]) == [beside]
 
 
+def test_a_thread_is_idle_though_it_took_some_lines_to_begin_and_to_end() -> None:
+    threads = [("p0", "0"), *(("p0", f"0.{number}") for number in range(1, 5))]
+    accesses = np.array([1e6, 1e8, 1e3, 1e8, 1e3])
+
+    def idle(lines: float) -> list[int]:
+        taken = np.array([1000.0, 400, 30, 400, lines])[:, None] * np.eye(5)[0]
+        return [int(one) for twins in idle_twins(threads, [], (), accesses, taken) for one in twins.idle]
+
+    assert idle(40) == [2, 4]
+    assert idle(300) == [2]  # it talks
+
+
 def test_threads_of_a_pool_that_come_back_to_what_they_touched_first_stay_on_a_node() -> None:
     work = workload(lines=PAIRS, users=[[0, 1, 2, 3]], keeps=False)
     assert work.pages is not None
